@@ -1,0 +1,197 @@
+//! The command line: flags shared by all jobs, signals, exit codes. One file a subcommand.
+//!
+//! Exit codes: 0; 1 data, input or output; 2 usage; 130 and 143 on SIGINT and SIGTERM; 141 when
+//! the reader of the output has gone.
+
+mod aggregate;
+mod count;
+mod generate;
+mod progress;
+mod size;
+mod stats;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use ringfold::output::Output;
+use ringfold::{Config, Delimited, Engine, Error, Input, Kind, Result};
+
+use progress::{Bar, When};
+use size::size;
+
+/// Group-by over text at the speed of the drive.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Aggregate(aggregate::Command),
+    Count(count::Command),
+    Generate(generate::Command),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (troff)
+    #[command(hide = true)]
+    Man,
+}
+
+/// How to read: the same for all jobs.
+#[derive(Args)]
+#[command(next_help_heading = "Reading")]
+struct Reading {
+    /// What reads the input
+    #[arg(long, value_name = "ENGINE", default_value = "auto", hide_possible_values = true,
+          value_parser = ["auto", "uring", "read", "pread", "mmap", "memory"],
+          help = "What reads the input: auto (cached parts by the workers, the rest through the \
+                  ring), uring, read, pread, mmap or memory")]
+    engine: String,
+    /// Read past the page cache (O_DIRECT); fails where the file system refuses it
+    #[arg(long)]
+    direct: bool,
+    /// Bytes a read brings, as 256K or 1M [default: 1M through the ring, 256K by pread, 4M by mmap]
+    #[arg(short, long, value_name = "SIZE", value_parser = size)]
+    block_size: Option<u64>,
+    /// Reads in flight [default: 16]
+    #[arg(long, alias = "iodepth", value_name = "N")]
+    queue_depth: Option<usize>,
+    /// Buffers of the ring, more than the queue depth [default: depth + 2 x threads + 2]
+    #[arg(long, value_name = "N")]
+    buffers: Option<usize>,
+    /// Worker threads [default: one a core]
+    #[arg(short = 'j', long, value_name = "N")]
+    threads: Option<usize>,
+    /// The longest record
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
+    max_record: u64,
+    /// Print what the run did on stderr: as a table, or with =json as JSON
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "text")]
+    stats: Option<stats::Format>,
+    /// When to draw progress on stderr (auto: on a terminal)
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    progress: When,
+    /// No progress and no notices
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Reading {
+    fn config(&self, delimiter: u8, progress: Arc<AtomicU64>) -> Result<Config> {
+        let quiet = self.quiet;
+        let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+        Ok(Config {
+            engine: self.engine.parse::<Engine>()?,
+            direct: self.direct,
+            block_size: self.block_size.map(bytes),
+            queue_depth: self.queue_depth,
+            buffers: self.buffers,
+            threads: self.threads,
+            max_record: bytes(self.max_record),
+            framing: Delimited(delimiter),
+            progress: Some(progress),
+            notice: Arc::new(move |notice| {
+                if !quiet {
+                    eprintln!("ringfold: notice: {notice}");
+                }
+            }),
+        })
+    }
+
+    /// Opens the files, and folds them while a bar shows how far it is.
+    fn fold<F: ringfold::Fold>(
+        &self,
+        files: &[PathBuf],
+        delimiter: u8,
+        job: &F,
+    ) -> Result<(F::Output, ringfold::Stats, Input)> {
+        ringfold::source::raise_open_files_limit();
+        let done = Arc::new(AtomicU64::new(0));
+        let config = self.config(delimiter, Arc::clone(&done))?;
+        let input = Input::open(files)?;
+        let bar = Bar::start(self.progress, self.quiet, input.len(), done);
+        let folded = ringfold::fold(&input, &config, job);
+        bar.finish();
+        let (output, stats) = folded?;
+        Ok((output, stats, input))
+    }
+}
+
+/// Input files; none is standard input.
+#[derive(Args)]
+struct Files {
+    /// Files to read; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// Writes a result where it belongs.
+fn write_output(
+    path: Option<&PathBuf>,
+    write: impl FnOnce(&mut Output) -> io::Result<()>,
+) -> Result<()> {
+    let output = match path {
+        Some(path) => Output::open(path),
+        None => Output::stdout(),
+    };
+    let written = output.and_then(|mut output| {
+        write(&mut output)?;
+        output.finish()
+    });
+    written.map_err(|error| Error::output(&error))
+}
+
+/// Runs the program.
+pub(crate) fn main() -> ExitCode {
+    if let Err(error) = exit_on_signals() {
+        eprintln!("ringfold: {error}");
+        return ExitCode::FAILURE;
+    }
+    let done = match Cli::parse().command {
+        Command::Aggregate(command) => command.run(),
+        Command::Count(command) => command.run(),
+        Command::Generate(command) => command.run(),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "ringfold", &mut script);
+            write_output(None, |out| out.write_all(&script))
+        }
+        Command::Man => write_output(None, |out| {
+            clap_mangen::Man::new(Cli::command()).render(out)
+        }),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if error.kind() != Kind::ClosedPipe {
+                // Where stderr is closed there is nobody to tell.
+                let _ = writeln!(io::stderr(), "ringfold: {error}");
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// SIGINT and SIGTERM end the process at once: nothing is on stdout before the end, and an output
+/// file has no name before it is complete.
+fn exit_on_signals() -> Result<()> {
+    let always = Arc::new(AtomicBool::new(true));
+    for (signal, code) in [
+        (signal_hook::consts::SIGINT, 130),
+        (signal_hook::consts::SIGTERM, 143),
+    ] {
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&always))
+            .map_err(|error| Error::io(&error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! `ringfold aggregate`: min, mean and max a key.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use ringfold::Result;
+use ringfold::fold::aggregate::{Aggregate, OnError};
+use ringfold::report;
+
+use super::{Files, Reading, stats, write_output};
+
+/// Min, mean and max of the values under each key, exactly
+///
+/// Each line is a key, a delimiter and a decimal number. Several files are one input.
+#[derive(Args)]
+pub(super) struct Command {
+    #[command(flatten)]
+    files: Files,
+    /// How the answer is written
+    #[arg(short, long, value_name = "FORMAT", default_value = "1brc")]
+    format: Format,
+    /// Where it goes [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The byte between key and value
+    #[arg(short, long, value_name = "BYTE", default_value = ";", value_parser = byte)]
+    delimiter: u8,
+    /// What a malformed record does: fail, or skip (counted and told on stderr)
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "fail",
+        hide_possible_values = true
+    )]
+    on_error: Policy,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// {key=min/mean/max, ...} on one line, as the One Billion Row Challenge has it
+    #[value(name = "1brc")]
+    OneBrc,
+    /// The same, a key a line
+    Hovinen,
+    /// City | key | min | mean | max
+    Lines,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Policy {
+    Fail,
+    Skip,
+}
+
+impl Command {
+    pub(super) fn run(&self) -> Result<()> {
+        let on_error = match self.on_error {
+            Policy::Fail => OnError::Fail,
+            Policy::Skip => OnError::Skip,
+        };
+        let job = Aggregate::new()
+            .delimiter(self.delimiter)
+            .on_error(on_error);
+        let (summary, run, _) = self.reading.fold(&self.files.files, b'\n', &job)?;
+        let format = match self.format {
+            Format::OneBrc => report::Format::OneBrc,
+            Format::Hovinen => report::Format::Hovinen,
+            Format::Lines => report::Format::Lines,
+        };
+        write_output(self.output.as_ref(), |out| {
+            report::write(&summary, format, out)
+        })?;
+        if summary.skipped > 0 {
+            eprintln!(
+                "ringfold: skipped {} malformed records",
+                stats::grouped(summary.skipped)
+            );
+        }
+        if let Some(format) = self.reading.stats {
+            let job = [
+                ("rows", summary.rows),
+                ("keys", summary.len() as u64),
+                ("empty lines", summary.empty_lines),
+                ("skipped", summary.skipped),
+            ];
+            stats::print(format, &run, &job);
+        }
+        Ok(())
+    }
+}
+
+fn byte(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [b'\n' | b'\r'] => Err("a line's end can't be the delimiter".into()),
+        [byte] => Ok(*byte),
+        _ => Err("one byte, or \\t".into()),
+    }
+}

@@ -1,0 +1,69 @@
+//! `ringfold count`: lines and bytes, like `wc -l` and `wc -c`.
+
+use std::io::Write;
+
+use clap::Args;
+use ringfold::Result;
+use ringfold::fold::count::{Count, Counted};
+
+use super::{Files, Reading, stats, write_output};
+
+/// Count lines and bytes, as wc -l and wc -c do
+#[derive(Args)]
+pub(super) struct Command {
+    #[command(flatten)]
+    files: Files,
+    /// Records end with NUL instead of newline
+    #[arg(short = 'z', long)]
+    null: bool,
+    /// Print lines only
+    #[arg(short, long)]
+    lines: bool,
+    /// Print bytes only
+    #[arg(short = 'c', long)]
+    bytes: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+impl Command {
+    pub(super) fn run(&self) -> Result<()> {
+        let delimiter = if self.null { 0 } else { b'\n' };
+        let job = Count { delimiter };
+        let (mut counted, run, input) = self.reading.fold(&self.files.files, delimiter, &job)?;
+        counted.resize(input.sources().len(), Counted::default());
+        let mut total = Counted::default();
+        for counted in &counted {
+            total.records += counted.records;
+            total.bytes += counted.bytes;
+        }
+        write_output(None, |out| {
+            let several = counted.len() > 1;
+            let rows = counted
+                .iter()
+                .zip(input.sources())
+                .map(|(c, source)| (c, &**source.name()));
+            let total = several.then_some((&total, "total"));
+            // Figures as wide as the widest, as wc has them.
+            let widest = if several {
+                total.map_or(0, |(t, _)| t.bytes.max(t.records))
+            } else {
+                0
+            };
+            let width = widest.to_string().len();
+            for (counted, name) in rows.chain(total) {
+                let (lines, bytes) = (counted.records, counted.bytes);
+                match (self.lines, self.bytes) {
+                    (true, false) => writeln!(out, "{lines:>width$} {name}")?,
+                    (false, true) => writeln!(out, "{bytes:>width$} {name}")?,
+                    _ => writeln!(out, "{lines:>width$} {bytes:>width$} {name}")?,
+                }
+            }
+            Ok(())
+        })?;
+        if let Some(format) = self.reading.stats {
+            stats::print(format, &run, &[("records", total.records)]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! What a run did, on stderr: a table for people, JSON with units in its names for programs.
+
+use std::io::Write;
+
+use ringfold::Stats;
+use serde_json::{Value, json};
+
+/// How to print it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    /// A line a figure.
+    Text,
+    /// One object.
+    Json,
+}
+
+/// The version of the JSON object's shape.
+const SCHEMA: u32 = 1;
+
+/// Prints the figures of a run and of its job; `job` names what it counted.
+pub(super) fn print(format: Format, stats: &Stats, job: &[(&str, u64)]) {
+    let peak = peak_memory_bytes();
+    let gb_per_s = stats.bytes as f64 / stats.elapsed_s.max(1e-9) / 1e9;
+    let text = match format {
+        Format::Json => {
+            let mut object = serde_json::to_value(stats).unwrap_or_else(|_| json!({}));
+            object["schema"] = json!(SCHEMA);
+            object["gb_per_s"] = json!(gb_per_s);
+            object["peak_memory_bytes"] = json!(peak);
+            object["job"] = job
+                .iter()
+                .map(|(name, n)| (name.to_string(), json!(n)))
+                .collect::<Value>();
+            format!("{object}\n")
+        }
+        Format::Text => table(stats, job, gb_per_s, peak),
+    };
+    // The answer is out; where stderr is closed nobody wants this.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -> String {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    let reason = match stats.engine_reason.as_str() {
+        "" => String::new(),
+        reason => format!(" ({reason})"),
+    };
+    rows.push(("engine", format!("{}{reason}", stats.engine)));
+    rows.push((
+        "time",
+        format!("{:.3} s, {gb_per_s:.2} GB/s", stats.elapsed_s),
+    ));
+    rows.push(("bytes", grouped(stats.bytes)));
+    for (name, n) in job {
+        rows.push((name, grouped(*n)));
+    }
+    rows.push((
+        "blocks",
+        format!(
+            "{} of up to {}",
+            grouped(stats.blocks),
+            binary(stats.block_size as u64)
+        ),
+    ));
+    let mut reads = grouped(stats.reads);
+    if stats.dispatched_bytes > 0 {
+        reads += &format!(
+            ", at most {} of {} in flight, {:.3} s without a free buffer",
+            stats.max_in_flight, stats.queue_depth, stats.starved_s
+        );
+    }
+    if stats.short_reads + stats.retries > 0 {
+        reads += &format!(
+            ", {} short, {} tried again",
+            stats.short_reads, stats.retries
+        );
+    }
+    rows.push(("reads", reads));
+    if stats.buffers > 0 {
+        let registered = if stats.registered_buffers {
+            ", registered"
+        } else {
+            ""
+        };
+        rows.push((
+            "buffers",
+            format!(
+                "{}: {} of anonymous memory, {} of it in huge pages{registered}",
+                stats.buffers,
+                binary(stats.buffer_bytes),
+                binary(stats.huge_page_bytes)
+            ),
+        ));
+    }
+    rows.push(("threads", stats.threads.to_string()));
+    if let Some(peak) = peak {
+        rows.push(("peak memory", binary(peak)));
+    }
+    if !stats.without_effect.is_empty() {
+        rows.push(("without effect", stats.without_effect.join(" ")));
+    }
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    rows.iter()
+        .map(|(name, value)| format!("{name:width$}  {value}\n"))
+        .collect()
+}
+
+/// `1234567` as `1,234,567`.
+pub(super) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn binary(bytes: u64) -> String {
+    indicatif::BinaryBytes(bytes).to_string()
+}
+
+/// The most memory that the process had in RAM, mapped files included.
+fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn digits_in_groups() {
+        for (n, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (12_345_678, "12,345,678"),
+        ] {
+            assert_eq!(grouped(n), text);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The contract of all engines, and the choice among them.
+//!
+//! An engine delivers every record of the input's spans exactly once, in blocks of whole records,
+//! in any order and from any thread, to a [`Sink`] that knows nothing of the engine. No engine
+//! knows a job.
+//!
+//! | engine | who reads | what lies between |
+//! |---|---|---|
+//! | `uring` | one thread, many reads in flight through a tokio-uring ring | dispatcher |
+//! | `read` | one thread, `read()` after `read()` | dispatcher |
+//! | `memory` | nobody: the file lies in memory | dispatcher |
+//! | `pread` | each worker its own blocks | nothing |
+//! | `mmap` | each worker looks at its own blocks in the page cache | nothing |
+//! | `auto` | the workers what is cached, the ring with O_DIRECT what isn't, at the same time | |
+
+mod arena;
+mod claims;
+mod delivery;
+mod dispatcher;
+mod local;
+mod mapping;
+mod memory;
+mod read;
+mod residency;
+mod ring;
+mod run;
+mod uring;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::block::Block;
+use crate::error::{Error, Kind};
+use crate::framing::Delimited;
+
+pub use run::run;
+
+/// How the input is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// Chooses by what is cached, falling back where something can't be had.
+    #[default]
+    Auto,
+    /// Many reads in flight through io_uring.
+    Uring,
+    /// `read()` after `read()`.
+    Read,
+    /// Each worker reads its own blocks.
+    Pread,
+    /// Each worker maps its own blocks.
+    Mmap,
+    /// Loads everything into memory first.
+    Memory,
+}
+
+impl Engine {
+    /// All engines.
+    pub const ALL: [Engine; 6] = [
+        Engine::Auto,
+        Engine::Uring,
+        Engine::Read,
+        Engine::Pread,
+        Engine::Mmap,
+        Engine::Memory,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Auto => "auto",
+            Engine::Uring => "uring",
+            Engine::Read => "read",
+            Engine::Pread => "pread",
+            Engine::Mmap => "mmap",
+            Engine::Memory => "memory",
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Engine {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let found = Engine::ALL.into_iter().find(|engine| engine.name() == name);
+        found.ok_or_else(|| Error::new(Kind::Usage, format!("no engine is called {name}")))
+    }
+}
+
+/// Receives blocks.
+pub trait Sink: Sync {
+    /// Takes a block, on any thread, in any order, several at the same time.
+    ///
+    /// # Errors
+    /// The lowest record of the block that can't be taken. Blocks before it are still delivered,
+    /// and of all failures of a run the lowest is reported.
+    fn block(&self, block: &Block<'_>) -> Result<(), Malformed>;
+
+    /// For a sink that puts its results into the input's order and must not hold too many of them:
+    /// no read is submitted that is this many blocks ahead of the first unfinished one. `None`
+    /// leaves the order free.
+    fn window(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A record that can't be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    /// Its first byte, from the block's start.
+    pub start: usize,
+    /// One past its last byte, the line's end not counted.
+    pub end: usize,
+    /// What is wrong with it.
+    pub cause: String,
+}
+
+/// How to read. `None` lets the engine choose.
+#[derive(Clone)]
+pub struct Config {
+    /// Which engine.
+    pub engine: Engine,
+    /// Past the page cache, with O_DIRECT.
+    pub direct: bool,
+    /// Bytes that one read brings.
+    pub block_size: Option<usize>,
+    /// Reads in flight.
+    pub queue_depth: Option<usize>,
+    /// Buffers of the ring; at least two.
+    pub buffers: Option<usize>,
+    /// Worker threads.
+    pub threads: Option<usize>,
+    /// The longest record in bytes, its delimiter not counted.
+    pub max_record: usize,
+    /// Where records end.
+    pub framing: Delimited,
+    /// Counts the bytes delivered while the run goes on.
+    pub progress: Option<Arc<AtomicU64>>,
+    /// Gets what the user should know while the run goes on: a fallback, a device that is silent.
+    pub notice: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            engine: Engine::Auto,
+            direct: false,
+            block_size: None,
+            queue_depth: None,
+            buffers: None,
+            threads: None,
+            max_record: 1 << 20,
+            framing: Delimited::NEWLINE,
+            progress: None,
+            notice: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("engine", &self.engine)
+            .field("direct", &self.direct)
+            .field("block_size", &self.block_size)
+            .field("queue_depth", &self.queue_depth)
+            .field("buffers", &self.buffers)
+            .field("threads", &self.threads)
+            .field("max_record", &self.max_record)
+            .field("framing", &self.framing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct Stats {
+    /// What read the input.
+    pub engine: String,
+    /// Why that, where there was a choice.
+    pub engine_reason: String,
+    /// Bytes of the input that the spans cover, or that came from streams.
+    pub bytes: u64,
+    /// Bytes read through the ring past the page cache or not, by `read` or from memory.
+    pub dispatched_bytes: u64,
+    /// Bytes that workers fetched themselves.
+    pub fetched_bytes: u64,
+    /// Blocks delivered.
+    pub blocks: u64,
+    /// Reads done.
+    pub reads: u64,
+    /// Reads that brought less than was asked for and were gone on with.
+    pub short_reads: u64,
+    /// Reads that failed for a passing cause and were done again.
+    pub retries: u64,
+    /// The time from the first read to the last block, in seconds.
+    pub elapsed_s: f64,
+    /// Time in which a read could have been submitted, but all buffers were with workers.
+    pub starved_s: f64,
+    /// Worker threads.
+    pub threads: usize,
+    /// Bytes a read.
+    pub block_size: usize,
+    /// Reads in flight allowed, and the most there were.
+    pub queue_depth: usize,
+    /// The most reads that were in flight.
+    pub max_in_flight: usize,
+    /// Buffers.
+    pub buffers: usize,
+    /// Anonymous memory of all buffers, fixed before the first read.
+    pub buffer_bytes: u64,
+    /// How much of it the kernel has put into huge pages.
+    pub huge_page_bytes: u64,
+    /// Whether the ring's buffers were registered with the kernel.
+    pub registered_buffers: bool,
+    /// Flags that were given and have no effect on this engine.
+    pub without_effect: Vec<String>,
+}

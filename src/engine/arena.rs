@@ -1,0 +1,352 @@
+//! The buffers: one anonymous mapping in huge pages, cut into slots that move from the ring to the
+//! workers and home again.
+//!
+//! ```text
+//! | 4 KiB | block | spare | block | spare | …
+//!           ^ slot 0        ^ slot 1
+//! ```
+//!
+//! A slot's block takes what a read brings. Its spare bytes take the completion of its last
+//! record; the last [`PADDING`] of them are never written, so that together with the page at the
+//! front every block has the padding that [`crate::block::Block`] promises.
+//!
+//! # Invariant (`unsafe` room)
+//! For each index there is at most one [`Slot`] at any time: [`Arena::slots`] hands out each one
+//! once, and a slot is neither `Clone` nor made elsewhere. So a slot is the only owner of its part
+//! of the mapping, which lives as long as any slot does.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::block::{Block, PADDING};
+use crate::error::{Error, Kind, Result};
+use crate::stitch::Piece;
+
+const PAGE: usize = 4096;
+const HUGE_PAGE: usize = 2 << 20;
+
+/// The size and number of the slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Bytes that one read may bring.
+    pub block: usize,
+    /// How many slots there are.
+    pub slots: usize,
+}
+
+impl Layout {
+    /// From the start of one slot to the start of the next: whole pages, at least one of them
+    /// spare.
+    fn stride(&self) -> usize {
+        self.block.next_multiple_of(PAGE) + PAGE
+    }
+
+    /// The anonymous memory that the slots take.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = PAGE + self.stride() * self.slots;
+        if bytes < HUGE_PAGE {
+            bytes
+        } else {
+            bytes.next_multiple_of(HUGE_PAGE)
+        }
+    }
+}
+
+/// The mapping that all slots lie in.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    layout: Layout,
+    /// Aligned to 2 MiB when it is at least that large, else to a page.
+    base: NonNull<u8>,
+    map: NonNull<u8>,
+    map_len: usize,
+}
+
+// SAFETY: the arena itself only hands out addresses; the bytes are reached through slots, each of
+// which owns its own.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Maps the memory and asks for huge pages under it.
+    ///
+    /// # Errors
+    /// There is not so much memory to be had.
+    pub(crate) fn new(layout: Layout, huge_pages: bool) -> Result<Arc<Arena>> {
+        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+        let bytes = layout.bytes();
+        // Room to move the base up to the next huge page.
+        let map_len = if bytes >= HUGE_PAGE {
+            bytes + HUGE_PAGE
+        } else {
+            bytes
+        };
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nobody else.
+        let map = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                map_len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        };
+        let map = map.map_err(|errno| {
+            let cause = format!(
+                "no memory for {} buffers of {} bytes: lower --buffers, --queue-depth or --block-size",
+                layout.slots, layout.block
+            );
+            Error::new(Kind::Engine, cause).with_errno(&errno.into())
+        })?;
+        let map = NonNull::new(map.cast::<u8>()).expect("mmap returns no null");
+        let skip = if bytes >= HUGE_PAGE {
+            map.as_ptr().align_offset(HUGE_PAGE)
+        } else {
+            0
+        };
+        // SAFETY: skip < HUGE_PAGE, and so much more than `bytes` was mapped.
+        let base = unsafe { map.add(skip) };
+        if huge_pages && bytes >= HUGE_PAGE {
+            // SAFETY: the range lies within our own mapping; the advice changes no content.
+            // Where it is refused small pages do; --stats tells what was granted.
+            let _ = unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
+        }
+        Ok(Arc::new(Arena {
+            layout,
+            base,
+            map,
+            map_len,
+        }))
+    }
+
+    /// All slots. May be called once.
+    pub(crate) fn slots(self: &Arc<Self>, home: &Home) -> Vec<Slot> {
+        (0..self.layout.slots)
+            .map(|index| Slot {
+                // SAFETY: PAGE + index * stride + block lies within `bytes` mapped from the base.
+                start: unsafe { self.base.add(PAGE + index * self.layout.stride()) },
+                begin: 0,
+                end: 0,
+                block: self.layout.block,
+                room: self.layout.stride() - PADDING,
+                index: index as u32,
+                position: 0,
+                inner: Some((Arc::clone(self), home.clone())),
+            })
+            .collect()
+    }
+
+    /// The arena as address and length, in parts of at most `max` bytes that hold whole slots, and
+    /// how many slots each part holds: what the kernel is asked to register.
+    pub(crate) fn parts(&self, max: usize) -> (usize, Vec<(NonNull<u8>, usize)>) {
+        let stride = self.layout.stride();
+        let per_part = (max / stride).max(1);
+        let mut parts = Vec::new();
+        let mut first = 0;
+        while first < self.layout.slots {
+            let slots = per_part.min(self.layout.slots - first);
+            // SAFETY: the slot exists, so its address lies within the mapping.
+            let start = unsafe { self.base.add(PAGE + first * stride) };
+            parts.push((start, slots * stride));
+            first += slots;
+        }
+        (per_part, parts)
+    }
+
+    /// How many bytes of it the kernel has put into huge pages, from /proc/self/smaps.
+    pub(crate) fn huge_bytes(&self) -> io::Result<u64> {
+        let smaps = std::fs::read_to_string("/proc/self/smaps")?;
+        let base = self.base.as_ptr() as usize;
+        let mut inside = false;
+        for line in smaps.lines() {
+            let range = line
+                .split(' ')
+                .next()
+                .and_then(|range| range.split_once('-'));
+            let range = range.and_then(|(from, to)| {
+                let hex = |text| usize::from_str_radix(text, 16).ok();
+                Some(hex(from)?..hex(to)?)
+            });
+            if let Some(range) = range {
+                inside = range.contains(&base);
+            } else if let Some(kib) = line.strip_prefix("AnonHugePages:").filter(|_| inside) {
+                let kib: u64 = kib.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+                return Ok(kib << 10);
+            }
+        }
+        Ok(0)
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and as every slot holds the arena none is left. Reads in
+        // flight hold their slot.
+        let _ = unsafe { rustix::mm::munmap(self.map.as_ptr().cast(), self.map_len) };
+    }
+}
+
+/// Where slots go when they are dropped.
+pub(crate) type Home = tokio::sync::mpsc::UnboundedSender<Slot>;
+
+/// A buffer: the sole owner of its part of the arena. Dropped, it sends itself home, by whatever
+/// way the worker ended.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    start: NonNull<u8>,
+    begin: usize,
+    end: usize,
+    block: usize,
+    room: usize,
+    index: u32,
+    /// The position in the run of what it was last filled with, for the dispatcher's bookkeeping.
+    pub(crate) position: u64,
+    /// `None` only while the slot is torn down.
+    inner: Option<(Arc<Arena>, Home)>,
+}
+
+// SAFETY: a slot is the only owner of its bytes.
+unsafe impl Send for Slot {}
+// SAFETY: a shared slot can only be read.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    /// The slot's number in the arena.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Where a read may write, and how much: `filled` bytes of the block stand already.
+    pub(crate) fn target(&mut self, filled: usize) -> (NonNull<u8>, usize) {
+        assert!(filled <= self.block);
+        // SAFETY: `filled` is within the block.
+        (unsafe { self.start.add(filled) }, self.block - filled)
+    }
+
+    /// The same as a slice, for sources that are copied from.
+    pub(crate) fn target_bytes(&mut self, filled: usize) -> &mut [u8] {
+        let (start, len) = self.target(filled);
+        // SAFETY: the bytes are within the block, which is mapped, zeroed at first, and owned by
+        // this slot alone.
+        unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
+    }
+
+    /// Says which bytes of the block hold the piece.
+    pub(crate) fn set_filled(&mut self, begin: usize, end: usize) {
+        assert!(begin <= end && end <= self.block);
+        (self.begin, self.end) = (begin, end);
+    }
+
+    /// A part of the piece as a block.
+    pub(crate) fn block(
+        &self,
+        range: std::ops::Range<usize>,
+        file: u32,
+        offset: u64,
+        sequence: u64,
+    ) -> Block<'_> {
+        // SAFETY: in front of the first slot lies a page, in front of every other one the padding
+        // of its neighbour, which nobody writes; behind the piece `append` leaves PADDING bytes.
+        unsafe { Block::new(&self.bytes()[range], file, offset, sequence) }
+    }
+}
+
+impl Piece for Slot {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: begin..end is within the slot's own part of the mapping.
+        unsafe {
+            std::slice::from_raw_parts(self.start.add(self.begin).as_ptr(), self.end - self.begin)
+        }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.end = self.end.min(self.begin + len);
+    }
+
+    fn append(&mut self, more: &[u8]) -> bool {
+        if more.len() > self.room - self.end {
+            return false;
+        }
+        // SAFETY: end + more.len() <= room, which is PADDING less than the stride, so the bytes
+        // are this slot's own; `more` can't overlap them, as nobody else can borrow them.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                more.as_ptr(),
+                self.start.add(self.end).as_ptr(),
+                more.len(),
+            );
+        }
+        self.end += more.len();
+        true
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some((arena, home)) = self.inner.take() {
+            let again = Slot {
+                inner: Some((arena, home.clone())),
+                ..*self
+            };
+            if let Err(unsent) = home.send(again) {
+                // Nobody is at home any more: the run is over.
+                let mut slot = unsent.0;
+                slot.inner = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_come_home_and_do_not_overlap() {
+        for (block, slots) in [(1, 3), (4096, 2), (5000, 3), (1 << 20, 4)] {
+            let arena = Arena::new(Layout { block, slots }, true).unwrap();
+            let (home, mut arrivals) = tokio::sync::mpsc::unbounded_channel();
+            let mut all = arena.slots(&home);
+            for (fill, slot) in (1..).zip(&mut all) {
+                slot.target_bytes(0).fill(fill);
+                slot.set_filled(0, block);
+                let room = slot.room - block;
+                assert!(slot.append(&vec![fill; room]));
+                assert!(!slot.append(&[0]), "the padding is not to be had");
+            }
+            for (fill, slot) in (1..).zip(&all) {
+                assert!(slot.bytes().iter().all(|&byte| byte == fill), "slot {fill}");
+                let block = slot.block(0..1, 0, 0, 0);
+                assert_eq!(block.bytes(), [fill]);
+            }
+            drop(all);
+            let mut indexes: Vec<_> = (0..slots).map(|_| arrivals.try_recv().unwrap()).collect();
+            indexes.sort_by_key(Slot::index);
+            assert_eq!(indexes.len(), slots);
+            drop(arrivals);
+            drop(indexes);
+            assert_eq!(Arc::strong_count(&arena), 1, "no slot is left");
+        }
+    }
+
+    #[test]
+    fn parts_hold_whole_slots() {
+        let arena = Arena::new(
+            Layout {
+                block: 10_000,
+                slots: 7,
+            },
+            false,
+        )
+        .unwrap();
+        let stride = arena.layout.stride();
+        let (per_part, parts) = arena.parts(3 * stride + 1);
+        assert_eq!(per_part, 3);
+        assert_eq!(
+            parts.iter().map(|p| p.1 / stride).collect::<Vec<_>>(),
+            [3, 3, 1]
+        );
+    }
+}

@@ -1,0 +1,560 @@
+//! The dispatcher: decides what is read next into which slot, takes completions in any order, and
+//! releases each block once its neighbour's head has arrived. It does no I/O: a [`Ring`] does.
+//!
+//! Who owns a slot: `free` -> [`Ring::submit`] -> [`Completion`] -> the span's [`Stitcher`] ->
+//! [`Release`] -> a worker -> (its `Drop`) the `homes` channel -> `free`.
+//!
+//! # Why it can't stall
+//! Reads are submitted in the order of the input, at most `depth` at once, and there is at least
+//! one slot more than that. A piece waits only for its neighbours: one that was submitted before
+//! it, or the next one. If nothing is in flight and no worker holds a slot, every submitted piece
+//! has arrived, so all have been released but the last one of each span that waits for a read past
+//! its end; those reads go before all others, so there are never more than `depth` such pieces,
+//! and a slot is free.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::arena::Slot;
+use super::delivery::{Delivery, Ready};
+use super::ring::{Completion, Ring, Submission};
+use crate::error::{Error, Kind};
+use crate::framing::Delimited;
+use crate::source::{Input, Source, Span};
+use crate::stitch::{Release, Stitcher};
+
+/// How far a read past a span's end looks for the end of the last record.
+const EXTENSION: u64 = 16 << 10;
+/// How often a read is tried again that failed for a passing cause.
+const MAX_TRIES: u32 = 10;
+/// When to tell that nothing has come from the device.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// How the dispatcher reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    /// The grid on which a file is cut.
+    pub block: u64,
+    /// Reads in flight at most.
+    pub depth: usize,
+    /// For a sink that wants order: how far a read may be ahead of the first unfinished one.
+    pub window: Option<u64>,
+    /// Whether to read past the page cache.
+    pub direct: Direct,
+}
+
+/// Whether to read with O_DIRECT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direct {
+    No,
+    /// Where the file system lets us.
+    IfGranted,
+    /// Checked before the run: every source grants it.
+    Yes,
+}
+
+/// What the dispatcher did.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Counters {
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub short_reads: u64,
+    pub retries: u64,
+    pub max_in_flight: usize,
+    /// Time during which a read could have been submitted, but every slot was with a worker.
+    pub starved: Duration,
+}
+
+/// A span that is being read.
+struct Active {
+    source: Arc<Source>,
+    stitcher: Stitcher<Delimited, Slot>,
+    direct: bool,
+    /// The first byte at which the span's last record end may stand; `None`: the file's end.
+    cut: Option<u64>,
+    /// The number of its first piece in the run.
+    sequence: u64,
+}
+
+/// What a slot in flight is to hold.
+struct Read {
+    span: usize,
+    index: u64,
+    /// The bytes of the file that are wanted.
+    want: Range<u64>,
+}
+
+/// Where the next read of the current span begins.
+struct Cursor {
+    span: usize,
+    index: u64,
+    at: u64,
+    end: u64,
+}
+
+pub(crate) struct Dispatcher<'a> {
+    input: &'a Input,
+    spans: &'a [Span],
+    delivery: &'a Delivery<'a>,
+    plan: Plan,
+    free: Vec<Slot>,
+    /// By the slot's index.
+    reads: Vec<Option<Read>>,
+    in_flight: usize,
+    next_span: usize,
+    cursor: Option<Cursor>,
+    active: BTreeMap<usize, Active>,
+    /// Reads past a span's end: the span, the number of the piece, its first byte.
+    extensions: VecDeque<(usize, u64, u64)>,
+    sequence: u64,
+    /// For a window: the first unfinished piece, and which ones behind it are finished.
+    unfinished: u64,
+    finished: VecDeque<bool>,
+    released: Vec<Release<Slot>>,
+    counters: Counters,
+    starved_since: Option<Instant>,
+}
+
+impl<'a> Dispatcher<'a> {
+    /// A dispatcher over these spans of the input, with all slots at home.
+    pub(crate) fn new(
+        input: &'a Input,
+        spans: &'a [Span],
+        delivery: &'a Delivery<'a>,
+        plan: Plan,
+        slots: Vec<Slot>,
+    ) -> Self {
+        assert!(
+            slots.len() > plan.depth && plan.depth > 0,
+            "one slot more than reads in flight"
+        );
+        Dispatcher {
+            input,
+            spans,
+            delivery,
+            plan,
+            reads: slots.iter().map(|_| None).collect(),
+            free: slots,
+            in_flight: 0,
+            next_span: 0,
+            cursor: None,
+            active: BTreeMap::new(),
+            extensions: VecDeque::new(),
+            sequence: 0,
+            unfinished: 0,
+            finished: VecDeque::new(),
+            released: Vec::new(),
+            counters: Counters::default(),
+            starved_since: None,
+        }
+    }
+
+    /// Reads all spans through the ring; `release` gets the blocks.
+    pub(crate) async fn run<R: Ring>(
+        mut self,
+        ring: &mut R,
+        homes: &mut UnboundedReceiver<Slot>,
+        mut release: impl FnMut(Ready),
+        notice: &dyn Fn(&str),
+    ) -> Counters {
+        self.plan.depth = self.plan.depth.min(ring.max_depth());
+        let mut silence = Silence::new(notice);
+        loop {
+            while let Some(submission) = self.next_submission() {
+                ring.submit(submission);
+            }
+            if self.in_flight == 0 {
+                if !self.wants_more() {
+                    break;
+                }
+                // All slots are with workers, which give them back whatever happens.
+                let slot = homes
+                    .recv()
+                    .await
+                    .expect("the arena keeps the channel open");
+                self.come_home(slot);
+            } else {
+                tokio::select! {
+                    biased;
+                    slot = homes.recv() => {
+                        self.come_home(slot.expect("the arena keeps the channel open"));
+                    }
+                    completion = ring.completion() => {
+                        silence.broken();
+                        self.complete(completion, ring, &mut release);
+                    }
+                    () = silence.tick() => silence.tell(&self),
+                }
+            }
+            while let Ok(slot) = homes.try_recv() {
+                self.come_home(slot);
+            }
+        }
+        // After a failure, pieces are left that wait for what was never read.
+        for (span, mut active) in std::mem::take(&mut self.active) {
+            active.stitcher.abandon(&mut self.released);
+            self.release(span, active.sequence, &mut release);
+        }
+        self.counters
+    }
+
+    /// Whether there is anything left to submit.
+    fn wants_more(&mut self) -> bool {
+        !self.extensions.is_empty() || self.current().is_some()
+    }
+
+    /// The cursor, moved on to the next span where one is exhausted; `None` at the end of the
+    /// input or behind a failure.
+    fn current(&mut self) -> Option<&Cursor> {
+        while self
+            .cursor
+            .as_ref()
+            .is_none_or(|cursor| cursor.at >= cursor.end)
+        {
+            self.cursor = None;
+            let span = *self.spans.get(self.next_span)?;
+            self.open(self.next_span, span);
+            self.next_span += 1;
+        }
+        let cursor = self.cursor.as_ref()?;
+        if self
+            .delivery
+            .passed((self.spans[cursor.span].source, cursor.at))
+        {
+            return None;
+        }
+        Some(cursor)
+    }
+
+    fn open(&mut self, index: usize, span: Span) {
+        let source = Arc::clone(self.input.source(&span));
+        if span.from >= span.to {
+            return;
+        }
+        let direct = match self.plan.direct {
+            Direct::No => false,
+            Direct::Yes => true,
+            Direct::IfGranted => source.direct().is_ok(),
+        };
+        let cut = source
+            .len()
+            .and_then(|len| (span.to < len).then(|| span.to - 1));
+        let at = span.from.saturating_sub(1);
+        self.cursor = Some(Cursor {
+            span: index,
+            index: 0,
+            at,
+            end: span.to,
+        });
+        self.active.insert(
+            index,
+            Active {
+                source,
+                stitcher: Stitcher::new(
+                    self.delivery.framing,
+                    self.delivery.max_record,
+                    span.from == 0,
+                ),
+                direct,
+                cut,
+                sequence: self.sequence,
+            },
+        );
+    }
+
+    /// The next read, if there is one, a slot is free and the depth allows it.
+    fn next_submission(&mut self) -> Option<Submission> {
+        if self.in_flight >= self.plan.depth {
+            return None;
+        }
+        if self.free.is_empty() {
+            if self.starved_since.is_none() && self.wants_more() {
+                self.starved_since = Some(Instant::now());
+            }
+            return None;
+        }
+        let (block, window, unfinished) = (self.plan.block, self.plan.window, self.unfinished);
+        let (span, index, at, limit, own) = match self.extensions.pop_front() {
+            Some((span, index, at)) => (span, index, at, at + EXTENSION.min(block), false),
+            None => {
+                let sequence = self.sequence;
+                let cursor = self.current()?;
+                if window.is_some_and(|window| sequence - unfinished >= window) {
+                    return None;
+                }
+                let limit = (cursor.at / block + 1) * block;
+                (cursor.span, cursor.index, cursor.at, limit, true)
+            }
+        };
+        let active = self
+            .active
+            .get_mut(&span)
+            .expect("a span with reads to do is active");
+        let end = limit.min(active.source.len().unwrap_or(u64::MAX));
+        let align = if active.direct {
+            active.source.direct_align()
+        } else {
+            1
+        };
+        let offset = at / align * align;
+        let end = end.min(offset + block);
+        let len = (end - offset).next_multiple_of(align);
+        let mut slot = self.free.pop()?;
+        slot.position = u64::MAX;
+        if own {
+            slot.position = self.sequence;
+            self.sequence += 1;
+            if window.is_some() {
+                self.finished.push_back(false);
+            }
+            let cursor = self.cursor.as_mut().expect("the cursor was just looked at");
+            cursor.index += 1;
+            cursor.at = end;
+        }
+        self.reads[slot.index() as usize] = Some(Read {
+            span,
+            index,
+            want: at..end,
+        });
+        self.in_flight += 1;
+        self.counters.reads += 1;
+        self.counters.max_in_flight = self.counters.max_in_flight.max(self.in_flight);
+        Some(Submission {
+            source: Arc::clone(&active.source),
+            offset,
+            len: len as usize,
+            filled: 0,
+            slot,
+            direct: active.direct,
+            tries: 0,
+        })
+    }
+
+    fn come_home(&mut self, slot: Slot) {
+        if let Some(since) = self.starved_since.take() {
+            self.counters.starved += since.elapsed();
+        }
+        if self.plan.window.is_some() && slot.position != u64::MAX {
+            self.finished[(slot.position - self.unfinished) as usize] = true;
+            while self.finished.front() == Some(&true) {
+                self.finished.pop_front();
+                self.unfinished += 1;
+            }
+        }
+        self.free.push(slot);
+    }
+
+    fn complete<R: Ring>(
+        &mut self,
+        completion: Completion,
+        ring: &mut R,
+        release: &mut impl FnMut(Ready),
+    ) {
+        let Completion {
+            mut submission,
+            result,
+        } = completion;
+        let slot = submission.slot.index() as usize;
+        let read = self.reads[slot]
+            .as_ref()
+            .expect("a completion belongs to a read");
+        let wanted = (read.want.end - submission.offset) as usize;
+        let stream = submission.source.len().is_none();
+        match result {
+            Ok(n) => {
+                self.counters.read_bytes += n as u64;
+                submission.filled += n;
+                let whole = submission.filled >= wanted || stream;
+                if !whole && n > 0 {
+                    // A short read isn't the end of the file: go on where it stopped.
+                    self.counters.short_reads += 1;
+                    let align = if submission.direct {
+                        submission.source.direct_align()
+                    } else {
+                        1
+                    };
+                    let kept = submission.filled / align as usize * align as usize;
+                    submission.tries = if kept == submission.filled {
+                        0
+                    } else {
+                        submission.tries + 1
+                    };
+                    submission.filled = kept;
+                    if submission.tries <= MAX_TRIES {
+                        return ring.submit(submission);
+                    }
+                }
+                self.arrived(submission, wanted, whole, release);
+            }
+            Err(error) if passing(&error) && submission.tries < MAX_TRIES => {
+                self.counters.retries += 1;
+                submission.tries += 1;
+                // 1 ms, 2 ms, … half a second: rare enough to hold up the thread for it.
+                std::thread::sleep(Duration::from_millis(1 << (submission.tries - 1)));
+                ring.submit(submission);
+            }
+            Err(error) => {
+                let file = submission.source.index();
+                self.delivery
+                    .fail_at(file, read.want.clone(), Error::io(&error));
+                self.forget(submission.slot);
+            }
+        }
+    }
+
+    /// A read is done, as far as it will ever be.
+    fn arrived(
+        &mut self,
+        submission: Submission,
+        wanted: usize,
+        whole: bool,
+        release: &mut impl FnMut(Ready),
+    ) {
+        let Submission {
+            source,
+            offset,
+            filled,
+            mut slot,
+            ..
+        } = submission;
+        let read = self.reads[slot.index() as usize]
+            .as_ref()
+            .expect("a read was in flight");
+        let (span, index, want) = (read.span, read.index, read.want.clone());
+        if !whole {
+            let cause = format!(
+                "the file ends at byte {}, but had {} bytes when it was opened",
+                offset + filled as u64,
+                source.len().unwrap_or(0),
+            );
+            self.delivery
+                .fail_at(source.index(), want, Error::new(Kind::Io, cause));
+            return self.forget(slot);
+        }
+        self.in_flight -= 1;
+        self.reads[slot.index() as usize] = None;
+        let active = self
+            .active
+            .get_mut(&span)
+            .expect("a span with reads in flight is active");
+        let filled = filled.min(wanted);
+        slot.set_filled((want.start - offset) as usize, filled);
+        let arrived_end = offset + filled as u64;
+        let out = &mut self.released;
+        let cut = active.cut.filter(|&cut| cut < arrived_end);
+        let within = cut.map(|cut| (cut.max(want.start) - want.start) as usize);
+        let mut result = Ok(());
+        if want.start < arrived_end {
+            result = active.stitcher.arrive(index, slot, want.start, within, out);
+        } else {
+            drop(slot);
+        }
+        if source.len().is_none() && arrived_end < want.end && result.is_ok() {
+            // A stream that brings less than was asked for has ended.
+            let count = if want.start < arrived_end {
+                index + 1
+            } else {
+                index
+            };
+            result = active.stitcher.finish(count, out);
+            if let Some(cursor) = self.cursor.as_mut().filter(|cursor| cursor.span == span) {
+                cursor.end = cursor.at;
+            }
+        } else if result.is_ok() && active.stitcher.end().is_none() {
+            let at_eof = source.len() == Some(arrived_end);
+            if at_eof {
+                // The file's last piece: no completion follows it.
+                result = active.stitcher.finish(index + 1, out);
+            } else if cut.is_some() {
+                self.extensions.push_back((span, index + 1, arrived_end));
+            }
+        }
+        if let Err(over) = result {
+            self.delivery.oversized(source.index(), over.offset);
+        }
+        let sequence = active.sequence;
+        if active.stitcher.is_done() {
+            self.active.remove(&span);
+        }
+        self.release(span, sequence, release);
+    }
+
+    /// A read has failed; what waits for it is released at the end of the run.
+    fn forget(&mut self, slot: Slot) {
+        self.reads[slot.index() as usize] = None;
+        self.in_flight -= 1;
+    }
+
+    fn release(&mut self, span: usize, sequence: u64, release: &mut impl FnMut(Ready)) {
+        let file = self.spans[span].source;
+        for released in self.released.drain(..) {
+            release(Ready {
+                file,
+                sequence: sequence + released.index,
+                release: released,
+            });
+        }
+    }
+
+    /// Where the first read in flight stands, for a notice.
+    fn first_in_flight(&self) -> Option<(&str, Range<u64>)> {
+        let read = self
+            .reads
+            .iter()
+            .flatten()
+            .min_by_key(|read| (read.span, read.want.start))?;
+        let source = &self.input.sources()[self.spans[read.span].source as usize];
+        Some((source.name(), read.want.clone()))
+    }
+}
+
+/// Whether a failure may be gone at the next try.
+fn passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))
+}
+
+/// Tells when nothing has come from the device for long.
+struct Silence<'a> {
+    notice: &'a dyn Fn(&str),
+    since: Instant,
+    heard: bool,
+    ticks: tokio::time::Interval,
+}
+
+impl<'a> Silence<'a> {
+    fn new(notice: &'a dyn Fn(&str)) -> Self {
+        let first = tokio::time::Instant::now() + SILENCE;
+        let ticks = tokio::time::interval_at(first, SILENCE);
+        Silence {
+            notice,
+            since: Instant::now(),
+            heard: false,
+            ticks,
+        }
+    }
+
+    fn broken(&mut self) {
+        self.heard = true;
+    }
+
+    async fn tick(&mut self) {
+        self.ticks.tick().await;
+    }
+
+    fn tell(&mut self, dispatcher: &Dispatcher<'_>) {
+        if std::mem::take(&mut self.heard) {
+            self.since = Instant::now();
+        } else if let Some((name, want)) = dispatcher.first_in_flight() {
+            let seconds = self.since.elapsed().as_secs();
+            let (from, to) = (want.start, want.end);
+            (self.notice)(&format!(
+                "{name}: byte {from}-{to}: no answer for {seconds} s, waiting on"
+            ));
+        }
+    }
+}

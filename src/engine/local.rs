@@ -1,0 +1,240 @@
+//! Engines whose workers fetch their own blocks, without a ring between: `pread` copies them into
+//! a buffer of the worker's, `mmap` looks at them where they lie in the page cache.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::arena::Slot;
+use super::claims::{Claim, Claims, Own, own};
+use super::delivery::{Delivery, Queue};
+use super::mapping::Mapping;
+use crate::block::{Block, PaddedBuf};
+use crate::error::{Error, Kind, Result};
+use crate::source::{Input, Source};
+use crate::stitch::Piece;
+
+/// How much is read past a block's end at once to find the end of its last record.
+const PAST: usize = 256;
+/// How much is read at once of a record that goes on and on.
+const LONG: usize = 64 << 10;
+
+/// All that the workers of such an engine share.
+pub(crate) struct Local<'a> {
+    pub input: &'a Input,
+    pub claims: Claims<'a>,
+    pub delivery: &'a Delivery<'a>,
+    /// Released buffers of a ring that runs at the same time: they go first, because the device
+    /// waits for them.
+    pub queue: Option<&'a Queue>,
+    pub threads: usize,
+    pub hands: Mutex<Vec<Hand>>,
+    pub read_bytes: AtomicU64,
+    pub reads: AtomicU64,
+}
+
+/// What a worker fetches with. Lent for as long as it works.
+pub(crate) enum Hand {
+    /// Reads into a slot.
+    Pread { slot: Slot, direct: bool },
+    /// Maps windows.
+    Mmap(Mapping),
+}
+
+impl Hand {
+    /// What was fetched last.
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Hand::Pread { slot, .. } => slot.bytes(),
+            Hand::Mmap(mapping) => mapping.bytes(),
+        }
+    }
+
+    /// A part of it as a block.
+    fn block(&self, range: Range<usize>, file: u32, offset: u64, sequence: u64) -> Block<'_> {
+        match self {
+            Hand::Pread { slot, .. } => slot.block(range, file, offset, sequence),
+            Hand::Mmap(mapping) => mapping.block(range, file, offset, sequence),
+        }
+    }
+}
+
+impl<'a> Local<'a> {
+    /// Sets as many workers to work as can find something to do.
+    pub(crate) fn start<'s>(&'s self, scope: &rayon::Scope<'s>) {
+        for _ in 0..self.claims.hire(self.threads) {
+            scope.spawn(|scope| self.work(scope));
+        }
+    }
+
+    fn work<'s>(&'s self, scope: &rayon::Scope<'s>) {
+        let taken = self.hands.lock().unwrap_or_else(|e| e.into_inner()).pop();
+        let mut hand = taken.expect("as many hands as workers are hired");
+        loop {
+            if let Some(queue) = self.queue {
+                while !queue.seems_empty()
+                    && let Some(ready) = queue.pop()
+                {
+                    self.delivery.deliver_ready(ready);
+                }
+            }
+            let Some(claim) = self.claims.next(self.delivery) else {
+                break;
+            };
+            if let Err(error) = self.serve(&mut hand, &claim) {
+                self.delivery.fail(error);
+            }
+            if self.claims.finish(&claim) {
+                self.start(scope);
+            }
+        }
+        self.hands
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .push(hand);
+        self.claims.leave();
+        // The window may have opened between the last look and now.
+        self.start(scope);
+    }
+
+    /// Fetches a block and hands it to the sink.
+    fn serve(&self, hand: &mut Hand, claim: &Claim) -> Result<()> {
+        let source = &self.input.sources()[claim.source as usize];
+        let len = source
+            .len()
+            .expect("only sources with a size are served here");
+        let range = claim.range(len);
+        let past = range.start..(range.end + PAST as u64).min(len);
+        match hand {
+            Hand::Pread { slot, direct } => self.read(slot, *direct, source, past.clone())?,
+            Hand::Mmap(mapping) => {
+                self.read_bytes.fetch_add(range.end - range.start, Relaxed);
+                mapping.view(source, past.clone())?;
+            }
+        }
+        let hand = &*hand;
+        let at_eof = past.end == len;
+        let view = hand.bytes();
+        let Own { whole, open } = own(&self.delivery.framing, view, past.start, claim, at_eof);
+        let (tail, offset) = (whole.end, past.start + whole.start as u64);
+        if !whole.is_empty() {
+            self.delivery
+                .deliver(&hand.block(whole, claim.source, offset, claim.sequence));
+        }
+        if open {
+            let record = PaddedBuf::from(&view[tail..]);
+            self.gather(source, claim, record, past.start + tail as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Reads on for the end of a record that begins at `offset`.
+    fn gather(
+        &self,
+        source: &Source,
+        claim: &Claim,
+        mut record: PaddedBuf,
+        offset: u64,
+    ) -> Result<()> {
+        let len = source.len().unwrap_or(0);
+        let mut chunk = vec![0; LONG];
+        loop {
+            let at = offset + record.len() as u64;
+            if record.len() > self.delivery.max_record {
+                self.delivery.oversized(claim.source, offset);
+                return Ok(());
+            }
+            let want = chunk.len().min((len - at) as usize);
+            if want == 0 {
+                break;
+            }
+            self.read_at(source, false, &mut chunk[..want], at, want)?;
+            match memchr::memchr(self.delivery.framing.0, &chunk[..want]) {
+                Some(end) => {
+                    record.extend(&chunk[..=end]);
+                    break;
+                }
+                None => record.extend(&chunk[..want]),
+            }
+        }
+        self.delivery
+            .deliver(&record.block(claim.source, offset, claim.sequence));
+        Ok(())
+    }
+
+    /// Reads a range of a source into a slot.
+    fn read(
+        &self,
+        slot: &mut Slot,
+        direct: bool,
+        source: &Source,
+        range: Range<u64>,
+    ) -> Result<()> {
+        let align = if direct { source.direct_align() } else { 1 };
+        let begin = range.start / align * align;
+        let wanted = (range.end - begin) as usize;
+        let target = slot.target_bytes(0);
+        let len = wanted.next_multiple_of(align as usize).min(target.len());
+        self.read_at(source, direct, &mut target[..len], begin, wanted)?;
+        slot.set_filled((range.start - begin) as usize, wanted);
+        Ok(())
+    }
+
+    /// Fills a buffer from `offset` on, up to `wanted` bytes at least.
+    fn read_at(
+        &self,
+        source: &Source,
+        direct: bool,
+        target: &mut [u8],
+        offset: u64,
+        wanted: usize,
+    ) -> Result<()> {
+        let range = offset..offset + wanted as u64;
+        let fail = |error: Error| {
+            error
+                .in_file(source.index(), source.name())
+                .at_bytes(range.clone())
+        };
+        let file = match (direct, source.file()) {
+            (true, _) => source.direct()?,
+            (false, Some(file)) => file,
+            (false, None) => return Err(fail(Error::new(Kind::Engine, "not a file"))),
+        };
+        let mut filled = 0;
+        let mut tries = 0;
+        while filled < wanted {
+            match rustix::io::pread(file, &mut target[filled..], offset + filled as u64) {
+                Ok(0) => {
+                    let cause = format!(
+                        "the file ends at byte {}, but had {} bytes when it was opened",
+                        offset + filled as u64,
+                        source.len().unwrap_or(0),
+                    );
+                    return Err(fail(Error::new(Kind::Io, cause)));
+                }
+                Ok(n) => {
+                    let align = if direct {
+                        source.direct_align() as usize
+                    } else {
+                        1
+                    };
+                    let now = filled + n;
+                    // The next read must be aligned too; a short one may have to be done again.
+                    filled = if now >= wanted {
+                        now
+                    } else {
+                        now / align * align
+                    };
+                    tries += 1;
+                    self.reads.fetch_add(1, Relaxed);
+                    self.read_bytes.fetch_add(n as u64, Relaxed);
+                }
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) if tries < 1000 => {
+                    tries += 1
+                }
+                Err(errno) => return Err(fail(Error::io(&errno.into()))),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! Sequential `read()`, one after the other on the dispatcher's thread: the plainest way there is,
+//! and the only one for pipes, terminals and procfs.
+
+use std::collections::VecDeque;
+use std::io;
+
+use super::ring::{Completion, Ring, Submission};
+
+/// Reads when it is waited on.
+#[derive(Default)]
+pub(crate) struct ReadRing {
+    queue: VecDeque<Submission>,
+    /// Where the last read of a source has left its position.
+    position: Option<(u32, bool, u64)>,
+}
+
+impl ReadRing {
+    fn read(&mut self, submission: &mut Submission) -> io::Result<usize> {
+        let source = submission.source.clone();
+        let file = match submission.direct {
+            true => source
+                .direct()
+                .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?,
+            false => source
+                .file()
+                .ok_or(io::Error::from_raw_os_error(libc::EBADF))?,
+        };
+        let offset = submission.offset + submission.filled as u64;
+        let here = (source.index(), submission.direct, offset);
+        if source.len().is_some() && self.position != Some(here) {
+            rustix::fs::seek(file, rustix::fs::SeekFrom::Start(offset))?;
+        }
+        let wanted = submission.len - submission.filled;
+        let target = &mut submission.slot.target_bytes(submission.filled)[..wanted];
+        let mut n = 0;
+        // A pipe brings what it has; a stream has ended only when it brings nothing.
+        while n < wanted {
+            match rustix::io::read(file, &mut target[n..]) {
+                Ok(0) => break,
+                Ok(more) => n += more,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            if source.len().is_some() {
+                break;
+            }
+        }
+        self.position = Some((here.0, here.1, offset + n as u64));
+        Ok(n)
+    }
+}
+
+impl Ring for ReadRing {
+    fn submit(&mut self, submission: Submission) {
+        self.queue.push_back(submission);
+    }
+
+    async fn completion(&mut self) -> Completion {
+        let Some(mut submission) = self.queue.pop_front() else {
+            return std::future::pending().await;
+        };
+        let result = self.read(&mut submission);
+        Completion { submission, result }
+    }
+
+    fn max_depth(&self) -> usize {
+        1
+    }
+}

@@ -1,0 +1,49 @@
+//! The seam below the dispatcher: a read is submitted, and completes with its slot and a count or
+//! an errno. The tokio-uring ring, sequential reads, memory and fault injection stand behind it.
+
+use std::io;
+use std::sync::Arc;
+
+use super::arena::Slot;
+use crate::source::Source;
+
+/// A read to be done.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    /// What to read from.
+    pub source: Arc<Source>,
+    /// Where in the source the slot's block begins.
+    pub offset: u64,
+    /// How many bytes of the block are wanted.
+    pub len: usize,
+    /// How many of them earlier, short reads have brought.
+    pub filled: usize,
+    /// Where they go.
+    pub slot: Slot,
+    /// Whether past the page cache (O_DIRECT).
+    pub direct: bool,
+    /// How often it has been tried again without progress.
+    pub tries: u32,
+}
+
+/// A read that is done.
+#[derive(Debug)]
+pub(crate) struct Completion {
+    /// The read, with its slot.
+    pub submission: Submission,
+    /// How many bytes it brought, 0 at the end of the source.
+    pub result: io::Result<usize>,
+}
+
+/// Something that reads.
+pub(crate) trait Ring {
+    /// Queues a read.
+    fn submit(&mut self, submission: Submission);
+
+    /// Waits for a completion, in whatever order. Called only while reads are in flight; a wait
+    /// that is dropped loses none.
+    fn completion(&mut self) -> impl Future<Output = Completion>;
+
+    /// How many reads it can have in flight.
+    fn max_depth(&self) -> usize;
+}

@@ -1,0 +1,511 @@
+//! Runs an input through an engine: checks the request, sizes the buffers, sets the threads to
+//! work, and reports the lowest failure.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::arena::{Arena, Layout, Slot};
+use super::claims::Claims;
+use super::delivery::{Delivery, Queue, Ready};
+use super::dispatcher::{Counters, Direct, Dispatcher, Plan};
+use super::local::{Hand, Local};
+use super::mapping::Mapping;
+use super::memory::{MemoryRing, Order};
+use super::read::ReadRing;
+use super::ring::Ring;
+use super::{Config, Engine, Sink, Stats, residency, uring};
+use crate::error::{Error, Kind, Result};
+use crate::source::{Input, Source, Span, load};
+
+/// Bytes a read where nobody says otherwise: large enough that the ring's thread is idle.
+const RING_BLOCK: usize = 1 << 20;
+/// Bytes a block that a worker reads itself: it stays in the core's own cache.
+const PREAD_BLOCK: usize = 256 << 10;
+/// Bytes that a worker maps at once.
+const MMAP_BLOCK: usize = 4 << 20;
+/// What a worker's buffer must hold beside its block: what lies before an aligned start, the bytes
+/// read past the end, and what aligning that end adds.
+const ROOM: usize = 3 * 65536;
+const DEPTH: usize = 16;
+/// Below this a ring isn't worth its set-up.
+const SMALL: u64 = 8 << 20;
+/// Limits of what can be asked for; beyond them a number is a slip.
+const MAX_BLOCK: usize = 1 << 30;
+const MAX_DEPTH: usize = 4096;
+const MAX_THREADS: usize = 1024;
+
+/// Reads the input's spans and hands their records to the sink.
+///
+/// # Errors
+/// The lowest of all failures: in the data, from the kernel, or of a worker. Or the engine or a
+/// setting that was asked for can't be had.
+pub fn run(input: &Input, config: &Config, sink: &dyn Sink) -> Result<Stats> {
+    check(config)?;
+    let started = Instant::now();
+    let threads = config.threads.unwrap_or_else(|| {
+        std::thread::available_parallelism()
+            .map_or(1, |cores| cores.get())
+            .min(MAX_THREADS)
+    });
+    // A small input wakes few threads.
+    let most = input.len().map_or(u64::MAX, |len| len / (64 << 10) + 1);
+    let threads = threads.min(most as usize);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|index| format!("worker-{index}"))
+        .build()
+        .map_err(|error| {
+            let cause = format!("can't start {threads} threads ({error}): lower --threads");
+            Error::new(Kind::Engine, cause)
+        })?;
+    let loaded;
+    let input = match config.engine {
+        Engine::Memory => {
+            loaded = load(input)?;
+            &loaded
+        }
+        _ => input,
+    };
+    let delivery = Delivery::new(input, sink, config);
+    let mut session = Session {
+        input,
+        config,
+        delivery: &delivery,
+        pool: &pool,
+        threads,
+        window: sink.window().map(|window| window.max(1)),
+        stats: Stats {
+            threads,
+            engine: config.engine.to_string(),
+            ..Stats::default()
+        },
+    };
+    // Streams and files with a size take different ways; in order, so that order can be kept.
+    for group in input
+        .spans()
+        .chunk_by(|a, b| streams(input, a) == streams(input, b))
+    {
+        if !group.is_empty() {
+            session.group(group)?;
+        }
+    }
+    let Session { mut stats, .. } = session;
+    stats.without_effect = without_effect(config, &stats);
+    stats.blocks = delivery.blocks();
+    stats.bytes = input
+        .len()
+        .unwrap_or(stats.dispatched_bytes + stats.fetched_bytes);
+    stats.elapsed_s = started.elapsed().as_secs_f64();
+    delivery
+        .outcome()
+        .map_err(|error| with_line(input, config, error))?;
+    Ok(stats)
+}
+
+fn streams(input: &Input, span: &Span) -> bool {
+    input.source(span).len().is_none()
+}
+
+/// Refuses what can't be meant.
+fn check(config: &Config) -> Result<()> {
+    let usage = |cause: String| Err(Error::new(Kind::Usage, cause));
+    let limits = [
+        ("--block-size", config.block_size, 1, MAX_BLOCK),
+        ("--queue-depth", config.queue_depth, 1, MAX_DEPTH),
+        ("--buffers", config.buffers, 2, 2 * MAX_DEPTH),
+        ("--threads", config.threads, 1, MAX_THREADS),
+        ("--max-record", Some(config.max_record), 1, MAX_BLOCK),
+    ];
+    for (flag, value, min, max) in limits {
+        if let Some(value) = value.filter(|value| !(min..=max).contains(value)) {
+            return usage(format!("{flag} {value} is out of range: {min} to {max}"));
+        }
+    }
+    if let (Some(depth), Some(buffers)) = (config.queue_depth, config.buffers)
+        && buffers <= depth
+    {
+        return usage(format!(
+            "--buffers {buffers} is too few for --queue-depth {depth}: a block waits for its \
+             neighbour, so at least {} are needed",
+            depth + 1
+        ));
+    }
+    if config.direct && matches!(config.engine, Engine::Mmap | Engine::Memory) {
+        return usage(format!(
+            "--direct reads past the page cache; --engine {} doesn't read: leave one of them out",
+            config.engine
+        ));
+    }
+    Ok(())
+}
+
+/// A run in progress.
+struct Session<'a> {
+    input: &'a Input,
+    config: &'a Config,
+    delivery: &'a Delivery<'a>,
+    pool: &'a rayon::ThreadPool,
+    threads: usize,
+    window: Option<u64>,
+    stats: Stats,
+}
+
+impl<'a> Session<'a> {
+    /// Serves spans that are all streams or all not.
+    fn group(&mut self, spans: &[Span]) -> Result<()> {
+        if self.config.direct {
+            for span in spans {
+                self.check_direct(self.input.source(span))?;
+            }
+        }
+        let direct = if self.config.direct {
+            Direct::Yes
+        } else {
+            Direct::No
+        };
+        if streams(self.input, &spans[0]) {
+            if self.config.engine != Engine::Read {
+                self.because("streams are read by read()");
+            }
+            return self.dispatch(spans, ReadRing::default(), Direct::No);
+        }
+        match self.config.engine {
+            Engine::Auto => self.auto(spans),
+            Engine::Uring => self.uring(spans, direct, &[]),
+            Engine::Read => self.dispatch(spans, ReadRing::default(), direct),
+            Engine::Memory => self.dispatch(spans, MemoryRing::new(Order::First), Direct::No),
+            Engine::Pread | Engine::Mmap => self.local(spans),
+        }
+    }
+
+    /// `--direct` is never given up: it is refused with the reason.
+    fn check_direct(&self, source: &Source) -> Result<()> {
+        if source.len().is_none() {
+            let cause = "O_DIRECT (--direct) needs a file with a size, not a pipe or device";
+            return Err(Error::new(Kind::Engine, cause).in_file(source.index(), source.name()));
+        }
+        source.direct()?;
+        let (align, block) = (
+            source.direct_align(),
+            self.config.block_size.unwrap_or(RING_BLOCK),
+        );
+        if block as u64 % align != 0 {
+            let cause = format!("--block-size must be a multiple of {align} with --direct here");
+            return Err(Error::new(Kind::Usage, cause).in_file(source.index(), source.name()));
+        }
+        Ok(())
+    }
+
+    /// Cached parts go to the workers, the others through the ring, both at once.
+    fn auto(&mut self, spans: &[Span]) -> Result<()> {
+        let direct = if self.config.direct {
+            Direct::Yes
+        } else {
+            Direct::IfGranted
+        };
+        if self.config.direct {
+            self.because("--direct");
+            return self.uring_or_pread(spans, direct, &[]);
+        }
+        if residency::bytes(spans) <= SMALL {
+            self.because("small input: pread");
+            return self.local(spans);
+        }
+        let split = residency::split(self.input, spans);
+        let (resident, cold) = (
+            residency::bytes(&split.resident),
+            residency::bytes(&split.cold),
+        );
+        if cold == 0 {
+            self.because("all of it is cached: pread in the workers");
+            return self.local(spans);
+        }
+        if !split.known {
+            self.because("the kernel can't tell what is cached (cachestat, since 6.5)");
+        } else {
+            let share = 100.0 * resident as f64 / (resident + cold) as f64;
+            self.because(&format!(
+                "{share:.0}% is cached: pread in the workers; the rest: uring"
+            ));
+        }
+        if self.window.is_some() && resident > 0 {
+            // Order across two engines at once would need a window across both.
+            self.because("one way for all of it, to keep the order");
+            return match resident > cold {
+                true => self.local(spans),
+                false => self.uring_or_pread(spans, direct, &[]),
+            };
+        }
+        self.uring_or_pread(&split.cold, direct, &split.resident)
+    }
+
+    fn uring_or_pread(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
+        let can = uring::kernel_is_trusted().and_then(|()| uring::probe(8));
+        if let Err(error) = can {
+            (self.config.notice)(&format!("{error}; reading with pread instead"));
+            self.because("pread, because there is no io_uring");
+            let mut all = [spans, resident].concat();
+            all.sort_by_key(|span| (span.source, span.from));
+            return self.local(&all);
+        }
+        self.uring(spans, direct, resident)
+    }
+
+    fn because(&mut self, reason: &str) {
+        if !self.stats.engine_reason.contains(reason) {
+            if !self.stats.engine_reason.is_empty() {
+                self.stats.engine_reason.push_str("; ");
+            }
+            self.stats.engine_reason.push_str(reason);
+        }
+    }
+
+    /// How the dispatcher cuts and how many slots it has; small inputs get few and small ones.
+    fn plan(&mut self, spans: &[Span], max_depth: usize, direct: Direct) -> (Plan, Layout) {
+        let largest = spans
+            .iter()
+            .map(|span| span.to.saturating_sub(span.from))
+            .max()
+            .unwrap_or(0);
+        let block = self.config.block_size.unwrap_or_else(|| {
+            let all = largest
+                .saturating_add(1)
+                .next_multiple_of(64 << 10)
+                .min(RING_BLOCK as u64);
+            all as usize
+        });
+        let reads = spans.iter().fold(0u64, |sum, span| {
+            let len = span.to.saturating_sub(span.from);
+            sum.saturating_add(len.div_ceil(block as u64).saturating_add(2))
+        });
+        let depth = self.config.queue_depth.unwrap_or(DEPTH).min(max_depth);
+        let buffers = self.config.buffers.unwrap_or(depth + 2 * self.threads + 2);
+        let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
+        let plan = Plan {
+            block: block as u64,
+            depth: depth.min(slots - 1),
+            window: self.window,
+            direct,
+        };
+        self.stats.block_size = block;
+        self.stats.queue_depth = plan.depth;
+        (plan, Layout { block, slots })
+    }
+
+    fn arena(&mut self, layout: Layout) -> Result<(std::sync::Arc<Arena>, Vec<Slot>, Homes)> {
+        let arena = Arena::new(layout, true)?;
+        let (home, homes) = unbounded_channel();
+        let slots = arena.slots(&home);
+        self.stats.buffers += layout.slots;
+        self.stats.buffer_bytes += layout.bytes() as u64;
+        Ok((arena, slots, Homes { homes, _open: home }))
+    }
+
+    /// The ring over `spans`, and the workers over `resident` at the same time.
+    fn uring(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
+        let (plan, layout) = self.plan(spans, MAX_DEPTH, direct);
+        let (arena, slots, mut homes) = self.arena(layout)?;
+        let queue = Queue::default();
+        let local = match resident {
+            [] => None,
+            _ => Some(self.local_over(resident, PREAD_BLOCK, Some(&queue))?),
+        };
+        let dispatcher = Dispatcher::new(self.input, spans, self.delivery, plan, slots);
+        let (delivery, notice) = (self.delivery, &*self.config.notice);
+        let (counters, facts) = self.pool.in_place_scope(|scope| {
+            if let Some(local) = &local {
+                local.start(scope);
+            }
+            uring::run(&arena, plan.depth, true, async |ring| {
+                let release = |ready| hand_over(scope, &queue, delivery, ready);
+                dispatcher
+                    .run(ring, &mut homes.homes, release, notice)
+                    .await
+            })
+        })?;
+        self.count(counters);
+        if let Some(local) = &local {
+            self.count_local(local);
+        }
+        self.stats.registered_buffers = facts.unregistered.is_none();
+        self.stats.huge_page_bytes += arena.huge_bytes().unwrap_or(0);
+        Ok(())
+    }
+
+    /// A ring that needs no runtime of its own.
+    fn dispatch(&mut self, spans: &[Span], mut ring: impl Ring, direct: Direct) -> Result<()> {
+        let (plan, layout) = self.plan(spans, ring.max_depth(), direct);
+        let (arena, slots, mut homes) = self.arena(layout)?;
+        let queue = Queue::default();
+        let dispatcher = Dispatcher::new(self.input, spans, self.delivery, plan, slots);
+        let (delivery, notice) = (self.delivery, &*self.config.notice);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|error| {
+                Error::new(Kind::Engine, "can't start a runtime").with_errno(&error)
+            })?;
+        let counters = self.pool.in_place_scope(|scope| {
+            let release = |ready| hand_over(scope, &queue, delivery, ready);
+            runtime.block_on(dispatcher.run(&mut ring, &mut homes.homes, release, notice))
+        });
+        self.count(counters);
+        self.stats.huge_page_bytes += arena.huge_bytes().unwrap_or(0);
+        Ok(())
+    }
+
+    /// Workers fetch all of the spans themselves.
+    fn local(&mut self, spans: &[Span]) -> Result<()> {
+        let default = if self.config.engine == Engine::Mmap {
+            MMAP_BLOCK
+        } else {
+            PREAD_BLOCK
+        };
+        let local = self.local_over(spans, default, None)?;
+        self.pool.in_place_scope(|scope| local.start(scope));
+        self.count_local(&local);
+        Ok(())
+    }
+
+    fn local_over<'x>(
+        &mut self,
+        spans: &'x [Span],
+        default_block: usize,
+        queue: Option<&'x Queue>,
+    ) -> Result<Local<'x>>
+    where
+        'a: 'x,
+    {
+        let largest = spans
+            .iter()
+            .map(|span| span.to - span.from)
+            .max()
+            .unwrap_or(0);
+        let block = self.config.block_size.unwrap_or(default_block);
+        let room = (largest.min(block as u64) as usize + ROOM).next_multiple_of(4096);
+        let blocks: u64 = spans
+            .iter()
+            .map(|s| (s.to - s.from).div_ceil(block as u64) + 1)
+            .sum();
+        let threads = self.threads.min(blocks as usize).max(1);
+        let hands = match self.config.engine {
+            Engine::Mmap => {
+                let mapping = |_| Ok(Hand::Mmap(Mapping::new(room)?));
+                (0..threads).map(mapping).collect::<Result<_>>()?
+            }
+            _ => {
+                let (_, slots, _) = self.arena(Layout {
+                    block: room,
+                    slots: threads,
+                })?;
+                let direct = self.config.direct;
+                slots
+                    .into_iter()
+                    .map(|slot| Hand::Pread { slot, direct })
+                    .collect()
+            }
+        };
+        if self.stats.block_size == 0 {
+            self.stats.block_size = block;
+        }
+        Ok(Local {
+            input: self.input,
+            claims: Claims::new(self.input, spans, block as u64, self.window),
+            delivery: self.delivery,
+            queue,
+            threads,
+            hands: Mutex::new(hands),
+            read_bytes: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+        })
+    }
+
+    fn count(&mut self, counters: Counters) {
+        self.stats.reads += counters.reads;
+        self.stats.dispatched_bytes += counters.read_bytes;
+        self.stats.short_reads += counters.short_reads;
+        self.stats.retries += counters.retries;
+        self.stats.max_in_flight = self.stats.max_in_flight.max(counters.max_in_flight);
+        self.stats.starved_s += counters.starved.as_secs_f64();
+    }
+
+    fn count_local(&mut self, local: &Local<'_>) {
+        self.stats.reads += local.reads.load(Relaxed);
+        self.stats.fetched_bytes += local.read_bytes.load(Relaxed);
+    }
+}
+
+/// The channel by which slots come home; it stays open as long as this does.
+struct Homes {
+    homes: UnboundedReceiver<Slot>,
+    _open: super::arena::Home,
+}
+
+/// Puts a released buffer where the next worker finds it.
+fn hand_over<'s>(
+    scope: &rayon::Scope<'s>,
+    queue: &'s Queue,
+    delivery: &'s Delivery<'s>,
+    ready: Ready,
+) {
+    queue.push(ready);
+    scope.spawn(move |_| {
+        if let Some(ready) = queue.pop() {
+            delivery.deliver_ready(ready);
+        }
+    });
+}
+
+/// The flags that were given although nothing in this run heeds them.
+fn without_effect(config: &Config, stats: &Stats) -> Vec<String> {
+    let dispatched = stats.dispatched_bytes > 0;
+    let sequential = config.engine == Engine::Read;
+    let flags = [
+        (
+            "--queue-depth",
+            config.queue_depth.is_some() && (!dispatched || sequential),
+        ),
+        ("--buffers", config.buffers.is_some() && !dispatched),
+    ];
+    flags
+        .into_iter()
+        .filter(|(_, idle)| *idle)
+        .map(|(flag, _)| flag.to_string())
+        .collect()
+}
+
+/// Adds the number of the line to a failure in the data: counted only now, by reading what lies
+/// before it once more, because blocks come in any order.
+fn with_line(input: &Input, config: &Config, error: Error) -> Error {
+    let source = input.sources().get(error.file_index() as usize);
+    let (Kind::Data, Some(bytes), Some(source)) = (error.kind(), error.bytes(), source) else {
+        return error;
+    };
+    match lines_before(source, bytes.start, config.framing.0) {
+        Some(lines) => error.at_line(lines + 1),
+        None => error,
+    }
+}
+
+fn lines_before(source: &Source, end: u64, delimiter: u8) -> Option<u64> {
+    source.len()?;
+    let count = |bytes: &[u8]| memchr::memchr_iter(delimiter, bytes).count() as u64;
+    if let Some(bytes) = source.bytes() {
+        return Some(count(&bytes[..end as usize]));
+    }
+    let mut chunk = vec![0; 1 << 20];
+    let (mut at, mut lines) = (0, 0);
+    while at < end {
+        let want = chunk.len().min((end - at) as usize);
+        let n = rustix::io::pread(source.file()?, &mut chunk[..want], at).ok()?;
+        if n == 0 {
+            return None;
+        }
+        lines += count(&chunk[..n]);
+        at += n as u64;
+    }
+    Some(lines)
+}

@@ -1,0 +1,117 @@
+//! The contract of all jobs: a partial result per worker, blocks folded into it, partials merged,
+//! the whole finished. Jobs know blocks and no engine.
+
+pub mod aggregate;
+pub mod count;
+
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+
+use crate::block::Block;
+pub use crate::engine::Malformed;
+use crate::engine::{Config, Sink, Stats, run};
+use crate::error::Result;
+use crate::source::Input;
+
+/// A job.
+///
+/// Blocks reach a partial in any order, and any number of partials share them out, so `merge` must
+/// be associative and commutative in its result.
+///
+/// ```
+/// use ringfold::{Block, Config, Fold, Input, Malformed, fold};
+///
+/// /// The length of the longest line.
+/// struct Longest;
+///
+/// impl Fold for Longest {
+///     type Partial = usize;
+///     type Output = usize;
+///
+///     fn partial(&self) -> usize {
+///         0
+///     }
+///     fn block(&self, longest: &mut usize, block: &Block<'_>) -> Result<(), Malformed> {
+///         let lines = block.bytes().split(|&byte| byte == b'\n');
+///         *longest = lines.map(<[u8]>::len).fold(*longest, usize::max);
+///         Ok(())
+///     }
+///     fn merge(&self, into: &mut usize, from: usize) {
+///         *into = usize::max(*into, from);
+///     }
+///     fn finish(&self, longest: usize) -> usize {
+///         longest
+///     }
+/// }
+///
+/// let input = Input::memory([&b"a\nabc\nab\n"[..]]);
+/// let config = Config { engine: ringfold::Engine::Memory, ..Config::default() };
+/// let (longest, _) = fold(&input, &config, &Longest)?;
+/// assert_eq!(longest, 3);
+/// # Ok::<(), ringfold::Error>(())
+/// ```
+pub trait Fold: Sync {
+    /// What is known of some of the blocks.
+    type Partial: Send;
+    /// What is known in the end.
+    type Output;
+
+    /// A partial that has seen nothing.
+    fn partial(&self) -> Self::Partial;
+
+    /// Adds a block.
+    ///
+    /// # Errors
+    /// The lowest malformed record of the block.
+    fn block(&self, partial: &mut Self::Partial, block: &Block<'_>) -> Result<(), Malformed>;
+
+    /// Adds one partial to another.
+    fn merge(&self, into: &mut Self::Partial, from: Self::Partial);
+
+    /// Makes the result of the partial that has seen everything.
+    fn finish(&self, total: Self::Partial) -> Self::Output;
+}
+
+/// Folds an input through an engine.
+///
+/// # Errors
+/// See [`run`].
+pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Output, Stats)> {
+    let lender = Lender {
+        job,
+        idle: Mutex::new(Vec::new()),
+    };
+    let stats = run(input, config, &lender)?;
+    let partials = lender.idle.into_inner().unwrap_or_else(|e| e.into_inner());
+    let merge = |mut a, b| {
+        job.merge(&mut a, b);
+        a
+    };
+    let total = partials
+        .into_par_iter()
+        .reduce_with(merge)
+        .unwrap_or_else(|| job.partial());
+    Ok((job.finish(total), stats))
+}
+
+/// Lends a partial to each buffer for as long as it is worked on: it has one owner at any time,
+/// needs no lock while it grows, and as the last one returned is the next one lent there are never
+/// more than workers, and the one lent is the one whose memory is still in the cache.
+struct Lender<'a, F: Fold> {
+    job: &'a F,
+    idle: Mutex<Vec<F::Partial>>,
+}
+
+impl<F: Fold> Sink for Lender<'_, F> {
+    fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
+        let lent = self.idle.lock().unwrap_or_else(|e| e.into_inner()).pop();
+        let mut partial = lent.unwrap_or_else(|| self.job.partial());
+        let done = self.job.block(&mut partial, block);
+        self.idle
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .push(partial);
+        done
+    }
+}

@@ -1,0 +1,273 @@
+//! Pass 2, *decode*: the rows of a balanced window, their numbers read and proven.
+//!
+//! The shape read here is `-?[0-9]{1,2}\.[0-9]`, before an optional carriage return. A number is
+//! aligned by its end, so its point needs no search: of the 8 bytes that end at it, the last is the
+//! decimal digit, then point, units, tens. Digits and point are proven by one saturating addition:
+//! after an exclusive-or with `00.0` a digit is at most 9 and the point 0, so adding 0x76 (0x7f for
+//! the point) sets the top bit of every byte that is not what it should be.
+//!
+//! Rows go to three lists: *inline* (the key and its delimiter fit 32 bytes), *wide* (128 bytes), and
+//! *rest* (any other key or number), which takes the careful way.
+//!
+//! Invariant of this room: the ends of [`Ends`] rise and lie within the window, 16 zeros follow the
+//! last row's, and a list has room for 8 more rows than a window can hold.
+#![allow(unsafe_code)]
+
+use super::index::Ends;
+use super::level::Level;
+use super::window::{WINDOW, Window};
+
+/// Bytes of an inline key, its delimiter included.
+pub(crate) const INLINE: usize = 32;
+/// Bytes of a wide key, its delimiter included.
+pub(crate) const WIDE: usize = 128;
+/// Added to the tenths of a value, so that it is positive: 1..=1999.
+pub(crate) const BIAS: u32 = 1000;
+
+const ROOM: usize = WINDOW / 2 + 8;
+
+/// Keys and values, row by row.
+pub(crate) struct List {
+    keys: Box<[u32; ROOM]>,
+    values: Box<[u32; ROOM]>,
+    count: usize,
+}
+
+impl List {
+    fn new() -> Self {
+        let zeros = || {
+            vec![0; ROOM]
+                .into_boxed_slice()
+                .try_into()
+                .expect("as long as it was made")
+        };
+        List {
+            keys: zeros(),
+            values: zeros(),
+            count: 0,
+        }
+    }
+
+    /// Each row's key: where it starts in the low half, its length with its delimiter in the high.
+    pub(crate) fn keys(&self) -> &[u32] {
+        &self.keys[..self.count]
+    }
+
+    /// Each row's value in tenths, [`BIAS`] added.
+    pub(crate) fn values(&self) -> &[u32] {
+        &self.values[..self.count]
+    }
+
+    /// Writes a row past the end, and keeps it if `keep`.
+    #[inline(always)]
+    fn push(&mut self, key: u32, value: u32, keep: bool) {
+        self.keys[self.count] = key;
+        self.values[self.count] = value;
+        self.count += usize::from(keep);
+    }
+}
+
+/// The rows of a window.
+pub(crate) struct Rows {
+    pub(crate) inline: List,
+    pub(crate) wide: List,
+    rest: Box<[u32; ROOM]>,
+    rest_count: usize,
+}
+
+impl Rows {
+    pub(crate) fn new() -> Self {
+        let rest = vec![0; ROOM]
+            .into_boxed_slice()
+            .try_into()
+            .expect("as long as it was made");
+        Rows {
+            inline: List::new(),
+            wide: List::new(),
+            rest,
+            rest_count: 0,
+        }
+    }
+
+    /// The numbers of the rows that take the careful way, rising.
+    pub(crate) fn rest(&self) -> &[u32] {
+        &self.rest[..self.rest_count]
+    }
+}
+
+/// Sorts the rows of a balanced `window` into `to`. `trims` is whether a carriage return before the
+/// terminator belongs to the line end.
+pub(crate) fn decode(level: Level, window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+    debug_assert!(ends.balanced());
+    to.inline.count = 0;
+    to.wide.count = 0;
+    to.rest_count = 0;
+    match level {
+        // SAFETY: a level is only made where the processor has its features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { x86::avx512(window, ends, trims, to) },
+        _ => portable(window, ends, trims, to),
+    }
+}
+
+const SHAPE: u64 = u64::from_le_bytes([0, 0, 0, 0, b'0', b'0', b'.', b'0']);
+const LIMITS: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x76, 0x76, 0x7f, 0x76]);
+const OFFENCE: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80]);
+
+/// The twin of the vector pass, row by row in 64-bit words. No byte carries into its neighbour
+/// but from one that offends already.
+fn portable(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+    for (row, ends) in ends.ends().windows(3).step_by(2).enumerate() {
+        let [start, key_end, end] = [ends[0], ends[1], ends[2]].map(u32::from);
+        let mut word = window.word_before(end as usize - 1);
+        let mut length = end - key_end - 1;
+        if trims && word >> 56 == u64::from(b'\r') {
+            word <<= 8;
+            length = length.wrapping_sub(1);
+        }
+        let mut unused = 64_u32.wrapping_sub(length.wrapping_mul(8));
+        let negative = word.checked_shr(unused).unwrap_or(0) as u8 == b'-';
+        unused = unused.wrapping_add(8 * u32::from(negative));
+        let fits = unused.wrapping_sub(32) & !8 == 0;
+        let word = (word ^ SHAPE) & u64::MAX.checked_shl(unused).unwrap_or(0);
+        let digits = (word >> 32) as u32;
+        // Bytes below 0x80 can't carry; one at or above offends by itself.
+        let low = digits & 0x7f7f_7f7f;
+        let offends = (low.wrapping_add((LIMITS >> 32) as u32) | digits) & (OFFENCE >> 32) as u32;
+        let good = fits && offends == 0;
+        let tenths = ((digits & 0xff) * 100 + (digits >> 8 & 0xff) * 10).wrapping_add(digits >> 24);
+        let value = if negative {
+            BIAS.wrapping_sub(tenths)
+        } else {
+            BIAS.wrapping_add(tenths)
+        };
+        let length = key_end - start;
+        let key = start | length << 16;
+        to.inline
+            .push(key, value, good && length as usize <= INLINE);
+        to.wide.push(
+            key,
+            value,
+            good && length as usize > INLINE && length as usize <= WIDE,
+        );
+        to.rest[to.rest_count] = row as u32;
+        to.rest_count += usize::from(!good || length as usize > WIDE);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{BIAS, Ends, INLINE, LIMITS, OFFENCE, Rows, SHAPE, WIDE, Window};
+    use std::arch::x86_64::*;
+
+    const WEIGHTS: u64 = u64::from_le_bytes([0, 0, 0, 0, 100, 10, 0, 1]);
+
+    /// # Safety
+    /// The processor must have the features named, and `ends` must be of `window`.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+    pub(super) unsafe fn avx512(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+        let lanes = |word: u64| _mm512_set1_epi64(word as i64);
+        // No byte equals 0x100.
+        let carriage_return = lanes(if trims { u64::from(b'\r') } else { 0x100 });
+        let from = ends.ends().as_ptr();
+        let rows = ends.rows();
+        let inline_max = _mm256_set1_epi32((INLINE << 16 | 0xffff) as i32);
+        let wide_max = _mm256_set1_epi32((WIDE << 16 | 0xffff) as i32);
+        let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let mut row = 0;
+        while row < rows {
+            let valid = if rows - row < 8 {
+                (1_u8 << (rows - row)) - 1
+            } else {
+                0xff
+            };
+            // SAFETY: `Ends` has room past its last end, and zeros.
+            let (keys, values) = unsafe {
+                let at = from.add(2 * row).cast::<u8>();
+                (
+                    _mm256_loadu_si256(at.cast()),
+                    _mm256_loadu_si256(at.add(2).cast()),
+                )
+            };
+            let keys = _mm256_sub_epi32(keys, _mm256_slli_epi32::<16>(keys));
+            let value_starts = _mm256_and_si256(values, _mm256_set1_epi32(0xffff));
+            let value_ends = _mm256_srli_epi32::<16>(values);
+            // A gather of eight is slower than eight loads.
+            // SAFETY: each terminator is within the window or, past its rows, at its start less one;
+            // the 8 bytes before it are within the window or its padding.
+            let words = unsafe {
+                let word = |lane: usize| {
+                    let end = usize::from(*from.add(2 * (row + lane) + 2));
+                    window
+                        .pointer()
+                        .add(end)
+                        .sub(9)
+                        .cast::<i64>()
+                        .read_unaligned()
+                };
+                _mm512_setr_epi64(
+                    word(0),
+                    word(1),
+                    word(2),
+                    word(3),
+                    word(4),
+                    word(5),
+                    word(6),
+                    word(7),
+                )
+            };
+            let lengths = _mm512_cvtepi32_epi64(_mm256_sub_epi32(value_ends, value_starts));
+            // 64 less 8 times the length, which counts the terminator here.
+            let unused = _mm512_sub_epi64(lanes(72), _mm512_slli_epi64::<3>(lengths));
+            let trim = _mm512_cmpeq_epi64_mask(_mm512_srli_epi64::<56>(words), carriage_return);
+            let words = _mm512_mask_slli_epi64::<8>(words, trim, words);
+            let unused = _mm512_mask_add_epi64(unused, trim, unused, lanes(8));
+            let first = _mm512_xor_si512(_mm512_srlv_epi64(words, unused), lanes(b'-'.into()));
+            let negative = _mm512_testn_epi64_mask(first, lanes(0xff));
+            let unused = _mm512_mask_add_epi64(unused, negative, unused, lanes(8));
+            let used = _mm512_sllv_epi64(lanes(!0), unused);
+            let digits = _mm512_and_si512(_mm512_xor_si512(words, lanes(SHAPE)), used);
+            let offends = _mm512_and_si512(_mm512_adds_epu8(digits, lanes(LIMITS)), lanes(OFFENCE));
+            let length_offends = _mm512_andnot_si512(lanes(8), _mm512_sub_epi64(unused, lanes(32)));
+            let offence = _mm512_or_si512(offends, length_offends);
+            let good = _mm512_testn_epi64_mask(offence, offence) & valid;
+            let pairs = _mm512_maddubs_epi16(digits, lanes(WEIGHTS));
+            let tenths = _mm512_srli_epi64::<32>(_mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+            let bias = lanes(BIAS.into());
+            let values = _mm512_add_epi64(bias, tenths);
+            let values = _mm512_mask_sub_epi64(values, negative, bias, tenths);
+            let values = _mm512_cvtepi64_epi32(values);
+
+            let inline = _mm256_cmple_epu32_mask(keys, inline_max) & good;
+            // SAFETY: a list has room for 8 more rows than a window can hold.
+            unsafe {
+                let list = &mut to.inline;
+                let (keys_to, values_to) = (list.keys.as_mut_ptr(), list.values.as_mut_ptr());
+                if inline == 0xff {
+                    _mm256_storeu_si256(keys_to.add(list.count).cast(), keys);
+                    _mm256_storeu_si256(values_to.add(list.count).cast(), values);
+                    list.count += 8;
+                } else {
+                    let put = |to: *mut u32, mask, from| {
+                        _mm256_storeu_si256(to.cast(), _mm256_maskz_compress_epi32(mask, from));
+                    };
+                    put(keys_to.add(list.count), inline, keys);
+                    put(values_to.add(list.count), inline, values);
+                    list.count += inline.count_ones() as usize;
+
+                    let wide = _mm256_cmple_epu32_mask(keys, wide_max) & good & !inline;
+                    let list = &mut to.wide;
+                    put(list.keys.as_mut_ptr().add(list.count), wide, keys);
+                    put(list.values.as_mut_ptr().add(list.count), wide, values);
+                    list.count += wide.count_ones() as usize;
+
+                    let rest = valid & !inline & !wide;
+                    let numbers = _mm256_add_epi32(numbers, _mm256_set1_epi32(row as i32));
+                    put(to.rest.as_mut_ptr().add(to.rest_count), rest, numbers);
+                    to.rest_count += rest.count_ones() as usize;
+                }
+            }
+            row += 8;
+        }
+    }
+}

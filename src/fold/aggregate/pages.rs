@@ -1,0 +1,99 @@
+//! Zeroed memory straight from the kernel: touched page by page as it is used, huge pages where the
+//! stretch is large, given back whole.
+//!
+//! Invariant of this room: `start` maps `length * size_of::<T>()` bytes, private and zeroed at first,
+//! until drop. `T` is [`Zeroed`], so those bytes are `length` values of it.
+#![allow(unsafe_code)]
+
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// From this size on the kernel is asked for huge pages.
+const HUGE_FROM: usize = 2 << 20;
+
+/// Plain data that may be all zeros.
+///
+/// # Safety
+/// - All-zero bytes are a valid value.
+/// - The type needs no drop, and no more than a page's alignment.
+pub(crate) unsafe trait Zeroed: Copy {}
+
+/// A slice of zeroed `T`.
+pub(crate) struct Pages<T: Zeroed> {
+    start: NonNull<T>,
+    length: usize,
+}
+
+// SAFETY: it owns its memory as a box would, and `T` is plain data.
+unsafe impl<T: Zeroed + Send> Send for Pages<T> {}
+// SAFETY: as above.
+unsafe impl<T: Zeroed + Sync> Sync for Pages<T> {}
+
+impl<T: Zeroed> Pages<T> {
+    /// `length` zeroed values.
+    ///
+    /// # Panics
+    /// If the kernel refuses the memory.
+    pub(crate) fn new(length: usize) -> Self {
+        const { assert!(size_of::<T>() > 0 && align_of::<T>() <= 4096) };
+        let Some(bytes) = length
+            .checked_mul(size_of::<T>())
+            .filter(|&bytes| bytes > 0)
+        else {
+            assert_eq!(length, 0, "more memory than there are addresses");
+            return Pages {
+                start: NonNull::dangling(),
+                length,
+            };
+        };
+        // SAFETY: a fresh anonymous mapping touches nothing that exists.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(
+            start,
+            libc::MAP_FAILED,
+            "out of memory: {bytes} bytes for a table"
+        );
+        if bytes >= HUGE_FROM {
+            // SAFETY: the mapping just made; the call is advice, and its failure harmless.
+            unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        }
+        Pages {
+            start: NonNull::new(start.cast()).expect("not mapped at zero"),
+            length,
+        }
+    }
+}
+
+impl<T: Zeroed> Deref for Pages<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: the room's invariant.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl<T: Zeroed> DerefMut for Pages<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: the room's invariant, and `self` is borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl<T: Zeroed> Drop for Pages<T> {
+    fn drop(&mut self) {
+        if self.length > 0 {
+            // SAFETY: mapped by `new` at this length, and no borrow outlives `self`.
+            unsafe { libc::munmap(self.start.as_ptr().cast(), self.length * size_of::<T>()) };
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Keys up to 31 bytes: an open-addressed table of 64-byte slots, key and statistics side by side.
+//!
+//! The key is kept with its delimiter, zeros after it, so two keys are equal if their 32 bytes are,
+//! and no length is compared. The table is kept sparse while it fits the caches: a key out of its
+//! home slot costs a mispredicted branch on each of its rows.
+//!
+//! Invariant of this room: the slots are a power of two, at least one is empty, and an offset masked
+//! by `mask` is a slot's place in units of 8 bytes.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+use super::isa::{Avx2, Avx512};
+use super::isa::{InlineKey, Isa, Portable, Seeds};
+use super::{BATCH, Stats};
+use crate::fold::aggregate::decode::{INLINE, List};
+use crate::fold::aggregate::level::Level;
+use crate::fold::aggregate::pages::{Pages, Zeroed};
+use crate::fold::aggregate::window::Window;
+use rayon::slice::ParallelSliceMut;
+
+/// A key and its statistics. Empty if it counts no row.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Slot {
+    key: InlineKey,
+    pub(crate) stats: Stats,
+}
+
+// SAFETY: plain integers.
+unsafe impl Zeroed for Slot {}
+
+impl Slot {
+    /// The key without its delimiter.
+    pub(crate) fn key(&self, delimiter: u8) -> &[u8] {
+        let bytes = &self.key.0;
+        let length = bytes
+            .iter()
+            .position(|&byte| byte == delimiter)
+            .unwrap_or(INLINE);
+        &bytes[..length]
+    }
+}
+
+/// Slots at first: 512 KiB of addresses, touched as keys come.
+const SLOTS_MIN: usize = 1 << 13;
+/// Slots up to which the table is kept sparse: 8 MiB.
+const SLOTS_SPARSE_MAX: usize = 1 << 17;
+
+/// Units of 8 bytes in a slot.
+const UNITS: usize = size_of::<Slot>() / 8;
+
+/// The table.
+pub(crate) struct InlineTable {
+    level: Level,
+    slots: Pages<Slot>,
+    /// Of offsets in units of 8 bytes.
+    mask: u32,
+    used: usize,
+    used_max: usize,
+    seeds: Seeds,
+    batch: Batch,
+}
+
+/// A batch under way; kept, so that none begins by clearing it.
+struct Batch {
+    keys: [InlineKey; BATCH],
+    /// Of home slots, in units of 8 bytes.
+    offsets: [u32; BATCH],
+}
+
+impl InlineTable {
+    pub(crate) fn new(level: Level, seeds: Seeds) -> Self {
+        let slots = Pages::new(SLOTS_MIN);
+        let (mask, used_max) = (mask_of(SLOTS_MIN), used_max_of(SLOTS_MIN));
+        InlineTable {
+            level,
+            slots,
+            mask,
+            used: 0,
+            used_max,
+            seeds,
+            batch: Batch {
+                keys: [InlineKey([0; INLINE]); BATCH],
+                offsets: [0; BATCH],
+            },
+        }
+    }
+
+    /// Keys held.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// The keys in byte order, without their `delimiter`.
+    pub(crate) fn into_sorted(self, delimiter: u8) -> SortedSlots {
+        SortedSlots::new(self.slots, delimiter)
+    }
+
+    /// The slots in use.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.stats.count > 0)
+    }
+
+    /// Takes the rows of `list`, whose keys are in `window`.
+    pub(crate) fn fold(&mut self, window: Window<'_>, list: &List) {
+        for (keys, values) in list.keys().chunks(BATCH).zip(list.values().chunks(BATCH)) {
+            if self.used + BATCH > self.used_max {
+                self.grow();
+            }
+            match self.level {
+                // SAFETY: the list's keys are in the window.
+                Level::Portable => unsafe {
+                    self.batch::<Portable>(window.pointer(), keys, values)
+                },
+                // SAFETY: as above; the level is only made where the processor has its features.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => unsafe { self.batch_avx2(window.pointer(), keys, values) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => unsafe { self.batch_avx512(window.pointer(), keys, values) },
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
+    unsafe fn batch_avx2(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+        // SAFETY: as the caller's.
+        unsafe { self.batch::<Avx2>(window, keys, values) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+    unsafe fn batch_avx512(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+        // SAFETY: as the caller's.
+        unsafe { self.batch::<Avx512>(window, keys, values) }
+    }
+
+    /// # Safety
+    /// - `keys` are of `window`, at most 32 bytes each, and no more than [`BATCH`], as are `values`.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn batch<I: Isa>(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+        let count = keys.len().min(values.len()).min(BATCH);
+        let slots = self.slots.as_mut_ptr();
+        for row in 0..count {
+            // SAFETY: `row < count`; the key is in the window; a masked offset is in the table.
+            unsafe {
+                let key = *keys.get_unchecked(row);
+                let key = I::load(window.add((key & 0xffff) as usize), key >> 16);
+                I::write(key, self.batch.keys.get_unchecked_mut(row));
+                let offset = I::hash(&self.seeds, key) as u32 & self.mask;
+                *self.batch.offsets.get_unchecked_mut(row) = offset;
+                I::prefetch(slots.cast::<u64>().add(offset as usize).cast());
+            }
+        }
+        for row in 0..count {
+            // SAFETY: `row < count`; a masked offset is in the table.
+            unsafe {
+                let key = I::read(self.batch.keys.get_unchecked(row));
+                let offset = *self.batch.offsets.get_unchecked(row);
+                let mut slot = slots.cast::<u64>().add(offset as usize).cast::<Slot>();
+                if !I::equals(key, &(*slot).key) {
+                    slot = self.probe::<I>(key, offset);
+                }
+                I::update(&mut (*slot).stats, *values.get_unchecked(row));
+            }
+        }
+    }
+
+    /// The slot of a key that is not in its home slot; a new one if it is in none.
+    ///
+    /// # Safety
+    /// - `offset` is masked, and the table has an empty slot to spare.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn probe<I: Isa>(&mut self, key: I::Key, mut offset: u32) -> *mut Slot {
+        loop {
+            // SAFETY: a masked offset is in the table.
+            unsafe {
+                let slot = self
+                    .slots
+                    .as_mut_ptr()
+                    .cast::<u64>()
+                    .add(offset as usize)
+                    .cast::<Slot>();
+                if (*slot).stats.count == 0 {
+                    I::write(key, &mut (*slot).key);
+                    self.used += 1;
+                    return slot;
+                }
+                if I::equals(key, &(*slot).key) {
+                    return slot;
+                }
+                offset = offset.wrapping_add(UNITS as u32) & self.mask;
+            }
+        }
+    }
+
+    /// Takes what `from` holds; both must have the same seeds.
+    pub(crate) fn merge(&mut self, from: &InlineTable) {
+        for slot in from.iter() {
+            self.merge_slot(slot);
+        }
+    }
+
+    fn merge_slot(&mut self, from: &Slot) {
+        if self.used + 1 > self.used_max {
+            self.grow();
+        }
+        match self.level {
+            // SAFETY: a slot was made sure of above.
+            Level::Portable => unsafe { self.merge_one::<Portable>(from) },
+            // SAFETY: as above; the level is only made where the processor has its features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { self.merge_avx2(from) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { self.merge_avx512(from) },
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
+    unsafe fn merge_avx2(&mut self, from: &Slot) {
+        // SAFETY: as the caller's.
+        unsafe { self.merge_one::<Avx2>(from) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+    unsafe fn merge_avx512(&mut self, from: &Slot) {
+        // SAFETY: as the caller's.
+        unsafe { self.merge_one::<Avx512>(from) }
+    }
+
+    /// # Safety
+    /// - The table has an empty slot to spare.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn merge_one<I: Isa>(&mut self, from: &Slot) {
+        // SAFETY: as the caller's.
+        unsafe {
+            let key = I::read(&from.key);
+            let offset = I::hash(&self.seeds, key) as u32 & self.mask;
+            let slot = self.probe::<I>(key, offset);
+            (*slot).stats.merge(&from.stats);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let times = if self.slots.len() < SLOTS_SPARSE_MAX {
+            4
+        } else {
+            2
+        };
+        let length = self.slots.len() * times;
+        let old = std::mem::replace(&mut self.slots, Pages::new(length));
+        self.mask = mask_of(length);
+        self.used_max = used_max_of(length);
+        self.used = 0;
+        for slot in old.iter().filter(|slot| slot.stats.count > 0) {
+            self.merge_slot(slot);
+        }
+    }
+}
+
+/// A table's slots in byte order of their keys, where they lay.
+///
+/// The delimiter is gone from each key, and its length is in the statistics' spare word.
+pub(crate) struct SortedSlots {
+    slots: Pages<Slot>,
+    used: usize,
+}
+
+impl SortedSlots {
+    fn new(mut slots: Pages<Slot>, delimiter: u8) -> Self {
+        let mut used = 0;
+        for at in 0..slots.len() {
+            let mut slot = slots[at];
+            if slot.stats.count > 0 {
+                let length = slot.key(delimiter).len();
+                slot.key.0[length] = 0;
+                slot.stats.spare = length as u64;
+                slots[used] = slot;
+                used += 1;
+            }
+        }
+        // A key's zeros may be its own: then the shorter of two comes first.
+        let order = |slot: &Slot| (slot.key.big_endian(), slot.stats.spare);
+        slots[..used].par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
+        SortedSlots { slots, used }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Each key and its statistics.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Stats)> {
+        self.slots[..self.used]
+            .iter()
+            .map(|slot| (&slot.key.0[..slot.stats.spare as usize], &slot.stats))
+    }
+}
+
+fn mask_of(slots: usize) -> u32 {
+    let units = u32::try_from(slots * UNITS).expect("a table under 32 GiB");
+    units - UNITS as u32
+}
+
+fn used_max_of(slots: usize) -> usize {
+    if slots < SLOTS_SPARSE_MAX {
+        slots / 16
+    } else {
+        slots / 2
+    }
+}

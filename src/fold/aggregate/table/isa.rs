@@ -1,0 +1,457 @@
+//! What the tables need of an instruction set: masked keys, keyed hashes, comparison, update.
+//!
+//! A key is hashed over all its bytes with seeds drawn at run time, so no input can aim at a table:
+//! by AES rounds where there are any, by folded multiplication elsewhere.
+//!
+//! Invariant of this room: a key's start lies in a window, so 128 bytes from it are readable as far
+//! as `length`, and 64 in any case. An implementation's methods are only called from a function that
+//! has its target features, and inline into it.
+#![allow(unsafe_code)]
+
+use super::{FLIP, Stats};
+use std::hash::{BuildHasher, RandomState};
+
+/// Random words that key the hash; one set a job, so that partials agree.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(crate) struct Seeds([u64; 64]);
+
+impl Seeds {
+    pub(crate) fn random() -> Self {
+        // SipHash under a random key: a fresh word for every number.
+        let state = RandomState::new();
+        Seeds(std::array::from_fn(|word| state.hash_one(word)))
+    }
+}
+
+/// A wide key with its delimiter, zeros after it.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct WideKey(pub(crate) [u8; 128]);
+
+/// An inline key with its delimiter, zeros after it.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+pub(crate) struct InlineKey(pub(crate) [u8; 32]);
+
+impl InlineKey {
+    /// Words whose order is that of the bytes.
+    pub(crate) fn big_endian(&self) -> [u64; 4] {
+        words(&self.0).map(u64::from_be)
+    }
+}
+
+/// An instruction set.
+///
+/// # Safety
+/// Each method may only be called where the set's target features are enabled.
+pub(crate) unsafe trait Isa {
+    /// An inline key in registers.
+    type Key: Copy;
+
+    /// The first `length` (at most 32) bytes from `start`, zeros after them.
+    unsafe fn load(start: *const u8, length: u32) -> Self::Key;
+    unsafe fn read(from: &InlineKey) -> Self::Key;
+    unsafe fn write(key: Self::Key, to: &mut InlineKey);
+    unsafe fn equals(key: Self::Key, other: &InlineKey) -> bool;
+    unsafe fn hash(seeds: &Seeds, key: Self::Key) -> u64;
+
+    /// The first `length` (33 to 128) bytes from `start`, zeros after them, and their hash.
+    unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64;
+    unsafe fn hash_wide(seeds: &Seeds, key: &WideKey) -> u64;
+    unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool;
+
+    unsafe fn update(stats: &mut Stats, value: u32);
+    unsafe fn prefetch(at: *const u8);
+}
+
+/// 64-bit words, any processor.
+pub(crate) struct Portable;
+
+/// Byte masks: 128 set, 128 clear. From `128 - n`, the first n bytes are set.
+static MASKS: [u8; 256] = {
+    let mut masks = [0; 256];
+    let mut at = 0;
+    while at < 128 {
+        masks[at] = 0xff;
+        at += 1;
+    }
+    masks
+};
+
+#[inline(always)]
+fn folded(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+#[inline(always)]
+fn words<const BYTES: usize, const WORDS: usize>(bytes: &[u8; BYTES]) -> [u64; WORDS] {
+    std::array::from_fn(|word| {
+        u64::from_ne_bytes(std::array::from_fn(|byte| bytes[8 * word + byte]))
+    })
+}
+
+// SAFETY: needs no feature.
+unsafe impl Isa for Portable {
+    type Key = [u64; 4];
+
+    #[inline(always)]
+    unsafe fn load(start: *const u8, length: u32) -> [u64; 4] {
+        let masks = &MASKS[128 - length as usize..][..32];
+        // SAFETY: 64 bytes from a key's start are readable.
+        let bytes = unsafe { start.cast::<[u8; 32]>().read_unaligned() };
+        let [keep, key]: [[u64; 4]; 2] = [
+            words::<32, 4>(masks.try_into().expect("32 bytes")),
+            words(&bytes),
+        ];
+        std::array::from_fn(|word| key[word] & keep[word])
+    }
+
+    #[inline(always)]
+    unsafe fn read(from: &InlineKey) -> [u64; 4] {
+        words(&from.0)
+    }
+
+    #[inline(always)]
+    unsafe fn write(key: [u64; 4], to: &mut InlineKey) {
+        for (bytes, word) in to.0.chunks_exact_mut(8).zip(key) {
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn equals(key: [u64; 4], other: &InlineKey) -> bool {
+        let other: [u64; 4] = words(&other.0);
+        (0..4).fold(0, |differences, word| {
+            differences | (key[word] ^ other[word])
+        }) == 0
+    }
+
+    #[inline(always)]
+    unsafe fn hash(seeds: &Seeds, key: [u64; 4]) -> u64 {
+        let low = folded(key[0] ^ seeds.0[0], key[1] ^ seeds.0[1]);
+        let high = folded(key[2] ^ seeds.0[2], key[3] ^ seeds.0[3]);
+        folded(low ^ seeds.0[4], high.rotate_left(32) ^ seeds.0[5])
+    }
+
+    #[inline(always)]
+    unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64 {
+        to.0 = [0; 128];
+        // SAFETY: a window's key is readable as far as its length.
+        let key = unsafe { std::slice::from_raw_parts(start, length as usize) };
+        to.0[..key.len()].copy_from_slice(key);
+        // SAFETY: needs no feature.
+        unsafe { Self::hash_wide(seeds, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn hash_wide(seeds: &Seeds, key: &WideKey) -> u64 {
+        let key: [u64; 16] = words(&key.0);
+        let mut hash = seeds.0[16];
+        for pair in 0..8 {
+            let (even, odd) = (key[2 * pair], key[2 * pair + 1]);
+            hash ^= folded(even ^ seeds.0[2 * pair], odd ^ seeds.0[2 * pair + 1])
+                .rotate_left(8 * pair as u32);
+        }
+        folded(hash ^ seeds.0[17], seeds.0[18] | 1)
+    }
+
+    #[inline(always)]
+    unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool {
+        let [key, other]: [[u64; 16]; 2] = [words(&key.0), words(&other.0)];
+        (0..16).fold(0, |differences, word| {
+            differences | (key[word] ^ other[word])
+        }) == 0
+    }
+
+    #[inline(always)]
+    unsafe fn update(stats: &mut Stats, value: u32) {
+        stats.sum += u64::from(value);
+        stats.count += 1;
+        stats.max = stats.max.max(value);
+        stats.flipped_min = stats.flipped_min.max(value ^ FLIP);
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(_: *const u8) {}
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{FLIP, InlineKey, Isa, MASKS, Seeds, Stats, WideKey};
+    use std::arch::x86_64::*;
+
+    /// AVX2 and AES.
+    pub(crate) struct Avx2;
+    /// AVX-512 and vector AES.
+    pub(crate) struct Avx512;
+
+    #[inline(always)]
+    unsafe fn seed128(seeds: &Seeds, at: usize) -> __m128i {
+        // SAFETY: the seeds are 32 such vectors.
+        unsafe { _mm_load_si128(seeds.0.as_ptr().cast::<__m128i>().add(at)) }
+    }
+
+    /// Two keyed rounds: every bit of the result hangs on every bit of `bytes`.
+    #[inline(always)]
+    unsafe fn rounds128(seeds: &Seeds, bytes: __m128i, lane: usize) -> __m128i {
+        // SAFETY: the caller has the features.
+        unsafe {
+            let bytes = _mm_aesenc_si128(
+                _mm_xor_si128(bytes, seed128(seeds, lane)),
+                seed128(seeds, 8 + lane),
+            );
+            _mm_aesenc_si128(bytes, seed128(seeds, 16 + lane))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn update(stats: &mut Stats, value: u32) {
+        // SAFETY: the caller has the features; `Stats` is 32 bytes, aligned to them, and laid out as
+        // the lanes below say.
+        unsafe {
+            let at: *mut __m256i = std::ptr::from_mut(stats).cast();
+            let old = _mm256_load_si256(at);
+            let used = _mm256_setr_epi32(-1, 0, 0, 0, -1, -1, 0, 0);
+            let flips = _mm256_setr_epi32(0, 0, 1, 0, 0, FLIP as i32, 0, 0);
+            let row = _mm256_and_si256(_mm256_set1_epi32(value as i32), used);
+            let row = _mm256_xor_si256(row, flips);
+            let sums = _mm256_add_epi64(old, row);
+            let extremes = _mm256_max_epi32(old, row);
+            _mm256_store_si256(at, _mm256_blend_epi32::<0b0011_0000>(sums, extremes));
+        }
+    }
+
+    // SAFETY: AVX2, AES, BMI2.
+    unsafe impl Isa for Avx2 {
+        type Key = __m256i;
+
+        #[inline(always)]
+        unsafe fn load(start: *const u8, length: u32) -> __m256i {
+            // SAFETY: 64 bytes from a key's start are readable; the masks have 32 from any length.
+            unsafe {
+                let keep = _mm256_loadu_si256(MASKS.as_ptr().add(128 - length as usize).cast());
+                _mm256_and_si256(_mm256_loadu_si256(start.cast()), keep)
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn read(from: &InlineKey) -> __m256i {
+            // SAFETY: 32 aligned bytes.
+            unsafe { _mm256_load_si256(from.0.as_ptr().cast()) }
+        }
+
+        #[inline(always)]
+        unsafe fn write(key: __m256i, to: &mut InlineKey) {
+            // SAFETY: 32 aligned bytes.
+            unsafe { _mm256_store_si256(to.0.as_mut_ptr().cast(), key) }
+        }
+
+        #[inline(always)]
+        unsafe fn equals(key: __m256i, other: &InlineKey) -> bool {
+            // SAFETY: 32 aligned bytes.
+            unsafe {
+                let differences = _mm256_xor_si256(key, _mm256_load_si256(other.0.as_ptr().cast()));
+                _mm256_testz_si256(differences, differences) != 0
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn hash(seeds: &Seeds, key: __m256i) -> u64 {
+            // SAFETY: the caller has the features.
+            unsafe {
+                let low = rounds128(seeds, _mm256_castsi256_si128(key), 0);
+                let high = rounds128(seeds, _mm256_extracti128_si256::<1>(key), 1);
+                _mm_cvtsi128_si64(_mm_xor_si128(low, high)) as u64
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64 {
+            // SAFETY: the first 64 bytes are readable in any case, the next as far as the length
+            // goes and 64 past it; the masks have 128 from any length.
+            unsafe {
+                let masks = MASKS.as_ptr().add(128 - length as usize);
+                let to_at = to.0.as_mut_ptr();
+                for at in [0, 32, 64, 96] {
+                    let keep = _mm256_loadu_si256(masks.add(at).cast());
+                    // Past the key's end anything readable will do.
+                    let from = if at < length as usize {
+                        start.add(at)
+                    } else {
+                        start
+                    };
+                    let bytes = _mm256_and_si256(_mm256_loadu_si256(from.cast()), keep);
+                    _mm256_store_si256(to_at.add(at).cast(), bytes);
+                }
+                Self::hash_wide(seeds, to)
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn hash_wide(seeds: &Seeds, key: &WideKey) -> u64 {
+            // SAFETY: 8 aligned vectors; the caller has the features.
+            unsafe {
+                let key: *const __m128i = key.0.as_ptr().cast();
+                let mut hash = rounds128(seeds, _mm_load_si128(key), 0);
+                for lane in 1..8 {
+                    hash =
+                        _mm_xor_si128(hash, rounds128(seeds, _mm_load_si128(key.add(lane)), lane));
+                }
+                _mm_cvtsi128_si64(hash) as u64
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool {
+            // SAFETY: 4 aligned vectors each.
+            unsafe {
+                let (key, other): (*const __m256i, *const __m256i) =
+                    (key.0.as_ptr().cast(), other.0.as_ptr().cast());
+                let difference = |at| {
+                    _mm256_xor_si256(
+                        _mm256_load_si256(key.add(at)),
+                        _mm256_load_si256(other.add(at)),
+                    )
+                };
+                let low = _mm256_or_si256(difference(0), difference(1));
+                let high = _mm256_or_si256(difference(2), difference(3));
+                let all = _mm256_or_si256(low, high);
+                _mm256_testz_si256(all, all) != 0
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn update(stats: &mut Stats, value: u32) {
+            // SAFETY: AVX2 is there.
+            unsafe { update(stats, value) }
+        }
+
+        #[inline(always)]
+        unsafe fn prefetch(at: *const u8) {
+            // SAFETY: a prefetch reads nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn rounds512(seeds: &Seeds, bytes: __m512i, half: usize) -> __m512i {
+        // SAFETY: the seeds are 8 such vectors; the caller has the features.
+        unsafe {
+            let seeds: *const __m512i = seeds.0.as_ptr().cast();
+            let bytes = _mm512_xor_si512(bytes, _mm512_load_si512(seeds.add(half)));
+            let bytes = _mm512_aesenc_epi128(bytes, _mm512_load_si512(seeds.add(2 + half)));
+            _mm512_aesenc_epi128(bytes, _mm512_load_si512(seeds.add(4 + half)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn low64_of_folded(hash: __m256i) -> u64 {
+        // SAFETY: the caller has the features.
+        unsafe {
+            let high = _mm256_extracti128_si256::<1>(hash);
+            _mm_cvtsi128_si64(_mm_xor_si128(_mm256_castsi256_si128(hash), high)) as u64
+        }
+    }
+
+    // SAFETY: AVX-512 F, BW, VL; VAES; BMI2.
+    unsafe impl Isa for Avx512 {
+        type Key = __m256i;
+
+        #[inline(always)]
+        unsafe fn load(start: *const u8, length: u32) -> __m256i {
+            // SAFETY: masked to the key.
+            unsafe { _mm256_maskz_loadu_epi8(_bzhi_u32(!0, length), start.cast()) }
+        }
+
+        #[inline(always)]
+        unsafe fn read(from: &InlineKey) -> __m256i {
+            // SAFETY: 32 aligned bytes.
+            unsafe { _mm256_load_si256(from.0.as_ptr().cast()) }
+        }
+
+        #[inline(always)]
+        unsafe fn write(key: __m256i, to: &mut InlineKey) {
+            // SAFETY: 32 aligned bytes.
+            unsafe { _mm256_store_si256(to.0.as_mut_ptr().cast(), key) }
+        }
+
+        #[inline(always)]
+        unsafe fn equals(key: __m256i, other: &InlineKey) -> bool {
+            // SAFETY: 32 aligned bytes.
+            unsafe {
+                let other = _mm256_load_si256(other.0.as_ptr().cast());
+                _mm256_cmpneq_epi64_mask(key, other) == 0
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn hash(seeds: &Seeds, key: __m256i) -> u64 {
+            // SAFETY: the seeds are 16 such vectors; the caller has the features.
+            unsafe {
+                let seeds: *const __m256i = seeds.0.as_ptr().cast();
+                let key = _mm256_xor_si256(key, _mm256_load_si256(seeds));
+                let key = _mm256_aesenc_epi128(key, _mm256_load_si256(seeds.add(4)));
+                low64_of_folded(_mm256_aesenc_epi128(key, _mm256_load_si256(seeds.add(8))))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64 {
+            // SAFETY: masked to the key.
+            unsafe {
+                let (low, high) = (
+                    _bzhi_u64(!0, length),
+                    _bzhi_u64(!0, length.saturating_sub(64)),
+                );
+                let low = _mm512_maskz_loadu_epi8(low, start.cast());
+                let high = _mm512_maskz_loadu_epi8(high, start.wrapping_add(64).cast());
+                let to: *mut __m512i = to.0.as_mut_ptr().cast();
+                _mm512_store_si512(to, low);
+                _mm512_store_si512(to.add(1), high);
+                let hash = _mm512_xor_si512(rounds512(seeds, low, 0), rounds512(seeds, high, 1));
+                let half = _mm512_extracti64x4_epi64::<1>(hash);
+                low64_of_folded(_mm256_xor_si256(_mm512_castsi512_si256(hash), half))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn hash_wide(seeds: &Seeds, key: &WideKey) -> u64 {
+            // SAFETY: all 128 bytes are there.
+            unsafe { Self::load_wide(seeds, key.0.as_ptr(), 128, &mut WideKey([0; 128])) }
+        }
+
+        #[inline(always)]
+        unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool {
+            // SAFETY: 2 aligned vectors each.
+            unsafe {
+                let (key, other): (*const __m512i, *const __m512i) =
+                    (key.0.as_ptr().cast(), other.0.as_ptr().cast());
+                let difference = |at| {
+                    _mm512_xor_si512(
+                        _mm512_load_si512(key.add(at)),
+                        _mm512_load_si512(other.add(at)),
+                    )
+                };
+                let all = _mm512_or_si512(difference(0), difference(1));
+                _mm512_test_epi64_mask(all, all) == 0
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn update(stats: &mut Stats, value: u32) {
+            // SAFETY: AVX2 is there.
+            unsafe { update(stats, value) }
+        }
+
+        #[inline(always)]
+        unsafe fn prefetch(at: *const u8) {
+            // SAFETY: a prefetch reads nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A stretch of a block small enough for 16-bit positions and the first-level cache.
+//!
+//! Invariant of this room, which the vector passes lean on: [`PADDING`] readable bytes stand before
+//! and after the window's bytes, for the block it was cut from has them.
+#![allow(unsafe_code)]
+
+use crate::block::{Block, PADDING};
+
+/// Bytes in a window at most. Positions, one past the last included, fit 16 bits.
+pub(crate) const WINDOW: usize = 8192;
+
+const _: () = assert!(WINDOW < 1 << 16 && WINDOW.is_multiple_of(64) && PADDING >= 64);
+
+/// A stretch of a block, with the block's padding around it.
+#[derive(Clone, Copy)]
+pub(crate) struct Window<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Window<'a> {
+    /// The window of `block` that begins at `start`.
+    pub(crate) fn at(block: &Block<'a>, start: usize) -> Self {
+        let bytes = &block.bytes()[start..];
+        Window {
+            bytes: &bytes[..bytes.len().min(WINDOW)],
+        }
+    }
+
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The window's first byte; [`PADDING`] bytes before it and after the window are readable.
+    pub(crate) fn pointer(self) -> *const u8 {
+        self.bytes.as_ptr()
+    }
+
+    /// The 8 bytes that end at `end`, little-endian.
+    pub(crate) fn word_before(self, end: usize) -> u64 {
+        assert!(end <= self.bytes.len());
+        // SAFETY: `end` is within the window and PADDING >= 8 bytes before it are readable.
+        unsafe {
+            u64::from_le(
+                self.pointer()
+                    .add(end)
+                    .sub(8)
+                    .cast::<u64>()
+                    .read_unaligned(),
+            )
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The job `count`: records and bytes, like `wc -l` and `wc -c`. As little work as a job can do,
+//! so its time is the time of reading.
+
+use crate::block::Block;
+use crate::engine::Malformed;
+use crate::fold::Fold;
+
+/// Counts record ends and bytes, file by file.
+#[derive(Debug, Clone, Copy)]
+pub struct Count {
+    /// The byte that ends a record.
+    pub delimiter: u8,
+}
+
+/// What was counted in one file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Delimiters: a last record that lacks its own isn't counted, as in `wc -l`.
+    pub records: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Fold for Count {
+    type Partial = Vec<Counted>;
+    /// One a file that has any bytes, by the file's number; missing ones at the end hold nothing.
+    type Output = Vec<Counted>;
+
+    fn partial(&self) -> Vec<Counted> {
+        Vec::new()
+    }
+
+    fn block(&self, counted: &mut Vec<Counted>, block: &Block<'_>) -> Result<(), Malformed> {
+        let file = block.file() as usize;
+        if counted.len() <= file {
+            counted.resize(file + 1, Counted::default());
+        }
+        counted[file].records += memchr::memchr_iter(self.delimiter, block.bytes()).count() as u64;
+        counted[file].bytes += block.bytes().len() as u64;
+        Ok(())
+    }
+
+    fn merge(&self, into: &mut Vec<Counted>, from: Vec<Counted>) {
+        into.resize(into.len().max(from.len()), Counted::default());
+        for (into, from) in into.iter_mut().zip(from) {
+            into.records += from.records;
+            into.bytes += from.bytes;
+        }
+    }
+
+    fn finish(&self, total: Vec<Counted>) -> Vec<Counted> {
+        total
+    }
+}

@@ -1,0 +1,381 @@
+//! What is read: an open file, its kind, length and alignment; and the spans of a run.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use crate::error::{Error, Kind, Result};
+
+/// What a source allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Shape {
+    /// A size that is known, and bytes that can be read anywhere.
+    Seekable(u64),
+    /// Bytes come in order until they end: pipes, terminals, character devices, procfs.
+    Stream,
+    /// Bytes in memory, for tests and for pricing our own overhead.
+    Memory(Arc<[u8]>),
+}
+
+/// One file of the input, open.
+#[derive(Debug)]
+pub struct Source {
+    index: u32,
+    name: Arc<str>,
+    path: Option<PathBuf>,
+    shape: Shape,
+    file: Option<File>,
+    direct: OnceLock<Result<File>>,
+    /// What offsets, lengths and memory must be multiples of under O_DIRECT.
+    direct_align: u32,
+}
+
+impl Source {
+    /// Opens a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// It is missing, unreadable, a directory, or the limit on open files is reached.
+    pub fn open(index: u32, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        if path.as_os_str() == "-" {
+            let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+            return Self::from_file(index, "-".into(), None, file);
+        }
+        let name: Arc<str> = path.to_string_lossy().into();
+        Self::from_file(index, name, Some(path.to_owned()), File::open(path))
+    }
+
+    /// Bytes in memory as a source; `name` stands for it in errors.
+    pub fn memory(index: u32, name: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
+        Source {
+            index,
+            name: name.into(),
+            path: None,
+            shape: Shape::Memory(bytes.into()),
+            file: None,
+            direct: OnceLock::new(),
+            direct_align: 4096,
+        }
+    }
+
+    fn from_file(
+        index: u32,
+        name: Arc<str>,
+        path: Option<PathBuf>,
+        file: io::Result<File>,
+    ) -> Result<Self> {
+        let refused = |error: io::Error| Error::io(&error).in_file(index, &name);
+        let file = file.map_err(|error| {
+            if error.raw_os_error() == Some(libc::EMFILE) {
+                let cause = "too many open files: raise the limit with `ulimit -n`";
+                return Error::new(Kind::Io, cause)
+                    .with_errno(&error)
+                    .in_file(index, &name);
+            }
+            refused(error)
+        })?;
+        let meta = file.metadata().map_err(refused)?;
+        let kind = meta.file_type();
+        if kind.is_dir() {
+            return Err(refused(io::Error::from_raw_os_error(libc::EISDIR)));
+        }
+        let shape = if kind.is_block_device() {
+            let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
+            Shape::Seekable(size.map_err(|errno| refused(errno.into()))?)
+        } else if kind.is_file() && !(meta.size() == 0 || size_is_a_guess(&file)) {
+            Shape::Seekable(meta.size())
+        } else {
+            // A regular file of size 0 may be one of procfs: reading it to its end is right for both.
+            Shape::Stream
+        };
+        let shape = match shape {
+            // Standard input may stand anywhere in a file that a shell has opened: read on from there.
+            Shape::Seekable(_) if path.is_none() && position(&file) != Some(0) => Shape::Stream,
+            shape => shape,
+        };
+        Ok(Source {
+            index,
+            name,
+            path,
+            shape,
+            direct_align: direct_align(&file).unwrap_or(4096),
+            file: Some(file),
+            direct: OnceLock::new(),
+        })
+    }
+
+    /// Its number among the input's sources.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Its name as errors show it.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The size when it was opened; `None` for a stream.
+    pub fn len(&self) -> Option<u64> {
+        match &self.shape {
+            Shape::Seekable(len) => Some(*len),
+            Shape::Memory(bytes) => Some(bytes.len() as u64),
+            Shape::Stream => None,
+        }
+    }
+
+    /// Whether it is known to hold nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// The bytes of a source in memory.
+    pub(crate) fn bytes(&self) -> Option<&Arc<[u8]>> {
+        match &self.shape {
+            Shape::Memory(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The file, unless the source lies in memory.
+    pub(crate) fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
+    /// The raw descriptor to read from, with O_DIRECT or without.
+    pub(crate) fn raw_fd(&self, direct: bool) -> Option<RawFd> {
+        match direct {
+            true => self.direct().ok().map(AsRawFd::as_raw_fd),
+            false => self.file.as_ref().map(AsRawFd::as_raw_fd),
+        }
+    }
+
+    /// What offsets, lengths and memory must be multiples of under O_DIRECT.
+    pub(crate) fn direct_align(&self) -> u64 {
+        u64::from(self.direct_align)
+    }
+
+    /// The same file opened a second time with O_DIRECT.
+    ///
+    /// # Errors
+    /// The file system refuses it, or the path names another file by now.
+    pub(crate) fn direct(&self) -> Result<&File> {
+        self.direct
+            .get_or_init(|| self.open_direct())
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+
+    fn open_direct(&self) -> Result<File> {
+        let refused = |cause: &str| Error::new(Kind::Engine, cause).in_file(self.index, &self.name);
+        let Some(file) = &self.file else {
+            return Err(refused("O_DIRECT needs a file"));
+        };
+        let by_fd = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_DIRECT);
+        let opened = match (options.open(&by_fd), &self.path) {
+            (Err(error), Some(path)) if error.kind() == io::ErrorKind::NotFound => {
+                options.open(path)
+            }
+            (opened, _) => opened,
+        };
+        let direct = opened.map_err(|error| {
+            let cause = "the file system refuses O_DIRECT (--direct): leave it out to read through \
+                         the page cache";
+            refused(cause).with_errno(&error)
+        })?;
+        let same = |a: &File, b: &File| {
+            let (a, b) = (a.metadata()?, b.metadata()?);
+            io::Result::Ok((a.dev(), a.ino()) == (b.dev(), b.ino()))
+        };
+        match same(file, &direct) {
+            Ok(true) => Ok(direct),
+            Ok(false) => Err(refused("the file was replaced while it was opened")),
+            Err(error) => Err(Error::io(&error).in_file(self.index, &self.name)),
+        }
+    }
+}
+
+impl AsFd for Source {
+    /// # Panics
+    /// On a source in memory, which has no descriptor.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file
+            .as_ref()
+            .expect("a source in memory has no descriptor")
+            .as_fd()
+    }
+}
+
+fn position(file: &File) -> Option<u64> {
+    rustix::fs::seek(file, rustix::fs::SeekFrom::Current(0)).ok()
+}
+
+/// Whether the file lies in a file system that makes up sizes (procfs, sysfs and their like).
+fn size_is_a_guess(file: &File) -> bool {
+    const MADE_UP: [i64; 6] = [
+        0x9fa0,
+        0x6265_6572,
+        0x6462_6720,
+        0x7472_6163,
+        0x27_e0eb,
+        0x6367_7270,
+    ];
+    rustix::fs::fstatfs(file).is_ok_and(|fs| MADE_UP.contains(&(fs.f_type as i64)))
+}
+
+/// What statx says of O_DIRECT's alignment; `None` where it says nothing.
+fn direct_align(file: &File) -> Option<u32> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let stat = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let align = stat.stx_dio_offset_align.max(stat.stx_dio_mem_align);
+    (align.is_power_of_two() && align <= 65536).then_some(align)
+}
+
+/// A part of a source: the records whose first byte lies in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The source's number.
+    pub source: u32,
+    /// The first byte.
+    pub from: u64,
+    /// One past the last byte; `u64::MAX` for a stream, which ends where it ends.
+    pub to: u64,
+}
+
+/// What a run reads: sources, and the spans of them in order.
+#[derive(Debug, Clone, Default)]
+pub struct Input {
+    sources: Vec<Arc<Source>>,
+    spans: Vec<Span>,
+}
+
+impl Input {
+    /// Whole files, in order; `-` is standard input.
+    ///
+    /// # Errors
+    /// See [`Source::open`].
+    pub fn open<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self> {
+        let mut input = Input::default();
+        for path in paths {
+            input.push(Source::open(input.sources.len() as u32, path)?);
+        }
+        Ok(input)
+    }
+
+    /// Texts in memory, in order, named by their numbers.
+    pub fn memory<B: Into<Arc<[u8]>>>(texts: impl IntoIterator<Item = B>) -> Self {
+        let mut input = Input::default();
+        for text in texts {
+            let index = input.sources.len() as u32;
+            input.push(Source::memory(index, &format!("memory:{index}"), text));
+        }
+        input
+    }
+
+    fn push(&mut self, source: Source) {
+        self.spans.push(Span {
+            source: source.index,
+            from: 0,
+            to: source.len().unwrap_or(u64::MAX),
+        });
+        self.sources.push(Arc::new(source));
+    }
+
+    /// The same sources, but only these spans of them.
+    ///
+    /// # Errors
+    /// A span that isn't within its source, or a part of a stream.
+    pub fn with_spans(mut self, spans: Vec<Span>) -> Result<Self> {
+        for span in &spans {
+            let len = self
+                .sources
+                .get(span.source as usize)
+                .map(|source| source.len());
+            let within = match len {
+                Some(Some(len)) => span.from <= span.to && span.to <= len,
+                Some(None) => (span.from, span.to) == (0, u64::MAX),
+                None => false,
+            };
+            if !within {
+                return Err(Error::new(
+                    Kind::Usage,
+                    format!("{span:?} isn't within its source"),
+                ));
+            }
+        }
+        self.spans = spans;
+        Ok(self)
+    }
+
+    /// The sources.
+    pub fn sources(&self) -> &[Arc<Source>] {
+        &self.sources
+    }
+
+    /// The spans, in the order in which they are read.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// The source of a span.
+    pub fn source(&self, span: &Span) -> &Arc<Source> {
+        &self.sources[span.source as usize]
+    }
+
+    /// How many bytes the spans cover; `None` when a stream is among them.
+    pub fn len(&self) -> Option<u64> {
+        self.spans
+            .iter()
+            .map(|span| (span.to != u64::MAX).then(|| span.to - span.from))
+            .sum::<Option<u64>>()
+    }
+
+    /// Whether there is nothing to read.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+}
+
+/// Reads whole files into memory, for the memory engine.
+pub(crate) fn load(input: &Input) -> Result<Input> {
+    let mut loaded = Input {
+        sources: Vec::new(),
+        spans: Vec::new(),
+    };
+    for source in &input.sources {
+        let bytes = match (&source.shape, &source.file) {
+            (Shape::Memory(bytes), _) => Arc::clone(bytes),
+            (_, Some(file)) => {
+                let mut bytes = Vec::new();
+                io::Read::read_to_end(&mut &*file, &mut bytes)
+                    .map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
+                bytes.into()
+            }
+            (_, None) => unreachable!("a source has a file or lies in memory"),
+        };
+        loaded
+            .sources
+            .push(Arc::new(Source::memory(source.index, &source.name, bytes)));
+    }
+    for span in &input.spans {
+        let len = loaded.source(span).len().unwrap_or(0);
+        loaded.spans.push(Span {
+            to: span.to.min(len),
+            ..*span
+        });
+    }
+    Ok(loaded)
+}
+
+/// Raises the soft limit on open files to the hard one: a run may read thousands of files.
+pub fn raise_open_files_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Without it a run over few files works as well.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
