@@ -59,7 +59,7 @@ struct Reading {
     /// Read past the page cache (O_DIRECT); fails where the file system refuses it
     #[arg(long)]
     direct: bool,
-    /// Bytes a read brings, as 256K or 1M [default: 1M through the ring, 256K by pread, 4M by mmap]
+    /// Bytes a read brings, as 256K or 1M [default: 1M through the ring, 512K by pread, 4M by mmap]
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
     block_size: Option<u64>,
     /// Reads in flight [default: 16]

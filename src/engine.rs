@@ -24,6 +24,8 @@ mod read;
 mod residency;
 mod ring;
 mod run;
+#[cfg(test)]
+mod tests;
 mod uring;
 
 use std::fmt;

@@ -224,7 +224,7 @@ fn size_is_a_guess(file: &File) -> bool {
         0x27_e0eb,
         0x6367_7270,
     ];
-    rustix::fs::fstatfs(file).is_ok_and(|fs| MADE_UP.contains(&(fs.f_type as i64)))
+    rustix::fs::fstatfs(file).is_ok_and(|fs| MADE_UP.contains(&fs.f_type))
 }
 
 /// What statx says of O_DIRECT's alignment; `None` where it says nothing.

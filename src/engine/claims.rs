@@ -244,7 +244,7 @@ mod tests {
         for text in texts {
             for block in 1..=text.len() {
                 for past in 0..4 {
-                    let mut all = Vec::new();
+                    let mut all: Vec<u8> = Vec::new();
                     for from in (0..text.len()).step_by(block) {
                         let to = (from + block).min(text.len());
                         let claim = Claim {

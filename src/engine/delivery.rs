@@ -50,7 +50,10 @@ impl<'a> Delivery<'a> {
         let fit = over
             .as_ref()
             .map_or(*block, |over| block.prefix(over.start));
-        let done = catch_unwind(AssertUnwindSafe(|| self.sink.block(&fit)));
+        let done = match fit.bytes() {
+            [] => Ok(Ok(())),
+            _ => catch_unwind(AssertUnwindSafe(|| self.sink.block(&fit))),
+        };
         let source = &self.input.sources()[block.file() as usize];
         match done {
             Ok(Ok(())) => {}

@@ -106,6 +106,9 @@ pub(crate) struct Dispatcher<'a> {
     /// By the slot's index.
     reads: Vec<Option<Read>>,
     in_flight: usize,
+    /// Slots with workers, by index, and how many.
+    lent: Vec<bool>,
+    lent_count: usize,
     next_span: usize,
     cursor: Option<Cursor>,
     active: BTreeMap<usize, Active>,
@@ -139,6 +142,8 @@ impl<'a> Dispatcher<'a> {
             delivery,
             plan,
             reads: slots.iter().map(|_| None).collect(),
+            lent: vec![false; slots.len()],
+            lent_count: 0,
             free: slots,
             in_flight: 0,
             next_span: 0,
@@ -279,12 +284,15 @@ impl<'a> Dispatcher<'a> {
             return None;
         }
         let (block, window, unfinished) = (self.plan.block, self.plan.window, self.unfinished);
+        // When nothing is in flight and nothing with a worker, what has arrived waits for the next
+        // read, window or not.
+        let stuck = self.in_flight == 0 && self.lent_count == 0;
         let (span, index, at, limit, own) = match self.extensions.pop_front() {
             Some((span, index, at)) => (span, index, at, at + EXTENSION.min(block), false),
             None => {
                 let sequence = self.sequence;
                 let cursor = self.current()?;
-                if window.is_some_and(|window| sequence - unfinished >= window) {
+                if window.is_some_and(|window| sequence - unfinished >= window) && !stuck {
                     return None;
                 }
                 let limit = (cursor.at / block + 1) * block;
@@ -338,6 +346,9 @@ impl<'a> Dispatcher<'a> {
     fn come_home(&mut self, slot: Slot) {
         if let Some(since) = self.starved_since.take() {
             self.counters.starved += since.elapsed();
+        }
+        if std::mem::take(&mut self.lent[slot.index() as usize]) {
+            self.lent_count -= 1;
         }
         if self.plan.window.is_some() && slot.position != u64::MAX {
             self.finished[(slot.position - self.unfinished) as usize] = true;
@@ -394,8 +405,8 @@ impl<'a> Dispatcher<'a> {
             Err(error) if passing(&error) && submission.tries < MAX_TRIES => {
                 self.counters.retries += 1;
                 submission.tries += 1;
-                // 1 ms, 2 ms, … half a second: rare enough to hold up the thread for it.
-                std::thread::sleep(Duration::from_millis(1 << (submission.tries - 1)));
+                // 1, 2, 4 … 32 ms, a fifth of a second in all: rare enough to hold up the thread.
+                std::thread::sleep(Duration::from_millis(1 << (submission.tries - 1).min(5)));
                 ring.submit(submission);
             }
             Err(error) => {
@@ -493,6 +504,8 @@ impl<'a> Dispatcher<'a> {
     fn release(&mut self, span: usize, sequence: u64, release: &mut impl FnMut(Ready)) {
         let file = self.spans[span].source;
         for released in self.released.drain(..) {
+            self.lent[released.piece.index() as usize] = true;
+            self.lent_count += 1;
             release(Ready {
                 file,
                 sequence: sequence + released.index,

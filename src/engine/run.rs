@@ -23,7 +23,7 @@ use crate::source::{Input, Source, Span, load};
 /// Bytes a read where nobody says otherwise: large enough that the ring's thread is idle.
 const RING_BLOCK: usize = 1 << 20;
 /// Bytes a block that a worker reads itself: it stays in the core's own cache.
-const PREAD_BLOCK: usize = 256 << 10;
+const PREAD_BLOCK: usize = 512 << 10;
 /// Bytes that a worker maps at once.
 const MMAP_BLOCK: usize = 4 << 20;
 /// What a worker's buffer must hold beside its block: what lies before an aligned start, the bytes
@@ -192,7 +192,7 @@ impl<'a> Session<'a> {
             source.direct_align(),
             self.config.block_size.unwrap_or(RING_BLOCK),
         );
-        if block as u64 % align != 0 {
+        if !(block as u64).is_multiple_of(align) {
             let cause = format!("--block-size must be a multiple of {align} with --direct here");
             return Err(Error::new(Kind::Usage, cause).in_file(source.index(), source.name()));
         }

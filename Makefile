@@ -1,0 +1,44 @@
+# ringfold: `make run` and `make test` need nothing but a Rust toolchain and a C linker.
+
+ROWS  ?= 10000000
+KEYS  ?=
+FLAGS ?=
+DATA  := data/measurements-$(ROWS)$(if $(KEYS),-$(KEYS)-keys).txt
+BIN   := target/release/ringfold
+MSRV  := 1.89
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint doc bench build toolchain clean
+
+help: ## What there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+run: build $(DATA) ## Build, generate ROWS rows (default 10 million), aggregate them with statistics
+	$(BIN) aggregate --format lines --stats $(FLAGS) $(DATA)
+
+test: toolchain ## All tests
+	cargo test --locked
+
+lint: toolchain ## Format and clippy, warnings are errors
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+
+doc: toolchain ## Documentation, warnings are errors
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+
+build: toolchain ## The release binary
+	cargo build --locked --release
+
+$(DATA): | build
+	@mkdir -p data
+	$(BIN) generate --rows $(ROWS) $(if $(KEYS),--keys $(KEYS)) --output $@
+
+toolchain:
+	@command -v cargo >/dev/null || { echo "ringfold needs Rust $(MSRV) or later: install it with rustup" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "ringfold needs a C linker: install gcc or clang (Debian: apt install gcc)" >&2; exit 1; }
+	@have=$$(rustc --version | cut -d' ' -f2); \
+	  [ "$$(printf '%s\n%s\n' $(MSRV) $$have | sort -V | head -1)" = $(MSRV) ] || \
+	  { echo "ringfold needs Rust $(MSRV) or later, but this is $$have: rustup update" >&2; exit 1; }
+
+clean: ## Remove what was built and generated
+	rm -rf target data
