@@ -61,6 +61,9 @@ fn main() -> Result<(), ringfold::Error> {
         }
         None => println!("no line at all"),
     }
-    eprintln!("{} bytes in {:.3} s by {}", stats.bytes, stats.elapsed_s, stats.engine);
+    eprintln!(
+        "{} bytes in {:.3} s by {}",
+        stats.bytes, stats.elapsed_s, stats.engine
+    );
     Ok(())
 }

@@ -1,1 +1,16 @@
-fn main() {}
+//! Tests of ringfold as its users meet it: the program as a child process, and the library where
+//! only a program could look. See [`probe`] for tests that need something of the machine.
+
+mod answers;
+mod count;
+mod faults;
+mod generate;
+mod hard;
+mod library;
+mod malformed;
+mod probe;
+mod reference;
+mod stats;
+mod support;
+mod sys;
+mod usage;

@@ -24,6 +24,7 @@ mod read;
 mod residency;
 mod ring;
 mod run;
+mod sigbus;
 #[cfg(test)]
 mod tests;
 mod uring;
@@ -192,8 +193,10 @@ pub struct Stats {
     pub bytes: u64,
     /// Bytes read through the ring past the page cache or not, by `read` or from memory.
     pub dispatched_bytes: u64,
-    /// Bytes that workers fetched themselves.
-    pub fetched_bytes: u64,
+    /// Bytes that workers read into a buffer of their own.
+    pub copied_bytes: u64,
+    /// Bytes that workers looked at where they lie in the page cache.
+    pub mapped_bytes: u64,
     /// Blocks delivered.
     pub blocks: u64,
     /// Reads done.

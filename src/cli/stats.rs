@@ -76,6 +76,16 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
         );
     }
     rows.push(("reads", reads));
+    let ways = [
+        ("through the dispatcher", stats.dispatched_bytes),
+        ("copied from the page cache", stats.copied_bytes),
+        ("mapped", stats.mapped_bytes),
+    ];
+    let ways: Vec<_> = ways.into_iter().filter(|(_, bytes)| *bytes > 0).collect();
+    let ways = ways
+        .iter()
+        .map(|(way, bytes)| format!("{} {way}", binary(*bytes)));
+    rows.push(("ways", ways.collect::<Vec<_>>().join(", ")));
     if stats.buffers > 0 {
         let registered = if stats.registered_buffers {
             ", registered"

@@ -30,6 +30,24 @@ impl Claim {
     pub(crate) fn range(&self, len: u64) -> Range<u64> {
         self.start.unwrap_or(0)..self.end.unwrap_or(len)
     }
+
+    /// The claim in parts of `block` bytes.
+    pub(crate) fn parts(self, block: u64, len: u64) -> impl Iterator<Item = Claim> {
+        // The cuts are one byte before the grid's lines.
+        let last = self.end.map_or(len, |end| end + 1);
+        let mut start = self.start;
+        std::iter::from_fn(move || {
+            let at = start.map_or(0, |start| start + 1);
+            if at >= last {
+                return None;
+            }
+            let to = ((at / block + 1) * block).min(last);
+            let end = if to == last { self.end } else { Some(to - 1) };
+            let part = Claim { start, end, ..self };
+            start = Some(to - 1);
+            Some(part)
+        })
+    }
 }
 
 /// Hands out the blocks of some spans, in order.

@@ -42,6 +42,12 @@ impl<'a> Delivery<'a> {
 
     /// Hands a block to the sink, unless an earlier part of the input has failed already.
     pub(crate) fn deliver(&self, block: &Block<'_>) {
+        self.deliver_if(block, || None);
+    }
+
+    /// The same for bytes that may turn out not to have been there: what `broken` says afterwards
+    /// counts before what the sink made of them.
+    pub(crate) fn deliver_if(&self, block: &Block<'_>, broken: impl FnOnce() -> Option<Error>) {
         let place = (block.file(), block.offset());
         if self.passed(place) {
             return;
@@ -54,6 +60,9 @@ impl<'a> Delivery<'a> {
             [] => Ok(Ok(())),
             _ => catch_unwind(AssertUnwindSafe(|| self.sink.block(&fit))),
         };
+        if let Some(error) = broken() {
+            return self.fail(error);
+        }
         let source = &self.input.sources()[block.file() as usize];
         match done {
             Ok(Ok(())) => {}

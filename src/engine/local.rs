@@ -4,12 +4,13 @@
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use super::arena::Slot;
 use super::claims::{Claim, Claims, Own, own};
 use super::delivery::{Delivery, Queue};
 use super::mapping::Mapping;
-use crate::block::{Block, PaddedBuf};
+use crate::block::PaddedBuf;
 use crate::error::{Error, Kind, Result};
 use crate::source::{Input, Source};
 use crate::stitch::Piece;
@@ -18,6 +19,10 @@ use crate::stitch::Piece;
 const PAST: usize = 256;
 /// How much is read at once of a record that goes on and on.
 const LONG: usize = 64 << 10;
+/// Faulting in a page may take so long before reading is worth a try: about what copying one takes.
+const SLOW_PAGE: Duration = Duration::from_nanos(150);
+/// For how many claims reading is kept to then.
+const READS_AFTER_SLOW: u32 = 31;
 
 /// All that the workers of such an engine share.
 pub(crate) struct Local<'a> {
@@ -28,35 +33,24 @@ pub(crate) struct Local<'a> {
     /// waits for them.
     pub queue: Option<&'a Queue>,
     pub threads: usize,
+    /// Bytes a read brings.
+    pub block: u64,
     pub hands: Mutex<Vec<Hand>>,
     pub read_bytes: AtomicU64,
+    pub mapped_bytes: AtomicU64,
     pub reads: AtomicU64,
 }
 
 /// What a worker fetches with. Lent for as long as it works.
-pub(crate) enum Hand {
-    /// Reads into a slot.
-    Pread { slot: Slot, direct: bool },
-    /// Maps windows.
-    Mmap(Mapping),
-}
-
-impl Hand {
-    /// What was fetched last.
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Hand::Pread { slot, .. } => slot.bytes(),
-            Hand::Mmap(mapping) => mapping.bytes(),
-        }
-    }
-
-    /// A part of it as a block.
-    fn block(&self, range: Range<usize>, file: u32, offset: u64, sequence: u64) -> Block<'_> {
-        match self {
-            Hand::Pread { slot, .. } => slot.block(range, file, offset, sequence),
-            Hand::Mmap(mapping) => mapping.block(range, file, offset, sequence),
-        }
-    }
+pub(crate) struct Hand {
+    /// To read into.
+    pub slot: Option<Slot>,
+    /// To map with.
+    pub mapping: Option<Mapping>,
+    /// Whether to read past the page cache.
+    pub direct: bool,
+    /// With both at hand: how many claims are still to be read rather than mapped.
+    pub reads_left: u32,
 }
 
 impl<'a> Local<'a> {
@@ -97,35 +91,85 @@ impl<'a> Local<'a> {
         self.start(scope);
     }
 
-    /// Fetches a block and hands it to the sink.
+    /// Fetches a claim and hands it to the sink, by whichever way is at hand. With both, mapping
+    /// wins by far where the page cache holds large folios, which one entry maps each; where pages
+    /// are small, faulting them in costs more than copying them. Only a try tells.
     fn serve(&self, hand: &mut Hand, claim: &Claim) -> Result<()> {
         let source = &self.input.sources()[claim.source as usize];
+        if let Some(mapping) = hand.mapping.as_mut().filter(|_| hand.reads_left == 0) {
+            let a_page = self.map(mapping, source, claim)?;
+            if hand.slot.is_some() && a_page > SLOW_PAGE {
+                hand.reads_left = READS_AFTER_SLOW;
+            }
+            return Ok(());
+        }
+        hand.reads_left = hand.reads_left.saturating_sub(1);
+        let slot = hand.slot.as_mut().expect("a hand reads or maps");
+        for part in claim.parts(self.block, source.len().unwrap_or(0)) {
+            self.read(slot, hand.direct, source, &part)?;
+        }
+        Ok(())
+    }
+
+    /// Maps a claim; returns how long it took to fault in a page.
+    fn map(&self, mapping: &mut Mapping, source: &Source, claim: &Claim) -> Result<Duration> {
+        let (range, at_eof) = self.reach(source, claim);
+        let a_page = mapping.view(source, range.clone())?;
+        self.mapped_bytes
+            .fetch_add(range.end - range.start, Relaxed);
+        let view = mapping.bytes();
+        let Own { whole, open } = own(&self.delivery.framing, view, range.start, claim, at_eof);
+        let tail = open.then(|| (PaddedBuf::from(&view[whole.end..]), whole.end as u64));
+        let offset = range.start + whole.start as u64;
+        let broken = || mapping.broken(source, range.clone());
+        match whole.is_empty() {
+            false => {
+                let block = mapping.block(whole, claim.source, offset, claim.sequence);
+                self.delivery.deliver_if(&block, broken);
+            }
+            true => broken().map_or(Ok(()), Err)?,
+        }
+        match tail {
+            Some((record, at)) => self.gather(source, claim, record, range.start + at),
+            None => Ok(()),
+        }?;
+        Ok(a_page)
+    }
+
+    /// Reads a claim into a slot.
+    fn read(&self, slot: &mut Slot, direct: bool, source: &Source, claim: &Claim) -> Result<()> {
+        let (range, at_eof) = self.reach(source, claim);
+        let align = if direct { source.direct_align() } else { 1 };
+        let begin = range.start / align * align;
+        let wanted = (range.end - begin) as usize;
+        let target = slot.target_bytes(0);
+        let len = wanted.next_multiple_of(align as usize).min(target.len());
+        self.read_at(source, direct, &mut target[..len], begin, wanted)?;
+        slot.set_filled((range.start - begin) as usize, wanted);
+        let view = slot.bytes();
+        let Own { whole, open } = own(&self.delivery.framing, view, range.start, claim, at_eof);
+        let (tail, offset) = (whole.end, range.start + whole.start as u64);
+        if !whole.is_empty() {
+            self.delivery
+                .deliver(&slot.block(whole, claim.source, offset, claim.sequence));
+        }
+        match open {
+            true => {
+                let record = PaddedBuf::from(&view[tail..]);
+                self.gather(source, claim, record, range.start + tail as u64)
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// What to look at for a claim, and whether that reaches the source's end.
+    fn reach(&self, source: &Source, claim: &Claim) -> (Range<u64>, bool) {
         let len = source
             .len()
             .expect("only sources with a size are served here");
         let range = claim.range(len);
-        let past = range.start..(range.end + PAST as u64).min(len);
-        match hand {
-            Hand::Pread { slot, direct } => self.read(slot, *direct, source, past.clone())?,
-            Hand::Mmap(mapping) => {
-                self.read_bytes.fetch_add(range.end - range.start, Relaxed);
-                mapping.view(source, past.clone())?;
-            }
-        }
-        let hand = &*hand;
-        let at_eof = past.end == len;
-        let view = hand.bytes();
-        let Own { whole, open } = own(&self.delivery.framing, view, past.start, claim, at_eof);
-        let (tail, offset) = (whole.end, past.start + whole.start as u64);
-        if !whole.is_empty() {
-            self.delivery
-                .deliver(&hand.block(whole, claim.source, offset, claim.sequence));
-        }
-        if open {
-            let record = PaddedBuf::from(&view[tail..]);
-            self.gather(source, claim, record, past.start + tail as u64)?;
-        }
-        Ok(())
+        let end = (range.end + PAST as u64).min(len);
+        (range.start..end, end == len)
     }
 
     /// Reads on for the end of a record that begins at `offset`.
@@ -159,24 +203,6 @@ impl<'a> Local<'a> {
         }
         self.delivery
             .deliver(&record.block(claim.source, offset, claim.sequence));
-        Ok(())
-    }
-
-    /// Reads a range of a source into a slot.
-    fn read(
-        &self,
-        slot: &mut Slot,
-        direct: bool,
-        source: &Source,
-        range: Range<u64>,
-    ) -> Result<()> {
-        let align = if direct { source.direct_align() } else { 1 };
-        let begin = range.start / align * align;
-        let wanted = (range.end - begin) as usize;
-        let target = slot.target_bytes(0);
-        let len = wanted.next_multiple_of(align as usize).min(target.len());
-        self.read_at(source, direct, &mut target[..len], begin, wanted)?;
-        slot.set_filled((range.start - begin) as usize, wanted);
         Ok(())
     }
 

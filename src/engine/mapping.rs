@@ -1,34 +1,45 @@
 //! A window of a file in memory, moved along for each block.
 //!
 //! # Invariant (`unsafe` room)
-//! A [`Mapping`] owns a reserved range of addresses: a guard page, the window, a guard page. The
+//! A [`Mapping`] owns a reserved range of addresses: guard pages, the window, a guard page. The
 //! window is replaced by a read-only mapping of a part of the file; the guards stay zero pages, so
-//! that the padding around a block can be read even at the file's edges. `bytes` borrows the
+//! that the padding around a block can be read even at the file's edges. A page that can't be had
+//! is replaced by zeros and the window marked as broken (see `sigbus`). `bytes` borrows the
 //! mapping, so no window moves while somebody looks at it. Another process may write to the file
 //! meanwhile: like every program that maps files, this one assumes that nobody does, and says so.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
+use super::sigbus::Watch;
 use crate::block::Block;
 use crate::error::{Error, Kind, Result};
 use crate::source::Source;
 
 const PAGE: usize = 4096;
+/// Window and file offset agree modulo this, so that the kernel can map what it has cached in
+/// large folios by one entry each.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// One worker's window.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     map: NonNull<u8>,
+    map_len: usize,
+    /// Where the window begins in the reserved range: behind a guard page at least.
+    skip: usize,
     /// Bytes of the file that the window can show.
     window: usize,
-    /// What it shows: the source, and which bytes of it.
-    mapped: Option<(u32, Range<u64>)>,
+    /// Bytes of it that show a file now.
+    mapped: usize,
     /// The bytes asked for last, as offsets into the window.
     shown: Range<usize>,
+    /// `None` only while it is torn down.
+    watch: Option<Watch>,
 }
 
 // SAFETY: the addresses are owned by the mapping alone.
@@ -40,12 +51,14 @@ impl Mapping {
     /// # Errors
     /// The address space is limited.
     pub(crate) fn new(window: usize) -> Result<Mapping> {
-        let window = window.next_multiple_of(PAGE) + PAGE;
+        // A range may begin just before a huge page and end just behind one.
+        let window = (window + HUGE_PAGE).next_multiple_of(HUGE_PAGE);
+        let map_len = HUGE_PAGE + window + PAGE + HUGE_PAGE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.
         let map = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
-                PAGE + window + PAGE,
+                map_len,
                 ProtFlags::READ,
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
@@ -54,41 +67,53 @@ impl Mapping {
             Error::new(Kind::Engine, "no addresses for a window of the mmap engine")
                 .with_errno(&errno.into())
         })?;
-        let map = NonNull::new(map.cast()).expect("mmap returns no null");
+        let map = NonNull::new(map.cast::<u8>()).expect("mmap returns no null");
+        let skip = PAGE + map.as_ptr().wrapping_add(PAGE).align_offset(HUGE_PAGE);
+        let start = map.as_ptr() as usize + skip;
+        // SAFETY: the window lies within what was just reserved and is ours until drop, where the
+        // watch goes before the addresses do.
+        let Some(watch) = (unsafe { Watch::new(start, start + window) }) else {
+            // SAFETY: nobody else knows of the range yet.
+            let _ = unsafe { munmap(map.as_ptr().cast(), map_len) };
+            return Err(Error::new(
+                Kind::Engine,
+                "too many windows of the mmap engine",
+            ));
+        };
         Ok(Mapping {
             map,
+            map_len,
+            skip,
             window,
-            mapped: None,
+            mapped: 0,
             shown: 0..0,
+            watch: Some(watch),
         })
     }
 
-    /// Makes `range` of the source visible, in a window of as much as fits.
-    pub(crate) fn view(&mut self, source: &Source, range: Range<u64>) -> Result<()> {
-        let inside = |(index, mapped): &(u32, Range<u64>)| {
-            *index == source.index() && mapped.start <= range.start && range.end <= mapped.end
-        };
-        if !self.mapped.as_ref().is_some_and(inside) {
-            self.map(source, &range)?;
-        }
-        let start = self.mapped.as_ref().map_or(0, |(_, mapped)| mapped.start);
-        self.shown = (range.start - start) as usize..(range.end - start) as usize;
-        Ok(())
-    }
-
-    fn map(&mut self, source: &Source, range: &Range<u64>) -> Result<()> {
+    /// Makes `range` of the source visible; returns how long it took to fault in a page of it.
+    pub(crate) fn view(&mut self, source: &Source, range: Range<u64>) -> Result<Duration> {
         let fail = |errno: rustix::io::Errno| {
             Error::io(&errno.into())
                 .in_file(source.index(), source.name())
                 .at_bytes(range.clone())
         };
         let file = source.file().ok_or(fail(rustix::io::Errno::NODEV))?;
-        let from = range.start / PAGE as u64 * PAGE as u64;
-        let len = self.window.min((source.len().unwrap_or(0) - from) as usize);
-        self.mapped = None;
+        let from = range.start / HUGE_PAGE as u64 * HUGE_PAGE as u64;
+        let wanted = (range.end - from) as usize;
+        let len = wanted
+            .next_multiple_of(HUGE_PAGE)
+            .min((source.len().unwrap_or(0) - from) as usize);
+        assert!(
+            wanted <= len && len <= self.window,
+            "the window is too small for {range:?}"
+        );
+        let first = (range.start - from) as usize / PAGE * PAGE;
+        let last = wanted.next_multiple_of(PAGE);
+        let started = cpu_time();
         // SAFETY: the window's addresses are ours, and nobody looks at them: `self` is borrowed
         // mutably.
-        unsafe {
+        let populated = unsafe {
             mmap(
                 self.start().as_ptr().cast(),
                 len,
@@ -98,23 +123,40 @@ impl Mapping {
                 from,
             )
             .map_err(fail)?;
-            if len < self.window {
-                // What a longer window left behind it becomes guard again.
-                let mapped = len.next_multiple_of(PAGE);
+            let mapped = len.next_multiple_of(PAGE);
+            if mapped < self.mapped {
+                // What a longer window has left behind this one becomes guard again.
                 mmap_anonymous(
                     self.start().add(mapped).as_ptr().cast(),
-                    self.window + PAGE - mapped,
+                    self.mapped - mapped,
                     ProtFlags::READ,
                     MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
                 )
                 .map_err(fail)?;
             }
-            // Faults in one go what is cached, and reads what isn't; where the kernel doesn't know
-            // it, the pages fault one by one.
-            let _ = madvise(self.start().as_ptr().cast(), len, Advice::LinuxPopulateRead);
+            self.mapped = mapped;
+            // Faults in one go what is cached, and reads what isn't.
+            let start = self.start().add(first).as_ptr().cast();
+            madvise(start, last - first, Advice::LinuxPopulateRead)
+        };
+        let pages = (last - first) / PAGE;
+        self.shown = first + (range.start as usize % PAGE)..wanted;
+        match populated {
+            Ok(()) => Ok((cpu_time() - started) / pages as u32),
+            // Touching it would be a bus error.
+            Err(rustix::io::Errno::FAULT) => Err(missing(source, &range)),
+            // Before Linux 5.14 the pages fault one by one.
+            Err(rustix::io::Errno::INVAL) => Ok(Duration::ZERO),
+            Err(errno) => Err(fail(errno)),
         }
-        self.mapped = Some((source.index(), from..from + len as u64));
-        Ok(())
+    }
+
+    /// Whether what was made visible last couldn't all be had: its bytes were zeros then.
+    pub(crate) fn broken(&self, source: &Source, range: Range<u64>) -> Option<Error> {
+        self.watch
+            .as_ref()
+            .is_some_and(Watch::take_broken)
+            .then(|| missing(source, &range))
     }
 
     /// The bytes made visible last.
@@ -139,14 +181,41 @@ impl Mapping {
     }
 
     fn start(&self) -> NonNull<u8> {
-        // SAFETY: the first guard page is followed by the window.
-        unsafe { self.map.add(PAGE) }
+        // SAFETY: skip is at most a huge page, and so much was reserved beside the window.
+        unsafe { self.map.add(self.skip) }
     }
+}
+
+/// What this thread has spent: a neighbour on the same core must not count.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Why mapped bytes can't be had.
+fn missing(source: &Source, range: &Range<u64>) -> Error {
+    let had = source.len().unwrap_or(0);
+    let now = source
+        .file()
+        .and_then(|file| file.metadata().ok())
+        .map_or(had, |meta| meta.len());
+    let error = match now < range.end {
+        true => {
+            let cause =
+                format!("the file ends at byte {now}, but had {had} bytes when it was opened");
+            Error::new(Kind::Io, cause)
+        }
+        false => Error::io(&rustix::io::Errno::IO.into()),
+    };
+    error
+        .in_file(source.index(), source.name())
+        .at_bytes(range.clone())
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        self.watch = None;
         // SAFETY: guards and window are ours.
-        let _ = unsafe { munmap(self.map.as_ptr().cast(), PAGE + self.window + PAGE) };
+        let _ = unsafe { munmap(self.map.as_ptr().cast(), self.map_len) };
     }
 }

@@ -95,9 +95,7 @@ pub fn run(input: &Input, config: &Config, sink: &dyn Sink) -> Result<Stats> {
     let Session { mut stats, .. } = session;
     stats.without_effect = without_effect(config, &stats);
     stats.blocks = delivery.blocks();
-    stats.bytes = input
-        .len()
-        .unwrap_or(stats.dispatched_bytes + stats.fetched_bytes);
+    stats.bytes = input.len().unwrap_or(stats.dispatched_bytes);
     stats.elapsed_s = started.elapsed().as_secs_f64();
     delivery
         .outcome()
@@ -211,7 +209,7 @@ impl<'a> Session<'a> {
             return self.uring_or_pread(spans, direct, &[]);
         }
         if residency::bytes(spans) <= SMALL {
-            self.because("small input: pread");
+            self.because("small input: the workers fetch it");
             return self.local(spans);
         }
         let split = residency::split(self.input, spans);
@@ -220,16 +218,17 @@ impl<'a> Session<'a> {
             residency::bytes(&split.cold),
         );
         if cold == 0 {
-            self.because("all of it is cached: pread in the workers");
+            self.because("all of it is cached: the workers fetch it");
             return self.local(spans);
         }
         if !split.known {
             self.because("the kernel can't tell what is cached (cachestat, since 6.5)");
         } else {
             let share = 100.0 * resident as f64 / (resident + cold) as f64;
-            self.because(&format!(
-                "{share:.0}% is cached: pread in the workers; the rest: uring"
-            ));
+            self.because(&match resident {
+                0 => "nothing is cached: uring".to_string(),
+                _ => format!("{share:.0}% is cached: the workers fetch it; the rest: uring"),
+            });
         }
         if self.window.is_some() && resident > 0 {
             // Order across two engines at once would need a window across both.
@@ -311,7 +310,7 @@ impl<'a> Session<'a> {
         let queue = Queue::default();
         let local = match resident {
             [] => None,
-            _ => Some(self.local_over(resident, PREAD_BLOCK, Some(&queue))?),
+            _ => Some(self.local_over(resident, Some(&queue))?),
         };
         let dispatcher = Dispatcher::new(self.input, spans, self.delivery, plan, slots);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
@@ -359,66 +358,83 @@ impl<'a> Session<'a> {
 
     /// Workers fetch all of the spans themselves.
     fn local(&mut self, spans: &[Span]) -> Result<()> {
-        let default = if self.config.engine == Engine::Mmap {
-            MMAP_BLOCK
-        } else {
-            PREAD_BLOCK
-        };
-        let local = self.local_over(spans, default, None)?;
+        let local = self.local_over(spans, None)?;
         self.pool.in_place_scope(|scope| local.start(scope));
         self.count_local(&local);
         Ok(())
     }
 
-    fn local_over<'x>(
-        &mut self,
-        spans: &'x [Span],
-        default_block: usize,
-        queue: Option<&'x Queue>,
-    ) -> Result<Local<'x>>
+    fn local_over<'x>(&mut self, spans: &'x [Span], queue: Option<&'x Queue>) -> Result<Local<'x>>
     where
         'a: 'x,
     {
-        let largest = spans
+        let config = self.config;
+        let (maps, reads) = match config.engine {
+            Engine::Mmap => (true, false),
+            Engine::Pread => (false, true),
+            _ => (!config.direct, true),
+        };
+        let total = residency::bytes(spans);
+        let most = spans
             .iter()
             .map(|span| span.to - span.from)
             .max()
             .unwrap_or(0);
-        let block = self.config.block_size.unwrap_or(default_block);
-        let room = (largest.min(block as u64) as usize + ROOM).next_multiple_of(4096);
-        let blocks: u64 = spans
-            .iter()
-            .map(|s| (s.to - s.from).div_ceil(block as u64) + 1)
-            .sum();
-        let threads = self.threads.min(blocks as usize).max(1);
-        let hands = match self.config.engine {
-            Engine::Mmap => {
-                let mapping = |_| Ok(Hand::Mmap(Mapping::new(room)?));
-                (0..threads).map(mapping).collect::<Result<_>>()?
-            }
-            _ => {
-                let (_, slots, _) = self.arena(Layout {
-                    block: room,
-                    slots: threads,
-                })?;
-                let direct = self.config.direct;
-                slots
-                    .into_iter()
-                    .map(|slot| Hand::Pread { slot, direct })
-                    .collect()
-            }
+        let block = config
+            .block_size
+            .unwrap_or(if reads { PREAD_BLOCK } else { MMAP_BLOCK }) as u64;
+        // A claim to map is larger than a block to read, but small enough that all have some.
+        let share = (total / (4 * self.threads as u64))
+            .next_multiple_of(block)
+            .max(block);
+        let claim = match config.block_size {
+            None if maps => share.min(MMAP_BLOCK as u64).max(block),
+            _ => block,
         };
+        let claims: u64 = spans
+            .iter()
+            .map(|s| (s.to - s.from).div_ceil(claim) + 1)
+            .sum();
+        let threads = self.threads.min(claims as usize).max(1);
+        let mut slots = Vec::new();
+        if reads {
+            let room = (most.min(block) as usize + ROOM).next_multiple_of(4096);
+            (_, slots, _) = self.arena(Layout {
+                block: room,
+                slots: threads,
+            })?;
+        }
+        let mut hands = Vec::new();
+        for _ in 0..threads {
+            let slot = slots.pop();
+            let mapping = match maps {
+                // Without addresses for it, auto reads instead.
+                true => match Mapping::new(most.min(claim) as usize + ROOM) {
+                    Err(_) if slot.is_some() => None,
+                    made => Some(made?),
+                },
+                false => None,
+            };
+            hands.push(Hand {
+                slot,
+                mapping,
+                direct: config.direct,
+                reads_left: 0,
+            });
+        }
         if self.stats.block_size == 0 {
-            self.stats.block_size = block;
+            self.stats.block_size = claim as usize;
         }
         Ok(Local {
             input: self.input,
-            claims: Claims::new(self.input, spans, block as u64, self.window),
+            claims: Claims::new(self.input, spans, claim, self.window),
             delivery: self.delivery,
             queue,
             threads,
+            block,
             hands: Mutex::new(hands),
             read_bytes: AtomicU64::new(0),
+            mapped_bytes: AtomicU64::new(0),
             reads: AtomicU64::new(0),
         })
     }
@@ -434,7 +450,8 @@ impl<'a> Session<'a> {
 
     fn count_local(&mut self, local: &Local<'_>) {
         self.stats.reads += local.reads.load(Relaxed);
-        self.stats.fetched_bytes += local.read_bytes.load(Relaxed);
+        self.stats.copied_bytes += local.read_bytes.load(Relaxed);
+        self.stats.mapped_bytes += local.mapped_bytes.load(Relaxed);
     }
 }
 

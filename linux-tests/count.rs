@@ -1,0 +1,132 @@
+//! `count`: what `wc -l` and `wc -c` say.
+
+use std::process::Stdio;
+
+use crate::support::{
+    STATIONS, WAYS, cached_ways, dir, end, end_of, feed, ringfold, start, str, write,
+};
+
+fn texts() -> Vec<Vec<u8>> {
+    vec![
+        b"a".to_vec(),
+        b"a\n".to_vec(),
+        b"\n\n\n".to_vec(),
+        b"a\0b\0\nc".to_vec(),
+        b"\xef\xbb\xbfa\r\n\r\n".to_vec(),
+        vec![b'x'; 100_000],
+        b"\n".repeat(70_000),
+        b"\0".repeat(5_000),
+        STATIONS.clone(),
+    ]
+}
+
+fn count(text: &[u8], byte: u8) -> usize {
+    text.iter().filter(|&&b| b == byte).count()
+}
+
+fn figures(out: Vec<u8>) -> Vec<Vec<String>> {
+    let out = String::from_utf8(out).unwrap();
+    out.lines()
+        .map(|line| line.split_ascii_whitespace().map(String::from).collect())
+        .collect()
+}
+
+#[test]
+fn lines_and_bytes_by_every_engine() {
+    let dir = dir();
+    for (n, text) in texts().iter().enumerate() {
+        let path = write(dir.path(), &n.to_string(), text);
+        let (lines, zeros, bytes) = (count(text, b'\n'), count(text, 0), text.len());
+        for way in WAYS.iter() {
+            for block in ["4K", "64K"] {
+                let run = |flags: &[&str]| {
+                    let mut command = ringfold(["count", "-b", block]);
+                    end(command.args(way.flags()).args(flags).arg(&path)).answer()
+                };
+                let name = str(&path);
+                let said = |out| String::from_utf8(out).unwrap();
+                assert_eq!(
+                    said(run(&[])),
+                    format!("{lines} {bytes} {name}\n"),
+                    "{way:?}"
+                );
+                if block == "4K" {
+                    assert_eq!(said(run(&["-l"])), format!("{lines} {name}\n"), "{way:?}");
+                    assert_eq!(said(run(&["-c"])), format!("{bytes} {name}\n"), "{way:?}");
+                    assert_eq!(
+                        said(run(&["-z"])),
+                        format!("{zeros} {bytes} {name}\n"),
+                        "{way:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn several_files_and_their_total() {
+    let dir = dir();
+    let texts = [&b"a\nb\n"[..], b"", b"\n\n\nx", &STATIONS, b""];
+    let mut paths = Vec::new();
+    let mut want = Vec::new();
+    let (mut lines, mut bytes) = (0, 0);
+    for (n, text) in texts.iter().enumerate() {
+        let path = write(dir.path(), &n.to_string(), text);
+        let row = [
+            count(text, b'\n').to_string(),
+            text.len().to_string(),
+            str(&path).to_string(),
+        ];
+        want.push(row.to_vec());
+        paths.push(path);
+        lines += count(text, b'\n');
+        bytes += text.len();
+    }
+    want.push([lines.to_string(), bytes.to_string(), "total".to_string()].to_vec());
+    for way in cached_ways() {
+        let out = end(ringfold(["count"]).args(way.flags()).args(&paths)).answer();
+        let ends: Vec<usize> = std::str::from_utf8(&out)
+            .unwrap()
+            .lines()
+            .map(|line| line.len() - line.split(' ').next_back().unwrap().len())
+            .collect();
+        assert!(
+            ends.iter().all(|&end| end == ends[0]),
+            "the figures stand in columns"
+        );
+        assert_eq!(figures(out), want, "{way:?}");
+    }
+}
+
+#[test]
+fn standard_input_is_counted_too() {
+    for way in cached_ways() {
+        let mut child = start(
+            ringfold(["count", "-"])
+                .args(way.flags())
+                .stdin(Stdio::piped()),
+        );
+        feed(&mut child, STATIONS.clone());
+        let want = format!("{} {} -\n", count(&STATIONS, b'\n'), STATIONS.len());
+        assert_eq!(
+            String::from_utf8(end_of(child).answer()).unwrap(),
+            want,
+            "{way:?}"
+        );
+    }
+}
+
+/// It answers what `wc` answers, whatever lies in the file.
+#[test]
+fn a_line_may_be_as_long_as_it_likes() {
+    let dir = dir();
+    let path = write(dir.path(), "long", &vec![b'x'; 3 << 20]);
+    for way in WAYS.iter() {
+        let out = end(ringfold(["count"]).args(way.flags()).arg(&path)).answer();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            format!("0 {} {}\n", 3 << 20, str(&path))
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! Malformed records: one line that says where and why, the same by every engine; or skipped, and
+//! nothing else with them.
+
+use std::process::Stdio;
+
+use crate::reference::{self, Style};
+use crate::support::{
+    STATIONS, WAYS, cached_ways, dir, end, end_of, feed, ringfold, start, str, write,
+};
+
+/// Each kind, and the words for it.
+const KINDS: [(&[u8], &str); 25] = [
+    (b"a", "1 field where 2 are expected"),
+    (b"\0", "1 field where 2 are expected"),
+    (b" ", "1 field where 2 are expected"),
+    (
+        b"no separator, though it is long",
+        "1 field where 2 are expected",
+    ),
+    (b"a;1.0;2.0", "3 fields where 2 are expected"),
+    (b";;;;", "5 fields where 2 are expected"),
+    (b"a;1.0;", "3 fields where 2 are expected"),
+    (b"a;", "`` is not a number"),
+    (b";", "`` is not a number"),
+    (b"a;x", "`x` is not a number"),
+    (b"a;+1", "`+1` is not a number"),
+    (b"a;.5", "`.5` is not a number"),
+    (b"a;5.", "`5.` is not a number"),
+    (b"a;-", "`-` is not a number"),
+    (b"a;-.5", "`-.5` is not a number"),
+    (b"a;--5.0", "`--5.0` is not a number"),
+    (b"a;1e3", "`1e3` is not a number"),
+    (b"a; 1.0", "` 1.0` is not a number"),
+    (b"a;1.0 ", "`1.0 ` is not a number"),
+    (b"a;1,0", "`1,0` is not a number"),
+    (b"a;1.0.0", "`1.0.0` is not a number"),
+    (b"a;NaN", "`NaN` is not a number"),
+    (b"a;1.0\r", "`1.0\\r` is not a number"),
+    (b"a;1\x1b[31m.0", "`1\\u{1b}[31m.0` is not a number"),
+    (
+        b"a;1234567890123456789012345678901234567.5",
+        "number with more than 36 digits before its point",
+    ),
+];
+
+#[test]
+fn every_kind_at_any_place_is_told_alike_by_every_engine() {
+    let dir = dir();
+    let good = &STATIONS[..STATIONS[..20_000]
+        .iter()
+        .rposition(|&b| b == b'\n')
+        .unwrap()
+        + 1];
+    let starts: Vec<usize> = [0]
+        .into_iter()
+        .chain(
+            good.iter()
+                .enumerate()
+                .filter(|(_, b)| **b == b'\n')
+                .map(|(at, _)| at + 1),
+        )
+        .collect();
+    for (n, (record, cause)) in KINDS.iter().enumerate() {
+        // At the start, around block and window edges, anywhere, at the end.
+        let nearest = |at: usize| starts.partition_point(|&start| start <= at) - 1;
+        let places = [
+            0,
+            1,
+            nearest(4096),
+            nearest(8192 - 6),
+            nearest(n * 700),
+            starts.len() - 1,
+        ];
+        let place = places[n % places.len()];
+        let at = starts[place];
+        let text = [&good[..at], record, b"\n", &good[at..]].concat();
+        let path = write(dir.path(), "bad", &text);
+        let end_of_record = at + record.len();
+        let want = format!(
+            "{}: byte {at}-{end_of_record} (line {}): {cause}",
+            str(&path),
+            place + 1
+        );
+        // What ends with a carriage return has another before its newline: it stays a part.
+        let text = match record.ends_with(b"\r") {
+            true => [&good[..at], record, b"\r\n", &good[at..]].concat(),
+            false => text,
+        };
+        write(dir.path(), "bad", &text);
+        assert_eq!(
+            reference::aggregate(&[&text], b';', 1 << 20)
+                .lowest()
+                .unwrap()
+                .place(str(&path)),
+            want[..want.len() - cause.len()]
+        );
+        for way in WAYS.iter() {
+            for block in ["4K", "64K"] {
+                let mut command = ringfold(["aggregate", "-j", "2", "-b", block]);
+                let error = end(command.args(way.flags()).arg(&path)).failure(1);
+                assert_eq!(error, want, "{way:?} {block}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_bad_number_is_shortened() {
+    let dir = dir();
+    let path = write(
+        dir.path(),
+        "bad",
+        format!("a;1{}\n", "x".repeat(5_000)).as_bytes(),
+    );
+    let error = end(&mut ringfold(["aggregate", str(&path)])).failure(1);
+    assert!(error.contains("byte 0-5003 (line 1): `1xxx"), "{error}");
+    assert!(error.len() < str(&path).len() + 120, "{error}");
+}
+
+#[test]
+fn of_several_the_lowest_is_told() {
+    let dir = dir();
+    let mut text = STATIONS[..STATIONS.len() / 4].to_vec();
+    for at in [60_000, 60_100, 90_000] {
+        let line = at + text[at..].iter().position(|&b| b == b'\n').unwrap() + 1;
+        text.splice(line..line, *b"broken\n");
+    }
+    let good = write(dir.path(), "good", &STATIONS[..9]);
+    let bad = write(dir.path(), "bad", &text);
+    let worse = write(dir.path(), "worse", b"broken from the start\n");
+    let files = [&*STATIONS[..9].to_vec(), &text, b"broken from the start\n"];
+    let paths = [good, bad, worse];
+    let answer = reference::aggregate(&files, b';', 1 << 20);
+    // The first file lacks its number: the cut is within a row or not, the reference knows.
+    let lowest = answer.lowest().unwrap();
+    let want = lowest.place(str(&paths[lowest.file]));
+    for way in WAYS.iter() {
+        for (block, threads) in [("4K", "8"), ("32K", "2"), ("4M", "1")] {
+            let mut command = ringfold(["aggregate", "-b", block, "-j", threads]);
+            let error = end(command.args(way.flags()).args(&paths)).failure(1);
+            assert!(
+                error.starts_with(&want),
+                "{way:?} {block}: {error}, not {want}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_pipe_has_bytes_but_no_lines() {
+    for way in cached_ways() {
+        let mut command = ringfold(["aggregate", "-b", "3"]);
+        let mut child = start(command.args(way.flags()).arg("-").stdin(Stdio::piped()));
+        feed(&mut child, b"a;1.0\nb;2.0\nc;3\nd\nf".to_vec());
+        let error = end_of(child).failure(1);
+        // Where the whole pipe lies in memory the line is known.
+        let line = if error.contains("(line") {
+            " (line 4)"
+        } else {
+            ""
+        };
+        assert_eq!(
+            error,
+            format!("-: byte 16-17{line}: 1 field where 2 are expected"),
+            "{way:?}"
+        );
+    }
+}
+
+#[test]
+fn a_failure_in_a_stream_precedes_one_in_a_later_file() {
+    let dir = dir();
+    let bad = write(dir.path(), "bad", b"a;1.0\nbroken\n");
+    for way in cached_ways() {
+        let run = |files: [&str; 3]| {
+            let mut command = ringfold(["aggregate"]);
+            command.args(way.flags()).args(files).stdin(Stdio::piped());
+            let mut child = start(&mut command);
+            feed(&mut child, b"b;2.0\nb;\n".to_vec());
+            end_of(child).failure(1)
+        };
+        let error = run(["-", str(&bad), str(&bad)]);
+        assert!(error.starts_with("-: byte 6-8"), "{way:?}: {error}");
+        let error = run([str(&bad), "-", str(&bad)]);
+        assert!(
+            error.starts_with(&format!("{}: byte 6-12 ", str(&bad))),
+            "{way:?}: {error}"
+        );
+    }
+}
+
+#[test]
+fn skipping_drops_nothing_else_and_says_how_many() {
+    let dir = dir();
+    let good: Vec<&[u8]> = STATIONS
+        .split_inclusive(|&b| b == b'\n')
+        .take(4_000)
+        .collect();
+    let mut text = Vec::new();
+    let mut skipped = 0;
+    for (n, row) in good.iter().enumerate() {
+        if n % 3 == 0 {
+            let (bad, _) = KINDS[n / 3 % KINDS.len()];
+            // One of the kinds is saved by its newline.
+            text.extend(if bad.ends_with(b"\r") { b"broken" } else { bad });
+            text.push(b'\n');
+            skipped += 1;
+        }
+        text.extend(*row);
+    }
+    text.extend(b"\n\nbroken");
+    skipped += 1;
+    let path = write(dir.path(), "bad", &text);
+    let want = reference::aggregate(&[good.concat()], b';', 1 << 20);
+    let (text, rows) = (want.text(Style::OneBrc), want.rows);
+    let said = match skipped {
+        1335 => "ringfold: skipped 1,335 malformed records\n",
+        _ => panic!("{skipped}"),
+    };
+    for way in WAYS.iter() {
+        for block in ["4K", "1M"] {
+            let mut command = ringfold(["aggregate", "--on-error", "skip", "-b", block]);
+            command.args(way.flags()).args(["-j", "2"]).arg(&path);
+            let (got, notices) = end(&mut command).answer_and_notices();
+            assert!(got == text, "{way:?} {block}");
+            assert_eq!(notices, said, "{way:?} {block}");
+        }
+    }
+    let mut command = ringfold(["aggregate", "--on-error=skip", "--stats=json", str(&path)]);
+    let (_, stats) = end(&mut command).answer_and_notices();
+    let stats: serde_json::Value =
+        serde_json::from_str(stats.strip_prefix(said).expect("the notice first")).unwrap();
+    assert_eq!(stats["job"]["skipped"], skipped);
+    assert_eq!(stats["job"]["rows"], rows);
+}
+
+#[test]
+fn nothing_is_said_where_nothing_is_skipped() {
+    let dir = dir();
+    let path = write(dir.path(), "good", b"a;1.0\n\n");
+    let got = end(&mut ringfold([
+        "aggregate",
+        "--on-error",
+        "skip",
+        str(&path),
+    ]))
+    .answer();
+    assert_eq!(got, b"{a=1.0/1.0/1.0}\n");
+}

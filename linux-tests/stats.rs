@@ -1,0 +1,178 @@
+//! `--stats`: figures that add up, and memory that doesn't grow with the input.
+
+use serde_json::Value;
+
+use ringfold::{Engine, Input};
+
+use crate::support::{
+    KEYS_10K, STATIONS, WAYS, cached_ways, dir, end, ringfold, start, str, write,
+};
+use crate::sys::wait_for_peak;
+
+fn json(flags: &[&str], path: &str) -> (Vec<u8>, Value) {
+    let mut command = ringfold(flags.iter().chain(&["--stats=json", path]));
+    let (out, stats) = end(&mut command).answer_and_notices();
+    assert_eq!(stats.lines().count(), 1, "{stats}");
+    (out, serde_json::from_str(&stats).unwrap())
+}
+
+fn figure(stats: &Value, name: &str) -> u64 {
+    stats[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no figure {name} in {stats}"))
+}
+
+#[test]
+fn json_holds_the_figures_of_the_run() {
+    let dir = dir();
+    let path = write(dir.path(), "rows", &STATIONS);
+    let rows = STATIONS.iter().filter(|&&b| b == b'\n').count() as u64;
+    for way in WAYS.iter() {
+        let flags = [&["aggregate", "-b", "64K", "-j", "2"], &way.flags()[..]].concat();
+        let (out, stats) = json(&flags, str(&path));
+        assert!(out.starts_with(b"{") && out.ends_with(b"}\n"));
+        assert_eq!(figure(&stats, "schema"), 1);
+        assert_eq!(stats["engine"], way.engine.name());
+        assert_eq!(figure(&stats, "bytes"), STATIONS.len() as u64);
+        assert_eq!(figure(&stats, "threads"), 2);
+        assert_eq!(figure(&stats, "block_size"), 64 << 10);
+        let reads = STATIONS.len() as u64 / (64 << 10);
+        assert!(figure(&stats, "blocks") >= reads, "{stats}");
+        let brought = figure(&stats, "dispatched_bytes") + figure(&stats, "fetched_bytes");
+        assert!(brought >= STATIONS.len() as u64, "{stats}");
+        assert_eq!(figure(&stats["job"], "rows"), rows);
+        assert_eq!(figure(&stats["job"], "keys"), 413);
+        assert_eq!(figure(&stats["job"], "skipped"), 0);
+        assert!(stats["elapsed_s"].as_f64().unwrap() > 0.0);
+        assert!(stats["gb_per_s"].as_f64().unwrap() > 0.0);
+        assert!(figure(&stats, "peak_memory_bytes") > 0);
+        if way.engine == Engine::Uring {
+            assert!(
+                (1..=16).contains(&figure(&stats, "max_in_flight")),
+                "{stats}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_table_holds_them_too() {
+    let dir = dir();
+    let path = write(dir.path(), "rows", b"a;1.0\n\nb;2.0\nbroken\n");
+    for way in WAYS.iter() {
+        for flag in ["--stats", "--stats=text"] {
+            let mut command = ringfold(["aggregate", "--on-error=skip", flag]);
+            command.args(way.flags()).arg(&path);
+            let (_, said) = end(&mut command).answer_and_notices();
+            let rows: Vec<(&str, &str)> = said
+                .lines()
+                .filter(|line| !line.starts_with("ringfold: "))
+                .map(|line| line.split_once("  ").unwrap_or_else(|| panic!("{line}")))
+                .collect();
+            let row = |name: &str| {
+                let found = rows.iter().find(|(row, _)| *row == name);
+                found
+                    .unwrap_or_else(|| panic!("no {name} in {said}"))
+                    .1
+                    .trim()
+            };
+            assert!(row("engine").starts_with(way.engine.name()), "{said}");
+            for (name, figure) in [
+                ("bytes", "20"),
+                ("rows", "2"),
+                ("keys", "2"),
+                ("empty lines", "1"),
+                ("skipped", "1"),
+            ] {
+                assert_eq!(row(name), figure, "{said}");
+            }
+            assert!(row("time").contains(" s"), "{said}");
+            assert!(row("peak memory").ends_with("iB"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn bytes_are_those_of_the_input_when_streams_are_among_it() {
+    let dir = dir();
+    let (rows, empty) = (
+        write(dir.path(), "rows", b"a;1.0\nb;2.0\n"),
+        write(dir.path(), "e", b""),
+    );
+    for way in cached_ways() {
+        let mut command = ringfold(["aggregate", "-b", "4", "--stats=json"]);
+        command.args(way.flags()).args([&rows, &empty, &rows]);
+        let (_, stats) = end(&mut command).answer_and_notices();
+        let stats: Value = serde_json::from_str(&stats).unwrap();
+        assert_eq!(figure(&stats, "bytes"), 24, "{way:?}");
+    }
+}
+
+#[test]
+fn nothing_is_said_unasked() {
+    let dir = dir();
+    let path = write(dir.path(), "rows", b"a;1.0\n");
+    for way in WAYS.iter() {
+        end(ringfold(["aggregate"]).args(way.flags()).arg(&path)).answer();
+    }
+}
+
+#[test]
+fn buffers_do_not_grow_with_the_input() {
+    let dir = dir();
+    let small = write(dir.path(), "small", &KEYS_10K.repeat(2));
+    let large = write(dir.path(), "large", &KEYS_10K.repeat(16));
+    for way in WAYS.iter().filter(|way| way.engine != Engine::Memory) {
+        for flags in [
+            &["-b", "64K", "--queue-depth", "4", "-j", "2"][..],
+            &["-j", "2"],
+        ] {
+            let flags = [&["count"], flags, &way.flags()].concat();
+            let ((_, few), (_, many)) = (json(&flags, str(&small)), json(&flags, str(&large)));
+            let (few, many) = (figure(&few, "buffer_bytes"), figure(&many, "buffer_bytes"));
+            if flags.contains(&"64K") {
+                assert_eq!(few, many, "{flags:?}");
+            }
+            assert!(many <= 32 << 20, "{many} bytes for {flags:?}");
+        }
+    }
+}
+
+#[test]
+fn a_small_file_takes_little_memory() {
+    let dir = dir();
+    let path = write(dir.path(), "small", &STATIONS[..1024]);
+    for way in WAYS.iter() {
+        let mut command = ringfold(["count"]);
+        let child = start(command.args(way.flags()).arg(&path));
+        let (code, peak) = wait_for_peak(child);
+        assert_eq!(code, Some(0), "{way:?}");
+        assert!(peak < 20 << 20, "{way:?}: {peak} bytes");
+    }
+}
+
+#[test]
+fn the_library_counts_too() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    let dir = dir();
+    let paths = [
+        write(dir.path(), "a", &STATIONS),
+        write(dir.path(), "b", &KEYS_10K),
+    ];
+    for way in WAYS.iter() {
+        let progress = Arc::new(AtomicU64::new(0));
+        let mut config = way.config();
+        config.progress = Some(Arc::clone(&progress));
+        let job = ringfold::fold::count::Count { delimiter: b'\n' };
+        let (counted, stats) =
+            ringfold::fold(&Input::open(&paths).unwrap(), &config, &job).unwrap();
+        let bytes = (STATIONS.len() + KEYS_10K.len()) as u64;
+        assert_eq!(counted.iter().map(|c| c.bytes).sum::<u64>(), bytes);
+        assert_eq!(
+            (stats.bytes, progress.load(Relaxed)),
+            (bytes, bytes),
+            "{way:?}"
+        );
+    }
+}

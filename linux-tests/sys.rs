@@ -1,0 +1,111 @@
+//! Calls to the kernel that the standard library lacks.
+//!
+//! # Invariant (`unsafe` room)
+//! What runs between fork and exec makes system calls only, and names memory that was allocated
+//! before the fork and lives in the closure.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The numbers of io_uring's calls, the same on all architectures.
+pub const SETUP: u32 = 425;
+pub const ENTER: u32 = 426;
+pub const REGISTER: u32 = 427;
+
+/// Lets the child's system calls of these numbers fail with `errno`, by a seccomp filter.
+pub fn deny_calls(command: &mut Command, calls: &[u32], errno: i32) {
+    let op = |code: u32, jt: u8, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf: 0,
+        k,
+    };
+    // The number of the call; for each denied one a jump to the last instruction.
+    let mut filter = vec![op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+    for (at, &call) in calls.iter().enumerate() {
+        let jump = (calls.len() - at) as u8;
+        filter.push(op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jump, call));
+    }
+    filter.push(op(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
+    filter.push(op(
+        libc::BPF_RET | libc::BPF_K,
+        0,
+        libc::SECCOMP_RET_ERRNO | errno as u32,
+    ));
+    let install = move || {
+        let program = libc::sock_fprog {
+            len: filter.len() as u16,
+            filter: filter.as_ptr().cast_mut(),
+        };
+        // SAFETY: plain numbers, and a program that lives until the kernel has copied it.
+        unsafe {
+            check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+            check(libc::prctl(
+                libc::PR_SET_SECCOMP,
+                libc::SECCOMP_MODE_FILTER,
+                &program,
+            ))
+        }
+    };
+    // SAFETY: see the module's invariant.
+    unsafe { command.pre_exec(install) };
+}
+
+/// Limits the child, for good.
+pub fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, value: u64) {
+    let set = move || {
+        let limit = libc::rlimit {
+            rlim_cur: value,
+            rlim_max: value,
+        };
+        // SAFETY: a structure on the stack.
+        check(unsafe { libc::setrlimit(resource, &limit) })
+    };
+    // SAFETY: see the module's invariant.
+    unsafe { command.pre_exec(set) };
+}
+
+/// Lets the child start with a signal ignored.
+pub fn ignore_signal(command: &mut Command, signal: libc::c_int) {
+    let ignore = move || {
+        // SAFETY: no handler is named.
+        match unsafe { libc::signal(signal, libc::SIG_IGN) } {
+            libc::SIG_ERR => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    // SAFETY: see the module's invariant.
+    unsafe { command.pre_exec(ignore) };
+}
+
+pub fn is_root() -> bool {
+    // SAFETY: it takes nothing and can't fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// The identity of nobody: no capabilities, no groups.
+pub const NOBODY: u32 = 65534;
+
+/// Waits for a child; its exit code (`None`: a signal) and the most memory it had in RAM, in bytes.
+pub fn wait_for_peak(child: Child) -> (Option<i32>, u64) {
+    let pid = child.id() as libc::pid_t;
+    let mut status = 0;
+    // SAFETY: zeros are a valid `rusage`, and both places outlive the call. The child's own
+    // handle is dropped unwaited.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::wait4(pid, &mut status, 0, &mut usage), pid);
+        usage
+    };
+    let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+    (code, usage.ru_maxrss as u64 * 1024)
+}

@@ -1,0 +1,145 @@
+//! What can't be meant is refused with exit code 2 before anything is read.
+
+use crate::probe::{Feature, skips};
+use crate::support::{dir, end, ringfold, str, write};
+
+#[test]
+fn contradictions() {
+    let dir = dir();
+    let path = write(dir.path(), "file", b"a;1.0\n");
+    for (flags, words) in [
+        (
+            &["--buffers", "4", "--queue-depth", "4"][..],
+            &["--buffers 4", "--queue-depth 4", "5"][..],
+        ),
+        (
+            &["--buffers", "3", "--iodepth", "4"],
+            &["--buffers 3", "--queue-depth 4"],
+        ),
+        (&["--buffers", "1"], &["--buffers 1", "2 to"]),
+        (&["--direct", "--engine", "mmap"], &["--direct", "mmap"]),
+        (&["--direct", "--engine", "memory"], &["--direct", "memory"]),
+        (&["--block-size", "0"], &["--block-size 0"]),
+        (
+            &["--block-size", "2G"],
+            &["--block-size 2147483648", "1073741824"],
+        ),
+        (&["--queue-depth", "0"], &["--queue-depth 0"]),
+        (&["--queue-depth", "100000"], &["--queue-depth 100000"]),
+        (&["--threads", "0"], &["--threads 0"]),
+        (&["--max-record", "0"], &["--max-record 0"]),
+    ] {
+        for job in ["aggregate", "count"] {
+            let error = end(ringfold([job]).args(flags).arg(&path)).failure(2);
+            for word in words {
+                assert!(error.contains(word), "{flags:?}: {error} lacks {word}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_block_size_that_direct_reads_cannot_have() {
+    if skips(
+        "a_block_size_that_direct_reads_cannot_have",
+        &[Feature::Direct],
+    ) {
+        return;
+    }
+    let dir = dir();
+    let path = write(dir.path(), "file", b"a;1.0\n");
+    for block in ["1", "100", "4097", "1000000"] {
+        for engine in ["auto", "uring", "read", "pread"] {
+            let flags = [
+                "aggregate",
+                "--direct",
+                "-b",
+                block,
+                "--engine",
+                engine,
+                str(&path),
+            ];
+            let error = end(&mut ringfold(flags)).failure(2);
+            assert!(
+                error.contains("--block-size must be a multiple of "),
+                "{error}"
+            );
+            assert!(error.contains("--direct"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_understood() {
+    for (args, words) in [
+        (&[][..], "Usage:"),
+        (&["frobnicate"], "frobnicate"),
+        (&["aggregate"], "<FILE>"),
+        (&["count"], "<FILE>"),
+        (&["aggregate", "--engine", "warp", "x"], "warp"),
+        (&["aggregate", "-f", "xml", "x"], "xml"),
+        (&["aggregate", "-b", "1Q", "x"], "1Q"),
+        (&["aggregate", "-b", "-1", "x"], "-1"),
+        (&["aggregate", "-d", "ab", "x"], "ab"),
+        (&["aggregate", "-d", "\n", "x"], "delimiter"),
+        (&["aggregate", "--on-error", "cry", "x"], "cry"),
+        (&["aggregate", "--stats=xml", "x"], "xml"),
+        (
+            &["aggregate", "--queue-depth", "99999999999999999999999", "x"],
+            "99999999999999999999999",
+        ),
+        (&["generate"], "--output"),
+        (&["generate", "-o", "x"], "--rows"),
+        (&["generate", "-o", "x", "--rows", "many"], "many"),
+        (
+            &["generate", "-o", "x", "--rows", "1", "--keys", "0"],
+            "--keys",
+        ),
+        (
+            &["generate", "-o", "x", "--rows", "1", "--keys", "5e9"],
+            "--keys",
+        ),
+    ] {
+        let ended = end(&mut ringfold(args));
+        assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
+        assert!(ended.stdout.is_empty(), "{args:?}");
+        assert!(ended.stderr.contains(words), "{args:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn help_and_version_and_completions_go_to_standard_output() {
+    for args in [
+        &["--help"][..],
+        &["--version"],
+        &["aggregate", "--help"],
+        &["count", "-h"],
+        &["generate", "--help"],
+        &["completions", "bash"],
+        &["completions", "zsh"],
+        &["completions", "fish"],
+        &["man"],
+    ] {
+        let out = end(&mut ringfold(args)).answer();
+        assert!(
+            String::from_utf8(out).unwrap().contains("ringfold"),
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn flags_without_effect_are_told() {
+    let dir = dir();
+    let path = write(dir.path(), "file", b"a;1.0\n");
+    let mut command = ringfold(["aggregate", "--engine", "pread", "--stats=json"]);
+    command
+        .args(["--queue-depth", "3", "--buffers", "9"])
+        .arg(&path);
+    let (_, stats) = end(&mut command).answer_and_notices();
+    let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!(
+        stats["without_effect"],
+        serde_json::json!(["--queue-depth", "--buffers"])
+    );
+}
