@@ -72,16 +72,14 @@ impl<'a> Block<'a> {
 /// are gathered in one, and tests make blocks of it.
 #[derive(Debug, Clone)]
 pub struct PaddedBuf {
-    /// `PADDING` zeros, the bytes, and (once `block` was called) `PADDING` zeros.
-    bytes: Vec<u8>,
-    len: usize,
+    /// `PADDING` bytes, the bytes, `PADDING` bytes.
+    padded: Vec<u8>,
 }
 
 impl Default for PaddedBuf {
     fn default() -> Self {
         PaddedBuf {
-            bytes: vec![0; PADDING],
-            len: 0,
+            padded: vec![0; 2 * PADDING],
         }
     }
 }
@@ -95,41 +93,42 @@ impl From<&[u8]> for PaddedBuf {
 }
 
 impl PaddedBuf {
+    /// Bytes with padding of another kind, for tests that show it doesn't matter.
+    #[cfg(test)]
+    pub(crate) fn with_fill(bytes: &[u8], fill: u8) -> Self {
+        let padding = [fill; PADDING];
+        PaddedBuf {
+            padded: [&padding, bytes, &padding].concat(),
+        }
+    }
+
     /// Adds bytes at the end.
     pub fn extend(&mut self, bytes: &[u8]) {
-        self.bytes.truncate(PADDING + self.len);
-        self.bytes.extend_from_slice(bytes);
-        self.len += bytes.len();
+        self.padded.truncate(PADDING + self.len());
+        self.padded.extend_from_slice(bytes);
+        self.padded.extend_from_slice(&[0; PADDING]);
     }
 
     /// The bytes without their padding.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[PADDING..PADDING + self.len]
+        &self.padded[PADDING..PADDING + self.len()]
     }
 
     /// How many bytes there are.
     pub fn len(&self) -> usize {
-        self.len
+        self.padded.len() - 2 * PADDING
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// The bytes as a block.
-    pub fn block(&mut self, file: u32, offset: u64, sequence: u64) -> Block<'_> {
-        self.bytes.resize(PADDING + self.len + PADDING, 0);
-        // SAFETY: PADDING bytes of the same vector lie before and, after the resize, behind the
-        // slice; the borrow of self keeps everybody from writing.
-        unsafe {
-            Block::new(
-                &self.bytes[PADDING..PADDING + self.len],
-                file,
-                offset,
-                sequence,
-            )
-        }
+    pub fn block(&self, file: u32, offset: u64, sequence: u64) -> Block<'_> {
+        // SAFETY: PADDING bytes of the same vector lie before and after the slice, and the borrow
+        // of self keeps everybody from writing.
+        unsafe { Block::new(self.bytes(), file, offset, sequence) }
     }
 }
 
@@ -141,6 +140,10 @@ mod tests {
     fn padded_buf_grows_after_it_was_a_block() {
         let mut buf = PaddedBuf::from(&b"ab"[..]);
         assert_eq!(buf.block(0, 7, 0).bytes(), b"ab");
+        assert_eq!(
+            PaddedBuf::with_fill(b"ab", b'x').block(0, 7, 0).bytes(),
+            b"ab"
+        );
         buf.extend(b"cd");
         let block = buf.block(3, 7, 9);
         assert_eq!(

@@ -117,7 +117,7 @@ impl<'a> Delivery<'a> {
         if !range.is_empty() {
             self.deliver(&piece.block(range, file, offset, sequence));
         }
-        if let Some((mut bytes, offset)) = gathered {
+        if let Some((bytes, offset)) = gathered {
             self.deliver(&bytes.block(file, offset, sequence));
         }
     }

@@ -2,13 +2,13 @@
 //!
 //! A block is taken window by window (8 KiB), each in passes without a branch on the data:
 //!
-//! 1. [`index`]: where the fields end, and whether every record has two;
-//! 2. [`decode`]: the numbers, proven to be of the common shape; the rest is listed;
-//! 3. [`table`]: hash, compare, update, in batches.
+//! 1. `index`: where the fields end, and whether every record has two;
+//! 2. `decode`: the numbers, proven to be of the common shape; the rest is listed;
+//! 3. `table`: hash, compare, update, in batches.
 //!
 //! Whatever a pass sets aside (another shape of number, a very long key, an empty line, a malformed
-//! record) is read by [`careful`], record by record, and summed as [`decimal`] says. The parts meet in
-//! [`summary`].
+//! record) is read by `careful`, record by record, and summed as `decimal` says. The parts meet in
+//! `summary`.
 
 mod careful;
 mod decimal;
@@ -16,8 +16,12 @@ mod decode;
 mod index;
 mod level;
 mod pages;
+#[doc(hidden)]
+pub mod passes;
 mod summary;
 mod table;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub use decimal::{DIGITS_MAX, Exact, Fixed};
@@ -31,10 +35,9 @@ use decimal::Totals;
 use decode::Rows;
 use hashbrown::HashMap;
 use index::Ends;
-use table::inline::InlineTable;
 use table::isa::Seeds;
-use table::wide::WideTable;
-use window::Window;
+use table::tables::Tables;
+use window::{WINDOW, WINDOW_MIN, Window};
 
 /// Totals by key, for what the tables of the hot loop don't take.
 type CarefulMap = HashMap<Vec<u8>, Totals, ahash::RandomState>;
@@ -104,28 +107,48 @@ impl Aggregate {
         Aggregate { level, ..self }
     }
 
-    /// Reads the records of a stretch one by one, and returns its end: that of the last record that
-    /// ends in `window`, or of the only one if it is longer.
-    fn careful_window(
+    /// Takes the records of a balanced window that begins at `at`, and returns where the next begins.
+    fn window(
+        &self,
+        partial: &mut Partial,
+        bytes: &[u8],
+        at: usize,
+        window: Window<'_>,
+    ) -> Result<usize, Malformed> {
+        let trims = self.terminator == b'\n';
+        decode::decode(
+            self.level,
+            window,
+            &partial.scratch.ends,
+            trims,
+            &mut partial.scratch.rows,
+        );
+        for position in 0..partial.scratch.rows.rest().len() {
+            let row = partial.scratch.rows.rest()[position] as usize;
+            let ends = &partial.scratch.ends.ends()[2 * row..][..3];
+            let [start, key_end, end] = [ends[0], ends[1], ends[2]].map(usize::from);
+            let (key, value) = (at + start..at + key_end - 1, at + key_end..at + end - 1);
+            match decimal::number(careful::trim(&bytes[value], self.terminator)) {
+                Ok(number) => partial.careful_row(&bytes[key], &number),
+                // Once more, for the cause or the count of it.
+                Err(_) => self.careful_record(partial, bytes, at + start, at + end - 1)?,
+            }
+        }
+        partial.rows += partial.tables.fold(window, &partial.scratch.rows) as u64;
+        Ok(at + partial.scratch.ends.end())
+    }
+
+    /// Reads the record that starts at `start`, and returns where the next one does.
+    fn careful_next(
         &self,
         partial: &mut Partial,
         block: &[u8],
         start: usize,
-        window: &[u8],
     ) -> Result<usize, Malformed> {
-        let end = match memchr::memrchr(self.terminator, window) {
-            Some(last) => start + last + 1,
-            None => memchr::memchr(self.terminator, &block[start..])
-                .map_or(block.len(), |first| start + first + 1),
-        };
-        let mut at = start;
-        while at < end {
-            let record_end =
-                memchr::memchr(self.terminator, &block[at..end]).map_or(end, |length| at + length);
-            self.careful_record(partial, block, at, record_end)?;
-            at = record_end + 1;
-        }
-        Ok(end)
+        let length = memchr::memchr(self.terminator, &block[start..]);
+        let end = length.map_or(block.len(), |length| start + length);
+        self.careful_record(partial, block, start, end)?;
+        Ok(end + 1)
     }
 
     /// Reads the record `start..end`, its terminator excluded.
@@ -155,8 +178,7 @@ impl Aggregate {
 
 /// What one worker gathers.
 pub struct Partial {
-    inline: InlineTable,
-    wide: WideTable,
+    tables: Tables,
     careful: CarefulMap,
     rows: u64,
     empty_lines: u64,
@@ -184,8 +206,7 @@ impl Fold for Aggregate {
 
     fn partial(&self) -> Partial {
         Partial {
-            inline: InlineTable::new(self.level, self.seeds.clone()),
-            wide: WideTable::new(self.level, self.seeds.clone()),
+            tables: Tables::new(self.level, self.seeds.clone(), self.delimiter),
             careful: CarefulMap::default(),
             rows: 0,
             empty_lines: 0,
@@ -201,42 +222,32 @@ impl Fold for Aggregate {
         let bytes = block.bytes();
         let marked = block.offset() == 0 && bytes.starts_with(BYTE_ORDER_MARK);
         let mut at = if marked { BYTE_ORDER_MARK.len() } else { 0 };
+        let mut length = WINDOW;
         while at < bytes.len() {
-            let window = Window::at(block, at);
+            let window = Window::at(block, at, length);
             let ends = &mut partial.scratch.ends;
             index::index(self.level, window, self.delimiter, self.terminator, ends);
-            if !ends.balanced() || ends.rows() == 0 {
-                at = self.careful_window(partial, bytes, at, window.bytes())?;
-                continue;
+            let balanced = ends.balanced();
+            if !balanced {
+                ends.keep_balanced(window, self.delimiter, self.terminator);
             }
-            let trims = self.terminator == b'\n';
-            decode::decode(self.level, window, ends, trims, &mut partial.scratch.rows);
-            for position in 0..partial.scratch.rows.rest().len() {
-                let row = partial.scratch.rows.rest()[position] as usize;
-                let ends = &partial.scratch.ends.ends()[2 * row..][..3];
-                let [start, key_end, end] = [ends[0], ends[1], ends[2]].map(usize::from);
-                let (key, value) = (at + start..at + key_end - 1, at + key_end..at + end - 1);
-                match decimal::number(careful::trim(&bytes[value], self.terminator)) {
-                    Ok(number) => partial.careful_row(&bytes[key], &number),
-                    // Once more, for the cause or the count of it.
-                    Err(_) => self.careful_record(partial, bytes, at + start, at + end - 1)?,
-                }
+            let careful = !balanced || ends.rows() == 0;
+            at = self.window(partial, bytes, at, window)?;
+            if careful {
+                // The next record broke the balance, or is longer than the window, or the last.
+                at = self.careful_next(partial, bytes, at)?;
             }
-            let rows = &partial.scratch.rows;
-            partial.inline.fold(window, &rows.inline);
-            partial.wide.fold(window, &rows.wide);
-            partial.rows += (rows.inline.keys().len() + rows.wide.keys().len()) as u64;
-            at += partial.scratch.ends.end();
+            length = if balanced {
+                (2 * length).min(WINDOW)
+            } else {
+                WINDOW_MIN
+            };
         }
         Ok(())
     }
 
-    fn merge(&self, into: &mut Partial, mut from: Partial) {
-        if from.inline.len() > into.inline.len() {
-            std::mem::swap(&mut from.inline, &mut into.inline);
-        }
-        into.inline.merge(&from.inline);
-        into.wide.merge(&from.wide);
+    fn merge(&self, into: &mut Partial, from: Partial) {
+        into.tables.merge(from.tables);
         for (key, totals) in from.careful {
             into.careful.entry(key).or_default().merge(&totals);
         }
@@ -247,15 +258,15 @@ impl Fold for Aggregate {
 
     fn finish(&self, total: Partial) -> Summary {
         let mut others = total.careful;
-        for entry in total.wide.iter() {
-            let totals = summary::tenths_totals(&entry.stats);
+        let mut tables = total.tables.into_sorted(self.delimiter);
+        for (key, stats) in tables.take_full() {
             others
-                .entry_ref(entry.key(self.delimiter))
+                .entry(key)
                 .or_default()
-                .merge(&totals);
+                .merge(&summary::tenths_totals(&stats));
         }
         Summary::new(
-            total.inline.into_sorted(self.delimiter),
+            tables,
             others.into_iter().collect(),
             [total.rows, total.empty_lines, total.skipped],
         )

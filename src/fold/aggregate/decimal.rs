@@ -358,6 +358,12 @@ impl Exact {
 
     /// This number rounded to `decimals`, ties toward +infinity.
     pub fn round(&self, decimals: u32) -> Fixed {
+        if self.scale == decimals {
+            return Fixed {
+                units: self.units.clone(),
+                decimals,
+            };
+        }
         self.over(1, decimals)
     }
 
@@ -380,6 +386,13 @@ impl Exact {
 }
 
 fn over_small(units: i128, scale: u32, count: u64, decimals: u32) -> Option<i128> {
+    // The common case, without 128-bit arithmetic.
+    if scale == decimals
+        && let (Ok(units), Ok(count)) = (i32::try_from(units), i32::try_from(count))
+    {
+        let (units, count) = (i64::from(units), i64::from(count));
+        return Some((2 * units + count).div_euclid(2 * count).into());
+    }
     // Cancel the powers of ten that both sides share.
     let shared = scale.min(decimals);
     let below = 10_i128

@@ -106,7 +106,10 @@ pub(crate) fn decode(level: Level, window: Window<'_>, ends: &Ends, trims: bool,
         // SAFETY: a level is only made where the processor has its features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { x86::avx512(window, ends, trims, to) },
-        _ => portable(window, ends, trims, to),
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { x86::avx2(window, ends, trims, to) },
+        Level::Portable => portable(window, ends, trims, to),
     }
 }
 
@@ -120,39 +123,38 @@ fn portable(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
     for (row, ends) in ends.ends().windows(3).step_by(2).enumerate() {
         let [start, key_end, end] = [ends[0], ends[1], ends[2]].map(u32::from);
         let mut word = window.word_before(end as usize - 1);
-        let mut length = end - key_end - 1;
-        if trims && word >> 56 == u64::from(b'\r') {
-            word <<= 8;
-            length = length.wrapping_sub(1);
-        }
-        let mut unused = 64_u32.wrapping_sub(length.wrapping_mul(8));
-        let negative = word.checked_shr(unused).unwrap_or(0) as u8 == b'-';
-        unused = unused.wrapping_add(8 * u32::from(negative));
+        // Eights and masks in place of branches: what a number looks like can't be foretold.
+        let trim = u32::from(trims & (word >> 56 == u64::from(b'\r')));
+        word <<= 8 * trim;
+        let mut unused = 64_u32
+            .wrapping_sub(8 * (end - key_end - 1))
+            .wrapping_add(8 * trim);
+        let negative = u32::from(shifted(word, unused, u64::wrapping_shr) as u8 == b'-');
+        unused = unused.wrapping_add(8 * negative);
         let fits = unused.wrapping_sub(32) & !8 == 0;
-        let word = (word ^ SHAPE) & u64::MAX.checked_shl(unused).unwrap_or(0);
+        let word = (word ^ SHAPE) & shifted(u64::MAX, unused, u64::wrapping_shl);
         let digits = (word >> 32) as u32;
         // Bytes below 0x80 can't carry; one at or above offends by itself.
         let low = digits & 0x7f7f_7f7f;
         let offends = (low.wrapping_add((LIMITS >> 32) as u32) | digits) & (OFFENCE >> 32) as u32;
-        let good = fits && offends == 0;
+        let good = fits & (offends == 0);
         let tenths = ((digits & 0xff) * 100 + (digits >> 8 & 0xff) * 10).wrapping_add(digits >> 24);
-        let value = if negative {
-            BIAS.wrapping_sub(tenths)
-        } else {
-            BIAS.wrapping_add(tenths)
-        };
+        let sign = negative.wrapping_neg();
+        let value = BIAS.wrapping_add(tenths ^ sign).wrapping_add(negative);
         let length = key_end - start;
         let key = start | length << 16;
-        to.inline
-            .push(key, value, good && length as usize <= INLINE);
-        to.wide.push(
-            key,
-            value,
-            good && length as usize > INLINE && length as usize <= WIDE,
-        );
+        let (inline, wide) = (length as usize <= INLINE, length as usize <= WIDE);
+        to.inline.push(key, value, good & inline);
+        to.wide.push(key, value, good & !inline & wide);
         to.rest[to.rest_count] = row as u32;
-        to.rest_count += usize::from(!good || length as usize > WIDE);
+        to.rest_count += usize::from(!(good & wide));
     }
+}
+
+/// `word` shifted by `bits`: 0 from 64 on.
+#[inline(always)]
+fn shifted(word: u64, bits: u32, shift: impl Fn(u64, u32) -> u64) -> u64 {
+    shift(word, bits) & u64::from(bits < 64).wrapping_neg()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -169,7 +171,7 @@ mod x86 {
         let lanes = |word: u64| _mm512_set1_epi64(word as i64);
         // No byte equals 0x100.
         let carriage_return = lanes(if trims { u64::from(b'\r') } else { 0x100 });
-        let from = ends.ends().as_ptr();
+        let from = ends.pointer();
         let rows = ends.rows();
         let inline_max = _mm256_set1_epi32((INLINE << 16 | 0xffff) as i32);
         let wide_max = _mm256_set1_epi32((WIDE << 16 | 0xffff) as i32);
@@ -268,6 +270,232 @@ mod x86 {
                 }
             }
             row += 8;
+        }
+    }
+
+    /// For each set of four lanes, the bytes that bring them to the front.
+    static FRONT: [[u8; 16]; 16] = {
+        let mut front = [[0x80; 16]; 16];
+        let mut set = 0;
+        while set < 16 {
+            let (mut lane, mut to) = (0, 0);
+            while lane < 4 {
+                if set >> lane & 1 == 1 {
+                    let mut byte = 0;
+                    while byte < 4 {
+                        front[set][4 * to + byte] = (4 * lane + byte) as u8;
+                        byte += 1;
+                    }
+                    to += 1;
+                }
+                lane += 1;
+            }
+            set += 1;
+        }
+        front
+    };
+
+    /// # Safety
+    /// The processor must have the features named, and `ends` must be of `window`.
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub(super) unsafe fn avx2(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+        let lanes = |word: u64| _mm256_set1_epi64x(word as i64);
+        // No byte equals 0x100.
+        let carriage_return = lanes(if trims { u64::from(b'\r') } else { 0x100 });
+        let from = ends.pointer();
+        let rows = ends.rows();
+        let inline_max = _mm_set1_epi32((INLINE << 16 | 0xffff) as i32);
+        let wide_max = _mm_set1_epi32((WIDE << 16 | 0xffff) as i32);
+        let numbers = _mm_setr_epi32(0, 1, 2, 3);
+        let evens = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
+        let mut row = 0;
+        while row < rows {
+            let valid = if rows - row < 4 {
+                (1 << (rows - row)) - 1
+            } else {
+                0xf
+            };
+            // SAFETY: `Ends` has room past its last end, and zeros.
+            let (keys, values) = unsafe {
+                let at = from.add(2 * row).cast::<u8>();
+                (
+                    _mm_loadu_si128(at.cast()),
+                    _mm_loadu_si128(at.add(2).cast()),
+                )
+            };
+            let keys = _mm_sub_epi32(keys, _mm_slli_epi32::<16>(keys));
+            let value_starts = _mm_and_si128(values, _mm_set1_epi32(0xffff));
+            let lengths = _mm_sub_epi32(_mm_srli_epi32::<16>(values), value_starts);
+            let lengths = _mm256_cvtepi32_epi64(lengths);
+            // SAFETY: each terminator is within the window or, past its rows, at its start less one;
+            // the 8 bytes before it are within the window or its padding.
+            let words = unsafe {
+                let word = |lane: usize| {
+                    let end = usize::from(*from.add(2 * (row + lane) + 2));
+                    window
+                        .pointer()
+                        .add(end)
+                        .sub(9)
+                        .cast::<i64>()
+                        .read_unaligned()
+                };
+                _mm256_setr_epi64x(word(0), word(1), word(2), word(3))
+            };
+            // 64 less 8 times the length, which counts the terminator here.
+            let unused = _mm256_sub_epi64(lanes(72), _mm256_slli_epi64::<3>(lengths));
+            let trim = _mm256_cmpeq_epi64(_mm256_srli_epi64::<56>(words), carriage_return);
+            let words = _mm256_blendv_epi8(words, _mm256_slli_epi64::<8>(words), trim);
+            let unused = _mm256_add_epi64(unused, _mm256_and_si256(trim, lanes(8)));
+            let first = _mm256_and_si256(_mm256_srlv_epi64(words, unused), lanes(0xff));
+            let negative = _mm256_cmpeq_epi64(first, lanes(b'-'.into()));
+            let unused = _mm256_add_epi64(unused, _mm256_and_si256(negative, lanes(8)));
+            let used = _mm256_sllv_epi64(lanes(!0), unused);
+            let digits = _mm256_and_si256(_mm256_xor_si256(words, lanes(SHAPE)), used);
+            let offends = _mm256_and_si256(_mm256_adds_epu8(digits, lanes(LIMITS)), lanes(OFFENCE));
+            let length_offends = _mm256_andnot_si256(lanes(8), _mm256_sub_epi64(unused, lanes(32)));
+            let offence = _mm256_or_si256(offends, length_offends);
+            let good = _mm256_cmpeq_epi64(offence, _mm256_setzero_si256());
+            let good = _mm256_movemask_pd(_mm256_castsi256_pd(good)) & valid;
+            let pairs = _mm256_maddubs_epi16(digits, lanes(WEIGHTS));
+            let tenths = _mm256_srli_epi64::<32>(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+            let tenths = _mm256_sub_epi64(_mm256_xor_si256(tenths, negative), negative);
+            let values = _mm256_add_epi64(lanes(BIAS.into()), tenths);
+            let values = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(values, evens));
+
+            let longer = |than| _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpgt_epi32(keys, than)));
+            let inline = good & !longer(inline_max);
+            // SAFETY: a list has room for 8 more rows than a window can hold; there are 16 sets.
+            unsafe {
+                let list = &mut to.inline;
+                let (keys_to, values_to) = (list.keys.as_mut_ptr(), list.values.as_mut_ptr());
+                if inline == 0xf {
+                    _mm_storeu_si128(keys_to.add(list.count).cast(), keys);
+                    _mm_storeu_si128(values_to.add(list.count).cast(), values);
+                    list.count += 4;
+                } else {
+                    let put = |to: *mut u32, set: i32, from| {
+                        let front = FRONT.as_ptr().add((set & 0xf) as usize).cast();
+                        _mm_storeu_si128(to.cast(), _mm_shuffle_epi8(from, _mm_loadu_si128(front)));
+                    };
+                    put(keys_to.add(list.count), inline, keys);
+                    put(values_to.add(list.count), inline, values);
+                    list.count += inline.count_ones() as usize;
+
+                    let wide = good & !inline & !longer(wide_max);
+                    let list = &mut to.wide;
+                    put(list.keys.as_mut_ptr().add(list.count), wide, keys);
+                    put(list.values.as_mut_ptr().add(list.count), wide, values);
+                    list.count += wide.count_ones() as usize;
+
+                    let rest = valid & !inline & !wide;
+                    let numbers = _mm_add_epi32(numbers, _mm_set1_epi32(row as i32));
+                    put(to.rest.as_mut_ptr().add(to.rest_count), rest, numbers);
+                    to.rest_count += rest.count_ones() as usize;
+                }
+            }
+            row += 4;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{careful, decimal, index};
+    use super::*;
+    use crate::block::PaddedBuf;
+    use proptest::prelude::*;
+
+    /// In tenths, if `text` has the shape of this pass.
+    fn naive(text: &[u8]) -> Option<u32> {
+        let digits = text.strip_prefix(b"-").unwrap_or(text);
+        let point = digits.iter().position(|&byte| byte == b'.')?;
+        let shaped = (1..=2).contains(&point) && digits.len() == point + 2;
+        match decimal::number(text) {
+            Ok(decimal::Number::Millionths(value)) if shaped => {
+                Some((value / 100_000 + i64::from(BIAS)) as u32)
+            }
+            _ => None,
+        }
+    }
+
+    fn check(lines: &[(usize, Vec<u8>)], trims: bool) {
+        let mut text = Vec::new();
+        let mut expected: [Vec<(u32, u32)>; 2] = Default::default();
+        let mut rest = Vec::new();
+        for (row, (length, value)) in lines.iter().enumerate() {
+            let key = text.len() as u32 | (*length as u32 + 1) << 16;
+            text.extend(std::iter::repeat_n(b'9', *length));
+            text.push(b';');
+            text.extend_from_slice(value);
+            text.push(b'\n');
+            let value = if trims {
+                careful::trim(value, b'\n')
+            } else {
+                value
+            };
+            match naive(value) {
+                Some(value) if *length < INLINE => expected[0].push((key, value)),
+                Some(value) if *length < WIDE => expected[1].push((key, value)),
+                _ => rest.push(row as u32),
+            }
+        }
+        assert!(text.len() <= WINDOW);
+        for level in Level::available() {
+            let buffer = PaddedBuf::with_fill(&text, b'0');
+            let window = Window::at(&buffer.block(0, 0, 0), 0, WINDOW);
+            let (mut ends, mut rows) = (Ends::new(), Rows::new());
+            index::index(level, window, b';', b'\n', &mut ends);
+            decode(level, window, &ends, trims, &mut rows);
+            for (list, expected) in [&rows.inline, &rows.wide].into_iter().zip(&expected) {
+                let pairs = list
+                    .keys()
+                    .iter()
+                    .copied()
+                    .zip(list.values().iter().copied());
+                assert!(pairs.eq(expected.iter().copied()), "{level:?}");
+            }
+            assert_eq!(rows.rest(), rest, "{level:?}");
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            4 => "-?[0-9]{1,2}\\.[0-9]\r?".prop_map(String::into_bytes),
+            1 => "[-+.,/:0-9\r]{0,8}".prop_map(String::into_bytes),
+            1 => prop::collection::vec(any::<u8>().prop_filter("a field", |b| !b";\n".contains(b)), 0..8),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn levels_agree_with_the_naive(
+            lines in prop::collection::vec((0..150_usize, value()), 0..50),
+            trims in any::<bool>(),
+        ) {
+            check(&lines, trims);
+        }
+    }
+
+    /// Every value that differs from a good one in one byte, at every length around.
+    #[test]
+    fn near_misses() {
+        for good in [
+            "1.2", "12.3", "-1.2", "-12.3", "99.9", "-99.9", "0.0", "-0.0",
+        ] {
+            let mut lines = Vec::new();
+            for at in 0..good.len() {
+                for byte in (0..=255).filter(|byte| !b";\n".contains(byte)) {
+                    let mut value = good.as_bytes().to_vec();
+                    value[at] = byte;
+                    lines.push((1, value));
+                }
+                lines.push((1, good.as_bytes()[at..].to_vec()));
+                lines.push((1, good.as_bytes()[..at].to_vec()));
+            }
+            for lines in lines.chunks(400) {
+                check(lines, false);
+                check(lines, true);
+            }
         }
     }
 }

@@ -18,6 +18,9 @@ use super::level::Level;
 use super::window::{WINDOW, Window};
 
 const ROOM: usize = WINDOW + 1 + 64;
+/// How far ahead bytes are asked for: the next window, while this one is worked on.
+#[cfg(target_arch = "x86_64")]
+const AHEAD: usize = WINDOW;
 
 /// The fields' ends of a window; 16 zeros follow those of its last whole record.
 pub(crate) struct Ends {
@@ -45,6 +48,25 @@ impl Ends {
         self.balanced
     }
 
+    /// Keeps the records of `window` before the first that has not two fields: then it is balanced.
+    #[cold]
+    pub(crate) fn keep_balanced(&mut self, window: Window<'_>, delimiter: u8, terminator: u8) {
+        let last = |end: u16| window.bytes()[usize::from(end) - 1];
+        let ends = self.ends[1..=self.count].as_chunks::<2>().0.iter();
+        let rows = ends
+            .take_while(|ends| ends.map(last) == [delimiter, terminator])
+            .count();
+        self.count = 2 * rows;
+        self.balanced = true;
+        self.seal();
+    }
+
+    /// Puts the zeros after the last whole record.
+    fn seal(&mut self) {
+        let end = (self.count & !1) + 1;
+        self.ends[end..end + 16].fill(0);
+    }
+
     /// Whole records, if balanced.
     pub(crate) fn rows(&self) -> usize {
         self.count / 2
@@ -53,6 +75,12 @@ impl Ends {
     /// `ends[0]` and the two ends of every whole record.
     pub(crate) fn ends(&self) -> &[u16] {
         &self.ends[..=self.count & !1]
+    }
+
+    /// The first end, for reading as far as the zeros after the last.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn pointer(&self) -> *const u16 {
+        self.ends.as_ptr()
     }
 
     /// Past the last whole record, if balanced.
@@ -78,8 +106,7 @@ pub(crate) fn index(
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { x86::avx512(window, delimiter, terminator, to) },
     }
-    let end = (to.count & !1) + 1;
-    to.ends[end..end + 16].fill(0);
+    to.seal();
 }
 
 /// Proves alternation 64 bytes at a time.
@@ -103,19 +130,22 @@ impl Balance {
 fn portable(window: Window<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
     let mut count = 0;
     let mut balance = Balance::default();
-    for (chunk_index, chunk) in window.bytes().chunks(64).enumerate() {
+    let (chunks, rest) = window.bytes().as_chunks::<64>();
+    let mut last = [0; 64];
+    last[..rest.len()].copy_from_slice(rest);
+    let last = (!rest.is_empty()).then_some((&last, u64::MAX >> (64 - rest.len().max(1))));
+    let chunks = chunks.iter().map(|chunk| (chunk, u64::MAX)).chain(last);
+    for (chunk_index, (chunk, valid)) in chunks.enumerate() {
         let mut masks = [0_u64; 2];
-        for (word_index, word) in chunk.chunks(8).enumerate() {
-            let mut bytes = [0; 8];
-            bytes[..word.len()].copy_from_slice(word);
-            let valid = u64::MAX >> (64 - 8 * word.len());
+        for (word_index, word) in chunk.as_chunks::<8>().0.iter().enumerate() {
             for (mask, byte) in masks.iter_mut().zip([delimiter, terminator]) {
-                let mut hits = equal(u64::from_le_bytes(bytes), byte) & valid;
+                let hits = equal(u64::from_le_bytes(*word), byte);
                 // The top bits of the 8 bytes, gathered into the low 8.
-                hits = (hits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+                let hits = (hits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
                 *mask |= hits << (8 * word_index);
             }
         }
+        masks = masks.map(|mask| mask & valid);
         let [delimiters, terminators] = masks;
         balance.take(delimiters, terminators);
         let mut all = delimiters | terminators;
@@ -138,7 +168,7 @@ fn equal(word: u64, byte: u8) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Balance, Ends, Window};
+    use super::{AHEAD, Balance, Ends, Window};
     use std::arch::x86_64::*;
 
     /// # Safety
@@ -153,8 +183,10 @@ mod x86 {
         let mut balance = Balance::default();
         let mut at = 0;
         while at < length {
-            // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
+            // SAFETY: `at` is within the window, and 64 bytes past its end are readable; a prefetch
+            // reads nothing.
             let (low, high) = unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(window.pointer().wrapping_add(at + AHEAD).cast());
                 let from = window.pointer().add(at);
                 (
                     _mm256_loadu_si256(from.cast()),
@@ -214,8 +246,12 @@ mod x86 {
         let mut count = 1;
         let mut balance = Balance::default();
         let mut chunk = |at: usize, valid: u64| {
-            // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
-            let bytes = unsafe { _mm512_loadu_si512(window.pointer().add(at).cast()) };
+            // SAFETY: `at` is within the window, and 64 bytes past its end are readable; a prefetch
+            // reads nothing.
+            let bytes = unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(window.pointer().wrapping_add(at + AHEAD).cast());
+                _mm512_loadu_si512(window.pointer().add(at).cast())
+            };
             let delimiters = _mm512_cmpeq_epi8_mask(bytes, delimiter) & valid;
             let terminators = _mm512_cmpeq_epi8_mask(bytes, terminator) & valid;
             balance.take(delimiters, terminators);
@@ -246,5 +282,75 @@ mod x86 {
         }
         to.count = count - 1;
         to.balanced = balance.offence == 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::PaddedBuf;
+    use proptest::prelude::*;
+
+    fn check(bytes: &[u8], delimiter: u8, terminator: u8) {
+        let naive: Vec<u16> = std::iter::once(0)
+            .chain((1..).zip(bytes).filter_map(|(end, &byte)| {
+                (byte == delimiter || byte == terminator).then_some(end)
+            }))
+            .collect();
+        let alternates = (naive[1..].iter().enumerate()).all(|(number, &end)| {
+            bytes[usize::from(end) - 1]
+                == if number % 2 == 0 {
+                    delimiter
+                } else {
+                    terminator
+                }
+        });
+        for fill in [delimiter, terminator] {
+            let buffer = PaddedBuf::with_fill(bytes, fill);
+            let window = Window::at(&buffer.block(0, 0, 0), 0, WINDOW);
+            let mut ends = Ends::new();
+            for level in Level::available() {
+                index(level, window, delimiter, terminator, &mut ends);
+                let whole = (naive.len() - 1) & !1;
+                assert_eq!(ends.balanced(), alternates, "{level:?}");
+                assert_eq!(ends.ends(), &naive[..=whole], "{level:?}");
+                assert_eq!(ends.rows(), whole / 2);
+                assert_eq!(ends.end(), usize::from(naive[whole]));
+                assert!(ends.ends[whole + 1..whole + 17].iter().all(|&end| end == 0));
+
+                let rows = naive[1..].chunks_exact(2).take_while(|ends| {
+                    bytes[usize::from(ends[0]) - 1] == delimiter
+                        && bytes[usize::from(ends[1]) - 1] == terminator
+                });
+                let rows = rows.count();
+                ends.keep_balanced(window, delimiter, terminator);
+                assert_eq!((ends.balanced(), ends.rows()), (true, rows));
+                assert_eq!(ends.ends(), &naive[..=2 * rows]);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn levels_agree_with_the_naive(
+            bytes in prop::collection::vec(prop::sample::select(b"aaaaaa;\n\xbb\x3a".to_vec()), 0..400),
+        ) {
+            check(&bytes, b';', b'\n');
+        }
+
+        #[test]
+        fn levels_prove_balance(pairs in prop::collection::vec((0..90_usize, 0..90_usize), 0..90)) {
+            let text: String =
+                pairs.iter().map(|&(a, b)| format!("{};{}\n", "a".repeat(a), "b".repeat(b))).collect();
+            check(&text.as_bytes()[..text.len().min(WINDOW)], b';', b'\n');
+        }
+    }
+
+    #[test]
+    fn full_windows() {
+        check(&b";\n".repeat(WINDOW / 2), b';', b'\n');
+        check(&b"\n;".repeat(WINDOW / 2), b';', b'\n');
+        check(&b";".repeat(WINDOW), b';', b'\n');
+        check(&b"a".repeat(WINDOW), b';', b'\n');
     }
 }

@@ -57,19 +57,50 @@ impl<T: Zeroed> Pages<T> {
                 0,
             )
         };
+        Pages::mapped(start, bytes, length)
+    }
+
+    fn mapped(start: *mut libc::c_void, bytes: usize, length: usize) -> Self {
         assert_ne!(
             start,
             libc::MAP_FAILED,
             "out of memory: {bytes} bytes for a table"
         );
         if bytes >= HUGE_FROM {
-            // SAFETY: the mapping just made; the call is advice, and its failure harmless.
+            // SAFETY: a mapping just made; the call is advice, and its failure harmless.
             unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         }
         Pages {
             start: NonNull::new(start.cast()).expect("not mapped at zero"),
             length,
         }
+    }
+
+    /// The first value, for rooms that reach in without bounds.
+    pub(crate) fn pointer(&self) -> *mut T {
+        self.start.as_ptr()
+    }
+
+    /// Makes it `length` values, the new ones zeroed. Page tables move, bytes do not.
+    ///
+    /// # Panics
+    /// If the kernel refuses the memory.
+    pub(crate) fn grow(&mut self, length: usize) {
+        assert!(self.length > 0 && length >= self.length);
+        let bytes = length
+            .checked_mul(size_of::<T>())
+            .expect("more memory than there are addresses");
+        // SAFETY: mapped at this length; `self` is borrowed alone, so nothing points to the old place.
+        let start = unsafe {
+            let old_bytes = self.length * size_of::<T>();
+            libc::mremap(
+                self.start.as_ptr().cast(),
+                old_bytes,
+                bytes,
+                libc::MREMAP_MAYMOVE,
+            )
+        };
+        std::mem::forget(std::mem::replace(self, Pages::mapped(start, bytes, length)));
     }
 }
 

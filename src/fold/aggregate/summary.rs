@@ -4,15 +4,15 @@
 //! few other keys stand beside them, and the two are merged as they are read.
 
 use super::decimal::{Exact, Fixed, Totals};
-use super::table::Stats;
-use super::table::inline::SortedSlots;
+use super::table::stats::Stats;
+use super::table::tables::Sorted;
 use rayon::slice::ParallelSliceMut;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// The answer of an aggregation.
 pub struct Summary {
-    inline: SortedSlots,
+    tables: Sorted,
     others: Vec<(Vec<u8>, Totals)>,
     /// Keys that are in both.
     shared: usize,
@@ -26,13 +26,13 @@ pub struct Summary {
 
 impl Summary {
     pub(super) fn new(
-        inline: SortedSlots,
+        tables: Sorted,
         mut others: Vec<(Vec<u8>, Totals)>,
         [rows, empty_lines, skipped]: [u64; 3],
     ) -> Self {
         others.par_sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let mut summary = Summary {
-            inline,
+            tables,
             others,
             shared: 0,
             rows,
@@ -40,7 +40,7 @@ impl Summary {
             skipped,
         };
         if !summary.others.is_empty() {
-            let separate = summary.inline.len() + summary.others.len();
+            let separate = summary.tables.len() + summary.others.len();
             summary.shared = separate - summary.entries().count();
         }
         summary
@@ -48,7 +48,7 @@ impl Summary {
 
     /// Keys.
     pub fn len(&self) -> usize {
-        self.inline.len() + self.others.len() - self.shared
+        self.tables.len() + self.others.len() - self.shared
     }
 
     /// Whether there is no key.
@@ -58,20 +58,20 @@ impl Summary {
 
     /// Every key with its totals, in byte order.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let mut inline = self.inline.iter().peekable();
+        let mut tables = self.tables.iter().peekable();
         let mut others = self.others.iter().peekable();
         std::iter::from_fn(move || {
-            let order = match (inline.peek(), others.peek()) {
+            let order = match (tables.peek(), others.peek()) {
                 (None, None) => return None,
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
                 (Some((key, _)), Some((other, _))) => (*key).cmp(other),
             };
-            let tenths = if order.is_le() { inline.next() } else { None };
+            let tenths = if order.is_le() { tables.next() } else { None };
             let totals = if order.is_ge() { others.next() } else { None };
             Some(match (tenths, totals) {
                 (Some((key, stats)), Some((_, totals))) => {
-                    let mut both = tenths_totals(stats);
+                    let mut both = tenths_totals(&stats);
                     both.merge(totals);
                     Entry {
                         key,
@@ -103,7 +103,7 @@ pub struct Entry<'a> {
 }
 
 enum Numbers<'a> {
-    Tenths(&'a Stats),
+    Tenths(Stats),
     Totals(Cow<'a, Totals>),
 }
 

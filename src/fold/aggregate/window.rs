@@ -6,10 +6,15 @@
 
 use crate::block::{Block, PADDING};
 
-/// Bytes in a window at most. Positions, one past the last included, fit 16 bits.
+/// Bytes in a window at most. Positions, one past the last included, fit 15 bits: what is
+/// packed above 16 bits stays positive.
 pub(crate) const WINDOW: usize = 8192;
 
-const _: () = assert!(WINDOW < 1 << 16 && WINDOW.is_multiple_of(64) && PADDING >= 64);
+/// Bytes in the window after a record that took the careful way: little is read in vain if the next
+/// one does too. From there on windows double.
+pub(crate) const WINDOW_MIN: usize = 256;
+
+const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64) && PADDING >= 64);
 
 /// A stretch of a block, with the block's padding around it.
 #[derive(Clone, Copy)]
@@ -18,11 +23,11 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// The window of `block` that begins at `start`.
-    pub(crate) fn at(block: &Block<'a>, start: usize) -> Self {
+    /// The window of `block` that begins at `start`, up to `length` (at most [`WINDOW`]) bytes.
+    pub(crate) fn at(block: &Block<'a>, start: usize, length: usize) -> Self {
         let bytes = &block.bytes()[start..];
         Window {
-            bytes: &bytes[..bytes.len().min(WINDOW)],
+            bytes: &bytes[..bytes.len().min(length).min(WINDOW)],
         }
     }
 

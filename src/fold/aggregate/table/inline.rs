@@ -11,8 +11,8 @@
 #[cfg(target_arch = "x86_64")]
 use super::isa::{Avx2, Avx512};
 use super::isa::{InlineKey, Isa, Portable, Seeds};
-use super::{BATCH, Stats};
-use crate::fold::aggregate::decode::{INLINE, List};
+use super::stats::Stats;
+use crate::fold::aggregate::decode::INLINE;
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::pages::{Pages, Zeroed};
 use crate::fold::aggregate::window::Window;
@@ -41,10 +41,12 @@ impl Slot {
     }
 }
 
+/// Rows hashed and prefetched ahead.
+const BATCH: usize = 128;
 /// Slots at first: 512 KiB of addresses, touched as keys come.
 const SLOTS_MIN: usize = 1 << 13;
-/// Slots up to which the table is kept sparse: 8 MiB.
-const SLOTS_SPARSE_MAX: usize = 1 << 17;
+/// Slots at most: 8 MiB.
+const SLOTS_MAX: usize = 1 << 17;
 
 /// Units of 8 bytes in a slot.
 const UNITS: usize = size_of::<Slot>() / 8;
@@ -86,27 +88,22 @@ impl InlineTable {
         }
     }
 
-    /// Keys held.
-    pub(crate) fn len(&self) -> usize {
-        self.used
-    }
-
     /// The keys in byte order, without their `delimiter`.
     pub(crate) fn into_sorted(self, delimiter: u8) -> SortedSlots {
         SortedSlots::new(self.slots, delimiter)
     }
 
-    /// The slots in use.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
-        self.slots.iter().filter(|slot| slot.stats.count > 0)
-    }
-
-    /// Takes the rows of `list`, whose keys are in `window`.
-    pub(crate) fn fold(&mut self, window: Window<'_>, list: &List) {
-        for (keys, values) in list.keys().chunks(BATCH).zip(list.values().chunks(BATCH)) {
+    /// Takes rows whose keys are in `window`, until it [is full](Self::is_full); returns how many.
+    pub(crate) fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) -> usize {
+        let mut taken = 0;
+        for (keys, values) in keys.chunks(BATCH).zip(values.chunks(BATCH)) {
             if self.used + BATCH > self.used_max {
+                if self.is_full() {
+                    break;
+                }
                 self.grow();
             }
+            taken += keys.len();
             match self.level {
                 // SAFETY: the list's keys are in the window.
                 Level::Portable => unsafe {
@@ -120,6 +117,7 @@ impl InlineTable {
                 Level::Avx512 => unsafe { self.batch_avx512(window.pointer(), keys, values) },
             }
         }
+        taken
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -142,7 +140,7 @@ impl InlineTable {
     #[inline(always)]
     unsafe fn batch<I: Isa>(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
         let count = keys.len().min(values.len()).min(BATCH);
-        let slots = self.slots.as_mut_ptr();
+        let slots = self.slots.pointer();
         for row in 0..count {
             // SAFETY: `row < count`; the key is in the window; a masked offset is in the table.
             unsafe {
@@ -180,7 +178,7 @@ impl InlineTable {
             unsafe {
                 let slot = self
                     .slots
-                    .as_mut_ptr()
+                    .pointer()
                     .cast::<u64>()
                     .add(offset as usize)
                     .cast::<Slot>();
@@ -197,11 +195,43 @@ impl InlineTable {
         }
     }
 
-    /// Takes what `from` holds; both must have the same seeds.
-    pub(crate) fn merge(&mut self, from: &InlineTable) {
-        for slot in from.iter() {
-            self.merge_slot(slot);
-        }
+    /// Whether the keys are too many for this kind of table; then no row may be added.
+    pub(crate) fn is_full(&self) -> bool {
+        self.used + BATCH > used_max_of(SLOTS_MAX)
+    }
+
+    /// Each key used, its hash, and its statistics.
+    pub(crate) fn drain(self) -> impl Iterator<Item = (InlineKey, u32, Stats)> {
+        let InlineTable {
+            level,
+            slots,
+            seeds,
+            ..
+        } = self;
+        (0..slots.len())
+            .map(move |at| slots[at])
+            .filter(|slot| slot.stats.count > 0)
+            .map(move |slot| {
+                let hash = match level {
+                    // SAFETY: needs no feature.
+                    Level::Portable => unsafe { hash::<Portable>(&seeds, &slot.key) },
+                    // SAFETY: the level is only made where the processor has its features.
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx2 => unsafe { hash_avx2(&seeds, &slot.key) },
+                    // SAFETY: as above.
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx512 => unsafe { hash_avx512(&seeds, &slot.key) },
+                };
+                (slot.key, hash, slot.stats)
+            })
+    }
+
+    /// Takes statistics of `key`; the table may not be full.
+    pub(crate) fn add(&mut self, key: &InlineKey, stats: &Stats) {
+        self.merge_slot(&Slot {
+            key: *key,
+            stats: *stats,
+        });
     }
 
     fn merge_slot(&mut self, from: &Slot) {
@@ -244,18 +274,13 @@ impl InlineTable {
             let key = I::read(&from.key);
             let offset = I::hash(&self.seeds, key) as u32 & self.mask;
             let slot = self.probe::<I>(key, offset);
-            (*slot).stats.merge(&from.stats);
+            (*slot).stats.merge_with(&from.stats);
         }
     }
 
     #[cold]
     fn grow(&mut self) {
-        let times = if self.slots.len() < SLOTS_SPARSE_MAX {
-            4
-        } else {
-            2
-        };
-        let length = self.slots.len() * times;
+        let length = self.slots.len() * 4;
         let old = std::mem::replace(&mut self.slots, Pages::new(length));
         self.mask = mask_of(length);
         self.used_max = used_max_of(length);
@@ -264,6 +289,28 @@ impl InlineTable {
             self.merge_slot(slot);
         }
     }
+}
+
+/// # Safety
+/// - The features of `I` are enabled.
+#[inline(always)]
+unsafe fn hash<I: Isa>(seeds: &Seeds, key: &InlineKey) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe { I::hash(seeds, I::read(key)) as u32 }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
+unsafe fn hash_avx2(seeds: &Seeds, key: &InlineKey) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe { hash::<Avx2>(seeds, key) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+unsafe fn hash_avx512(seeds: &Seeds, key: &InlineKey) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe { hash::<Avx512>(seeds, key) }
 }
 
 /// A table's slots in byte order of their keys, where they lay.
@@ -282,13 +329,13 @@ impl SortedSlots {
             if slot.stats.count > 0 {
                 let length = slot.key(delimiter).len();
                 slot.key.0[length] = 0;
-                slot.stats.spare = length as u64;
+                slot.stats.length = length as u64;
                 slots[used] = slot;
                 used += 1;
             }
         }
         // A key's zeros may be its own: then the shorter of two comes first.
-        let order = |slot: &Slot| (slot.key.big_endian(), slot.stats.spare);
+        let order = |slot: &Slot| (slot.key.big_endian(), slot.stats.length);
         slots[..used].par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
         SortedSlots { slots, used }
     }
@@ -298,10 +345,10 @@ impl SortedSlots {
     }
 
     /// Each key and its statistics.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Stats)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], Stats)> {
         self.slots[..self.used]
             .iter()
-            .map(|slot| (&slot.key.0[..slot.stats.spare as usize], &slot.stats))
+            .map(|slot| (&slot.key.0[..slot.stats.length as usize], slot.stats))
     }
 }
 
@@ -311,7 +358,7 @@ fn mask_of(slots: usize) -> u32 {
 }
 
 fn used_max_of(slots: usize) -> usize {
-    if slots < SLOTS_SPARSE_MAX {
+    if slots < SLOTS_MAX {
         slots / 16
     } else {
         slots / 2

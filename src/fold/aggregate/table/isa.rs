@@ -8,7 +8,7 @@
 //! has its target features, and inline into it.
 #![allow(unsafe_code)]
 
-use super::{FLIP, Stats};
+use super::stats::{FLIP, Stats};
 use std::hash::{BuildHasher, RandomState};
 
 /// Random words that key the hash; one set a job, so that partials agree.
@@ -58,7 +58,6 @@ pub(crate) unsafe trait Isa {
 
     /// The first `length` (33 to 128) bytes from `start`, zeros after them, and their hash.
     unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64;
-    unsafe fn hash_wide(seeds: &Seeds, key: &WideKey) -> u64;
     unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool;
 
     unsafe fn update(stats: &mut Stats, value: u32);
@@ -90,6 +89,18 @@ fn words<const BYTES: usize, const WORDS: usize>(bytes: &[u8; BYTES]) -> [u64; W
     std::array::from_fn(|word| {
         u64::from_ne_bytes(std::array::from_fn(|byte| bytes[8 * word + byte]))
     })
+}
+
+#[inline(always)]
+fn hash_wide(seeds: &Seeds, key: &WideKey) -> u64 {
+    let key: [u64; 16] = words(&key.0);
+    let mut hash = seeds.0[16];
+    for pair in 0..8 {
+        let (even, odd) = (key[2 * pair], key[2 * pair + 1]);
+        hash ^= folded(even ^ seeds.0[2 * pair], odd ^ seeds.0[2 * pair + 1])
+            .rotate_left(8 * pair as u32);
+    }
+    folded(hash ^ seeds.0[17], seeds.0[18] | 1)
 }
 
 // SAFETY: needs no feature.
@@ -141,20 +152,7 @@ unsafe impl Isa for Portable {
         // SAFETY: a window's key is readable as far as its length.
         let key = unsafe { std::slice::from_raw_parts(start, length as usize) };
         to.0[..key.len()].copy_from_slice(key);
-        // SAFETY: needs no feature.
-        unsafe { Self::hash_wide(seeds, to) }
-    }
-
-    #[inline(always)]
-    unsafe fn hash_wide(seeds: &Seeds, key: &WideKey) -> u64 {
-        let key: [u64; 16] = words(&key.0);
-        let mut hash = seeds.0[16];
-        for pair in 0..8 {
-            let (even, odd) = (key[2 * pair], key[2 * pair + 1]);
-            hash ^= folded(even ^ seeds.0[2 * pair], odd ^ seeds.0[2 * pair + 1])
-                .rotate_left(8 * pair as u32);
-        }
-        folded(hash ^ seeds.0[17], seeds.0[18] | 1)
+        hash_wide(seeds, to)
     }
 
     #[inline(always)]
@@ -226,6 +224,19 @@ mod x86 {
         }
     }
 
+    #[inline(always)]
+    unsafe fn hash_wide128(seeds: &Seeds, key: &WideKey) -> u64 {
+        // SAFETY: 8 aligned vectors; the caller has the features.
+        unsafe {
+            let key: *const __m128i = key.0.as_ptr().cast();
+            let mut hash = rounds128(seeds, _mm_load_si128(key), 0);
+            for lane in 1..8 {
+                hash = _mm_xor_si128(hash, rounds128(seeds, _mm_load_si128(key.add(lane)), lane));
+            }
+            _mm_cvtsi128_si64(hash) as u64
+        }
+    }
+
     // SAFETY: AVX2, AES, BMI2.
     unsafe impl Isa for Avx2 {
         type Key = __m256i;
@@ -288,21 +299,7 @@ mod x86 {
                     let bytes = _mm256_and_si256(_mm256_loadu_si256(from.cast()), keep);
                     _mm256_store_si256(to_at.add(at).cast(), bytes);
                 }
-                Self::hash_wide(seeds, to)
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn hash_wide(seeds: &Seeds, key: &WideKey) -> u64 {
-            // SAFETY: 8 aligned vectors; the caller has the features.
-            unsafe {
-                let key: *const __m128i = key.0.as_ptr().cast();
-                let mut hash = rounds128(seeds, _mm_load_si128(key), 0);
-                for lane in 1..8 {
-                    hash =
-                        _mm_xor_si128(hash, rounds128(seeds, _mm_load_si128(key.add(lane)), lane));
-                }
-                _mm_cvtsi128_si64(hash) as u64
+                hash_wide128(seeds, to)
             }
         }
 
@@ -417,12 +414,6 @@ mod x86 {
                 let half = _mm512_extracti64x4_epi64::<1>(hash);
                 low64_of_folded(_mm256_xor_si256(_mm512_castsi512_si256(hash), half))
             }
-        }
-
-        #[inline(always)]
-        unsafe fn hash_wide(seeds: &Seeds, key: &WideKey) -> u64 {
-            // SAFETY: all 128 bytes are there.
-            unsafe { Self::load_wide(seeds, key.0.as_ptr(), 128, &mut WideKey([0; 128])) }
         }
 
         #[inline(always)]

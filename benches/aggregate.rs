@@ -1,0 +1,154 @@
+//! What each pass costs, what the whole costs, and what another table would cost.
+//!
+//! Passes are cumulative: `decode` includes `index`, `table` and `hashbrown` include both. Every
+//! benchmark checks its answer.
+
+mod data;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use hashbrown::HashTable;
+use ringfold::block::PaddedBuf;
+use ringfold::fold::Fold;
+use ringfold::fold::aggregate::passes::Passes;
+use ringfold::fold::aggregate::{Aggregate, Level};
+
+struct Case {
+    name: &'static str,
+    keys: data::Keys,
+    rows: usize,
+}
+
+fn cases() -> Vec<Case> {
+    vec![
+        Case {
+            name: "413",
+            keys: data::stations(),
+            rows: 100_000,
+        },
+        Case {
+            name: "10K",
+            keys: data::names(10_000),
+            rows: 100_000,
+        },
+        Case {
+            name: "prefixed",
+            keys: data::prefixed(413),
+            rows: 50_000,
+        },
+        Case {
+            name: "1M",
+            keys: data::numbered(1_000_000),
+            rows: 4_000_000,
+        },
+    ]
+}
+
+/// Statistics as a plain program would keep them.
+#[derive(Default)]
+struct Plain {
+    count: u64,
+    sum: i64,
+    min: i32,
+    max: i32,
+}
+
+fn aggregate(criterion: &mut Criterion) {
+    for Case { name, keys, rows } in cases() {
+        let buffer = PaddedBuf::from(&data::rows(&keys, rows, "\n", data::tenths)[..]);
+        let block = buffer.block(0, 0, 0);
+        let sum = naive_sum(block.bytes());
+        let mut group = criterion.benchmark_group(name);
+        group
+            .throughput(Throughput::Elements(rows as u64))
+            .sample_size(20);
+        for level in Level::available() {
+            let mut passes = Passes::new(level);
+            group.bench_function(format!("index/{level:?}"), |bencher| {
+                bencher.iter(|| assert_eq!(passes.index(&block), rows));
+            });
+            group.bench_function(format!("decode/{level:?}"), |bencher| {
+                bencher.iter(|| assert_eq!(passes.decode(&block), rows));
+            });
+            group.bench_function(format!("table/{level:?}"), |bencher| {
+                bencher.iter(|| assert_eq!(passes.fold(&block), rows));
+            });
+            let job = Aggregate::new().level(level);
+            let mut partial = job.partial();
+            let mut times = 0;
+            group.bench_function(format!("whole/{level:?}"), |bencher| {
+                bencher.iter(|| {
+                    times += 1;
+                    job.block(&mut partial, &block).expect("good rows");
+                });
+            });
+            if times > 0 {
+                let summary = job.finish(partial);
+                assert_eq!(summary.rows, times * rows as u64);
+                let sums: i128 = summary
+                    .entries()
+                    .map(|entry| entry.sum().round(1).units().expect("small"))
+                    .sum();
+                assert_eq!(sums, i128::from(sum) * i128::from(times));
+            }
+        }
+        let state = ahash::RandomState::new();
+        let mut table: HashTable<(Box<[u8]>, Plain)> = HashTable::new();
+        let mut passes = Passes::new(Level::detect());
+        let mut times = 0;
+        group.bench_function("hashbrown", |bencher| {
+            bencher.iter(|| {
+                times += 1;
+                passes.each(&block, |key, value| {
+                    let hash = state.hash_one(key);
+                    let entry = table.entry(
+                        hash,
+                        |(other, _)| **other == *key,
+                        |(key, _)| state.hash_one(&**key),
+                    );
+                    let fresh = || {
+                        (
+                            key.into(),
+                            Plain {
+                                min: value,
+                                max: value,
+                                ..Plain::default()
+                            },
+                        )
+                    };
+                    let plain = &mut entry.or_insert_with(fresh).into_mut().1;
+                    plain.count += 1;
+                    plain.sum += i64::from(value);
+                    plain.min = plain.min.min(value);
+                    plain.max = plain.max.max(value);
+                });
+            });
+        });
+        assert_eq!(
+            table.iter().map(|(_, plain)| plain.count).sum::<u64>(),
+            times * rows as u64
+        );
+        assert_eq!(
+            table.iter().map(|(_, plain)| plain.sum).sum::<i64>(),
+            sum * times as i64
+        );
+        group.finish();
+    }
+}
+
+/// The sum of all values in tenths, by the plainest means.
+fn naive_sum(bytes: &[u8]) -> i64 {
+    bytes
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| std::str::from_utf8(line).expect("text").split_once(';'))
+        .map(|(_, value)| value.replace('.', "").parse::<i64>().expect("a number"))
+        .sum()
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(std::time::Duration::from_millis(200))
+        .measurement_time(std::time::Duration::from_secs(1));
+    targets = aggregate
+}
+criterion_main!(benches);

@@ -1,0 +1,85 @@
+//! The passes one after the other up to a chosen one, for the benchmarks.
+
+use super::decode::{BIAS, Rows, decode};
+use super::index::{Ends, index};
+use super::level::Level;
+use super::table::isa::Seeds;
+use super::table::tables::Tables;
+use super::window::{WINDOW, Window};
+use crate::block::Block;
+
+/// Scratch and tables of a run.
+pub struct Passes {
+    level: Level,
+    ends: Ends,
+    rows: Rows,
+    tables: Tables,
+}
+
+impl Passes {
+    /// Passes of `level` over semicolons and newlines.
+    pub fn new(level: Level) -> Self {
+        let tables = Tables::new(level, Seeds::random(), b';');
+        Passes {
+            level,
+            ends: Ends::new(),
+            rows: Rows::new(),
+            tables,
+        }
+    }
+
+    fn windows<'a>(&mut self, block: &Block<'a>, mut each: impl FnMut(&mut Self, Window<'a>)) {
+        let mut at = 0;
+        while at < block.bytes().len() {
+            let window = Window::at(block, at, WINDOW);
+            index(self.level, window, b';', b'\n', &mut self.ends);
+            assert!(
+                self.ends.balanced() && self.ends.rows() > 0,
+                "plain rows only"
+            );
+            each(self, window);
+            at += self.ends.end();
+        }
+    }
+
+    /// The first pass; returns the rows.
+    pub fn index(&mut self, block: &Block<'_>) -> usize {
+        let mut rows = 0;
+        self.windows(block, |passes, _| rows += passes.ends.rows());
+        rows
+    }
+
+    /// The first two; returns the rows that are not for the careful way.
+    pub fn decode(&mut self, block: &Block<'_>) -> usize {
+        let mut rows = 0;
+        self.windows(block, |passes, window| {
+            decode(passes.level, window, &passes.ends, true, &mut passes.rows);
+            rows += passes.rows.inline.keys().len() + passes.rows.wide.keys().len();
+        });
+        rows
+    }
+
+    /// The first two, then `each` for every key and its value in tenths: the place of another table.
+    pub fn each(&mut self, block: &Block<'_>, mut each: impl FnMut(&[u8], i32)) {
+        self.windows(block, |passes, window| {
+            decode(passes.level, window, &passes.ends, true, &mut passes.rows);
+            for list in [&passes.rows.inline, &passes.rows.wide] {
+                for (&key, &value) in list.keys().iter().zip(list.values()) {
+                    let (start, length) = ((key & 0xffff) as usize, (key >> 16) as usize);
+                    let key = &window.bytes()[start..start + length - 1];
+                    each(key, value as i32 - BIAS as i32);
+                }
+            }
+        });
+    }
+
+    /// All three; returns the rows.
+    pub fn fold(&mut self, block: &Block<'_>) -> usize {
+        let mut rows = 0;
+        self.windows(block, |passes, window| {
+            decode(passes.level, window, &passes.ends, true, &mut passes.rows);
+            rows += passes.tables.fold(window, &passes.rows);
+        });
+        rows
+    }
+}

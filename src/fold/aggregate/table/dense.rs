@@ -1,0 +1,519 @@
+//! Keys by the million, and wide keys: small slots that point to entries which lie in the order they
+//! came, so that an empty place costs 8 bytes and not an entry.
+//!
+//! A slot holds 32 bits of hash and an entry's number. Its place is the hash's top bits, so that
+//! growth reads the old slots and writes the new ones front to back, and looks at no entry; entries
+//! grow by moving page tables, not bytes.
+//!
+//! Invariant of this room: the slots are 2^(32 - `shift`), at least one is empty, and a slot is 0 or
+//! holds the number, counted from 1, of an entry in use.
+#![allow(unsafe_code)]
+
+#[cfg(not(target_arch = "x86_64"))]
+use super::isa::Portable as Prefetch;
+#[cfg(target_arch = "x86_64")]
+use super::isa::{Avx2, Avx2 as Prefetch, Avx512};
+use super::isa::{InlineKey, Isa, Portable, Seeds, WideKey};
+use super::stats::{PackedStats, Stats, Tally};
+use crate::fold::aggregate::level::Level;
+use crate::fold::aggregate::pages::{Pages, Zeroed};
+use crate::fold::aggregate::window::Window;
+use rayon::slice::ParallelSliceMut;
+
+/// A key with its delimiter, zeros after it, of a size class.
+///
+/// # Safety
+/// - All zeros are a valid value, and [`Key::bytes`] is the whole of it.
+pub(crate) unsafe trait Key: Copy + Send + Sync {
+    type Tally: Tally;
+    type Order: Ord;
+    const EMPTY: Self;
+
+    /// # Safety
+    /// - `length` bytes from `start` are in a window, and fit the class.
+    /// - The features of `I` are enabled.
+    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64;
+    /// # Safety
+    /// - The features of `I` are enabled.
+    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool;
+    fn bytes(&self) -> &[u8];
+    fn bytes_mut(&mut self) -> &mut [u8];
+    /// Orders keys without delimiters as their bytes do, but for zeros at their ends.
+    fn order(&self) -> Self::Order;
+}
+
+/// A key of up to 15 bytes, its delimiter, zeros after it.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+pub(crate) struct ShortKey(pub(crate) [u8; 16]);
+
+// SAFETY: bytes.
+unsafe impl Key for ShortKey {
+    type Tally = PackedStats;
+    type Order = u128;
+    const EMPTY: Self = ShortKey([0; 16]);
+
+    #[inline(always)]
+    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
+        // SAFETY: as the caller's.
+        unsafe {
+            let mut key = InlineKey::EMPTY;
+            let hash = InlineKey::load::<I>(seeds, start, length, &mut key);
+            to.0.copy_from_slice(&key.0[..16]);
+            hash
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
+        u128::from_ne_bytes(self.0) == u128::from_ne_bytes(other.0)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    fn order(&self) -> u128 {
+        u128::from_be_bytes(self.0)
+    }
+}
+
+// SAFETY: bytes.
+unsafe impl Key for InlineKey {
+    type Tally = Stats;
+    type Order = [u64; 4];
+    const EMPTY: Self = InlineKey([0; 32]);
+
+    #[inline(always)]
+    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
+        // SAFETY: as the caller's.
+        unsafe {
+            let key = I::load(start, length);
+            I::write(key, to);
+            I::hash(seeds, key)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
+        // SAFETY: as the caller's.
+        unsafe { I::equals(I::read(self), other) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    fn order(&self) -> [u64; 4] {
+        self.big_endian()
+    }
+}
+
+// SAFETY: bytes.
+unsafe impl Key for WideKey {
+    type Tally = Stats;
+    type Order = [u8; 128];
+    const EMPTY: Self = WideKey([0; 128]);
+
+    #[inline(always)]
+    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
+        // SAFETY: as the caller's.
+        unsafe { I::load_wide(seeds, start, length, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
+        // SAFETY: as the caller's.
+        unsafe { I::equals_wide(self, other) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    fn order(&self) -> [u8; 128] {
+        self.0
+    }
+}
+
+/// A key and its statistics.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Entry<K: Key> {
+    key: K,
+    tally: K::Tally,
+}
+
+// SAFETY: bytes and integers.
+unsafe impl<K: Key> Zeroed for Entry<K> {}
+
+/// 32 bits of hash in the high half, an entry's number, counted from 1, in the low. 0 if empty.
+#[derive(Clone, Copy)]
+struct Slot(u64);
+
+// SAFETY: a plain integer.
+unsafe impl Zeroed for Slot {}
+
+impl Slot {
+    #[inline(always)]
+    fn entry(self) -> usize {
+        (self.0 as u32 as usize).wrapping_sub(1)
+    }
+
+    #[inline(always)]
+    fn hash(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// Rows hashed and prefetched ahead.
+pub(crate) const BATCH: usize = 64;
+/// Slots at first.
+const SLOTS_MIN: usize = 1 << 13;
+/// Slots up to which no more than a sixteenth is used, for fewer keys out of their home.
+const SLOTS_SPARSE_MAX: usize = 1 << 18;
+/// Entries at first: addresses, touched as keys come.
+const ENTRIES_MIN: usize = 1 << 10;
+
+/// The table of a size class.
+pub(crate) struct DenseTable<K: Key> {
+    level: Level,
+    slots: Pages<Slot>,
+    shift: u32,
+    entries: Pages<Entry<K>>,
+    used: usize,
+    /// Keys whose tally was full, and what it came to.
+    full: Vec<(K, Stats)>,
+    seeds: Seeds,
+    batch: Box<Batch<K>>,
+}
+
+/// A batch under way; kept, so that none begins by clearing it.
+struct Batch<K> {
+    keys: [K; BATCH],
+    hashes: [u32; BATCH],
+    places: [u32; BATCH],
+}
+
+impl<K: Key> DenseTable<K> {
+    pub(crate) fn new(level: Level, seeds: Seeds) -> Self {
+        let batch = Batch {
+            keys: [K::EMPTY; BATCH],
+            hashes: [0; BATCH],
+            places: [0; BATCH],
+        };
+        DenseTable {
+            level,
+            slots: Pages::new(SLOTS_MIN),
+            shift: 32 - SLOTS_MIN.trailing_zeros(),
+            entries: Pages::new(ENTRIES_MIN),
+            used: 0,
+            full: Vec::new(),
+            seeds,
+            batch: Box::new(batch),
+        }
+    }
+
+    /// Takes rows whose keys are in `window`: where each starts in the low half, its length in the
+    /// high.
+    pub(crate) fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
+        for (keys, values) in keys.chunks(BATCH).zip(values.chunks(BATCH)) {
+            self.reserve(BATCH);
+            match self.level {
+                // SAFETY: the keys are in the window.
+                Level::Portable => unsafe {
+                    self.batch::<Portable>(window.pointer(), keys, values);
+                },
+                // SAFETY: as above; the level is only made where the processor has its features.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => unsafe { self.batch_avx2(window.pointer(), keys, values) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => unsafe { self.batch_avx512(window.pointer(), keys, values) },
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
+    unsafe fn batch_avx2(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+        // SAFETY: as the caller's.
+        unsafe { self.batch::<Avx2>(window, keys, values) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+    unsafe fn batch_avx512(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+        // SAFETY: as the caller's.
+        unsafe { self.batch::<Avx512>(window, keys, values) }
+    }
+
+    /// # Safety
+    /// - `keys` are of `window`, of this size class, and no more than [`BATCH`], as are `values`;
+    ///   there is room for as many new ones.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn batch<I: Isa>(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+        let count = keys.len().min(values.len()).min(BATCH);
+        let Batch {
+            keys: loaded,
+            hashes,
+            places,
+        } = &mut *self.batch;
+        for row in 0..count {
+            // SAFETY: the key is in the window; a shifted hash is a slot's place.
+            unsafe {
+                let start = window.add((keys[row] & 0xffff) as usize);
+                let hash = K::load::<I>(&self.seeds, start, keys[row] >> 16, &mut loaded[row]);
+                hashes[row] = hash as u32;
+                I::prefetch(
+                    self.slots
+                        .as_ptr()
+                        .add((hash as u32 >> self.shift) as usize)
+                        .cast(),
+                );
+            }
+        }
+        let mask = self.slots.len() - 1;
+        for row in 0..count {
+            let mut place = (hashes[row] >> self.shift) as usize;
+            // SAFETY: a masked place is a slot's; a prefetch reads nothing.
+            unsafe {
+                let mut slot = *self.slots.get_unchecked(place);
+                while slot.0 != 0 && slot.hash() != hashes[row] {
+                    place = (place + 1) & mask;
+                    slot = *self.slots.get_unchecked(place);
+                }
+                places[row] = place as u32;
+                let entry = self
+                    .entries
+                    .as_ptr()
+                    .wrapping_add(slot.entry())
+                    .cast::<u8>();
+                for line in (0..size_of::<Entry<K>>()).step_by(64) {
+                    I::prefetch(entry.wrapping_add(line));
+                }
+            }
+        }
+        for (row, &value) in values[..count].iter().enumerate() {
+            // SAFETY: as the caller's; a slot's entry is in use.
+            unsafe {
+                let key = &self.batch.keys[row];
+                let (hash, place) = (self.batch.hashes[row], self.batch.places[row] as usize);
+                let entry = Self::probe::<I>(
+                    &mut self.slots,
+                    &mut self.entries,
+                    &mut self.used,
+                    key,
+                    hash,
+                    place,
+                );
+                let tally = &mut self.entries.get_unchecked_mut(entry).tally;
+                if tally.is_full() {
+                    self.full.push((*key, tally.stats()));
+                    *tally = K::Tally::default();
+                }
+                tally.add::<I>(value);
+            }
+        }
+    }
+
+    /// The number of the key's entry, sought from `place` on; a new one if it has none.
+    ///
+    /// # Safety
+    /// - There is room for one more key.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn probe<I: Isa>(
+        slots: &mut [Slot],
+        entries: &mut [Entry<K>],
+        used: &mut usize,
+        key: &K,
+        hash: u32,
+        mut place: usize,
+    ) -> usize {
+        let mask = slots.len() - 1;
+        loop {
+            // SAFETY: a masked place is a slot's, and its entry is in use.
+            unsafe {
+                let slot = *slots.get_unchecked(place);
+                if slot.0 == 0 {
+                    let entry = *used;
+                    *used += 1;
+                    *slots.get_unchecked_mut(place) = Slot(u64::from(hash) << 32 | *used as u64);
+                    entries[entry].key = *key;
+                    return entry;
+                }
+                if slot.hash() == hash && key.equals::<I>(&entries.get_unchecked(slot.entry()).key)
+                {
+                    return slot.entry();
+                }
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// Takes statistics of `key`, whose hash is `hash`.
+    pub(crate) fn add(&mut self, key: &K, hash: u32, stats: &Stats) {
+        self.reserve(1);
+        let place = (hash >> self.shift) as usize;
+        // SAFETY: room was made above; needs no feature.
+        let entry = unsafe {
+            Self::probe::<Portable>(
+                &mut self.slots,
+                &mut self.entries,
+                &mut self.used,
+                key,
+                hash,
+                place,
+            )
+        };
+        let tally = &mut self.entries[entry].tally;
+        if !tally.merge(stats) {
+            self.full.push((*key, *stats));
+        }
+    }
+
+    /// Takes what `from` holds; both must have the same seeds.
+    pub(crate) fn merge(&mut self, mut from: DenseTable<K>) {
+        if from.used > self.used {
+            std::mem::swap(self, &mut from);
+        }
+        self.full.append(&mut from.full);
+        // In the order of the hashes: both tables' slots are walked front to back. The entries
+        // are not, so a few are asked for ahead.
+        const AHEAD: usize = 32;
+        for (place, slot) in from.slots.iter().enumerate() {
+            if let Some(ahead) = from.slots.get(place + AHEAD) {
+                self.prefetch_of(&from, *ahead);
+            }
+            if slot.0 != 0 {
+                let Entry { key, tally } = &from.entries[slot.entry()];
+                self.add(key, slot.hash(), &tally.stats());
+            }
+        }
+    }
+
+    /// Asks for the entries that merging `slot` of `from` will touch.
+    #[inline(always)]
+    fn prefetch_of(&self, from: &DenseTable<K>, slot: Slot) {
+        let home = self.slots[(slot.hash() >> self.shift) as usize];
+        // SAFETY: prefetches read nothing, and any x86-64 has them.
+        unsafe {
+            Prefetch::prefetch(from.entries.as_ptr().wrapping_add(slot.entry()).cast());
+            Prefetch::prefetch(self.entries.as_ptr().wrapping_add(home.entry()).cast());
+        }
+    }
+
+    /// Makes room for `more` keys.
+    #[inline]
+    fn reserve(&mut self, more: usize) {
+        let slots = self.slots.len();
+        let used_max = if slots < SLOTS_SPARSE_MAX {
+            slots / 16
+        } else {
+            slots / 4 * 3
+        };
+        if self.used + more > used_max {
+            self.grow_slots();
+        }
+        if self.used + more > self.entries.len() {
+            let length = self.entries.len() * 2;
+            self.entries.grow(length);
+        }
+    }
+
+    #[cold]
+    fn grow_slots(&mut self) {
+        assert!(
+            self.shift > 0,
+            "more than 3 * 2^30 keys of a size in one partial"
+        );
+        let length = self.slots.len() * 2;
+        self.shift -= 1;
+        let old = std::mem::replace(&mut self.slots, Pages::new(length));
+        for slot in old.iter().filter(|slot| slot.0 != 0) {
+            let mut place = (slot.hash() >> self.shift) as usize;
+            while self.slots[place].0 != 0 {
+                place = (place + 1) & (length - 1);
+            }
+            self.slots[place] = *slot;
+        }
+    }
+
+    /// The keys in byte order, without their `delimiter`.
+    pub(crate) fn into_sorted(self, delimiter: u8) -> SortedEntries<K> {
+        let DenseTable {
+            slots,
+            mut entries,
+            used,
+            full,
+            ..
+        } = self;
+        drop(slots);
+        for entry in &mut entries[..used] {
+            let length = length_of(&entry.key, delimiter);
+            entry.key.bytes_mut()[length..].fill(0);
+            entry.tally.set_length(length);
+        }
+        // A key's zeros may be its own: then the shorter of two comes first.
+        entries[..used].par_sort_unstable_by(|a, b| {
+            let lengths = || a.tally.length().cmp(&b.tally.length());
+            a.key.order().cmp(&b.key.order()).then_with(lengths)
+        });
+        let full = full
+            .into_iter()
+            .map(|(key, stats)| (key.bytes()[..length_of(&key, delimiter)].to_vec(), stats));
+        SortedEntries {
+            entries,
+            used,
+            full: full.collect(),
+        }
+    }
+}
+
+fn length_of<K: Key>(key: &K, delimiter: u8) -> usize {
+    let bytes = key.bytes();
+    bytes
+        .iter()
+        .position(|&byte| byte == delimiter)
+        .unwrap_or(bytes.len())
+}
+
+/// A table's entries in byte order of their keys, where they lay.
+///
+/// The delimiter is gone from each key, and its length is in the tally.
+pub(crate) struct SortedEntries<K: Key> {
+    entries: Pages<Entry<K>>,
+    used: usize,
+    /// Statistics that outgrew their tally.
+    pub(crate) full: Vec<(Vec<u8>, Stats)>,
+}
+
+impl<K: Key> SortedEntries<K> {
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Each key and its statistics.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], Stats)> {
+        self.entries[..self.used].iter().map(|entry| {
+            (
+                &entry.key.bytes()[..entry.tally.length()],
+                entry.tally.stats(),
+            )
+        })
+    }
+}
