@@ -2,7 +2,7 @@
 //!
 //! The data's way, and the order of the modules: a [`source`] is cut into spans; an [`engine`]
 //! reads them into [`block`]s of whole records, which [`stitch`] puts together by a [`framing`]; a
-//! job [`fold`]s the blocks.
+//! job [`mod@fold`]s the blocks.
 //!
 //! A [`report`] goes to an [`output`]; [`generate`] makes input to try it on.
 //!

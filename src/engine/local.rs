@@ -21,8 +21,9 @@ const PAST: usize = 256;
 const LONG: usize = 64 << 10;
 /// Faulting in a page may take so long before reading is worth a try: about what copying one takes.
 const SLOW_PAGE: Duration = Duration::from_nanos(150);
-/// For how many claims reading is kept to then.
-const READS_AFTER_SLOW: u32 = 31;
+/// For how many claims reading is kept to then: twice as many after each slow try in a row.
+const FEWEST_READS: u32 = 4;
+const SLOWEST: u32 = 5;
 
 /// All that the workers of such an engine share.
 pub(crate) struct Local<'a> {
@@ -51,6 +52,8 @@ pub(crate) struct Hand {
     pub direct: bool,
     /// With both at hand: how many claims are still to be read rather than mapped.
     pub reads_left: u32,
+    /// How many tries to map in a row were slow.
+    pub slow: u32,
 }
 
 impl<'a> Local<'a> {
@@ -99,7 +102,10 @@ impl<'a> Local<'a> {
         if let Some(mapping) = hand.mapping.as_mut().filter(|_| hand.reads_left == 0) {
             let a_page = self.map(mapping, source, claim)?;
             if hand.slot.is_some() && a_page > SLOW_PAGE {
-                hand.reads_left = READS_AFTER_SLOW;
+                hand.reads_left = FEWEST_READS << hand.slow;
+                hand.slow = (hand.slow + 1).min(SLOWEST);
+            } else {
+                hand.slow = 0;
             }
             return Ok(());
         }

@@ -420,6 +420,7 @@ impl<'a> Session<'a> {
                 mapping,
                 direct: config.direct,
                 reads_left: 0,
+                slow: 0,
             });
         }
         if self.stats.block_size == 0 {
