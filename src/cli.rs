@@ -10,7 +10,7 @@ mod progress;
 mod size;
 mod stats;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -111,14 +111,14 @@ impl Reading {
     /// Opens the files, and folds them while a bar shows how far it is.
     fn fold<F: ringfold::Fold>(
         &self,
-        files: &[PathBuf],
+        files: &Files,
         delimiter: u8,
         job: &F,
     ) -> Result<(F::Output, ringfold::Stats, Input)> {
         ringfold::source::raise_open_files_limit();
         let done = Arc::new(AtomicU64::new(0));
         let config = self.config(delimiter, Arc::clone(&done))?;
-        let input = Input::open(files)?;
+        let input = Input::open(files.paths()?)?;
         let bar = Bar::start(self.progress, self.quiet, input.len(), done);
         let folded = ringfold::fold(&input, &config, job);
         bar.finish();
@@ -127,12 +127,26 @@ impl Reading {
     }
 }
 
-/// Input files; none is standard input.
+/// What to read.
 #[derive(Args)]
 struct Files {
-    /// Files to read; - is standard input
-    #[arg(value_name = "FILE", required = true)]
+    /// Files to read; - is standard input, which is also read when there is no FILE
+    #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+}
+
+impl Files {
+    /// The paths. Waiting for somebody to type is never what was meant.
+    fn paths(&self) -> Result<Vec<PathBuf>> {
+        match self.files.is_empty() {
+            true if io::stdin().is_terminal() => Err(Error::new(
+                Kind::Usage,
+                "no FILE to read: name one, or pipe into ringfold",
+            )),
+            true => Ok(vec!["-".into()]),
+            false => Ok(self.files.clone()),
+        }
+    }
 }
 
 /// Writes a result where it belongs.

@@ -9,6 +9,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Kind, Result};
 
+/// What a pipe may hold, as much as an ordinary user may ask for.
+const PIPE: usize = 1 << 20;
+
 /// What a source allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Shape {
@@ -88,6 +91,11 @@ impl Source {
         } else if kind.is_file() && !(meta.size() == 0 || size_is_a_guess(&file)) {
             Shape::Seekable(meta.size())
         } else {
+            if kind.is_fifo() {
+                // A full pipe wakes its reader once for every 64 KiB; where the limit on pipes is
+                // used up it stays at that.
+                let _ = rustix::pipe::fcntl_setpipe_size(&file, PIPE);
+            }
             // A regular file of size 0 may be one of procfs: reading it to its end is right for both.
             Shape::Stream
         };

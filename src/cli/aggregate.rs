@@ -63,7 +63,7 @@ impl Command {
         let job = Aggregate::new()
             .delimiter(self.delimiter)
             .on_error(on_error);
-        let (summary, run, _) = self.reading.fold(&self.files.files, b'\n', &job)?;
+        let (summary, run, _) = self.reading.fold(&self.files, b'\n', &job)?;
         let format = match self.format {
             Format::OneBrc => report::Format::OneBrc,
             Format::Hovinen => report::Format::Hovinen,

@@ -30,7 +30,7 @@ impl Command {
     pub(super) fn run(&self) -> Result<()> {
         let delimiter = if self.null { 0 } else { b'\n' };
         let job = Count { delimiter };
-        let (mut counted, run, input) = self.reading.fold(&self.files.files, delimiter, &job)?;
+        let (mut counted, run, input) = self.reading.fold(&self.files, delimiter, &job)?;
         counted.resize(input.sources().len(), Counted::default());
         let mut total = Counted::default();
         for counted in &counted {

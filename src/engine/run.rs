@@ -270,11 +270,7 @@ impl<'a> Session<'a> {
             .max()
             .unwrap_or(0);
         let block = self.config.block_size.unwrap_or_else(|| {
-            let all = largest
-                .saturating_add(1)
-                .next_multiple_of(64 << 10)
-                .min(RING_BLOCK as u64);
-            all as usize
+            (largest.min(RING_BLOCK as u64 - 1) as usize + 1).next_multiple_of(64 << 10)
         });
         let reads = spans.iter().fold(0u64, |sum, span| {
             let len = span.to.saturating_sub(span.from);
