@@ -3,6 +3,7 @@
 ROWS  ?= 10000000
 KEYS  ?=
 FLAGS ?=
+BENCH ?=
 DATA  := data/measurements-$(ROWS)$(if $(KEYS),-$(KEYS)-keys).txt
 BIN   := target/release/ringfold
 MSRV  := 1.89
@@ -25,6 +26,9 @@ lint: toolchain ## Format and clippy, warnings are errors
 
 doc: toolchain ## Documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+
+bench: toolchain ## Compare with wc -l, DuckDB and Polars (BENCH="--help" tells what can be set)
+	cargo bench --locked --bench whole -- $(BENCH)
 
 build: toolchain ## The release binary
 	cargo build --locked --release

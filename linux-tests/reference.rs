@@ -119,10 +119,10 @@ impl Answer {
     /// The first record that ends the job when none may be skipped.
     pub fn lowest(&self) -> Option<&Bad> {
         let place = |bad: &&Bad| (bad.file, bad.bytes.start);
-        self.malformed
-            .first()
-            .into_iter()
-            .chain(&self.oversized)
+        // A record over the limit is never read: of two faults in the same one this comes first.
+        self.oversized
+            .iter()
+            .chain(self.malformed.first())
             .min_by_key(place)
     }
 

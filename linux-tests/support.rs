@@ -174,10 +174,10 @@ pub fn rows(rows: u64, keys: Option<u64>, seed: u64) -> Vec<u8> {
     out
 }
 
-/// The 413 stations, some hundred KB.
-pub static STATIONS: LazyLock<Vec<u8>> = LazyLock::new(|| rows(30_000, None, 11));
-/// 10,000 keys of up to 100 bytes, a MB.
-pub static KEYS_10K: LazyLock<Vec<u8>> = LazyLock::new(|| rows(40_000, Some(10_000), 12));
+/// The 413 stations, 270 KB.
+pub static STATIONS: LazyLock<Vec<u8>> = LazyLock::new(|| rows(20_000, None, 11));
+/// Most of 10,000 keys of up to 100 bytes, 640 KB.
+pub static KEYS_10K: LazyLock<Vec<u8>> = LazyLock::new(|| rows(25_000, Some(10_000), 12));
 
 /// An engine, past the page cache or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::Command;
 
 fn check(result: libc::c_int) -> io::Result<()> {
     match result {
@@ -94,18 +94,3 @@ pub fn is_root() -> bool {
 
 /// The identity of nobody: no capabilities, no groups.
 pub const NOBODY: u32 = 65534;
-
-/// Waits for a child; its exit code (`None`: a signal) and the most memory it had in RAM, in bytes.
-pub fn wait_for_peak(child: Child) -> (Option<i32>, u64) {
-    let pid = child.id() as libc::pid_t;
-    let mut status = 0;
-    // SAFETY: zeros are a valid `rusage`, and both places outlive the call. The child's own
-    // handle is dropped unwaited.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        assert_eq!(libc::wait4(pid, &mut status, 0, &mut usage), pid);
-        usage
-    };
-    let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
-    (code, usage.ru_maxrss as u64 * 1024)
-}

@@ -74,8 +74,6 @@ fn what_cannot_be_understood() {
     for (args, words) in [
         (&[][..], "Usage:"),
         (&["frobnicate"], "frobnicate"),
-        (&["aggregate"], "<FILE>"),
-        (&["count"], "<FILE>"),
         (&["aggregate", "--engine", "warp", "x"], "warp"),
         (&["aggregate", "-f", "xml", "x"], "xml"),
         (&["aggregate", "-b", "1Q", "x"], "1Q"),
@@ -104,6 +102,17 @@ fn what_cannot_be_understood() {
         assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
         assert!(ended.stdout.is_empty(), "{args:?}");
         assert!(ended.stderr.contains(words), "{args:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn no_file_is_standard_input() {
+    let dir = dir();
+    let path = write(dir.path(), "file", b"a;1.0\n");
+    for (job, want) in [("aggregate", "{a=1.0/1.0/1.0}\n"), ("count", "1 6 -\n")] {
+        let mut command = ringfold([job]);
+        command.stdin(std::fs::File::open(&path).unwrap());
+        assert_eq!(String::from_utf8(end(&mut command).answer()).unwrap(), want);
     }
 }
 

@@ -119,6 +119,8 @@ pub(crate) struct Dispatcher<'a> {
     unfinished: u64,
     finished: VecDeque<bool>,
     released: Vec<Release<Slot>>,
+    /// Released, with their places, and on their way to the workers.
+    ready: Vec<Ready>,
     counters: Counters,
     starved_since: Option<Instant>,
 }
@@ -154,17 +156,18 @@ impl<'a> Dispatcher<'a> {
             unfinished: 0,
             finished: VecDeque::new(),
             released: Vec::new(),
+            ready: Vec::new(),
             counters: Counters::default(),
             starved_since: None,
         }
     }
 
-    /// Reads all spans through the ring; `release` gets the blocks.
+    /// Reads all spans through the ring; `release` takes the blocks, several at a time.
     pub(crate) async fn run<R: Ring>(
         mut self,
         ring: &mut R,
         homes: &mut UnboundedReceiver<Slot>,
-        mut release: impl FnMut(Ready),
+        mut release: impl FnMut(&mut Vec<Ready>),
         notice: &dyn Fn(&str),
     ) -> Counters {
         self.plan.depth = self.plan.depth.min(ring.max_depth());
@@ -191,10 +194,16 @@ impl<'a> Dispatcher<'a> {
                     }
                     completion = ring.completion() => {
                         silence.broken();
-                        self.complete(completion, ring, &mut release);
+                        self.complete(completion, ring);
+                        while let Some(completion) = ring.try_completion() {
+                            self.complete(completion, ring);
+                        }
                     }
                     () = silence.tick() => silence.tell(&self),
                 }
+            }
+            if !self.ready.is_empty() {
+                release(&mut self.ready);
             }
             while let Ok(slot) = homes.try_recv() {
                 self.come_home(slot);
@@ -203,8 +212,9 @@ impl<'a> Dispatcher<'a> {
         // After a failure, pieces are left that wait for what was never read.
         for (span, mut active) in std::mem::take(&mut self.active) {
             active.stitcher.abandon(&mut self.released);
-            self.release(span, active.sequence, &mut release);
+            self.place(span, active.sequence);
         }
+        release(&mut self.ready);
         self.counters
     }
 
@@ -360,12 +370,7 @@ impl<'a> Dispatcher<'a> {
         self.free.push(slot);
     }
 
-    fn complete<R: Ring>(
-        &mut self,
-        completion: Completion,
-        ring: &mut R,
-        release: &mut impl FnMut(Ready),
-    ) {
+    fn complete<R: Ring>(&mut self, completion: Completion, ring: &mut R) {
         let Completion {
             mut submission,
             result,
@@ -400,7 +405,7 @@ impl<'a> Dispatcher<'a> {
                         return ring.submit(submission);
                     }
                 }
-                self.arrived(submission, wanted, whole, release);
+                self.arrived(submission, wanted, whole);
             }
             Err(error) if passing(&error) && submission.tries < MAX_TRIES => {
                 self.counters.retries += 1;
@@ -419,13 +424,7 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// A read is done, as far as it will ever be.
-    fn arrived(
-        &mut self,
-        submission: Submission,
-        wanted: usize,
-        whole: bool,
-        release: &mut impl FnMut(Ready),
-    ) {
+    fn arrived(&mut self, submission: Submission, wanted: usize, whole: bool) {
         let Submission {
             source,
             offset,
@@ -492,7 +491,7 @@ impl<'a> Dispatcher<'a> {
         if active.stitcher.is_done() {
             self.active.remove(&span);
         }
-        self.release(span, sequence, release);
+        self.place(span, sequence);
     }
 
     /// A read has failed; what waits for it is released at the end of the run.
@@ -501,15 +500,17 @@ impl<'a> Dispatcher<'a> {
         self.in_flight -= 1;
     }
 
-    fn release(&mut self, span: usize, sequence: u64, release: &mut impl FnMut(Ready)) {
+    /// Gives what a span has released its place in the input.
+    fn place(&mut self, span: usize, sequence: u64) {
         let file = self.spans[span].source;
-        for released in self.released.drain(..) {
-            self.lent[released.piece.index() as usize] = true;
+        for release in self.released.drain(..) {
+            self.lent[release.piece.index() as usize] = true;
             self.lent_count += 1;
-            release(Ready {
+            let sequence = sequence + release.index;
+            self.ready.push(Ready {
                 file,
-                sequence: sequence + released.index,
-                release: released,
+                sequence,
+                release,
             });
         }
     }

@@ -69,9 +69,7 @@ impl<'a> Local<'a> {
         let mut hand = taken.expect("as many hands as workers are hired");
         loop {
             if let Some(queue) = self.queue {
-                while !queue.seems_empty()
-                    && let Some(ready) = queue.pop()
-                {
+                while let Some(ready) = queue.pop() {
                     self.delivery.deliver_ready(ready);
                 }
             }

@@ -53,9 +53,14 @@ impl Ring for MemoryRing {
     }
 
     async fn completion(&mut self) -> Completion {
-        let Some(mut submission) = self.next() else {
-            return std::future::pending().await;
-        };
+        match self.try_completion() {
+            Some(completion) => completion,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        let mut submission = self.next()?;
         let result = match submission.source.clone().bytes() {
             Some(bytes) => {
                 let at = submission.offset + submission.filled as u64;
@@ -66,7 +71,7 @@ impl Ring for MemoryRing {
             }
             None => Err(io::Error::from_raw_os_error(libc::EBADF)),
         };
-        Completion { submission, result }
+        Some(Completion { submission, result })
     }
 
     fn max_depth(&self) -> usize {

@@ -44,6 +44,9 @@ pub(crate) trait Ring {
     /// that is dropped loses none.
     fn completion(&mut self) -> impl Future<Output = Completion>;
 
+    /// A completion that needs no waiting.
+    fn try_completion(&mut self) -> Option<Completion>;
+
     /// How many reads it can have in flight.
     fn max_depth(&self) -> usize;
 }

@@ -277,7 +277,12 @@ impl<'a> Session<'a> {
             sum.saturating_add(len.div_ceil(block as u64).saturating_add(2))
         });
         let depth = self.config.queue_depth.unwrap_or(DEPTH).min(max_depth);
-        let buffers = self.config.buffers.unwrap_or(depth + 2 * self.threads + 2);
+        // Small blocks take more buffers, so that workers and dispatcher needn't wake each other
+        // for each: a mebibyte of them, up to 256.
+        let buffers = self
+            .config
+            .buffers
+            .unwrap_or_else(|| (depth + 2 * self.threads + 2).max((RING_BLOCK / block).min(256)));
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
             block: block as u64,
@@ -303,7 +308,7 @@ impl<'a> Session<'a> {
     fn uring(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
         let (plan, layout) = self.plan(spans, MAX_DEPTH, direct);
         let (arena, slots, mut homes) = self.arena(layout)?;
-        let queue = Queue::default();
+        let queue = Queue::new(self.threads);
         let local = match resident {
             [] => None,
             _ => Some(self.local_over(resident, Some(&queue))?),
@@ -315,7 +320,7 @@ impl<'a> Session<'a> {
                 local.start(scope);
             }
             uring::run(&arena, plan.depth, true, async |ring| {
-                let release = |ready| hand_over(scope, &queue, delivery, ready);
+                let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
                 dispatcher
                     .run(ring, &mut homes.homes, release, notice)
                     .await
@@ -334,7 +339,7 @@ impl<'a> Session<'a> {
     fn dispatch(&mut self, spans: &[Span], mut ring: impl Ring, direct: Direct) -> Result<()> {
         let (plan, layout) = self.plan(spans, ring.max_depth(), direct);
         let (arena, slots, mut homes) = self.arena(layout)?;
-        let queue = Queue::default();
+        let queue = Queue::new(self.threads);
         let dispatcher = Dispatcher::new(self.input, spans, self.delivery, plan, slots);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -344,7 +349,7 @@ impl<'a> Session<'a> {
                 Error::new(Kind::Engine, "can't start a runtime").with_errno(&error)
             })?;
         let counters = self.pool.in_place_scope(|scope| {
-            let release = |ready| hand_over(scope, &queue, delivery, ready);
+            let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
             runtime.block_on(dispatcher.run(&mut ring, &mut homes.homes, release, notice))
         });
         self.count(counters);
@@ -458,19 +463,16 @@ struct Homes {
     _open: super::arena::Home,
 }
 
-/// Puts a released buffer where the next worker finds it.
+/// Puts released buffers where the workers find them.
 fn hand_over<'s>(
     scope: &rayon::Scope<'s>,
     queue: &'s Queue,
     delivery: &'s Delivery<'s>,
-    ready: Ready,
+    ready: &mut Vec<Ready>,
 ) {
-    queue.push(ready);
-    scope.spawn(move |_| {
-        if let Some(ready) = queue.pop() {
-            delivery.deliver_ready(ready);
-        }
-    });
+    for _ in 0..queue.push(ready) {
+        scope.spawn(move |_| queue.work(delivery));
+    }
 }
 
 /// The flags that were given although nothing in this run heeds them.

@@ -109,6 +109,11 @@ impl Ring for Faulty {
         completion
     }
 
+    fn try_completion(&mut self) -> Option<Completion> {
+        // One at a time, so that faults stay where they were put.
+        None
+    }
+
     fn max_depth(&self) -> usize {
         usize::MAX
     }
@@ -159,19 +164,21 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
     let slots = arena.slots(&home);
     let dispatcher = Dispatcher::new(input, spans, &delivery, plan, slots);
     let mut backlog: Vec<Ready> = Vec::new();
-    let release = |ready: Ready| {
-        if let Some(window) = case.window {
-            let first = backlog.iter().map(|ready| ready.sequence).min();
-            let ahead = ready.sequence - first.unwrap_or(ready.sequence).min(ready.sequence);
-            assert!(
-                ahead < window,
-                "{ahead} ahead of the first unfinished block"
-            );
-        }
-        backlog.push(ready);
-        // The dispatcher must go on when so many slots are with workers.
-        if backlog.len() > case.backlog {
-            delivery.deliver_ready(backlog.remove(0));
+    let release = |ready: &mut Vec<Ready>| {
+        for ready in ready.drain(..) {
+            if let Some(window) = case.window {
+                let first = backlog.iter().map(|ready| ready.sequence).min();
+                let ahead = ready.sequence - first.unwrap_or(ready.sequence).min(ready.sequence);
+                assert!(
+                    ahead < window,
+                    "{ahead} ahead of the first unfinished block"
+                );
+            }
+            backlog.push(ready);
+            // The dispatcher must go on when so many slots are with workers.
+            if backlog.len() > case.backlog {
+                delivery.deliver_ready(backlog.remove(0));
+            }
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -207,15 +207,23 @@ impl Ring for TokioUring {
 
     async fn completion(&mut self) -> Completion {
         match self.in_flight.join_next().await {
-            Some(Ok(completion)) => completion,
-            Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+            Some(joined) => done(joined),
             None => std::future::pending().await,
         }
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        self.in_flight.try_join_next().map(done)
     }
 
     fn max_depth(&self) -> usize {
         self.entries
     }
+}
+
+/// Operations aren't aborted; only a panic ends one without its completion.
+fn done(joined: std::result::Result<Completion, tokio::task::JoinError>) -> Completion {
+    joined.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 /// Gives the submission back with the count or the errno.

@@ -1,0 +1,177 @@
+//! States of the page cache: brought about before a run, and proven by looking.
+//!
+//! # Invariant (`unsafe` room)
+//! mincore(2) needs a mapping. The mapping is never read or written, lives within one function,
+//! and its pages' states go to a vector with a byte a page.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::Advice;
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// How much of the file lies in the page cache when a run starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum State {
+    /// All of it.
+    Cached,
+    /// Nothing.
+    Cold,
+    /// The first half.
+    Half,
+}
+
+impl State {
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Cached => "cached",
+            State::Cold => "cold",
+            State::Half => "half",
+        }
+    }
+
+    pub fn meaning(self) -> &'static str {
+        match self {
+            State::Cached => "the whole file is in the page cache",
+            State::Cold => "nothing of the file is in the page cache",
+            State::Half => "the first half of the file is in the page cache",
+        }
+    }
+}
+
+/// A state as it was found right before a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    /// Resident pages among all.
+    pub resident_share: f64,
+    /// Whether that is the state that was wanted.
+    pub proven: bool,
+}
+
+/// Above this share a part counts as cached, and below one less it as evicted.
+const CACHED: f64 = 0.99;
+/// How often eviction is tried: pages under write-back stay the first time.
+const TRIES: u32 = 5;
+/// How long pages take that the last reader had asked for and didn't wait for: they can't be
+/// dropped on their way and don't count as resident before they are there.
+const PAUSE: Duration = Duration::from_millis(50);
+/// What is mapped or read at once.
+const WINDOW: u64 = 64 << 20;
+/// The largest folios begin at its multiples: cut there, no folio lies in both halves.
+const HUGE_PAGE: u64 = 2 << 20;
+
+/// A file whose place in the page cache is ours to choose.
+pub struct CachedFile {
+    file: File,
+    len: u64,
+    page: u64,
+}
+
+impl CachedFile {
+    pub fn open(path: &Path) -> io::Result<CachedFile> {
+        let file = File::open(path)?;
+        Ok(CachedFile {
+            len: file.metadata()?.len(),
+            file,
+            page: rustix::param::page_size() as u64,
+        })
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Begins a case: everything out, and in again by one sequential pass where it is wanted, so
+    /// that how the pages lie doesn't depend on what was done to the file before.
+    pub fn begin(&self, state: State) -> io::Result<()> {
+        self.evict(0)?;
+        self.prepare(state).map(drop)
+    }
+
+    /// Brings the file into a state, by as little as is needed, and looks.
+    pub fn prepare(&self, state: State) -> io::Result<Found> {
+        let cut = match state {
+            State::Cached => self.len,
+            State::Cold => 0,
+            State::Half => self.len / 2 / HUGE_PAGE * HUGE_PAGE,
+        };
+        if self.share(0..cut)?.is_some_and(|share| share < CACHED) {
+            self.read(0..cut)?;
+        }
+        self.evict(cut)?;
+        let (kept, evicted) = (self.share(0..cut)?, self.share(cut..self.len)?);
+        Ok(Found {
+            resident_share: self.share(0..self.len)?.unwrap_or(0.0),
+            proven: kept.is_none_or(|share| share >= CACHED)
+                && evicted.is_none_or(|share| share < 1.0 - CACHED),
+        })
+    }
+
+    /// Drops what lies behind `from`. Dirty pages can't be dropped, so they are written first.
+    fn evict(&self, from: u64) -> io::Result<()> {
+        for _ in 0..TRIES {
+            if from >= self.len {
+                break;
+            }
+            // Where this fails, the share that is left tells.
+            let _ = rustix::fs::fsync(&self.file);
+            rustix::fs::fadvise(&self.file, from, None::<NonZeroU64>, Advice::DontNeed)?;
+            std::thread::sleep(PAUSE);
+            if self.share(from..self.len)? == Some(0.0) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, range: Range<u64>) -> io::Result<()> {
+        let mut buffer = vec![0; 1 << 20];
+        let mut at = range.start;
+        while at < range.end {
+            match self.file.read_at(&mut buffer, at)? {
+                0 => break,
+                n => at += n as u64,
+            }
+        }
+        Ok(())
+    }
+
+    /// Resident pages among all of a range that begins at a page; `None` for an empty one.
+    fn share(&self, range: Range<u64>) -> io::Result<Option<f64>> {
+        let (mut resident, mut all) = (0, 0);
+        let mut at = range.start;
+        while at < range.end {
+            let end = (at + WINDOW).min(range.end);
+            let pages = (end - at).div_ceil(self.page);
+            resident += self.resident_pages(at, (end - at) as usize, pages as usize)?;
+            all += pages;
+            at = end;
+        }
+        Ok((all > 0).then(|| resident as f64 / all as f64))
+    }
+
+    fn resident_pages(&self, at: u64, len: usize, pages: usize) -> io::Result<u64> {
+        let mut states = vec![0u8; pages];
+        let flags = (ProtFlags::READ, MapFlags::SHARED);
+        // SAFETY: a new mapping at an address of the kernel's choice touches nobody else.
+        let map = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), len, flags.0, flags.1, &self.file, at)?
+        };
+        // SAFETY: the range is the mapping just made, and `states` has a byte for each of its
+        // pages.
+        let done = unsafe { libc::mincore(map, len, states.as_mut_ptr()) };
+        let error = io::Error::last_os_error();
+        // SAFETY: the mapping is ours and nobody keeps a pointer into it.
+        unsafe { rustix::mm::munmap(map, len)? };
+        match done {
+            0 => Ok(states.iter().filter(|&&state| state & 1 == 1).count() as u64),
+            _ => Err(error),
+        }
+    }
+}
