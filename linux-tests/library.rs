@@ -556,7 +556,8 @@ fn changed(
         ..way.config()
     };
     let (done, wait) = mpsc::channel();
-    std::thread::spawn(move || done.send(fold(&input, &config, &Keep)));
+    // Where nobody waits any more nobody wants it.
+    std::thread::spawn(move || drop(done.send(fold(&input, &config, &Keep))));
     let outcome = wait.recv_timeout(Duration::from_secs(20));
     outcome.unwrap_or_else(|_| panic!("{way:?} hangs at blocks of {block}"))
 }

@@ -214,9 +214,11 @@ pub static WAYS: LazyLock<Vec<Way>> = LazyLock::new(|| {
     let mut ways = Vec::new();
     for engine in Engine::ALL {
         for direct in [false, true] {
-            let missing = (engine == Engine::Uring && !probe::has(Feature::IoUring))
+            // Without a ring auto reads past the page cache all the same, but says so.
+            let wants_ring = engine == Engine::Uring || (engine == Engine::Auto && direct);
+            let missing = (wants_ring && !probe::has(Feature::IoUring))
                 || (direct && !probe::has(Feature::Direct));
-            if !missing && !(direct && Way::refuses_direct(engine)) {
+            if !(missing || direct && Way::refuses_direct(engine)) {
                 ways.push(Way { engine, direct });
             }
         }

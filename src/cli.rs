@@ -65,7 +65,7 @@ struct Reading {
     /// Reads in flight [default: 16]
     #[arg(long, alias = "iodepth", value_name = "N")]
     queue_depth: Option<usize>,
-    /// Buffers of the ring, more than the queue depth [default: depth + 2 x threads + 2]
+    /// Buffers of the ring, more than the queue depth [default: depth + 2 x threads + 12]
     #[arg(long, value_name = "N")]
     buffers: Option<usize>,
     /// Worker threads [default: one a core]

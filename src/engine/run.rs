@@ -30,6 +30,9 @@ const MMAP_BLOCK: usize = 4 << 20;
 /// read past the end, and what aligning that end adds.
 const ROOM: usize = 3 * 65536;
 const DEPTH: usize = 16;
+/// Buffers beside those in flight and with workers: what a worker may lag behind before the device
+/// has to wait for it.
+const SPARE: usize = 12;
 /// Below this a ring isn't worth its set-up.
 const SMALL: u64 = 8 << 20;
 /// Limits of what can be asked for; beyond them a number is a slip.
@@ -282,7 +285,7 @@ impl<'a> Session<'a> {
         let buffers = self
             .config
             .buffers
-            .unwrap_or_else(|| (depth + 2 * self.threads + 2).max((RING_BLOCK / block).min(256)));
+            .unwrap_or_else(|| (depth + 2 * self.threads + SPARE).max((RING_BLOCK / block).min(256)));
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
             block: block as u64,
