@@ -87,7 +87,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn config(&self, delimiter: u8, progress: Arc<AtomicU64>) -> Result<Config> {
+    fn config(&self, framing: Delimited, progress: Arc<AtomicU64>) -> Result<Config> {
         let quiet = self.quiet;
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         Ok(Config {
@@ -98,11 +98,11 @@ impl Reading {
             buffers: self.buffers,
             threads: self.threads,
             max_record: bytes(self.max_record),
-            framing: Delimited(delimiter),
+            framing,
             progress: Some(progress),
             notice: Arc::new(move |notice| {
                 if !quiet {
-                    eprintln!("ringfold: notice: {notice}");
+                    say(&format!("notice: {notice}"));
                 }
             }),
         })
@@ -112,12 +112,12 @@ impl Reading {
     fn fold<F: ringfold::Fold>(
         &self,
         files: &Files,
-        delimiter: u8,
+        framing: Delimited,
         job: &F,
     ) -> Result<(F::Output, ringfold::Stats, Input)> {
         ringfold::source::raise_open_files_limit();
         let done = Arc::new(AtomicU64::new(0));
-        let config = self.config(delimiter, Arc::clone(&done))?;
+        let config = self.config(framing, Arc::clone(&done))?;
         let input = Input::open(files.paths()?)?;
         let bar = Bar::start(self.progress, self.quiet, input.len(), done);
         let folded = ringfold::fold(&input, &config, job);
@@ -149,26 +149,28 @@ impl Files {
     }
 }
 
-/// Writes a result where it belongs.
-fn write_output(
-    path: Option<&PathBuf>,
-    write: impl FnOnce(&mut Output) -> io::Result<()>,
-) -> Result<()> {
-    let output = match path {
+/// Opens where a result goes; before the work, so that a wrong path doesn't cost it.
+fn open_output(path: Option<&PathBuf>) -> Result<Output> {
+    match path {
         Some(path) => Output::open(path),
         None => Output::stdout(),
-    };
-    let written = output.and_then(|mut output| {
-        write(&mut output)?;
-        output.finish()
-    });
+    }
+    .map_err(|error| Error::output(&error))
+}
+
+/// Writes a result there.
+fn write_output(
+    mut output: Output,
+    write: impl FnOnce(&mut Output) -> io::Result<()>,
+) -> Result<()> {
+    let written = write(&mut output).and_then(|()| output.finish());
     written.map_err(|error| Error::output(&error))
 }
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
     if let Err(error) = exit_on_signals() {
-        eprintln!("ringfold: {error}");
+        say(&error.to_string());
         return ExitCode::FAILURE;
     }
     let done = match Cli::parse().command {
@@ -178,22 +180,26 @@ pub(crate) fn main() -> ExitCode {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "ringfold", &mut script);
-            write_output(None, |out| out.write_all(&script))
+            open_output(None).and_then(|out| write_output(out, |out| out.write_all(&script)))
         }
-        Command::Man => write_output(None, |out| {
-            clap_mangen::Man::new(Cli::command()).render(out)
+        Command::Man => open_output(None).and_then(|out| {
+            write_output(out, |out| clap_mangen::Man::new(Cli::command()).render(out))
         }),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if error.kind() != Kind::ClosedPipe {
-                // Where stderr is closed there is nobody to tell.
-                let _ = writeln!(io::stderr(), "ringfold: {error}");
+                say(&error.to_string());
             }
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Says a line on stderr. Where that is closed there is nobody to tell.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "ringfold: {line}");
 }
 
 /// SIGINT and SIGTERM end the process at once: nothing is on stdout before the end, and an output

@@ -25,15 +25,52 @@ pub trait Framing: Clone + Send + Sync + 'static {
     fn last_end(&self, state: Self::State, bytes: &[u8]) -> Option<usize>;
 }
 
-/// Records that end at a byte: newline, or NUL.
+/// Records that end at a byte: newline, NUL, or any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Delimited(pub u8);
+pub struct Delimited {
+    /// `None`: at every byte.
+    by: Option<u8>,
+}
 
 impl Delimited {
     /// Lines.
-    pub const NEWLINE: Delimited = Delimited(b'\n');
+    pub const NEWLINE: Delimited = Delimited::by(b'\n');
     /// NUL-terminated records, as `find -print0` writes them.
-    pub const NUL: Delimited = Delimited(0);
+    pub const NUL: Delimited = Delimited::by(0);
+    /// Every byte is a record: for jobs that look at bytes, to which no limit on records applies.
+    pub const EVERY_BYTE: Delimited = Delimited { by: None };
+
+    /// Records that end with this byte.
+    pub const fn by(delimiter: u8) -> Self {
+        Delimited {
+            by: Some(delimiter),
+        }
+    }
+
+    /// How many records end in `bytes`.
+    pub fn count(&self, bytes: &[u8]) -> u64 {
+        match self.by {
+            Some(delimiter) => memchr::memchr_iter(delimiter, bytes).count() as u64,
+            None => bytes.len() as u64,
+        }
+    }
+
+    /// The first record in `bytes` (whole records) that is longer than `max` bytes, its delimiter
+    /// not counted.
+    ///
+    /// It looks at a few bytes in every `max`: behind a record's start a delimiter must stand
+    /// within `max` bytes, and the last one there is the next start.
+    pub fn oversized(&self, bytes: &[u8], max: usize) -> Option<Range<usize>> {
+        let delimiter = self.by?;
+        let mut start = 0;
+        while bytes.len() - start > max {
+            match memchr::memrchr(delimiter, &bytes[start..=start + max]) {
+                Some(at) => start += at + 1,
+                None => return Some(start..start + max),
+            }
+        }
+        None
+    }
 }
 
 impl Framing for Delimited {
@@ -43,29 +80,17 @@ impl Framing for Delimited {
     fn advance(&self, (): (), _: &[u8]) {}
 
     fn first_end(&self, (): (), bytes: &[u8]) -> Option<usize> {
-        memchr::memchr(self.0, bytes).map(|at| at + 1)
+        match self.by {
+            Some(delimiter) => memchr::memchr(delimiter, bytes).map(|at| at + 1),
+            None => (!bytes.is_empty()).then_some(1),
+        }
     }
 
     fn last_end(&self, (): (), bytes: &[u8]) -> Option<usize> {
-        memchr::memrchr(self.0, bytes).map(|at| at + 1)
-    }
-}
-
-impl Delimited {
-    /// The first record in `bytes` (whole records) that is longer than `max` bytes, its delimiter
-    /// not counted.
-    ///
-    /// It looks at a few bytes in every `max`: behind a record's start a delimiter must stand
-    /// within `max` bytes, and the last one there is the next start.
-    pub fn oversized(&self, bytes: &[u8], max: usize) -> Option<Range<usize>> {
-        let mut start = 0;
-        while bytes.len() - start > max {
-            match memchr::memrchr(self.0, &bytes[start..=start + max]) {
-                Some(at) => start += at + 1,
-                None => return Some(start..start + max),
-            }
+        match self.by {
+            Some(delimiter) => memchr::memrchr(delimiter, bytes).map(|at| at + 1),
+            None => (!bytes.is_empty()).then_some(bytes.len()),
         }
-        None
     }
 }
 

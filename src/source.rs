@@ -88,7 +88,7 @@ impl Source {
         let shape = if kind.is_block_device() {
             let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
             Shape::Seekable(size.map_err(|errno| refused(errno.into()))?)
-        } else if kind.is_file() && !(meta.size() == 0 || size_is_a_guess(&file)) {
+        } else if kind.is_file() && !size_is_a_guess(&file, meta.size()) {
             Shape::Seekable(meta.size())
         } else {
             if kind.is_fifo() {
@@ -96,7 +96,6 @@ impl Source {
                 // used up it stays at that.
                 let _ = rustix::pipe::fcntl_setpipe_size(&file, PIPE);
             }
-            // A regular file of size 0 may be one of procfs: reading it to its end is right for both.
             Shape::Stream
         };
         let shape = match shape {
@@ -137,6 +136,24 @@ impl Source {
     /// Whether it is known to hold nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == Some(0)
+    }
+
+    /// What to say when the bytes stop at `seen`, before the length that the source had.
+    pub(crate) fn ended(&self, seen: u64) -> Error {
+        let now = self
+            .length_now()
+            .map_or(seen, |now| now.min(self.len().unwrap_or(now)));
+        let had = self.len().unwrap_or(0);
+        // Under O_DIRECT the last bytes may not have been shown.
+        let end = if now < had { now } else { seen };
+        let cause = format!("the file ends at byte {end}, but had {had} bytes when it was opened");
+        Error::new(Kind::Io, cause).in_file(self.index, &self.name)
+    }
+
+    /// The length of the file by now, where it is a regular one.
+    pub(crate) fn length_now(&self) -> Option<u64> {
+        let meta = self.file.as_ref()?.metadata().ok()?;
+        (self.len().is_some() && meta.is_file()).then_some(meta.len())
     }
 
     /// The bytes of a source in memory.
@@ -222,8 +239,12 @@ fn position(file: &File) -> Option<u64> {
     rustix::fs::seek(file, rustix::fs::SeekFrom::Current(0)).ok()
 }
 
-/// Whether the file lies in a file system that makes up sizes (procfs, sysfs and their like).
-fn size_is_a_guess(file: &File) -> bool {
+/// Whether the file lies in a file system that makes up sizes (procfs, sysfs and their like), or
+/// has bytes although its size is 0.
+fn size_is_a_guess(file: &File, size: u64) -> bool {
+    if size == 0 {
+        return !matches!(rustix::io::pread(file, &mut [0], 0), Ok(0));
+    }
     const MADE_UP: [i64; 6] = [
         0x9fa0,
         0x6265_6572,
@@ -350,24 +371,31 @@ impl Input {
 
 /// Reads whole files into memory, for the memory engine.
 pub(crate) fn load(input: &Input) -> Result<Input> {
-    let mut loaded = Input {
-        sources: Vec::new(),
-        spans: Vec::new(),
-    };
+    let mut loaded = Input::default();
     for source in &input.sources {
         let bytes = match (&source.shape, &source.file) {
             (Shape::Memory(bytes), _) => Arc::clone(bytes),
-            (_, Some(file)) => {
+            (shape, Some(file)) => {
+                // What was added since it was opened isn't asked for.
+                let most = match shape {
+                    Shape::Seekable(len) => *len,
+                    _ => u64::MAX,
+                };
                 let mut bytes = Vec::new();
-                io::Read::read_to_end(&mut &*file, &mut bytes)
+                io::Read::read_to_end(&mut io::Read::take(file, most), &mut bytes)
                     .map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
+                let seen = bytes.len() as u64;
+                if source.len().is_some_and(|len| seen < len) {
+                    return Err(source
+                        .ended(seen)
+                        .at_bytes(seen..source.len().unwrap_or(seen)));
+                }
                 bytes.into()
             }
             (_, None) => unreachable!("a source has a file or lies in memory"),
         };
-        loaded
-            .sources
-            .push(Arc::new(Source::memory(source.index, &source.name, bytes)));
+        let memory = Source::memory(source.index, &source.name, bytes);
+        loaded.sources.push(Arc::new(memory));
     }
     for span in &input.spans {
         let len = loaded.source(span).len().unwrap_or(0);

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ringfold::Result;
 use ringfold::fold::aggregate::{Aggregate, OnError};
 use ringfold::report;
+use ringfold::{Delimited, Result};
 
-use super::{Files, Reading, stats, write_output};
+use super::{Files, Reading, open_output, say, stats, write_output};
 
 /// Min, mean and max of the values under each key, exactly
 ///
@@ -60,29 +60,27 @@ impl Command {
             Policy::Fail => OnError::Fail,
             Policy::Skip => OnError::Skip,
         };
+        let output = open_output(self.output.as_ref())?;
         let job = Aggregate::new()
             .delimiter(self.delimiter)
             .on_error(on_error);
-        let (summary, run, _) = self.reading.fold(&self.files, b'\n', &job)?;
+        let (summary, run, _) = self.reading.fold(&self.files, Delimited::NEWLINE, &job)?;
         let format = match self.format {
             Format::OneBrc => report::Format::OneBrc,
             Format::Hovinen => report::Format::Hovinen,
             Format::Lines => report::Format::Lines,
         };
-        write_output(self.output.as_ref(), |out| {
-            report::write(&summary, format, out)
-        })?;
+        write_output(output, |out| report::write(&summary, format, out))?;
         if summary.skipped > 0 {
-            eprintln!(
-                "ringfold: skipped {} malformed records",
-                stats::grouped(summary.skipped)
-            );
+            let plural = if summary.skipped == 1 { "" } else { "s" };
+            let skipped = stats::grouped(summary.skipped);
+            say(&format!("skipped {skipped} malformed record{plural}"));
         }
         if let Some(format) = self.reading.stats {
             let job = [
                 ("rows", summary.rows),
                 ("keys", summary.len() as u64),
-                ("empty lines", summary.empty_lines),
+                ("empty_lines", summary.empty_lines),
                 ("skipped", summary.skipped),
             ];
             stats::print(format, &run, &job);

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use clap::Args;
-use ringfold::Result;
 use ringfold::fold::count::{Count, Counted};
+use ringfold::{Delimited, Result};
 
-use super::{Files, Reading, stats, write_output};
+use super::{Files, Reading, open_output, stats, write_output};
 
 /// Count lines and bytes, as wc -l and wc -c do
 #[derive(Args)]
@@ -30,14 +30,17 @@ impl Command {
     pub(super) fn run(&self) -> Result<()> {
         let delimiter = if self.null { 0 } else { b'\n' };
         let job = Count { delimiter };
-        let (mut counted, run, input) = self.reading.fold(&self.files, delimiter, &job)?;
+        let output = open_output(None)?;
+        // Lines are counted, not looked at: they may be as long as they like.
+        let framing = Delimited::EVERY_BYTE;
+        let (mut counted, run, input) = self.reading.fold(&self.files, framing, &job)?;
         counted.resize(input.sources().len(), Counted::default());
         let mut total = Counted::default();
         for counted in &counted {
             total.records += counted.records;
             total.bytes += counted.bytes;
         }
-        write_output(None, |out| {
+        write_output(output, |out| {
             let several = counted.len() > 1;
             let rows = counted
                 .iter()

@@ -10,7 +10,7 @@ use ringfold::{Error, Kind, Result};
 
 use super::progress::{Bar, When};
 use super::size::size;
-use super::{stats, write_output};
+use super::{open_output, say, stats, write_output};
 
 /// Write measurements: `key;value` lines, the same ones for the same seed
 #[derive(Args)]
@@ -19,7 +19,7 @@ pub(super) struct Command {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// How many rows
-    #[arg(long, value_name = "N", value_parser = rows, required_unless_present = "bytes")]
+    #[arg(long, value_name = "N", value_parser = rows)]
     rows: Option<u64>,
     /// As many whole rows as fit in so many bytes
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -44,9 +44,14 @@ pub(super) struct Command {
 impl Command {
     pub(super) fn run(&self) -> Result<()> {
         if self.keys == Some(0) || self.keys.is_some_and(|keys| keys > 1 << 32) {
+            let keys = self.keys.unwrap_or_default();
+            let cause = format!("--keys {keys} is out of range: 1 to 4294967296");
+            return Err(Error::new(Kind::Usage, cause));
+        }
+        if self.rows.is_none() && self.bytes.is_none() {
             return Err(Error::new(
                 Kind::Usage,
-                "--keys is out of range: 1 to 4294967296",
+                "how much? Say --rows N or --bytes SIZE",
             ));
         }
         let generate = Generate {
@@ -68,7 +73,7 @@ impl Command {
         let done = Arc::new(AtomicU64::new(0));
         let bar = Bar::start(self.progress, self.quiet, expected, Arc::clone(&done));
         let mut generated = None;
-        let written = write_output(Some(&self.output), |out| {
+        let written = write_output(open_output(Some(&self.output))?, |out| {
             generated = Some(generate.run(out, &|_, bytes| done.store(bytes, Relaxed))?);
             Ok(())
         });
@@ -79,10 +84,10 @@ impl Command {
                 stats::grouped(generated.rows),
                 stats::grouped(generated.bytes),
             );
-            eprintln!(
-                "ringfold: {rows} rows, {bytes} bytes in {}",
+            say(&format!(
+                "{rows} rows, {bytes} bytes in {}",
                 self.output.display()
-            );
+            ));
         }
         Ok(())
     }

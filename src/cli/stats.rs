@@ -111,7 +111,7 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
     }
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     rows.iter()
-        .map(|(name, value)| format!("{name:width$}  {value}\n"))
+        .map(|(name, value)| format!("{:width$}  {value}\n", name.replace('_', " ")))
         .collect()
 }
 

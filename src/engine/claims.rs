@@ -78,10 +78,13 @@ impl<'a> Claims<'a> {
         spans: &'a [Span],
         block: u64,
         window: Option<u64>,
+        sequence: u64,
     ) -> Self {
         let at = spans.first().map_or(0, |span| span.from);
         let state = Mutex::new(State {
             at,
+            sequence,
+            unfinished: sequence,
             ..State::default()
         });
         Claims {
@@ -108,6 +111,11 @@ impl<'a> Claims<'a> {
             .min(open.min(1 << 16) as usize);
         state.workers += hired;
         hired
+    }
+
+    /// How many blocks were handed out, those before the first one included.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.lock().sequence
     }
 
     /// A worker goes home.

@@ -23,7 +23,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::arena::Slot;
 use super::delivery::{Delivery, Ready};
 use super::ring::{Completion, Ring, Submission};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::framing::Delimited;
 use crate::source::{Input, Source, Span};
 use crate::stitch::{Release, Stitcher};
@@ -66,6 +66,8 @@ pub(crate) struct Counters {
     pub short_reads: u64,
     pub retries: u64,
     pub max_in_flight: usize,
+    /// Blocks on the grid that the spans were cut into.
+    pub pieces: u64,
     /// Time during which a read could have been submitted, but every slot was with a worker.
     pub starved: Duration,
 }
@@ -126,13 +128,15 @@ pub(crate) struct Dispatcher<'a> {
 }
 
 impl<'a> Dispatcher<'a> {
-    /// A dispatcher over these spans of the input, with all slots at home.
+    /// A dispatcher over these spans of the input, with all slots at home; `sequence` is the number
+    /// of its first piece.
     pub(crate) fn new(
         input: &'a Input,
         spans: &'a [Span],
         delivery: &'a Delivery<'a>,
         plan: Plan,
         slots: Vec<Slot>,
+        sequence: u64,
     ) -> Self {
         assert!(
             slots.len() > plan.depth && plan.depth > 0,
@@ -152,8 +156,8 @@ impl<'a> Dispatcher<'a> {
             cursor: None,
             active: BTreeMap::new(),
             extensions: VecDeque::new(),
-            sequence: 0,
-            unfinished: 0,
+            sequence,
+            unfinished: sequence,
             finished: VecDeque::new(),
             released: Vec::new(),
             ready: Vec::new(),
@@ -170,6 +174,7 @@ impl<'a> Dispatcher<'a> {
         mut release: impl FnMut(&mut Vec<Ready>),
         notice: &dyn Fn(&str),
     ) -> Counters {
+        let first = self.sequence;
         self.plan.depth = self.plan.depth.min(ring.max_depth());
         let mut silence = Silence::new(notice);
         loop {
@@ -215,6 +220,7 @@ impl<'a> Dispatcher<'a> {
             self.place(span, active.sequence);
         }
         release(&mut self.ready);
+        self.counters.pieces = self.sequence - first;
         self.counters
     }
 
@@ -437,13 +443,8 @@ impl<'a> Dispatcher<'a> {
             .expect("a read was in flight");
         let (span, index, want) = (read.span, read.index, read.want.clone());
         if !whole {
-            let cause = format!(
-                "the file ends at byte {}, but had {} bytes when it was opened",
-                offset + filled as u64,
-                source.len().unwrap_or(0),
-            );
-            self.delivery
-                .fail_at(source.index(), want, Error::new(Kind::Io, cause));
+            let error = source.ended(offset + filled as u64);
+            self.delivery.fail_at(source.index(), want, error);
             return self.forget(slot);
         }
         self.in_flight -= 1;

@@ -12,11 +12,14 @@ use super::delivery::{Delivery, Queue};
 use super::mapping::Mapping;
 use crate::block::PaddedBuf;
 use crate::error::{Error, Kind, Result};
+use crate::framing::Framing;
 use crate::source::{Input, Source};
 use crate::stitch::Piece;
 
 /// How much is read past a block's end at once to find the end of its last record.
 const PAST: usize = 256;
+/// How often a read is tried again that brought nothing.
+const MAX_TRIES: u32 = 10;
 /// How much is read at once of a record that goes on and on.
 const LONG: usize = 64 << 10;
 /// Faulting in a page may take so long before reading is worth a try: about what copying one takes.
@@ -197,9 +200,9 @@ impl<'a> Local<'a> {
                 break;
             }
             self.read_at(source, false, &mut chunk[..want], at, want)?;
-            match memchr::memchr(self.delivery.framing.0, &chunk[..want]) {
+            match self.delivery.framing.first_end((), &chunk[..want]) {
                 Some(end) => {
-                    record.extend(&chunk[..=end]);
+                    record.extend(&chunk[..end]);
                     break;
                 }
                 None => record.extend(&chunk[..want]),
@@ -230,37 +233,33 @@ impl<'a> Local<'a> {
             (false, Some(file)) => file,
             (false, None) => return Err(fail(Error::new(Kind::Engine, "not a file"))),
         };
-        let mut filled = 0;
-        let mut tries = 0;
+        let align = if direct {
+            source.direct_align() as usize
+        } else {
+            1
+        };
+        let (mut filled, mut tries) = (0, 0);
         while filled < wanted {
             match rustix::io::pread(file, &mut target[filled..], offset + filled as u64) {
-                Ok(0) => {
-                    let cause = format!(
-                        "the file ends at byte {}, but had {} bytes when it was opened",
-                        offset + filled as u64,
-                        source.len().unwrap_or(0),
-                    );
-                    return Err(fail(Error::new(Kind::Io, cause)));
-                }
                 Ok(n) => {
-                    let align = if direct {
-                        source.direct_align() as usize
-                    } else {
-                        1
-                    };
+                    self.reads.fetch_add(1, Relaxed);
+                    self.read_bytes.fetch_add(n as u64, Relaxed);
                     let now = filled + n;
-                    // The next read must be aligned too; a short one may have to be done again.
-                    filled = if now >= wanted {
+                    // The next read must be aligned too, so a short one may have to be done again.
+                    let kept = if now >= wanted {
                         now
                     } else {
                         now / align * align
                     };
-                    tries += 1;
-                    self.reads.fetch_add(1, Relaxed);
-                    self.read_bytes.fetch_add(n as u64, Relaxed);
+                    tries = if kept > filled { 0 } else { tries + 1 };
+                    if n == 0 || tries > MAX_TRIES {
+                        return Err(fail(source.ended(offset + now as u64)));
+                    }
+                    filled = kept;
                 }
-                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) if tries < 1000 => {
-                    tries += 1
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) if tries < MAX_TRIES => {
+                    std::thread::sleep(Duration::from_millis(1 << tries.min(5)));
+                    tries += 1;
                 }
                 Err(errno) => return Err(fail(Error::io(&errno.into()))),
             }

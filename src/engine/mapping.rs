@@ -153,10 +153,10 @@ impl Mapping {
 
     /// Whether what was made visible last couldn't all be had: its bytes were zeros then.
     pub(crate) fn broken(&self, source: &Source, range: Range<u64>) -> Option<Error> {
-        self.watch
-            .as_ref()
-            .is_some_and(Watch::take_broken)
-            .then(|| missing(source, &range))
+        // Within a file's last page there is no bus error: what was cut off reads as zeros.
+        let shorter = source.length_now().is_some_and(|now| now < range.end);
+        let broken = self.watch.as_ref().is_some_and(Watch::take_broken) || shorter;
+        broken.then(|| missing(source, &range))
     }
 
     /// The bytes made visible last.
@@ -194,22 +194,11 @@ fn cpu_time() -> Duration {
 
 /// Why mapped bytes can't be had.
 fn missing(source: &Source, range: &Range<u64>) -> Error {
-    let had = source.len().unwrap_or(0);
-    let now = source
-        .file()
-        .and_then(|file| file.metadata().ok())
-        .map_or(had, |meta| meta.len());
-    let error = match now < range.end {
-        true => {
-            let cause =
-                format!("the file ends at byte {now}, but had {had} bytes when it was opened");
-            Error::new(Kind::Io, cause)
-        }
-        false => Error::io(&rustix::io::Errno::IO.into()),
+    let error = match source.length_now() {
+        Some(now) if now < range.end => source.ended(now),
+        _ => Error::io(&rustix::io::Errno::IO.into()).in_file(source.index(), source.name()),
     };
-    error
-        .in_file(source.index(), source.name())
-        .at_bytes(range.clone())
+    error.at_bytes(range.clone())
 }
 
 impl Drop for Mapping {

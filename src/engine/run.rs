@@ -18,6 +18,7 @@ use super::read::ReadRing;
 use super::ring::Ring;
 use super::{Config, Engine, Sink, Stats, residency, uring};
 use crate::error::{Error, Kind, Result};
+use crate::framing::Delimited;
 use crate::source::{Input, Source, Span, load};
 
 /// Bytes a read where nobody says otherwise: large enough that the ring's thread is idle.
@@ -80,6 +81,8 @@ pub fn run(input: &Input, config: &Config, sink: &dyn Sink) -> Result<Stats> {
         pool: &pool,
         threads,
         window: sink.window().map(|window| window.max(1)),
+        sequence: 0,
+        told: false,
         stats: Stats {
             threads,
             engine: config.engine.to_string(),
@@ -98,11 +101,11 @@ pub fn run(input: &Input, config: &Config, sink: &dyn Sink) -> Result<Stats> {
     let Session { mut stats, .. } = session;
     stats.without_effect = without_effect(config, &stats);
     stats.blocks = delivery.blocks();
-    stats.bytes = input.len().unwrap_or(stats.dispatched_bytes);
     stats.elapsed_s = started.elapsed().as_secs_f64();
     delivery
         .outcome()
         .map_err(|error| with_line(input, config, error))?;
+    tell_of_growth(input, config);
     Ok(stats)
 }
 
@@ -151,6 +154,10 @@ struct Session<'a> {
     pool: &'a rayon::ThreadPool,
     threads: usize,
     window: Option<u64>,
+    /// The number of the next block.
+    sequence: u64,
+    /// Whether the user knows that there is no ring.
+    told: bool,
     stats: Stats,
 }
 
@@ -171,8 +178,12 @@ impl<'a> Session<'a> {
             if self.config.engine != Engine::Read {
                 self.because("streams are read by read()");
             }
-            return self.dispatch(spans, ReadRing::default(), Direct::No);
+            let before = self.stats.dispatched_bytes;
+            self.dispatch(spans, ReadRing::default(), Direct::No)?;
+            self.stats.bytes += self.stats.dispatched_bytes - before;
+            return Ok(());
         }
+        self.stats.bytes += residency::bytes(spans);
         match self.config.engine {
             Engine::Auto => self.auto(spans),
             Engine::Uring => self.uring(spans, direct, &[]),
@@ -247,7 +258,9 @@ impl<'a> Session<'a> {
     fn uring_or_pread(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
         let can = uring::kernel_is_trusted().and_then(|()| uring::probe(8));
         if let Err(error) = can {
-            (self.config.notice)(&format!("{error}; reading with pread instead"));
+            if !std::mem::replace(&mut self.told, true) {
+                (self.config.notice)(&format!("{error}; reading with pread instead"));
+            }
             self.because("pread, because there is no io_uring");
             let mut all = [spans, resident].concat();
             all.sort_by_key(|span| (span.source, span.from));
@@ -275,17 +288,13 @@ impl<'a> Session<'a> {
         let block = self.config.block_size.unwrap_or_else(|| {
             (largest.min(RING_BLOCK as u64 - 1) as usize + 1).next_multiple_of(64 << 10)
         });
-        let reads = spans.iter().fold(0u64, |sum, span| {
-            let len = span.to.saturating_sub(span.from);
-            sum.saturating_add(len.div_ceil(block as u64).saturating_add(2))
-        });
+        let reads = blocks(spans, block as u64);
         let depth = self.config.queue_depth.unwrap_or(DEPTH).min(max_depth);
         // Small blocks take more buffers, so that workers and dispatcher needn't wake each other
         // for each: a mebibyte of them, up to 256.
-        let buffers = self
-            .config
-            .buffers
-            .unwrap_or_else(|| (depth + 2 * self.threads + SPARE).max((RING_BLOCK / block).min(256)));
+        let buffers = self.config.buffers.unwrap_or_else(|| {
+            (depth + 2 * self.threads + SPARE).max((RING_BLOCK / block).min(256))
+        });
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
             block: block as u64,
@@ -314,9 +323,13 @@ impl<'a> Session<'a> {
         let queue = Queue::new(self.threads);
         let local = match resident {
             [] => None,
-            _ => Some(self.local_over(resident, Some(&queue))?),
+            _ => {
+                let behind = self.sequence + blocks(spans, plan.block);
+                Some(self.local_over(resident, Some(&queue), behind)?)
+            }
         };
-        let dispatcher = Dispatcher::new(self.input, spans, self.delivery, plan, slots);
+        let dispatcher =
+            Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
         let (counters, facts) = self.pool.in_place_scope(|scope| {
             if let Some(local) = &local {
@@ -343,7 +356,8 @@ impl<'a> Session<'a> {
         let (plan, layout) = self.plan(spans, ring.max_depth(), direct);
         let (arena, slots, mut homes) = self.arena(layout)?;
         let queue = Queue::new(self.threads);
-        let dispatcher = Dispatcher::new(self.input, spans, self.delivery, plan, slots);
+        let dispatcher =
+            Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -362,13 +376,18 @@ impl<'a> Session<'a> {
 
     /// Workers fetch all of the spans themselves.
     fn local(&mut self, spans: &[Span]) -> Result<()> {
-        let local = self.local_over(spans, None)?;
+        let local = self.local_over(spans, None, self.sequence)?;
         self.pool.in_place_scope(|scope| local.start(scope));
         self.count_local(&local);
         Ok(())
     }
 
-    fn local_over<'x>(&mut self, spans: &'x [Span], queue: Option<&'x Queue>) -> Result<Local<'x>>
+    fn local_over<'x>(
+        &mut self,
+        spans: &'x [Span],
+        queue: Option<&'x Queue>,
+        sequence: u64,
+    ) -> Result<Local<'x>>
     where
         'a: 'x,
     {
@@ -395,11 +414,11 @@ impl<'a> Session<'a> {
             None if maps => share.min(MMAP_BLOCK as u64).max(block),
             _ => block,
         };
-        let claims: u64 = spans
-            .iter()
-            .map(|s| (s.to - s.from).div_ceil(claim) + 1)
-            .sum();
-        let threads = self.threads.min(claims as usize).max(1);
+        let claims = blocks(spans, claim);
+        let threads = self
+            .threads
+            .min(usize::try_from(claims).unwrap_or(usize::MAX))
+            .max(1);
         let mut slots = Vec::new();
         if reads {
             let room = (most.min(block) as usize + ROOM).next_multiple_of(4096);
@@ -432,7 +451,7 @@ impl<'a> Session<'a> {
         }
         Ok(Local {
             input: self.input,
-            claims: Claims::new(self.input, spans, claim, self.window),
+            claims: Claims::new(self.input, spans, claim, self.window, sequence),
             delivery: self.delivery,
             queue,
             threads,
@@ -445,6 +464,7 @@ impl<'a> Session<'a> {
     }
 
     fn count(&mut self, counters: Counters) {
+        self.sequence += counters.pieces;
         self.stats.reads += counters.reads;
         self.stats.dispatched_bytes += counters.read_bytes;
         self.stats.short_reads += counters.short_reads;
@@ -454,6 +474,7 @@ impl<'a> Session<'a> {
     }
 
     fn count_local(&mut self, local: &Local<'_>) {
+        self.sequence = self.sequence.max(local.claims.sequence());
         self.stats.reads += local.reads.load(Relaxed);
         self.stats.copied_bytes += local.read_bytes.load(Relaxed);
         self.stats.mapped_bytes += local.mapped_bytes.load(Relaxed);
@@ -475,6 +496,27 @@ fn hand_over<'s>(
 ) {
     for _ in 0..queue.push(ready) {
         scope.spawn(move |_| queue.work(delivery));
+    }
+}
+
+/// At most so many blocks of `block` bytes are read for these spans, one past each end included.
+fn blocks(spans: &[Span], block: u64) -> u64 {
+    spans.iter().fold(0u64, |sum, span| {
+        let len = span.to.saturating_sub(span.from);
+        sum.saturating_add(len.div_ceil(block).saturating_add(2))
+    })
+}
+
+/// Tells of files that have grown: what was added isn't in the answer.
+fn tell_of_growth(input: &Input, config: &Config) {
+    for source in input.sources() {
+        let grown = source.length_now().filter(|&now| Some(now) > source.len());
+        if let (Some(now), Some(was)) = (grown, source.len()) {
+            let name = source.name();
+            (config.notice)(&format!(
+                "{name}: has grown from {was} to {now} bytes; what was added wasn't read"
+            ));
+        }
     }
 }
 
@@ -503,17 +545,16 @@ fn with_line(input: &Input, config: &Config, error: Error) -> Error {
     let (Kind::Data, Some(bytes), Some(source)) = (error.kind(), error.bytes(), source) else {
         return error;
     };
-    match lines_before(source, bytes.start, config.framing.0) {
+    match lines_before(source, bytes.start, config.framing) {
         Some(lines) => error.at_line(lines + 1),
         None => error,
     }
 }
 
-fn lines_before(source: &Source, end: u64, delimiter: u8) -> Option<u64> {
+fn lines_before(source: &Source, end: u64, framing: Delimited) -> Option<u64> {
     source.len()?;
-    let count = |bytes: &[u8]| memchr::memchr_iter(delimiter, bytes).count() as u64;
     if let Some(bytes) = source.bytes() {
-        return Some(count(&bytes[..end as usize]));
+        return Some(framing.count(&bytes[..end as usize]));
     }
     let mut chunk = vec![0; 1 << 20];
     let (mut at, mut lines) = (0, 0);
@@ -523,7 +564,7 @@ fn lines_before(source: &Source, end: u64, delimiter: u8) -> Option<u64> {
         if n == 0 {
             return None;
         }
-        lines += count(&chunk[..n]);
+        lines += framing.count(&chunk[..n]);
         at += n as u64;
     }
     Some(lines)

@@ -162,7 +162,7 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         direct: Direct::No,
     };
     let slots = arena.slots(&home);
-    let dispatcher = Dispatcher::new(input, spans, &delivery, plan, slots);
+    let dispatcher = Dispatcher::new(input, spans, &delivery, plan, slots, 0);
     let mut backlog: Vec<Ready> = Vec::new();
     let release = |ready: &mut Vec<Ready>| {
         for ready in ready.drain(..) {

@@ -40,12 +40,14 @@ pub(crate) fn unavailable(cause: &str) -> Error {
 pub(crate) fn probe(entries: u32) -> Result<()> {
     let refused = |step: &str, error: &io::Error| {
         let cause = match error.raw_os_error() {
-            Some(libc::ENOSYS) => "the kernel, or a seccomp filter, doesn't have it".to_string(),
+            Some(libc::ENOSYS) => "the kernel doesn't have it, or seccomp says so".to_string(),
             Some(libc::EPERM | libc::EACCES) => blocked_by(),
-            Some(libc::ENOMEM) => "the limit on locked memory is used up (ulimit -l)".to_string(),
-            _ => format!("{step} failed"),
+            Some(libc::ENOMEM) => {
+                "the limit on locked memory is used up, see ulimit -l".to_string()
+            }
+            _ => "refused".to_string(),
         };
-        unavailable(&format!("{cause} ({step})")).with_errno(error)
+        unavailable(&format!("{step}: {cause}")).with_errno(error)
     };
     let mut ring =
         retry_nomem(|| IoUring::new(entries)).map_err(|e| refused("io_uring_setup", &e))?;
