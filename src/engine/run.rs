@@ -258,15 +258,20 @@ impl<'a> Session<'a> {
     fn uring_or_pread(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
         let can = uring::kernel_is_trusted().and_then(|()| uring::probe(8));
         if let Err(error) = can {
-            if !std::mem::replace(&mut self.told, true) {
-                (self.config.notice)(&format!("{error}; reading with pread instead"));
-            }
-            self.because("pread, because there is no io_uring");
             let mut all = [spans, resident].concat();
             all.sort_by_key(|span| (span.source, span.from));
-            return self.local(&all);
+            return self.without_ring(&error, &all);
         }
         self.uring(spans, direct, resident)
+    }
+
+    /// What `auto` does where there is no ring.
+    fn without_ring(&mut self, error: &Error, spans: &[Span]) -> Result<()> {
+        if !std::mem::replace(&mut self.told, true) {
+            (self.config.notice)(&format!("{error}; reading with pread instead"));
+        }
+        self.because("pread, because there is no io_uring");
+        self.local(spans)
     }
 
     fn because(&mut self, reason: &str) {
@@ -331,7 +336,7 @@ impl<'a> Session<'a> {
         let dispatcher =
             Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
-        let (counters, facts) = self.pool.in_place_scope(|scope| {
+        let ran = self.pool.in_place_scope(|scope| {
             if let Some(local) = &local {
                 local.start(scope);
             }
@@ -341,11 +346,18 @@ impl<'a> Session<'a> {
                     .run(ring, &mut homes.homes, release, notice)
                     .await
             })
-        })?;
-        self.count(counters);
+        });
         if let Some(local) = &local {
             self.count_local(local);
         }
+        let (counters, facts) = match ran {
+            // It was to be had a moment ago, and nothing was read yet.
+            Err(error) if self.config.engine == Engine::Auto => {
+                return self.without_ring(&error, spans);
+            }
+            ran => ran?,
+        };
+        self.count(counters);
         self.stats.registered_buffers = facts.unregistered.is_none();
         self.stats.huge_page_bytes += arena.huge_bytes().unwrap_or(0);
         Ok(())
