@@ -61,8 +61,9 @@ impl<'a> Block<'a> {
     }
 
     /// The number of the read that the block's first byte belongs to, counted over the whole run
-    /// in the order of submission. It grows with the position within a span; two blocks share it
-    /// when a record longer than a buffer was delivered apart.
+    /// in the order of submission. It grows with the position within a span, but blocks may share
+    /// it, one behind the other: what was claimed at once, or a record longer than a buffer. For
+    /// order among blocks go by file and offset.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }

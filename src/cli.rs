@@ -173,6 +173,16 @@ pub(crate) fn main() -> ExitCode {
         say(&error.to_string());
         return ExitCode::FAILURE;
     }
+    // A worker's panic is caught and told as an error with its place; once is enough.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let worker = std::thread::current()
+            .name()
+            .is_some_and(|name| name.starts_with("worker-"));
+        if !worker {
+            report(panic);
+        }
+    }));
     let done = match Cli::parse().command {
         Command::Aggregate(command) => command.run(),
         Command::Count(command) => command.run(),

@@ -39,6 +39,7 @@ use crate::error::{Error, Kind};
 use crate::framing::Delimited;
 
 pub use run::run;
+pub(crate) use run::run_then;
 
 /// How the input is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::block::Block;
 pub use crate::engine::Malformed;
-use crate::engine::{Config, Sink, Stats, run};
+use crate::engine::{Config, Sink, Stats, run_then};
 use crate::error::Result;
 use crate::source::Input;
 
@@ -55,7 +55,7 @@ pub trait Fold: Sync {
     /// What is known of some of the blocks.
     type Partial: Send;
     /// What is known in the end.
-    type Output;
+    type Output: Send;
 
     /// A partial that has seen nothing.
     fn partial(&self) -> Self::Partial;
@@ -76,23 +76,22 @@ pub trait Fold: Sync {
 /// Folds an input through an engine.
 ///
 /// # Errors
-/// See [`run`].
+/// See [`run`](crate::run).
 pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Output, Stats)> {
     let lender = Lender {
         job,
         idle: Mutex::new(Vec::new()),
     };
-    let stats = run(input, config, &lender)?;
-    let partials = lender.idle.into_inner().unwrap_or_else(|e| e.into_inner());
-    let merge = |mut a, b| {
-        job.merge(&mut a, b);
-        a
-    };
-    let total = partials
-        .into_par_iter()
-        .reduce_with(merge)
-        .unwrap_or_else(|| job.partial());
-    Ok((job.finish(total), stats))
+    let (stats, output) = run_then(input, config, &lender, || {
+        let partials = std::mem::take(&mut *lender.idle());
+        let merge = |mut a, b| {
+            job.merge(&mut a, b);
+            a
+        };
+        let total = partials.into_par_iter().reduce_with(merge);
+        job.finish(total.unwrap_or_else(|| job.partial()))
+    })?;
+    Ok((output, stats))
 }
 
 /// Lends a partial to each buffer for as long as it is worked on: it has one owner at any time,
@@ -103,15 +102,18 @@ struct Lender<'a, F: Fold> {
     idle: Mutex<Vec<F::Partial>>,
 }
 
+impl<F: Fold> Lender<'_, F> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<F::Partial>> {
+        self.idle.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
 impl<F: Fold> Sink for Lender<'_, F> {
     fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
-        let lent = self.idle.lock().unwrap_or_else(|e| e.into_inner()).pop();
+        let lent = self.idle().pop();
         let mut partial = lent.unwrap_or_else(|| self.job.partial());
         let done = self.job.block(&mut partial, block);
-        self.idle
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .push(partial);
+        self.idle().push(partial);
         done
     }
 }

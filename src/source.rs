@@ -86,7 +86,10 @@ impl Source {
             return Err(refused(io::Error::from_raw_os_error(libc::EISDIR)));
         }
         let shape = if kind.is_block_device() {
+            // Standard input shares its position with others: put it back.
+            let before = position(&file).unwrap_or(0);
             let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
+            let _ = rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(before));
             Shape::Seekable(size.map_err(|errno| refused(errno.into()))?)
         } else if kind.is_file() && !size_is_a_guess(&file, meta.size()) {
             Shape::Seekable(meta.size())
@@ -317,8 +320,17 @@ impl Input {
     /// The same sources, but only these spans of them.
     ///
     /// # Errors
-    /// A span that isn't within its source, or a part of a stream.
+    /// A span that isn't within its source, or a part of a stream; spans that overlap or aren't in
+    /// the order of the input, which is what "the lowest failure" goes by.
     pub fn with_spans(mut self, spans: Vec<Span>) -> Result<Self> {
+        let ordered =
+            |pair: &[Span]| (pair[0].source, pair[0].to) <= (pair[1].source, pair[1].from);
+        if !spans.windows(2).all(ordered) {
+            return Err(Error::new(
+                Kind::Usage,
+                "spans overlap or aren't in the input's order",
+            ));
+        }
         for span in &spans {
             let len = self
                 .sources
@@ -381,8 +393,7 @@ pub(crate) fn load(input: &Input) -> Result<Input> {
                     Shape::Seekable(len) => *len,
                     _ => u64::MAX,
                 };
-                let mut bytes = Vec::new();
-                io::Read::read_to_end(&mut io::Read::take(file, most), &mut bytes)
+                let bytes = read_all(file, most)
                     .map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
                 let seen = bytes.len() as u64;
                 if source.len().is_some_and(|len| seen < len) {
@@ -405,6 +416,30 @@ pub(crate) fn load(input: &Input) -> Result<Input> {
         });
     }
     Ok(loaded)
+}
+
+/// A stream to its end, or the first `most` bytes of a file, wherever its position stands.
+fn read_all(mut file: &File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if most == u64::MAX {
+        io::Read::read_to_end(&mut file, &mut bytes)?;
+        return Ok(bytes);
+    }
+    bytes.resize(
+        usize::try_from(most).map_err(|_| io::ErrorKind::OutOfMemory)?,
+        0,
+    );
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::io::pread(file, &mut bytes[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
 }
 
 /// Raises the soft limit on open files to the hard one: a run may read thousands of files.

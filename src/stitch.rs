@@ -128,6 +128,12 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
         self.end
     }
 
+    /// Whether piece `next`, past the end of the span, could still add to it: the end hasn't been
+    /// seen, no record was over the limit, and some record may begin before it.
+    pub fn wants(&self, next: u64) -> bool {
+        self.end.is_none() && self.given_up == u64::MAX && self.foreign != Some(next)
+    }
+
     /// Whether everything that can be released has been.
     pub fn is_done(&self) -> bool {
         self.end.is_some_and(|end| self.base >= end)

@@ -39,9 +39,14 @@ impl Bar {
         };
         let thread = draw.then(|| {
             let stop = Arc::clone(&stop);
-            std::thread::spawn(move || follow(total, &done, &stop))
+            let follow = move || follow(total, &done, &stop);
+            // Where no thread is to be had the run goes on without a bar.
+            std::thread::Builder::new().spawn(follow).ok()
         });
-        Bar { stop, thread }
+        Bar {
+            stop,
+            thread: thread.flatten(),
+        }
     }
 
     pub(super) fn finish(mut self) {

@@ -78,7 +78,7 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
     rows.push(("reads", reads));
     let ways = [
         ("through the dispatcher", stats.dispatched_bytes),
-        ("copied from the page cache", stats.copied_bytes),
+        ("read by the workers", stats.copied_bytes),
         ("mapped", stats.mapped_bytes),
     ];
     let ways: Vec<_> = ways.into_iter().filter(|(_, bytes)| *bytes > 0).collect();

@@ -121,6 +121,11 @@ impl Arena {
         }))
     }
 
+    /// The anonymous memory that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.layout.bytes()
+    }
+
     /// All slots. May be called once.
     pub(crate) fn slots(self: &Arc<Self>, home: &Home) -> Vec<Slot> {
         (0..self.layout.slots)

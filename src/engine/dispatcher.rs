@@ -40,6 +40,8 @@ const SILENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Plan {
     /// The grid on which a file is cut.
     pub block: u64,
+    /// What a slot takes: a block, and what lies before it when a span starts on the grid.
+    pub room: u64,
     /// Reads in flight at most.
     pub depth: usize,
     /// For a sink that wants order: how far a read may be ahead of the first unfinished one.
@@ -114,8 +116,9 @@ pub(crate) struct Dispatcher<'a> {
     next_span: usize,
     cursor: Option<Cursor>,
     active: BTreeMap<usize, Active>,
-    /// Reads past a span's end: the span, the number of the piece, its first byte.
-    extensions: VecDeque<(usize, u64, u64)>,
+    /// Reads past a span's end: the span, the number of the piece, its first byte, and how far
+    /// past the end that is already.
+    extensions: VecDeque<(usize, u64, u64, u64)>,
     sequence: u64,
     /// For a window: the first unfinished piece, and which ones behind it are finished.
     unfinished: u64,
@@ -260,7 +263,9 @@ impl<'a> Dispatcher<'a> {
         let direct = match self.plan.direct {
             Direct::No => false,
             Direct::Yes => true,
-            Direct::IfGranted => source.direct().is_ok(),
+            Direct::IfGranted => {
+                self.plan.block.is_multiple_of(source.direct_align()) && source.direct().is_ok()
+            }
         };
         let cut = source
             .len()
@@ -303,15 +308,23 @@ impl<'a> Dispatcher<'a> {
         // When nothing is in flight and nothing with a worker, what has arrived waits for the next
         // read, window or not.
         let stuck = self.in_flight == 0 && self.lent_count == 0;
-        let (span, index, at, limit, own) = match self.extensions.pop_front() {
-            Some((span, index, at)) => (span, index, at, at + EXTENSION.min(block), false),
+        let (span, index, at, limit, own) = match self.next_extension() {
+            Some((span, index, at, so_far)) => (
+                span,
+                index,
+                at,
+                at + EXTENSION.max(so_far).min(block),
+                false,
+            ),
             None => {
                 let sequence = self.sequence;
                 let cursor = self.current()?;
                 if window.is_some_and(|window| sequence - unfinished >= window) && !stuck {
                     return None;
                 }
-                let limit = (cursor.at / block + 1) * block;
+                // A span's first piece begins one byte before it.
+                let begun = cursor.at + u64::from(cursor.index == 0 && cursor.at > 0);
+                let limit = (begun / block + 1) * block;
                 (cursor.span, cursor.index, cursor.at, limit, true)
             }
         };
@@ -326,7 +339,7 @@ impl<'a> Dispatcher<'a> {
             1
         };
         let offset = at / align * align;
-        let end = end.min(offset + block);
+        let end = end.min(offset + self.plan.room);
         let len = (end - offset).next_multiple_of(align);
         let mut slot = self.free.pop()?;
         slot.position = u64::MAX;
@@ -357,6 +370,17 @@ impl<'a> Dispatcher<'a> {
             direct: active.direct,
             tries: 0,
         })
+    }
+
+    /// The next read past a span's end, unless something before it has failed.
+    fn next_extension(&mut self) -> Option<(usize, u64, u64, u64)> {
+        while let Some(extension) = self.extensions.pop_front() {
+            let (span, _, at, _) = extension;
+            if !self.delivery.passed((self.spans[span].source, at)) {
+                return Some(extension);
+            }
+        }
+        None
     }
 
     fn come_home(&mut self, slot: Slot) {
@@ -481,8 +505,11 @@ impl<'a> Dispatcher<'a> {
             if at_eof {
                 // The file's last piece: no completion follows it.
                 result = active.stitcher.finish(index + 1, out);
-            } else if cut.is_some() {
-                self.extensions.push_back((span, index + 1, arrived_end));
+            } else if cut.is_some() && active.stitcher.wants(index + 1) {
+                // Each twice as long as the one before.
+                let so_far = arrived_end - cut.unwrap_or(arrived_end);
+                self.extensions
+                    .push_back((span, index + 1, arrived_end, so_far));
             }
         }
         if let Err(over) = result {

@@ -101,7 +101,14 @@ impl<'a> Local<'a> {
     fn serve(&self, hand: &mut Hand, claim: &Claim) -> Result<()> {
         let source = &self.input.sources()[claim.source as usize];
         if let Some(mapping) = hand.mapping.as_mut().filter(|_| hand.reads_left == 0) {
-            let a_page = self.map(mapping, source, claim)?;
+            let a_page = match self.map(mapping, source, claim) {
+                // Some file systems can be read, but not mapped.
+                Err(error) if hand.slot.is_some() && error.kind() == Kind::Engine => {
+                    hand.mapping = None;
+                    return self.serve(hand, claim);
+                }
+                mapped => mapped?,
+            };
             if hand.slot.is_some() && a_page > SLOW_PAGE {
                 hand.reads_left = FEWEST_READS << hand.slow;
                 hand.slow = (hand.slow + 1).min(SLOWEST);

@@ -113,7 +113,7 @@ impl Mapping {
         let started = cpu_time();
         // SAFETY: the window's addresses are ours, and nobody looks at them: `self` is borrowed
         // mutably.
-        let populated = unsafe {
+        let shown = unsafe {
             mmap(
                 self.start().as_ptr().cast(),
                 len,
@@ -122,20 +122,35 @@ impl Mapping {
                 file,
                 from,
             )
-            .map_err(fail)?;
-            let mapped = len.next_multiple_of(PAGE);
-            if mapped < self.mapped {
-                // What a longer window has left behind this one becomes guard again.
+        };
+        let mapped = if shown.is_ok() {
+            len.next_multiple_of(PAGE)
+        } else {
+            0
+        };
+        if mapped < self.mapped {
+            // What a longer window has left behind this one becomes guard again.
+            // SAFETY: as above.
+            let guarded = unsafe {
                 mmap_anonymous(
                     self.start().add(mapped).as_ptr().cast(),
                     self.mapped - mapped,
                     ProtFlags::READ,
                     MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
                 )
-                .map_err(fail)?;
-            }
-            self.mapped = mapped;
-            // Faults in one go what is cached, and reads what isn't.
+            };
+            guarded.map_err(fail)?;
+        }
+        self.mapped = mapped;
+        if let Err(errno) = shown {
+            let cause = "the file can't be mapped: read it with another engine";
+            return Err(Error::new(Kind::Engine, cause)
+                .with_errno(&errno.into())
+                .in_file(source.index(), source.name()));
+        }
+        // Faults in one go what is cached, and reads what isn't.
+        // SAFETY: the range lies within what was just mapped.
+        let populated = unsafe {
             let start = self.start().add(first).as_ptr().cast();
             madvise(start, last - first, Advice::LinuxPopulateRead)
         };

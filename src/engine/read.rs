@@ -39,6 +39,8 @@ impl ReadRing {
                 Ok(0) => break,
                 Ok(more) => n += more,
                 Err(rustix::io::Errno::INTR) => {}
+                // A pipe that somebody made non-blocking: wait as if it weren't.
+                Err(rustix::io::Errno::AGAIN) if source.len().is_none() => wait(file),
                 Err(errno) => return Err(errno.into()),
             }
             if source.len().is_some() {
@@ -48,6 +50,13 @@ impl ReadRing {
         self.position = Some((here.0, here.1, offset + n as u64));
         Ok(n)
     }
+}
+
+/// Waits until there is something to read, or the writer has gone.
+fn wait(file: &std::fs::File) {
+    use rustix::event::{PollFd, PollFlags, poll};
+    // Where this fails the next read tells why.
+    let _ = poll(&mut [PollFd::new(file, PollFlags::IN)], None);
 }
 
 impl Ring for ReadRing {

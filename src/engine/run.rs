@@ -30,6 +30,8 @@ const MMAP_BLOCK: usize = 4 << 20;
 /// What a worker's buffer must hold beside its block: what lies before an aligned start, the bytes
 /// read past the end, and what aligning that end adds.
 const ROOM: usize = 3 * 65536;
+/// What a read may bring of the bytes before its block, to be aligned.
+const BEFORE: usize = 65536;
 const DEPTH: usize = 16;
 /// Buffers beside those in flight and with workers: what a worker may lag behind before the device
 /// has to wait for it.
@@ -47,6 +49,16 @@ const MAX_THREADS: usize = 1024;
 /// The lowest of all failures: in the data, from the kernel, or of a worker. Or the engine or a
 /// setting that was asked for can't be had.
 pub fn run(input: &Input, config: &Config, sink: &dyn Sink) -> Result<Stats> {
+    run_then(input, config, sink, || ()).map(|(stats, ())| stats)
+}
+
+/// The same, and then does something with the run's own threads.
+pub(crate) fn run_then<T: Send>(
+    input: &Input,
+    config: &Config,
+    sink: &dyn Sink,
+    then: impl FnOnce() -> T + Send,
+) -> Result<(Stats, T)> {
     check(config)?;
     let started = Instant::now();
     let threads = config.threads.unwrap_or_else(|| {
@@ -90,12 +102,14 @@ pub fn run(input: &Input, config: &Config, sink: &dyn Sink) -> Result<Stats> {
         },
     };
     // Streams and files with a size take different ways; in order, so that order can be kept.
-    for group in input
-        .spans()
-        .chunk_by(|a, b| streams(input, a) == streams(input, b))
-    {
+    for group in input.spans().chunk_by(|a, b| {
+        let kind = |span| (streams(input, span), in_memory(input, span));
+        kind(a) == kind(b)
+    }) {
         if !group.is_empty() {
-            session.group(group)?;
+            let served = session.group(group);
+            // What was found in the data before counts before what an engine can't do.
+            served.or_else(|error| delivery.outcome().and(Err(error)))?;
         }
     }
     let Session { mut stats, .. } = session;
@@ -106,7 +120,13 @@ pub fn run(input: &Input, config: &Config, sink: &dyn Sink) -> Result<Stats> {
         .outcome()
         .map_err(|error| with_line(input, config, error))?;
     tell_of_growth(input, config);
-    Ok(stats)
+    let done = pool.install(then);
+    stats.elapsed_s = started.elapsed().as_secs_f64();
+    Ok((stats, done))
+}
+
+fn in_memory(input: &Input, span: &Span) -> bool {
+    input.source(span).bytes().is_some()
 }
 
 fn streams(input: &Input, span: &Span) -> bool {
@@ -174,6 +194,13 @@ impl<'a> Session<'a> {
         } else {
             Direct::No
         };
+        if in_memory(self.input, &spans[0]) {
+            if self.config.engine != Engine::Memory {
+                self.because("it lies in memory");
+            }
+            self.stats.bytes += residency::bytes(spans);
+            return self.dispatch(spans, MemoryRing::new(Order::First), Direct::No);
+        }
         if streams(self.input, &spans[0]) {
             if self.config.engine != Engine::Read {
                 self.because("streams are read by read()");
@@ -188,8 +215,8 @@ impl<'a> Session<'a> {
             Engine::Auto => self.auto(spans),
             Engine::Uring => self.uring(spans, direct, &[]),
             Engine::Read => self.dispatch(spans, ReadRing::default(), direct),
-            Engine::Memory => self.dispatch(spans, MemoryRing::new(Order::First), Direct::No),
             Engine::Pread | Engine::Mmap => self.local(spans),
+            Engine::Memory => unreachable!("everything was loaded into memory"),
         }
     }
 
@@ -236,7 +263,9 @@ impl<'a> Session<'a> {
             return self.local(spans);
         }
         if !split.known {
-            self.because("the kernel can't tell what is cached (cachestat, since 6.5)");
+            self.because(
+                "what is cached can't be told (cachestat: Linux 6.5, and a file of one's own)",
+            );
         } else {
             let share = 100.0 * resident as f64 / (resident + cold) as f64;
             self.because(&match resident {
@@ -255,12 +284,27 @@ impl<'a> Session<'a> {
         self.uring_or_pread(&split.cold, direct, &split.resident)
     }
 
+    /// Tells of files that the ring has to read through the page cache.
+    fn tell_of_refusals(&self, spans: &[Span]) {
+        let mut told = None;
+        for span in spans {
+            let source = self.input.source(span);
+            if let (Err(error), true) = (source.direct(), told != Some(span.source)) {
+                (self.config.notice)(&format!("{error}; reading through it"));
+                told = Some(span.source);
+            }
+        }
+    }
+
     fn uring_or_pread(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
         let can = uring::kernel_is_trusted().and_then(|()| uring::probe(8));
         if let Err(error) = can {
             let mut all = [spans, resident].concat();
             all.sort_by_key(|span| (span.source, span.from));
             return self.without_ring(&error, &all);
+        }
+        if direct == Direct::IfGranted {
+            self.tell_of_refusals(spans);
         }
         self.uring(spans, direct, resident)
     }
@@ -290,9 +334,15 @@ impl<'a> Session<'a> {
             .map(|span| span.to.saturating_sub(span.from))
             .max()
             .unwrap_or(0);
-        let block = self.config.block_size.unwrap_or_else(|| {
-            (largest.min(RING_BLOCK as u64 - 1) as usize + 1).next_multiple_of(64 << 10)
-        });
+        // No block is larger than the input, rounded so that any alignment divides it.
+        let all = (largest.min(MAX_BLOCK as u64 - 1) as usize + 1).next_multiple_of(64 << 10);
+        let block = match self.config.block_size {
+            Some(block) if block > all => all,
+            Some(block) => block,
+            None => all.min(RING_BLOCK),
+        };
+        let within = spans.iter().any(|span| span.from > 0);
+        let room = if within { block + BEFORE } else { block };
         let reads = blocks(spans, block as u64);
         let depth = self.config.queue_depth.unwrap_or(DEPTH).min(max_depth);
         // Small blocks take more buffers, so that workers and dispatcher needn't wake each other
@@ -303,13 +353,14 @@ impl<'a> Session<'a> {
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
             block: block as u64,
+            room: room as u64,
             depth: depth.min(slots - 1),
             window: self.window,
             direct,
         };
         self.stats.block_size = block;
-        self.stats.queue_depth = plan.depth;
-        (plan, Layout { block, slots })
+        self.stats.queue_depth = self.stats.queue_depth.max(plan.depth);
+        (plan, Layout { block: room, slots })
     }
 
     fn arena(&mut self, layout: Layout) -> Result<(std::sync::Arc<Arena>, Vec<Slot>, Homes)> {

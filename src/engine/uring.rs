@@ -112,6 +112,12 @@ fn retry_nomem<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     attempt()
 }
 
+/// How much memory this process may lock.
+fn locked_limit() -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock);
+    limit.current.unwrap_or(u64::MAX)
+}
+
 /// What [`run`] found out about the ring it made.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Facts {
@@ -147,8 +153,16 @@ pub(crate) fn run<T>(
             .map(|(start, len)| ArenaPart { start, len });
         let registry = FixedBufRegistry::new(parts);
         let registered = match register {
-            true => retry_nomem(|| registry.register()).map_err(|e| crate::error::describe(&e)),
-            false => Err("not asked for".into()),
+            false => Err("not asked for".to_string()),
+            true => {
+                // Only where the limit would do is it worth waiting for memory to come back.
+                let patient = locked_limit() >= arena.bytes() as u64;
+                let done = match patient {
+                    true => retry_nomem(|| registry.register()),
+                    false => registry.register(),
+                };
+                done.map_err(|error| crate::error::describe(&error))
+            }
         };
         facts.unregistered = registered.as_ref().err().cloned();
         let mut ring = TokioUring {
