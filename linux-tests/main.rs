@@ -3,6 +3,7 @@
 
 mod answers;
 mod count;
+mod edges;
 mod faults;
 mod generate;
 mod hard;
