@@ -263,9 +263,7 @@ impl<'a> Session<'a> {
             return self.local(spans);
         }
         if !split.known {
-            self.because(
-                "what is cached can't be told (cachestat: Linux 6.5, and a file of one's own)",
-            );
+            self.because("what is cached can't be told");
         } else {
             let share = 100.0 * resident as f64 / (resident + cold) as f64;
             self.because(&match resident {
