@@ -125,3 +125,20 @@ fn memory_is_read_whatever_the_engine() {
         assert_eq!(stats.bytes, 5);
     }
 }
+
+/// A bad record keeps its line's number, whatever can't be done with the files behind it.
+#[test]
+fn a_bad_record_counts_before_a_file_that_can_not_be_read() {
+    if skips(
+        "a_bad_record_counts_before_a_file_that_can_not_be_read",
+        &[Feature::Direct, Feature::Procfs],
+    ) {
+        return;
+    }
+    let dir = dir();
+    let bad = write(dir.path(), "bad", b"a;1.0\nb\n");
+    let mut command = ringfold(["aggregate", "--direct", str(&bad), "/proc/version"]);
+    let cause = "1 field where 2 are expected";
+    let line = format!("{}: byte 6-7 (line 2): {cause}", str(&bad));
+    assert_eq!(end(&mut command).failure(1), line);
+}

@@ -22,6 +22,7 @@ mod mapping;
 mod memory;
 mod read;
 mod residency;
+mod retry;
 mod ring;
 mod run;
 mod sigbus;
@@ -40,6 +41,11 @@ use crate::framing::Delimited;
 
 pub use run::run;
 pub(crate) use run::run_then;
+
+/// A page: what the kernel caches and maps by.
+const PAGE: usize = 4096;
+/// A huge page: what it takes to map much memory by few entries.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// How the input is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -20,12 +20,10 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::{HUGE_PAGE, PAGE};
 use crate::block::{Block, PADDING};
 use crate::error::{Error, Kind, Result};
 use crate::stitch::Piece;
-
-const PAGE: usize = 4096;
-const HUGE_PAGE: usize = 2 << 20;
 
 /// The size and number of the slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,6 @@
 //! and a slot is free.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +21,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::arena::Slot;
 use super::delivery::{Delivery, Ready};
+use super::retry;
 use super::ring::{Completion, Ring, Submission};
 use crate::error::Error;
 use crate::framing::Delimited;
@@ -30,8 +30,6 @@ use crate::stitch::{Release, Stitcher};
 
 /// How far a read past a span's end looks for the end of the last record.
 const EXTENSION: u64 = 16 << 10;
-/// How often a read is tried again that failed for a passing cause.
-const MAX_TRIES: u32 = 10;
 /// When to tell that nothing has come from the device.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -40,8 +38,6 @@ const SILENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Plan {
     /// The grid on which a file is cut.
     pub block: u64,
-    /// What a slot takes: a block, and what lies before it when a span starts on the grid.
-    pub room: u64,
     /// Reads in flight at most.
     pub depth: usize,
     /// For a sink that wants order: how far a read may be ahead of the first unfinished one.
@@ -339,9 +335,10 @@ impl<'a> Dispatcher<'a> {
             1
         };
         let offset = at / align * align;
-        let end = end.min(offset + self.plan.room);
-        let len = (end - offset).next_multiple_of(align);
         let mut slot = self.free.pop()?;
+        let (_, room) = slot.target(0);
+        let end = end.min(offset + room as u64);
+        let len = (end - offset).next_multiple_of(align);
         slot.position = u64::MAX;
         if own {
             slot.position = self.sequence;
@@ -431,17 +428,16 @@ impl<'a> Dispatcher<'a> {
                         submission.tries + 1
                     };
                     submission.filled = kept;
-                    if submission.tries <= MAX_TRIES {
+                    if submission.tries <= retry::MOST {
                         return ring.submit(submission);
                     }
                 }
                 self.arrived(submission, wanted, whole);
             }
-            Err(error) if passing(&error) && submission.tries < MAX_TRIES => {
+            Err(error) if retry::may_pass(&error) && submission.tries < retry::MOST => {
                 self.counters.retries += 1;
                 submission.tries += 1;
-                // 1, 2, 4 … 32 ms, a fifth of a second in all: rare enough to hold up the thread.
-                std::thread::sleep(Duration::from_millis(1 << (submission.tries - 1).min(5)));
+                retry::pause(submission.tries - 1);
                 ring.submit(submission);
             }
             Err(error) => {
@@ -553,11 +549,6 @@ impl<'a> Dispatcher<'a> {
         let source = &self.input.sources()[self.spans[read.span].source as usize];
         Some((source.name(), read.want.clone()))
     }
-}
-
-/// Whether a failure may be gone at the next try.
-fn passing(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))
 }
 
 /// Tells when nothing has come from the device for long.

@@ -10,7 +10,8 @@ use super::arena::Slot;
 use super::claims::{Claim, Claims, Own, own};
 use super::delivery::{Delivery, Queue};
 use super::mapping::Mapping;
-use crate::block::PaddedBuf;
+use super::retry;
+use crate::block::{Block, PaddedBuf};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Framing;
 use crate::source::{Input, Source};
@@ -18,8 +19,6 @@ use crate::stitch::Piece;
 
 /// How much is read past a block's end at once to find the end of its last record.
 const PAST: usize = 256;
-/// How often a read is tried again that brought nothing.
-const MAX_TRIES: u32 = 10;
 /// How much is read at once of a record that goes on and on.
 const LONG: usize = 64 << 10;
 /// Faulting in a page may take so long before reading is worth a try: about what copying one takes.
@@ -131,22 +130,17 @@ impl<'a> Local<'a> {
         let a_page = mapping.view(source, range.clone())?;
         self.mapped_bytes
             .fetch_add(range.end - range.start, Relaxed);
-        let view = mapping.bytes();
-        let Own { whole, open } = own(&self.delivery.framing, view, range.start, claim, at_eof);
-        let tail = open.then(|| (PaddedBuf::from(&view[whole.end..]), whole.end as u64));
-        let offset = range.start + whole.start as u64;
         let broken = || mapping.broken(source, range.clone());
-        match whole.is_empty() {
-            false => {
-                let block = mapping.block(whole, claim.source, offset, claim.sequence);
-                self.delivery.deliver_if(&block, broken);
-            }
-            true => broken().map_or(Ok(()), Err)?,
-        }
-        match tail {
-            Some((record, at)) => self.gather(source, claim, record, range.start + at),
-            None => Ok(()),
-        }?;
+        let block = |whole, offset| mapping.block(whole, claim.source, offset, claim.sequence);
+        self.deliver_own(
+            source,
+            claim,
+            &range,
+            at_eof,
+            mapping.bytes(),
+            block,
+            broken,
+        )?;
         Ok(a_page)
     }
 
@@ -160,20 +154,39 @@ impl<'a> Local<'a> {
         let len = wanted.next_multiple_of(align as usize).min(target.len());
         self.read_at(source, direct, &mut target[..len], begin, wanted)?;
         slot.set_filled((range.start - begin) as usize, wanted);
-        let view = slot.bytes();
+        let block = |whole, offset| slot.block(whole, claim.source, offset, claim.sequence);
+        self.deliver_own(source, claim, &range, at_eof, slot.bytes(), block, || None)
+    }
+
+    /// Hands the claim's own records to the sink: of `view`, which shows `range` of the source, and
+    /// the one that goes on past it. `broken` tells afterwards whether the view was sound.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what was fetched, and how, belongs together"
+    )]
+    fn deliver_own<'v>(
+        &self,
+        source: &Source,
+        claim: &Claim,
+        range: &Range<u64>,
+        at_eof: bool,
+        view: &[u8],
+        block: impl FnOnce(Range<usize>, u64) -> Block<'v>,
+        broken: impl FnOnce() -> Option<Error>,
+    ) -> Result<()> {
         let Own { whole, open } = own(&self.delivery.framing, view, range.start, claim, at_eof);
-        let (tail, offset) = (whole.end, range.start + whole.start as u64);
-        if !whole.is_empty() {
-            self.delivery
-                .deliver(&slot.block(whole, claim.source, offset, claim.sequence));
+        let tail = whole.end;
+        if whole.is_empty() {
+            broken().map_or(Ok(()), Err)?;
+        } else {
+            let offset = range.start + whole.start as u64;
+            self.delivery.deliver_if(&block(whole, offset), broken);
         }
-        match open {
-            true => {
-                let record = PaddedBuf::from(&view[tail..]);
-                self.gather(source, claim, record, range.start + tail as u64)
-            }
-            false => Ok(()),
+        if open {
+            let record = PaddedBuf::from(&view[tail..]);
+            self.gather(source, claim, record, range.start + tail as u64)?;
         }
+        Ok(())
     }
 
     /// What to look at for a claim, and whether that reaches the source's end.
@@ -259,16 +272,19 @@ impl<'a> Local<'a> {
                         now / align * align
                     };
                     tries = if kept > filled { 0 } else { tries + 1 };
-                    if n == 0 || tries > MAX_TRIES {
+                    if n == 0 || tries > retry::MOST {
                         return Err(fail(source.ended(offset + now as u64)));
                     }
                     filled = kept;
                 }
-                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) if tries < MAX_TRIES => {
-                    std::thread::sleep(Duration::from_millis(1 << tries.min(5)));
+                Err(errno) => {
+                    let error = errno.into();
+                    if !retry::may_pass(&error) || tries >= retry::MOST {
+                        return Err(fail(Error::io(&error)));
+                    }
+                    retry::pause(tries);
                     tries += 1;
                 }
-                Err(errno) => return Err(fail(Error::io(&errno.into()))),
             }
         }
         Ok(())

@@ -3,7 +3,8 @@
 //! # Invariant (`unsafe` room)
 //! A [`Mapping`] owns a reserved range of addresses: guard pages, the window, a guard page. The
 //! window is replaced by a read-only mapping of a part of the file; the guards stay zero pages, so
-//! that the padding around a block can be read even at the file's edges. A page that can't be had
+//! that the padding around a block can be read even at the file's edges. Addresses and file offset agree
+//! modulo a huge page, so that the kernel maps what it has cached in large folios by one entry each. A page that can't be had
 //! is replaced by zeros and the window marked as broken (see `sigbus`). `bytes` borrows the
 //! mapping, so no window moves while somebody looks at it. Another process may write to the file
 //! meanwhile: like every program that maps files, this one assumes that nobody does, and says so.
@@ -16,14 +17,10 @@ use std::time::Duration;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::sigbus::Watch;
+use super::{HUGE_PAGE, PAGE};
 use crate::block::Block;
 use crate::error::{Error, Kind, Result};
 use crate::source::Source;
-
-const PAGE: usize = 4096;
-/// Window and file offset agree modulo this, so that the kernel can map what it has cached in
-/// large folios by one entry each.
-const HUGE_PAGE: usize = 2 << 20;
 
 /// One worker's window.
 #[derive(Debug)]

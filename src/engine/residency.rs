@@ -7,9 +7,9 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
+use super::PAGE;
 use crate::source::{Input, Span};
 
-const PAGE: u64 = 4096;
 /// The number of cachestat(2), the same on all architectures, since Linux 6.5.
 const CACHESTAT: libc::c_long = 451;
 /// The grain in which resident and cold parts are told apart.
@@ -96,16 +96,13 @@ pub(crate) fn split(input: &Input, spans: &[Span]) -> Split {
         let mut by_samples = None;
         while at < span.to {
             let end = ((at / STRIDE + 1) * STRIDE).min(span.to);
-            let whole = resident_pages(file, at, end);
-            if whole.is_none() {
-                let again = by_samples.get_or_insert_with(|| opened_to_sample(file));
-                let resident = again.as_ref().and_then(|again| sampled(again, at, end));
-                split.known &= resident.is_some();
-                split.add(span, at, end, resident.unwrap_or(false));
-                at = end;
-                continue;
-            }
-            match whole {
+            match resident_pages(file, at, end) {
+                None => {
+                    let again = by_samples.get_or_insert_with(|| opened_to_sample(file));
+                    let resident = again.as_ref().and_then(|again| sampled(again, at, end));
+                    split.known &= resident.is_some();
+                    split.add(span, at, end, resident.unwrap_or(false));
+                }
                 Some(pages) if pages >= pages_of(at, end) => split.add(span, at, end, true),
                 Some(1..) => {
                     let mut grain = at;
@@ -116,7 +113,7 @@ pub(crate) fn split(input: &Input, spans: &[Span]) -> Split {
                         grain = to;
                     }
                 }
-                _ => split.add(span, at, end, false),
+                Some(0) => split.add(span, at, end, false),
             }
             at = end;
         }
@@ -125,7 +122,7 @@ pub(crate) fn split(input: &Input, spans: &[Span]) -> Split {
 }
 
 fn pages_of(from: u64, to: u64) -> u64 {
-    to.div_ceil(PAGE) - from / PAGE
+    to.div_ceil(PAGE as u64) - from / PAGE as u64
 }
 
 impl Split {

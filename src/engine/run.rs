@@ -102,23 +102,17 @@ pub(crate) fn run_then<T: Send>(
         },
     };
     // Streams and files with a size take different ways; in order, so that order can be kept.
-    for group in input.spans().chunk_by(|a, b| {
-        let kind = |span| (streams(input, span), in_memory(input, span));
-        kind(a) == kind(b)
-    }) {
-        if !group.is_empty() {
-            let served = session.group(group);
-            // What was found in the data before counts before what an engine can't do.
-            served.or_else(|error| delivery.outcome().and(Err(error)))?;
-        }
-    }
+    let kind = |span: &Span| (streams(input, span), in_memory(input, span));
+    let mut groups = input.spans().chunk_by(|a, b| kind(a) == kind(b));
+    let served = groups.try_for_each(|group| session.group(group));
     let Session { mut stats, .. } = session;
     stats.without_effect = without_effect(config, &stats);
     stats.blocks = delivery.blocks();
-    stats.elapsed_s = started.elapsed().as_secs_f64();
+    // What was found in the data counts before what an engine couldn't do behind it.
     delivery
         .outcome()
-        .map_err(|error| with_line(input, config, error))?;
+        .map_err(|error| with_line(input, config, error))
+        .and(served)?;
     tell_of_growth(input, config);
     let done = pool.install(then);
     stats.elapsed_s = started.elapsed().as_secs_f64();
@@ -339,6 +333,7 @@ impl<'a> Session<'a> {
             Some(block) => block,
             None => all.min(RING_BLOCK),
         };
+        // A span that starts on the grid is read from a byte before it.
         let within = spans.iter().any(|span| span.from > 0);
         let room = if within { block + BEFORE } else { block };
         let reads = blocks(spans, block as u64);
@@ -351,7 +346,6 @@ impl<'a> Session<'a> {
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
             block: block as u64,
-            room: room as u64,
             depth: depth.min(slots - 1),
             window: self.window,
             direct,

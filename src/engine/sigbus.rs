@@ -11,7 +11,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-const PAGE: usize = 4096;
+use super::PAGE;
+
 /// Windows watched at once; more workers than this aren't.
 const MOST: usize = 2048;
 

@@ -157,7 +157,6 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
     let (home, mut homes) = tokio::sync::mpsc::unbounded_channel();
     let plan = Plan {
         block: case.block as u64,
-        room: case.block as u64,
         depth: case.depth,
         window: case.window,
         direct: Direct::No,
