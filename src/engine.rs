@@ -29,6 +29,7 @@ mod sigbus;
 #[cfg(test)]
 mod tests;
 mod uring;
+mod ways;
 
 use std::fmt;
 use std::str::FromStr;

@@ -11,6 +11,7 @@ use super::claims::{Claim, Claims, Own, own};
 use super::delivery::{Delivery, Queue};
 use super::mapping::Mapping;
 use super::retry;
+use super::ways::{Way, Ways};
 use crate::block::{Block, PaddedBuf};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Framing;
@@ -21,11 +22,9 @@ use crate::stitch::Piece;
 const PAST: usize = 256;
 /// How much is read at once of a record that goes on and on.
 const LONG: usize = 64 << 10;
-/// Faulting in a page may take so long before reading is worth a try: about what copying one takes.
-const SLOW_PAGE: Duration = Duration::from_nanos(150);
-/// For how many claims reading is kept to then: twice as many after each slow try in a row.
-const FEWEST_READS: u32 = 4;
-const SLOWEST: u32 = 5;
+/// A block is copied from a line's start on, because it is copied to one. Some processors copy at a
+/// fifth of their speed to an address a few bytes past the source's, modulo a page.
+const LINE: u64 = 64;
 
 /// All that the workers of such an engine share.
 pub(crate) struct Local<'a> {
@@ -52,10 +51,8 @@ pub(crate) struct Hand {
     pub mapping: Option<Mapping>,
     /// Whether to read past the page cache.
     pub direct: bool,
-    /// With both at hand: how many claims are still to be read rather than mapped.
-    pub reads_left: u32,
-    /// How many tries to map in a row were slow.
-    pub slow: u32,
+    /// With both at hand: which to take.
+    pub ways: Ways,
 }
 
 impl<'a> Local<'a> {
@@ -94,40 +91,41 @@ impl<'a> Local<'a> {
         self.start(scope);
     }
 
-    /// Fetches a claim and hands it to the sink, by whichever way is at hand. With both, mapping
-    /// wins by far where the page cache holds large folios, which one entry maps each; where pages
-    /// are small, faulting them in costs more than copying them. Only a try tells.
+    /// Fetches a claim and hands it to the sink, by whichever way is at hand or, with both, is
+    /// cheaper.
     fn serve(&self, hand: &mut Hand, claim: &Claim) -> Result<()> {
         let source = &self.input.sources()[claim.source as usize];
-        if let Some(mapping) = hand.mapping.as_mut().filter(|_| hand.reads_left == 0) {
-            let a_page = match self.map(mapping, source, claim) {
+        let started = cpu_time();
+        let way = match (&hand.mapping, &hand.slot) {
+            (Some(_), Some(_)) => hand.ways.next(),
+            (Some(_), None) => Way::Map,
+            (None, _) => Way::Read,
+        };
+        if let (Way::Map, Some(mapping)) = (way, &mut hand.mapping) {
+            match self.map(mapping, source, claim) {
                 // Some file systems can be read, but not mapped.
                 Err(error) if hand.slot.is_some() && error.kind() == Kind::Engine => {
                     hand.mapping = None;
                     return self.serve(hand, claim);
                 }
                 mapped => mapped?,
-            };
-            if hand.slot.is_some() && a_page > SLOW_PAGE {
-                hand.reads_left = FEWEST_READS << hand.slow;
-                hand.slow = (hand.slow + 1).min(SLOWEST);
-            } else {
-                hand.slow = 0;
             }
-            return Ok(());
+        } else {
+            let slot = hand.slot.as_mut().expect("a hand reads or maps");
+            for part in claim.parts(self.block, source.len().unwrap_or(0)) {
+                self.read(slot, hand.direct, source, &part)?;
+            }
         }
-        hand.reads_left = hand.reads_left.saturating_sub(1);
-        let slot = hand.slot.as_mut().expect("a hand reads or maps");
-        for part in claim.parts(self.block, source.len().unwrap_or(0)) {
-            self.read(slot, hand.direct, source, &part)?;
-        }
+        let range = claim.range(source.len().unwrap_or(0));
+        hand.ways
+            .learn(range.end - range.start, cpu_time() - started);
         Ok(())
     }
 
-    /// Maps a claim; returns how long it took to fault in a page.
-    fn map(&self, mapping: &mut Mapping, source: &Source, claim: &Claim) -> Result<Duration> {
+    /// Maps a claim.
+    fn map(&self, mapping: &mut Mapping, source: &Source, claim: &Claim) -> Result<()> {
         let (range, at_eof) = self.reach(source, claim);
-        let a_page = mapping.view(source, range.clone())?;
+        mapping.view(source, range.clone())?;
         self.mapped_bytes
             .fetch_add(range.end - range.start, Relaxed);
         let broken = || mapping.broken(source, range.clone());
@@ -140,14 +138,13 @@ impl<'a> Local<'a> {
             mapping.bytes(),
             block,
             broken,
-        )?;
-        Ok(a_page)
+        )
     }
 
     /// Reads a claim into a slot.
     fn read(&self, slot: &mut Slot, direct: bool, source: &Source, claim: &Claim) -> Result<()> {
         let (range, at_eof) = self.reach(source, claim);
-        let align = if direct { source.direct_align() } else { 1 };
+        let align = if direct { source.direct_align() } else { LINE };
         let begin = range.start / align * align;
         let wanted = (range.end - begin) as usize;
         let target = slot.target_bytes(0);
@@ -289,4 +286,10 @@ impl<'a> Local<'a> {
         }
         Ok(())
     }
+}
+
+/// What this thread has spent: a neighbour on the same core must not count.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

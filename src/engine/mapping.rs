@@ -12,7 +12,6 @@
 
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::time::Duration;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
@@ -88,8 +87,8 @@ impl Mapping {
         })
     }
 
-    /// Makes `range` of the source visible; returns how long it took to fault in a page of it.
-    pub(crate) fn view(&mut self, source: &Source, range: Range<u64>) -> Result<Duration> {
+    /// Makes `range` of the source visible.
+    pub(crate) fn view(&mut self, source: &Source, range: Range<u64>) -> Result<()> {
         let fail = |errno: rustix::io::Errno| {
             Error::io(&errno.into())
                 .in_file(source.index(), source.name())
@@ -107,7 +106,6 @@ impl Mapping {
         );
         let first = (range.start - from) as usize / PAGE * PAGE;
         let last = wanted.next_multiple_of(PAGE);
-        let started = cpu_time();
         // SAFETY: the window's addresses are ours, and nobody looks at them: `self` is borrowed
         // mutably.
         let shown = unsafe {
@@ -151,14 +149,13 @@ impl Mapping {
             let start = self.start().add(first).as_ptr().cast();
             madvise(start, last - first, Advice::LinuxPopulateRead)
         };
-        let pages = (last - first) / PAGE;
         self.shown = first + (range.start as usize % PAGE)..wanted;
         match populated {
-            Ok(()) => Ok((cpu_time() - started) / pages as u32),
+            Ok(()) => Ok(()),
             // Touching it would be a bus error.
             Err(rustix::io::Errno::FAULT) => Err(missing(source, &range)),
             // Before Linux 5.14 the pages fault one by one.
-            Err(rustix::io::Errno::INVAL) => Ok(Duration::ZERO),
+            Err(rustix::io::Errno::INVAL) => Ok(()),
             Err(errno) => Err(fail(errno)),
         }
     }
@@ -196,12 +193,6 @@ impl Mapping {
         // SAFETY: skip is at most a huge page, and so much was reserved beside the window.
         unsafe { self.map.add(self.skip) }
     }
-}
-
-/// What this thread has spent: a neighbour on the same core must not count.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Why mapped bytes can't be had.

@@ -16,6 +16,7 @@ use super::mapping::Mapping;
 use super::memory::{MemoryRing, Order};
 use super::read::ReadRing;
 use super::ring::Ring;
+use super::ways::Ways;
 use super::{Config, Engine, Sink, Stats, residency, uring};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Delimited;
@@ -497,8 +498,7 @@ impl<'a> Session<'a> {
                 slot,
                 mapping,
                 direct: config.direct,
-                reads_left: 0,
-                slow: 0,
+                ways: Ways::new(),
             });
         }
         if self.stats.block_size == 0 {

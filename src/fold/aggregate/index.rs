@@ -186,7 +186,7 @@ mod x86 {
             // SAFETY: `at` is within the window, and 64 bytes past its end are readable; a prefetch
             // reads nothing.
             let (low, high) = unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(window.pointer().wrapping_add(at + AHEAD).cast());
+                _mm_prefetch::<_MM_HINT_T1>(window.pointer().wrapping_add(at + AHEAD).cast());
                 let from = window.pointer().add(at);
                 (
                     _mm256_loadu_si256(from.cast()),
@@ -249,7 +249,7 @@ mod x86 {
             // SAFETY: `at` is within the window, and 64 bytes past its end are readable; a prefetch
             // reads nothing.
             let bytes = unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(window.pointer().wrapping_add(at + AHEAD).cast());
+                _mm_prefetch::<_MM_HINT_T1>(window.pointer().wrapping_add(at + AHEAD).cast());
                 _mm512_loadu_si512(window.pointer().add(at).cast())
             };
             let delimiters = _mm512_cmpeq_epi8_mask(bytes, delimiter) & valid;
