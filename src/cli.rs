@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use ringfold::engine::Knobs;
 use ringfold::output::Output;
 use ringfold::{Config, Delimited, Engine, Error, Input, Kind, Result};
 
@@ -99,6 +100,7 @@ impl Reading {
             threads: self.threads,
             max_record: bytes(self.max_record),
             framing,
+            knobs: Knobs::default(),
             progress: Some(progress),
             notice: Arc::new(move |notice| {
                 if !quiet {

@@ -17,6 +17,7 @@ mod arena;
 mod claims;
 mod delivery;
 mod dispatcher;
+mod knobs;
 mod local;
 mod mapping;
 mod memory;
@@ -40,6 +41,7 @@ use crate::block::Block;
 use crate::error::{Error, Kind};
 use crate::framing::Delimited;
 
+pub use knobs::{HugePages, Knobs, TaskRun};
 pub use run::run;
 pub(crate) use run::run_then;
 
@@ -150,6 +152,8 @@ pub struct Config {
     pub threads: Option<usize>,
     /// The longest record in bytes, its delimiter not counted.
     pub max_record: usize,
+    /// The kernel's switches.
+    pub knobs: Knobs,
     /// Where records end.
     pub framing: Delimited,
     /// Counts the bytes delivered while the run goes on.
@@ -168,6 +172,7 @@ impl Default for Config {
             buffers: None,
             threads: None,
             max_record: 1 << 20,
+            knobs: Knobs::default(),
             framing: Delimited::NEWLINE,
             progress: None,
             notice: Arc::new(|_| {}),
@@ -185,6 +190,7 @@ impl fmt::Debug for Config {
             .field("buffers", &self.buffers)
             .field("threads", &self.threads)
             .field("max_record", &self.max_record)
+            .field("knobs", &self.knobs)
             .field("framing", &self.framing)
             .finish_non_exhaustive()
     }
