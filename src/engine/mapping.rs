@@ -3,9 +3,9 @@
 //! # Invariant (`unsafe` room)
 //! A [`Mapping`] owns a reserved range of addresses: guard pages, the window, a guard page. The
 //! window is replaced by a read-only mapping of a part of the file; the guards stay zero pages, so
-//! that the padding around a block can be read even at the file's edges. Addresses and file offset agree
-//! modulo a huge page, so that the kernel maps what it has cached in large folios by one entry each. A page that can't be had
-//! is replaced by zeros and the window marked as broken (see `sigbus`). `bytes` borrows the
+//! that the padding around a block can be read even at the file's edges. Addresses and file offset
+//! agree modulo a huge page, so that the kernel maps what it has cached in large folios by one entry
+//! each. A page that can't be had is replaced by zeros and the window marked as broken (see `sigbus`). `bytes` borrows the
 //! mapping, so no window moves while somebody looks at it. Another process may write to the file
 //! meanwhile: like every program that maps files, this one assumes that nobody does, and says so.
 #![allow(unsafe_code)]
@@ -20,6 +20,9 @@ use super::{HUGE_PAGE, PAGE};
 use crate::block::Block;
 use crate::error::{Error, Kind, Result};
 use crate::source::Source;
+
+/// How many bytes around a fault the kernel maps, unless it was told otherwise.
+const FAULT_AROUND: usize = 64 << 10;
 
 /// One worker's window.
 #[derive(Debug)]
@@ -143,12 +146,17 @@ impl Mapping {
                 .with_errno(&errno.into())
                 .in_file(source.index(), source.name()));
         }
-        // Faults in one go what is cached, and reads what isn't.
-        // SAFETY: the range lies within what was just mapped.
-        let populated = unsafe {
-            let start = self.start().add(first).as_ptr().cast();
-            madvise(start, last - first, Advice::LinuxPopulateRead)
-        };
+        // Faults in what is cached, and reads what isn't. One page of each stretch is asked for: the
+        // kernel maps its neighbours with it, and would else look each of them up once more.
+        let populated = (first / FAULT_AROUND * FAULT_AROUND..last)
+            .step_by(FAULT_AROUND)
+            .try_for_each(|at| {
+                // SAFETY: the page lies within what was just mapped.
+                unsafe {
+                    let page = self.start().add(at).as_ptr().cast();
+                    madvise(page, PAGE, Advice::LinuxPopulateRead)
+                }
+            });
         self.shown = first + (range.start as usize % PAGE)..wanted;
         match populated {
             Ok(()) => Ok(()),

@@ -9,8 +9,8 @@
 //! Rows go to three lists: *inline* (the key and its delimiter fit 32 bytes), *wide* (128 bytes), and
 //! *rest* (any other key or number), which takes the careful way.
 //!
-//! Invariant of this room: the ends of [`Ends`] rise and lie within the window, 16 zeros follow the
-//! last row's, and a list has room for 8 more rows than a window can hold.
+//! Invariant of this room: the ends of [`Ends`] rise and lie within the window, 32 zeros follow the
+//! last row's, and a list has room for 16 more rows than a window can hold.
 #![allow(unsafe_code)]
 
 use super::index::Ends;
@@ -24,7 +24,7 @@ pub(crate) const WIDE: usize = 128;
 /// Added to the tenths of a value, so that it is positive: 1..=1999.
 pub(crate) const BIAS: u32 = 1000;
 
-const ROOM: usize = WINDOW / 2 + 8;
+const ROOM: usize = WINDOW / 2 + 16;
 
 /// Keys and values, row by row.
 pub(crate) struct List {
@@ -164,42 +164,51 @@ mod x86 {
 
     const WEIGHTS: u64 = u64::from_le_bytes([0, 0, 0, 0, 100, 10, 0, 1]);
 
+    /// Sixteen rows at a time, each a 32-bit lane: the last four bytes of its number hold all digits,
+    /// and only a number of five bytes has one before them, which must be its sign.
+    ///
     /// # Safety
     /// The processor must have the features named, and `ends` must be of `window`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
     pub(super) unsafe fn avx512(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
-        let lanes = |word: u64| _mm512_set1_epi64(word as i64);
-        // No byte equals 0x100.
-        let carriage_return = lanes(if trims { u64::from(b'\r') } else { 0x100 });
+        let lanes = |word: u32| _mm512_set1_epi32(word as i32);
+        let evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        let odds = _mm512_add_epi32(evens, lanes(1));
+        let numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        let first_dash = lanes(b'-'.into());
+        let last_dash = lanes(u32::from(b'-') << 24);
+        let shape = lanes((SHAPE >> 32) as u32);
+        let limits = lanes((LIMITS >> 32) as u32);
+        let offence = lanes((OFFENCE >> 32) as u32);
+        let weights = lanes((WEIGHTS >> 32) as u32);
+        let bias = lanes(BIAS);
+        let inline_max = lanes((INLINE << 16 | 0xffff) as u32);
+        let wide_max = lanes((WIDE << 16 | 0xffff) as u32);
         let from = ends.pointer();
         let rows = ends.rows();
-        let inline_max = _mm256_set1_epi32((INLINE << 16 | 0xffff) as i32);
-        let wide_max = _mm256_set1_epi32((WIDE << 16 | 0xffff) as i32);
-        let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         let mut row = 0;
         while row < rows {
-            let valid = if rows - row < 8 {
-                (1_u8 << (rows - row)) - 1
-            } else {
-                0xff
-            };
+            let valid = _bzhi_u32(0xffff, (rows - row).min(16) as u32) as u16;
             // SAFETY: `Ends` has room past its last end, and zeros.
             let (keys, values) = unsafe {
                 let at = from.add(2 * row).cast::<u8>();
                 (
-                    _mm256_loadu_si256(at.cast()),
-                    _mm256_loadu_si256(at.add(2).cast()),
+                    _mm512_loadu_si512(at.cast()),
+                    _mm512_loadu_si512(at.add(2).cast()),
                 )
             };
-            let keys = _mm256_sub_epi32(keys, _mm256_slli_epi32::<16>(keys));
-            let value_starts = _mm256_and_si256(values, _mm256_set1_epi32(0xffff));
-            let value_ends = _mm256_srli_epi32::<16>(values);
-            // A gather of eight is slower than eight loads.
+            let keys = _mm512_sub_epi32(keys, _mm512_slli_epi32::<16>(keys));
+            // The terminator is counted.
+            let mut lengths = _mm512_sub_epi32(
+                _mm512_srli_epi32::<16>(values),
+                _mm512_and_si512(values, lanes(0xffff)),
+            );
+            // Gathers are slower than so many loads.
             // SAFETY: each terminator is within the window or, past its rows, at its start less one;
             // the 8 bytes before it are within the window or its padding.
-            let words = unsafe {
+            let words = |first: usize| unsafe {
                 let word = |lane: usize| {
-                    let end = usize::from(*from.add(2 * (row + lane) + 2));
+                    let end = usize::from(*from.add(2 * (row + first + lane) + 2));
                     window
                         .pointer()
                         .add(end)
@@ -218,58 +227,70 @@ mod x86 {
                     word(7),
                 )
             };
-            let lengths = _mm512_cvtepi32_epi64(_mm256_sub_epi32(value_ends, value_starts));
-            // 64 less 8 times the length, which counts the terminator here.
-            let unused = _mm512_sub_epi64(lanes(72), _mm512_slli_epi64::<3>(lengths));
-            let trim = _mm512_cmpeq_epi64_mask(_mm512_srli_epi64::<56>(words), carriage_return);
-            let words = _mm512_mask_slli_epi64::<8>(words, trim, words);
-            let unused = _mm512_mask_add_epi64(unused, trim, unused, lanes(8));
-            let first = _mm512_xor_si512(_mm512_srlv_epi64(words, unused), lanes(b'-'.into()));
-            let negative = _mm512_testn_epi64_mask(first, lanes(0xff));
-            let unused = _mm512_mask_add_epi64(unused, negative, unused, lanes(8));
-            let used = _mm512_sllv_epi64(lanes(!0), unused);
-            let digits = _mm512_and_si512(_mm512_xor_si512(words, lanes(SHAPE)), used);
-            let offends = _mm512_and_si512(_mm512_adds_epu8(digits, lanes(LIMITS)), lanes(OFFENCE));
-            let length_offends = _mm512_andnot_si512(lanes(8), _mm512_sub_epi64(unused, lanes(32)));
-            let offence = _mm512_or_si512(offends, length_offends);
-            let good = _mm512_testn_epi64_mask(offence, offence) & valid;
-            let pairs = _mm512_maddubs_epi16(digits, lanes(WEIGHTS));
-            let tenths = _mm512_srli_epi64::<32>(_mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
-            let bias = lanes(BIAS.into());
-            let values = _mm512_add_epi64(bias, tenths);
-            let values = _mm512_mask_sub_epi64(values, negative, bias, tenths);
-            let values = _mm512_cvtepi64_epi32(values);
+            let (mut low, mut high) = (words(0), words(8));
+            let last = |low, high| _mm512_permutex2var_epi32(low, odds, high);
+            let mut ending = last(low, high);
+            if trims {
+                let trim = _mm512_cmpge_epu32_mask(ending, lanes(u32::from(b'\r') << 24))
+                    & _mm512_cmplt_epu32_mask(ending, lanes((u32::from(b'\r') + 1) << 24));
+                if trim != 0 {
+                    low = _mm512_mask_slli_epi64::<8>(low, trim as u8, low);
+                    high = _mm512_mask_slli_epi64::<8>(high, (trim >> 8) as u8, high);
+                    ending = last(low, high);
+                    lengths = _mm512_mask_sub_epi32(lengths, trim, lengths, lanes(1));
+                }
+            }
+            let before = _mm512_permutex2var_epi32(low, evens, high);
+            let of_length = |length: u32| _mm512_cmpeq_epi32_mask(lengths, lanes(length + 1));
+            let three = of_length(3);
+            let four = of_length(4);
+            let negative = _mm512_mask_testn_epi32_mask(
+                four,
+                _mm512_xor_si512(ending, first_dash),
+                lanes(0xff),
+            );
+            let five = _mm512_mask_testn_epi32_mask(
+                of_length(5),
+                _mm512_xor_si512(before, last_dash),
+                lanes(0xff00_0000),
+            );
+            let digits = _mm512_xor_si512(ending, shape);
+            let digits =
+                _mm512_mask_and_epi32(digits, three | negative, digits, lanes(0xffff_ff00));
+            let good = _mm512_mask_testn_epi32_mask(
+                (three | four | five) & valid,
+                _mm512_adds_epu8(digits, limits),
+                offence,
+            );
+            let tenths =
+                _mm512_madd_epi16(_mm512_maddubs_epi16(digits, weights), _mm512_set1_epi16(1));
+            let values = _mm512_add_epi32(bias, tenths);
+            let values = _mm512_mask_sub_epi32(values, negative | five, bias, tenths);
 
-            let inline = _mm256_cmple_epu32_mask(keys, inline_max) & good;
-            // SAFETY: a list has room for 8 more rows than a window can hold.
+            let inline = _mm512_mask_cmple_epu32_mask(good, keys, inline_max);
+            // SAFETY: a list has room for 16 more rows than a window can hold.
             unsafe {
+                let put = |to: *mut u32, mask, from| {
+                    _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(mask, from));
+                };
                 let list = &mut to.inline;
-                let (keys_to, values_to) = (list.keys.as_mut_ptr(), list.values.as_mut_ptr());
-                if inline == 0xff {
-                    _mm256_storeu_si256(keys_to.add(list.count).cast(), keys);
-                    _mm256_storeu_si256(values_to.add(list.count).cast(), values);
-                    list.count += 8;
-                } else {
-                    let put = |to: *mut u32, mask, from| {
-                        _mm256_storeu_si256(to.cast(), _mm256_maskz_compress_epi32(mask, from));
-                    };
-                    put(keys_to.add(list.count), inline, keys);
-                    put(values_to.add(list.count), inline, values);
-                    list.count += inline.count_ones() as usize;
-
-                    let wide = _mm256_cmple_epu32_mask(keys, wide_max) & good & !inline;
+                put(list.keys.as_mut_ptr().add(list.count), inline, keys);
+                put(list.values.as_mut_ptr().add(list.count), inline, values);
+                list.count += inline.count_ones() as usize;
+                if inline != valid {
+                    let wide = _mm512_mask_cmple_epu32_mask(good, keys, wide_max) & !inline;
                     let list = &mut to.wide;
                     put(list.keys.as_mut_ptr().add(list.count), wide, keys);
                     put(list.values.as_mut_ptr().add(list.count), wide, values);
                     list.count += wide.count_ones() as usize;
 
                     let rest = valid & !inline & !wide;
-                    let numbers = _mm256_add_epi32(numbers, _mm256_set1_epi32(row as i32));
+                    let numbers = _mm512_add_epi32(numbers, lanes(row as u32));
                     put(to.rest.as_mut_ptr().add(to.rest_count), rest, numbers);
                     to.rest_count += rest.count_ones() as usize;
                 }
             }
-            row += 8;
+            row += 16;
         }
     }
 

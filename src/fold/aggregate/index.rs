@@ -18,11 +18,13 @@ use super::level::Level;
 use super::window::{WINDOW, Window};
 
 const ROOM: usize = WINDOW + 1 + 64;
+/// Zeros after the last whole record's ends: two for each row that is decoded at once.
+const ZEROS: usize = 32;
 /// How far ahead bytes are asked for: the next window, while this one is worked on.
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = WINDOW;
 
-/// The fields' ends of a window; 16 zeros follow those of its last whole record.
+/// The fields' ends of a window; 32 zeros follow those of its last whole record.
 pub(crate) struct Ends {
     ends: Box<[u16; ROOM]>,
     /// Delimiters and terminators found.
@@ -64,7 +66,7 @@ impl Ends {
     /// Puts the zeros after the last whole record.
     fn seal(&mut self) {
         let end = (self.count & !1) + 1;
-        self.ends[end..end + 16].fill(0);
+        self.ends[end..end + ZEROS].fill(0);
     }
 
     /// Whole records, if balanced.
@@ -316,7 +318,11 @@ mod tests {
                 assert_eq!(ends.ends(), &naive[..=whole], "{level:?}");
                 assert_eq!(ends.rows(), whole / 2);
                 assert_eq!(ends.end(), usize::from(naive[whole]));
-                assert!(ends.ends[whole + 1..whole + 17].iter().all(|&end| end == 0));
+                assert!(
+                    ends.ends[whole + 1..whole + 1 + ZEROS]
+                        .iter()
+                        .all(|&end| end == 0)
+                );
 
                 let rows = naive[1..].chunks_exact(2).take_while(|ends| {
                     bytes[usize::from(ends[0]) - 1] == delimiter

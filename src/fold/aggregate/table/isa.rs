@@ -56,6 +56,27 @@ pub(crate) unsafe trait Isa {
     unsafe fn equals(key: Self::Key, other: &InlineKey) -> bool;
     unsafe fn hash(seeds: &Seeds, key: Self::Key) -> u64;
 
+    /// Four inline keys, loaded into `to` and hashed; each starts from `window` at what the low half
+    /// of its word says, and its length is the high half. Returns the low halves of the hashes.
+    #[inline(always)]
+    unsafe fn load_four(
+        seeds: &Seeds,
+        window: *const u8,
+        keys: &[u32; 4],
+        to: &mut [InlineKey; 4],
+    ) -> [u32; 4] {
+        let mut hashes = [0; 4];
+        for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
+            // SAFETY: as the caller's.
+            unsafe {
+                let key = Self::load(window.add((key & 0xffff) as usize), key >> 16);
+                Self::write(key, to);
+                *hash = Self::hash(seeds, key) as u32;
+            }
+        }
+        hashes
+    }
+
     /// The first `length` (33 to 128) bytes from `start`, zeros after them, and their hash.
     unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64;
     unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool;
@@ -355,6 +376,36 @@ mod x86 {
         }
     }
 
+    /// Two inline keys side by side, and hashed each as it would be alone.
+    ///
+    /// # Safety
+    /// The keys are of `window`, there is room for two at `to`, and the caller has the features.
+    #[inline(always)]
+    unsafe fn load_two(
+        seeds: &Seeds,
+        window: *const u8,
+        keys: [u32; 2],
+        to: *mut InlineKey,
+    ) -> __m512i {
+        // SAFETY: as the caller's; the seeds are 16 vectors of half the width.
+        unsafe {
+            let seeds: *const __m256i = seeds.0.as_ptr().cast();
+            let [low, high] = keys.map(|key| (window.add((key & 0xffff) as usize), key >> 16));
+            let (low, high) = (Avx512::load(low.0, low.1), Avx512::load(high.0, high.1));
+            let keys = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+            _mm512_storeu_si512(to.cast(), keys);
+            let hash = _mm512_xor_si512(keys, _mm512_broadcast_i64x4(_mm256_load_si256(seeds)));
+            let hash = _mm512_aesenc_epi128(
+                hash,
+                _mm512_broadcast_i64x4(_mm256_load_si256(seeds.add(4))),
+            );
+            _mm512_aesenc_epi128(
+                hash,
+                _mm512_broadcast_i64x4(_mm256_load_si256(seeds.add(8))),
+            )
+        }
+    }
+
     // SAFETY: AVX-512 F, BW, VL; VAES; BMI2.
     unsafe impl Isa for Avx512 {
         type Key = __m256i;
@@ -398,6 +449,27 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn load_four(
+            seeds: &Seeds,
+            window: *const u8,
+            keys: &[u32; 4],
+            to: &mut [InlineKey; 4],
+        ) -> [u32; 4] {
+            // SAFETY: as the caller's; the last two keys lie behind the first two.
+            unsafe {
+                let low = load_two(seeds, window, [keys[0], keys[1]], to.as_mut_ptr());
+                let high = load_two(seeds, window, [keys[2], keys[3]], to.as_mut_ptr().add(2));
+                // A key's hash is in two lanes of 128 bits.
+                let of_four =
+                    |a, b, c, d| _mm512_setr_epi32(a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+                let first = _mm512_permutex2var_epi32(low, of_four(0, 8, 16, 24), high);
+                let second = _mm512_permutex2var_epi32(low, of_four(4, 12, 20, 28), high);
+                let hashes = _mm512_castsi512_si128(_mm512_xor_si512(first, second));
+                std::mem::transmute::<__m128i, [u32; 4]>(hashes)
+            }
+        }
+
+        #[inline(always)]
         unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64 {
             // SAFETY: masked to the key.
             unsafe {
@@ -435,8 +507,18 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn update(stats: &mut Stats, value: u32) {
-            // SAFETY: AVX2 is there.
-            unsafe { update(stats, value) }
+            // SAFETY: as the twin for AVX2 says.
+            unsafe {
+                let at: *mut __m256i = std::ptr::from_mut(stats).cast();
+                let used = _mm256_setr_epi32(-1, 0, 0, 0, -1, -1, 0, 0);
+                let flips = _mm256_setr_epi32(0, 0, 1, 0, 0, FLIP as i32, 0, 0);
+                let value = _mm256_set1_epi32(value as i32);
+                // flips ^ (value & used)
+                let row = _mm256_ternarylogic_epi32::<0x78>(flips, value, used);
+                let old = _mm256_load_si256(at);
+                let sums = _mm256_add_epi64(old, row);
+                _mm256_store_si256(at, _mm256_mask_max_epi32(sums, 0b0011_0000, old, row));
+            }
         }
 
         #[inline(always)]
