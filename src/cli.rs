@@ -6,6 +6,7 @@
 mod aggregate;
 mod count;
 mod generate;
+mod knobs;
 mod progress;
 mod size;
 mod stats;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use ringfold::engine::Knobs;
 use ringfold::output::Output;
 use ringfold::{Config, Delimited, Engine, Error, Input, Kind, Result};
 
@@ -85,6 +85,8 @@ struct Reading {
     /// No progress and no notices
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    switches: knobs::Switches,
 }
 
 impl Reading {
@@ -100,7 +102,7 @@ impl Reading {
             threads: self.threads,
             max_record: bytes(self.max_record),
             framing,
-            knobs: Knobs::default(),
+            knobs: self.switches.knobs(),
             progress: Some(progress),
             notice: Arc::new(move |notice| {
                 if !quiet {

@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::sigbus::Watch;
-use super::{HUGE_PAGE, PAGE};
+use super::{HUGE_PAGE, Knobs, MapAdvice, PAGE, retry};
 use crate::block::Block;
 use crate::error::{Error, Kind, Result};
 use crate::source::Source;
@@ -34,6 +34,9 @@ pub(crate) struct Mapping {
     mapped: usize,
     /// The bytes asked for last, as offsets into the window.
     shown: Range<usize>,
+    /// Whether pages are mapped in one go; `None`: where the kernel can.
+    populate: Option<bool>,
+    advice: Option<MapAdvice>,
     /// `None` only while it is torn down.
     watch: Option<Watch>,
 }
@@ -46,7 +49,7 @@ impl Mapping {
     ///
     /// # Errors
     /// The address space is limited.
-    pub(crate) fn new(window: usize) -> Result<Mapping> {
+    pub(crate) fn new(window: usize, knobs: &Knobs) -> Result<Mapping> {
         // A range may begin just before a huge page and end just behind one.
         let window = (window + HUGE_PAGE).next_multiple_of(HUGE_PAGE);
         let map_len = HUGE_PAGE + window + PAGE + HUGE_PAGE;
@@ -83,6 +86,8 @@ impl Mapping {
             window,
             mapped: 0,
             shown: 0..0,
+            populate: knobs.populate,
+            advice: knobs.map_advice,
             watch: Some(watch),
         })
     }
@@ -143,20 +148,66 @@ impl Mapping {
                 .with_errno(&errno.into())
                 .in_file(source.index(), source.name()));
         }
+        if let Some(advice) = self.advice {
+            self.advise(advice, len).map_err(|errno| {
+                let cause = format!(
+                    "the kernel or the file system refuses --map-advice {advice}: leave it out"
+                );
+                Error::new(Kind::Engine, cause)
+                    .with_errno(&errno)
+                    .in_file(source.index(), source.name())
+            })?;
+        }
+        self.shown = first + (range.start as usize % PAGE)..wanted;
+        if self.populate == Some(false) {
+            return Ok(());
+        }
         // Faults in one go what is cached, and reads what isn't.
         // SAFETY: the range lies within what was just mapped.
         let populated = unsafe {
             let start = self.start().add(first).as_ptr().cast();
             madvise(start, last - first, Advice::LinuxPopulateRead)
         };
-        self.shown = first + (range.start as usize % PAGE)..wanted;
         match populated {
             Ok(()) => Ok(()),
             // Touching it would be a bus error.
             Err(rustix::io::Errno::FAULT) => Err(missing(source, &range)),
+            Err(errno @ rustix::io::Errno::INVAL) if self.populate == Some(true) => {
+                let cause = "--populate on needs MADV_POPULATE_READ of Linux 5.14: leave it out";
+                Err(Error::new(Kind::Engine, cause)
+                    .with_errno(&errno.into())
+                    .in_file(source.index(), source.name()))
+            }
             // Before Linux 5.14 the pages fault one by one.
             Err(rustix::io::Errno::INVAL) => Ok(()),
             Err(errno) => Err(fail(errno)),
+        }
+    }
+
+    /// Tells the kernel how `len` bytes of the window are going to be looked at.
+    fn advise(&self, advice: MapAdvice, len: usize) -> std::io::Result<()> {
+        let word = match advice {
+            MapAdvice::Normal => libc::MADV_NORMAL,
+            MapAdvice::Sequential => libc::MADV_SEQUENTIAL,
+            MapAdvice::Random => libc::MADV_RANDOM,
+            MapAdvice::WillNeed => libc::MADV_WILLNEED,
+            MapAdvice::HugePage => libc::MADV_HUGEPAGE,
+            MapAdvice::Collapse => libc::MADV_COLLAPSE,
+        };
+        let mut tries = 0;
+        loop {
+            // SAFETY: the range lies within what was just mapped; no advice here changes content.
+            let done = unsafe { libc::madvise(self.start().as_ptr().cast(), len, word) };
+            let error = std::io::Error::last_os_error();
+            match done {
+                0 => return Ok(()),
+                // Pages that are on their way somewhere can't be collapsed at the moment.
+                _ if retry::may_pass(&error) && tries < retry::MOST => {
+                    retry::pause(tries);
+                    tries += 1;
+                }
+                _ => return Err(error),
+            }
         }
     }
 
