@@ -702,14 +702,14 @@ fn each_knob_reaches_the_kernel() {
             None,
             "fadvise64",
             "--engine mmap --readahead 1M",
-            &["131072, POSIX_FADV_WILLNEED"],
+            &["POSIX_FADV_WILLNEED"],
             &[],
         ),
         (
             None,
             "fadvise64",
             "--engine read --readahead 1M",
-            &["131072, POSIX_FADV_WILLNEED"],
+            &["POSIX_FADV_WILLNEED"],
             &[],
         ),
         (

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustix::fs::{Advice, fadvise};
@@ -15,8 +16,8 @@ use crate::source::{Input, Source};
 
 /// RWF_DONTCACHE, since Linux 6.14.
 pub(crate) const DONTCACHE: u32 = 0x80;
-/// The kernel reads no more ahead at one word than the device's read-ahead, usually this much.
-const WORD: u64 = 128 << 10;
+/// A device's read-ahead where it can't be told: the kernel's default.
+const READ_AHEAD: u64 = 128 << 10;
 
 /// Reads once at an offset, and leaves nothing in the page cache if so told.
 pub(crate) fn read_at(
@@ -87,18 +88,44 @@ pub(crate) fn advise(input: &Input, advice: FileAdvice) -> Result<bool> {
     Ok(any)
 }
 
+/// How much the kernel reads ahead at one word: what is asked for beyond the device's read-ahead it
+/// drops in silence.
+fn read_ahead_of_device(file: &File) -> u64 {
+    let Ok(stat) = rustix::fs::fstat(file) else {
+        return READ_AHEAD;
+    };
+    let (major, minor) = (
+        rustix::fs::major(stat.st_dev),
+        rustix::fs::minor(stat.st_dev),
+    );
+    // A partition has that of its disk.
+    let places = [
+        format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
+        format!("/sys/dev/block/{major}:{minor}/../queue/read_ahead_kb"),
+    ];
+    let kib = places.iter().find_map(|place| {
+        let text = std::fs::read_to_string(place).ok()?;
+        text.trim().parse::<u64>().ok().filter(|&kib| kib > 0)
+    });
+    kib.map_or(READ_AHEAD, |kib| kib << 10)
+}
+
 /// Lets the kernel read ahead of whoever reads in order.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     /// How far.
     distance: u64,
+    /// By source: how much can be asked for at once.
+    words: Vec<u64>,
     asked: AtomicU64,
 }
 
 impl Ahead {
-    pub(crate) fn new(distance: u64) -> Ahead {
+    pub(crate) fn new(input: &Input, distance: u64) -> Ahead {
+        let word = |source: &Arc<Source>| source.file().map_or(READ_AHEAD, read_ahead_of_device);
         Ahead {
             distance,
+            words: input.sources().iter().map(word).collect(),
             asked: AtomicU64::new(0),
         }
     }
@@ -116,7 +143,7 @@ impl Ahead {
         };
         let to = at(range.end);
         while from < to {
-            let word = WORD.min(to - from);
+            let word = self.words[source.index() as usize].min(to - from);
             // What isn't read ahead is read when it is wanted.
             let _ = fadvise(
                 file,

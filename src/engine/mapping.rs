@@ -150,9 +150,15 @@ impl Mapping {
         }
         if let Some(advice) = self.advice {
             self.advise(advice, len).map_err(|errno| {
-                let cause = format!(
-                    "the kernel or the file system refuses --map-advice {advice}: leave it out"
-                );
+                let why = match advice {
+                    MapAdvice::Collapse => {
+                        "; on most file systems that takes CONFIG_READ_ONLY_THP_FOR_FS and a file \
+                         that nobody writes to"
+                    }
+                    _ => "",
+                };
+                let cause =
+                    format!("the kernel refuses --map-advice {advice} here{why}: leave it out");
                 Error::new(Kind::Engine, cause)
                     .with_errno(&errno)
                     .in_file(source.index(), source.name())

@@ -253,7 +253,8 @@ impl<'a> Session<'a> {
     }
 
     fn ahead(&self) -> Option<Ahead> {
-        self.config.knobs.readahead.map(Ahead::new)
+        let distance = self.config.knobs.readahead?;
+        Some(Ahead::new(self.input, distance))
     }
 
     fn count_ahead(&mut self, ahead: Option<&Ahead>) {
