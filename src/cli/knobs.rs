@@ -57,16 +57,16 @@ struct CacheFlags {
     #[arg(long, value_name = "ADVICE")]
     fadvise: Option<FileAdvice>,
     /// Let the kernel read so far ahead, as 8M; read, pread, mmap, and auto where workers fetch.
-    /// Helps cold files where the device's own read-ahead is small
+    /// Helps mmap of cold files where the device reads little ahead by itself
     #[arg(long, value_name = "SIZE", value_parser = size)]
     readahead: Option<u64>,
     /// Map a window's pages at once (Linux 5.14): auto, on or off, a fault at a time; mmap, and auto
     /// where it maps [default: auto]
     #[arg(long, value_name = "WHEN", value_parser = switch, hide_default_value = true, default_value = "auto")]
     populate: Switch,
-    /// What the kernel is told of mapped windows: normal, sequential, random, willneed, hugepage or
-    /// collapse (Linux 6.1). The last two help where the cache holds small folios; mmap, and auto
-    /// where it maps
+    /// What the kernel is told of mapped windows: normal, sequential, random, willneed, hugepage
+    /// (helps cold files: they come in as large folios) or collapse (Linux 6.1; helps files that
+    /// are cached in small folios); mmap, and auto where it maps
     #[arg(long, value_name = "ADVICE")]
     map_advice: Option<MapAdvice>,
 }

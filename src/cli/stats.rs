@@ -158,7 +158,7 @@ fn ring(stats: &Stats) -> String {
 fn cache(stats: &Stats) -> Vec<String> {
     let mut cache = Vec::new();
     if stats.dontcache {
-        cache.push("nothing left in it (dontcache)".to_string());
+        cache.push("nothing new left in it (dontcache)".to_string());
     }
     if let Some(advice) = &stats.fadvise {
         cache.push(format!("fadvise {advice}"));

@@ -107,7 +107,7 @@ named! {
     Random = "random",
     /// Reading may begin now.
     WillNeed = "willneed",
-    /// Large folios where the file system has them.
+    /// What isn't cached comes in as large folios, where the file system has them.
     HugePage = "hugepage",
     /// What is cached is copied into huge pages before it is looked at (Linux 6.1).
     Collapse = "collapse",
