@@ -35,7 +35,7 @@ pub enum Feature {
     CoopTaskRun,
     /// Transparent huge pages for who asks.
     TransparentHuge,
-    /// System calls can be watched.
+    /// System calls can be watched, by a strace that knows the names.
     Strace,
 }
 
@@ -153,6 +153,16 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         Feature::Strace => {
+            let version = Command::new("strace").arg("-V").output()?.stdout;
+            let version = String::from_utf8(version)?;
+            let number = version
+                .lines()
+                .next()
+                .and_then(|line| line.split(' ').next_back());
+            let major = number.and_then(|number| number.split('.').next()?.parse::<u32>().ok());
+            if major.is_none_or(|major| major < 6) {
+                return Err(format!("{number:?} doesn't know all the names").into());
+            }
             let mut command = Command::new("strace");
             let output = command.args(["-f", "-e", "trace=none", "true"]).output()?;
             if !output.status.success() {
