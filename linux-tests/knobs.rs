@@ -417,6 +417,29 @@ fn a_file_system_that_refuses_dontcache() {
 }
 
 #[test]
+fn huge_pages_that_are_not_granted() {
+    let dir = dir();
+    let path = write(dir.path(), "file", &STATIONS.repeat(40));
+    for engine in ["uring", "read", "pread", "memory"] {
+        if engine == "uring" && !probe::has(Feature::IoUring) {
+            continue;
+        }
+        let run = |pages: &str| {
+            let mut command = ringfold(["count", "--stats=json", "--huge-pages", pages]);
+            sys::deny_huge_pages(command.args(["--engine", engine]).arg(&path));
+            end(&mut command)
+        };
+        let error = run("thp").failure(1);
+        assert!(error.starts_with("--huge-pages thp: "), "{error}");
+        assert!(error.contains("leave it out"), "{error}");
+        let (_, stats) = run("auto").answer_and_notices();
+        let stats: Value = serde_json::from_str(&stats).unwrap();
+        assert_eq!(stats["huge_page_bytes"], 0, "{engine}");
+        assert_eq!(stats["huge_pages"], "", "{engine}");
+    }
+}
+
+#[test]
 fn an_empty_pool_of_huge_pages() {
     let free = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
     let free: u64 = fs::read_to_string(free).map_or(0, |free| free.trim().parse().unwrap());

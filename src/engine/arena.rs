@@ -243,7 +243,7 @@ fn no_thp(granted: u64, bytes: usize) -> String {
         Ok(mode) if mode.contains("[never]") => {
             "/sys/kernel/mm/transparent_hugepage/enabled says never"
         }
-        _ => "memory is fragmented, or limited by a cgroup",
+        _ => "memory is fragmented or short, or this process may have none",
     };
     format!(
         "--huge-pages thp: the kernel grants {granted} of {bytes} bytes of the buffers in huge \
