@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
+use ringfold::engine::{HugePages, Knobs, MapAdvice};
 use ringfold::fold::aggregate::{Aggregate, OnError};
 use ringfold::{Config, Engine, Error, Input, report};
 
@@ -554,6 +555,31 @@ fn auto_reads_cached_parts_and_cold_ones_at_once() {
     }
 }
 
+/// Random knobs that every kernel with a ring has, none of them against reading past the page cache.
+fn any_knobs() -> impl Strategy<Value = Knobs> {
+    (
+        prop_oneof![Just(HugePages::Auto), Just(HugePages::Off)],
+        prop_oneof![2 => Just(None), 1 => Just(Some(false))],
+        prop_oneof![2 => Just(None), 1 => Just(Some(None))],
+        prop_oneof![Just(None), Just(Some(false))],
+        prop_oneof![
+            Just(None),
+            Just(Some(MapAdvice::Sequential)),
+            Just(Some(MapAdvice::Random))
+        ],
+    )
+        .prop_map(
+            |(huge_pages, registered_buffers, punt, populate, map_advice)| Knobs {
+                huge_pages,
+                registered_buffers,
+                punt,
+                populate,
+                map_advice,
+                ..Knobs::default()
+            },
+        )
+}
+
 /// A way with random settings that don't contradict each other.
 pub fn any_config() -> impl Strategy<Value = Config> {
     let block = prop_oneof![1..64usize, 64..5_000usize, Just(4096), Just(65_536)];
@@ -564,8 +590,10 @@ pub fn any_config() -> impl Strategy<Value = Config> {
         1..65usize,
         1..33usize,
         prop_oneof![Just(1), Just(2), Just(8)],
+        any_knobs(),
+        prop_oneof![3 => Just(None), 1 => (0..100_000u64).prop_map(Some)],
     )
-        .prop_map(|(way, block, depth, more, threads)| {
+        .prop_map(|(way, block, depth, more, threads, knobs, readahead)| {
             let way = WAYS[way];
             let block = if way.direct {
                 block.next_multiple_of(4096)
@@ -577,6 +605,10 @@ pub fn any_config() -> impl Strategy<Value = Config> {
                 queue_depth: Some(depth),
                 buffers: Some(depth + more),
                 threads: Some(threads),
+                knobs: Knobs {
+                    readahead: readahead.filter(|_| !way.direct),
+                    ..knobs
+                },
                 ..way.config()
             }
         })

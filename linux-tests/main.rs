@@ -7,6 +7,7 @@ mod edges;
 mod faults;
 mod generate;
 mod hard;
+mod knobs;
 mod library;
 mod malformed;
 mod probe;

@@ -5,9 +5,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::support::{cold, dir, ringfold};
+use io_uring::IoUring;
+
+use crate::support::{cold, dir, ringfold, write};
 use crate::sys;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +27,19 @@ pub enum Feature {
     DevFull,
     Procfs,
     Tmpfs,
+    /// Reads that leave nothing in the page cache, in the directory of the tests.
+    DontCache,
+    /// A kernel thread may poll a ring of ours.
+    SqPoll,
+    /// Rings that don't interrupt their thread.
+    CoopTaskRun,
+    /// Transparent huge pages for who asks.
+    TransparentHuge,
+    /// System calls can be watched, by a strace that knows the names.
+    Strace,
 }
 
-const ALL: [Feature; 9] = [
+const ALL: [Feature; 14] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -36,6 +49,11 @@ const ALL: [Feature; 9] = [
     Feature::DevFull,
     Feature::Procfs,
     Feature::Tmpfs,
+    Feature::DontCache,
+    Feature::SqPoll,
+    Feature::CoopTaskRun,
+    Feature::TransparentHuge,
+    Feature::Strace,
 ];
 
 /// Whether it is here.
@@ -62,7 +80,7 @@ fn found(feature: Feature) -> &'static Result<(), String> {
 
 fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
     match feature {
-        Feature::IoUring => drop(io_uring::IoUring::new(8)?),
+        Feature::IoUring => drop(IoUring::new(8)?),
         Feature::Direct => {
             let dir = dir();
             fs::write(dir.path().join("probe"), "probe")?;
@@ -114,6 +132,42 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
                 return Err("/dev/shm is no tmpfs".into());
             }
             drop(tempfile::tempfile_in("/dev/shm")?);
+        }
+        Feature::DontCache => {
+            let dir = dir();
+            let file = File::open(write(dir.path(), "probe", b"probe"))?;
+            let mut byte = [0];
+            let flags = rustix::io::ReadWriteFlags::from_bits_retain(0x80);
+            rustix::io::preadv2(&file, &mut [std::io::IoSliceMut::new(&mut byte)], 0, flags)?;
+        }
+        Feature::SqPoll => {
+            let _: IoUring = IoUring::builder().setup_sqpoll(1).build(8)?;
+        }
+        Feature::CoopTaskRun => {
+            let _: IoUring = IoUring::builder().setup_coop_taskrun().build(8)?;
+        }
+        Feature::TransparentHuge => {
+            let mode = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")?;
+            if mode.contains("[never]") {
+                return Err("switched off".into());
+            }
+        }
+        Feature::Strace => {
+            let version = Command::new("strace").arg("-V").output()?.stdout;
+            let version = String::from_utf8(version)?;
+            let number = version
+                .lines()
+                .next()
+                .and_then(|line| line.split(' ').next_back());
+            let major = number.and_then(|number| number.split('.').next()?.parse::<u32>().ok());
+            if major.is_none_or(|major| major < 6) {
+                return Err(format!("{number:?} doesn't know all the names").into());
+            }
+            let mut command = Command::new("strace");
+            let output = command.args(["-f", "-e", "trace=none", "true"]).output()?;
+            if !output.status.success() {
+                return Err("strace may not trace".into());
+            }
         }
     }
     Ok(())

@@ -87,6 +87,16 @@ pub fn ignore_signal(command: &mut Command, signal: libc::c_int) {
     unsafe { command.pre_exec(ignore) };
 }
 
+/// Keeps transparent huge pages from the child.
+pub fn deny_huge_pages(command: &mut Command) {
+    let deny = || {
+        // SAFETY: plain numbers.
+        check(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) })
+    };
+    // SAFETY: see the module's invariant.
+    unsafe { command.pre_exec(deny) };
+}
+
 pub fn is_root() -> bool {
     // SAFETY: it takes nothing and can't fail.
     unsafe { libc::geteuid() == 0 }

@@ -6,6 +6,7 @@
 mod aggregate;
 mod count;
 mod generate;
+mod knobs;
 mod progress;
 mod size;
 mod stats;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use ringfold::engine::Knobs;
 use ringfold::output::Output;
 use ringfold::{Config, Delimited, Engine, Error, Input, Kind, Result};
 
@@ -57,16 +57,19 @@ struct Reading {
           help = "What reads the input: auto (cached parts by the workers, the rest through the \
                   ring), uring, read, pread, mmap or memory")]
     engine: String,
-    /// Read past the page cache (O_DIRECT); fails where the file system refuses it
+    /// Read past the page cache (O_DIRECT); fails where the file system refuses it. Helps cold
+    /// files: nothing is copied, nothing evicted
     #[arg(long)]
     direct: bool,
-    /// Bytes a read brings, as 256K or 1M [default: 1M through the ring, 512K by pread, 4M by mmap]
+    /// Bytes a read brings, as 256K or 1M. Large ones cost less of the processor, small ones less
+    /// memory [default: 1M through the ring, 512K by pread, 4M by mmap]
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
     block_size: Option<u64>,
-    /// Reads in flight [default: 16]
+    /// Reads in flight. More help until the device is busy [default: 16]
     #[arg(long, alias = "iodepth", value_name = "N")]
     queue_depth: Option<usize>,
-    /// Buffers of the ring, more than the queue depth [default: depth + 2 x threads + 12]
+    /// Buffers of the ring, more than the queue depth. More help where workers are slow now and
+    /// then [default: depth + 2 x threads + 12]
     #[arg(long, value_name = "N")]
     buffers: Option<usize>,
     /// Worker threads [default: one a core]
@@ -85,6 +88,8 @@ struct Reading {
     /// No progress and no notices
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    switches: knobs::Switches,
 }
 
 impl Reading {
@@ -100,7 +105,7 @@ impl Reading {
             threads: self.threads,
             max_record: bytes(self.max_record),
             framing,
-            knobs: Knobs::default(),
+            knobs: self.switches.knobs(),
             progress: Some(progress),
             notice: Arc::new(move |notice| {
                 if !quiet {

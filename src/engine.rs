@@ -14,6 +14,7 @@
 //! | `auto` | the workers what is cached, the ring with O_DIRECT what isn't, at the same time | |
 
 mod arena;
+mod cache;
 mod claims;
 mod delivery;
 mod dispatcher;
@@ -21,6 +22,7 @@ mod knobs;
 mod local;
 mod mapping;
 mod memory;
+mod pin;
 mod read;
 mod residency;
 mod retry;
@@ -41,7 +43,7 @@ use crate::block::Block;
 use crate::error::{Error, Kind};
 use crate::framing::Delimited;
 
-pub use knobs::{HugePages, Knobs, TaskRun};
+pub use knobs::{FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
 pub use run::run;
 pub(crate) use run::run_then;
 
@@ -237,8 +239,32 @@ pub struct Stats {
     pub buffer_bytes: u64,
     /// How much of it the kernel has put into huge pages.
     pub huge_page_bytes: u64,
+    /// Of which kind: `thp`, `hugetlb`, or empty where there are none.
+    pub huge_pages: String,
     /// Whether the ring's buffers were registered with the kernel.
     pub registered_buffers: bool,
+    /// Entries of the ring's submission queue; 0: there was no ring.
+    pub entries: u32,
+    /// The kernel thread that polled for submissions, and where it may run.
+    pub sqpoll: Option<String>,
+    /// Whether reads were punted to the kernel's worker threads.
+    pub async_reads: bool,
+    /// How many of those were allowed, where that was limited.
+    pub async_workers_allowed: Option<u32>,
+    /// How many of them there were when the last read was done.
+    pub async_workers: usize,
+    /// When the ring's completion work ran, where that was said.
+    pub task_run: Option<String>,
+    /// Whether reads left nothing in the page cache.
+    pub dontcache: bool,
+    /// What the kernel was told of the files.
+    pub fadvise: Option<String>,
+    /// Bytes that the kernel was asked to read ahead.
+    pub readahead_bytes: u64,
+    /// What the kernel was told of mapped windows.
+    pub map_advice: Option<String>,
+    /// The processors that the workers were held to, in turn.
+    pub pinned_cpus: Vec<u32>,
     /// Flags that were given and have no effect on this engine.
     pub without_effect: Vec<String>,
 }

@@ -77,6 +77,14 @@ impl Error {
         self
     }
 
+    /// The same for a flag that can't be had without what has failed, unless one is named already.
+    pub(crate) fn naming(mut self, flag: &str) -> Self {
+        if !self.cause.starts_with("--") {
+            self.cause = format!("{flag}: {}: leave it out", self.cause);
+        }
+        self
+    }
+
     /// The same for a file.
     pub fn in_file(mut self, index: u32, name: &Arc<str>) -> Self {
         self.file_index = index;

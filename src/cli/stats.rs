@@ -87,6 +87,10 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
         .map(|(way, bytes)| format!("{} {way}", binary(*bytes)));
     rows.push(("ways", ways.collect::<Vec<_>>().join(", ")));
     if stats.buffers > 0 {
+        let kind = match stats.huge_pages.as_str() {
+            "" => String::new(),
+            kind => format!(" ({kind})"),
+        };
         let registered = if stats.registered_buffers {
             ", registered"
         } else {
@@ -95,14 +99,28 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
         rows.push((
             "buffers",
             format!(
-                "{}: {} of anonymous memory, {} of it in huge pages{registered}",
+                "{}: {} of anonymous memory, {} of it in huge pages{kind}{registered}",
                 stats.buffers,
                 binary(stats.buffer_bytes),
                 binary(stats.huge_page_bytes)
             ),
         ));
     }
-    rows.push(("threads", stats.threads.to_string()));
+    if stats.entries > 0 {
+        rows.push(("ring", ring(stats)));
+    }
+    let cache = cache(stats);
+    if !cache.is_empty() {
+        rows.push(("page cache", cache.join(", ")));
+    }
+    let pinned = match stats.pinned_cpus.as_slice() {
+        [] => String::new(),
+        cpus => {
+            let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
+            format!(", pinned to CPU {} in turn", cpus.join(","))
+        }
+    };
+    rows.push(("threads", format!("{}{pinned}", stats.threads)));
     if let Some(peak) = peak {
         rows.push(("peak memory", binary(peak)));
     }
@@ -113,6 +131,46 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
     rows.iter()
         .map(|(name, value)| format!("{:width$}  {value}\n", name.replace('_', " ")))
         .collect()
+}
+
+/// What the ring was.
+fn ring(stats: &Stats) -> String {
+    let mut ring = vec![format!("{} entries", stats.entries)];
+    if let Some(thread) = &stats.sqpoll {
+        ring.push(format!("polled by {thread}"));
+    }
+    if let Some(mode) = &stats.task_run {
+        ring.push(format!("task-run {mode}"));
+    }
+    if stats.async_reads {
+        let most = stats
+            .async_workers_allowed
+            .map_or(String::new(), |most| format!(" of at most {most}"));
+        ring.push(format!(
+            "reads punted to {}{most} kernel workers",
+            stats.async_workers
+        ));
+    }
+    ring.join(", ")
+}
+
+/// What was asked of the page cache.
+fn cache(stats: &Stats) -> Vec<String> {
+    let mut cache = Vec::new();
+    if stats.dontcache {
+        cache.push("nothing new left in it (dontcache)".to_string());
+    }
+    if let Some(advice) = &stats.fadvise {
+        cache.push(format!("fadvise {advice}"));
+    }
+    if stats.readahead_bytes > 0 {
+        let ahead = binary(stats.readahead_bytes);
+        cache.push(format!("{ahead} asked for ahead"));
+    }
+    if let Some(advice) = &stats.map_advice {
+        cache.push(format!("windows advised {advice}"));
+    }
+    cache
 }
 
 /// `1234567` as `1,234,567`.

@@ -20,7 +20,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{HUGE_PAGE, PAGE};
+use super::{HUGE_PAGE, HugePages, PAGE};
 use crate::block::{Block, PADDING};
 use crate::error::{Error, Kind, Result};
 use crate::stitch::Piece;
@@ -41,10 +41,11 @@ impl Layout {
         self.block.next_multiple_of(PAGE) + PAGE
     }
 
-    /// The anonymous memory that the slots take.
-    pub(crate) fn bytes(&self) -> usize {
+    /// The anonymous memory that the slots take, in such pages.
+    fn bytes(&self, pages: HugePages) -> usize {
         let bytes = PAGE + self.stride() * self.slots;
-        if bytes < HUGE_PAGE {
+        let named = matches!(pages, HugePages::Thp | HugePages::Hugetlb);
+        if bytes < HUGE_PAGE && !named {
             bytes
         } else {
             bytes.next_multiple_of(HUGE_PAGE)
@@ -56,6 +57,8 @@ impl Layout {
 #[derive(Debug)]
 pub(crate) struct Arena {
     layout: Layout,
+    /// What the slots take, from the base on.
+    bytes: usize,
     /// Aligned to 2 MiB when it is at least that large, else to a page.
     base: NonNull<u8>,
     map: NonNull<u8>,
@@ -69,18 +72,23 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Maps the memory and asks for huge pages under it.
+    /// Maps the memory and asks for such pages under it.
     ///
     /// # Errors
-    /// There is not so much memory to be had.
-    pub(crate) fn new(layout: Layout, huge_pages: bool) -> Result<Arc<Arena>> {
+    /// There is not so much memory to be had, or not in the pages that were named.
+    pub(crate) fn new(layout: Layout, pages: HugePages) -> Result<Arc<Arena>> {
         use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
-        let bytes = layout.bytes();
-        // Room to move the base up to the next huge page.
-        let map_len = if bytes >= HUGE_PAGE {
+        let bytes = layout.bytes(pages);
+        let hugetlb = pages == HugePages::Hugetlb;
+        // Room to move the base up to the next huge page; those of the pool lie on one.
+        let map_len = if bytes >= HUGE_PAGE && !hugetlb {
             bytes + HUGE_PAGE
         } else {
             bytes
+        };
+        let flags = match hugetlb {
+            true => MapFlags::HUGETLB | MapFlags::HUGE_2MB,
+            false => MapFlags::NORESERVE,
         };
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nobody else.
         let map = unsafe {
@@ -88,14 +96,18 @@ impl Arena {
                 std::ptr::null_mut(),
                 map_len,
                 ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
+                MapFlags::PRIVATE | flags,
             )
         };
         let map = map.map_err(|errno| {
-            let cause = format!(
-                "no memory for {} buffers of {} bytes: lower --buffers, --queue-depth or --block-size",
-                layout.slots, layout.block
-            );
+            let cause = match hugetlb {
+                true => pool_too_small(bytes),
+                false => format!(
+                    "no memory for {} buffers of {} bytes: lower --buffers, --queue-depth or \
+                     --block-size",
+                    layout.slots, layout.block
+                ),
+            };
             Error::new(Kind::Engine, cause).with_errno(&errno.into())
         })?;
         let map = NonNull::new(map.cast::<u8>()).expect("mmap returns no null");
@@ -104,24 +116,59 @@ impl Arena {
         } else {
             0
         };
-        // SAFETY: skip < HUGE_PAGE, and so much more than `bytes` was mapped.
+        // SAFETY: skip < HUGE_PAGE, and so much more than `bytes` was mapped; 0 in the pool's pages.
         let base = unsafe { map.add(skip) };
-        if huge_pages && bytes >= HUGE_PAGE {
-            // SAFETY: the range lies within our own mapping; the advice changes no content.
-            // Where it is refused small pages do; --stats tells what was granted.
-            let _ = unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
-        }
-        Ok(Arc::new(Arena {
+        let arena = Arena {
             layout,
+            bytes,
             base,
             map,
             map_len,
-        }))
+        };
+        let advise = |advice| {
+            // SAFETY: the range lies within our own mapping, of which nobody knows yet.
+            unsafe { madvise(base.as_ptr().cast(), bytes, advice) }
+        };
+        match pages {
+            // Where it is refused small pages do; --stats tells what was granted.
+            HugePages::Auto if bytes >= HUGE_PAGE => drop(advise(Advice::LinuxHugepage)),
+            HugePages::Auto => {}
+            // A kernel that doesn't know the word has no huge pages to keep away.
+            HugePages::Off => drop(advise(Advice::LinuxNoHugepage)),
+            HugePages::Thp => {
+                advise(Advice::LinuxHugepage).map_err(|errno| {
+                    let cause = "--huge-pages thp: this kernel has no transparent huge pages: \
+                                 leave it out or try hugetlb";
+                    Error::new(Kind::Engine, cause).with_errno(&errno.into())
+                })?;
+                // They are granted at the first touch.
+                let touched = advise(Advice::LinuxPopulateWrite);
+                let granted = arena.huge_bytes().unwrap_or(0);
+                if granted < bytes as u64 {
+                    let cause = no_thp(granted, bytes);
+                    let error = Error::new(Kind::Engine, cause);
+                    return Err(match touched {
+                        Ok(()) => error,
+                        Err(errno) => error.with_errno(&errno.into()),
+                    });
+                }
+            }
+            // The pool may hold what a cgroup forbids; untouched it would be a SIGBUS later.
+            HugePages::Hugetlb => match advise(Advice::LinuxPopulateWrite) {
+                // Before Linux 5.14 they are touched when they are used.
+                Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+                Err(errno) => {
+                    let cause = pool_too_small(bytes);
+                    return Err(Error::new(Kind::Engine, cause).with_errno(&errno.into()));
+                }
+            },
+        }
+        Ok(Arc::new(arena))
     }
 
     /// The anonymous memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.layout.bytes()
+        self.bytes
     }
 
     /// All slots. May be called once.
@@ -160,9 +207,12 @@ impl Arena {
 
     /// How many bytes of it the kernel has put into huge pages, from /proc/self/smaps.
     pub(crate) fn huge_bytes(&self) -> io::Result<u64> {
+        if self.bytes < HUGE_PAGE {
+            return Ok(0);
+        }
         let smaps = std::fs::read_to_string("/proc/self/smaps")?;
         let base = self.base.as_ptr() as usize;
-        let mut inside = false;
+        let (mut inside, mut huge) = (false, 0);
         for line in smaps.lines() {
             let range = line
                 .split(' ')
@@ -172,15 +222,46 @@ impl Arena {
                 let hex = |text| usize::from_str_radix(text, 16).ok();
                 Some(hex(from)?..hex(to)?)
             });
+            let size = ["AnonHugePages:", "Private_Hugetlb:"]
+                .iter()
+                .find_map(|name| line.strip_prefix(name));
             if let Some(range) = range {
                 inside = range.contains(&base);
-            } else if let Some(kib) = line.strip_prefix("AnonHugePages:").filter(|_| inside) {
+            } else if let Some(kib) = size.filter(|_| inside) {
                 let kib: u64 = kib.trim().trim_end_matches(" kB").parse().unwrap_or(0);
-                return Ok(kib << 10);
+                huge += kib << 10;
             }
         }
-        Ok(0)
+        Ok(huge)
     }
+}
+
+/// Why there are no transparent huge pages under all of the buffers.
+fn no_thp(granted: u64, bytes: usize) -> String {
+    let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let why = match mode {
+        Ok(mode) if mode.contains("[never]") => {
+            "/sys/kernel/mm/transparent_hugepage/enabled says never"
+        }
+        _ => "memory is fragmented or short, or this process may have none",
+    };
+    format!(
+        "--huge-pages thp: the kernel grants {granted} of {bytes} bytes of the buffers in huge \
+         pages ({why}): lower --buffers or --block-size, or leave it out"
+    )
+}
+
+/// Why the pool has no pages for the buffers.
+fn pool_too_small(bytes: usize) -> String {
+    let pool = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+    let free = std::fs::read_to_string(pool).map_or("no such pool".to_string(), |free| {
+        format!("{} in the pool are free", free.trim())
+    });
+    format!(
+        "--huge-pages hugetlb: {} pages of 2 MiB are needed, {free}: raise sysctl vm.nr_hugepages, \
+         lower --buffers or --block-size, or leave it out",
+        bytes / HUGE_PAGE
+    )
 }
 
 impl Drop for Arena {
@@ -309,7 +390,7 @@ mod tests {
     #[test]
     fn slots_come_home_and_do_not_overlap() {
         for (block, slots) in [(1, 3), (4096, 2), (5000, 3), (1 << 20, 4)] {
-            let arena = Arena::new(Layout { block, slots }, true).unwrap();
+            let arena = Arena::new(Layout { block, slots }, HugePages::Auto).unwrap();
             let (home, mut arrivals) = tokio::sync::mpsc::unbounded_channel();
             let mut all = arena.slots(&home);
             for (fill, slot) in (1..).zip(&mut all) {
@@ -341,7 +422,7 @@ mod tests {
                 block: 10_000,
                 slots: 7,
             },
-            false,
+            HugePages::Off,
         )
         .unwrap();
         let stride = arena.layout.stride();

@@ -1,29 +1,122 @@
-//! The kernel's switches, one by one, as a run was asked to set them.
+//! The kernel's switches, one by one, as a run was asked to set them: what can be asked for, which
+//! of it contradicts itself, and what of it a run had no use for.
 
-/// What the pages under the buffers are to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum HugePages {
-    /// Transparent huge pages, or small ones where there are none.
-    #[default]
-    Auto,
-    /// Transparent huge pages, or an error.
-    Thp,
-    /// Pages of the hugetlb pool, or an error.
-    Hugetlb,
-    /// Small pages.
-    Off,
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Config, Engine, Stats};
+use crate::error::{Error, Kind, Result};
+
+/// The most entries that a submission queue may have.
+const MAX_ENTRIES: u32 = 32768;
+/// The most of the kernel's worker threads; beyond it a number is a slip.
+const MAX_WORKERS: u32 = 65536;
+
+/// An enumeration whose values have names on the command line.
+macro_rules! named {
+    ($(#[$of:meta])* $type:ident, $what:literal: $($(#[$is:meta])* $value:ident = $name:literal,)*) => {
+        $(#[$of])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $type {
+            $($(#[$is])* $value,)*
+        }
+
+        impl $type {
+            /// All of them.
+            pub const ALL: &[$type] = &[$($type::$value),*];
+
+            /// The name on the command line.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$value => $name,)*
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Error;
+
+            fn from_str(name: &str) -> Result<Self, Error> {
+                let found = $type::ALL.iter().find(|value| value.name() == name);
+                found.copied().ok_or_else(|| {
+                    let names: Vec<_> = $type::ALL.iter().map(|value| value.name()).collect();
+                    let cause = format!("{} is one of {}", $what, names.join(", "));
+                    Error::new(Kind::Usage, cause)
+                })
+            }
+        }
+    };
 }
 
-/// When the kernel runs the completion work of a ring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskRun {
+named! {
+    /// What the pages under the buffers are to be.
+    #[derive(Default)]
+    HugePages, "the kind of pages":
+    /// Transparent huge pages, or small ones where there are none.
+    #[default]
+    Auto = "auto",
+    /// Transparent huge pages, or an error.
+    Thp = "thp",
+    /// Pages of the hugetlb pool, or an error.
+    Hugetlb = "hugetlb",
+    /// Small pages.
+    Off = "off",
+}
+
+named! {
+    /// When the kernel runs the completion work of a ring.
+    TaskRun, "the mode":
     /// At the next transition to the kernel (COOP_TASKRUN, Linux 5.19).
-    Coop,
+    Coop = "coop",
     /// When the ring's thread asks for completions (DEFER_TASKRUN, Linux 6.1); `uring-raw` only.
-    Defer,
+    Defer = "defer",
+}
+
+named! {
+    /// What the kernel is told of how a file is going to be read (posix_fadvise), before the first
+    /// read.
+    FileAdvice, "the advice":
+    /// The device's read-ahead, the kernel's default.
+    Normal = "normal",
+    /// Twice the read-ahead.
+    Sequential = "sequential",
+    /// No read-ahead.
+    Random = "random",
+    /// The pages are first to go (Linux 6.3; before that it does nothing).
+    NoReuse = "noreuse",
+    /// Reading may begin now; the kernel begins with one read-ahead's worth.
+    WillNeed = "willneed",
+    /// Clean pages are dropped from the page cache: the run begins cold.
+    DontNeed = "dontneed",
+}
+
+named! {
+    /// What the kernel is told of each window that is mapped (madvise).
+    MapAdvice, "the advice":
+    /// The device's read-ahead, the kernel's default.
+    Normal = "normal",
+    /// More read-ahead.
+    Sequential = "sequential",
+    /// No read-ahead, not even around a fault.
+    Random = "random",
+    /// Reading may begin now.
+    WillNeed = "willneed",
+    /// What isn't cached comes in as large folios, where the file system has them.
+    HugePage = "hugepage",
+    /// What is cached is copied into huge pages before it is looked at (Linux 6.1).
+    Collapse = "collapse",
 }
 
 /// What can be set of the kernel's I/O. The default leaves everything to the engine.
+///
+/// What is set here is never given up silently: what the kernel refuses is an error that names the
+/// flag, and what the engine that ran had no use for is told in [`Stats::without_effect`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Knobs {
     /// Buffered, but dropped from the page cache at once (RWF_DONTCACHE, Linux 6.14).
@@ -32,7 +125,7 @@ pub struct Knobs {
     pub huge_pages: HugePages,
     /// Registered buffers: on, off, or where they can be had.
     pub registered_buffers: Option<bool>,
-    /// Registered files (Linux 5.1).
+    /// Registered files (Linux 5.1); tokio-uring offers no way to them.
     pub registered_files: bool,
     /// A kernel thread polls for submissions (SQPOLL); on that processor, if one is named.
     pub sqpoll: Option<Option<u32>>,
@@ -47,4 +140,181 @@ pub struct Knobs {
     pub iopoll: bool,
     /// Rings, each with a thread and a dispatcher of its own; `uring-raw` only.
     pub rings: Option<usize>,
+    /// Processors for the workers, in turn; whatever else the run does stays on them too. Empty:
+    /// wherever the scheduler likes.
+    pub pin: Vec<u32>,
+    /// What the kernel is told of the files.
+    pub fadvise: Option<FileAdvice>,
+    /// How many bytes ahead of `read`, `pread` and `mmap` the kernel is to read.
+    pub readahead: Option<u64>,
+    /// Whether a window's pages are mapped at once (MADV_POPULATE_READ, Linux 5.14): yes, no, or
+    /// where the kernel can.
+    pub populate: Option<bool>,
+    /// What the kernel is told of mapped windows.
+    pub map_advice: Option<MapAdvice>,
+}
+
+impl Knobs {
+    /// The first knob that was set of those which only a ring has.
+    pub(super) fn of_the_ring(&self) -> Option<&'static str> {
+        let set = [
+            (
+                "--registered-buffers",
+                self.registered_buffers == Some(true),
+            ),
+            ("--registered-files", self.registered_files),
+            ("--sqpoll", self.sqpoll.is_some()),
+            ("--async", self.punt.is_some()),
+            ("--task-run", self.task_run.is_some()),
+            ("--entries", self.entries.is_some()),
+        ];
+        set.into_iter().find(|(_, set)| *set).map(|(flag, _)| flag)
+    }
+
+    /// Whether anything was asked of mappings.
+    pub(super) fn of_mappings(&self) -> bool {
+        self.populate.is_some() || self.map_advice.is_some()
+    }
+}
+
+/// Refuses knobs that contradict each other, the engine, or themselves.
+pub(super) fn check(config: &Config) -> Result<()> {
+    let usage = |cause: String| Err(Error::new(Kind::Usage, cause));
+    let knobs = &config.knobs;
+    let tokio_uring = matches!(config.engine, Engine::Auto | Engine::Uring);
+    let raw_only = [
+        ("--task-run defer", knobs.task_run == Some(TaskRun::Defer)),
+        ("--registered-files", knobs.registered_files),
+        ("--iopoll", knobs.iopoll),
+        ("--rings", knobs.rings.is_some()),
+    ];
+    if let Some((flag, _)) = raw_only.into_iter().find(|(_, set)| *set && tokio_uring) {
+        return usage(format!(
+            "{flag} can't be had through tokio-uring, which --engine {} is built on: name --engine \
+             uring-raw",
+            config.engine
+        ));
+    }
+    let limits = [
+        ("--entries", knobs.entries, MAX_ENTRIES),
+        ("--async", knobs.punt.flatten(), MAX_WORKERS),
+    ];
+    for (flag, value, max) in limits {
+        if let Some(value) = value.filter(|value| !(1..=max).contains(value)) {
+            return usage(format!("{flag} {value} is out of range: 1 to {max}"));
+        }
+    }
+    if let (Some(entries), Some(depth)) = (knobs.entries, config.queue_depth)
+        && (entries as usize) < depth
+    {
+        return usage(format!(
+            "--entries {entries} is too few for --queue-depth {depth}: a read in flight takes an \
+             entry"
+        ));
+    }
+    if knobs.dontcache && matches!(config.engine, Engine::Mmap | Engine::Memory) {
+        return usage(format!(
+            "--dontcache is a way to read; --engine {} doesn't read that way: leave one of them out",
+            config.engine
+        ));
+    }
+    let brings = knobs.readahead.is_some() || knobs.fadvise == Some(FileAdvice::WillNeed);
+    let ahead = match knobs.readahead {
+        Some(_) => "--readahead",
+        None => "--fadvise willneed",
+    };
+    let through_cache = "brings the file into the page cache";
+    let contradictions = [
+        (
+            config.direct && knobs.dontcache,
+            "--direct reads past the page cache, --dontcache through it".to_string(),
+        ),
+        (
+            config.direct && brings,
+            format!("--direct reads past the page cache, {ahead} {through_cache}"),
+        ),
+        (
+            config.direct && knobs.fadvise.is_some(),
+            "--direct reads past the page cache, --fadvise is about reading through it".to_string(),
+        ),
+        (
+            knobs.dontcache && brings,
+            format!("--dontcache leaves nothing in the page cache, {ahead} {through_cache}"),
+        ),
+        (
+            knobs.sqpoll.is_some() && knobs.task_run.is_some(),
+            "--task-run is about the thread that submits, which with --sqpoll is the kernel's"
+                .to_string(),
+        ),
+    ];
+    match contradictions.into_iter().find(|(meant, _)| *meant) {
+        Some((_, cause)) => usage(format!("{cause}: leave one of them out")),
+        None => Ok(()),
+    }
+}
+
+/// The flags that were given although nothing in this run heeded them.
+pub(super) fn without_effect(config: &Config, stats: &Stats) -> Vec<String> {
+    let knobs = &config.knobs;
+    let dispatched = stats.dispatched_bytes > 0;
+    let sequential = config.engine == Engine::Read;
+    let (ring, mapped) = (stats.entries > 0, stats.mapped_bytes > 0);
+    let flags = [
+        (
+            "--queue-depth",
+            config.queue_depth.is_some(),
+            dispatched && !sequential,
+        ),
+        ("--buffers", config.buffers.is_some(), dispatched),
+        ("--dontcache", knobs.dontcache, stats.dontcache),
+        (
+            "--huge-pages",
+            knobs.huge_pages != HugePages::Auto,
+            stats.buffers > 0,
+        ),
+        (
+            "--registered-buffers",
+            knobs.registered_buffers.is_some(),
+            ring,
+        ),
+        ("--registered-files", knobs.registered_files, ring),
+        ("--sqpoll", knobs.sqpoll.is_some(), ring),
+        ("--async", knobs.punt.is_some(), ring),
+        ("--task-run", knobs.task_run.is_some(), ring),
+        ("--entries", knobs.entries.is_some(), ring),
+        (
+            "--fadvise",
+            knobs.fadvise.is_some(),
+            stats.fadvise.is_some(),
+        ),
+        (
+            "--readahead",
+            knobs.readahead.is_some(),
+            stats.readahead_bytes > 0,
+        ),
+        ("--populate", knobs.populate.is_some(), mapped),
+        ("--map-advice", knobs.map_advice.is_some(), mapped),
+    ];
+    flags
+        .into_iter()
+        .filter(|(_, given, heeded)| *given && !heeded)
+        .map(|(flag, ..)| flag.to_string())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for &advice in MapAdvice::ALL {
+            assert_eq!(advice.to_string().parse(), Ok(advice));
+        }
+        let error = "warp".parse::<HugePages>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the kind of pages is one of auto, thp, hugetlb, off"
+        );
+    }
 }

@@ -2,11 +2,12 @@
 //! a buffer of the worker's, `mmap` looks at them where they lie in the page cache.
 
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::arena::Slot;
+use super::arena::{Arena, Slot};
+use super::cache::{self, Ahead};
 use super::claims::{Claim, Claims, Own, own};
 use super::delivery::{Delivery, Queue};
 use super::mapping::Mapping;
@@ -37,6 +38,13 @@ pub(crate) struct Local<'a> {
     pub threads: usize,
     /// Bytes a read brings.
     pub block: u64,
+    /// Whether reads leave nothing in the page cache.
+    pub dontcache: bool,
+    pub ahead: Option<Ahead>,
+    /// Whether a mapping that is refused is a failure, although reading is at hand.
+    pub mapping_named: bool,
+    /// What the hands' slots lie in.
+    pub arena: Option<Arc<Arena>>,
     pub hands: Mutex<Vec<Hand>>,
     pub read_bytes: AtomicU64,
     pub mapped_bytes: AtomicU64,
@@ -104,7 +112,11 @@ impl<'a> Local<'a> {
         if let (Way::Map, Some(mapping)) = (way, &mut hand.mapping) {
             match self.map(mapping, source, claim) {
                 // Some file systems can be read, but not mapped.
-                Err(error) if hand.slot.is_some() && error.kind() == Kind::Engine => {
+                Err(error)
+                    if hand.slot.is_some()
+                        && !self.mapping_named
+                        && error.kind() == Kind::Engine =>
+                {
                     hand.mapping = None;
                     return self.serve(hand, claim);
                 }
@@ -125,6 +137,7 @@ impl<'a> Local<'a> {
     /// Maps a claim.
     fn map(&self, mapping: &mut Mapping, source: &Source, claim: &Claim) -> Result<()> {
         let (range, at_eof) = self.reach(source, claim);
+        self.read_ahead(source, claim);
         mapping.view(source, range.clone())?;
         self.mapped_bytes
             .fetch_add(range.end - range.start, Relaxed);
@@ -144,6 +157,7 @@ impl<'a> Local<'a> {
     /// Reads a claim into a slot.
     fn read(&self, slot: &mut Slot, direct: bool, source: &Source, claim: &Claim) -> Result<()> {
         let (range, at_eof) = self.reach(source, claim);
+        self.read_ahead(source, claim);
         let align = if direct { source.direct_align() } else { LINE };
         let begin = range.start / align * align;
         let wanted = (range.end - begin) as usize;
@@ -184,6 +198,14 @@ impl<'a> Local<'a> {
             self.gather(source, claim, record, range.start + tail as u64)?;
         }
         Ok(())
+    }
+
+    /// Lets the kernel read ahead of a claim.
+    fn read_ahead(&self, source: &Source, claim: &Claim) {
+        if let Some(ahead) = &self.ahead {
+            let range = claim.range(source.len().unwrap_or(0));
+            ahead.of(source, range, claim.start.is_none());
+        }
     }
 
     /// What to look at for a claim, and whether that reaches the source's end.
@@ -257,7 +279,8 @@ impl<'a> Local<'a> {
         };
         let (mut filled, mut tries) = (0, 0);
         while filled < wanted {
-            match rustix::io::pread(file, &mut target[filled..], offset + filled as u64) {
+            let (target, at) = (&mut target[filled..], offset + filled as u64);
+            match cache::read_at(file, target, at, self.dontcache) {
                 Ok(n) => {
                     self.reads.fetch_add(1, Relaxed);
                     self.read_bytes.fetch_add(n as u64, Relaxed);

@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use super::sigbus::Watch;
-use super::{HUGE_PAGE, PAGE};
+use super::{HUGE_PAGE, Knobs, MapAdvice, PAGE, retry};
 use crate::block::Block;
 use crate::error::{Error, Kind, Result};
 use crate::source::Source;
@@ -37,6 +37,9 @@ pub(crate) struct Mapping {
     mapped: usize,
     /// The bytes asked for last, as offsets into the window.
     shown: Range<usize>,
+    /// Whether pages are mapped in one go; `None`: where the kernel can.
+    populate: Option<bool>,
+    advice: Option<MapAdvice>,
     /// `None` only while it is torn down.
     watch: Option<Watch>,
 }
@@ -49,7 +52,7 @@ impl Mapping {
     ///
     /// # Errors
     /// The address space is limited.
-    pub(crate) fn new(window: usize) -> Result<Mapping> {
+    pub(crate) fn new(window: usize, knobs: &Knobs) -> Result<Mapping> {
         // A range may begin just before a huge page and end just behind one.
         let window = (window + HUGE_PAGE).next_multiple_of(HUGE_PAGE);
         let map_len = HUGE_PAGE + window + PAGE + HUGE_PAGE;
@@ -86,6 +89,8 @@ impl Mapping {
             window,
             mapped: 0,
             shown: 0..0,
+            populate: knobs.populate,
+            advice: knobs.map_advice,
             watch: Some(watch),
         })
     }
@@ -146,25 +151,82 @@ impl Mapping {
                 .with_errno(&errno.into())
                 .in_file(source.index(), source.name()));
         }
-        // Faults in what is cached, and reads what isn't. One page of each stretch is asked for: the
-        // kernel maps its neighbours with it, and would else look each of them up once more.
-        let populated = (first / FAULT_AROUND * FAULT_AROUND..last)
-            .step_by(FAULT_AROUND)
-            .try_for_each(|at| {
-                // SAFETY: the page lies within what was just mapped.
-                unsafe {
-                    let page = self.start().add(at).as_ptr().cast();
-                    madvise(page, PAGE, Advice::LinuxPopulateRead)
-                }
-            });
+        if let Some(advice) = self.advice {
+            self.advise(advice, len).map_err(|errno| {
+                let why = match advice {
+                    MapAdvice::Collapse => {
+                        "; on most file systems that takes CONFIG_READ_ONLY_THP_FOR_FS and a file \
+                         that nobody writes to"
+                    }
+                    _ => "",
+                };
+                let cause =
+                    format!("the kernel refuses --map-advice {advice} here{why}: leave it out");
+                Error::new(Kind::Engine, cause)
+                    .with_errno(&errno)
+                    .in_file(source.index(), source.name())
+            })?;
+        }
         self.shown = first + (range.start as usize % PAGE)..wanted;
+        if self.populate == Some(false) {
+            return Ok(());
+        }
+        // Faults in what is cached, and reads what isn't.
+        let populate = |at: usize, length: usize| {
+            // SAFETY: the range lies within what was just mapped.
+            unsafe {
+                let start = self.start().add(at).as_ptr().cast();
+                madvise(start, length, Advice::LinuxPopulateRead)
+            }
+        };
+        let populated = match self.populate {
+            Some(_) => populate(first, last - first),
+            // One page of each stretch: the kernel maps its neighbours with it, and would else look
+            // each of them up once more.
+            None => (first / FAULT_AROUND * FAULT_AROUND..last)
+                .step_by(FAULT_AROUND)
+                .try_for_each(|at| populate(at, PAGE)),
+        };
         match populated {
             Ok(()) => Ok(()),
             // Touching it would be a bus error.
             Err(rustix::io::Errno::FAULT) => Err(missing(source, &range)),
+            Err(errno @ rustix::io::Errno::INVAL) if self.populate == Some(true) => {
+                let cause = "--populate on needs MADV_POPULATE_READ of Linux 5.14: leave it out";
+                Err(Error::new(Kind::Engine, cause)
+                    .with_errno(&errno.into())
+                    .in_file(source.index(), source.name()))
+            }
             // Before Linux 5.14 the pages fault one by one.
             Err(rustix::io::Errno::INVAL) => Ok(()),
             Err(errno) => Err(fail(errno)),
+        }
+    }
+
+    /// Tells the kernel how `len` bytes of the window are going to be looked at.
+    fn advise(&self, advice: MapAdvice, len: usize) -> std::io::Result<()> {
+        let word = match advice {
+            MapAdvice::Normal => libc::MADV_NORMAL,
+            MapAdvice::Sequential => libc::MADV_SEQUENTIAL,
+            MapAdvice::Random => libc::MADV_RANDOM,
+            MapAdvice::WillNeed => libc::MADV_WILLNEED,
+            MapAdvice::HugePage => libc::MADV_HUGEPAGE,
+            MapAdvice::Collapse => libc::MADV_COLLAPSE,
+        };
+        let mut tries = 0;
+        loop {
+            // SAFETY: the range lies within what was just mapped; no advice here changes content.
+            let done = unsafe { libc::madvise(self.start().as_ptr().cast(), len, word) };
+            let error = std::io::Error::last_os_error();
+            match done {
+                0 => return Ok(()),
+                // Pages that are on their way somewhere can't be collapsed at the moment.
+                _ if retry::may_pass(&error) && tries < retry::MOST => {
+                    retry::pause(tries);
+                    tries += 1;
+                }
+                _ => return Err(error),
+            }
         }
     }
 

@@ -4,17 +4,29 @@
 use std::collections::VecDeque;
 use std::io;
 
+use super::cache::{self, Ahead};
 use super::ring::{Completion, Ring, Submission};
 
 /// Reads when it is waited on.
-#[derive(Default)]
-pub(crate) struct ReadRing {
+pub(crate) struct ReadRing<'a> {
     queue: VecDeque<Submission>,
+    /// Whether reads leave nothing in the page cache.
+    dontcache: bool,
+    ahead: Option<&'a Ahead>,
     /// Where the last read of a source has left its position.
     position: Option<(u32, bool, u64)>,
 }
 
-impl ReadRing {
+impl<'a> ReadRing<'a> {
+    pub(crate) fn new(dontcache: bool, ahead: Option<&'a Ahead>) -> ReadRing<'a> {
+        ReadRing {
+            queue: VecDeque::new(),
+            dontcache,
+            ahead,
+            position: None,
+        }
+    }
+
     fn read(&mut self, submission: &mut Submission) -> io::Result<usize> {
         let source = submission.source.clone();
         let file = match submission.direct {
@@ -27,11 +39,19 @@ impl ReadRing {
         };
         let offset = submission.offset + submission.filled as u64;
         let here = (source.index(), submission.direct, offset);
-        if source.len().is_some() && self.position != Some(here) {
+        let wanted = submission.len - submission.filled;
+        let elsewhere = self.position != Some(here);
+        if let Some(ahead) = self.ahead {
+            ahead.of(&source, offset..offset + wanted as u64, elsewhere);
+        }
+        let target = &mut submission.slot.target_bytes(submission.filled)[..wanted];
+        if self.dontcache && source.len().is_some() {
+            // The flag needs a call with an offset.
+            return Ok(cache::read_at(file, target, offset, true)?);
+        }
+        if source.len().is_some() && elsewhere {
             rustix::fs::seek(file, rustix::fs::SeekFrom::Start(offset))?;
         }
-        let wanted = submission.len - submission.filled;
-        let target = &mut submission.slot.target_bytes(submission.filled)[..wanted];
         let mut n = 0;
         // A pipe brings what it has; a stream has ended only when it brings nothing.
         while n < wanted {
@@ -59,7 +79,7 @@ fn wait(file: &std::fs::File) {
     let _ = poll(&mut [PollFd::new(file, PollFlags::IN)], None);
 }
 
-impl Ring for ReadRing {
+impl Ring for ReadRing<'_> {
     fn submit(&mut self, submission: Submission) {
         self.queue.push_back(submission);
     }

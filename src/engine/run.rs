@@ -8,16 +8,19 @@ use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::arena::{Arena, Layout, Slot};
+use super::cache::{self, Ahead};
 use super::claims::Claims;
 use super::delivery::{Delivery, Queue, Ready};
 use super::dispatcher::{Counters, Direct, Dispatcher, Plan};
 use super::local::{Hand, Local};
 use super::mapping::Mapping;
 use super::memory::{MemoryRing, Order};
+use super::pin::{self, Pinned};
 use super::read::ReadRing;
 use super::ring::Ring;
+use super::uring::Setup;
 use super::ways::Ways;
-use super::{Config, Engine, Sink, Stats, residency, uring};
+use super::{Config, Engine, HugePages, Sink, Stats, knobs, residency, uring};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Delimited;
 use crate::source::{Input, Source, Span, load};
@@ -62,10 +65,12 @@ pub(crate) fn run_then<T: Send>(
 ) -> Result<(Stats, T)> {
     check(config)?;
     let started = Instant::now();
-    let threads = config.threads.unwrap_or_else(|| {
-        std::thread::available_parallelism()
+    let pin = &config.knobs.pin;
+    let threads = config.threads.unwrap_or_else(|| match pin.len() {
+        0 => std::thread::available_parallelism()
             .map_or(1, |cores| cores.get())
-            .min(MAX_THREADS)
+            .min(MAX_THREADS),
+        cpus => cpus.min(MAX_THREADS),
     });
     // A small input wakes few threads.
     let most = input.len().map_or(u64::MAX, |len| len / (64 << 10) + 1);
@@ -78,6 +83,18 @@ pub(crate) fn run_then<T: Send>(
             let cause = format!("can't start {threads} threads ({error}): lower --threads");
             Error::new(Kind::Engine, cause)
         })?;
+    let pinned = match pin.is_empty() {
+        true => None,
+        false => Some(Pinned::new(pin)?),
+    };
+    if pinned.is_some() {
+        let held = pool.broadcast(|worker| pin::to(pin[worker.index() % pin.len()]));
+        held.into_iter().collect::<Result<()>>()?;
+    }
+    let fadvise = match config.knobs.fadvise {
+        Some(advice) => cache::advise(input, advice)?.then(|| advice.to_string()),
+        None => None,
+    };
     let loaded;
     let input = match config.engine {
         Engine::Memory => {
@@ -99,6 +116,8 @@ pub(crate) fn run_then<T: Send>(
         stats: Stats {
             threads,
             engine: config.engine.to_string(),
+            fadvise,
+            pinned_cpus: pin.clone(),
             ..Stats::default()
         },
     };
@@ -107,7 +126,7 @@ pub(crate) fn run_then<T: Send>(
     let mut groups = input.spans().chunk_by(|a, b| kind(a) == kind(b));
     let served = groups.try_for_each(|group| session.group(group));
     let Session { mut stats, .. } = session;
-    stats.without_effect = without_effect(config, &stats);
+    stats.without_effect = knobs::without_effect(config, &stats);
     stats.blocks = delivery.blocks();
     // What was found in the data counts before what an engine couldn't do behind it.
     delivery
@@ -158,7 +177,7 @@ fn check(config: &Config) -> Result<()> {
             config.engine
         ));
     }
-    Ok(())
+    knobs::check(config)
 }
 
 /// A run in progress.
@@ -184,6 +203,12 @@ impl<'a> Session<'a> {
                 self.check_direct(self.input.source(span))?;
             }
         }
+        if self.config.knobs.dontcache && !in_memory(self.input, &spans[0]) {
+            for span in spans {
+                cache::check_dontcache(self.input.source(span))?;
+            }
+            self.stats.dontcache = true;
+        }
         let direct = if self.config.direct {
             Direct::Yes
         } else {
@@ -200,8 +225,14 @@ impl<'a> Session<'a> {
             if self.config.engine != Engine::Read {
                 self.because("streams are read by read()");
             }
+            if self.config.knobs.readahead.is_some() {
+                let cause = "--readahead needs a file with a size, not a pipe or device";
+                let source = self.input.source(&spans[0]);
+                let error = Error::new(Kind::Engine, cause);
+                return Err(error.in_file(source.index(), source.name()));
+            }
             let before = self.stats.dispatched_bytes;
-            self.dispatch(spans, ReadRing::default(), Direct::No)?;
+            self.dispatch(spans, ReadRing::new(false, None), Direct::No)?;
             self.stats.bytes += self.stats.dispatched_bytes - before;
             return Ok(());
         }
@@ -209,10 +240,25 @@ impl<'a> Session<'a> {
         match self.config.engine {
             Engine::Auto => self.auto(spans),
             Engine::Uring => self.uring(spans, direct, &[]),
-            Engine::Read => self.dispatch(spans, ReadRing::default(), direct),
+            Engine::Read => {
+                let ahead = self.ahead();
+                let ring = ReadRing::new(self.config.knobs.dontcache, ahead.as_ref());
+                self.dispatch(spans, ring, direct)?;
+                self.count_ahead(ahead.as_ref());
+                Ok(())
+            }
             Engine::Pread | Engine::Mmap => self.local(spans),
             Engine::Memory => unreachable!("everything was loaded into memory"),
         }
+    }
+
+    fn ahead(&self) -> Option<Ahead> {
+        let distance = self.config.knobs.readahead?;
+        Some(Ahead::new(self.input, distance))
+    }
+
+    fn count_ahead(&mut self, ahead: Option<&Ahead>) {
+        self.stats.readahead_bytes += ahead.map_or(0, Ahead::bytes);
     }
 
     /// `--direct` is never given up: it is refused with the reason.
@@ -235,10 +281,11 @@ impl<'a> Session<'a> {
 
     /// Cached parts go to the workers, the others through the ring, both at once.
     fn auto(&mut self, spans: &[Span]) -> Result<()> {
-        let direct = if self.config.direct {
-            Direct::Yes
-        } else {
-            Direct::IfGranted
+        let direct = match (self.config.direct, self.config.knobs.dontcache) {
+            (true, _) => Direct::Yes,
+            // Through the page cache, but without a trace there.
+            (false, true) => Direct::No,
+            (false, false) => Direct::IfGranted,
         };
         if self.config.direct {
             self.because("--direct");
@@ -290,8 +337,12 @@ impl<'a> Session<'a> {
     }
 
     fn uring_or_pread(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
-        let can = uring::kernel_is_trusted().and_then(|()| uring::probe(8));
+        let setup = Setup::new(&self.config.knobs, 8);
+        let can = uring::kernel_is_trusted().and_then(|()| uring::probe(&setup).map(drop));
         if let Err(error) = can {
+            if let Some(knob) = self.config.knobs.of_the_ring() {
+                return Err(error.naming(knob));
+            }
             let mut all = [spans, resident].concat();
             all.sort_by_key(|span| (span.source, span.from));
             return self.without_ring(&error, &all);
@@ -356,18 +407,31 @@ impl<'a> Session<'a> {
         (plan, Layout { block: room, slots })
     }
 
+    /// What the kernel has put into huge pages by the end of the run.
+    fn count_huge(&mut self, arena: &Arena) {
+        let granted = arena.huge_bytes().unwrap_or(0);
+        self.stats.huge_page_bytes += granted;
+        if granted > 0 {
+            let hugetlb = self.config.knobs.huge_pages == HugePages::Hugetlb;
+            self.stats.huge_pages = if hugetlb { "hugetlb" } else { "thp" }.to_string();
+        }
+    }
+
     fn arena(&mut self, layout: Layout) -> Result<(std::sync::Arc<Arena>, Vec<Slot>, Homes)> {
-        let arena = Arena::new(layout, true)?;
+        let arena = Arena::new(layout, self.config.knobs.huge_pages)?;
         let (home, homes) = unbounded_channel();
         let slots = arena.slots(&home);
         self.stats.buffers += layout.slots;
-        self.stats.buffer_bytes += layout.bytes() as u64;
+        self.stats.buffer_bytes += arena.bytes() as u64;
         Ok((arena, slots, Homes { homes, _open: home }))
     }
 
     /// The ring over `spans`, and the workers over `resident` at the same time.
     fn uring(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
-        let (plan, layout) = self.plan(spans, MAX_DEPTH, direct);
+        let knobs = &self.config.knobs;
+        let entries = knobs.entries.map_or(MAX_DEPTH, |entries| entries as usize);
+        let (plan, layout) = self.plan(spans, entries.min(MAX_DEPTH), direct);
+        let setup = Setup::new(knobs, plan.depth);
         let (arena, slots, mut homes) = self.arena(layout)?;
         let queue = Queue::new(self.threads);
         let local = match resident {
@@ -384,7 +448,7 @@ impl<'a> Session<'a> {
             if let Some(local) = &local {
                 local.start(scope);
             }
-            uring::run(&arena, plan.depth, true, async |ring| {
+            uring::run(&arena, &setup, async |ring| {
                 let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
                 dispatcher
                     .run(ring, &mut homes.homes, release, notice)
@@ -396,14 +460,21 @@ impl<'a> Session<'a> {
         }
         let (counters, facts) = match ran {
             // It was to be had a moment ago, and nothing was read yet.
-            Err(error) if self.config.engine == Engine::Auto => {
+            Err(error) if self.config.engine == Engine::Auto && knobs.of_the_ring().is_none() => {
                 return self.without_ring(&error, spans);
             }
             ran => ran?,
         };
         self.count(counters);
-        self.stats.registered_buffers = facts.unregistered.is_none();
-        self.stats.huge_page_bytes += arena.huge_bytes().unwrap_or(0);
+        let stats = &mut self.stats;
+        stats.registered_buffers = facts.unregistered.is_none();
+        stats.entries = facts.entries;
+        stats.sqpoll = facts.sqpoll;
+        stats.async_reads = knobs.punt.is_some();
+        stats.async_workers_allowed = facts.workers_allowed;
+        stats.async_workers = stats.async_workers.max(facts.workers);
+        stats.task_run = knobs.task_run.map(|mode| mode.to_string());
+        self.count_huge(&arena);
         Ok(())
     }
 
@@ -426,7 +497,7 @@ impl<'a> Session<'a> {
             runtime.block_on(dispatcher.run(&mut ring, &mut homes.homes, release, notice))
         });
         self.count(counters);
-        self.stats.huge_page_bytes += arena.huge_bytes().unwrap_or(0);
+        self.count_huge(&arena);
         Ok(())
     }
 
@@ -451,7 +522,8 @@ impl<'a> Session<'a> {
         let (maps, reads) = match config.engine {
             Engine::Mmap => (true, false),
             Engine::Pread => (false, true),
-            _ => (!config.direct, true),
+            // A mapping brings pages in to stay.
+            _ => (!config.direct && !config.knobs.dontcache, true),
         };
         let total = residency::bytes(spans);
         let most = spans
@@ -475,21 +547,23 @@ impl<'a> Session<'a> {
             .threads
             .min(usize::try_from(claims).unwrap_or(usize::MAX))
             .max(1);
-        let mut slots = Vec::new();
+        let (mut arena, mut slots) = (None, Vec::new());
         if reads {
             let room = (most.min(block) as usize + ROOM).next_multiple_of(4096);
-            (_, slots, _) = self.arena(Layout {
+            let made = self.arena(Layout {
                 block: room,
                 slots: threads,
             })?;
+            (arena, slots) = (Some(made.0), made.1);
         }
+        let mapping_named = config.knobs.of_mappings();
         let mut hands = Vec::new();
         for _ in 0..threads {
             let slot = slots.pop();
             let mapping = match maps {
                 // Without addresses for it, auto reads instead.
-                true => match Mapping::new(most.min(claim) as usize + ROOM) {
-                    Err(_) if slot.is_some() => None,
+                true => match Mapping::new(most.min(claim) as usize + ROOM, &config.knobs) {
+                    Err(_) if slot.is_some() && !mapping_named => None,
                     made => Some(made?),
                 },
                 false => None,
@@ -511,6 +585,10 @@ impl<'a> Session<'a> {
             queue,
             threads,
             block,
+            dontcache: config.knobs.dontcache,
+            ahead: self.ahead(),
+            mapping_named,
+            arena,
             hands: Mutex::new(hands),
             read_bytes: AtomicU64::new(0),
             mapped_bytes: AtomicU64::new(0),
@@ -533,6 +611,13 @@ impl<'a> Session<'a> {
         self.stats.reads += local.reads.load(Relaxed);
         self.stats.copied_bytes += local.read_bytes.load(Relaxed);
         self.stats.mapped_bytes += local.mapped_bytes.load(Relaxed);
+        self.count_ahead(local.ahead.as_ref());
+        if let Some(arena) = &local.arena {
+            self.count_huge(arena);
+        }
+        if self.stats.mapped_bytes > 0 {
+            self.stats.map_advice = self.config.knobs.map_advice.map(|word| word.to_string());
+        }
     }
 }
 
@@ -573,24 +658,6 @@ fn tell_of_growth(input: &Input, config: &Config) {
             ));
         }
     }
-}
-
-/// The flags that were given although nothing in this run heeds them.
-fn without_effect(config: &Config, stats: &Stats) -> Vec<String> {
-    let dispatched = stats.dispatched_bytes > 0;
-    let sequential = config.engine == Engine::Read;
-    let flags = [
-        (
-            "--queue-depth",
-            config.queue_depth.is_some() && (!dispatched || sequential),
-        ),
-        ("--buffers", config.buffers.is_some() && !dispatched),
-    ];
-    flags
-        .into_iter()
-        .filter(|(_, idle)| *idle)
-        .map(|(flag, _)| flag.to_string())
-        .collect()
 }
 
 /// Adds the number of the line to a failure in the data: counted only now, by reading what lies

@@ -151,7 +151,7 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
             block: case.block,
             slots: case.slots,
         },
-        false,
+        super::HugePages::Off,
     )
     .unwrap();
     let (home, mut homes) = tokio::sync::mpsc::unbounded_channel();

@@ -15,29 +15,150 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::{IoUring, cqueue, opcode, types};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use tokio::task::JoinSet;
 use tokio_uring::buf::fixed::FixedBufRegistry;
 use tokio_uring::buf::{IoBuf, IoBufMut};
 use tokio_uring::{OneshotOutputTransform, UnsubmittedOneshot};
 
 use super::arena::Arena;
+use super::cache::DONTCACHE;
+use super::knobs::{Knobs, TaskRun};
 use super::ring::{Completion, Ring, Submission};
 use crate::error::{Error, Kind, Result};
 
 /// The largest buffer that the kernel registers as one.
 const MAX_REGISTERED: usize = 1 << 30;
+/// How long a polling thread looks for submissions before it sleeps: longer than a read takes.
+const SQPOLL_IDLE_MS: u32 = 100;
 
 /// Why there is no ring, in words for the user.
 pub(crate) fn unavailable(cause: &str) -> Error {
     Error::new(Kind::Engine, format!("no io_uring: {cause}"))
 }
 
+/// How a ring is to be set up and used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Setup {
+    /// Entries of the submission queue, and whether the user named the number.
+    entries: u32,
+    entries_named: bool,
+    register: Option<bool>,
+    sqpoll: Option<Option<u32>>,
+    punt: Option<Option<u32>>,
+    coop: bool,
+    dontcache: bool,
+}
+
+impl Setup {
+    /// For `depth` reads in flight, unless the knobs say how many entries.
+    pub(crate) fn new(knobs: &Knobs, depth: usize) -> Setup {
+        Setup {
+            entries: match knobs.entries {
+                Some(entries) => entries.next_power_of_two(),
+                None => depth.next_power_of_two().clamp(8, 4096) as u32,
+            },
+            entries_named: knobs.entries.is_some(),
+            register: knobs.registered_buffers,
+            sqpoll: knobs.sqpoll,
+            punt: knobs.punt,
+            coop: knobs.task_run == Some(TaskRun::Coop),
+            dontcache: knobs.dontcache,
+        }
+    }
+
+    fn builder(&self) -> io_uring::Builder {
+        let mut builder = IoUring::builder();
+        if let Some(cpu) = self.sqpoll {
+            builder.setup_sqpoll(SQPOLL_IDLE_MS);
+            if let Some(cpu) = cpu {
+                builder.setup_sqpoll_cpu(cpu);
+            }
+        }
+        if self.coop {
+            builder.setup_coop_taskrun();
+        }
+        builder
+    }
+
+    fn build(&self) -> io::Result<IoUring> {
+        retry_nomem(|| self.builder().build(self.entries))
+    }
+
+    /// Which knob it is that the kernel refuses; `None` when it refuses even the plainest ring.
+    fn blame(&self) -> Option<Error> {
+        let plain = Setup {
+            entries: 8,
+            ..Setup::default()
+        };
+        plain.build().ok()?;
+        let knobs = [
+            (
+                self.entries_named,
+                Setup {
+                    entries: self.entries,
+                    ..plain
+                },
+            ),
+            (
+                self.coop,
+                Setup {
+                    coop: true,
+                    ..plain
+                },
+            ),
+            (
+                self.sqpoll.is_some(),
+                Setup {
+                    sqpoll: self.sqpoll,
+                    ..plain
+                },
+            ),
+        ];
+        knobs.into_iter().find_map(|(named, alone)| {
+            let error = match named {
+                true => alone.build().err()?,
+                false => return None,
+            };
+            Some(Error::new(Kind::Engine, alone.refusal(&error)).with_errno(&error))
+        })
+    }
+
+    /// What to say when the kernel refuses this one knob.
+    fn refusal(&self, error: &io::Error) -> String {
+        let errno = error.raw_os_error();
+        match self.sqpoll {
+            None if self.coop => {
+                "--task-run coop: the kernel refuses it; it needs Linux 5.19: leave it out".into()
+            }
+            None => format!(
+                "--entries {}: the kernel refuses so many; {}: lower it",
+                self.entries,
+                match errno {
+                    Some(libc::ENOMEM) => "they count as locked memory, see ulimit -l",
+                    _ => "this one takes fewer",
+                }
+            ),
+            Some(Some(cpu)) if errno == Some(libc::EINVAL) => format!(
+                "--sqpoll={cpu}: there is no such processor, it is offline, or the cpuset forbids \
+                 it to this process: name another, or none"
+            ),
+            Some(_) => format!(
+                "--sqpoll: the kernel refuses a polling thread{}: leave it out",
+                match errno {
+                    Some(libc::EPERM) => "; before Linux 5.13 that takes CAP_SYS_NICE",
+                    _ => "",
+                }
+            ),
+        }
+    }
+}
+
 /// Tries out a ring: set up, register a buffer, read. What it finds is what a run would find.
 ///
 /// # Errors
-/// The cause, in words for the user.
-pub(crate) fn probe(entries: u32) -> Result<()> {
+/// The cause, in words for the user; of several the knob that is to blame.
+pub(crate) fn probe(setup: &Setup) -> Result<IoUring> {
     let refused = |step: &str, error: &io::Error| {
         let cause = match error.raw_os_error() {
             Some(libc::ENOSYS) => "the kernel doesn't have it, or seccomp says so".to_string(),
@@ -49,8 +170,11 @@ pub(crate) fn probe(entries: u32) -> Result<()> {
         };
         unavailable(&format!("{step}: {cause}")).with_errno(error)
     };
-    let mut ring =
-        retry_nomem(|| IoUring::new(entries)).map_err(|e| refused("io_uring_setup", &e))?;
+    let built = setup.build();
+    let mut ring = built.map_err(|error| {
+        let blamed = setup.blame();
+        blamed.unwrap_or_else(|| refused("io_uring_setup", &error))
+    })?;
 
     let mut buffer = [0u8; 8];
     let iovec = libc::iovec {
@@ -83,7 +207,7 @@ pub(crate) fn probe(entries: u32) -> Result<()> {
         .next()
         .map(|completion| completion.result());
     match result {
-        Some(8) if buffer == [0; 8] => Ok(()),
+        Some(8) if buffer == [0; 8] => Ok(ring),
         Some(errno) if errno < 0 => Err(refused("a read", &io::Error::from_raw_os_error(-errno))),
         _ => Err(unavailable("a read through it brought the wrong bytes")),
     }
@@ -123,45 +247,165 @@ fn locked_limit() -> u64 {
 pub(crate) struct Facts {
     /// Why the buffers aren't registered; `None` when they are.
     pub unregistered: Option<String>,
+    /// Entries of the submission queue.
+    pub entries: u32,
+    /// The kernel's polling thread, and where it may run.
+    pub sqpoll: Option<String>,
+    /// How many worker threads of the kernel may punt, where that was limited.
+    pub workers_allowed: Option<u32>,
+    /// How many of them there were at the end: idle ones stay for some seconds.
+    pub workers: usize,
+}
+
+/// The ring of the probe, kept beside tokio-uring's, which gives nobody its descriptor: what is
+/// asked of this one holds for both, because they share the polling thread (ATTACH_WQ), or because
+/// the worker threads belong to the submitting thread.
+struct Anchor {
+    ring: IoUring,
+    /// The limit on worker threads that the submitting thread had before.
+    before: Option<[u32; 2]>,
+}
+
+impl Anchor {
+    fn new(ring: IoUring, setup: &Setup) -> Result<Anchor> {
+        let before = match setup.punt {
+            Some(Some(workers)) => {
+                // Work on files is to count against the first limit, other work against the second.
+                // But a read that is punted at once is sorted before the kernel has looked up its
+                // file, and counts against the second. The kernel puts the limits of before there.
+                let mut most = [workers; 2];
+                let limited = ring.submitter().register_iowq_max_workers(&mut most);
+                limited.map_err(|error| {
+                    let cause = format!(
+                        "--async={workers}: the kernel refuses to limit its workers; it needs \
+                         Linux 5.15: leave out ={workers}"
+                    );
+                    Error::new(Kind::Engine, cause).with_errno(&error)
+                })?;
+                Some(most)
+            }
+            _ => None,
+        };
+        Ok(Anchor { ring, before })
+    }
+
+    fn fd(&self) -> std::os::fd::RawFd {
+        std::os::fd::AsRawFd::as_raw_fd(&self.ring)
+    }
+
+    /// The polling thread, if there is one. The kernel tells nothing while the ring is busy.
+    fn polling_thread(&self) -> Option<i32> {
+        self.ring.params().is_setup_sqpoll().then_some(())?;
+        (0..10).find_map(|_| self.polling_thread_now())
+    }
+
+    fn polling_thread_now(&self) -> Option<i32> {
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", self.fd())).ok()?;
+        let id = info
+            .lines()
+            .find_map(|line| line.strip_prefix("SqThread:"))?;
+        id.trim().parse().ok().filter(|&id| id > 0)
+    }
+}
+
+impl Drop for Anchor {
+    fn drop(&mut self) {
+        if let Some(mut before) = self.before {
+            // The thread is the caller's; its next ring isn't ours.
+            let _ = self.ring.submitter().register_iowq_max_workers(&mut before);
+        }
+    }
+}
+
+/// What /proc says of a thread of this process.
+fn of_thread(id: i32, name: &str) -> String {
+    std::fs::read_to_string(format!("/proc/self/task/{id}/{name}")).unwrap_or_default()
+}
+
+/// A polling thread by name, with the processors that it may use.
+fn polling(id: i32) -> String {
+    let status = of_thread(id, "status");
+    let cpus = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let cpus = cpus.map_or("?", str::trim);
+    format!("{} on CPU {cpus}", of_thread(id, "comm").trim())
+}
+
+/// How many worker threads the kernel keeps for submissions of this thread.
+fn workers_of(id: i32) -> usize {
+    let name = format!("iou-wrk-{id}");
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    tasks
+        .flatten()
+        .filter(|task| {
+            let comm = std::fs::read_to_string(task.path().join("comm"));
+            comm.is_ok_and(|comm| comm.trim() == name)
+        })
+        .count()
 }
 
 /// Builds the runtime, registers the arena and drives `body` with the ring.
 ///
 /// # Errors
-/// The ring can't be set up.
+/// The ring can't be set up, or a knob is refused.
 pub(crate) fn run<T>(
     arena: &Arc<Arena>,
-    depth: usize,
-    register: bool,
+    setup: &Setup,
     body: impl AsyncFnOnce(&mut TokioUring) -> T,
 ) -> Result<(T, Facts)> {
-    let entries = depth.next_power_of_two().clamp(8, 4096) as u32;
-    probe(entries)?;
+    let ring = probe(setup)?;
+    let entries = ring.params().sq_entries();
+    let anchored = setup.sqpoll.is_some() || setup.punt.flatten().is_some();
+    let anchor = match anchored {
+        true => Some(Anchor::new(ring, setup)?),
+        false => {
+            drop(ring);
+            None
+        }
+    };
     // Dropped after the runtime: see the invariant.
     let arena = Arc::clone(arena);
+    let mut flags = setup.builder();
+    if let (Some(anchor), Some(_)) = (&anchor, setup.sqpoll) {
+        flags.setup_attach_wq(anchor.fd());
+    }
     let runtime = retry_nomem(|| {
         let mut builder = tokio_uring::builder();
-        builder.entries(entries);
+        builder.entries(setup.entries).uring_builder(&flags);
         tokio_uring::Runtime::new(&builder)
     })
     .map_err(|error| unavailable("the runtime can't set up its ring").with_errno(&error))?;
     let done = runtime.block_on(async {
         let (per_part, parts) = arena.parts(MAX_REGISTERED);
-        let mut facts = Facts::default();
+        let polling_thread = anchor.as_ref().and_then(Anchor::polling_thread);
+        let mut facts = Facts {
+            entries,
+            sqpoll: setup
+                .sqpoll
+                .map(|_| polling_thread.map_or("a kernel thread".to_string(), polling)),
+            workers_allowed: setup.punt.flatten(),
+            ..Facts::default()
+        };
         let parts = parts
             .into_iter()
             .map(|(start, len)| ArenaPart { start, len });
         let registry = FixedBufRegistry::new(parts);
-        let registered = match register {
-            false => Err("not asked for".to_string()),
-            true => {
+        let registered = match setup.register {
+            Some(false) => Err("not asked for".to_string()),
+            _ => {
                 // Only where the limit would do is it worth waiting for memory to come back.
                 let patient = locked_limit() >= arena.bytes() as u64;
                 let done = match patient {
                     true => retry_nomem(|| registry.register()),
                     false => registry.register(),
                 };
-                done.map_err(|error| crate::error::describe(&error))
+                match done {
+                    Err(error) if setup.register == Some(true) => {
+                        return Err(unregistrable(arena.bytes(), &error));
+                    }
+                    done => done.map_err(|error| crate::error::describe(&error)),
+                }
             }
         };
         facts.unregistered = registered.as_ref().err().cloned();
@@ -169,18 +413,41 @@ pub(crate) fn run<T>(
             slots_per_buffer: registered.is_ok().then_some(per_part),
             in_flight: JoinSet::new(),
             entries: entries as usize,
+            flags: match setup.punt {
+                Some(_) => squeue::Flags::ASYNC,
+                None => squeue::Flags::empty(),
+            },
+            rw_flags: if setup.dontcache { DONTCACHE as i32 } else { 0 },
         };
         let done = body(&mut ring).await;
+        if setup.punt.is_some() {
+            let submitter = rustix::thread::gettid().as_raw_nonzero().get();
+            facts.workers = workers_of(polling_thread.unwrap_or(submitter));
+        }
         // Before the process ends: the kernel gives locked memory back late, and the next run of
         // an ordinary user needs it.
         if registered.is_ok() {
             let _ = registry.unregister();
         }
-        (done, facts)
+        Ok((done, facts))
     });
     drop(runtime);
+    drop(anchor);
     drop(arena);
-    Ok(done)
+    done
+}
+
+/// What to say when `--registered-buffers on` can't be had.
+fn unregistrable(bytes: usize, error: &io::Error) -> Error {
+    let limit = match locked_limit() {
+        u64::MAX => "not limited for this user".to_string(),
+        limit => format!("limited to {limit} bytes (ulimit -l)"),
+    };
+    let cause = format!(
+        "--registered-buffers on: the kernel refuses to register {bytes} bytes of buffers; locked \
+         memory is {limit}: raise that, lower --buffers or --block-size, or leave it out"
+    );
+    Error::new(Kind::Engine, cause).with_errno(error)
 }
 
 /// The tokio-uring runtime's ring.
@@ -189,6 +456,10 @@ pub(crate) struct TokioUring {
     slots_per_buffer: Option<usize>,
     in_flight: JoinSet<Completion>,
     entries: usize,
+    /// Of each entry: whether it is punted.
+    flags: squeue::Flags,
+    /// Of each read: whether it leaves nothing in the page cache.
+    rw_flags: types::RwFlags,
 }
 
 impl Ring for TokioUring {
@@ -209,12 +480,15 @@ impl Ring for TokioUring {
                 let buffer = submission.slot.index() as usize / per_buffer;
                 opcode::ReadFixed::new(fd, target.as_ptr(), len, buffer as u16)
                     .offset(offset)
+                    .rw_flags(self.rw_flags)
                     .build()
             }
             None => opcode::Read::new(fd, target.as_ptr(), len)
                 .offset(offset)
+                .rw_flags(self.rw_flags)
                 .build(),
         };
+        let entry = entry.flags(self.flags);
         // Memory and descriptor of the entry belong to the submission, which the driver keeps
         // until the completion; the slot's owner is the submission alone.
         let op = UnsubmittedOneshot::new(submission, Collect, entry).submit();
