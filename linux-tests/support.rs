@@ -215,7 +215,8 @@ pub static WAYS: LazyLock<Vec<Way>> = LazyLock::new(|| {
     for engine in Engine::ALL {
         for direct in [false, true] {
             // Without a ring auto reads past the page cache all the same, but says so.
-            let wants_ring = engine == Engine::Uring || (engine == Engine::Auto && direct);
+            let wants_ring = matches!(engine, Engine::Uring | Engine::UringRaw)
+                || (engine == Engine::Auto && direct);
             let missing = (wants_ring && !probe::has(Feature::IoUring))
                 || (direct && !probe::has(Feature::Direct));
             if !(missing || direct && Way::refuses_direct(engine)) {

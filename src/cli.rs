@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use ringfold::engine::Knobs;
+use ringfold::engine::{Knobs, TaskRun};
 use ringfold::output::Output;
 use ringfold::{Config, Delimited, Engine, Error, Input, Kind, Result};
 
@@ -47,15 +47,18 @@ enum Command {
     Man,
 }
 
+/// The heading of the kernel's switches in the help.
+const KERNEL: &str = "Kernel I/O";
+
 /// How to read: the same for all jobs.
 #[derive(Args)]
 #[command(next_help_heading = "Reading")]
 struct Reading {
     /// What reads the input
     #[arg(long, value_name = "ENGINE", default_value = "auto", hide_possible_values = true,
-          value_parser = ["auto", "uring", "read", "pread", "mmap", "memory"],
+          value_parser = Engine::ALL.map(Engine::name),
           help = "What reads the input: auto (cached parts by the workers, the rest through the \
-                  ring), uring, read, pread, mmap or memory")]
+                  ring), uring, uring-raw, read, pread, mmap or memory")]
     engine: String,
     /// Read past the page cache (O_DIRECT); fails where the file system refuses it
     #[arg(long)]
@@ -72,6 +75,18 @@ struct Reading {
     /// Worker threads [default: one a core]
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<usize>,
+    /// When completion work runs: coop (Linux 5.19, at the thread's next call) or defer (6.1, when
+    /// the thread asks; uring-raw only); fewer interrupts where the ring's thread is busy
+    #[arg(long, value_name = "WHEN", value_parser = ["coop", "defer"], help_heading = KERNEL)]
+    task_run: Option<String>,
+    /// Poll the device for completions (uring-raw with --direct; Linux 5.1; a device with poll
+    /// queues): small blocks on a fast drive, for a whole processor
+    #[arg(long, help_heading = KERNEL)]
+    iopoll: bool,
+    /// Rings, each with a thread, buffers and queue depth of its own over its share of the input
+    /// (uring-raw): several drives or NUMA nodes, small blocks [default: 1]
+    #[arg(long, value_name = "N", help_heading = KERNEL)]
+    rings: Option<usize>,
     /// The longest record
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
     max_record: u64,
@@ -100,7 +115,15 @@ impl Reading {
             threads: self.threads,
             max_record: bytes(self.max_record),
             framing,
-            knobs: Knobs::default(),
+            knobs: Knobs {
+                task_run: self.task_run.as_deref().map(|when| match when {
+                    "defer" => TaskRun::Defer,
+                    _ => TaskRun::Coop,
+                }),
+                iopoll: self.iopoll,
+                rings: self.rings,
+                ..Knobs::default()
+            },
             progress: Some(progress),
             notice: Arc::new(move |notice| {
                 if !quiet {

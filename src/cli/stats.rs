@@ -102,6 +102,20 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
             ),
         ));
     }
+    if stats.rings > 0 {
+        let flags = match stats.ring_flags.as_slice() {
+            [] => String::new(),
+            flags => format!(", {}", flags.join(", ")),
+        };
+        rows.push((
+            "rings",
+            format!(
+                "{}, {} calls of io_uring_enter{flags}",
+                stats.rings,
+                grouped(stats.enters)
+            ),
+        ));
+    }
     rows.push(("threads", stats.threads.to_string()));
     if let Some(peak) = peak {
         rows.push(("peak memory", binary(peak)));

@@ -17,7 +17,7 @@ use super::memory::{MemoryRing, Order};
 use super::read::ReadRing;
 use super::ring::Ring;
 use super::ways::Ways;
-use super::{Config, Engine, Sink, Stats, residency, uring};
+use super::{Config, Engine, Sink, Stats, TaskRun, residency, rings, uring};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Delimited;
 use crate::source::{Input, Source, Span, load};
@@ -43,6 +43,8 @@ const SMALL: u64 = 8 << 20;
 const MAX_BLOCK: usize = 1 << 30;
 const MAX_DEPTH: usize = 4096;
 const MAX_THREADS: usize = 1024;
+const MAX_RINGS: usize = 256;
+const MAX_ENTRIES: usize = 32768;
 
 /// Reads the input's spans and hands their records to the sink.
 ///
@@ -137,6 +139,7 @@ fn check(config: &Config) -> Result<()> {
         ("--buffers", config.buffers, 2, 2 * MAX_DEPTH),
         ("--threads", config.threads, 1, MAX_THREADS),
         ("--max-record", Some(config.max_record), 1, MAX_BLOCK),
+        ("--rings", config.knobs.rings, 1, MAX_RINGS),
     ];
     for (flag, value, min, max) in limits {
         if let Some(value) = value.filter(|value| !(min..=max).contains(value)) {
@@ -157,6 +160,52 @@ fn check(config: &Config) -> Result<()> {
             "--direct reads past the page cache; --engine {} doesn't read: leave one of them out",
             config.engine
         ));
+    }
+    check_raw(config)
+}
+
+/// Refuses what only `uring-raw` can do on another engine, and what contradicts itself there.
+fn check_raw(config: &Config) -> Result<()> {
+    let usage = |cause: String| Err(Error::new(Kind::Usage, cause));
+    let knobs = &config.knobs;
+    let only_raw = [
+        ("--rings", knobs.rings.is_some()),
+        ("--iopoll", knobs.iopoll),
+        ("--task-run defer", knobs.task_run == Some(TaskRun::Defer)),
+    ];
+    let named = only_raw.into_iter().find(|(_, set)| *set);
+    if let (Some((flag, _)), true) = (named, config.engine != Engine::UringRaw) {
+        return usage(format!(
+            "{flag} can't be had with --engine {}: name --engine uring-raw",
+            config.engine
+        ));
+    }
+    if let Some(entries) = knobs
+        .entries
+        .filter(|&n| !(1..=MAX_ENTRIES).contains(&(n as usize)))
+    {
+        return usage(format!(
+            "--entries {entries} is out of range: 1 to {MAX_ENTRIES}"
+        ));
+    }
+    if knobs.iopoll && !config.direct {
+        return usage(
+            "--iopoll polls the device, which only reads past the page cache reach: add --direct"
+                .to_string(),
+        );
+    }
+    if knobs.sqpoll.is_some() && knobs.task_run.is_some() {
+        return usage(
+            "--task-run is about the thread that submits, which with --sqpoll is the kernel's: \
+             leave one of them out"
+                .to_string(),
+        );
+    }
+    if knobs.dontcache && config.direct {
+        return usage(
+            "--direct reads past the page cache, --dontcache through it: leave one of them out"
+                .to_string(),
+        );
     }
     Ok(())
 }
@@ -209,6 +258,7 @@ impl<'a> Session<'a> {
         match self.config.engine {
             Engine::Auto => self.auto(spans),
             Engine::Uring => self.uring(spans, direct, &[]),
+            Engine::UringRaw => self.uring_raw(spans, direct),
             Engine::Read => self.dispatch(spans, ReadRing::default(), direct),
             Engine::Pread | Engine::Mmap => self.local(spans),
             Engine::Memory => unreachable!("everything was loaded into memory"),
@@ -321,7 +371,14 @@ impl<'a> Session<'a> {
     }
 
     /// How the dispatcher cuts and how many slots it has; small inputs get few and small ones.
-    fn plan(&mut self, spans: &[Span], max_depth: usize, direct: Direct) -> (Plan, Layout) {
+    /// The buffers for the workers are those of all rings together.
+    fn plan(
+        &mut self,
+        spans: &[Span],
+        max_depth: usize,
+        direct: Direct,
+        rings: usize,
+    ) -> (Plan, Layout) {
         let largest = spans
             .iter()
             .map(|span| span.to.saturating_sub(span.from))
@@ -342,7 +399,8 @@ impl<'a> Session<'a> {
         // Small blocks take more buffers, so that workers and dispatcher needn't wake each other
         // for each: a mebibyte of them, up to 256.
         let buffers = self.config.buffers.unwrap_or_else(|| {
-            (depth + 2 * self.threads + SPARE).max((RING_BLOCK / block).min(256))
+            let behind = (2 * self.threads + SPARE).div_ceil(rings);
+            (depth + behind).max((RING_BLOCK / block).min(256))
         });
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
@@ -367,7 +425,7 @@ impl<'a> Session<'a> {
 
     /// The ring over `spans`, and the workers over `resident` at the same time.
     fn uring(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
-        let (plan, layout) = self.plan(spans, MAX_DEPTH, direct);
+        let (plan, layout) = self.plan(spans, MAX_DEPTH, direct, 1);
         let (arena, slots, mut homes) = self.arena(layout)?;
         let queue = Queue::new(self.threads);
         let local = match resident {
@@ -407,9 +465,57 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Rings on the raw interface, each over its share of the spans.
+    fn uring_raw(&mut self, spans: &[Span], direct: Direct) -> Result<()> {
+        // What forbids io_uring altogether is told before what forbids a knob.
+        uring::probe(8)?;
+        let rings = match self.window {
+            // Order across rings would need a window across them.
+            Some(_) => 1,
+            None => self.config.knobs.rings.unwrap_or(1),
+        };
+        let (plan, _) = self.plan(spans, MAX_DEPTH, direct, rings);
+        let mut shares = Vec::new();
+        let mut sequence = self.sequence;
+        for spans in rings::shares(spans, plan.block, rings) {
+            let (plan, layout) = self.plan(&spans, MAX_DEPTH, direct, rings);
+            self.stats.buffers += layout.slots;
+            self.stats.buffer_bytes += layout.bytes() as u64;
+            let first = sequence;
+            sequence += blocks(&spans, plan.block);
+            shares.push(rings::Share {
+                spans,
+                plan,
+                layout,
+                sequence: first,
+            });
+        }
+        let common = rings::Common {
+            input: self.input,
+            config: self.config,
+            delivery: self.delivery,
+        };
+        let (queue, delivery) = (Queue::new(self.threads), self.delivery);
+        let ran = self.pool.in_place_scope(|scope| {
+            rings::run(&common, &shares, &|ready| {
+                hand_over(scope, &queue, delivery, ready);
+            })
+        })?;
+        self.stats.rings = self.stats.rings.max(ran.len());
+        self.stats.registered_buffers = ran.iter().all(|ran| ran.facts.registered);
+        for ran in ran {
+            self.count(ran.counters);
+            self.stats.enters += ran.facts.enters;
+            self.stats.ring_flags = ran.facts.flags;
+            self.stats.huge_page_bytes += ran.huge_bytes;
+        }
+        self.sequence = sequence;
+        Ok(())
+    }
+
     /// A ring that needs no runtime of its own.
     fn dispatch(&mut self, spans: &[Span], mut ring: impl Ring, direct: Direct) -> Result<()> {
-        let (plan, layout) = self.plan(spans, ring.max_depth(), direct);
+        let (plan, layout) = self.plan(spans, ring.max_depth(), direct, 1);
         let (arena, slots, mut homes) = self.arena(layout)?;
         let queue = Queue::new(self.threads);
         let dispatcher =
@@ -585,6 +691,15 @@ fn without_effect(config: &Config, stats: &Stats) -> Vec<String> {
             config.queue_depth.is_some() && (!dispatched || sequential),
         ),
         ("--buffers", config.buffers.is_some() && !dispatched),
+        (
+            "--rings",
+            config.knobs.rings.is_some_and(|rings| rings > 1) && stats.rings <= 1,
+        ),
+        (
+            "--task-run",
+            config.knobs.task_run.is_some() && stats.rings == 0,
+        ),
+        ("--iopoll", config.knobs.iopoll && stats.rings == 0),
     ];
     flags
         .into_iter()
