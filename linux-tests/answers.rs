@@ -577,6 +577,7 @@ pub fn any_config() -> impl Strategy<Value = Config> {
                 queue_depth: Some(depth),
                 buffers: Some(depth + more),
                 threads: Some(threads),
+                knobs: way.rings(1 + more % 4),
                 ..way.config()
             }
         })

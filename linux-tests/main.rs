@@ -14,4 +14,5 @@ mod reference;
 mod stats;
 mod support;
 mod sys;
+mod uring_raw;
 mod usage;

@@ -24,9 +24,11 @@ pub enum Feature {
     DevFull,
     Procfs,
     Tmpfs,
+    /// strace, and the right to trace.
+    Strace,
 }
 
-const ALL: [Feature; 9] = [
+const ALL: [Feature; 10] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -36,6 +38,7 @@ const ALL: [Feature; 9] = [
     Feature::DevFull,
     Feature::Procfs,
     Feature::Tmpfs,
+    Feature::Strace,
 ];
 
 /// Whether it is here.
@@ -114,6 +117,13 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
                 return Err("/dev/shm is no tmpfs".into());
             }
             drop(tempfile::tempfile_in("/dev/shm")?);
+        }
+        Feature::Strace => {
+            let mut command = std::process::Command::new("strace");
+            command.args(["-f", "-X", "raw", "-o", "/dev/null", "true"]);
+            if !command.output()?.status.success() {
+                return Err("it may not trace".into());
+            }
         }
     }
     Ok(())

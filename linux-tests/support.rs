@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use ringfold::engine::Knobs;
 use ringfold::generate::Generate;
 use ringfold::{Config, Engine};
 use rustix::process::{Pid, Signal, kill_process};
@@ -192,6 +193,14 @@ impl Way {
             engine: self.engine,
             direct: self.direct,
             ..Config::default()
+        }
+    }
+
+    /// So many rings, where there can be several.
+    pub fn rings(self, rings: usize) -> Knobs {
+        Knobs {
+            rings: (self.engine == Engine::UringRaw).then_some(rings),
+            ..Knobs::default()
         }
     }
 
