@@ -537,3 +537,145 @@ fn flags(knobs: &Knobs) -> Vec<String> {
     let set = all.into_iter().filter(|(set, _)| *set);
     set.map(|(_, name)| name).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    use tokio::sync::mpsc::unbounded_channel;
+    use tokio::sync::oneshot;
+
+    use super::super::arena::Layout;
+    use super::*;
+
+    /// Slow beyond doubt, but sooner than a call that nobody wakes.
+    const SOON: Duration = Duration::from_millis(100);
+
+    struct Case {
+        ring: RawRing,
+        arena: Arc<Arena>,
+        slots: Vec<Slot>,
+        /// A read of it ends when something is written.
+        source: Arc<Source>,
+        writer: io::PipeWriter,
+    }
+
+    impl Case {
+        /// `None`: there is no such ring here.
+        fn new(knobs: &Knobs) -> Option<Case> {
+            let layout = Layout {
+                block: 4096,
+                slots: 2,
+            };
+            let arena = Arena::new(layout, false).unwrap();
+            let (home, _) = unbounded_channel();
+            let slots = arena.slots(&home);
+            let (reader, writer) = io::pipe().unwrap();
+            let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
+            let source = Arc::new(Source::open(0, path).unwrap());
+            let made = uring::probe(8).and_then(|()| {
+                RawRing::new(knobs, 1, &arena, 2, std::slice::from_ref(&source), false)
+            });
+            match made {
+                Ok(ring) => Some(Case {
+                    ring,
+                    arena,
+                    slots,
+                    source,
+                    writer,
+                }),
+                Err(error) => {
+                    eprintln!("skip: {error}");
+                    None
+                }
+            }
+        }
+
+        fn submit(&mut self) {
+            self.ring.submit(Submission {
+                source: Arc::clone(&self.source),
+                offset: 0,
+                len: 4096,
+                filled: 0,
+                slot: self.slots.pop().unwrap(),
+                direct: false,
+                tries: 0,
+            });
+        }
+    }
+
+    fn knobs() -> [Knobs; 4] {
+        let none = Knobs::default();
+        [
+            none.clone(),
+            Knobs {
+                task_run: Some(TaskRun::Defer),
+                registered_files: true,
+                ..none.clone()
+            },
+            Knobs {
+                sqpoll: Some(None),
+                ..none.clone()
+            },
+            Knobs {
+                punt: Some(None),
+                ..none
+            },
+        ]
+    }
+
+    #[test]
+    fn both_a_completion_and_the_bell_end_the_wait() {
+        for knobs in knobs() {
+            let Some(mut case) = Case::new(&knobs) else {
+                continue;
+            };
+            case.submit();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .unwrap();
+            let (home, comes_home) = oneshot::channel();
+            let mut writer = case.writer;
+            let other = std::thread::spawn(move || {
+                std::thread::sleep(SOON);
+                home.send(()).unwrap();
+                std::thread::sleep(SOON);
+                writer.write_all(b"hello").unwrap();
+            });
+            let started = Instant::now();
+            let bell = case.ring.bell();
+            let task = async {
+                tokio::select! {
+                    biased;
+                    home = comes_home => home.unwrap(),
+                    _ = case.ring.completion() => panic!("nothing was written"),
+                }
+                assert!(started.elapsed() < 5 * SOON, "the bell wasn't heard");
+                case.ring.completion().await
+            };
+            let completion = runtime.block_on(bell.attend(task));
+            assert_eq!(completion.result.unwrap(), 5, "{knobs:?}");
+            assert!(started.elapsed() < 8 * SOON, "{:?}", started.elapsed());
+            other.join().unwrap();
+            drop((completion.submission, case.ring, case.slots));
+            assert_eq!(Arc::strong_count(&case.arena), 1, "the arena can go");
+        }
+    }
+
+    #[test]
+    fn a_ring_that_ends_with_a_read_in_flight_keeps_the_memory() {
+        for knobs in knobs() {
+            let Some(mut case) = Case::new(&knobs) else {
+                continue;
+            };
+            case.submit();
+            case.ring.call_for(0);
+            let started = Instant::now();
+            drop((case.ring, case.slots));
+            assert!(started.elapsed() < 3 * PATIENCE, "{knobs:?}");
+            assert!(Arc::strong_count(&case.arena) > 1, "{knobs:?}");
+        }
+    }
+}
