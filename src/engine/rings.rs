@@ -103,7 +103,11 @@ pub(crate) fn run(
             match spawned {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    let cause = format!("can't start {} threads: lower --rings", shares.len());
+                    let cause = format!(
+                        "can't start a thread for each of {} rings: lower --rings, or raise the \
+                         limit on processes (ulimit -u)",
+                        shares.len()
+                    );
                     failed = Some(Error::new(Kind::Engine, cause).with_errno(&error));
                     break;
                 }

@@ -97,11 +97,7 @@ impl RawRing {
         sources: &[Arc<Source>],
         direct: bool,
     ) -> Result<RawRing> {
-        let entries = knobs
-            .entries
-            .unwrap_or(depth.next_power_of_two().clamp(8, 4096) as u32);
-        let setup = |knobs: &Knobs| set_up(knobs, entries, depth);
-        let ring = setup(knobs).map_err(|error| culprit(knobs, setup, &error))?;
+        let ring = set_up(knobs, depth).map_err(|error| culprit(knobs, depth, &error))?;
         if !ring.params().is_feature_ext_arg() {
             return Err(uring::unavailable("uring-raw needs Linux 5.11"));
         }
@@ -453,8 +449,11 @@ fn fail(submission: Submission, broken: &Error) -> Completion {
     Completion { submission, result }
 }
 
-fn set_up(knobs: &Knobs, entries: u32, depth: usize) -> io::Result<IoUring> {
+fn set_up(knobs: &Knobs, depth: usize) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
+    let entries = knobs
+        .entries
+        .unwrap_or(depth.next_power_of_two().clamp(8, 4096) as u32);
     // Room for each read in flight and the bell, whatever the submission queue's length.
     let room = (depth + 1).next_power_of_two() as u32;
     builder.setup_cqsize(room.max(2 * entries));
@@ -480,15 +479,11 @@ fn set_up(knobs: &Knobs, entries: u32, depth: usize) -> io::Result<IoUring> {
 }
 
 /// The error for a ring that can't be set up: it names the knob without which it can.
-fn culprit(
-    knobs: &Knobs,
-    setup: impl Fn(&Knobs) -> io::Result<IoUring>,
-    error: &io::Error,
-) -> Error {
+fn culprit(knobs: &Knobs, depth: usize, error: &io::Error) -> Error {
     let without = |change: &dyn Fn(&mut Knobs)| {
         let mut fewer = knobs.clone();
         change(&mut fewer);
-        fewer != *knobs && setup(&fewer).is_ok()
+        fewer != *knobs && set_up(&fewer, depth).is_ok()
     };
     let sqpoll = match knobs.sqpoll.flatten() {
         Some(cpu) => format!(
@@ -505,6 +500,10 @@ fn culprit(
         sqpoll
     } else if without(&|knobs| knobs.task_run = None) {
         task_run.to_string()
+    } else if without(&|knobs| knobs.entries = None) {
+        let entries = knobs.entries.unwrap_or(0);
+        let limit = locked_limit();
+        format!("--entries {entries}: too many for the limit on locked memory ({limit}): lower it")
     } else if without(&|knobs| knobs.iopoll = false) {
         "--iopoll: the kernel refuses such a ring: leave it out".to_string()
     } else {
@@ -661,6 +660,26 @@ mod tests {
             other.join().unwrap();
             drop((completion.submission, case.ring, case.slots));
             assert_eq!(Arc::strong_count(&case.arena), 1, "the arena can go");
+        }
+    }
+
+    /// Notices of a silent device hang on that.
+    #[test]
+    fn clocks_go_on_while_nothing_completes() {
+        for knobs in &knobs()[..2] {
+            let Some(mut case) = Case::new(knobs) else {
+                continue;
+            };
+            case.submit();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .unwrap();
+            let (bell, started) = (case.ring.bell(), Instant::now());
+            let waited = async { tokio::time::timeout(SOON, case.ring.completion()).await };
+            assert!(runtime.block_on(bell.attend(waited)).is_err());
+            assert!(started.elapsed() < 3 * PATIENCE, "{knobs:?}");
+            drop(case.writer);
         }
     }
 
