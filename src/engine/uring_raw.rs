@@ -678,7 +678,8 @@ mod tests {
             let (bell, started) = (case.ring.bell(), Instant::now());
             let waited = async { tokio::time::timeout(SOON, case.ring.completion()).await };
             assert!(runtime.block_on(bell.attend(waited)).is_err());
-            assert!(started.elapsed() < 3 * PATIENCE, "{knobs:?}");
+            // The runtime looks at its clocks between two calls, the task at them after the next.
+            assert!(started.elapsed() < 8 * PATIENCE, "{knobs:?}");
             drop(case.writer);
         }
     }
