@@ -411,8 +411,8 @@ fn statistics_tell_of_the_rings() {
 }
 
 #[test]
-fn with_a_polling_thread_the_ring_is_seldom_entered() {
-    let test = "with_a_polling_thread_the_ring_is_seldom_entered";
+fn a_polling_thread_is_told_in_the_statistics() {
+    let test = "a_polling_thread_is_told_in_the_statistics";
     if skips(test, &[Feature::IoUring]) {
         return;
     }

@@ -14,7 +14,7 @@ use std::thread;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::Config;
-use super::arena::{Arena, Layout};
+use super::arena::{Arena, Home, Layout, Slot};
 use super::delivery::{Delivery, Ready};
 use super::dispatcher::{Counters, Direct, Dispatcher, Plan};
 use super::uring_raw::{Facts, RawRing};
@@ -151,7 +151,12 @@ fn serve(
 ) -> Option<Ran> {
     let (home, mut homes) = unbounded_channel();
     let made = make(common, share, &home);
-    let (mut ring, arena, slots, runtime) = match made {
+    let Made {
+        mut ring,
+        arena,
+        slots,
+        runtime,
+    } = match made {
         Ok(made) => made,
         Err(error) => {
             let _ = told.send((share.sequence, Err(error)));
@@ -183,14 +188,15 @@ fn serve(
     })
 }
 
-type Made = (
-    RawRing,
-    Arc<Arena>,
-    Vec<super::arena::Slot>,
-    tokio::runtime::Runtime,
-);
+/// What a ring's thread needs before it can begin.
+struct Made {
+    ring: RawRing,
+    arena: Arc<Arena>,
+    slots: Vec<Slot>,
+    runtime: tokio::runtime::Runtime,
+}
 
-fn make(common: &Common<'_>, share: &Share, home: &super::arena::Home) -> Result<Made> {
+fn make(common: &Common<'_>, share: &Share, home: &Home) -> Result<Made> {
     let knobs = &common.config.knobs;
     let direct = share.plan.direct == Direct::Yes;
     let mut sources: Vec<_> = share
@@ -216,7 +222,12 @@ fn make(common: &Common<'_>, share: &Share, home: &super::arena::Home) -> Result
         .enable_time()
         .build()
         .map_err(|error| Error::new(Kind::Engine, "can't start a runtime").with_errno(&error))?;
-    Ok((ring, arena, slots, runtime))
+    Ok(Made {
+        ring,
+        arena,
+        slots,
+        runtime,
+    })
 }
 
 /// Whether the device under a file has poll queues. Without them a kernel may read all the same and
