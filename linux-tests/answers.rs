@@ -607,6 +607,7 @@ pub fn any_config() -> impl Strategy<Value = Config> {
                 threads: Some(threads),
                 knobs: Knobs {
                     readahead: readahead.filter(|_| !way.direct),
+                    rings: way.rings(1 + more % 4).rings,
                     ..knobs
                 },
                 ..way.config()

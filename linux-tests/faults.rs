@@ -503,8 +503,12 @@ fn the_ring_that_was_asked_for_is_never_given_up() {
     }
     let dir = dir();
     let path = write(dir.path(), "file", &STATIONS);
-    for (calls, errno, word) in DENIALS {
-        let mut command = ringfold(["aggregate", "--engine", "uring", str(&path)]);
+    let engines = ["uring", "uring-raw"];
+    for ((calls, errno, word), engine) in DENIALS
+        .into_iter()
+        .flat_map(|denial| engines.map(|engine| (denial, engine)))
+    {
+        let mut command = ringfold(["aggregate", "--engine", engine, str(&path)]);
         sys::deny_calls(&mut command, calls, errno);
         let error = end(&mut command).failure(1);
         assert!(
@@ -536,11 +540,15 @@ fn the_ring_works_with_little_locked_memory() {
     let dir = dir();
     let path = write(dir.path(), "file", &STATIONS.repeat(3));
     let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
-    for (kib, depth) in [(64, "16"), (64, "64"), (1 << 10, "8"), (8 << 10, "4")] {
+    let limits = [(64, "16"), (64, "64"), (1 << 10, "8"), (8 << 10, "4")];
+    for ((kib, depth), engine) in limits
+        .into_iter()
+        .flat_map(|limit| ["uring", "uring-raw"].map(|engine| (limit, engine)))
+    {
         let flags = [
             "aggregate",
             "--engine",
-            "uring",
+            engine,
             "--queue-depth",
             depth,
             "-b",
@@ -569,7 +577,11 @@ fn the_ring_without_any_locked_memory_works_or_says_why_not() {
     let dir = dir();
     let path = write(dir.path(), "file", &STATIONS);
     let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
-    for flags in [&["--engine", "uring"][..], &["--direct"]] {
+    for flags in [
+        &["--engine", "uring"][..],
+        &["--engine", "uring-raw"],
+        &["--direct"],
+    ] {
         let mut command = ringfold(["aggregate", str(&path)]);
         sys::limit(
             as_user(command.args(flags), NOBODY - 1),
@@ -611,10 +623,10 @@ fn many_runs_of_an_ordinary_user_at_once_and_one_after_the_other() {
     let dir = dir();
     let path = write(dir.path(), "file", &STATIONS);
     let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
-    for _ in 0..5 {
+    for engine in ["uring", "uring-raw"].into_iter().cycle().take(6) {
         let children: Vec<Child> = (0..8)
             .map(|_| {
-                let mut command = ringfold(["aggregate", "--engine", "uring", str(&path)]);
+                let mut command = ringfold(["aggregate", "--engine", engine, str(&path)]);
                 sys::limit(
                     as_user(&mut command, NOBODY - 2),
                     libc::RLIMIT_MEMLOCK,
@@ -693,7 +705,7 @@ fn direct_reads_in_memory_work_or_say_why_not() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = write(dir.path(), "file", &STATIONS);
     let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
-    for engine in ["auto", "uring", "read", "pread"] {
+    for engine in ["auto", "uring", "uring-raw", "read", "pread"] {
         let ended = end(&mut ringfold([
             "aggregate",
             "--direct",
@@ -720,7 +732,7 @@ fn direct_needs_a_file() {
     if skips("direct_needs_a_file", &[Feature::Procfs]) {
         return;
     }
-    for engine in ["auto", "uring", "read", "pread"] {
+    for engine in ["auto", "uring", "uring-raw", "read", "pread"] {
         for path in ["/proc/version", "-"] {
             let mut command = ringfold(["aggregate", "--direct", "--engine", engine, path]);
             let mut child = start(command.stdin(Stdio::piped()));

@@ -34,7 +34,14 @@ struct Knob {
 }
 
 const NO_RING: &[Engine] = &[Engine::Read, Engine::Pread, Engine::Mmap, Engine::Memory];
-const NO_MAP: &[Engine] = &[Engine::Uring, Engine::Read, Engine::Pread, Engine::Memory];
+const NO_MAP: &[Engine] = &[
+    Engine::Uring,
+    Engine::UringRaw,
+    Engine::Read,
+    Engine::Pread,
+    Engine::Memory,
+];
+const NO_AHEAD: &[Engine] = &[Engine::Uring, Engine::UringRaw, Engine::Memory];
 
 fn knobs() -> Vec<Knob> {
     let knob = |flags: &str, idle_on: &'static [Engine], needs: Option<Feature>| Knob {
@@ -59,6 +66,10 @@ fn knobs() -> Vec<Knob> {
         knob("--async", NO_RING, Some(Feature::IoUring)),
         knob("--async=2", NO_RING, Some(Feature::CoopTaskRun)),
         knob("--task-run coop", NO_RING, Some(Feature::CoopTaskRun)),
+        knob("--task-run defer", &[], Some(Feature::DeferTaskRun)),
+        knob("--registered-files", &[], Some(Feature::IoUring)),
+        knob("--rings 3", &[], Some(Feature::IoUring)),
+        knob("--iopoll", &[], None),
         knob("--entries 2", NO_RING, Some(Feature::IoUring)),
         knob("--entries 100", NO_RING, Some(Feature::IoUring)),
         knob("--fadvise sequential", &[], None),
@@ -66,7 +77,7 @@ fn knobs() -> Vec<Knob> {
         knob("--fadvise noreuse", &[], None),
         knob("--fadvise willneed", &[], None),
         knob("--fadvise dontneed", &[], None),
-        knob("--readahead 64K", &[Engine::Uring, Engine::Memory], None),
+        knob("--readahead 64K", NO_AHEAD, None),
         knob("--populate on", NO_MAP, None),
         knob("--populate off", NO_MAP, None),
         knob("--map-advice normal", NO_MAP, None),
@@ -80,7 +91,8 @@ fn knobs() -> Vec<Knob> {
 }
 
 /// What may be refused by kernel, file system or limits although the engine heeds it.
-const MAY_BE_REFUSED: [&str; 4] = [
+const MAY_BE_REFUSED: [&str; 5] = [
+    "--iopoll",
     "--huge-pages hugetlb",
     "--registered-buffers on",
     "--map-advice hugepage",
@@ -90,7 +102,15 @@ const MAY_BE_REFUSED: [&str; 4] = [
 /// Whether a knob and a way contradict each other.
 fn contradictory(flags: &str, way: Way) -> bool {
     let reading = ["--fadvise", "--readahead", "--dontcache"];
+    let raw_only = [
+        "--task-run defer",
+        "--registered-files",
+        "--rings 3",
+        "--iopoll",
+    ];
     (way.direct && reading.iter().any(|flag| flags.starts_with(flag)))
+        || (way.engine != Engine::UringRaw && raw_only.contains(&flags))
+        || (flags == "--iopoll" && !way.direct)
         || (flags == "--dontcache" && matches!(way.engine, Engine::Mmap | Engine::Memory))
 }
 
@@ -301,7 +321,7 @@ fn contradictions_are_usage_errors() {
         ),
         (
             "--task-run defer --engine uring",
-            &["--task-run defer", "--engine uring ", "uring-raw"],
+            &["--task-run defer", "--engine uring:", "uring-raw"],
         ),
         (
             "--registered-files --engine uring",

@@ -338,6 +338,7 @@ fn an_ordered_sink_sees_a_bounded_run_ahead_and_every_byte() {
                 block_size: Some(4096),
                 queue_depth: Some(depth),
                 threads: Some(threads),
+                knobs: way.rings(3),
                 ..way.config()
             };
             let sink = Ordered::new(window, window);

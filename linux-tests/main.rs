@@ -15,4 +15,5 @@ mod reference;
 mod stats;
 mod support;
 mod sys;
+mod uring_raw;
 mod usage;

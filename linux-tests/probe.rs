@@ -33,13 +33,15 @@ pub enum Feature {
     SqPoll,
     /// Rings that don't interrupt their thread.
     CoopTaskRun,
+    /// Rings that do completion work when their thread asks.
+    DeferTaskRun,
     /// Transparent huge pages for who asks.
     TransparentHuge,
     /// System calls can be watched, by a strace that knows the names.
     Strace,
 }
 
-const ALL: [Feature; 14] = [
+const ALL: [Feature; 15] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -52,6 +54,7 @@ const ALL: [Feature; 14] = [
     Feature::DontCache,
     Feature::SqPoll,
     Feature::CoopTaskRun,
+    Feature::DeferTaskRun,
     Feature::TransparentHuge,
     Feature::Strace,
 ];
@@ -145,6 +148,13 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
         }
         Feature::CoopTaskRun => {
             let _: IoUring = IoUring::builder().setup_coop_taskrun().build(8)?;
+        }
+        Feature::DeferTaskRun => {
+            let mut builder = IoUring::builder();
+            let _: IoUring = builder
+                .setup_single_issuer()
+                .setup_defer_taskrun()
+                .build(8)?;
         }
         Feature::TransparentHuge => {
             let mode = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")?;

@@ -44,7 +44,7 @@ fn json_holds_the_figures_of_the_run() {
         assert!(stats["elapsed_s"].as_f64().unwrap() > 0.0);
         assert!(stats["gb_per_s"].as_f64().unwrap() > 0.0);
         assert!(figure(&stats, "peak_memory_bytes") > 0);
-        if way.engine == Engine::Uring {
+        if matches!(way.engine, Engine::Uring | Engine::UringRaw) {
             assert!(
                 (1..=16).contains(&figure(&stats, "max_in_flight")),
                 "{stats}"

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use ringfold::engine::Knobs;
 use ringfold::generate::Generate;
 use ringfold::{Config, Engine};
 use rustix::process::{Pid, Signal, kill_process};
@@ -195,6 +196,14 @@ impl Way {
         }
     }
 
+    /// So many rings, where there can be several.
+    pub fn rings(self, rings: usize) -> Knobs {
+        Knobs {
+            rings: (self.engine == Engine::UringRaw).then_some(rings),
+            ..Knobs::default()
+        }
+    }
+
     pub fn flags(self) -> Vec<&'static str> {
         let mut flags = vec!["--engine", self.engine.name()];
         if self.direct {
@@ -215,7 +224,8 @@ pub static WAYS: LazyLock<Vec<Way>> = LazyLock::new(|| {
     for engine in Engine::ALL {
         for direct in [false, true] {
             // Without a ring auto reads past the page cache all the same, but says so.
-            let wants_ring = engine == Engine::Uring || (engine == Engine::Auto && direct);
+            let wants_ring = matches!(engine, Engine::Uring | Engine::UringRaw)
+                || (engine == Engine::Auto && direct);
             let missing = (wants_ring && !probe::has(Feature::IoUring))
                 || (direct && !probe::has(Feature::Direct));
             if !(missing || direct && Way::refuses_direct(engine)) {

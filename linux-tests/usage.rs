@@ -49,7 +49,7 @@ fn a_block_size_that_direct_reads_cannot_have() {
     let dir = dir();
     let path = write(dir.path(), "file", b"a;1.0\n");
     for block in ["1", "100", "4097", "1000000"] {
-        for engine in ["auto", "uring", "read", "pread"] {
+        for engine in ["auto", "uring", "uring-raw", "read", "pread"] {
             let flags = [
                 "aggregate",
                 "--direct",

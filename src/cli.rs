@@ -53,9 +53,9 @@ enum Command {
 struct Reading {
     /// What reads the input
     #[arg(long, value_name = "ENGINE", default_value = "auto", hide_possible_values = true,
-          value_parser = ["auto", "uring", "read", "pread", "mmap", "memory"],
+          value_parser = Engine::ALL.map(Engine::name),
           help = "What reads the input: auto (cached parts by the workers, the rest through the \
-                  ring), uring, read, pread, mmap or memory")]
+                  ring), uring, uring-raw, read, pread, mmap or memory")]
     engine: String,
     /// Read past the page cache (O_DIRECT); fails where the file system refuses it. Helps cold
     /// files: nothing is copied, nothing evicted

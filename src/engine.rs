@@ -7,6 +7,7 @@
 //! | engine | who reads | what lies between |
 //! |---|---|---|
 //! | `uring` | one thread, many reads in flight through a tokio-uring ring | dispatcher |
+//! | `uring-raw` | a thread a ring, on the raw interface: for experiments | dispatchers |
 //! | `read` | one thread, `read()` after `read()` | dispatcher |
 //! | `memory` | nobody: the file lies in memory | dispatcher |
 //! | `pread` | each worker its own blocks | nothing |
@@ -14,6 +15,7 @@
 //! | `auto` | the workers what is cached, the ring with O_DIRECT what isn't, at the same time | |
 
 mod arena;
+mod bell;
 mod cache;
 mod claims;
 mod delivery;
@@ -27,11 +29,13 @@ mod read;
 mod residency;
 mod retry;
 mod ring;
+mod rings;
 mod run;
 mod sigbus;
 #[cfg(test)]
 mod tests;
 mod uring;
+mod uring_raw;
 mod ways;
 
 use std::fmt;
@@ -60,6 +64,8 @@ pub enum Engine {
     Auto,
     /// Many reads in flight through io_uring.
     Uring,
+    /// The same without tokio-uring: one ring or several, with every switch that the kernel has.
+    UringRaw,
     /// `read()` after `read()`.
     Read,
     /// Each worker reads its own blocks.
@@ -72,9 +78,10 @@ pub enum Engine {
 
 impl Engine {
     /// All engines.
-    pub const ALL: [Engine; 6] = [
+    pub const ALL: [Engine; 7] = [
         Engine::Auto,
         Engine::Uring,
+        Engine::UringRaw,
         Engine::Read,
         Engine::Pread,
         Engine::Mmap,
@@ -86,6 +93,7 @@ impl Engine {
         match self {
             Engine::Auto => "auto",
             Engine::Uring => "uring",
+            Engine::UringRaw => "uring-raw",
             Engine::Read => "read",
             Engine::Pread => "pread",
             Engine::Mmap => "mmap",
@@ -265,6 +273,12 @@ pub struct Stats {
     pub map_advice: Option<String>,
     /// The processors that the workers were held to, in turn.
     pub pinned_cpus: Vec<u32>,
+    /// Rings of `uring-raw`; depth and in flight are those of each.
+    pub rings: usize,
+    /// The kernel's switches that were in force on them, by the kernel's names.
+    pub ring_flags: Vec<String>,
+    /// Their calls of `io_uring_enter`.
+    pub enters: u64,
     /// Flags that were given and have no effect on this engine.
     pub without_effect: Vec<String>,
 }

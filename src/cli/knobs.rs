@@ -18,14 +18,15 @@ pub(super) struct Switches {
 }
 
 #[derive(Args)]
-#[command(next_help_heading = "Kernel I/O: the ring (uring, and auto where it uses the ring)")]
+#[command(
+    next_help_heading = "Kernel I/O: the ring (uring, uring-raw, and auto where it uses one)"
+)]
 struct RingFlags {
     /// Pin the buffers once, not for each read (Linux 5.1): auto, on or off. Helps with small
     /// blocks; counts as locked memory [default: auto]
     #[arg(long, value_name = "WHEN", value_parser = switch, hide_default_value = true, default_value = "auto")]
     registered_buffers: Switch,
-    /// Look up the files once, not for each read (Linux 5.1). Helps with small blocks; not to be
-    /// had through tokio-uring
+    /// Look up the files once, not for each read (Linux 5.1). Helps with small blocks; uring-raw
     #[arg(long)]
     registered_files: bool,
     /// A kernel thread takes submissions, on this CPU if one is named (Linux 5.13 without root).
@@ -36,13 +37,21 @@ struct RingFlags {
     /// where the file is cached: copies run in parallel
     #[arg(long = "async", value_name = "WORKERS", num_args = 0..=1, require_equals = true)]
     punt: Option<Option<u32>>,
-    /// When completions are worked on: coop, without interrupting the ring's thread (Linux 5.19).
-    /// Helps with small blocks; defer is not to be had through tokio-uring
+    /// When completions are worked on: coop, without interrupting the ring's thread (Linux 5.19),
+    /// or defer, when it asks for them (6.1; uring-raw). Helps with small blocks
     #[arg(long, value_name = "MODE")]
     task_run: Option<TaskRun>,
     /// Entries of the submission queue, rounded up to a power of two [default: the queue depth]
     #[arg(long, value_name = "N")]
     entries: Option<u32>,
+    /// Poll the device for completions (Linux 5.1; uring-raw with --direct, on a device with poll
+    /// queues). Helps with small blocks on a fast drive; costs a core
+    #[arg(long)]
+    iopoll: bool,
+    /// Rings, each with a thread, buffers and queue depth of its own over its share of the input;
+    /// uring-raw. Helps with several drives or NUMA nodes, and small blocks [default: 1]
+    #[arg(long, value_name = "N")]
+    rings: Option<usize>,
 }
 
 #[derive(Args)]
@@ -105,6 +114,8 @@ impl Switches {
             punt: ring.punt,
             task_run: ring.task_run,
             entries: ring.entries,
+            iopoll: ring.iopoll,
+            rings: ring.rings,
             pin: memory
                 .pin
                 .as_ref()
@@ -113,7 +124,6 @@ impl Switches {
             readahead: cache.readahead,
             populate: cache.populate.0,
             map_advice: cache.map_advice,
-            ..Knobs::default()
         }
     }
 }

@@ -109,6 +109,20 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
     if stats.entries > 0 {
         rows.push(("ring", ring(stats)));
     }
+    if stats.rings > 0 {
+        let flags = match stats.ring_flags.as_slice() {
+            [] => String::new(),
+            flags => format!(", {}", flags.join(", ")),
+        };
+        rows.push((
+            "rings",
+            format!(
+                "{}, {} calls of io_uring_enter{flags}",
+                stats.rings,
+                grouped(stats.enters)
+            ),
+        ));
+    }
     let cache = cache(stats);
     if !cache.is_empty() {
         rows.push(("page cache", cache.join(", ")));

@@ -125,7 +125,7 @@ pub struct Knobs {
     pub huge_pages: HugePages,
     /// Registered buffers: on, off, or where they can be had.
     pub registered_buffers: Option<bool>,
-    /// Registered files (Linux 5.1); tokio-uring offers no way to them.
+    /// Registered files (Linux 5.1); `uring-raw` only.
     pub registered_files: bool,
     /// A kernel thread polls for submissions (SQPOLL); on that processor, if one is named.
     pub sqpoll: Option<Option<u32>>,
@@ -181,17 +181,16 @@ impl Knobs {
 pub(super) fn check(config: &Config) -> Result<()> {
     let usage = |cause: String| Err(Error::new(Kind::Usage, cause));
     let knobs = &config.knobs;
-    let tokio_uring = matches!(config.engine, Engine::Auto | Engine::Uring);
+    let raw = config.engine == Engine::UringRaw;
     let raw_only = [
         ("--task-run defer", knobs.task_run == Some(TaskRun::Defer)),
         ("--registered-files", knobs.registered_files),
         ("--iopoll", knobs.iopoll),
         ("--rings", knobs.rings.is_some()),
     ];
-    if let Some((flag, _)) = raw_only.into_iter().find(|(_, set)| *set && tokio_uring) {
+    if let Some((flag, _)) = raw_only.into_iter().find(|(_, set)| *set && !raw) {
         return usage(format!(
-            "{flag} can't be had through tokio-uring, which --engine {} is built on: name --engine \
-             uring-raw",
+            "{flag} can't be had with --engine {}: name --engine uring-raw",
             config.engine
         ));
     }
@@ -206,6 +205,7 @@ pub(super) fn check(config: &Config) -> Result<()> {
     }
     if let (Some(entries), Some(depth)) = (knobs.entries, config.queue_depth)
         && (entries as usize) < depth
+        && !raw
     {
         return usage(format!(
             "--entries {entries} is too few for --queue-depth {depth}: a read in flight takes an \
@@ -217,6 +217,12 @@ pub(super) fn check(config: &Config) -> Result<()> {
             "--dontcache is a way to read; --engine {} doesn't read that way: leave one of them out",
             config.engine
         ));
+    }
+    if knobs.iopoll && !config.direct {
+        return usage(
+            "--iopoll polls the device, which only reads past the page cache reach: add --direct"
+                .to_string(),
+        );
     }
     let brings = knobs.readahead.is_some() || knobs.fadvise == Some(FileAdvice::WillNeed);
     let ahead = match knobs.readahead {
@@ -282,6 +288,12 @@ pub(super) fn without_effect(config: &Config, stats: &Stats) -> Vec<String> {
         ("--async", knobs.punt.is_some(), ring),
         ("--task-run", knobs.task_run.is_some(), ring),
         ("--entries", knobs.entries.is_some(), ring),
+        ("--iopoll", knobs.iopoll, ring),
+        (
+            "--rings",
+            knobs.rings.is_some_and(|rings| rings > 1),
+            stats.rings > 1,
+        ),
         (
             "--fadvise",
             knobs.fadvise.is_some(),

@@ -1,5 +1,6 @@
 //! The seam below the dispatcher: a read is submitted, and completes with its slot and a count or
-//! an errno. The tokio-uring ring, sequential reads, memory and fault injection stand behind it.
+//! an errno. The tokio-uring ring, the raw one, sequential reads, memory and fault injection stand
+//! behind it.
 
 use std::io;
 use std::sync::Arc;

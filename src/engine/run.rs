@@ -20,7 +20,7 @@ use super::read::ReadRing;
 use super::ring::Ring;
 use super::uring::Setup;
 use super::ways::Ways;
-use super::{Config, Engine, HugePages, Sink, Stats, knobs, residency, uring};
+use super::{Config, Engine, HugePages, Sink, Stats, knobs, residency, rings, uring};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Delimited;
 use crate::source::{Input, Source, Span, load};
@@ -46,6 +46,7 @@ const SMALL: u64 = 8 << 20;
 const MAX_BLOCK: usize = 1 << 30;
 const MAX_DEPTH: usize = 4096;
 const MAX_THREADS: usize = 1024;
+const MAX_RINGS: usize = 256;
 
 /// Reads the input's spans and hands their records to the sink.
 ///
@@ -156,6 +157,7 @@ fn check(config: &Config) -> Result<()> {
         ("--buffers", config.buffers, 2, 2 * MAX_DEPTH),
         ("--threads", config.threads, 1, MAX_THREADS),
         ("--max-record", Some(config.max_record), 1, MAX_BLOCK),
+        ("--rings", config.knobs.rings, 1, MAX_RINGS),
     ];
     for (flag, value, min, max) in limits {
         if let Some(value) = value.filter(|value| !(min..=max).contains(value)) {
@@ -240,6 +242,7 @@ impl<'a> Session<'a> {
         match self.config.engine {
             Engine::Auto => self.auto(spans),
             Engine::Uring => self.uring(spans, direct, &[]),
+            Engine::UringRaw => self.uring_raw(spans, direct),
             Engine::Read => {
                 let ahead = self.ahead();
                 let ring = ReadRing::new(self.config.knobs.dontcache, ahead.as_ref());
@@ -372,7 +375,14 @@ impl<'a> Session<'a> {
     }
 
     /// How the dispatcher cuts and how many slots it has; small inputs get few and small ones.
-    fn plan(&mut self, spans: &[Span], max_depth: usize, direct: Direct) -> (Plan, Layout) {
+    /// The buffers for the workers are those of all rings together.
+    fn plan(
+        &mut self,
+        spans: &[Span],
+        max_depth: usize,
+        direct: Direct,
+        rings: usize,
+    ) -> (Plan, Layout) {
         let largest = spans
             .iter()
             .map(|span| span.to.saturating_sub(span.from))
@@ -393,7 +403,8 @@ impl<'a> Session<'a> {
         // Small blocks take more buffers, so that workers and dispatcher needn't wake each other
         // for each: a mebibyte of them, up to 256.
         let buffers = self.config.buffers.unwrap_or_else(|| {
-            (depth + 2 * self.threads + SPARE).max((RING_BLOCK / block).min(256))
+            let behind = (2 * self.threads + SPARE).div_ceil(rings);
+            (depth + behind).max((RING_BLOCK / block).min(256))
         });
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
@@ -430,7 +441,7 @@ impl<'a> Session<'a> {
     fn uring(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
         let knobs = &self.config.knobs;
         let entries = knobs.entries.map_or(MAX_DEPTH, |entries| entries as usize);
-        let (plan, layout) = self.plan(spans, entries.min(MAX_DEPTH), direct);
+        let (plan, layout) = self.plan(spans, entries.min(MAX_DEPTH), direct, 1);
         let setup = Setup::new(knobs, plan.depth);
         let (arena, slots, mut homes) = self.arena(layout)?;
         let queue = Queue::new(self.threads);
@@ -478,9 +489,62 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Rings on the raw interface, each over its share of the spans.
+    fn uring_raw(&mut self, spans: &[Span], direct: Direct) -> Result<()> {
+        // What forbids io_uring altogether is told before what forbids a knob.
+        uring::probe(&Setup::plain())?;
+        let rings = match self.window {
+            // Order across rings would need a window across them.
+            Some(_) => 1,
+            None => self.config.knobs.rings.unwrap_or(1),
+        };
+        let (plan, _) = self.plan(spans, MAX_DEPTH, direct, rings);
+        let mut shares = Vec::new();
+        let mut sequence = self.sequence;
+        for spans in rings::shares(spans, plan.block, rings) {
+            let (plan, layout) = self.plan(&spans, MAX_DEPTH, direct, rings);
+            let first = sequence;
+            sequence += blocks(&spans, plan.block);
+            shares.push(rings::Share {
+                spans,
+                plan,
+                layout,
+                sequence: first,
+            });
+        }
+        let common = rings::Common {
+            input: self.input,
+            config: self.config,
+            delivery: self.delivery,
+        };
+        let (queue, delivery) = (Queue::new(self.threads), self.delivery);
+        let ran = self.pool.in_place_scope(|scope| {
+            rings::run(&common, &shares, &|ready| {
+                hand_over(scope, &queue, delivery, ready);
+            })
+        })?;
+        self.stats.rings = self.stats.rings.max(ran.len());
+        self.stats.registered_buffers = ran.iter().all(|ran| ran.facts.registered);
+        let knobs = &self.config.knobs;
+        self.stats.task_run = knobs.task_run.map(|mode| mode.to_string());
+        self.stats.async_reads = knobs.punt.is_some();
+        self.stats.async_workers_allowed = knobs.punt.flatten();
+        for ran in ran {
+            self.count(ran.counters);
+            self.count_huge(&ran.arena);
+            self.stats.buffers += ran.buffers;
+            self.stats.buffer_bytes += ran.arena.bytes() as u64;
+            self.stats.entries = ran.facts.entries;
+            self.stats.enters += ran.facts.enters;
+            self.stats.ring_flags = ran.facts.flags;
+        }
+        self.sequence = sequence;
+        Ok(())
+    }
+
     /// A ring that needs no runtime of its own.
     fn dispatch(&mut self, spans: &[Span], mut ring: impl Ring, direct: Direct) -> Result<()> {
-        let (plan, layout) = self.plan(spans, ring.max_depth(), direct);
+        let (plan, layout) = self.plan(spans, ring.max_depth(), direct, 1);
         let (arena, slots, mut homes) = self.arena(layout)?;
         let queue = Queue::new(self.threads);
         let dispatcher =

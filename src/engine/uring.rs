@@ -28,7 +28,7 @@ use super::ring::{Completion, Ring, Submission};
 use crate::error::{Error, Kind, Result};
 
 /// The largest buffer that the kernel registers as one.
-const MAX_REGISTERED: usize = 1 << 30;
+pub(crate) const MAX_REGISTERED: usize = 1 << 30;
 /// How long a polling thread looks for submissions before it sleeps: longer than a read takes.
 const SQPOLL_IDLE_MS: u32 = 100;
 
@@ -67,6 +67,14 @@ impl Setup {
         }
     }
 
+    /// The plainest ring.
+    pub(crate) fn plain() -> Setup {
+        Setup {
+            entries: 8,
+            ..Setup::default()
+        }
+    }
+
     fn builder(&self) -> io_uring::Builder {
         let mut builder = IoUring::builder();
         if let Some(cpu) = self.sqpoll {
@@ -87,10 +95,7 @@ impl Setup {
 
     /// Which knob it is that the kernel refuses; `None` when it refuses even the plainest ring.
     fn blame(&self) -> Option<Error> {
-        let plain = Setup {
-            entries: 8,
-            ..Setup::default()
-        };
+        let plain = Setup::plain();
         plain.build().ok()?;
         let knobs = [
             (
@@ -159,17 +164,6 @@ impl Setup {
 /// # Errors
 /// The cause, in words for the user; of several the knob that is to blame.
 pub(crate) fn probe(setup: &Setup) -> Result<IoUring> {
-    let refused = |step: &str, error: &io::Error| {
-        let cause = match error.raw_os_error() {
-            Some(libc::ENOSYS) => "the kernel doesn't have it, or seccomp says so".to_string(),
-            Some(libc::EPERM | libc::EACCES) => blocked_by(),
-            Some(libc::ENOMEM) => {
-                "the limit on locked memory is used up, see ulimit -l".to_string()
-            }
-            _ => "refused".to_string(),
-        };
-        unavailable(&format!("{step}: {cause}")).with_errno(error)
-    };
     let built = setup.build();
     let mut ring = built.map_err(|error| {
         let blamed = setup.blame();
@@ -213,6 +207,17 @@ pub(crate) fn probe(setup: &Setup) -> Result<IoUring> {
     }
 }
 
+/// What a refused step of setting up a ring means, in words for the user.
+pub(crate) fn refused(step: &str, error: &io::Error) -> Error {
+    let cause = match error.raw_os_error() {
+        Some(libc::ENOSYS) => "the kernel doesn't have it, or seccomp says so".to_string(),
+        Some(libc::EPERM | libc::EACCES) => blocked_by(),
+        Some(libc::ENOMEM) => "the limit on locked memory is used up, see ulimit -l".to_string(),
+        _ => "refused".to_string(),
+    };
+    unavailable(&format!("{step}: {cause}")).with_errno(error)
+}
+
 /// Names what forbids io_uring to this process.
 fn blocked_by() -> String {
     let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
@@ -224,7 +229,7 @@ fn blocked_by() -> String {
 }
 
 /// Locked memory of a process that has just ended is given back late: a moment's patience helps.
-fn retry_nomem<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn retry_nomem<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for wait_ms in [1, 4, 15, 60] {
         match attempt() {
             Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
@@ -237,7 +242,7 @@ fn retry_nomem<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 }
 
 /// How much memory this process may lock.
-fn locked_limit() -> u64 {
+pub(crate) fn locked_limit() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock);
     limit.current.unwrap_or(u64::MAX)
 }
@@ -450,6 +455,32 @@ fn unregistrable(bytes: usize, error: &io::Error) -> Error {
     Error::new(Kind::Engine, cause).with_errno(error)
 }
 
+/// The queue entry of a read: into a registered buffer, where one covers `per_buffer` slots.
+pub(crate) fn read(
+    submission: &mut Submission,
+    fd: types::Fd,
+    per_buffer: Option<usize>,
+    rw_flags: types::RwFlags,
+) -> squeue::Entry {
+    let filled = submission.filled;
+    let (target, room) = submission.slot.target(filled);
+    let len = (submission.len - filled).min(room) as u32;
+    let offset = submission.offset + filled as u64;
+    match per_buffer {
+        Some(per_buffer) => {
+            let buffer = submission.slot.index() as usize / per_buffer;
+            opcode::ReadFixed::new(fd, target.as_ptr(), len, buffer as u16)
+                .offset(offset)
+                .rw_flags(rw_flags)
+                .build()
+        }
+        None => opcode::Read::new(fd, target.as_ptr(), len)
+            .offset(offset)
+            .rw_flags(rw_flags)
+            .build(),
+    }
+}
+
 /// The tokio-uring runtime's ring.
 pub(crate) struct TokioUring {
     /// How many slots one registered buffer covers; `None`: nothing is registered.
@@ -471,23 +502,7 @@ impl Ring for TokioUring {
             return;
         };
         let fd = types::Fd(fd);
-        let filled = submission.filled;
-        let (target, room) = submission.slot.target(filled);
-        let len = (submission.len - filled).min(room) as u32;
-        let offset = submission.offset + filled as u64;
-        let entry = match self.slots_per_buffer {
-            Some(per_buffer) => {
-                let buffer = submission.slot.index() as usize / per_buffer;
-                opcode::ReadFixed::new(fd, target.as_ptr(), len, buffer as u16)
-                    .offset(offset)
-                    .rw_flags(self.rw_flags)
-                    .build()
-            }
-            None => opcode::Read::new(fd, target.as_ptr(), len)
-                .offset(offset)
-                .rw_flags(self.rw_flags)
-                .build(),
-        };
+        let entry = read(&mut submission, fd, self.slots_per_buffer, self.rw_flags);
         let entry = entry.flags(self.flags);
         // Memory and descriptor of the entry belong to the submission, which the driver keeps
         // until the completion; the slot's owner is the submission alone.
@@ -524,11 +539,16 @@ impl OneshotOutputTransform for Collect {
     type StoredData = Submission;
 
     fn transform_oneshot_output(self, submission: Submission, cqe: cqueue::Entry) -> Completion {
-        let result = match cqe.result() {
-            n @ 0.. => Ok(n as usize),
-            errno => Err(io::Error::from_raw_os_error(-errno)),
-        };
+        let result = outcome(&cqe);
         Completion { submission, result }
+    }
+}
+
+/// The count or the errno of a completion.
+pub(crate) fn outcome(cqe: &cqueue::Entry) -> io::Result<usize> {
+    match cqe.result() {
+        n @ 0.. => Ok(n as usize),
+        errno => Err(io::Error::from_raw_os_error(-errno)),
     }
 }
 
