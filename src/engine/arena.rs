@@ -20,7 +20,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{HUGE_PAGE, PAGE};
+use super::{HUGE_PAGE, PAGE, smaps};
 use crate::block::{Block, PADDING};
 use crate::error::{Error, Kind, Result};
 use crate::stitch::Piece;
@@ -37,7 +37,7 @@ pub(crate) struct Layout {
 impl Layout {
     /// From the start of one slot to the start of the next: whole pages, at least one of them
     /// spare.
-    fn stride(&self) -> usize {
+    pub(crate) fn stride(&self) -> usize {
         self.block.next_multiple_of(PAGE) + PAGE
     }
 
@@ -160,26 +160,7 @@ impl Arena {
 
     /// How many bytes of it the kernel has put into huge pages, from /proc/self/smaps.
     pub(crate) fn huge_bytes(&self) -> io::Result<u64> {
-        let smaps = std::fs::read_to_string("/proc/self/smaps")?;
-        let base = self.base.as_ptr() as usize;
-        let mut inside = false;
-        for line in smaps.lines() {
-            let range = line
-                .split(' ')
-                .next()
-                .and_then(|range| range.split_once('-'));
-            let range = range.and_then(|(from, to)| {
-                let hex = |text| usize::from_str_radix(text, 16).ok();
-                Some(hex(from)?..hex(to)?)
-            });
-            if let Some(range) = range {
-                inside = range.contains(&base);
-            } else if let Some(kib) = line.strip_prefix("AnonHugePages:").filter(|_| inside) {
-                let kib: u64 = kib.trim().trim_end_matches(" kB").parse().unwrap_or(0);
-                return Ok(kib << 10);
-            }
-        }
-        Ok(0)
+        smaps::bytes(self.base.as_ptr() as usize, &["AnonHugePages"])
     }
 }
 

@@ -37,8 +37,6 @@ const DEPTH: usize = 16;
 /// Buffers beside those in flight and with workers: what a worker may lag behind before the device
 /// has to wait for it.
 const SPARE: usize = 12;
-/// Below this a ring isn't worth its set-up.
-const SMALL: u64 = 8 << 20;
 /// Limits of what can be asked for; beyond them a number is a slip.
 const MAX_BLOCK: usize = 1 << 30;
 const MAX_DEPTH: usize = 4096;
@@ -244,8 +242,8 @@ impl<'a> Session<'a> {
             self.because("--direct");
             return self.uring_or_pread(spans, direct, &[]);
         }
-        if residency::bytes(spans) <= SMALL {
-            self.because("small input: the workers fetch it");
+        if residency::is_small(spans) {
+            self.because(residency::SMALL_WORDS);
             return self.local(spans);
         }
         let split = residency::split(self.input, spans);
@@ -253,18 +251,9 @@ impl<'a> Session<'a> {
             residency::bytes(&split.resident),
             residency::bytes(&split.cold),
         );
+        self.because(&split.words());
         if cold == 0 {
-            self.because("all of it is cached: the workers fetch it");
             return self.local(spans);
-        }
-        if !split.known {
-            self.because("what is cached can't be told");
-        } else {
-            let share = 100.0 * resident as f64 / (resident + cold) as f64;
-            self.because(&match resident {
-                0 => "nothing is cached: uring".to_string(),
-                _ => format!("{share:.0}% is cached: the workers fetch it; the rest: uring"),
-            });
         }
         if self.window.is_some() && resident > 0 {
             // Order across two engines at once would need a window across both.
@@ -341,9 +330,10 @@ impl<'a> Session<'a> {
         let depth = self.config.queue_depth.unwrap_or(DEPTH).min(max_depth);
         // Small blocks take more buffers, so that workers and dispatcher needn't wake each other
         // for each: a mebibyte of them, up to 256.
-        let buffers = self.config.buffers.unwrap_or_else(|| {
-            (depth + 2 * self.threads + SPARE).max((RING_BLOCK / block).min(256))
-        });
+        let buffers = self
+            .config
+            .buffers
+            .unwrap_or_else(|| buffers(depth, self.threads).max((RING_BLOCK / block).min(256)));
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
             block: block as u64,
@@ -552,6 +542,21 @@ fn hand_over<'s>(
     for _ in 0..queue.push(ready) {
         scope.spawn(move |_| queue.work(delivery));
     }
+}
+
+/// Buffers of the ring where nobody says otherwise.
+fn buffers(depth: usize, threads: usize) -> usize {
+    depth + 2 * threads + SPARE
+}
+
+/// What a run of a large file with this many workers takes by default, and how large each buffer is
+/// with what lies between it and the next.
+pub(crate) fn default_buffers(threads: usize) -> (usize, usize) {
+    let layout = Layout {
+        block: RING_BLOCK,
+        slots: buffers(DEPTH, threads),
+    };
+    (layout.slots, layout.stride())
 }
 
 /// At most so many blocks of `block` bytes are read for these spans, one past each end included.

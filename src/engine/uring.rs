@@ -100,7 +100,7 @@ fn blocked_by() -> String {
 }
 
 /// Locked memory of a process that has just ended is given back late: a moment's patience helps.
-fn retry_nomem<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn retry_nomem<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for wait_ms in [1, 4, 15, 60] {
         match attempt() {
             Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
