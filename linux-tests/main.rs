@@ -10,6 +10,7 @@ mod hard;
 mod library;
 mod malformed;
 mod probe;
+mod probe_command;
 mod reference;
 mod stats;
 mod support;

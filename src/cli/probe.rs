@@ -7,7 +7,6 @@ use clap::Args;
 use ringfold::Result;
 use ringfold::probe::{Entry, Findings, Section, Value, probe};
 
-use super::stats::grouped;
 use super::{open_output, write_output};
 
 /// Columns of a line, and where values and meanings begin.
@@ -108,7 +107,7 @@ fn push(out: &mut String, row: &str) {
 fn shown(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
-        Value::Count(n) => grouped(*n),
+        Value::Count(n) => n.to_string(),
         Value::Bytes(bytes) => bytes_shown(*bytes),
         Value::Percent(share) => format!("{share:.1}%"),
         Value::Flag(true) => "yes".into(),

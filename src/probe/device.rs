@@ -53,6 +53,33 @@ impl Device {
     }
 }
 
+impl Device {
+    /// How far the file system on it reads ahead; `dev` is what stat says of a file in it.
+    pub(super) fn read_ahead_kb(&self, dev: u64, fs: &str) -> Result<u64, String> {
+        let (major, minor) = self.number.clone()?;
+        let of_files = (rustix::fs::major(dev), rustix::fs::minor(dev));
+        if fs != "btrfs" {
+            // A block device's own number, or that of the file system on it.
+            let (major, minor) = match of_files {
+                (0, _) => of_files,
+                _ => (major, minor),
+            };
+            return system::number(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
+        }
+        let device = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let name = name_of(&device.canonicalize().unwrap_or(device));
+        let volumes = fs::read_dir("/sys/fs/btrfs")
+            .into_iter()
+            .flatten()
+            .flatten();
+        let volume = volumes
+            .map(|volume| volume.path())
+            .find(|volume| volume.join("devices").join(&name).exists());
+        let volume = volume.ok_or_else(|| format!("no volume of {name} in /sys/fs/btrfs"))?;
+        system::number(volume.join("bdi/read_ahead_kb"))
+    }
+}
+
 /// A section for the device and for each one it stands on.
 pub(super) fn look(device: Device) -> Vec<Section> {
     let none = |why: &str| {
@@ -98,15 +125,16 @@ fn one(dir: &Path) -> (Section, Vec<PathBuf>) {
     let number = system::text(dir.join("dev"));
     let (disk, below) = stack(&mut section, dir, number);
     let queue = disk.join("queue");
-    if below.is_empty() {
+    let own = disk.components().any(|part| part.as_os_str() == "virtual");
+    if !own {
         model(&mut section, &disk);
     }
     limits(&mut section, &queue);
     polls(&mut section, &disk, &queue);
-    if below.is_empty() {
+    if !own {
         node(&mut section, &disk);
-        is_virtual(&mut section, &disk);
     }
+    is_virtual(&mut section, &disk, own);
     (section, below)
 }
 
@@ -220,7 +248,7 @@ fn limits(section: &mut Section, queue: &Path) {
             let split = pieces.div_ceil(n);
             let follows = match split {
                 1 => "huge pages spare the work on pieces, not requests",
-                _ => "keep huge pages on, in which it is one piece",
+                _ => "keep huge pages on, in which it is one piece or two",
             };
             section.add(
                 "max_segments",
@@ -358,16 +386,16 @@ fn node(section: &mut Section, disk: &Path) {
     }
 }
 
-/// Whether the disk is one of a virtual machine.
-fn is_virtual(section: &mut Section, disk: &Path) {
+/// Whether the disk is one of a virtual machine, or this kernel's `own` making.
+fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
     const NAME: &str = "virtual";
     const CAVEAT: &str = "the host's cache may serve reads: \"cold\" is then not the drive's speed, and \
                           differs by the minute; compare only runs that were interleaved";
     let path = disk.to_string_lossy();
     let name = name_of(disk);
-    if path.contains("/virtual/") {
-        let meaning = "made by this kernel: see what it stands on";
-        return section.unknown(NAME, meaning);
+    if own {
+        let meaning = "made by this kernel: as fast as what it stands on";
+        return section.add(NAME, true, meaning);
     }
     if path.contains("/virtio") || path.contains("/vmbus") || name.starts_with("xvd") {
         return section.add(NAME, true, CAVEAT);

@@ -59,6 +59,9 @@ impl Subject {
         let meta = meta.map_err(refused)?;
         let kind = meta.file_type();
         if !kind.is_file() && !kind.is_block_device() && !kind.is_dir() {
+            if kind.is_socket() && !stdin {
+                return Err(refused(rustix::io::Errno::NXIO.into()));
+            }
             if !stdin {
                 use rustix::fs::{Access, AtFlags, CWD, accessat};
                 accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS)
@@ -116,17 +119,10 @@ impl Subject {
             Some(len) => section.add("size", Value::Bytes(len), blocks(len)),
             None => section.unknown("size", "a stream ends where it ends"),
         }
-        self.file_system(&mut section);
+        if self.file.is_some() {
+            self.file_system(&mut section);
+        }
         let Some(input) = self.input.as_ref().filter(|_| !stream) else {
-            for name in [
-                "O_DIRECT",
-                "alignment",
-                "DONTCACHE",
-                "resident",
-                "large folios",
-            ] {
-                section.unknown(name, "it is a stream");
-            }
             let plan = vec![
                 format!("{}: auto: streams are read by read()", shown(&self.name)),
                 format!("try: ringfold count --stats {}", quoted(&self.name)),
@@ -139,10 +135,10 @@ impl Subject {
             direct: direct(&mut section, source),
             dontcache: drops(&mut section, file),
         };
-        let exact = resident(&mut section, source, file);
-        folios(&mut section, source, file);
+        self.resident(&mut section, source, file);
+        self.folios(&mut section, source, file);
         self.read_ahead(&mut section);
-        let plan = self.plan(input, machine, &allowed, exact);
+        let plan = self.plan(input, machine, &allowed);
         (section, plan)
     }
 
@@ -212,13 +208,12 @@ impl Subject {
 
     fn read_ahead(&self, section: &mut Section) {
         const NAME: &str = "read-ahead";
-        let (dev, rdev) = (self.meta.dev(), self.meta.rdev());
-        let dev = match self.meta.file_type().is_block_device() {
-            true => rdev,
-            false => dev,
-        };
-        let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
-        match system::number(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")) {
+        match self.fs() {
+            "tmpfs" | "ramfs" => return section.unknown(NAME, "in memory nothing is read ahead"),
+            "overlay" => return section.unknown(NAME, "that of the layer's file system holds"),
+            _ => {}
+        }
+        match self.device().read_ahead_kb(self.meta.dev(), self.fs()) {
             Ok(kib) => section.add(
                 NAME,
                 Value::Bytes(kib << 10),
@@ -229,18 +224,119 @@ impl Subject {
         }
     }
 
+    /// How much of it is cached.
+    fn resident(&self, section: &mut Section, source: &Source, file: &File) {
+        const NAME: &str = "resident";
+        let len = source.len().unwrap_or(0);
+        if len == 0 {
+            return section.unknown(NAME, "it is empty");
+        }
+        let meaning = |share: f64| match share {
+            0.0 => "nothing is cached: what is measured now is the device (but see \"virtual\")",
+            100.0 => "all of it is cached: what is measured now is memory, not the device",
+            _ => "that share comes from memory: no one number says how fast the device is",
+        };
+        match self.cached_pages(file, len) {
+            Ok(pages) => {
+                let share = 100.0 * pages as f64 / pages_of(0, len) as f64;
+                let text = format!(
+                    "{} of {} pages in the page cache (cachestat): {}",
+                    pages,
+                    pages_of(0, len),
+                    meaning(share)
+                );
+                section.add(NAME, Value::Percent(share), text);
+            }
+            Err(error) => {
+                match sampled(file, len) {
+                Some((seen, of)) => section.add(
+                    NAME,
+                    Value::Percent(100.0 * seen as f64 / of as f64),
+                    format!(
+                        "{seen} of {of} pages looked at are cached; all of them can't be asked for: {error}"
+                    ),
+                ),
+                None => section.unknown(NAME, error),
+            }
+            }
+        }
+    }
+
+    /// In which folios the page cache holds it: of some cached pages.
+    fn folios(&self, section: &mut Section, source: &Source, file: &File) {
+        const NAME: &str = "large folios";
+        let len = source.len().unwrap_or(0);
+        let cached = |&at: &u64| {
+            resident_pages(file, at, (at + PAGE as u64).min(len)).is_ok_and(|pages| pages == 1)
+        };
+        if let Err(error) = self.cached_pages(file, len) {
+            return section.unknown(NAME, error);
+        }
+        let places: Vec<u64> = places(len, FOLIOS, 0).filter(cached).collect();
+        if places.is_empty() {
+            return section.unknown(NAME, "none of the pages looked at is cached");
+        }
+        let held: io::Result<Vec<_>> = places.iter().map(|&at| pages::held(file, at)).collect();
+        let held = match held {
+            Ok(held) => held,
+            Err(error) => {
+                return section.unknown(NAME, format!("a mapping of it: {}", named(&error)));
+            }
+        };
+        let of = held.len();
+        let whole = held.iter().filter(|held| held.by_one_entry).count();
+        let sizes: Vec<u64> = held.iter().filter_map(|held| held.folio_bytes).collect();
+        let follows = match whole {
+            0 => "mmap pays a fault for a few pages each, pread may be cheaper; auto tries both",
+            _ => "mmap costs next to nothing where 2 MiB are one entry of the page table",
+        };
+        if sizes.len() == of {
+            let large = sizes.iter().filter(|&&bytes| bytes > PAGE as u64).count();
+            let largest = sizes.iter().max().copied().unwrap_or(0);
+            section.add(
+            NAME,
+            Value::Bytes(largest),
+            format!(
+                "the largest of {of} cached pages looked at, {large} of which lie in folios of more \
+                 than a page: {follows}"
+            ),
+        );
+        } else if whole > 0 {
+            section.add(
+                NAME,
+                Value::Bytes(HUGE_PAGE as u64),
+                format!("{whole} of {of} cached pages looked at are mapped so: {follows}"),
+            );
+        } else {
+            section.unknown(
+            NAME,
+            format!(
+                "none of {of} cached pages looked at is mapped by 2 MiB, smaller folios are shown to \
+                 root only: {follows}"
+            ),
+        );
+        }
+    }
+
+    /// How many of its pages are cached, where the kernel tells.
+    fn cached_pages(&self, file: &File, len: u64) -> std::result::Result<u64, String> {
+        if self.fs() == "overlay" {
+            return Err("an overlay's pages are cached as those of its layers".into());
+        }
+        resident_pages(file, 0, len).map_err(|error| format!("cachestat: {}", named(&error)))
+    }
+
+    /// The name of its file system, where that is known.
+    fn fs(&self) -> &str {
+        self.mount.as_ref().map_or("", |mount| &mount.fs)
+    }
+
     /// What `auto` would do, and a command to try.
-    fn plan(
-        &self,
-        input: &Input,
-        machine: &Machine,
-        allowed: &Allowed,
-        exact: bool,
-    ) -> Vec<String> {
+    fn plan(&self, input: &Input, machine: &Machine, allowed: &Allowed) -> Vec<String> {
         let spans = input.spans();
         let (mut auto, cached) = if residency::is_small(spans) {
             (residency::SMALL_WORDS.to_string(), true)
-        } else if exact {
+        } else if source_tells(input) {
             let split = residency::split(input, spans);
             (split.words(), split.cold.is_empty())
         } else {
@@ -270,11 +366,18 @@ impl Subject {
         if cached {
             plan.push(format!("try: ringfold count --stats {name}"));
         }
-        if !cached || allowed.direct {
+        let in_memory = matches!(self.fs(), "tmpfs" | "ramfs");
+        if !cached || (allowed.direct && !in_memory) {
             plan.push(format!("try: ringfold count {flags} --stats {name}"));
         }
         plan
     }
+}
+
+/// Whether `auto` is told what is cached, and needn't take samples.
+fn source_tells(input: &Input) -> bool {
+    let file = input.sources()[0].file();
+    file.is_some_and(|file| resident_pages(file, 0, PAGE as u64).is_ok())
 }
 
 /// The mount that an open file lies in.
@@ -386,48 +489,6 @@ fn drops(section: &mut Section, file: &File) -> bool {
     tried.is_ok()
 }
 
-/// How much of it is cached; returns whether the kernel tells exactly.
-fn resident(section: &mut Section, source: &Source, file: &File) -> bool {
-    const NAME: &str = "resident";
-    let len = source.len().unwrap_or(0);
-    if len == 0 {
-        section.unknown(NAME, "it is empty");
-        return false;
-    }
-    let meaning = |share: f64| match share {
-        0.0 => "nothing is cached: what is measured now is the device (but see \"virtual\")",
-        100.0 => "all of it is cached: what is measured now is memory, not the device",
-        _ => "that share comes from memory: no one number says how fast the device is",
-    };
-    match resident_pages(file, 0, len) {
-        Ok(pages) => {
-            let share = 100.0 * pages as f64 / pages_of(0, len) as f64;
-            let text = format!(
-                "{} of {} pages in the page cache (cachestat): {}",
-                pages,
-                pages_of(0, len),
-                meaning(share)
-            );
-            section.add(NAME, Value::Percent(share), text);
-            true
-        }
-        Err(error) => {
-            match sampled(file, len) {
-                Some((seen, of)) => section.add(
-                    NAME,
-                    Value::Percent(100.0 * seen as f64 / of as f64),
-                    format!(
-                        "{seen} of {of} pages looked at are cached; cachestat doesn't tell: {}",
-                        named(&error)
-                    ),
-                ),
-                None => section.unknown(NAME, format!("cachestat: {}", named(&error))),
-            }
-            false
-        }
-    }
-}
-
 /// How many of some pages are cached, by reads that may not wait. What wasn't cached may be read in by
 /// that, a page each: so other pages are looked at each time.
 fn sampled(file: &File, len: u64) -> Option<(u64, u64)> {
@@ -460,60 +521,6 @@ fn places(len: u64, most: u64, shift: u64) -> impl Iterator<Item = u64> {
         let (from, to) = (of(part), of(part + 1));
         (from + shift % (to - from).max(1)) * page
     })
-}
-
-/// In which folios the page cache holds it: of some cached pages.
-fn folios(section: &mut Section, source: &Source, file: &File) {
-    const NAME: &str = "large folios";
-    let len = source.len().unwrap_or(0);
-    let cached = |&at: &u64| {
-        resident_pages(file, at, (at + PAGE as u64).min(len)).is_ok_and(|pages| pages == 1)
-    };
-    if let Err(error) = resident_pages(file, 0, 1) {
-        return section.unknown(NAME, format!("cachestat: {}", named(&error)));
-    }
-    let places: Vec<u64> = places(len, FOLIOS, 0).filter(cached).collect();
-    if places.is_empty() {
-        return section.unknown(NAME, "none of the pages looked at is cached");
-    }
-    let held: io::Result<Vec<_>> = places.iter().map(|&at| pages::held(file, at)).collect();
-    let held = match held {
-        Ok(held) => held,
-        Err(error) => return section.unknown(NAME, format!("a mapping of it: {}", named(&error))),
-    };
-    let of = held.len();
-    let whole = held.iter().filter(|held| held.by_one_entry).count();
-    let sizes: Vec<u64> = held.iter().filter_map(|held| held.folio_bytes).collect();
-    let follows = match whole {
-        0 => "mmap pays a fault for a few pages each, pread may be cheaper; auto tries both",
-        _ => "mmap costs next to nothing where 2 MiB are one entry of the page table",
-    };
-    if sizes.len() == of {
-        let large = sizes.iter().filter(|&&bytes| bytes > PAGE as u64).count();
-        let largest = sizes.iter().max().copied().unwrap_or(0);
-        section.add(
-            NAME,
-            Value::Bytes(largest),
-            format!(
-                "the largest of {of} cached pages looked at, {large} of which lie in folios of more \
-                 than a page: {follows}"
-            ),
-        );
-    } else if whole > 0 {
-        section.add(
-            NAME,
-            Value::Bytes(HUGE_PAGE as u64),
-            format!("{whole} of {of} cached pages looked at are mapped so: {follows}"),
-        );
-    } else {
-        section.unknown(
-            NAME,
-            format!(
-                "none of {of} cached pages looked at is mapped by 2 MiB, smaller folios are shown to \
-                 root only: {follows}"
-            ),
-        );
-    }
 }
 
 /// A name without what would move the terminal's cursor.

@@ -93,13 +93,16 @@ fn granted(section: &mut Section) -> Option<bool> {
                     _ if huge < all => "granted for a part of the buffers that were mapped and \
                                         touched: memory is fragmented",
                     _ => "granted for all of the buffers that were mapped and touched: a read of 1 MiB \
-                          is one piece of memory",
+ is one piece of memory or two",
                 },
             );
             Some(huge > 0)
         }
         Err(error) => {
-            section.unknown(NAME, format!("/proc/self/smaps: {error}"));
+            section.unknown(
+                NAME,
+                format!("/proc/self/smaps: {}", crate::error::describe(&error)),
+            );
             None
         }
     }
