@@ -1,11 +1,11 @@
 //! What this kernel, user, memory, processor, file and device allow, and what follows from it.
 //!
-//! Everything is looked at, nothing is changed: flags are tried on rings, mappings and descriptors of
-//! our own, of a file a few pages are read at most, and none of it is evicted. What can't be known
-//! says why, and never fails the probe.
+//! Everything is looked at, nothing is changed: flags are tried on rings, mappings and descriptors
+//! of our own, of a file a few pages are read at most, and none of it is evicted. What can't be
+//! known says why, and never fails the probe.
 //!
-//! One room each: `kernel`, `user`, `memory`, `file` and `device`; `pages` asks in which folios the page
-//! cache holds a file.
+//! One room each: `kernel`, `user`, `memory`, `file` and `device`; `pages` asks in which folios the
+//! page cache holds a file, and `system` reads the small files of procfs and sysfs.
 
 mod device;
 mod file;

@@ -17,9 +17,9 @@ const MEANING: usize = 41;
 /// Tell what this machine and a file allow: io_uring, limits, huge pages, O_DIRECT, the device
 #[derive(Args)]
 #[command(after_help = "\
-Each line is a name, what was found, and what follows from it for ringfold. Nothing is changed, of a
-file a few pages are read at most, and root isn't needed: what can't be known says why. The exit code
-is 0 whatever was found, and 1 where a FILE can't be opened.
+Each line is a name, what was found, and what follows from it for ringfold. Nothing is changed,
+of a file a few pages are read at most, and root isn't needed: what can't be known says why. The
+exit code is 0 whatever was found, and 1 where a FILE can't be opened.
 
 Examples:
   ringfold probe                              the kernel, the user, memory and processor

@@ -129,7 +129,9 @@ fn one(dir: &Path) -> (Section, Vec<PathBuf>) {
     if !own {
         model(&mut section, &disk);
     }
-    limits(&mut section, &queue);
+    scheduling(&mut section, &queue);
+    splitting(&mut section, &queue);
+    units(&mut section, &queue);
     polls(&mut section, &disk, &queue);
     if !own {
         node(&mut section, &disk);
@@ -204,34 +206,39 @@ fn model(section: &mut Section, disk: &Path) {
     }
 }
 
-/// The queue's limits, each by the kernel's own word.
-fn limits(section: &mut Section, queue: &Path) {
+/// Who takes reads, and how many wait.
+fn scheduling(section: &mut Section, queue: &Path) {
     let number = |name: &str| system::number(queue.join(name));
     match number("rotational") {
         Ok(n) => section.add("rotational", n != 0, match n {
             0 => "no seeks: deep queues and many spans at once are cheap",
-            _ => "a disk that seeks, or a virtual one that doesn't say: large blocks in order are best",
+            _ => "a disk that seeks, or a virtual one that doesn't say: large blocks in order are \
+             best",
         }),
         Err(why) => section.unknown("rotational", why),
     }
     match system::text(queue.join("scheduler")) {
         Ok(text) => {
             let scheduler = chosen(&text);
-            section.add("scheduler", scheduler, match scheduler {
-                "none" => "reads go to the device as they are submitted",
-                "bfq" => "bfq shares the device fairly, at some cost: `none` is faster for one reader",
-                _ => "it may reorder reads; for a fast drive `none` costs less (root: echo none to its \
-                      queue/scheduler)",
-            });
+            section.add(
+                "scheduler",
+                scheduler,
+                match scheduler {
+                    "none" => "reads go to the device as they are submitted",
+                    "bfq" => {
+                        "bfq shares the device fairly, at some cost: `none` is faster for one \
+                 reader"
+                    }
+                    _ => {
+                        "it may reorder reads; for a fast drive `none` costs less (root: echo none \
+                 to its \
+                      queue/scheduler)"
+                    }
+                },
+            );
         }
         Err(why) => section.unknown("scheduler", why),
     }
-    // What a read of a block into small pages becomes, by pieces of memory and by size.
-    let pieces = BLOCK / PAGE as u64;
-    let requests = |n: u64| match n {
-        1 => "one request".to_string(),
-        n => format!("{n} requests"),
-    };
     match number("nr_requests") {
         Ok(n) => section.add(
             "nr_requests",
@@ -243,6 +250,16 @@ fn limits(section: &mut Section, queue: &Path) {
         ),
         Err(why) => section.unknown("nr_requests", why),
     }
+}
+
+/// Into how many requests a block is split, by its pieces of memory and by its size.
+fn splitting(section: &mut Section, queue: &Path) {
+    let number = |name: &str| system::number(queue.join(name));
+    let pieces = BLOCK / PAGE as u64;
+    let requests = |n: u64| match n {
+        1 => "one request".to_string(),
+        n => format!("{n} requests"),
+    };
     match number("max_segments") {
         Ok(n) if n > 0 => {
             let split = pieces.div_ceil(n);
@@ -253,8 +270,11 @@ fn limits(section: &mut Section, queue: &Path) {
             section.add(
                 "max_segments",
                 n,
-                format!("a read of 1 MiB into 4 KiB pages is {pieces} pieces of memory, so {}: {follows}",
-                    requests(split)),
+                format!(
+                    "a read of 1 MiB into 4 KiB pages is {pieces} pieces of memory, so {}: \
+                 {follows}",
+                    requests(split)
+                ),
             );
         }
         Ok(n) => section.add("max_segments", n, "no limit"),
@@ -293,6 +313,11 @@ fn limits(section: &mut Section, queue: &Path) {
         ),
         (Err(why), _) => section.unknown("max_hw_sectors_kb", why),
     }
+}
+
+/// What the device reads by, and ahead.
+fn units(section: &mut Section, queue: &Path) {
+    let number = |name: &str| system::number(queue.join(name));
     match number("read_ahead_kb") {
         Ok(n) => section.add(
             "read_ahead_kb",
@@ -389,7 +414,8 @@ fn node(section: &mut Section, disk: &Path) {
 /// Whether the disk is one of a virtual machine, or this kernel's `own` making.
 fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
     const NAME: &str = "virtual";
-    const CAVEAT: &str = "the host's cache may serve reads: \"cold\" is then not the drive's speed, and \
+    const CAVEAT: &str = "the host's cache may serve reads: \"cold\" is then not the drive's \
+     speed, and \
                           differs by the minute; compare only runs that were interleaved";
     let path = disk.to_string_lossy();
     let name = name_of(disk);

@@ -247,18 +247,14 @@ impl Subject {
                 );
                 section.add(NAME, Value::Percent(share), text);
             }
-            Err(error) => {
-                match sampled(file, len) {
+            Err(error) => match sampled(file, len) {
                 Some((seen, of)) => section.add(
                     NAME,
                     Value::Percent(100.0 * seen as f64 / of as f64),
-                    format!(
-                        "{seen} of {of} pages looked at are cached; all of them can't be asked for: {error}"
-                    ),
+                    format!("{seen} of {of} pages looked at are cached: a sample, as {error}"),
                 ),
                 None => section.unknown(NAME, error),
-            }
-            }
+            },
         }
     }
 
@@ -294,13 +290,14 @@ impl Subject {
             let large = sizes.iter().filter(|&&bytes| bytes > PAGE as u64).count();
             let largest = sizes.iter().max().copied().unwrap_or(0);
             section.add(
-            NAME,
-            Value::Bytes(largest),
-            format!(
-                "the largest of {of} cached pages looked at, {large} of which lie in folios of more \
+                NAME,
+                Value::Bytes(largest),
+                format!(
+                    "the largest of {of} cached pages looked at, {large} of which lie in folios of \
+                 more \
                  than a page: {follows}"
-            ),
-        );
+                ),
+            );
         } else if whole > 0 {
             section.add(
                 NAME,
@@ -311,7 +308,8 @@ impl Subject {
             section.unknown(
             NAME,
             format!(
-                "none of {of} cached pages looked at is mapped by 2 MiB, smaller folios are shown to \
+                "none of {of} cached pages looked at is mapped by 2 MiB, smaller folios are shown \
+                 to \
                  root only: {follows}"
             ),
         );
@@ -429,8 +427,8 @@ fn direct(section: &mut Section, source: &Source) -> bool {
             format!("{why}: --direct is an error, auto reads through the page cache"),
         ),
     }
-    let meaning = "what offsets, lengths and buffers must be multiples of past the page cache, so that \
-                   --block-size must be, too";
+    let meaning = "offsets, lengths and buffers past the page cache are multiples of it, so is \
+                   --block-size";
     match (source.direct_align_is_known(), works) {
         (true, _) => section.add(
             "alignment",
@@ -489,8 +487,8 @@ fn drops(section: &mut Section, file: &File) -> bool {
     tried.is_ok()
 }
 
-/// How many of some pages are cached, by reads that may not wait. What wasn't cached may be read in by
-/// that, a page each: so other pages are looked at each time.
+/// How many of some pages are cached, by reads that may not wait. By that a page that wasn't cached
+/// may be read in: so other ones are looked at each time.
 fn sampled(file: &File, len: u64) -> Option<(u64, u64)> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
     let again = residency::opened_to_sample(file)?;

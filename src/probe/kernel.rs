@@ -193,7 +193,10 @@ fn calls(section: &mut Section, release: &str) {
             .unwrap_or("refused");
         format!("{} [{name}]", describe(error))
     };
-    match program.as_ref().map(|file| residency::resident_pages(file, 0, 1)) {
+    match program
+        .as_ref()
+        .map(|file| residency::resident_pages(file, 0, 1))
+    {
         Ok(Ok(_)) => section.add(
             "cachestat",
             true,
@@ -203,7 +206,8 @@ fn calls(section: &mut Section, release: &str) {
         Ok(Err(error)) if error.raw_os_error() == Some(libc::EPERM) => section.add(
             "cachestat",
             true,
-            "auto learns what is cached of files that you own or may write; of others it takes samples",
+            "auto learns what is cached of files that you own or may write; of others it takes \
+             samples",
         ),
         Ok(Err(error)) => section.add(
             "cachestat",

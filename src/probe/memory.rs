@@ -55,7 +55,8 @@ pub(super) fn look() -> (Section, Option<bool>) {
         Ok(nodes) => {
             let meaning = match nodes.contains([',', '-']) {
                 true => {
-                    "several: buffers lie where the ring's thread first touched them; keep a run on \
+                    "several: buffers lie where the ring's thread first touched them; keep a run \
+                     on \
                          the device's node (numactl)"
                 }
                 false => "one: all memory is equally near",
@@ -88,12 +89,20 @@ fn granted(section: &mut Section) -> Option<bool> {
                 NAME,
                 Value::Bytes(huge),
                 match huge {
-                    0 => "none granted for buffers that were mapped and touched: reads past the page \
-                          cache are split by the device's segments; see THP, or free memory",
-                    _ if huge < all => "granted for a part of the buffers that were mapped and \
-                                        touched: memory is fragmented",
-                    _ => "granted for all of the buffers that were mapped and touched: a read of 1 MiB \
- is one piece of memory or two",
+                    0 => {
+                        "none granted for buffers that were mapped and touched: reads past the \
+                     page \
+                          cache are split by the device's segments; see THP, or free memory"
+                    }
+                    _ if huge < all => {
+                        "granted for a part of the buffers that were mapped and \
+                                        touched: memory is fragmented"
+                    }
+                    _ => {
+                        "granted for all of the buffers that were mapped and touched: a read of \
+                     1 MiB \
+ is one piece of memory or two"
+                    }
                 },
             );
             Some(huge > 0)
@@ -118,7 +127,8 @@ fn pool(section: &mut Section, meminfo: &Result<String, String>) {
         (Ok(0), _) => section.add(
             "hugetlb pool",
             0,
-            "--huge-pages hugetlb needs pages: sysctl vm.nr_hugepages=64 (as root) makes 128 MiB of \
+            "--huge-pages hugetlb needs pages: sysctl vm.nr_hugepages=64 (as root) makes 128 MiB \
+             of \
              2 MiB each",
         ),
         (Ok(total), Ok(free)) => section.add(

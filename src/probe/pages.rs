@@ -2,8 +2,8 @@
 //!
 //! # Invariant (`unsafe` room)
 //! A [`Window`] owns a range of addresses until it is dropped. Nothing ever reads or writes them:
-//! pages are populated by madvise, which reports a truncated file as an error instead of SIGBUS, and
-//! are looked at through procfs.
+//! pages are populated by madvise, which reports a truncated file as an error instead of SIGBUS,
+//! and are looked at through procfs.
 #![allow(unsafe_code)]
 
 use std::fs::File;

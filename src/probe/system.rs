@@ -120,14 +120,14 @@ mod tests {
 
     #[test]
     fn lines_of_mountinfo() {
-        let line = r"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue";
+        let line = r"36 35 98:0 /mnt1 /mnt\0402 rw,noatime shared:2 - ext3 /dev/root rw,usrquota";
         let mount = mount(line).unwrap();
         assert_eq!(
             (mount.id, &*mount.root, &*mount.point),
             (36, "/mnt1", "/mnt 2")
         );
         assert_eq!((&*mount.fs, &*mount.source), ("ext3", "/dev/root"));
-        assert_eq!(mount.options, ["rw", "noatime", "errors=continue"]);
+        assert_eq!(mount.options, ["rw", "noatime", "usrquota"]);
     }
 
     #[test]
