@@ -17,7 +17,7 @@ use super::memory::{MemoryRing, Order};
 use super::read::ReadRing;
 use super::ring::Ring;
 use super::ways::Ways;
-use super::{Config, Engine, Sink, Stats, residency, uring};
+use super::{Config, Engine, HUGE_PAGE, PAGE, Sink, Stats, residency, uring};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Delimited;
 use crate::source::{Input, Source, Span, load};
@@ -34,6 +34,8 @@ const ROOM: usize = 3 * 65536;
 /// What a read may bring of the bytes before its block, to be aligned.
 const BEFORE: usize = 65536;
 const DEPTH: usize = 16;
+/// What the ring itself locks, at most, at a usual depth.
+const RING_LOCKED: u64 = 64 << 10;
 /// Buffers beside those in flight and with workers: what a worker may lag behind before the device
 /// has to wait for it.
 const SPARE: usize = 12;
@@ -549,14 +551,30 @@ fn buffers(depth: usize, threads: usize) -> usize {
     depth + 2 * threads + SPARE
 }
 
-/// What a run of a large file with this many workers takes by default, and how large each buffer is
-/// with what lies between it and the next.
-pub(crate) fn default_buffers(threads: usize) -> (usize, usize) {
+/// The buffers that a run of a large file with this many workers takes by default, and the memory
+/// that it locks by registering them.
+pub(crate) fn default_buffers(threads: usize) -> (usize, u64) {
+    let slots = buffers(DEPTH, threads);
     let layout = Layout {
         block: RING_BLOCK,
-        slots: buffers(DEPTH, threads),
+        slots,
     };
-    (layout.slots, layout.stride())
+    (slots, layout.bytes() as u64 + RING_LOCKED)
+}
+
+/// How many buffers of the default size a limit on locked memory has room for. Huge pages are
+/// charged whole.
+pub(crate) fn buffers_within(limit: u64) -> u64 {
+    let layout = Layout {
+        block: RING_BLOCK,
+        slots: 1,
+    };
+    let huge = HUGE_PAGE as u64;
+    let room = match limit.saturating_sub(RING_LOCKED) {
+        room if room >= huge => room / huge * huge,
+        room => room,
+    };
+    room.saturating_sub(PAGE as u64) / layout.stride() as u64
 }
 
 /// At most so many blocks of `block` bytes are read for these spans, one past each end included.

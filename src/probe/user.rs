@@ -6,7 +6,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::system::{self, Mount, size};
 use super::{Section, Value};
-use crate::engine::run::default_buffers;
+use crate::engine::run::{buffers_within, default_buffers};
 
 /// The capability that lifts the limit on locked memory.
 const CAP_IPC_LOCK: u32 = 14;
@@ -34,11 +34,10 @@ pub(super) fn look() -> Section {
 }
 
 fn locked_memory(section: &mut Section) {
-    let (buffers, slot) = default_buffers(threads());
-    let (buffers, slot) = (buffers as u64, slot as u64);
+    let (buffers, locks) = default_buffers(threads());
     let wanted = format!(
-        "a run with defaults registers {buffers} buffers of 1 MiB ({})",
-        size(buffers * slot)
+        "a run with defaults registers {buffers} of 1 MiB ({})",
+        size(locks)
     );
     let limit = getrlimit(Resource::Memlock).current;
     let lifted = system::text("/proc/self/status").ok().and_then(|status| {
@@ -50,17 +49,17 @@ fn locked_memory(section: &mut Section) {
         (_, Some(true)) => {
             format!("doesn't bind: this process has CAP_IPC_LOCK; {wanted}")
         }
-        (None, _) => format!("{wanted}, which it may"),
+        (None, _) => format!("binds nothing; {wanted}"),
         (Some(limit), _) => {
-            let fit = limit / slot;
-            let follows = match fit >= buffers {
-                true => "which fits unless other processes of this user lock memory too",
+            let fit = buffers_within(limit);
+            let follows = match fit >= buffers as u64 {
+                true => "which fit if no other process of this user locks memory",
                 false => {
-                    "which doesn't fit: it reads into unregistered ones; raise `ulimit -l`, or \
-                          lower --buffers and --queue-depth"
+                    "which don't fit: it reads into unregistered ones; raise `ulimit -l`, or lower --buffers \
+                     and --queue-depth"
                 }
             };
-            format!("{fit} registered buffers of 1 MiB fit; {wanted}, {follows}")
+            format!("room to register {fit} buffers of 1 MiB; {wanted}, {follows}")
         }
     };
     let value = limit.map_or(Value::from("no limit"), Value::Bytes);
