@@ -571,6 +571,17 @@ fn standard_input() {
     assert_eq!(Found(found).value("file", "kind"), "pipe");
 }
 
+/// Whoever reads standard input next finds it as it was.
+#[test]
+fn the_position_of_standard_input_stays() {
+    let dir = dir();
+    let path = write(dir.path(), "file", b"a;1.0\n");
+    let stdin = File::open(&path).unwrap();
+    let mut command = ringfold(["probe", "-"]);
+    end(command.stdin(stdin.try_clone().unwrap())).answer();
+    assert_eq!(rustix::fs::tell(&stdin).unwrap(), 0);
+}
+
 #[test]
 fn an_empty_file_and_an_odd_name() {
     let dir = dir();

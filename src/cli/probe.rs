@@ -14,7 +14,7 @@ const WIDTH: usize = 100;
 const VALUE: usize = 23;
 const MEANING: usize = 41;
 
-/// Tell what this machine and a file allow: io_uring, limits, huge pages, O_DIRECT, the device
+/// Tell what this machine and a file allow: io_uring, limits, O_DIRECT, the device
 #[derive(Args)]
 #[command(after_help = "\
 Each line is a name, what was found, and what follows from it for ringfold. Nothing is changed,

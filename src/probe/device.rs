@@ -125,7 +125,9 @@ fn one(dir: &Path) -> (Section, Vec<PathBuf>) {
     let number = system::text(dir.join("dev"));
     let (disk, below) = stack(&mut section, dir, number);
     let queue = disk.join("queue");
-    let own = disk.components().any(|part| part.as_os_str() == "virtual");
+    // A drive with several controllers counts as virtual in sysfs, but isn't.
+    let own = disk.components().any(|part| part.as_os_str() == "virtual")
+        && !name_of(&disk).starts_with("nvme");
     if !own {
         model(&mut section, &disk);
     }
@@ -391,14 +393,19 @@ fn polls(section: &mut Section, disk: &Path, queue: &Path) {
 /// The NUMA node of the nearest device of the machine that has one.
 fn node(section: &mut Section, disk: &Path) {
     const NAME: &str = "NUMA node";
+    let device = disk.join("device").canonicalize().ok();
+    let above = device.iter().flat_map(|device| device.ancestors());
+    // A drive with several controllers names none itself, but they do.
+    let controllers: Vec<PathBuf> = fs::read_dir(disk.join("device"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| name_of(path).starts_with("nvme"))
+        .collect();
     let node = disk
         .ancestors()
-        .chain(
-            disk.join("device")
-                .canonicalize()
-                .iter()
-                .flat_map(|d| d.ancestors()),
-        )
+        .chain(above)
+        .chain(controllers.iter().map(PathBuf::as_path))
         .find_map(|dir| system::text(dir.join("numa_node")).ok());
     match node.as_deref() {
         Some("-1") => section.unknown(NAME, "the device belongs to none (-1)"),
@@ -445,5 +452,77 @@ fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
             false,
             "no sign of a virtual machine: a cold read is the drive's",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::Value;
+
+    fn value(section: &Section, name: &str) -> Option<Value> {
+        let entry = section.entries.iter().find(|entry| entry.name == name);
+        entry.map(|entry| entry.value.clone())
+    }
+
+    fn write(dir: &Path, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            let path = dir.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+    }
+
+    /// A logical volume on a partition of a drive, as sysfs shows it.
+    #[test]
+    fn a_stack_with_a_partition() {
+        let sys = tempfile::tempdir().unwrap();
+        let sys = sys.path().canonicalize().unwrap();
+        let (pci, dm) = (sys.join("pci"), sys.join("virtual/dm-0"));
+        let drive = pci.join("nvme/nvme0/nvme0n1");
+        write(&pci, &[("numa_node", "1")]);
+        write(
+            &drive,
+            &[
+                ("device/model", "A drive"),
+                ("queue/scheduler", "[none] mq-deadline"),
+                ("queue/max_segments", "127"),
+                ("queue/max_sectors_kb", "128"),
+                ("queue/io_poll", "1"),
+                ("nvme0n1p2/partition", "2"),
+                ("nvme0n1p2/dev", "259:2"),
+            ],
+        );
+        write(&dm, &[("dev", "252:0"), ("queue/rotational", "0")]);
+        fs::create_dir(dm.join("slaves")).unwrap();
+        let partition = drive.join("nvme0n1p2");
+        std::os::unix::fs::symlink(&partition, dm.join("slaves/nvme0n1p2")).unwrap();
+
+        let (section, below) = one(&dm);
+        assert_eq!(below, [partition.as_path()]);
+        assert_eq!(value(&section, "stands on"), Some("nvme0n1p2".into()));
+        assert_eq!(value(&section, "rotational"), Some(false.into()));
+        assert_eq!(value(&section, "scheduler"), Some(Value::Unknown));
+        assert_eq!(value(&section, "model"), None);
+
+        let (section, below) = one(&partition);
+        assert!(below.is_empty());
+        for (name, want) in [
+            ("number", Value::from("259:2")),
+            ("stands on", "nvme0n1".into()),
+            ("model", "A drive".into()),
+            ("scheduler", "none".into()),
+            ("max_segments", 127.into()),
+            ("poll queues", true.into()),
+            ("NUMA node", "1".into()),
+        ] {
+            assert_eq!(value(&section, name), Some(want), "{name}");
+        }
+        let meaning = |name: &str| {
+            let entry = section.entries.iter().find(|entry| entry.name == name);
+            entry.unwrap().meaning.clone()
+        };
+        assert!(meaning("max_segments").contains("3 requests: keep huge pages on"));
+        assert!(meaning("max_sectors_kb").contains("takes 8 requests"));
     }
 }

@@ -133,7 +133,7 @@ impl Subject {
         let file = source.file().expect("it isn't in memory");
         let allowed = Allowed {
             direct: direct(&mut section, source),
-            dontcache: drops(&mut section, file),
+            dontcache: drops(&mut section, source, file),
         };
         self.resident(&mut section, source, file);
         self.folios(&mut section, source, file);
@@ -470,8 +470,8 @@ fn try_direct(source: &Source, align: usize) -> std::result::Result<usize, Strin
 }
 
 /// Whether the file takes RWF_DONTCACHE.
-fn drops(section: &mut Section, file: &File) -> bool {
-    let tried = dontcache(file);
+fn drops(section: &mut Section, source: &Source, file: &File) -> bool {
+    let tried = dontcache(file, source.len().unwrap_or(0));
     match &tried {
         Ok(()) => section.add(
             "DONTCACHE",

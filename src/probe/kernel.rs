@@ -216,7 +216,10 @@ fn calls(section: &mut Section, release: &str) {
         ),
         Err(why) => section.unknown("cachestat", why),
     }
-    match program.as_ref().map(dontcache) {
+    match program
+        .as_ref()
+        .map(|file| dontcache(file, file.metadata()?.len()))
+    {
         Ok(Ok(())) => section.add(
             "RWF_DONTCACHE",
             true,
@@ -255,12 +258,11 @@ fn calls(section: &mut Section, release: &str) {
     }
 }
 
-/// Whether the kernel takes RWF_DONTCACHE for this file: asked for a read at its end, where nothing
-/// is read, because the flag is checked before.
-pub(super) fn dontcache(file: &File) -> io::Result<()> {
+/// Whether the kernel takes RWF_DONTCACHE for this file: asked for a read at its `end`, where
+/// nothing is read, because the flag is checked before.
+pub(super) fn dontcache(file: &File, end: u64) -> io::Result<()> {
     use rustix::io::{ReadWriteFlags, preadv2};
     const DONTCACHE: u32 = 0x80;
-    let end = rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))?;
     let mut byte = [0];
     let mut buffers = [io::IoSliceMut::new(&mut byte)];
     let flags = ReadWriteFlags::from_bits_retain(DONTCACHE);

@@ -82,7 +82,17 @@ fn granted(section: &mut Section) -> Option<bool> {
     for mut slot in arena.slots(&home) {
         slot.target_bytes(0).fill(1);
     }
+    let status = system::text("/proc/self/status").unwrap_or_default();
+    let forbidden = system::field(&status, "THP_enabled").as_deref() == Some("0");
     match arena.huge_bytes() {
+        Ok(0) if forbidden => {
+            section.add(
+                NAME,
+                Value::Bytes(0),
+                "none: they were forbidden to this process by who started it (PR_SET_THP_DISABLE)",
+            );
+            Some(false)
+        }
         Ok(huge) => {
             let all = arena.bytes() as u64;
             section.add(

@@ -107,8 +107,8 @@ fn cgroups(section: &mut Section) {
         Found::Limit(bytes) => section.add(
             "cgroup memory",
             Value::Bytes(bytes as u64),
-            "beyond it processes are killed: buffers, keys and the page cache that the group fills \
-             count; lower --buffers or --block-size if it is small",
+            "beyond it processes are killed; cached pages of files count too, but go first; lower \
+             --buffers or --block-size if it is small",
         ),
         Found::None => section.add("cgroup memory", "no limit", "no group binds the memory"),
         Found::Hidden(why) => section.unknown("cgroup memory", why),
@@ -197,4 +197,48 @@ fn group_dirs(groups: &str, mounts: &[Mount], controller: &str) -> Vec<PathBuf> 
         );
     }
     dirs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(point: &Path, fs: &str, root: &str, options: &[&str]) -> Mount {
+        Mount {
+            id: 1,
+            root: root.into(),
+            point: point.to_str().unwrap().into(),
+            fs: fs.into(),
+            source: "cgroup".into(),
+            options: options.iter().map(|option| option.to_string()).collect(),
+        }
+    }
+
+    /// The least limit counts, wherever it stands above this process, in v1 and in v2, and where a
+    /// container sees its group as the root.
+    #[test]
+    fn limits_of_groups() {
+        let dir = tempfile::tempdir().unwrap();
+        let (v1, v2) = (dir.path().join("v1"), dir.path().join("v2"));
+        for group in [v1.join("a/b"), v2.join("a/b")] {
+            std::fs::create_dir_all(group).unwrap();
+        }
+        std::fs::write(v1.join("a/limit"), "7").unwrap();
+        std::fs::write(v1.join("a/b/limit"), "9").unwrap();
+        std::fs::write(v2.join("a/b/limit"), "8").unwrap();
+        let mounts = [
+            mount(&v1, "cgroup", "/", &["rw", "memory"]),
+            mount(&v2, "cgroup2", "/pod", &["rw"]),
+        ];
+        let read = |dir: &Path| system::number(dir.join("limit")).ok().map(|n| n as f64);
+        let least = |groups: &str| match limit(groups, &mounts, "memory", read) {
+            Found::Limit(limit) => Some(limit),
+            _ => None,
+        };
+        assert_eq!(least("4:memory:/a/b\n0::/"), Some(7.0));
+        assert_eq!(least("4:cpu,cpuacct:/a/b\n0::/pod/a/b"), Some(8.0));
+        assert_eq!(least("4:memory:/\n0::/pod"), None);
+        let none = limit("4:memory:/a", &[], "memory", read);
+        assert!(matches!(none, Found::Hidden(_)));
+    }
 }
