@@ -533,6 +533,10 @@ fn a_block_device_with_sectors_of_4_kib() {
     assert_eq!(found.value("file", "alignment"), 4096);
     assert_eq!(found.value("device", "logical_block_size"), 4096);
     assert_eq!(found.value("device", "stands on"), str(&backing));
+    let name = device.0.file_name().unwrap().to_str().unwrap();
+    if let Some(kib) = number(format!("/sys/block/{name}/queue/read_ahead_kb")) {
+        assert_eq!(found.value("file", "read-ahead"), kib * 1024);
+    }
 }
 
 #[test]

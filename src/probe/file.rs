@@ -119,7 +119,8 @@ impl Subject {
             Some(len) => section.add("size", Value::Bytes(len), blocks(len)),
             None => section.unknown("size", "a stream ends where it ends"),
         }
-        if self.file.is_some() {
+        let block_device = self.meta.file_type().is_block_device();
+        if self.file.is_some() && !block_device {
             self.file_system(&mut section);
         }
         let Some(input) = self.input.as_ref().filter(|_| !stream) else {
@@ -213,7 +214,11 @@ impl Subject {
             "overlay" => return section.unknown(NAME, "that of the layer's file system holds"),
             _ => {}
         }
-        match self.device().read_ahead_kb(self.meta.dev(), self.fs()) {
+        let dev = match self.meta.file_type().is_block_device() {
+            true => self.meta.rdev(),
+            false => self.meta.dev(),
+        };
+        match self.device().read_ahead_kb(dev, self.fs()) {
             Ok(kib) => section.add(
                 NAME,
                 Value::Bytes(kib << 10),
@@ -332,7 +337,8 @@ impl Subject {
     /// What `auto` would do, and a command to try.
     fn plan(&self, input: &Input, machine: &Machine, allowed: &Allowed) -> Vec<String> {
         let spans = input.spans();
-        let (mut auto, cached) = if residency::is_small(spans) {
+        let small = residency::is_small(spans);
+        let (mut auto, cached) = if small {
             (residency::SMALL_WORDS.to_string(), true)
         } else if source_tells(input) {
             let split = residency::split(input, spans);
@@ -365,7 +371,7 @@ impl Subject {
             plan.push(format!("try: ringfold count --stats {name}"));
         }
         let in_memory = matches!(self.fs(), "tmpfs" | "ramfs");
-        if !cached || (allowed.direct && !in_memory) {
+        if !cached || (allowed.direct && !in_memory && !small) {
             plan.push(format!("try: ringfold count {flags} --stats {name}"));
         }
         plan
