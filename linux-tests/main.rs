@@ -11,6 +11,7 @@ mod knobs;
 mod library;
 mod malformed;
 mod probe;
+mod probe_command;
 mod reference;
 mod stats;
 mod support;

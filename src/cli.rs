@@ -7,6 +7,7 @@ mod aggregate;
 mod count;
 mod generate;
 mod knobs;
+mod probe;
 mod progress;
 mod size;
 mod stats;
@@ -37,6 +38,7 @@ enum Command {
     Aggregate(aggregate::Command),
     Count(count::Command),
     Generate(generate::Command),
+    Probe(probe::Command),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -194,6 +196,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Aggregate(command) => command.run(),
         Command::Count(command) => command.run(),
         Command::Generate(command) => command.run(),
+        Command::Probe(command) => command.run(),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "ringfold", &mut script);

@@ -14,7 +14,7 @@
 //! | `mmap` | each worker looks at its own blocks in the page cache | nothing |
 //! | `auto` | the workers what is cached, the ring with O_DIRECT what isn't, at the same time | |
 
-mod arena;
+pub(crate) mod arena;
 mod bell;
 mod cache;
 mod claims;
@@ -26,15 +26,16 @@ mod mapping;
 mod memory;
 mod pin;
 mod read;
-mod residency;
+pub(crate) mod residency;
 mod retry;
 mod ring;
 mod rings;
-mod run;
+pub(crate) mod run;
 mod sigbus;
+pub(crate) mod smaps;
 #[cfg(test)]
 mod tests;
-mod uring;
+pub(crate) mod uring;
 mod uring_raw;
 mod ways;
 
@@ -52,9 +53,9 @@ pub use run::run;
 pub(crate) use run::run_then;
 
 /// A page: what the kernel caches and maps by.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 /// A huge page: what it takes to map much memory by few entries.
-const HUGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// How the input is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

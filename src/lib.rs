@@ -4,7 +4,8 @@
 //! reads them into [`block`]s of whole records, which [`stitch`] puts together by a [`framing`]; a
 //! job [`mod@fold`]s the blocks.
 //!
-//! A [`report`] goes to an [`output`]; [`generate`] makes input to try it on.
+//! A [`report`] goes to an [`output`]; [`generate`] makes input to try it on;
+//! [`mod@probe`] tells what the machine and a file allow.
 //!
 //! The binary does the jobs that come with it; a Rust program can fold its own with [`fold()`].
 
@@ -26,6 +27,8 @@ pub mod report;
 
 pub mod generate;
 pub mod output;
+
+pub mod probe;
 
 pub use block::{Block, PADDING, PaddedBuf};
 pub use engine::{Config, Engine, Malformed, Sink, Stats, run};

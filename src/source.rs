@@ -32,8 +32,8 @@ pub struct Source {
     shape: Shape,
     file: Option<File>,
     direct: OnceLock<Result<File>>,
-    /// What offsets, lengths and memory must be multiples of under O_DIRECT.
-    direct_align: u32,
+    /// What statx says that offsets, lengths and memory must be multiples of under O_DIRECT.
+    direct_align: Option<u32>,
 }
 
 impl Source {
@@ -60,7 +60,7 @@ impl Source {
             shape: Shape::Memory(bytes.into()),
             file: None,
             direct: OnceLock::new(),
-            direct_align: 4096,
+            direct_align: None,
         }
     }
 
@@ -111,7 +111,7 @@ impl Source {
             name,
             path,
             shape,
-            direct_align: direct_align(&file).unwrap_or(4096),
+            direct_align: direct_align(&file),
             file: Some(file),
             direct: OnceLock::new(),
         })
@@ -182,7 +182,12 @@ impl Source {
 
     /// What offsets, lengths and memory must be multiples of under O_DIRECT.
     pub(crate) fn direct_align(&self) -> u64 {
-        u64::from(self.direct_align)
+        u64::from(self.direct_align.unwrap_or(4096))
+    }
+
+    /// Whether that is known, not assumed.
+    pub(crate) fn direct_align_is_known(&self) -> bool {
+        self.direct_align.is_some()
     }
 
     /// The same file opened a second time with O_DIRECT.
@@ -245,9 +250,6 @@ fn position(file: &File) -> Option<u64> {
 /// Whether the file lies in a file system that makes up sizes (procfs, sysfs and their like), or
 /// has bytes although its size is 0.
 fn size_is_a_guess(file: &File, size: u64) -> bool {
-    if size == 0 {
-        return !matches!(rustix::io::pread(file, &mut [0], 0), Ok(0));
-    }
     const MADE_UP: [i64; 6] = [
         0x9fa0,
         0x6265_6572,
@@ -256,7 +258,9 @@ fn size_is_a_guess(file: &File, size: u64) -> bool {
         0x27_e0eb,
         0x6367_7270,
     ];
-    rustix::fs::fstatfs(file).is_ok_and(|fs| MADE_UP.contains(&fs.f_type))
+    // First, because a look into some of these files takes away what it saw, or waits.
+    let made_up = rustix::fs::fstatfs(file).is_ok_and(|fs| MADE_UP.contains(&fs.f_type));
+    made_up || (size == 0 && !matches!(rustix::io::pread(file, &mut [0], 0), Ok(0)))
 }
 
 /// What statx says of O_DIRECT's alignment; `None` where it says nothing.

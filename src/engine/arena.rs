@@ -20,7 +20,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{HUGE_PAGE, HugePages, PAGE};
+use super::{HUGE_PAGE, HugePages, PAGE, smaps};
 use crate::block::{Block, PADDING};
 use crate::error::{Error, Kind, Result};
 use crate::stitch::Piece;
@@ -37,12 +37,12 @@ pub(crate) struct Layout {
 impl Layout {
     /// From the start of one slot to the start of the next: whole pages, at least one of them
     /// spare.
-    fn stride(&self) -> usize {
+    pub(crate) fn stride(&self) -> usize {
         self.block.next_multiple_of(PAGE) + PAGE
     }
 
     /// The anonymous memory that the slots take, in such pages.
-    fn bytes(&self, pages: HugePages) -> usize {
+    pub(crate) fn bytes(&self, pages: HugePages) -> usize {
         let bytes = PAGE + self.stride() * self.slots;
         let named = matches!(pages, HugePages::Thp | HugePages::Hugetlb);
         if bytes < HUGE_PAGE && !named {
@@ -210,29 +210,8 @@ impl Arena {
         if self.bytes < HUGE_PAGE {
             return Ok(0);
         }
-        let smaps = std::fs::read_to_string("/proc/self/smaps")?;
-        let base = self.base.as_ptr() as usize;
-        let (mut inside, mut huge) = (false, 0);
-        for line in smaps.lines() {
-            let range = line
-                .split(' ')
-                .next()
-                .and_then(|range| range.split_once('-'));
-            let range = range.and_then(|(from, to)| {
-                let hex = |text| usize::from_str_radix(text, 16).ok();
-                Some(hex(from)?..hex(to)?)
-            });
-            let size = ["AnonHugePages:", "Private_Hugetlb:"]
-                .iter()
-                .find_map(|name| line.strip_prefix(name));
-            if let Some(range) = range {
-                inside = range.contains(&base);
-            } else if let Some(kib) = size.filter(|_| inside) {
-                let kib: u64 = kib.trim().trim_end_matches(" kB").parse().unwrap_or(0);
-                huge += kib << 10;
-            }
-        }
-        Ok(huge)
+        let kinds = ["AnonHugePages", "Private_Hugetlb"];
+        smaps::bytes(self.base.as_ptr() as usize, &kinds)
     }
 }
 

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 
 use super::PAGE;
@@ -18,6 +19,8 @@ const GRAIN: u64 = 1 << 20;
 const STRIDE: u64 = 64 << 20;
 /// How many pages of a stride are looked at where the kernel doesn't tell.
 const SAMPLES: u64 = 8;
+/// What is small: see [`is_small`].
+const SMALL: u64 = 8 << 20;
 
 #[repr(C)]
 #[derive(Default)]
@@ -36,8 +39,11 @@ struct Stat {
     recently_evicted: u64,
 }
 
-/// How many pages of `from..to` are in the page cache; `None` where the kernel can't tell.
-pub(crate) fn resident_pages(file: &File, from: u64, to: u64) -> Option<u64> {
+/// How many pages of `from..to` are in the page cache.
+///
+/// # Errors
+/// The kernel can't tell (ENOSYS), or only to the file's owner and those who may write it (EPERM).
+pub(crate) fn resident_pages(file: &File, from: u64, to: u64) -> io::Result<u64> {
     let range = Range {
         off: from,
         len: to - from,
@@ -46,7 +52,10 @@ pub(crate) fn resident_pages(file: &File, from: u64, to: u64) -> Option<u64> {
     let flags: libc::c_uint = 0;
     // SAFETY: both structures are laid out as the kernel has them and outlive the call.
     let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &range, &mut stat, flags) };
-    (done == 0).then_some(stat.cache)
+    match done {
+        0 => Ok(stat.cache),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Whether samples of `from..to` are in the page cache: for files of other people, of which
@@ -67,7 +76,7 @@ fn sampled(file: &File, from: u64, to: u64) -> Option<bool> {
 }
 
 /// The file once more, so that looking at a page reads no others ahead.
-fn opened_to_sample(file: &File) -> Option<File> {
+pub(crate) fn opened_to_sample(file: &File) -> Option<File> {
     let again = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
     rustix::fs::fadvise(&again, 0, None, rustix::fs::Advice::Random).ok()?;
     Some(again)
@@ -97,14 +106,14 @@ pub(crate) fn split(input: &Input, spans: &[Span]) -> Split {
         while at < span.to {
             let end = ((at / STRIDE + 1) * STRIDE).min(span.to);
             match resident_pages(file, at, end) {
-                None => {
+                Err(_) => {
                     let again = by_samples.get_or_insert_with(|| opened_to_sample(file));
                     let resident = again.as_ref().and_then(|again| sampled(again, at, end));
                     split.known &= resident.is_some();
                     split.add(span, at, end, resident.unwrap_or(false));
                 }
-                Some(pages) if pages >= pages_of(at, end) => split.add(span, at, end, true),
-                Some(1..) => {
+                Ok(pages) if pages >= pages_of(at, end) => split.add(span, at, end, true),
+                Ok(1..) => {
                     let mut grain = at;
                     while grain < end {
                         let to = ((grain / GRAIN + 1) * GRAIN).min(end);
@@ -113,7 +122,7 @@ pub(crate) fn split(input: &Input, spans: &[Span]) -> Split {
                         grain = to;
                     }
                 }
-                Some(0) => split.add(span, at, end, false),
+                Ok(0) => split.add(span, at, end, false),
             }
             at = end;
         }
@@ -121,11 +130,27 @@ pub(crate) fn split(input: &Input, spans: &[Span]) -> Split {
     split
 }
 
-fn pages_of(from: u64, to: u64) -> u64 {
+pub(crate) fn pages_of(from: u64, to: u64) -> u64 {
     to.div_ceil(PAGE as u64) - from / PAGE as u64
 }
 
 impl Split {
+    /// What `auto` makes of it, in words.
+    pub(crate) fn words(&self) -> String {
+        let (resident, cold) = (bytes(&self.resident), bytes(&self.cold));
+        if cold == 0 {
+            return "all of it is cached: the workers fetch it".into();
+        }
+        if !self.known {
+            return "what is cached can't be told".into();
+        }
+        if resident == 0 {
+            return "nothing is cached: uring".into();
+        }
+        let share = 100.0 * resident as f64 / (resident + cold) as f64;
+        format!("{share:.0}% is cached: the workers fetch it; the rest: uring")
+    }
+
     fn add(&mut self, span: &Span, from: u64, to: u64, resident: bool) {
         let list = if resident {
             &mut self.resident
@@ -142,6 +167,14 @@ impl Split {
         }
     }
 }
+
+/// Whether there is so little that it is simply read: a ring isn't worth its set-up.
+pub(crate) fn is_small(spans: &[Span]) -> bool {
+    bytes(spans) <= SMALL
+}
+
+/// Why `auto` simply reads what is small.
+pub(crate) const SMALL_WORDS: &str = "small input: the workers fetch it";
 
 /// How many bytes some spans cover.
 pub(crate) fn bytes(spans: &[Span]) -> u64 {

@@ -20,7 +20,9 @@ use super::read::ReadRing;
 use super::ring::Ring;
 use super::uring::Setup;
 use super::ways::Ways;
-use super::{Config, Engine, HugePages, Sink, Stats, knobs, residency, rings, uring};
+use super::{
+    Config, Engine, HUGE_PAGE, HugePages, PAGE, Sink, Stats, knobs, residency, rings, uring,
+};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Delimited;
 use crate::source::{Input, Source, Span, load};
@@ -37,11 +39,11 @@ const ROOM: usize = 3 * 65536;
 /// What a read may bring of the bytes before its block, to be aligned.
 const BEFORE: usize = 65536;
 const DEPTH: usize = 16;
+/// What the ring itself locks, at most, at a usual depth.
+const RING_LOCKED: u64 = 64 << 10;
 /// Buffers beside those in flight and with workers: what a worker may lag behind before the device
 /// has to wait for it.
 const SPARE: usize = 12;
-/// Below this a ring isn't worth its set-up.
-const SMALL: u64 = 8 << 20;
 /// Limits of what can be asked for; beyond them a number is a slip.
 const MAX_BLOCK: usize = 1 << 30;
 const MAX_DEPTH: usize = 4096;
@@ -294,8 +296,8 @@ impl<'a> Session<'a> {
             self.because("--direct");
             return self.uring_or_pread(spans, direct, &[]);
         }
-        if residency::bytes(spans) <= SMALL {
-            self.because("small input: the workers fetch it");
+        if residency::is_small(spans) {
+            self.because(residency::SMALL_WORDS);
             return self.local(spans);
         }
         let split = residency::split(self.input, spans);
@@ -303,18 +305,9 @@ impl<'a> Session<'a> {
             residency::bytes(&split.resident),
             residency::bytes(&split.cold),
         );
+        self.because(&split.words());
         if cold == 0 {
-            self.because("all of it is cached: the workers fetch it");
             return self.local(spans);
-        }
-        if !split.known {
-            self.because("what is cached can't be told");
-        } else {
-            let share = 100.0 * resident as f64 / (resident + cold) as f64;
-            self.because(&match resident {
-                0 => "nothing is cached: uring".to_string(),
-                _ => format!("{share:.0}% is cached: the workers fetch it; the rest: uring"),
-            });
         }
         if self.window.is_some() && resident > 0 {
             // Order across two engines at once would need a window across both.
@@ -403,8 +396,7 @@ impl<'a> Session<'a> {
         // Small blocks take more buffers, so that workers and dispatcher needn't wake each other
         // for each: a mebibyte of them, up to 256.
         let buffers = self.config.buffers.unwrap_or_else(|| {
-            let behind = (2 * self.threads + SPARE).div_ceil(rings);
-            (depth + behind).max((RING_BLOCK / block).min(256))
+            buffers(depth, self.threads, rings).max((RING_BLOCK / block).min(256))
         });
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
@@ -701,6 +693,37 @@ fn hand_over<'s>(
     for _ in 0..queue.push(ready) {
         scope.spawn(move |_| queue.work(delivery));
     }
+}
+
+/// Buffers of each of so many rings where nobody says otherwise.
+fn buffers(depth: usize, threads: usize, rings: usize) -> usize {
+    depth + (2 * threads + SPARE).div_ceil(rings)
+}
+
+/// The buffers that a run of a large file with this many workers takes by default, and the memory
+/// that it locks by registering them.
+pub(crate) fn default_buffers(threads: usize) -> (usize, u64) {
+    let slots = buffers(DEPTH, threads, 1);
+    let layout = Layout {
+        block: RING_BLOCK,
+        slots,
+    };
+    (slots, layout.bytes(HugePages::Auto) as u64 + RING_LOCKED)
+}
+
+/// How many buffers of the default size a limit on locked memory has room for. Huge pages are
+/// charged whole.
+pub(crate) fn buffers_within(limit: u64) -> u64 {
+    let layout = Layout {
+        block: RING_BLOCK,
+        slots: 1,
+    };
+    let huge = HUGE_PAGE as u64;
+    let room = match limit.saturating_sub(RING_LOCKED) {
+        room if room >= huge => room / huge * huge,
+        room => room,
+    };
+    room.saturating_sub(PAGE as u64) / layout.stride() as u64
 }
 
 /// At most so many blocks of `block` bytes are read for these spans, one past each end included.

@@ -1,0 +1,29 @@
+//! What the kernel says of the pages under one of our own mappings: /proc/self/smaps.
+
+use std::io;
+
+/// The bytes that these fields count together for the mapping that `address` lies in.
+pub(crate) fn bytes(address: usize, fields: &[&str]) -> io::Result<u64> {
+    let smaps = std::fs::read_to_string("/proc/self/smaps")?;
+    let mut inside = false;
+    let mut kib = 0;
+    for line in smaps.lines() {
+        let range = line
+            .split(' ')
+            .next()
+            .and_then(|range| range.split_once('-'));
+        let range = range.and_then(|(from, to)| {
+            let hex = |text| usize::from_str_radix(text, 16).ok();
+            Some(hex(from)?..hex(to)?)
+        });
+        if let Some(range) = range {
+            inside = range.contains(&address);
+        } else if let Some((field, value)) = line.split_once(':').filter(|_| inside)
+            && fields.contains(&field)
+        {
+            let value = value.trim().trim_end_matches(" kB");
+            kib += value.parse::<u64>().unwrap_or(0);
+        }
+    }
+    Ok(kib << 10)
+}

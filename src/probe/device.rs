@@ -1,0 +1,528 @@
+//! The block device under a file, and those that it stands on: what sysfs says of their queues.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::Section;
+use super::system::{self, Mount, chosen, size};
+use crate::engine::PAGE;
+
+/// A block that a read brings by default.
+const BLOCK: u64 = 1 << 20;
+/// What drivers say that know no limit on a request.
+const NO_LIMIT_KB: u64 = i32::MAX as u64;
+/// How many devices of a stack are told about.
+const MOST: usize = 12;
+
+/// A device, or why there is none.
+pub(super) struct Device {
+    number: Result<(u32, u32), String>,
+}
+
+impl Device {
+    pub(super) fn number(dev: u64) -> Device {
+        Device {
+            number: Ok((rustix::fs::major(dev), rustix::fs::minor(dev))),
+        }
+    }
+
+    pub(super) fn none(why: &str) -> Device {
+        Device {
+            number: Err(why.into()),
+        }
+    }
+
+    /// The device of a mounted file system; `dev` is what stat says of a file in it.
+    pub(super) fn of_mount(dev: u64, mount: &Mount) -> Device {
+        if rustix::fs::major(dev) != 0 {
+            return Device::number(dev);
+        }
+        // btrfs and others number their volumes themselves; the mount names a device.
+        match fs::metadata(&mount.source) {
+            Ok(meta) if meta.file_type().is_block_device() => Device::number(meta.rdev()),
+            _ => Device::none(&match mount.fs.as_str() {
+                "overlay" => {
+                    "an overlay doesn't say which layer holds the file: probe a file of the layer"
+                        .into()
+                }
+                "tmpfs" | "ramfs" | "devtmpfs" => format!("{} lies in memory", mount.fs),
+                name => format!("{name} names no block device"),
+            }),
+        }
+    }
+}
+
+impl Device {
+    /// How far the file system on it reads ahead; `dev` is what stat says of a file in it.
+    pub(super) fn read_ahead_kb(&self, dev: u64, fs: &str) -> Result<u64, String> {
+        let (major, minor) = self.number.clone()?;
+        let of_files = (rustix::fs::major(dev), rustix::fs::minor(dev));
+        if fs != "btrfs" {
+            // A block device's own number, or that of the file system on it.
+            let (major, minor) = match of_files {
+                (0, _) => of_files,
+                _ => (major, minor),
+            };
+            return system::number(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
+        }
+        let device = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let name = name_of(&device.canonicalize().unwrap_or(device));
+        let volumes = fs::read_dir("/sys/fs/btrfs")
+            .into_iter()
+            .flatten()
+            .flatten();
+        let volume = volumes
+            .map(|volume| volume.path())
+            .find(|volume| volume.join("devices").join(&name).exists());
+        let volume = volume.ok_or_else(|| format!("no volume of {name} in /sys/fs/btrfs"))?;
+        system::number(volume.join("bdi/read_ahead_kb"))
+    }
+}
+
+/// A section for the device and for each one it stands on.
+pub(super) fn look(device: Device) -> Vec<Section> {
+    let none = |why: &str| {
+        let mut section = Section::new("device", None);
+        section.unknown("device", why);
+        vec![section]
+    };
+    let (major, minor) = match device.number {
+        Ok(number) => number,
+        Err(why) => return none(&why),
+    };
+    let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    let dir = match link.canonicalize() {
+        Ok(dir) => dir,
+        Err(error) => {
+            let why = format!("{}: {}", link.display(), crate::error::describe(&error));
+            return none(&why);
+        }
+    };
+    let mut sections = Vec::new();
+    let mut dirs = vec![dir];
+    while let Some(dir) = dirs.pop() {
+        if sections.len() == MOST {
+            break;
+        }
+        let (section, below) = one(&dir);
+        sections.push(section);
+        dirs.extend(below.into_iter().rev());
+    }
+    sections
+}
+
+fn name_of(dir: &Path) -> String {
+    let name = dir.file_name().unwrap_or_default();
+    // sysfs writes a slash in a device's name so.
+    name.to_string_lossy().replace('!', "/")
+}
+
+/// What is said of a device, and the directories of those that it stands on.
+fn one(dir: &Path) -> (Section, Vec<PathBuf>) {
+    let name = name_of(dir);
+    let mut section = Section::new("device", Some(name.clone()));
+    let number = system::text(dir.join("dev"));
+    let (disk, below) = stack(&mut section, dir, number);
+    let queue = disk.join("queue");
+    // A drive with several controllers counts as virtual in sysfs, but isn't.
+    let own = disk.components().any(|part| part.as_os_str() == "virtual")
+        && !name_of(&disk).starts_with("nvme");
+    if !own {
+        model(&mut section, &disk);
+    }
+    scheduling(&mut section, &queue);
+    splitting(&mut section, &queue);
+    units(&mut section, &queue);
+    polls(&mut section, &disk, &queue);
+    if !own {
+        node(&mut section, &disk);
+    }
+    is_virtual(&mut section, &disk, own);
+    (section, below)
+}
+
+/// Its number and what it stands on; returns the whole disk and the devices below.
+fn stack(
+    section: &mut Section,
+    dir: &Path,
+    number: Result<String, String>,
+) -> (PathBuf, Vec<PathBuf>) {
+    match number {
+        Ok(number) => section.add("number", number, "its name in /sys/dev/block"),
+        Err(why) => section.unknown("number", why),
+    }
+    let disk = match (dir.join("partition").exists(), dir.parent()) {
+        (true, Some(disk)) => {
+            section.add(
+                "stands on",
+                name_of(disk),
+                "a partition: the queue below is that of the disk",
+            );
+            disk.to_path_buf()
+        }
+        _ => dir.to_path_buf(),
+    };
+    let mut below: Vec<PathBuf> = fs::read_dir(disk.join("slaves"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.path().canonicalize().ok())
+        .collect();
+    below.sort();
+    if !below.is_empty() {
+        let names: Vec<_> = below.iter().map(|dir| name_of(dir)).collect();
+        section.add(
+            "stands on",
+            names.join(" "),
+            "a stack: each read goes through this queue's limits, then through those below",
+        );
+    }
+    if let Ok(backing) = system::text(disk.join("loop/backing_file")) {
+        let meaning = match system::number(disk.join("loop/dio")) {
+            Ok(1) => "a loop device that reads its file past the page cache",
+            _ => {
+                "a loop device that reads its file through the page cache: what is measured may be \
+                  memory, even with --direct"
+            }
+        };
+        section.add("stands on", backing, meaning);
+    }
+    (disk, below)
+}
+
+fn model(section: &mut Section, disk: &Path) {
+    let words = |name: &str| system::text(disk.join("device").join(name));
+    match (words("vendor"), words("model")) {
+        // A PCI or virtio vendor is a number, which says nothing.
+        (Ok(vendor), Ok(model)) if !vendor.starts_with("0x") => section.add(
+            "model",
+            format!("{} {}", vendor.trim(), model.trim()),
+            "look up what it is said to read a second: that is the floor of a cold run",
+        ),
+        (_, Ok(model)) => section.add(
+            "model",
+            model.trim(),
+            "look up what it is said to read a second: that is the floor of a cold run",
+        ),
+        (_, Err(_)) => section.unknown("model", "the driver names none"),
+    }
+}
+
+/// Who takes reads, and how many wait.
+fn scheduling(section: &mut Section, queue: &Path) {
+    let number = |name: &str| system::number(queue.join(name));
+    match number("rotational") {
+        Ok(n) => section.add("rotational", n != 0, match n {
+            0 => "no seeks: deep queues and many spans at once are cheap",
+            _ => "a disk that seeks, or a virtual one that doesn't say: large blocks in order are \
+             best",
+        }),
+        Err(why) => section.unknown("rotational", why),
+    }
+    match system::text(queue.join("scheduler")) {
+        Ok(text) => {
+            let scheduler = chosen(&text);
+            section.add(
+                "scheduler",
+                scheduler,
+                match scheduler {
+                    "none" => "reads go to the device as they are submitted",
+                    "bfq" => {
+                        "bfq shares the device fairly, at some cost: `none` is faster for one \
+                 reader"
+                    }
+                    _ => {
+                        "it may reorder reads; for a fast drive `none` costs less (root: echo none \
+                 to its \
+                      queue/scheduler)"
+                    }
+                },
+            );
+        }
+        Err(why) => section.unknown("scheduler", why),
+    }
+    match number("nr_requests") {
+        Ok(n) => section.add(
+            "nr_requests",
+            n,
+            format!(
+                "requests that wait in a queue of the device: --queue-depth up to {n} of 1 MiB can \
+                     be taken, if none is split"
+            ),
+        ),
+        Err(why) => section.unknown("nr_requests", why),
+    }
+}
+
+/// Into how many requests a block is split, by its pieces of memory and by its size.
+fn splitting(section: &mut Section, queue: &Path) {
+    let number = |name: &str| system::number(queue.join(name));
+    let pieces = BLOCK / PAGE as u64;
+    let requests = |n: u64| match n {
+        1 => "one request".to_string(),
+        n => format!("{n} requests"),
+    };
+    match number("max_segments") {
+        Ok(n) if n > 0 => {
+            let split = pieces.div_ceil(n);
+            let follows = match split {
+                1 => "huge pages spare the work on pieces, not requests",
+                _ => "keep huge pages on, in which it is one piece or two",
+            };
+            section.add(
+                "max_segments",
+                n,
+                format!(
+                    "a read of 1 MiB into 4 KiB pages is {pieces} pieces of memory, so {}: \
+                 {follows}",
+                    requests(split)
+                ),
+            );
+        }
+        Ok(n) => section.add("max_segments", n, "no limit"),
+        Err(why) => section.unknown("max_segments", why),
+    }
+    match number("max_sectors_kb") {
+        Ok(n) if n > 0 => section.add(
+            "max_sectors_kb",
+            n,
+            format!(
+                "a request carries at most {}: a block of 1 MiB takes {}",
+                size(n << 10),
+                requests(BLOCK.div_ceil(n << 10))
+            ),
+        ),
+        Ok(n) => section.add("max_sectors_kb", n, "no limit"),
+        Err(why) => section.unknown("max_sectors_kb", why),
+    }
+    match (number("max_hw_sectors_kb"), number("max_sectors_kb")) {
+        (Ok(hw), _) if hw >= NO_LIMIT_KB => {
+            section.add(
+                "max_hw_sectors_kb",
+                hw,
+                "the device names no limit of its own",
+            );
+        }
+        (Ok(hw), Ok(now)) if hw > now => section.add(
+            "max_hw_sectors_kb",
+            hw,
+            "what the device could take: root may raise max_sectors_kb up to it for larger blocks",
+        ),
+        (Ok(hw), _) => section.add(
+            "max_hw_sectors_kb",
+            hw,
+            "what the device can take, and does",
+        ),
+        (Err(why), _) => section.unknown("max_hw_sectors_kb", why),
+    }
+}
+
+/// What the device reads by, and ahead.
+fn units(section: &mut Section, queue: &Path) {
+    let number = |name: &str| system::number(queue.join(name));
+    match number("read_ahead_kb") {
+        Ok(n) => section.add(
+            "read_ahead_kb",
+            n,
+            match n {
+                0 => "no read-ahead: buffered reads wait for each of theirs; use --direct",
+                1..512 => {
+                    "short for buffered engines: root may raise it (1024 or more), or use --direct"
+                }
+                _ => "long enough for buffered engines",
+            },
+        ),
+        Err(why) => section.unknown("read_ahead_kb", why),
+    }
+    match (number("logical_block_size"), number("physical_block_size")) {
+        (Ok(logical), Ok(physical)) => {
+            section.add(
+                "logical_block_size",
+                logical,
+                "the device's own unit: reads past the page cache are multiples of it",
+            );
+            section.add(
+                "physical_block_size",
+                physical,
+                "what the drive really reads: smaller blocks waste the rest",
+            );
+        }
+        (Err(why), _) | (_, Err(why)) => {
+            section.unknown("logical_block_size", &why);
+            section.unknown("physical_block_size", &why);
+        }
+    }
+}
+
+fn polls(section: &mut Section, disk: &Path, queue: &Path) {
+    let name = name_of(disk);
+    let driver = match () {
+        () if name.starts_with("nvme") => Some("nvme"),
+        () if name.starts_with("vd") => Some("virtio_blk"),
+        () => None,
+    };
+    let wanted = driver.map(|driver| {
+        let path = format!("/sys/module/{driver}/parameters/poll_queues");
+        (driver, system::number(path))
+    });
+    match system::number(queue.join("io_poll")) {
+        Ok(0) => {
+            let remedy = match wanted {
+                Some((driver, Ok(0))) => format!(
+                    ": the driver was loaded with {driver}.poll_queues=0; boot with \
+                     {driver}.poll_queues=2 to have some"
+                ),
+                Some((driver, Ok(n))) => format!(", although {driver}.poll_queues is {n}"),
+                Some((_, Err(_))) | None => ", and its driver knows none".into(),
+            };
+            section.add(
+                "poll queues",
+                false,
+                format!("--iopoll can't be had{remedy}"),
+            );
+        }
+        Ok(_) => section.add(
+            "poll queues",
+            true,
+            "--iopoll can be had (--engine uring-raw --direct); it helps with small blocks",
+        ),
+        Err(why) => section.unknown("poll queues", why),
+    }
+}
+
+/// The NUMA node of the nearest device of the machine that has one.
+fn node(section: &mut Section, disk: &Path) {
+    const NAME: &str = "NUMA node";
+    let device = disk.join("device").canonicalize().ok();
+    let above = device.iter().flat_map(|device| device.ancestors());
+    // A drive with several controllers names none itself, but they do.
+    let controllers: Vec<PathBuf> = fs::read_dir(disk.join("device"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| name_of(path).starts_with("nvme"))
+        .collect();
+    let node = disk
+        .ancestors()
+        .chain(above)
+        .chain(controllers.iter().map(PathBuf::as_path))
+        .find_map(|dir| system::text(dir.join("numa_node")).ok());
+    match node.as_deref() {
+        Some("-1") => section.unknown(NAME, "the device belongs to none (-1)"),
+        Some(node) => section.add(
+            NAME,
+            node,
+            format!("on several nodes, run there: numactl --cpunodebind={node} --membind={node}"),
+        ),
+        None => section.unknown(NAME, "the device names none"),
+    }
+}
+
+/// Whether the disk is one of a virtual machine, or this kernel's `own` making.
+fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
+    const NAME: &str = "virtual";
+    const CAVEAT: &str = "the host's cache may serve reads: \"cold\" is then not the drive's \
+     speed, and \
+                          differs by the minute; compare only runs that were interleaved";
+    let path = disk.to_string_lossy();
+    let name = name_of(disk);
+    if own {
+        let meaning = "made by this kernel: as fast as what it stands on";
+        return section.add(NAME, true, meaning);
+    }
+    if path.contains("/virtio") || path.contains("/vmbus") || name.starts_with("xvd") {
+        return section.add(NAME, true, CAVEAT);
+    }
+    let cpuinfo = system::text("/proc/cpuinfo").unwrap_or_default();
+    let machine = cpuinfo.lines().any(|line| {
+        line.starts_with("flags")
+            && line
+                .split_ascii_whitespace()
+                .any(|flag| flag == "hypervisor")
+    });
+    let machine = machine || Path::new("/sys/hypervisor/type").exists();
+    match machine {
+        true => section.add(
+            NAME,
+            "perhaps",
+            format!("the machine is a virtual one, so its disks may be, too: {CAVEAT}"),
+        ),
+        false => section.add(
+            NAME,
+            false,
+            "no sign of a virtual machine: a cold read is the drive's",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::Value;
+
+    fn value(section: &Section, name: &str) -> Option<Value> {
+        let entry = section.entries.iter().find(|entry| entry.name == name);
+        entry.map(|entry| entry.value.clone())
+    }
+
+    fn write(dir: &Path, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            let path = dir.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+    }
+
+    /// A logical volume on a partition of a drive, as sysfs shows it.
+    #[test]
+    fn a_stack_with_a_partition() {
+        let sys = tempfile::tempdir().unwrap();
+        let sys = sys.path().canonicalize().unwrap();
+        let (pci, dm) = (sys.join("pci"), sys.join("virtual/dm-0"));
+        let drive = pci.join("nvme/nvme0/nvme0n1");
+        write(&pci, &[("numa_node", "1")]);
+        write(
+            &drive,
+            &[
+                ("device/model", "A drive"),
+                ("queue/scheduler", "[none] mq-deadline"),
+                ("queue/max_segments", "127"),
+                ("queue/max_sectors_kb", "128"),
+                ("queue/io_poll", "1"),
+                ("nvme0n1p2/partition", "2"),
+                ("nvme0n1p2/dev", "259:2"),
+            ],
+        );
+        write(&dm, &[("dev", "252:0"), ("queue/rotational", "0")]);
+        fs::create_dir(dm.join("slaves")).unwrap();
+        let partition = drive.join("nvme0n1p2");
+        std::os::unix::fs::symlink(&partition, dm.join("slaves/nvme0n1p2")).unwrap();
+
+        let (section, below) = one(&dm);
+        assert_eq!(below, [partition.as_path()]);
+        assert_eq!(value(&section, "stands on"), Some("nvme0n1p2".into()));
+        assert_eq!(value(&section, "rotational"), Some(false.into()));
+        assert_eq!(value(&section, "scheduler"), Some(Value::Unknown));
+        assert_eq!(value(&section, "model"), None);
+
+        let (section, below) = one(&partition);
+        assert!(below.is_empty());
+        for (name, want) in [
+            ("number", Value::from("259:2")),
+            ("stands on", "nvme0n1".into()),
+            ("model", "A drive".into()),
+            ("scheduler", "none".into()),
+            ("max_segments", 127.into()),
+            ("poll queues", true.into()),
+            ("NUMA node", "1".into()),
+        ] {
+            assert_eq!(value(&section, name), Some(want), "{name}");
+        }
+        let meaning = |name: &str| {
+            let entry = section.entries.iter().find(|entry| entry.name == name);
+            entry.unwrap().meaning.clone()
+        };
+        assert!(meaning("max_segments").contains("3 requests: keep huge pages on"));
+        assert!(meaning("max_sectors_kb").contains("takes 8 requests"));
+    }
+}

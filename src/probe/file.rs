@@ -1,0 +1,569 @@
+//! A file: what it is, how it can be read, and what of it is cached.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::device::Device;
+use super::kernel::dontcache;
+use super::system::{self, Mount};
+use super::{Machine, Section, Value, pages};
+use crate::engine::HugePages;
+use crate::engine::arena::{Arena, Layout};
+use crate::engine::residency::{self, pages_of, resident_pages};
+use crate::engine::{HUGE_PAGE, PAGE};
+use crate::error::{Error, Result, describe, errno_name};
+use crate::source::{Input, Source};
+
+/// How many places of a file are looked at where the kernel tells only about single pages.
+const SAMPLES: u64 = 32;
+/// How many folios are looked at.
+const FOLIOS: u64 = 16;
+
+/// A file to be looked at.
+pub(super) struct Subject {
+    name: String,
+    meta: Metadata,
+    /// Open, if it can be read anywhere. A pipe isn't opened: that would wake, and then deceive,
+    /// whoever waits to write into it. Neither is a device that isn't a block device.
+    file: Option<File>,
+    /// The same as runs have it.
+    input: Option<Input>,
+    mount: std::result::Result<Mount, String>,
+}
+
+/// What was found out about reading it.
+struct Allowed {
+    direct: bool,
+    dontcache: bool,
+}
+
+impl Subject {
+    /// # Errors
+    /// It can't be opened, or is a directory.
+    pub(super) fn open(index: u32, path: &Path) -> Result<Subject> {
+        let name = path.to_string_lossy().into_owned();
+        let refused = |error: io::Error| Error::io(&error).in_file(index, &name.as_str().into());
+        let stdin = path.as_os_str() == "-";
+        let meta = match stdin {
+            true => {
+                let again = io::stdin().as_fd().try_clone_to_owned();
+                again.and_then(|fd| File::from(fd).metadata())
+            }
+            false => std::fs::metadata(path),
+        };
+        let meta = meta.map_err(refused)?;
+        let kind = meta.file_type();
+        if !kind.is_file() && !kind.is_block_device() && !kind.is_dir() {
+            if kind.is_socket() && !stdin {
+                return Err(refused(rustix::io::Errno::NXIO.into()));
+            }
+            if !stdin {
+                use rustix::fs::{Access, AtFlags, CWD, accessat};
+                accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS)
+                    .map_err(|errno| refused(errno.into()))?;
+            }
+            return Ok(Subject {
+                mount: Err("it isn't opened".into()),
+                name,
+                meta,
+                file: None,
+                input: None,
+            });
+        }
+        let input =
+            Input::open([path]).map_err(|error| error.in_file(index, &name.as_str().into()))?;
+        let file = input.sources()[0].file().expect("it was opened");
+        let file = file.try_clone().map_err(refused)?;
+        Ok(Subject {
+            mount: mount_of(&file),
+            name,
+            meta,
+            file: Some(file),
+            input: Some(input),
+        })
+    }
+
+    /// The device that its bytes lie on.
+    pub(super) fn device(&self) -> Device {
+        if self.meta.file_type().is_block_device() {
+            return Device::number(self.meta.rdev());
+        }
+        if self.file.is_none() {
+            return Device::none("it isn't a file on a device");
+        }
+        match &self.mount {
+            Ok(mount) => Device::of_mount(self.meta.dev(), mount),
+            Err(_) => Device::number(self.meta.dev()),
+        }
+    }
+
+    /// The section, and what to do with this file.
+    pub(super) fn look(&self, machine: &Machine) -> (Section, Vec<String>) {
+        let mut section = Section::new("file", Some(shown(&self.name)));
+        let source = self.source();
+        let stream = source.is_none_or(|source| source.len().is_none());
+        section.add(
+            "kind",
+            self.kind(),
+            match stream {
+                true => "a stream: it is read in order by read(), whatever the engine",
+                false => "can be read anywhere: every engine can have it",
+            },
+        );
+        match source.and_then(Source::len) {
+            Some(len) => section.add("size", Value::Bytes(len), blocks(len)),
+            None => section.unknown("size", "a stream ends where it ends"),
+        }
+        let block_device = self.meta.file_type().is_block_device();
+        if self.file.is_some() && !block_device {
+            self.file_system(&mut section);
+        }
+        let Some(input) = self.input.as_ref().filter(|_| !stream) else {
+            let plan = vec![
+                format!("{}: auto: streams are read by read()", shown(&self.name)),
+                format!("try: ringfold count --stats {}", quoted(&self.name)),
+            ];
+            return (section, plan);
+        };
+        let source = &input.sources()[0];
+        let file = source.file().expect("it isn't in memory");
+        let allowed = Allowed {
+            direct: direct(&mut section, source),
+            dontcache: drops(&mut section, source, file),
+        };
+        self.resident(&mut section, source, file);
+        self.folios(&mut section, source, file);
+        self.read_ahead(&mut section);
+        let plan = self.plan(input, machine, &allowed);
+        (section, plan)
+    }
+
+    fn source(&self) -> Option<&Source> {
+        Some(&self.input.as_ref()?.sources()[0])
+    }
+
+    fn kind(&self) -> &'static str {
+        let kind = self.meta.file_type();
+        let stream = self.source().is_some_and(|source| source.len().is_none());
+        if kind.is_file() {
+            match stream {
+                true => "unsized file",
+                false => "regular file",
+            }
+        } else if kind.is_block_device() {
+            "block device"
+        } else if kind.is_char_device() {
+            "character device"
+        } else if kind.is_fifo() {
+            "pipe"
+        } else if kind.is_socket() {
+            "socket"
+        } else {
+            "something else"
+        }
+    }
+
+    fn file_system(&self, section: &mut Section) {
+        let mount = match &self.mount {
+            Ok(mount) => mount,
+            Err(why) => {
+                section.unknown("file system", why);
+                section.unknown("mount options", why);
+                return;
+            }
+        };
+        section.add(
+            "file system",
+            mount.fs.as_str(),
+            match mount.fs.as_str() {
+                "tmpfs" | "ramfs" | "devtmpfs" => "in memory: nothing is ever read from a device",
+                "overlay" => {
+                    "a container's layers: the file lies in the file system of one of them"
+                }
+                "btrfs" => {
+                    "reads past the page cache fall back to buffered where extents are compressed \
+                        or hold checksums that such a read can't check"
+                }
+                "proc" | "sysfs" | "debugfs" | "tracefs" => "made up by the kernel when it is read",
+                name if name.starts_with("nfs") || name.starts_with("fuse") || name == "cifs" => {
+                    "behind it a server or a program answers: its speed isn't a local drive's"
+                }
+                _ => "reads go to the device below, or to the page cache",
+            },
+        );
+        let has = |name: &str| mount.options.iter().any(|option| option == name);
+        let meaning = if has("dax") || has("dax=always") {
+            "dax: there is no page cache; --engine mmap looks at the device itself"
+        } else if mount.options.iter().any(|o| o.starts_with("compress")) {
+            "compressed: bytes of the file aren't bytes of the device"
+        } else {
+            "nothing in them changes how ringfold reads"
+        };
+        section.add("mount options", mount.options.join(","), meaning);
+    }
+
+    fn read_ahead(&self, section: &mut Section) {
+        const NAME: &str = "read-ahead";
+        match self.fs() {
+            "tmpfs" | "ramfs" => return section.unknown(NAME, "in memory nothing is read ahead"),
+            "overlay" => return section.unknown(NAME, "that of the layer's file system holds"),
+            _ => {}
+        }
+        let dev = match self.meta.file_type().is_block_device() {
+            true => self.meta.rdev(),
+            false => self.meta.dev(),
+        };
+        match self.device().read_ahead_kb(dev, self.fs()) {
+            Ok(kib) => section.add(
+                NAME,
+                Value::Bytes(kib << 10),
+                "of the file system: how far ahead buffered reads (read, pread, mmap) go; O_DIRECT \
+                 knows none",
+            ),
+            Err(why) => section.unknown(NAME, why),
+        }
+    }
+
+    /// How much of it is cached.
+    fn resident(&self, section: &mut Section, source: &Source, file: &File) {
+        const NAME: &str = "resident";
+        let len = source.len().unwrap_or(0);
+        if len == 0 {
+            return section.unknown(NAME, "it is empty");
+        }
+        let meaning = |share: f64| match share {
+            0.0 => "nothing is cached: what is measured now is the device (but see \"virtual\")",
+            100.0 => "all of it is cached: what is measured now is memory, not the device",
+            _ => "that share comes from memory: no one number says how fast the device is",
+        };
+        match self.cached_pages(file, len) {
+            Ok(pages) => {
+                let share = 100.0 * pages as f64 / pages_of(0, len) as f64;
+                let text = format!(
+                    "{} of {} pages in the page cache (cachestat): {}",
+                    pages,
+                    pages_of(0, len),
+                    meaning(share)
+                );
+                section.add(NAME, Value::Percent(share), text);
+            }
+            Err(error) => match sampled(file, len) {
+                Some((seen, of)) => section.add(
+                    NAME,
+                    Value::Percent(100.0 * seen as f64 / of as f64),
+                    format!("{seen} of {of} pages looked at are cached: a sample, as {error}"),
+                ),
+                None => section.unknown(NAME, error),
+            },
+        }
+    }
+
+    /// In which folios the page cache holds it: of some cached pages.
+    fn folios(&self, section: &mut Section, source: &Source, file: &File) {
+        const NAME: &str = "large folios";
+        let len = source.len().unwrap_or(0);
+        let cached = |&at: &u64| {
+            resident_pages(file, at, (at + PAGE as u64).min(len)).is_ok_and(|pages| pages == 1)
+        };
+        if let Err(error) = self.cached_pages(file, len) {
+            return section.unknown(NAME, error);
+        }
+        let places: Vec<u64> = places(len, FOLIOS, 0).filter(cached).collect();
+        if places.is_empty() {
+            return section.unknown(NAME, "none of the pages looked at is cached");
+        }
+        let held: io::Result<Vec<_>> = places.iter().map(|&at| pages::held(file, at)).collect();
+        let held = match held {
+            Ok(held) => held,
+            Err(error) => {
+                return section.unknown(NAME, format!("a mapping of it: {}", named(&error)));
+            }
+        };
+        let of = held.len();
+        let whole = held.iter().filter(|held| held.by_one_entry).count();
+        let sizes: Vec<u64> = held.iter().filter_map(|held| held.folio_bytes).collect();
+        let follows = match whole {
+            0 => "mmap pays a fault for a few pages each, pread may be cheaper; auto tries both",
+            _ => "mmap costs next to nothing where 2 MiB are one entry of the page table",
+        };
+        if sizes.len() == of {
+            let large = sizes.iter().filter(|&&bytes| bytes > PAGE as u64).count();
+            let largest = sizes.iter().max().copied().unwrap_or(0);
+            section.add(
+                NAME,
+                Value::Bytes(largest),
+                format!(
+                    "the largest of {of} cached pages looked at, {large} of which lie in folios of \
+                 more \
+                 than a page: {follows}"
+                ),
+            );
+        } else if whole > 0 {
+            section.add(
+                NAME,
+                Value::Bytes(HUGE_PAGE as u64),
+                format!("{whole} of {of} cached pages looked at are mapped so: {follows}"),
+            );
+        } else {
+            section.unknown(
+            NAME,
+            format!(
+                "none of {of} cached pages looked at is mapped by 2 MiB, smaller folios are shown \
+                 to \
+                 root only: {follows}"
+            ),
+        );
+        }
+    }
+
+    /// How many of its pages are cached, where the kernel tells.
+    fn cached_pages(&self, file: &File, len: u64) -> std::result::Result<u64, String> {
+        if self.fs() == "overlay" {
+            return Err("an overlay's pages are cached as those of its layers".into());
+        }
+        resident_pages(file, 0, len).map_err(|error| format!("cachestat: {}", named(&error)))
+    }
+
+    /// The name of its file system, where that is known.
+    fn fs(&self) -> &str {
+        self.mount.as_ref().map_or("", |mount| &mount.fs)
+    }
+
+    /// What `auto` would do, and a command to try.
+    fn plan(&self, input: &Input, machine: &Machine, allowed: &Allowed) -> Vec<String> {
+        let spans = input.spans();
+        let small = residency::is_small(spans);
+        let (mut auto, cached) = if small {
+            (residency::SMALL_WORDS.to_string(), true)
+        } else if source_tells(input) {
+            let split = residency::split(input, spans);
+            (split.words(), split.cold.is_empty())
+        } else {
+            ("what of it is cached is looked at in samples".into(), false)
+        };
+        if !cached {
+            auto += match (machine.auto_rings(), allowed.direct) {
+                (true, true) => ", past the page cache (O_DIRECT)",
+                (true, false) => ", through the page cache, because O_DIRECT is refused",
+                (false, _) => "; pread, because there is no io_uring",
+            };
+        }
+        let flags = match (&machine.ring, allowed) {
+            (Ok(()), Allowed { direct: true, .. }) => "--engine uring --direct --queue-depth 16",
+            (
+                Ok(()),
+                Allowed {
+                    dontcache: true, ..
+                },
+            ) => "--engine uring --dontcache",
+            (Ok(()), _) => "--engine uring",
+            (Err(_), Allowed { direct: true, .. }) => "--engine pread --direct",
+            (Err(_), _) => "--engine pread",
+        };
+        let name = quoted(&self.name);
+        let mut plan = vec![format!("{}: auto: {auto}", shown(&self.name))];
+        if cached {
+            plan.push(format!("try: ringfold count --stats {name}"));
+        }
+        let in_memory = matches!(self.fs(), "tmpfs" | "ramfs");
+        if !cached || (allowed.direct && !in_memory && !small) {
+            plan.push(format!("try: ringfold count {flags} --stats {name}"));
+        }
+        plan
+    }
+}
+
+/// Whether `auto` is told what is cached, and needn't take samples.
+fn source_tells(input: &Input) -> bool {
+    let file = input.sources()[0].file();
+    file.is_some_and(|file| resident_pages(file, 0, PAGE as u64).is_ok())
+}
+
+/// The mount that an open file lies in.
+fn mount_of(file: &File) -> std::result::Result<Mount, String> {
+    let info = system::text(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    let id = system::field(&info, "mnt_id").and_then(|id| id.parse::<u64>().ok());
+    let mut mounts = system::mounts()?.into_iter();
+    mounts
+        .find(|mount| Some(mount.id) == id)
+        .ok_or_else(|| "its mount isn't in /proc/self/mountinfo".into())
+}
+
+fn blocks(len: u64) -> String {
+    match len {
+        0 => "empty: there is nothing to read".into(),
+        _ if len < 1 << 20 => format!("{len} bytes: less than one block of 1 MiB"),
+        _ => format!("{len} bytes: {} blocks of 1 MiB", len.div_ceil(1 << 20)),
+    }
+}
+
+fn named(error: &io::Error) -> String {
+    match error.raw_os_error().and_then(errno_name) {
+        Some(name) => format!("{} [{name}]", describe(error)),
+        None => describe(error),
+    }
+}
+
+/// Reads a block past the page cache; returns whether that works.
+fn direct(section: &mut Section, source: &Source) -> bool {
+    let align = source.direct_align();
+    let tried = try_direct(source, align as usize);
+    let works = tried.is_ok();
+    match tried {
+        Ok(0) => section.add(
+            "O_DIRECT",
+            true,
+            "tried: it can be opened so; there is nothing to read",
+        ),
+        Ok(n) => section.add(
+            "O_DIRECT",
+            true,
+            format!(
+                "tried: an aligned read brought {n} bytes; --direct can be had, and auto uses it"
+            ),
+        ),
+        Err(why) => section.add(
+            "O_DIRECT",
+            false,
+            format!("{why}: --direct is an error, auto reads through the page cache"),
+        ),
+    }
+    let meaning = "offsets, lengths and buffers past the page cache are multiples of it, so is \
+                   --block-size";
+    match (source.direct_align_is_known(), works) {
+        (true, _) => section.add(
+            "alignment",
+            Value::Bytes(align),
+            format!("by statx: {meaning}"),
+        ),
+        (false, true) => section.add(
+            "alignment",
+            Value::Bytes(align),
+            format!("assumed, as statx says nothing, and the read above worked: {meaning}"),
+        ),
+        (false, false) => {
+            section.unknown("alignment", "statx says nothing, and O_DIRECT is refused")
+        }
+    }
+    works
+}
+
+fn try_direct(source: &Source, align: usize) -> std::result::Result<usize, String> {
+    let file = source.direct().map_err(|error| {
+        let text = error.to_string();
+        // The name is the section's.
+        let name = format!("{}: ", source.name());
+        text.strip_prefix(&name).unwrap_or(&text).to_string()
+    })?;
+    let len = align.max(PAGE);
+    // A slot begins at a page; some devices want more.
+    let layout = Layout {
+        block: 2 * len,
+        slots: 1,
+    };
+    let arena = Arena::new(layout, HugePages::Off).map_err(|error| error.to_string())?;
+    let (home, _homes) = unbounded_channel();
+    let mut slots = arena.slots(&home);
+    let room = slots[0].target_bytes(0);
+    let skip = room.as_ptr().align_offset(len);
+    rustix::io::pread(file, &mut room[skip..skip + len], 0)
+        .map_err(|errno| format!("a read of {len} bytes: {}", named(&errno.into())))
+}
+
+/// Whether the file takes RWF_DONTCACHE.
+fn drops(section: &mut Section, source: &Source, file: &File) -> bool {
+    let tried = dontcache(file, source.len().unwrap_or(0));
+    match &tried {
+        Ok(()) => section.add(
+            "DONTCACHE",
+            true,
+            "accepted: --dontcache reads through the page cache and leaves nothing in it",
+        ),
+        Err(error) => section.add(
+            "DONTCACHE",
+            false,
+            format!("--dontcache is an error here: {}", named(error)),
+        ),
+    }
+    tried.is_ok()
+}
+
+/// How many of some pages are cached, by reads that may not wait. By that a page that wasn't cached
+/// may be read in: so other ones are looked at each time.
+fn sampled(file: &File, len: u64) -> Option<(u64, u64)> {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    let again = residency::opened_to_sample(file)?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let mut seen = 0;
+    let places: Vec<u64> = places(len, SAMPLES, u64::from(now.subsec_nanos())).collect();
+    for &at in &places {
+        let mut byte = [0];
+        let mut buffers = [io::IoSliceMut::new(&mut byte)];
+        match preadv2(&again, &mut buffers, at, ReadWriteFlags::NOWAIT) {
+            Ok(_) => seen += 1,
+            Err(Errno::AGAIN) => {}
+            Err(_) => return None,
+        }
+    }
+    Some((seen, places.len() as u64))
+}
+
+/// The offsets of pages, one in each of `most` equal parts of a file, moved by a `shift`.
+fn places(len: u64, most: u64, shift: u64) -> impl Iterator<Item = u64> {
+    let page = PAGE as u64;
+    let pages = len.div_ceil(page);
+    let parts = most.min(pages);
+    (0..parts).map(move |part| {
+        let of = |part: u64| (u128::from(pages) * u128::from(part) / u128::from(parts)) as u64;
+        let (from, to) = (of(part), of(part + 1));
+        (from + shift % (to - from).max(1)) * page
+    })
+}
+
+/// A name without what would move the terminal's cursor.
+fn shown(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+/// A name as a shell takes it.
+fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    match !name.is_empty() && name.chars().all(plain) {
+        true => name.to_string(),
+        false => format!("'{}'", shown(name).replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_lie_in_the_file_and_in_order() {
+        for (pages, shift) in [(1, 0), (1, 99), (31, 7), (32, 5), (1000, 123_456_789)] {
+            let found: Vec<u64> = places(pages * 4096, 32, shift).collect();
+            assert_eq!(found.len() as u64, pages.min(32));
+            assert!(found.is_sorted_by(|a, b| a < b));
+            assert!(found.iter().all(|&at| at < pages * 4096));
+        }
+        assert_eq!(places(0, 32, 1).count(), 0);
+        assert_eq!(places(1, 32, 1).collect::<Vec<_>>(), [0]);
+    }
+
+    #[test]
+    fn names_for_a_shell() {
+        assert_eq!(quoted("a/b.txt"), "a/b.txt");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(shown("a\nb"), "a?b");
+    }
+}

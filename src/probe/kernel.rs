@@ -1,0 +1,288 @@
+//! The kernel: io_uring with its set-up flags, features and opcodes, and the calls around it.
+
+use std::fs::File;
+use std::io;
+
+use io_uring::{Builder, IoUring, cqueue, opcode, squeue};
+
+use super::{Section, Value, pages, system};
+use crate::engine::{residency, uring};
+use crate::error::{Result, describe, errno_name};
+
+/// Entries of the rings that are tried.
+const ENTRIES: u32 = 8;
+
+/// The section; whether a ring works; whether `auto` would use one on this kernel.
+pub(super) fn look() -> (Section, Result<()>, Result<()>) {
+    let mut section = Section::new("kernel", None);
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy().into_owned();
+    let trusted = uring::kernel_is_trusted();
+    let meaning = match &trusted {
+        Ok(()) => "6.1 or later: auto uses the ring without being asked",
+        Err(_) => "older than 6.1: auto reads with pread, a ring only with --engine uring",
+    };
+    section.add("release", release.clone(), meaning);
+    let ring = uring::probe(&uring::Setup::plain()).map(drop);
+    match &ring {
+        Ok(()) => section.add(
+            "io_uring",
+            true,
+            "tried: set up, a buffer registered, a read done",
+        ),
+        Err(error) => section.add(
+            "io_uring",
+            false,
+            format!("{error}: auto reads with pread, --engine uring is an error"),
+        ),
+    }
+    match system::number("/proc/sys/kernel/io_uring_disabled") {
+        Ok(n) => section.add(
+            "io_uring_disabled",
+            n,
+            match n {
+                0 => "the sysctl allows io_uring to everybody",
+                1 => "the sysctl allows io_uring to root and kernel.io_uring_group only",
+                _ => "the sysctl forbids io_uring to everybody",
+            },
+        ),
+        Err(why) => section.unknown(
+            "io_uring_disabled",
+            format!("{why} (the sysctl exists from 6.6 on)"),
+        ),
+    }
+    if ring.is_ok() {
+        features(&mut section);
+        opcodes(&mut section);
+    } else {
+        for name in ["features", "opcodes"] {
+            section.unknown(name, "there is no ring");
+        }
+    }
+    flags(&mut section, ring.is_ok());
+    calls(&mut section, &release);
+    (section, ring, trusted)
+}
+
+type Setup = Builder<squeue::Entry, cqueue::Entry>;
+
+fn set_up(
+    flags: impl Fn(&mut Setup) -> &mut Setup,
+) -> io::Result<IoUring<squeue::Entry, cqueue::Entry>> {
+    uring::retry_nomem(|| {
+        let mut builder = IoUring::builder();
+        flags(&mut builder);
+        builder.build(ENTRIES)
+    })
+}
+
+fn features(section: &mut Section) {
+    let ring = match set_up(|plain| plain) {
+        Ok(ring) => ring,
+        Err(error) => return section.unknown("features", describe(&error)),
+    };
+    let params = ring.params();
+    let all = [
+        ("single_mmap", params.is_feature_single_mmap()),
+        ("nodrop", params.is_feature_nodrop()),
+        ("submit_stable", params.is_feature_submit_stable()),
+        ("rw_cur_pos", params.is_feature_rw_cur_pos()),
+        ("cur_personality", params.is_feature_cur_personality()),
+        ("fast_poll", params.is_feature_fast_poll()),
+        ("poll_32bits", params.is_feature_poll_32bits()),
+        ("sqpoll_nonfixed", params.is_feature_sqpoll_nonfixed()),
+        ("ext_arg", params.is_feature_ext_arg()),
+        ("native_workers", params.is_feature_native_workers()),
+        ("rsrc_tags", params.is_feature_resource_tagging()),
+        ("cqe_skip", params.is_feature_skip_cqe_on_success()),
+        ("linked_file", params.is_feature_linked_file()),
+    ];
+    let have: Vec<_> = all
+        .iter()
+        .filter(|(_, has)| *has)
+        .map(|(name, _)| *name)
+        .collect();
+    let meaning = match (
+        params.is_feature_nodrop(),
+        params.is_feature_native_workers(),
+    ) {
+        (true, true) => "nodrop and native_workers are what ringfold needs",
+        (false, _) => "without nodrop (5.5) completions could be lost: --engine pread is safer",
+        (_, false) => "without native_workers (5.12) reads may run outside this process's limits",
+    };
+    section.add("features", have.join(" "), meaning);
+}
+
+fn opcodes(section: &mut Section) {
+    let asked = set_up(|plain| plain).and_then(|ring| {
+        let mut probe = io_uring::Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        Ok(probe)
+    });
+    match asked {
+        Ok(probe) => {
+            let all = [
+                ("read", opcode::Read::CODE),
+                ("read_fixed", opcode::ReadFixed::CODE),
+            ];
+            let (have, lack): (Vec<_>, Vec<_>) =
+                all.iter().partition(|(_, code)| probe.is_supported(*code));
+            let names = |of: Vec<&(&'static str, u8)>| {
+                let names: Vec<_> = of.iter().map(|(name, _)| *name).collect();
+                names.join(" ")
+            };
+            let meaning = match lack.is_empty() {
+                true => "all that ringfold submits".to_string(),
+                false => format!("the ring can't be used without {}", names(lack)),
+            };
+            section.add("opcodes", names(have), meaning);
+        }
+        Err(error) => section.unknown("opcodes", describe(&error)),
+    }
+}
+
+/// Tries each set-up flag that a knob sets.
+fn flags(section: &mut Section, ring: bool) {
+    type Set = fn(&mut Setup) -> &mut Setup;
+    let flags: [(&'static str, Set, &str, &str); 4] = [
+        (
+            "COOP_TASKRUN",
+            |b| b.setup_coop_taskrun(),
+            "--task-run coop can be had: fewer interrupts of the ring's thread",
+            "--task-run coop is refused (Linux 5.19)",
+        ),
+        (
+            "DEFER_TASKRUN",
+            |b| b.setup_single_issuer().setup_defer_taskrun(),
+            "--task-run defer can be had with --engine uring-raw",
+            "--task-run defer is refused (Linux 6.1)",
+        ),
+        (
+            "SQPOLL",
+            |b| b.setup_sqpoll(1),
+            "--sqpoll can be had; its kernel thread takes a processor while the run lasts",
+            "--sqpoll is refused (before 5.13 it needs CAP_SYS_NICE)",
+        ),
+        (
+            "IOPOLL",
+            |b| b.setup_iopoll(),
+            "a ring for --iopoll can be set up; it needs poll queues: see the device",
+            "--iopoll is refused",
+        ),
+    ];
+    for (name, set, granted, refused) in flags {
+        if !ring {
+            section.unknown(name, "there is no ring");
+            continue;
+        }
+        match set_up(set) {
+            Ok(_) => section.add(name, true, granted),
+            Err(error) => section.add(name, false, format!("{refused}: {}", describe(&error))),
+        }
+    }
+}
+
+/// The calls beside the ring, tried on the running program's file, of which nothing is read.
+fn calls(section: &mut Section, release: &str) {
+    let program = File::open("/proc/self/exe");
+    let program = program.map_err(|error| format!("/proc/self/exe: {}", describe(&error)));
+    let named = |error: &io::Error| {
+        let name = error
+            .raw_os_error()
+            .and_then(errno_name)
+            .unwrap_or("refused");
+        format!("{} [{name}]", describe(error))
+    };
+    match program
+        .as_ref()
+        .map(|file| residency::resident_pages(file, 0, 1))
+    {
+        Ok(Ok(_)) => section.add(
+            "cachestat",
+            true,
+            "auto learns what is cached at once and exactly",
+        ),
+        // It is there, but tells only of one's own files.
+        Ok(Err(error)) if error.raw_os_error() == Some(libc::EPERM) => section.add(
+            "cachestat",
+            true,
+            "auto learns what is cached of files that you own or may write; of others it takes \
+             samples",
+        ),
+        Ok(Err(error)) => section.add(
+            "cachestat",
+            false,
+            format!("{} (Linux 6.5): auto takes samples instead", named(&error)),
+        ),
+        Err(why) => section.unknown("cachestat", why),
+    }
+    match program
+        .as_ref()
+        .map(|file| dontcache(file, file.metadata()?.len()))
+    {
+        Ok(Ok(())) => section.add(
+            "RWF_DONTCACHE",
+            true,
+            "--dontcache can be had where the file system allows it: see the file",
+        ),
+        Ok(Err(error)) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
+            section.unknown("RWF_DONTCACHE", named(&error));
+        }
+        Ok(Err(_)) if since(release, (6, 14)) => section.add(
+            "RWF_DONTCACHE",
+            Value::Unknown,
+            "the release should have it (6.14), but the file system that ringfold itself lies on \
+             refuses it: see the file",
+        ),
+        Ok(Err(_)) => section.add(
+            "RWF_DONTCACHE",
+            false,
+            "--dontcache is refused (Linux 6.14)",
+        ),
+        Err(why) => section.unknown("RWF_DONTCACHE", why),
+    }
+    match pages::populate() {
+        Ok(()) => section.add(
+            "MADV_POPULATE_READ",
+            true,
+            "a mapping can be filled by one call instead of a fault a page",
+        ),
+        Err(error) => section.add(
+            "MADV_POPULATE_READ",
+            false,
+            format!(
+                "{} (Linux 5.14): mappings are filled by faults",
+                named(&error)
+            ),
+        ),
+    }
+}
+
+/// Whether the kernel takes RWF_DONTCACHE for this file: asked for a read at its `end`, where
+/// nothing is read, because the flag is checked before.
+pub(super) fn dontcache(file: &File, end: u64) -> io::Result<()> {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    const DONTCACHE: u32 = 0x80;
+    let mut byte = [0];
+    let mut buffers = [io::IoSliceMut::new(&mut byte)];
+    let flags = ReadWriteFlags::from_bits_retain(DONTCACHE);
+    preadv2(file, &mut buffers, end, flags)?;
+    Ok(())
+}
+
+/// Whether a release is this version or a later one.
+fn since(release: &str, version: (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(a)), Some(Ok(b))) if (a, b) >= version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::since;
+
+    #[test]
+    fn releases() {
+        assert!(since("6.14.0-rc1", (6, 14)) && since("7.0", (6, 14)));
+        assert!(!since("6.9.1", (6, 14)) && !since("what", (6, 14)));
+    }
+}

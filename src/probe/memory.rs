@@ -1,0 +1,152 @@
+//! Memory: huge pages as they are set and as they are granted, NUMA nodes.
+
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::system::{self, chosen, kib_field, size};
+use super::{Section, Value};
+use crate::engine::HugePages;
+use crate::engine::arena::{Arena, Layout};
+
+const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+/// What is mapped to see what is granted: two huge pages.
+const TRIED: Layout = Layout {
+    block: 1 << 20,
+    slots: 3,
+};
+
+/// The section, and whether buffers get huge pages.
+pub(super) fn look() -> (Section, Option<bool>) {
+    let mut section = Section::new("memory", None);
+    let meminfo = system::text("/proc/meminfo");
+    let bytes = |name: &str| -> Result<u64, String> {
+        let text = meminfo.as_ref().map_err(String::clone)?;
+        kib_field(text, name).ok_or_else(|| format!("/proc/meminfo has no {name}"))
+    };
+    match (bytes("MemTotal"), bytes("MemAvailable")) {
+        (Ok(total), Ok(available)) => section.add(
+            "total",
+            Value::Bytes(total),
+            format!(
+                "{} of it available: a file that is larger can't stay in the page cache",
+                size(available)
+            ),
+        ),
+        (Err(why), _) | (_, Err(why)) => section.unknown("total", why),
+    }
+    match system::text(THP) {
+        Ok(text) => {
+            let setting = chosen(&text);
+            section.add(
+                "THP",
+                setting,
+                match setting {
+                    "always" | "madvise" => {
+                        "buffers may be transparent huge pages: they are advised to be"
+                    }
+                    "never" => "no transparent huge pages: try --huge-pages hugetlb",
+                    _ => "an unknown setting",
+                },
+            );
+        }
+        Err(why) => section.unknown("THP", why),
+    }
+    let granted = granted(&mut section);
+    pool(&mut section, &meminfo);
+    match system::text("/sys/devices/system/node/online") {
+        Ok(nodes) => {
+            let meaning = match nodes.contains([',', '-']) {
+                true => {
+                    "several: buffers lie where the ring's thread first touched them; keep a run \
+                     on \
+                         the device's node (numactl)"
+                }
+                false => "one: all memory is equally near",
+            };
+            section.add("NUMA nodes", nodes, meaning);
+        }
+        Err(why) => section.unknown("NUMA nodes", why),
+    }
+    (section, granted)
+}
+
+/// Maps an arena, touches it, and looks what lies under it.
+fn granted(section: &mut Section) -> Option<bool> {
+    const NAME: &str = "huge pages";
+    let arena = match Arena::new(TRIED, HugePages::Auto) {
+        Ok(arena) => arena,
+        Err(error) => {
+            section.unknown(NAME, error);
+            return None;
+        }
+    };
+    let (home, _homes) = unbounded_channel();
+    for mut slot in arena.slots(&home) {
+        slot.target_bytes(0).fill(1);
+    }
+    let status = system::text("/proc/self/status").unwrap_or_default();
+    let forbidden = system::field(&status, "THP_enabled").as_deref() == Some("0");
+    match arena.huge_bytes() {
+        Ok(0) if forbidden => {
+            section.add(
+                NAME,
+                Value::Bytes(0),
+                "none: they were forbidden to this process by who started it (PR_SET_THP_DISABLE)",
+            );
+            Some(false)
+        }
+        Ok(huge) => {
+            let all = arena.bytes() as u64;
+            section.add(
+                NAME,
+                Value::Bytes(huge),
+                match huge {
+                    0 => {
+                        "none granted for buffers that were mapped and touched: reads past the \
+                     page \
+                          cache are split by the device's segments; see THP, or free memory"
+                    }
+                    _ if huge < all => {
+                        "granted for a part of the buffers that were mapped and \
+                                        touched: memory is fragmented"
+                    }
+                    _ => {
+                        "granted for all of the buffers that were mapped and touched: a read of \
+                     1 MiB \
+ is one piece of memory or two"
+                    }
+                },
+            );
+            Some(huge > 0)
+        }
+        Err(error) => {
+            section.unknown(
+                NAME,
+                format!("/proc/self/smaps: {}", crate::error::describe(&error)),
+            );
+            None
+        }
+    }
+}
+
+fn pool(section: &mut Section, meminfo: &Result<String, String>) {
+    let read = |name: &str| {
+        let text = meminfo.as_ref().map_err(String::clone)?;
+        let value = system::field(text, name).and_then(|value| value.parse::<u64>().ok());
+        value.ok_or_else(|| format!("/proc/meminfo has no {name}"))
+    };
+    match (read("HugePages_Total"), read("HugePages_Free")) {
+        (Ok(0), _) => section.add(
+            "hugetlb pool",
+            0,
+            "--huge-pages hugetlb needs pages: sysctl vm.nr_hugepages=64 (as root) makes 128 MiB \
+             of \
+             2 MiB each",
+        ),
+        (Ok(total), Ok(free)) => section.add(
+            "hugetlb pool",
+            total,
+            format!("{free} of them free for --huge-pages hugetlb"),
+        ),
+        (Err(why), _) | (_, Err(why)) => section.unknown("hugetlb pool", why),
+    }
+}

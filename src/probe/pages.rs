@@ -1,0 +1,164 @@
+//! In which folios the page cache holds a file, seen through a mapping of our own.
+//!
+//! # Invariant (`unsafe` room)
+//! A [`Window`] owns a range of addresses until it is dropped. Nothing ever reads or writes them:
+//! pages are populated by madvise, which reports a truncated file as an error instead of SIGBUS,
+//! and are looked at through procfs.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::ptr::NonNull;
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+
+use crate::engine::{HUGE_PAGE, PAGE, smaps};
+
+/// Bits of /proc/kpageflags: a folio of several pages begins, and goes on.
+const COMPOUND_HEAD: u64 = 1 << 15;
+const COMPOUND_TAIL: u64 = 1 << 16;
+/// Bits of /proc/self/pagemap.
+const PRESENT: u64 = 1 << 63;
+const FRAME: u64 = (1 << 55) - 1;
+
+/// How the page cache holds a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Whether one entry of the page table maps the 2 MiB around it.
+    pub by_one_entry: bool,
+    /// The size of its folio, where the kernel shows it: to root.
+    pub folio_bytes: Option<u64>,
+}
+
+/// Whether the kernel has MADV_POPULATE_READ.
+pub(super) fn populate() -> io::Result<()> {
+    let window = Window::new(PAGE)?;
+    window.populate(0)
+}
+
+/// How the page at `offset` is held; call it for a page that is in the page cache, else it is read.
+pub(super) fn held(file: &File, offset: u64) -> io::Result<Held> {
+    let window = Window::new(2 * HUGE_PAGE)?;
+    let skip = window.base.as_ptr().align_offset(HUGE_PAGE);
+    let start = offset / HUGE_PAGE as u64 * HUGE_PAGE as u64;
+    // SAFETY: skip + HUGE_PAGE <= 2 * HUGE_PAGE, so the file replaces a part of our own window.
+    unsafe {
+        mmap(
+            window.base.as_ptr().add(skip).cast(),
+            HUGE_PAGE,
+            ProtFlags::READ,
+            MapFlags::SHARED | MapFlags::FIXED,
+            file,
+            start,
+        )?;
+        // So that nothing is read ahead.
+        madvise(
+            window.base.as_ptr().add(skip).cast(),
+            HUGE_PAGE,
+            Advice::Random,
+        )?;
+    }
+    let at = skip + (offset - start) as usize / PAGE * PAGE;
+    window.populate(at)?;
+    let address = window.base.as_ptr() as usize + at;
+    let mapped = smaps::bytes(address, &["FilePmdMapped", "ShmemPmdMapped"])?;
+    Ok(Held {
+        by_one_entry: mapped > 0,
+        folio_bytes: folio_bytes(address),
+    })
+}
+
+/// The size of the folio mapped at an address; `None` where frames aren't shown.
+fn folio_bytes(address: usize) -> Option<u64> {
+    let mut entry = [[0u8; 8]];
+    words(
+        &File::open("/proc/self/pagemap").ok()?,
+        (address / PAGE) as u64,
+        &mut entry,
+    )?;
+    let entry = u64::from_ne_bytes(entry[0]);
+    let frame = (entry & PRESENT != 0).then_some(entry & FRAME)?;
+    if frame == 0 {
+        return None;
+    }
+    const AROUND: u64 = (HUGE_PAGE / PAGE) as u64;
+    let first = frame.saturating_sub(AROUND);
+    let mut flags = vec![[0u8; 8]; 2 * AROUND as usize];
+    let seen = words(&File::open("/proc/kpageflags").ok()?, first, &mut flags)?;
+    let flags: Vec<u64> = flags[..seen]
+        .iter()
+        .map(|word| u64::from_ne_bytes(*word))
+        .collect();
+    Some(folio_pages(&flags, (frame - first) as usize)? * PAGE as u64)
+}
+
+/// How many pages the folio has that page `at` belongs to.
+fn folio_pages(flags: &[u64], at: usize) -> Option<u64> {
+    let tail = |flags: &&u64| **flags & COMPOUND_TAIL != 0;
+    let before = flags.get(..=at)?.iter().rev().take_while(tail).count();
+    let head = at.checked_sub(before)?;
+    if flags[head] & COMPOUND_HEAD == 0 {
+        return Some(1);
+    }
+    Some(1 + flags[head + 1..].iter().take_while(tail).count() as u64)
+}
+
+/// Reads 8-byte words from the `first` on; returns how many there were.
+fn words(file: &File, first: u64, words: &mut [[u8; 8]]) -> Option<usize> {
+    let read = rustix::io::pread(file, words.as_flattened_mut(), first * 8).ok()?;
+    (read >= 8).then_some(read / 8)
+}
+
+/// Addresses of our own.
+struct Window {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl Window {
+    fn new(len: usize) -> io::Result<Window> {
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
+        let base = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ,
+                MapFlags::PRIVATE,
+            )?
+        };
+        let base = NonNull::new(base.cast()).expect("mmap returns no null");
+        Ok(Window { base, len })
+    }
+
+    /// Maps the page at `at` bytes from the base.
+    fn populate(&self, at: usize) -> io::Result<()> {
+        assert!(at + PAGE <= self.len);
+        // SAFETY: the page lies within our window; its content stays as it is.
+        let page = unsafe { self.base.as_ptr().add(at) };
+        // SAFETY: as above.
+        unsafe { madvise(page.cast(), PAGE, Advice::LinuxPopulateRead)? };
+        Ok(())
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: the range is ours and nobody looks at it.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folios_from_flags() {
+        let (one, head, tail) = (0, COMPOUND_HEAD, COMPOUND_TAIL);
+        let flags = [one, head, tail, tail, tail, head, tail, one];
+        let sizes: Vec<_> = (0..8).map(|at| folio_pages(&flags, at)).collect();
+        assert_eq!(sizes, [1, 4, 4, 4, 4, 2, 2, 1].map(Some));
+        // A folio that began before what is seen.
+        assert_eq!(folio_pages(&[tail, tail], 1), None);
+    }
+}
