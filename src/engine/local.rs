@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::Instant;
 
 use super::arena::{Arena, Slot};
 use super::cache::{self, Ahead};
@@ -103,7 +103,7 @@ impl<'a> Local<'a> {
     /// cheaper.
     fn serve(&self, hand: &mut Hand, claim: &Claim) -> Result<()> {
         let source = &self.input.sources()[claim.source as usize];
-        let started = cpu_time();
+        let started = Instant::now();
         let way = match (&hand.mapping, &hand.slot) {
             (Some(_), Some(_)) => hand.ways.next(),
             (Some(_), None) => Way::Map,
@@ -129,8 +129,7 @@ impl<'a> Local<'a> {
             }
         }
         let range = claim.range(source.len().unwrap_or(0));
-        hand.ways
-            .learn(range.end - range.start, cpu_time() - started);
+        hand.ways.learn(range.end - range.start, started.elapsed());
         Ok(())
     }
 
@@ -309,10 +308,4 @@ impl<'a> Local<'a> {
         }
         Ok(())
     }
-}
-
-/// What this thread has spent: a neighbour on the same core must not count.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -15,7 +15,7 @@ pub(crate) enum Way {
 }
 
 /// Claims of a try. The first of them isn't counted: it warms up what later ones use.
-const TRY: u32 = 3;
+const TRY: u32 = 5;
 /// Claims that the cheaper way is kept to after the first tries: twice as many each time that it
 /// wins again.
 const STAY: u32 = 16;
@@ -30,9 +30,10 @@ pub(crate) struct Ways {
     /// Whether this is a try of the way that was dearer.
     trying: bool,
     stay: u32,
-    /// What a byte cost at the cheapest since the way was taken, and on the other way when it was
-    /// left, in nanoseconds.
-    cost: Option<f64>,
+    /// Bytes fetched since the way was taken, and how long they took.
+    bytes: u64,
+    spent: Duration,
+    /// What a byte cost on the other way when it was left, in nanoseconds.
     other: Option<f64>,
 }
 
@@ -43,7 +44,8 @@ impl Ways {
             left: TRY,
             trying: true,
             stay: STAY,
-            cost: None,
+            bytes: 0,
+            spent: Duration::ZERO,
             other: None,
         }
     }
@@ -53,13 +55,13 @@ impl Ways {
         self.way
     }
 
-    /// Learns what the last claim took of the processor's time, job included: bytes that a copy has
-    /// left in the cache make the job cheaper.
+    /// Learns what the last claim took, job included: bytes that a copy has left in the cache make
+    /// the job cheaper. Waiting counts too, because workers that map wait for each other.
     pub(crate) fn learn(&mut self, bytes: u64, spent: Duration) {
         let first_of_try = self.trying && self.left == TRY;
-        if bytes > 0 && !first_of_try {
-            let cost = spent.as_nanos() as f64 / bytes as f64;
-            self.cost = Some(self.cost.map_or(cost, |least| least.min(cost)));
+        if !first_of_try {
+            self.bytes += bytes;
+            self.spent += spent;
         }
         self.left -= 1;
         if self.left == 0 {
@@ -69,31 +71,30 @@ impl Ways {
 
     /// Decides what comes after a try or a stay.
     fn weigh(&mut self) {
-        let cheaper = match (self.cost, self.other) {
-            (Some(cost), Some(other)) => cost <= other,
-            _ => false,
-        };
-        if self.trying && self.other.is_some() {
-            // Back to the other, or stay with what was found cheaper.
+        let cost = (self.bytes > 0).then(|| self.spent.as_nanos() as f64 / self.bytes as f64);
+        let first = self.other.is_none();
+        if self.trying && !first {
+            let cheaper = cost.is_some() && cost <= self.other;
             if cheaper {
                 self.stay = STAY;
             } else {
-                self.switch();
+                self.switch(cost);
                 self.stay = (self.stay * 2).min(STAY_MAX);
             }
-            (self.trying, self.left, self.cost) = (false, self.stay, None);
+            (self.trying, self.left) = (false, self.stay);
         } else {
-            self.switch();
+            self.switch(cost);
             (self.trying, self.left) = (true, TRY);
         }
+        (self.bytes, self.spent) = (0, Duration::ZERO);
     }
 
-    fn switch(&mut self) {
+    fn switch(&mut self, cost: Option<f64>) {
         self.way = match self.way {
             Way::Map => Way::Read,
             Way::Read => Way::Map,
         };
-        self.other = self.cost.take();
+        self.other = cost;
     }
 }
 
