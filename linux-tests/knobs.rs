@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::probe::{self, Feature, skips};
 use crate::reference::{self, Style};
 use crate::support::{
-    STATIONS, WAYS, Way, cold, dir, end, end_of, feed, ringfold, start, str, write,
+    STATIONS, WAYS, Way, cold, dir, end, end_of, evict, feed, ringfold, start, str, write,
 };
 use crate::sys::{self, NOBODY, SETUP};
 
@@ -985,4 +985,45 @@ fn what_other_kernels_refuse_is_named() {
             assert!(error.contains(word), "{flags}: {error} lacks {word}");
         }
     }
+}
+
+/// Where O_DIRECT is refused, auto reads through the page cache and leaves nothing there.
+#[test]
+fn auto_leaves_nothing_where_o_direct_is_refused() {
+    let needs = [
+        Feature::Strace,
+        Feature::IoUring,
+        Feature::Direct,
+        Feature::DontCache,
+        Feature::Eviction,
+    ];
+    if probe::skips("auto_leaves_nothing_where_o_direct_is_refused", &needs) {
+        return;
+    }
+    let dir = dir();
+    let text = STATIONS.repeat((16 << 20) / STATIONS.len() + 1);
+    let path = cold(dir.path(), "cold", &text);
+    let log = dir.path().join("log");
+    let traced = |options: &[&str]| {
+        let program = ringfold([""; 0]);
+        let mut command = std::process::Command::new("strace");
+        command.args(["-o", log.to_str().unwrap(), "-e", "trace=openat"]);
+        command.args(options).arg(program.get_program());
+        command.args(["count", "--stats=json"]).arg(&path);
+        command
+    };
+    // strace fails calls by their number, so the call is looked for first.
+    end(&mut traced(&[])).answer_and_notices();
+    let calls = std::fs::read_to_string(&log).unwrap();
+    let mut opens = calls.lines().filter(|line| line.starts_with("openat("));
+    let number = opens.position(|line| line.contains("O_DIRECT")).unwrap() + 1;
+    evict(&path, 0..text.len() as u64);
+    let fault = format!("inject=openat:error=EINVAL:when={number}");
+    let (_, said) = end(&mut traced(&["-e", &fault])).answer_and_notices();
+    let (notice, stats) = said.split_once('\n').unwrap();
+    for words in ["O_DIRECT", "EINVAL", "leaving nothing there"] {
+        assert!(notice.contains(words), "{notice}");
+    }
+    let stats: Value = serde_json::from_str(stats).unwrap();
+    assert_eq!(stats["dontcache"], true, "{stats}");
 }

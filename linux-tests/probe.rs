@@ -27,6 +27,8 @@ pub enum Feature {
     DevFull,
     Procfs,
     Tmpfs,
+    /// Overlay file systems may be mounted, out of others' sight.
+    Overlay,
     /// Reads that leave nothing in the page cache, in the directory of the tests.
     DontCache,
     /// A kernel thread may poll a ring of ours.
@@ -41,7 +43,7 @@ pub enum Feature {
     Strace,
 }
 
-const ALL: [Feature; 15] = [
+const ALL: [Feature; 16] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -51,6 +53,7 @@ const ALL: [Feature; 15] = [
     Feature::DevFull,
     Feature::Procfs,
     Feature::Tmpfs,
+    Feature::Overlay,
     Feature::DontCache,
     Feature::SqPoll,
     Feature::CoopTaskRun,
@@ -136,6 +139,13 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
             }
             drop(tempfile::tempfile_in("/dev/shm")?);
         }
+        Feature::Overlay => {
+            let dir = dir();
+            let output = on_overlay(dir.path(), "true").output()?;
+            if !output.status.success() {
+                return Err(String::from_utf8_lossy(&output.stderr).trim().into());
+            }
+        }
         Feature::DontCache => {
             let dir = dir();
             let file = File::open(write(dir.path(), "probe", b"probe"))?;
@@ -195,4 +205,15 @@ fn some_of_the_features_are_here() {
         ALL.into_iter().any(has),
         "every test that needs the machine's help was skipped"
     );
+}
+
+/// A shell command run where `merged` is an overlay over `lower`, in `dir`, for its eyes alone.
+pub fn on_overlay(dir: &std::path::Path, command: &str) -> Command {
+    let mount = "mkdir -p lower upper work merged && mount -t overlay overlay \
+                 -o lowerdir=lower,upperdir=upper,workdir=work merged";
+    let mut shell = Command::new("unshare");
+    shell
+        .args(["--mount", "sh", "-c", &format!("{mount} && {command}")])
+        .current_dir(dir);
+    shell
 }

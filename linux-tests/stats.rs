@@ -1,9 +1,12 @@
 //! `--stats`: figures that add up, and memory that doesn't grow with the input.
 
+use std::fs;
+
 use serde_json::Value;
 
 use ringfold::{Engine, Input};
 
+use crate::probe::{self, Feature};
 use crate::support::{KEYS_10K, STATIONS, WAYS, cached_ways, dir, end, ringfold, str, write};
 
 fn json(flags: &[&str], path: &str) -> (Vec<u8>, Value) {
@@ -104,6 +107,37 @@ fn bytes_are_those_of_the_input_when_streams_are_among_it() {
         let stats: Value = serde_json::from_str(&stats).unwrap();
         assert_eq!(figure(&stats, "bytes"), 24, "{way:?}");
     }
+}
+
+/// An overlay file system has no pages of its own, so cachestat finds none there.
+#[test]
+fn auto_sees_what_is_cached_through_an_overlay() {
+    if probe::skips(
+        "auto_sees_what_is_cached_through_an_overlay",
+        &[Feature::Overlay],
+    ) {
+        return;
+    }
+    let dir = dir();
+    fs::create_dir(dir.path().join("lower")).unwrap();
+    let text = STATIONS.repeat((16 << 20) / STATIONS.len() + 1);
+    write(&dir.path().join("lower"), "file", &text);
+    let program = ringfold([""; 0]);
+    let program = program.get_program().to_str().unwrap();
+    let command =
+        format!("cat merged/file > /dev/null && {program} count --stats=json merged/file");
+    // Memory may be short, and then pages go in between.
+    let seen = (0..4).any(|_| {
+        let mut command = probe::on_overlay(dir.path(), &command);
+        let (_, stats) = end(&mut command).answer_and_notices();
+        let stats: Value = serde_json::from_str(&stats).unwrap();
+        assert_eq!(figure(&stats, "bytes"), text.len() as u64);
+        stats["engine_reason"]
+            .as_str()
+            .unwrap()
+            .contains("cached: the workers")
+    });
+    assert!(seen, "nothing of the file counts as cached");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What of a file lies in the page cache.
 //!
 //! # Invariant (`unsafe` room)
-//! One system call that libc has no wrapper for; it writes to one structure on our stack.
+//! One system call that libc has no wrapper for; it writes to one structure on our stack. And
+//! mappings that nobody looks into: they are made, asked about, and taken back.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -77,6 +78,25 @@ fn sampled(file: &File, from: u64, to: u64) -> Option<bool> {
     Some(true)
 }
 
+/// Whether all of `from..to` is in the page cache by the look of a mapping, which shows the pages of
+/// the layer below where an overlay has none of its own. `None` where that can't be told.
+fn mapped_is_resident(file: &File, from: u64, to: u64) -> Option<bool> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    let begin = from / PAGE as u64 * PAGE as u64;
+    let bytes = (to - begin) as usize;
+    let mut pages = vec![0_u8; bytes.div_ceil(PAGE)];
+    let (anywhere, shared) = (std::ptr::null_mut(), MapFlags::SHARED);
+    // SAFETY: a new mapping at an address of the kernel's choice, given back below, and touched by
+    // nobody; `pages` has a byte for each of its pages.
+    let told = unsafe {
+        let map = mmap(anywhere, bytes, ProtFlags::READ, shared, file, begin).ok()?;
+        let told = libc::mincore(map, bytes, pages.as_mut_ptr());
+        munmap(map, bytes).ok()?;
+        told
+    };
+    (told == 0).then(|| pages.iter().all(|page| page & 1 == 1))
+}
+
 /// The file once more, so that looking at a page reads no others ahead.
 pub(crate) fn opened_to_sample(file: &File) -> Option<File> {
     let again = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
@@ -138,15 +158,16 @@ fn look(input: &Input, stride: Span) -> Split {
         return split;
     };
     let Span { from, to, .. } = stride;
+    let by_samples = || opened_to_sample(file).and_then(|again| sampled(&again, from, to));
     match resident_pages(file, from, to) {
         Err(_) => {
-            let again = opened_to_sample(file);
-            let resident = again.and_then(|again| sampled(&again, from, to));
+            let resident = by_samples();
             split.known = resident.is_some();
             split.add(&stride, resident.unwrap_or(false));
         }
         Ok(pages) if pages >= pages_of(from, to) => split.add(&stride, true),
-        Ok(0) => split.add(&stride, false),
+        // An overlay file system has no pages of its own: they are the layer's below.
+        Ok(0) => split.add(&stride, mapped_is_resident(file, from, to) == Some(true)),
         Ok(_) => {
             let mut grain = from;
             while grain < to {

@@ -1,8 +1,8 @@
 //! Runs an input through an engine: checks the request, sizes the buffers, sets the threads to
 //! work, and reports the lowest failure.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -117,6 +117,7 @@ pub(crate) fn run_then<T: Send>(
         window: sink.window().map(|window| window.max(1)),
         sequence: 0,
         told: false,
+        without_trace: false,
         stats: Stats {
             threads,
             engine: config.engine.to_string(),
@@ -197,6 +198,8 @@ struct Session<'a> {
     sequence: u64,
     /// Whether the user knows that there is no ring.
     told: bool,
+    /// Whether the ring's buffered reads leave nothing in the page cache, unasked.
+    without_trace: bool,
     stats: Stats,
 }
 
@@ -321,16 +324,27 @@ impl<'a> Session<'a> {
         self.uring_or_pread(&split.cold, direct, &split.resident)
     }
 
-    /// Tells of files that the ring has to read through the page cache.
-    fn tell_of_refusals(&self, spans: &[Span]) {
-        let mut told = None;
-        for span in spans {
-            let source = self.input.source(span);
-            if let (Err(error), true) = (source.direct(), told != Some(span.source)) {
-                (self.config.notice)(&format!("{error}; reading through it"));
-                told = Some(span.source);
+    /// Tells of files that the ring has to read through the page cache; that leaves no trace there
+    /// where all of them can be read so.
+    fn tell_of_refusals(&mut self, spans: &[Span]) {
+        let mut refused: Vec<_> = spans
+            .iter()
+            .map(|span| self.input.source(span))
+            .filter(|source| source.direct().is_err())
+            .collect();
+        refused.dedup_by_key(|source| source.index());
+        let dontcache = |source: &&Arc<Source>| cache::check_dontcache(source).is_ok();
+        self.without_trace = !refused.is_empty() && refused.iter().all(dontcache);
+        let how = match self.without_trace {
+            true => "reading through it, and leaving nothing there",
+            false => "reading through it",
+        };
+        for source in refused {
+            if let Err(error) = source.direct() {
+                (self.config.notice)(&format!("{error}; {how}"));
             }
         }
+        self.stats.dontcache |= self.without_trace;
     }
 
     fn uring_or_pread(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
@@ -435,7 +449,10 @@ impl<'a> Session<'a> {
         let knobs = &self.config.knobs;
         let entries = knobs.entries.map_or(MAX_DEPTH, |entries| entries as usize);
         let (plan, layout) = self.plan(spans, entries.min(MAX_DEPTH), direct, 1);
-        let setup = Setup::new(knobs, plan.depth);
+        let setup = match self.without_trace {
+            true => Setup::new(knobs, plan.depth).without_trace(),
+            false => Setup::new(knobs, plan.depth),
+        };
         let (arena, slots, mut homes) = self.arena(layout)?;
         let queue = Queue::new(self.threads);
         let local = match resident {

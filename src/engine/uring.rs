@@ -75,6 +75,14 @@ impl Setup {
         }
     }
 
+    /// Buffered reads are to leave nothing in the page cache.
+    pub(crate) fn without_trace(self) -> Setup {
+        Setup {
+            dontcache: true,
+            ..self
+        }
+    }
+
     fn builder(&self) -> io_uring::Builder {
         let mut builder = IoUring::builder();
         if let Some(cpu) = self.sqpoll {
@@ -502,7 +510,9 @@ impl Ring for TokioUring {
             return;
         };
         let fd = types::Fd(fd);
-        let entry = read(&mut submission, fd, self.slots_per_buffer, self.rw_flags);
+        // Flags of buffered reads; with others some file systems refuse them.
+        let rw_flags = if submission.direct { 0 } else { self.rw_flags };
+        let entry = read(&mut submission, fd, self.slots_per_buffer, rw_flags);
         let entry = entry.flags(self.flags);
         // Memory and descriptor of the entry belong to the submission, which the driver keeps
         // until the completion; the slot's owner is the submission alone.
