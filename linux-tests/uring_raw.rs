@@ -604,14 +604,20 @@ fn flags_reach_the_kernel() {
     let dir = dir();
     let path = write(dir.path(), "file", &STATIONS);
     let log = dir.path().join("log");
-    for (flags, bits, rings) in [
-        (&["--rings", "3"][..], 0, 3),
-        (&["--task-run", "coop"], 1 << 8, 1),
+    // Bits of the set-up, and what is registered beside the buffers: files (2), the kernel's workers
+    // (19).
+    for (flags, bits, registers, rings) in [
+        (&["--rings", "3"][..], 0, None, 3),
+        (&["--task-run", "coop"], 1 << 8, None, 1),
         (
             &["--task-run", "defer", "--rings", "2"],
             1 << 12 | 1 << 13,
+            None,
             2,
         ),
+        (&["--sqpoll"], 1 << 1, None, 1),
+        (&["--registered-files"], 0, Some("0x2"), 1),
+        (&["--async=2"], 0, Some("0x13"), 1),
     ] {
         // Numbers, because an older strace doesn't know younger flags.
         let options = ["-X", "raw", "-e", "trace=io_uring_setup,io_uring_register"];
@@ -623,7 +629,8 @@ fn flags_reach_the_kernel() {
         .concat();
         let ended = end(&mut traced(&options, str(&log), &args));
         if ended.code != Some(0) {
-            assert!(ended.clone().failure(1).contains("--task-run"), "{ended:?}");
+            let flag = flags[0].split('=').next().unwrap();
+            assert!(ended.clone().failure(1).contains(flag), "{ended:?}");
             continue;
         }
         let seen = std::fs::read_to_string(&log).unwrap();
@@ -635,12 +642,19 @@ fn flags_reach_the_kernel() {
         // IORING_SETUP_CQSIZE is on all but the probe.
         let set = setups.filter(|flags| *flags == 1 << 3 | bits).count();
         assert_eq!(set, rings, "{flags:?}: {seen}");
+        let registered = |what: &str| {
+            let calls = seen
+                .lines()
+                .filter_map(|line| line.split_once("io_uring_register("));
+            calls
+                .filter(|call| call.1.split(", ").nth(1) == Some(what))
+                .count()
+        };
         // IORING_UNREGISTER_BUFFERS: the probe and each ring.
-        let released = seen.lines().filter(|line| {
-            let call = line.split_once("io_uring_register(").map(|call| call.1);
-            call.and_then(|call| call.split(", ").nth(1)) == Some("0x1")
-        });
-        assert_eq!(released.count(), rings + 1, "{flags:?}: {seen}");
+        assert_eq!(registered("0x1"), rings + 1, "{flags:?}: {seen}");
+        if let Some(what) = registers {
+            assert_eq!(registered(what), rings, "{flags:?}: {seen}");
+        }
     }
 }
 
