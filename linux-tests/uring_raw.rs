@@ -695,3 +695,27 @@ fn calls_that_fail_for_good_end_the_run_and_passing_failures_do_not() {
         }
     }
 }
+
+/// Each ring takes descriptors, and a limit on them is told as such.
+#[test]
+fn too_few_descriptors_are_told() {
+    if skips("too_few_descriptors_are_told", &[Feature::IoUring]) {
+        return;
+    }
+    let dir = dir();
+    let path = write(dir.path(), "file", &STATIONS);
+    let mut command = ringfold([
+        "count",
+        "--engine",
+        "uring-raw",
+        "-b",
+        "4K",
+        "--rings",
+        "16",
+    ]);
+    sys::limit(&mut command, libc::RLIMIT_NOFILE, 16);
+    let error = end(command.arg(&path)).failure(1);
+    for words in ["EMFILE", "ulimit -n"] {
+        assert!(error.contains(words), "{error}");
+    }
+}

@@ -221,6 +221,9 @@ pub(crate) fn refused(step: &str, error: &io::Error) -> Error {
         Some(libc::ENOSYS) => "the kernel doesn't have it, or seccomp says so".to_string(),
         Some(libc::EPERM | libc::EACCES) => blocked_by(),
         Some(libc::ENOMEM) => "the limit on locked memory is used up, see ulimit -l".to_string(),
+        Some(libc::EMFILE) => {
+            "no descriptor is left: lower --rings, or raise ulimit -n".to_string()
+        }
         _ => "refused".to_string(),
     };
     unavailable(&format!("{step}: {cause}")).with_errno(error)

@@ -103,9 +103,7 @@ impl RawRing {
             return Err(uring::unavailable("uring-raw needs Linux 5.11"));
         }
         let entries = ring.params().sq_entries();
-        let bell = Bell::new().map_err(|errno| {
-            Error::new(Kind::Engine, "no eventfd for a ring").with_errno(&errno.into())
-        })?;
+        let bell = Bell::new().map_err(|errno| refused("eventfd", &errno.into()))?;
         let mut ring = RawRing {
             ring,
             bell,
