@@ -4,12 +4,13 @@ ROWS  ?= 10000000
 KEYS  ?=
 FLAGS ?=
 BENCH ?=
+FUZZ_RUNS ?= 100000
 DATA  := data/measurements-$(ROWS)$(if $(KEYS),-$(KEYS)-keys).txt
 BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint doc bench build toolchain clean
+.PHONY: help run test lint doc bench fuzz build toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +30,12 @@ doc: toolchain ## Documentation, warnings are errors
 
 bench: toolchain ## Compare with wc -l, DuckDB and Polars (BENCH="--help" tells what can be set)
 	cargo bench --locked --bench whole -- $(BENCH)
+
+fuzz: toolchain ## Fuzz each target for FUZZ_RUNS inputs (takes a nightly toolchain; installs cargo-fuzz)
+	@cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
+	for target in stitch levels count aggregate; do \
+	  cargo +nightly fuzz run $$target -- -runs=$(FUZZ_RUNS) -max_len=1024 || exit; \
+	done
 
 build: toolchain ## The release binary
 	cargo build --locked --release
