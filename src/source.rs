@@ -216,9 +216,8 @@ impl Source {
             (opened, _) => opened,
         };
         let direct = opened.map_err(|error| {
-            let cause = "the file system refuses O_DIRECT (--direct): leave it out to read through \
-                         the page cache";
-            refused(cause).with_errno(&error)
+            refused("the file system refuses to read past the page cache (O_DIRECT)")
+                .with_errno(&error)
         })?;
         let same = |a: &File, b: &File| {
             let (a, b) = (a.metadata()?, b.metadata()?);

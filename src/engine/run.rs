@@ -276,7 +276,7 @@ impl<'a> Session<'a> {
             let cause = "O_DIRECT (--direct) needs a file with a size, not a pipe or device";
             return Err(Error::new(Kind::Engine, cause).in_file(source.index(), source.name()));
         }
-        source.direct()?;
+        source.direct().map_err(|error| error.naming("--direct"))?;
         let (align, block) = (
             source.direct_align(),
             self.config.block_size.unwrap_or(RING_BLOCK),
