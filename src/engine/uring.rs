@@ -30,7 +30,7 @@ use crate::error::{Error, Kind, Result};
 /// The largest buffer that the kernel registers as one.
 pub(crate) const MAX_REGISTERED: usize = 1 << 30;
 /// How long a polling thread looks for submissions before it sleeps: longer than a read takes.
-const SQPOLL_IDLE_MS: u32 = 100;
+pub(crate) const SQPOLL_IDLE_MS: u32 = 100;
 
 /// Why there is no ring, in words for the user.
 pub(crate) fn unavailable(cause: &str) -> Error {
@@ -454,7 +454,7 @@ pub(crate) fn run<T>(
 }
 
 /// What to say when `--registered-buffers on` can't be had.
-fn unregistrable(bytes: usize, error: &io::Error) -> Error {
+pub(crate) fn unregistrable(bytes: usize, error: &io::Error) -> Error {
     let limit = match locked_limit() {
         u64::MAX => "not limited for this user".to_string(),
         limit => format!("limited to {limit} bytes (ulimit -l)"),

@@ -33,8 +33,6 @@ use super::{Knobs, TaskRun, retry};
 use crate::error::{Error, Kind, Result, describe};
 use crate::source::Source;
 
-/// How long the kernel's polling thread looks for submissions before it sleeps.
-const SQPOLL_IDLE_MS: u32 = 1000;
 /// How long one call waits at most, so that the runtime's clocks go on and a lost wake-up costs
 /// little.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -184,15 +182,7 @@ impl RawRing {
                 Ok(())
             }
             Err(_) if wanted.is_none() => Ok(()),
-            Err(error) => {
-                let (bytes, limit) = (self.arena.bytes(), locked_limit());
-                let cause = format!(
-                    "--registered-buffers: {bytes} bytes can't be registered, the limit on locked \
-                     memory is {limit}: raise it (ulimit -l), lower --buffers or --block-size, or \
-                     leave it out"
-                );
-                Err(Error::new(Kind::Engine, cause).with_errno(&error))
-            }
+            Err(error) => Err(uring::unregistrable(self.arena.bytes(), &error)),
         }
     }
 
@@ -445,7 +435,7 @@ fn set_up(knobs: &Knobs, depth: usize) -> io::Result<IoUring> {
     let room = (depth + 1).next_power_of_two() as u32;
     builder.setup_cqsize(room.max(2 * entries));
     if let Some(cpu) = knobs.sqpoll {
-        builder.setup_sqpoll(SQPOLL_IDLE_MS);
+        builder.setup_sqpoll(uring::SQPOLL_IDLE_MS);
         if let Some(cpu) = cpu {
             builder.setup_sqpoll_cpu(cpu);
         }
