@@ -258,7 +258,7 @@ impl Fold for Aggregate {
 
     fn finish(&self, total: Partial) -> Summary {
         let mut others = total.careful;
-        let mut tables = total.tables.into_sorted(self.delimiter);
+        let mut tables = total.tables.into_sorted();
         for (key, stats) in tables.take_full() {
             others
                 .entry(key)

@@ -6,8 +6,8 @@
 //! after an exclusive-or with `00.0` a digit is at most 9 and the point 0, so adding 0x76 (0x7f for
 //! the point) sets the top bit of every byte that is not what it should be.
 //!
-//! Rows go to three lists: *inline* (the key and its delimiter fit 32 bytes), *wide* (128 bytes), and
-//! *rest* (any other key or number), which takes the careful way.
+//! Rows go to four lists: *inline* (the key and its delimiter fit 32 bytes), *long* (64 bytes), *wide*
+//! (128 bytes), and *rest* (any other key or number), which takes the careful way.
 //!
 //! Invariant of this room: the ends of [`Ends`] rise and lie within the window, 32 zeros follow the
 //! last row's, and a list has room for 16 more rows than a window can hold.
@@ -19,6 +19,8 @@ use super::window::{WINDOW, Window};
 
 /// Bytes of an inline key, its delimiter included.
 pub(crate) const INLINE: usize = 32;
+/// Bytes of a long key, its delimiter included.
+pub(crate) const LONG: usize = 64;
 /// Bytes of a wide key, its delimiter included.
 pub(crate) const WIDE: usize = 128;
 /// Added to the tenths of a value, so that it is positive: 1..=1999.
@@ -70,6 +72,7 @@ impl List {
 /// The rows of a window.
 pub(crate) struct Rows {
     pub(crate) inline: List,
+    pub(crate) long: List,
     pub(crate) wide: List,
     rest: Box<[u32; ROOM]>,
     rest_count: usize,
@@ -83,10 +86,16 @@ impl Rows {
             .expect("as long as it was made");
         Rows {
             inline: List::new(),
+            long: List::new(),
             wide: List::new(),
             rest,
             rest_count: 0,
         }
+    }
+
+    /// The lists of rows for the tables.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &List> {
+        [&self.inline, &self.long, &self.wide].into_iter()
     }
 
     /// The numbers of the rows that take the careful way, rising.
@@ -100,6 +109,7 @@ impl Rows {
 pub(crate) fn decode(level: Level, window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
     debug_assert!(ends.balanced());
     to.inline.count = 0;
+    to.long.count = 0;
     to.wide.count = 0;
     to.rest_count = 0;
     match level {
@@ -143,9 +153,10 @@ fn portable(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
         let value = BIAS.wrapping_add(tenths ^ sign).wrapping_add(negative);
         let length = key_end - start;
         let key = start | length << 16;
-        let (inline, wide) = (length as usize <= INLINE, length as usize <= WIDE);
+        let [inline, long, wide] = [INLINE, LONG, WIDE].map(|most| length as usize <= most);
         to.inline.push(key, value, good & inline);
-        to.wide.push(key, value, good & !inline & wide);
+        to.long.push(key, value, good & !inline & long);
+        to.wide.push(key, value, good & !long & wide);
         to.rest[to.rest_count] = row as u32;
         to.rest_count += usize::from(!(good & wide));
     }
@@ -159,7 +170,7 @@ fn shifted(word: u64, bits: u32, shift: impl Fn(u64, u32) -> u64) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{BIAS, Ends, INLINE, LIMITS, OFFENCE, Rows, SHAPE, WIDE, Window};
+    use super::{BIAS, Ends, INLINE, LIMITS, LONG, OFFENCE, Rows, SHAPE, WIDE, Window};
     use std::arch::x86_64::*;
 
     const WEIGHTS: u64 = u64::from_le_bytes([0, 0, 0, 0, 100, 10, 0, 1]);
@@ -183,6 +194,7 @@ mod x86 {
         let weights = lanes((WEIGHTS >> 32) as u32);
         let bias = lanes(BIAS);
         let inline_max = lanes((INLINE << 16 | 0xffff) as u32);
+        let long_max = lanes((LONG << 16 | 0xffff) as u32);
         let wide_max = lanes((WIDE << 16 | 0xffff) as u32);
         let from = ends.pointer();
         let rows = ends.rows();
@@ -278,13 +290,17 @@ mod x86 {
                 put(list.values.as_mut_ptr().add(list.count), inline, values);
                 list.count += inline.count_ones() as usize;
                 if inline != valid {
-                    let wide = _mm512_mask_cmple_epu32_mask(good, keys, wide_max) & !inline;
-                    let list = &mut to.wide;
-                    put(list.keys.as_mut_ptr().add(list.count), wide, keys);
-                    put(list.values.as_mut_ptr().add(list.count), wide, values);
-                    list.count += wide.count_ones() as usize;
+                    let long = _mm512_mask_cmple_epu32_mask(good, keys, long_max);
+                    let wide = _mm512_mask_cmple_epu32_mask(good, keys, wide_max);
+                    for (list, rows) in
+                        [(&mut to.long, long & !inline), (&mut to.wide, wide & !long)]
+                    {
+                        put(list.keys.as_mut_ptr().add(list.count), rows, keys);
+                        put(list.values.as_mut_ptr().add(list.count), rows, values);
+                        list.count += rows.count_ones() as usize;
+                    }
 
-                    let rest = valid & !inline & !wide;
+                    let rest = valid & !wide;
                     let numbers = _mm512_add_epi32(numbers, lanes(row as u32));
                     put(to.rest.as_mut_ptr().add(to.rest_count), rest, numbers);
                     to.rest_count += rest.count_ones() as usize;
@@ -326,6 +342,7 @@ mod x86 {
         let from = ends.pointer();
         let rows = ends.rows();
         let inline_max = _mm_set1_epi32((INLINE << 16 | 0xffff) as i32);
+        let long_max = _mm_set1_epi32((LONG << 16 | 0xffff) as i32);
         let wide_max = _mm_set1_epi32((WIDE << 16 | 0xffff) as i32);
         let numbers = _mm_setr_epi32(0, 1, 2, 3);
         let evens = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
@@ -402,13 +419,16 @@ mod x86 {
                     put(values_to.add(list.count), inline, values);
                     list.count += inline.count_ones() as usize;
 
-                    let wide = good & !inline & !longer(wide_max);
-                    let list = &mut to.wide;
-                    put(list.keys.as_mut_ptr().add(list.count), wide, keys);
-                    put(list.values.as_mut_ptr().add(list.count), wide, values);
-                    list.count += wide.count_ones() as usize;
+                    let (long, wide) = (good & !longer(long_max), good & !longer(wide_max));
+                    for (list, rows) in
+                        [(&mut to.long, long & !inline), (&mut to.wide, wide & !long)]
+                    {
+                        put(list.keys.as_mut_ptr().add(list.count), rows, keys);
+                        put(list.values.as_mut_ptr().add(list.count), rows, values);
+                        list.count += rows.count_ones() as usize;
+                    }
 
-                    let rest = valid & !inline & !wide;
+                    let rest = valid & !wide;
                     let numbers = _mm_add_epi32(numbers, _mm_set1_epi32(row as i32));
                     put(to.rest.as_mut_ptr().add(to.rest_count), rest, numbers);
                     to.rest_count += rest.count_ones() as usize;
@@ -441,7 +461,7 @@ mod tests {
 
     fn check(lines: &[(usize, Vec<u8>)], trims: bool) {
         let mut text = Vec::new();
-        let mut expected: [Vec<(u32, u32)>; 2] = Default::default();
+        let mut expected: [Vec<(u32, u32)>; 3] = Default::default();
         let mut rest = Vec::new();
         for (row, (length, value)) in lines.iter().enumerate() {
             let key = text.len() as u32 | (*length as u32 + 1) << 16;
@@ -456,7 +476,8 @@ mod tests {
             };
             match naive(value) {
                 Some(value) if *length < INLINE => expected[0].push((key, value)),
-                Some(value) if *length < WIDE => expected[1].push((key, value)),
+                Some(value) if *length < LONG => expected[1].push((key, value)),
+                Some(value) if *length < WIDE => expected[2].push((key, value)),
                 _ => rest.push(row as u32),
             }
         }
@@ -467,7 +488,7 @@ mod tests {
             let (mut ends, mut rows) = (Ends::new(), Rows::new());
             index::index(level, window, b';', b'\n', &mut ends);
             decode(level, window, &ends, trims, &mut rows);
-            for (list, expected) in [&rows.inline, &rows.wide].into_iter().zip(&expected) {
+            for (list, expected) in rows.lists().zip(&expected) {
                 let pairs = list
                     .keys()
                     .iter()

@@ -54,7 +54,11 @@ impl Passes {
         let mut rows = 0;
         self.windows(block, |passes, window| {
             decode(passes.level, window, &passes.ends, true, &mut passes.rows);
-            rows += passes.rows.inline.keys().len() + passes.rows.wide.keys().len();
+            rows += passes
+                .rows
+                .lists()
+                .map(|list| list.keys().len())
+                .sum::<usize>();
         });
         rows
     }
@@ -63,7 +67,7 @@ impl Passes {
     pub fn each(&mut self, block: &Block<'_>, mut each: impl FnMut(&[u8], i32)) {
         self.windows(block, |passes, window| {
             decode(passes.level, window, &passes.ends, true, &mut passes.rows);
-            for list in [&passes.rows.inline, &passes.rows.wide] {
+            for list in passes.rows.lists() {
                 for (&key, &value) in list.keys().iter().zip(list.values()) {
                     let (start, length) = ((key & 0xffff) as usize, (key >> 16) as usize);
                     let key = &window.bytes()[start..start + length - 1];

@@ -5,14 +5,14 @@
 
 use super::decimal::{Exact, Fixed, Totals};
 use super::table::stats::Stats;
-use super::table::tables::Sorted;
+use super::table::tables::SortedTables;
 use rayon::slice::ParallelSliceMut;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// The answer of an aggregation.
 pub struct Summary {
-    tables: Sorted,
+    tables: SortedTables,
     others: Vec<(Vec<u8>, Totals)>,
     /// Keys that are in both.
     shared: usize,
@@ -26,7 +26,7 @@ pub struct Summary {
 
 impl Summary {
     pub(super) fn new(
-        tables: Sorted,
+        tables: SortedTables,
         mut others: Vec<(Vec<u8>, Totals)>,
         [rows, empty_lines, skipped]: [u64; 3],
     ) -> Self {

@@ -414,9 +414,11 @@ fn few_and_many() {
     let text_of_keys = |keys: std::ops::Range<usize>| {
         let mut text = String::new();
         for key in keys {
-            let name = match key % 3 {
+            let name = match key % 5 {
                 0 => format!("{key}"),
                 1 => format!("a-middle-key-{key:08}"),
+                2 => format!("a-long-key-of-a-line-{key:042}"),
+                3 => format!("a-wide-key-that-takes-two-{key:0100}"),
                 _ => format!("exactly-15-{key:04x}"),
             };
             text += &format!("{name};{}.5\n", key % 50);

@@ -1,5 +1,5 @@
-//! Keys by the million, and wide keys: small slots that point to entries which lie in the order they
-//! came, so that an empty place costs 8 bytes and not an entry.
+//! Keys by the million: small slots that point to entries which lie in the order they came, so that an
+//! empty place costs 8 bytes and not an entry.
 //!
 //! A slot holds 32 bits of hash and an entry's number. Its place is the hash's top bits, so that
 //! growth reads the old slots and writes the new ones front to back, and looks at no entry; entries
@@ -13,140 +13,14 @@
 use super::isa::Portable as Prefetch;
 #[cfg(target_arch = "x86_64")]
 use super::isa::{Avx2, Avx2 as Prefetch, Avx512};
-use super::isa::{InlineKey, Isa, Portable, Seeds, WideKey};
-use super::stats::{PackedStats, Stats, Tally};
+use super::isa::{Isa, Portable, Seeds};
+use super::key::Key;
+use super::stats::{Stats, Tally};
+use super::tables::Sorted;
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::pages::{Pages, Zeroed};
 use crate::fold::aggregate::window::Window;
 use rayon::slice::ParallelSliceMut;
-
-/// A key with its delimiter, zeros after it, of a size class.
-///
-/// # Safety
-/// - All zeros are a valid value, and [`Key::bytes`] is the whole of it.
-pub(crate) unsafe trait Key: Copy + Send + Sync {
-    type Tally: Tally;
-    type Order: Ord;
-    const EMPTY: Self;
-
-    /// # Safety
-    /// - `length` bytes from `start` are in a window, and fit the class.
-    /// - The features of `I` are enabled.
-    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64;
-    /// # Safety
-    /// - The features of `I` are enabled.
-    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool;
-    fn bytes(&self) -> &[u8];
-    fn bytes_mut(&mut self) -> &mut [u8];
-    /// Orders keys without delimiters as their bytes do, but for zeros at their ends.
-    fn order(&self) -> Self::Order;
-}
-
-/// A key of up to 15 bytes, its delimiter, zeros after it.
-#[derive(Clone, Copy)]
-#[repr(C, align(16))]
-pub(crate) struct ShortKey(pub(crate) [u8; 16]);
-
-// SAFETY: bytes.
-unsafe impl Key for ShortKey {
-    type Tally = PackedStats;
-    type Order = u128;
-    const EMPTY: Self = ShortKey([0; 16]);
-
-    #[inline(always)]
-    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe {
-            let mut key = InlineKey::EMPTY;
-            let hash = InlineKey::load::<I>(seeds, start, length, &mut key);
-            to.0.copy_from_slice(&key.0[..16]);
-            hash
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
-        u128::from_ne_bytes(self.0) == u128::from_ne_bytes(other.0)
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-
-    fn order(&self) -> u128 {
-        u128::from_be_bytes(self.0)
-    }
-}
-
-// SAFETY: bytes.
-unsafe impl Key for InlineKey {
-    type Tally = Stats;
-    type Order = [u64; 4];
-    const EMPTY: Self = InlineKey([0; 32]);
-
-    #[inline(always)]
-    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe {
-            let key = I::load(start, length);
-            I::write(key, to);
-            I::hash(seeds, key)
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
-        // SAFETY: as the caller's.
-        unsafe { I::equals(I::read(self), other) }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-
-    fn order(&self) -> [u64; 4] {
-        self.big_endian()
-    }
-}
-
-// SAFETY: bytes.
-unsafe impl Key for WideKey {
-    type Tally = Stats;
-    type Order = [u8; 128];
-    const EMPTY: Self = WideKey([0; 128]);
-
-    #[inline(always)]
-    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe { I::load_wide(seeds, start, length, to) }
-    }
-
-    #[inline(always)]
-    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
-        // SAFETY: as the caller's.
-        unsafe { I::equals_wide(self, other) }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-
-    fn order(&self) -> [u8; 128] {
-        self.0
-    }
-}
 
 /// A key and its statistics.
 #[derive(Clone, Copy)]
@@ -464,8 +338,7 @@ impl<K: Key> DenseTable<K> {
         } = self;
         drop(slots);
         for entry in &mut entries[..used] {
-            let length = length_of(&entry.key, delimiter);
-            entry.key.bytes_mut()[length..].fill(0);
+            let length = entry.key.strip(delimiter);
             entry.tally.set_length(length);
         }
         // A key's zeros may be its own: then the shorter of two comes first.
@@ -475,21 +348,13 @@ impl<K: Key> DenseTable<K> {
         });
         let full = full
             .into_iter()
-            .map(|(key, stats)| (key.bytes()[..length_of(&key, delimiter)].to_vec(), stats));
+            .map(|(key, stats)| (key.bytes()[..key.length(delimiter)].to_vec(), stats));
         SortedEntries {
             entries,
             used,
             full: full.collect(),
         }
     }
-}
-
-fn length_of<K: Key>(key: &K, delimiter: u8) -> usize {
-    let bytes = key.bytes();
-    bytes
-        .iter()
-        .position(|&byte| byte == delimiter)
-        .unwrap_or(bytes.len())
 }
 
 /// A table's entries in byte order of their keys, where they lay.
@@ -499,21 +364,22 @@ pub(crate) struct SortedEntries<K: Key> {
     entries: Pages<Entry<K>>,
     used: usize,
     /// Statistics that outgrew their tally.
-    pub(crate) full: Vec<(Vec<u8>, Stats)>,
+    full: Vec<(Vec<u8>, Stats)>,
 }
 
-impl<K: Key> SortedEntries<K> {
-    pub(crate) fn len(&self) -> usize {
+impl<K: Key> Sorted for SortedEntries<K> {
+    fn len(&self) -> usize {
         self.used
     }
 
-    /// Each key and its statistics.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], Stats)> {
-        self.entries[..self.used].iter().map(|entry| {
-            (
-                &entry.key.bytes()[..entry.tally.length()],
-                entry.tally.stats(),
-            )
-        })
+    fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
+        Box::new(self.entries[..self.used].iter().map(|entry| {
+            let length = entry.tally.length();
+            (&entry.key.bytes()[..length], entry.tally.stats())
+        }))
+    }
+
+    fn take_full(&mut self) -> Vec<(Vec<u8>, Stats)> {
+        std::mem::take(&mut self.full)
     }
 }

@@ -26,8 +26,13 @@ impl Seeds {
 
 /// A wide key with its delimiter, zeros after it.
 #[derive(Clone, Copy)]
-#[repr(C, align(64))]
+#[repr(C, align(32))]
 pub(crate) struct WideKey(pub(crate) [u8; 128]);
+
+/// A long key with its delimiter, zeros after it.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+pub(crate) struct LongKey(pub(crate) [u8; 64]);
 
 /// An inline key with its delimiter, zeros after it.
 #[derive(Clone, Copy)]
@@ -77,7 +82,11 @@ pub(crate) unsafe trait Isa {
         hashes
     }
 
-    /// The first `length` (33 to 128) bytes from `start`, zeros after them, and their hash.
+    /// The first `length` (at most 64) bytes from `start`, zeros after them, and their hash.
+    unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64;
+    unsafe fn equals_long(key: &LongKey, other: &LongKey) -> bool;
+
+    /// The first `length` (at most 128) bytes from `start`, zeros after them, and their hash.
     unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64;
     unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool;
 
@@ -112,12 +121,17 @@ fn words<const BYTES: usize, const WORDS: usize>(bytes: &[u8; BYTES]) -> [u64; W
     })
 }
 
+/// # Safety
+/// `length` bytes from `start` are readable.
 #[inline(always)]
-fn hash_wide(seeds: &Seeds, key: &WideKey) -> u64 {
-    let key: [u64; 16] = words(&key.0);
+unsafe fn load_bytes(seeds: &Seeds, start: *const u8, length: u32, to: &mut [u8]) -> u64 {
+    to.fill(0);
+    // SAFETY: as the caller's.
+    let key = unsafe { std::slice::from_raw_parts(start, length as usize) };
+    to[..key.len()].copy_from_slice(key);
     let mut hash = seeds.0[16];
-    for pair in 0..8 {
-        let (even, odd) = (key[2 * pair], key[2 * pair + 1]);
+    for (pair, bytes) in to.as_chunks::<16>().0.iter().enumerate() {
+        let [even, odd] = words(bytes);
         hash ^= folded(even ^ seeds.0[2 * pair], odd ^ seeds.0[2 * pair + 1])
             .rotate_left(8 * pair as u32);
     }
@@ -168,20 +182,25 @@ unsafe impl Isa for Portable {
     }
 
     #[inline(always)]
-    unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64 {
-        to.0 = [0; 128];
+    unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
         // SAFETY: a window's key is readable as far as its length.
-        let key = unsafe { std::slice::from_raw_parts(start, length as usize) };
-        to.0[..key.len()].copy_from_slice(key);
-        hash_wide(seeds, to)
+        unsafe { load_bytes(seeds, start, length, &mut to.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn equals_long(key: &LongKey, other: &LongKey) -> bool {
+        key.0 == other.0
+    }
+
+    #[inline(always)]
+    unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64 {
+        // SAFETY: a window's key is readable as far as its length.
+        unsafe { load_bytes(seeds, start, length, &mut to.0) }
     }
 
     #[inline(always)]
     unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool {
-        let [key, other]: [[u64; 16]; 2] = [words(&key.0), words(&other.0)];
-        (0..16).fold(0, |differences, word| {
-            differences | (key[word] ^ other[word])
-        }) == 0
+        key.0 == other.0
     }
 
     #[inline(always)]
@@ -201,7 +220,7 @@ pub(crate) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{FLIP, InlineKey, Isa, MASKS, Seeds, Stats, WideKey};
+    use super::{FLIP, InlineKey, Isa, LongKey, MASKS, Seeds, Stats, WideKey};
     use std::arch::x86_64::*;
 
     /// AVX2 and AES.
@@ -245,16 +264,51 @@ mod x86 {
         }
     }
 
+    /// The first `length` bytes from `start`, zeros after them up to `BYTES`, and their hash.
+    ///
+    /// # Safety
+    /// `BYTES` is 64 or 128, and there is as much at `to`, aligned to 32; 64 bytes are readable from
+    /// `start` and from every part of the key.
     #[inline(always)]
-    unsafe fn hash_wide128(seeds: &Seeds, key: &WideKey) -> u64 {
-        // SAFETY: 8 aligned vectors; the caller has the features.
+    unsafe fn load256<const BYTES: usize>(
+        seeds: &Seeds,
+        start: *const u8,
+        length: u32,
+        to: *mut u8,
+    ) -> u64 {
+        // SAFETY: as the caller's; the masks have 128 bytes from any length.
         unsafe {
-            let key: *const __m128i = key.0.as_ptr().cast();
+            let masks = MASKS.as_ptr().add(128 - length as usize);
+            for at in (0..BYTES).step_by(32) {
+                let keep = _mm256_loadu_si256(masks.add(at).cast());
+                // Past the key's end anything readable will do.
+                let from = if at < length as usize {
+                    start.add(at)
+                } else {
+                    start
+                };
+                let bytes = _mm256_and_si256(_mm256_loadu_si256(from.cast()), keep);
+                _mm256_store_si256(to.add(at).cast(), bytes);
+            }
+            let key: *const __m128i = to.cast();
             let mut hash = rounds128(seeds, _mm_load_si128(key), 0);
-            for lane in 1..8 {
+            for lane in 1..BYTES / 16 {
                 hash = _mm_xor_si128(hash, rounds128(seeds, _mm_load_si128(key.add(lane)), lane));
             }
             _mm_cvtsi128_si64(hash) as u64
+        }
+    }
+
+    /// # Safety
+    /// The caller has AVX2.
+    #[inline(always)]
+    unsafe fn differences256(key: *const u8, other: *const u8, at: usize) -> __m256i {
+        // SAFETY: the caller's keys have 32 bytes there, aligned.
+        unsafe {
+            _mm256_xor_si256(
+                _mm256_load_si256(key.add(at).cast()),
+                _mm256_load_si256(other.add(at).cast()),
+            )
         }
     }
 
@@ -303,41 +357,44 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64 {
-            // SAFETY: the first 64 bytes are readable in any case, the next as far as the length
-            // goes and 64 past it; the masks have 128 from any length.
+        unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
+            // SAFETY: 64 bytes from a key's start are readable.
+            unsafe { load256::<64>(seeds, start, length, to.0.as_mut_ptr()) }
+        }
+
+        #[inline(always)]
+        unsafe fn equals_long(key: &LongKey, other: &LongKey) -> bool {
+            let (key, other) = (key.0.as_ptr(), other.0.as_ptr());
+            // SAFETY: 2 aligned vectors each.
             unsafe {
-                let masks = MASKS.as_ptr().add(128 - length as usize);
-                let to_at = to.0.as_mut_ptr();
-                for at in [0, 32, 64, 96] {
-                    let keep = _mm256_loadu_si256(masks.add(at).cast());
-                    // Past the key's end anything readable will do.
-                    let from = if at < length as usize {
-                        start.add(at)
-                    } else {
-                        start
-                    };
-                    let bytes = _mm256_and_si256(_mm256_loadu_si256(from.cast()), keep);
-                    _mm256_store_si256(to_at.add(at).cast(), bytes);
-                }
-                hash_wide128(seeds, to)
+                let all = _mm256_or_si256(
+                    differences256(key, other, 0),
+                    differences256(key, other, 32),
+                );
+                _mm256_testz_si256(all, all) != 0
             }
         }
 
         #[inline(always)]
+        unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64 {
+            // SAFETY: the first 64 bytes are readable in any case, the next as far as the length
+            // goes and 64 past it.
+            unsafe { load256::<128>(seeds, start, length, to.0.as_mut_ptr()) }
+        }
+
+        #[inline(always)]
         unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool {
+            let (key, other) = (key.0.as_ptr(), other.0.as_ptr());
             // SAFETY: 4 aligned vectors each.
             unsafe {
-                let (key, other): (*const __m256i, *const __m256i) =
-                    (key.0.as_ptr().cast(), other.0.as_ptr().cast());
-                let difference = |at| {
-                    _mm256_xor_si256(
-                        _mm256_load_si256(key.add(at)),
-                        _mm256_load_si256(other.add(at)),
-                    )
-                };
-                let low = _mm256_or_si256(difference(0), difference(1));
-                let high = _mm256_or_si256(difference(2), difference(3));
+                let low = _mm256_or_si256(
+                    differences256(key, other, 0),
+                    differences256(key, other, 32),
+                );
+                let high = _mm256_or_si256(
+                    differences256(key, other, 64),
+                    differences256(key, other, 96),
+                );
                 let all = _mm256_or_si256(low, high);
                 _mm256_testz_si256(all, all) != 0
             }
@@ -364,6 +421,15 @@ mod x86 {
             let bytes = _mm512_xor_si512(bytes, _mm512_load_si512(seeds.add(half)));
             let bytes = _mm512_aesenc_epi128(bytes, _mm512_load_si512(seeds.add(2 + half)));
             _mm512_aesenc_epi128(bytes, _mm512_load_si512(seeds.add(4 + half)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn low64_of_rounds(hash: __m512i) -> u64 {
+        // SAFETY: the caller has the features.
+        unsafe {
+            let half = _mm512_extracti64x4_epi64::<1>(hash);
+            low64_of_folded(_mm256_xor_si256(_mm512_castsi512_si256(hash), half))
         }
     }
 
@@ -470,6 +536,25 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
+            // SAFETY: masked to the key.
+            unsafe {
+                let key = _mm512_maskz_loadu_epi8(_bzhi_u64(!0, length), start.cast());
+                _mm512_storeu_si512(to.0.as_mut_ptr().cast(), key);
+                low64_of_rounds(rounds512(seeds, key, 0))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn equals_long(key: &LongKey, other: &LongKey) -> bool {
+            // SAFETY: a vector each.
+            unsafe {
+                let key = _mm512_loadu_si512(key.0.as_ptr().cast());
+                _mm512_cmpneq_epi64_mask(key, _mm512_loadu_si512(other.0.as_ptr().cast())) == 0
+            }
+        }
+
+        #[inline(always)]
         unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64 {
             // SAFETY: masked to the key.
             unsafe {
@@ -480,24 +565,25 @@ mod x86 {
                 let low = _mm512_maskz_loadu_epi8(low, start.cast());
                 let high = _mm512_maskz_loadu_epi8(high, start.wrapping_add(64).cast());
                 let to: *mut __m512i = to.0.as_mut_ptr().cast();
-                _mm512_store_si512(to, low);
-                _mm512_store_si512(to.add(1), high);
-                let hash = _mm512_xor_si512(rounds512(seeds, low, 0), rounds512(seeds, high, 1));
-                let half = _mm512_extracti64x4_epi64::<1>(hash);
-                low64_of_folded(_mm256_xor_si256(_mm512_castsi512_si256(hash), half))
+                _mm512_storeu_si512(to, low);
+                _mm512_storeu_si512(to.add(1), high);
+                low64_of_rounds(_mm512_xor_si512(
+                    rounds512(seeds, low, 0),
+                    rounds512(seeds, high, 1),
+                ))
             }
         }
 
         #[inline(always)]
         unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool {
-            // SAFETY: 2 aligned vectors each.
+            // SAFETY: 2 vectors each.
             unsafe {
                 let (key, other): (*const __m512i, *const __m512i) =
                     (key.0.as_ptr().cast(), other.0.as_ptr().cast());
                 let difference = |at| {
                     _mm512_xor_si512(
-                        _mm512_load_si512(key.add(at)),
-                        _mm512_load_si512(other.add(at)),
+                        _mm512_loadu_si512(key.add(at)),
+                        _mm512_loadu_si512(other.add(at)),
                     )
                 };
                 let all = _mm512_or_si512(difference(0), difference(1));

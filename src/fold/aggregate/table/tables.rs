@@ -1,29 +1,195 @@
-//! The tables of a partial together: which keys go where, and when the short ones move.
+//! The tables of a partial together: which keys go where, and when they move.
+//!
+//! | keys, with their delimiter | while few | by the thousand |
+//! |---|---|---|
+//! | up to 32 bytes | direct | dense, those up to 16 bytes apart |
+//! | up to 64 bytes | direct | dense |
+//! | up to 128 bytes | direct | dense |
 
-use super::dense::{BATCH, DenseTable, ShortKey, SortedEntries};
-use super::inline::{InlineTable, SortedSlots};
-use super::isa::{InlineKey, Seeds, WideKey};
+use super::dense::{BATCH, DenseTable};
+use super::direct::DirectTable;
+use super::isa::{InlineKey, LongKey, Seeds, WideKey};
+use super::key::{Key, ShortKey};
 use super::stats::Stats;
-use crate::fold::aggregate::decode::Rows;
+use crate::fold::aggregate::decode::{List, Rows};
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::window::Window;
 
 /// Every table of a partial.
 pub(crate) struct Tables {
+    inline: Class<InlineKey, ShortAndMiddle>,
+    long: Class<LongKey, DenseTable<LongKey>>,
+    wide: Class<WideKey, DenseTable<WideKey>>,
+}
+
+impl Tables {
+    pub(crate) fn new(level: Level, seeds: Seeds, delimiter: u8) -> Self {
+        let job = Job {
+            level,
+            seeds,
+            delimiter,
+        };
+        Tables {
+            inline: Class::new(&job),
+            long: Class::new(&job),
+            wide: Class::new(&job),
+        }
+    }
+
+    /// Takes the rows of `window` that are not listed as its rest; returns how many.
+    pub(crate) fn fold(&mut self, window: Window<'_>, rows: &Rows) -> usize {
+        self.inline.fold(window, &rows.inline);
+        self.long.fold(window, &rows.long);
+        self.wide.fold(window, &rows.wide);
+        rows.lists().map(|list| list.keys().len()).sum()
+    }
+
+    /// Takes what `from` holds; both must have the same seeds.
+    pub(crate) fn merge(&mut self, from: Tables) {
+        self.inline.merge(from.inline);
+        self.long.merge(from.long);
+        self.wide.merge(from.wide);
+    }
+
+    /// The answer of each table.
+    pub(crate) fn into_sorted(self) -> SortedTables {
+        let mut sorted = Vec::new();
+        self.inline.into_sorted(&mut sorted);
+        self.long.into_sorted(&mut sorted);
+        self.wide.into_sorted(&mut sorted);
+        SortedTables(sorted)
+    }
+}
+
+/// What the tables of a job have in common.
+#[derive(Clone)]
+pub(crate) struct Job {
     level: Level,
     seeds: Seeds,
     delimiter: u8,
-    short: Short,
-    wide: DenseTable<WideKey>,
 }
 
-/// The tables of keys that fit 32 bytes with their delimiter.
-enum Short {
-    Few(Box<InlineTable>),
-    Many(Box<Many>),
+/// The keys of a size class.
+struct Class<K: Key, M> {
+    job: Job,
+    keys: Keys<K, M>,
 }
 
-struct Many {
+enum Keys<K: Key, M> {
+    None,
+    Few(Box<DirectTable<K>>),
+    Many(Box<M>),
+}
+
+/// Where the keys of a class go once they are many.
+trait Many<K> {
+    fn new(job: &Job) -> Self;
+    fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]);
+    fn add(&mut self, key: &K, hash: u32, stats: &Stats);
+    fn merge(&mut self, from: Self);
+    fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>);
+}
+
+impl<K: Key, M: Many<K>> Class<K, M> {
+    fn new(job: &Job) -> Self {
+        Class {
+            job: job.clone(),
+            keys: Keys::None,
+        }
+    }
+
+    #[inline]
+    fn fold(&mut self, window: Window<'_>, list: &List) {
+        let (mut keys, mut values) = (list.keys(), list.values());
+        if keys.is_empty() {
+            return;
+        }
+        if let Keys::None = self.keys {
+            let table = DirectTable::new(self.job.level, self.job.seeds.clone());
+            self.keys = Keys::Few(Box::new(table));
+        }
+        if let Keys::Few(table) = &mut self.keys {
+            let taken = table.fold(window, keys, values);
+            (keys, values) = (&keys[taken..], &values[taken..]);
+        }
+        if !keys.is_empty() {
+            self.many().fold(window, keys, values);
+        }
+    }
+
+    /// The tables for many keys; the few move there.
+    fn many(&mut self) -> &mut M {
+        if !matches!(self.keys, Keys::Many(_)) {
+            let mut many = M::new(&self.job);
+            if let Keys::Few(few) = std::mem::replace(&mut self.keys, Keys::None) {
+                for (key, hash, stats) in few.drain() {
+                    many.add(&key, hash, &stats);
+                }
+            }
+            self.keys = Keys::Many(Box::new(many));
+        }
+        match &mut self.keys {
+            Keys::Many(many) => many,
+            _ => unreachable!("made many above"),
+        }
+    }
+
+    fn merge(&mut self, mut from: Self) {
+        if let (Keys::None, _) | (Keys::Few(_), Keys::Many(_)) = (&self.keys, &from.keys) {
+            std::mem::swap(self, &mut from);
+        }
+        match from.keys {
+            Keys::None => {}
+            Keys::Few(few) => {
+                let mut rest = few.drain();
+                if let Keys::Few(into) = &mut self.keys {
+                    while !into.is_full()
+                        && let Some((key, _, stats)) = rest.next()
+                    {
+                        into.add(&key, &stats);
+                    }
+                }
+                for (key, hash, stats) in rest {
+                    self.many().add(&key, hash, &stats);
+                }
+            }
+            Keys::Many(from) => self.many().merge(*from),
+        }
+    }
+
+    fn into_sorted(self, to: &mut Vec<Box<dyn Sorted>>) {
+        match self.keys {
+            Keys::None => {}
+            Keys::Few(few) => to.push(Box::new(few.into_sorted(self.job.delimiter))),
+            Keys::Many(many) => many.into_sorted(self.job.delimiter, to),
+        }
+    }
+}
+
+impl<K: Key> Many<K> for DenseTable<K> {
+    fn new(job: &Job) -> Self {
+        DenseTable::new(job.level, job.seeds.clone())
+    }
+
+    fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
+        DenseTable::fold(self, window, keys, values);
+    }
+
+    fn add(&mut self, key: &K, hash: u32, stats: &Stats) {
+        DenseTable::add(self, key, hash, stats);
+    }
+
+    fn merge(&mut self, from: Self) {
+        DenseTable::merge(self, from);
+    }
+
+    fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
+        to.push(Box::new(DenseTable::into_sorted(self, delimiter)));
+    }
+}
+
+/// Inline keys by the thousand: most are short, and a short one takes half the memory.
+struct ShortAndMiddle {
     delimiter: u8,
     short: DenseTable<ShortKey>,
     middle: DenseTable<InlineKey>,
@@ -36,107 +202,17 @@ type Lists = [[Vec<u32>; 2]; 2];
 /// Rows split at once.
 const SPLIT: usize = 8 * BATCH;
 
-impl Tables {
-    pub(crate) fn new(level: Level, seeds: Seeds, delimiter: u8) -> Self {
-        let short = Short::Few(Box::new(InlineTable::new(level, seeds.clone())));
-        let wide = DenseTable::new(level, seeds.clone());
-        Tables {
-            level,
-            seeds,
-            delimiter,
-            short,
-            wide,
+impl Many<InlineKey> for ShortAndMiddle {
+    fn new(job: &Job) -> Self {
+        let list = || vec![0; SPLIT];
+        ShortAndMiddle {
+            delimiter: job.delimiter,
+            short: Many::<ShortKey>::new(job),
+            middle: Many::<InlineKey>::new(job),
+            lists: [[list(), list()], [list(), list()]],
         }
     }
 
-    /// Takes the rows of `window` that are not listed as its rest; returns how many.
-    pub(crate) fn fold(&mut self, window: Window<'_>, rows: &Rows) -> usize {
-        self.wide.fold(window, rows.wide.keys(), rows.wide.values());
-        let (mut keys, mut values) = (rows.inline.keys(), rows.inline.values());
-        if let Short::Few(table) = &mut self.short {
-            let taken = table.fold(window, keys, values);
-            (keys, values) = (&keys[taken..], &values[taken..]);
-            if !keys.is_empty() {
-                self.make_many();
-            }
-        }
-        if let Short::Many(many) = &mut self.short {
-            many.fold(window, keys, values);
-        }
-        rows.inline.keys().len() + rows.wide.keys().len()
-    }
-
-    /// Moves the short keys to the tables for many.
-    fn make_many(&mut self) -> &mut Many {
-        if let Short::Few(_) = self.short {
-            let list = || vec![0; SPLIT];
-            let many = Many {
-                delimiter: self.delimiter,
-                short: DenseTable::new(self.level, self.seeds.clone()),
-                middle: DenseTable::new(self.level, self.seeds.clone()),
-                lists: [[list(), list()], [list(), list()]],
-            };
-            let few = std::mem::replace(&mut self.short, Short::Many(Box::new(many)));
-            if let (Short::Few(few), Short::Many(many)) = (few, &mut self.short) {
-                few.drain()
-                    .for_each(|(key, hash, stats)| many.add(key, hash, &stats));
-            }
-        }
-        match &mut self.short {
-            Short::Many(many) => many,
-            Short::Few(_) => unreachable!("made many above"),
-        }
-    }
-
-    /// Takes what `from` holds; both must have the same seeds.
-    pub(crate) fn merge(&mut self, mut from: Tables) {
-        self.wide.merge(from.wide);
-        if let (Short::Few(_), Short::Many(_)) = (&self.short, &from.short) {
-            std::mem::swap(&mut self.short, &mut from.short);
-        }
-        match from.short {
-            Short::Few(few) => {
-                let mut rest = few.drain();
-                if let Short::Few(into) = &mut self.short {
-                    while !into.is_full()
-                        && let Some((key, _, stats)) = rest.next()
-                    {
-                        into.add(&key, &stats);
-                    }
-                }
-                for (key, hash, stats) in rest {
-                    self.make_many().add(key, hash, &stats);
-                }
-            }
-            Short::Many(from) => {
-                let into = self.make_many();
-                into.short.merge(from.short);
-                into.middle.merge(from.middle);
-            }
-        }
-    }
-
-    /// The answer of each table, sorted.
-    pub(crate) fn into_sorted(self, delimiter: u8) -> Sorted {
-        let mut sorted = Sorted {
-            few: None,
-            short: None,
-            middle: None,
-            wide: None,
-        };
-        match self.short {
-            Short::Few(few) => sorted.few = Some(few.into_sorted(delimiter)),
-            Short::Many(many) => {
-                sorted.short = Some(many.short.into_sorted(delimiter));
-                sorted.middle = Some(many.middle.into_sorted(delimiter));
-            }
-        }
-        sorted.wide = Some(self.wide.into_sorted(delimiter));
-        sorted
-    }
-}
-
-impl Many {
     fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
         let [[short_keys, short_values], [middle_keys, middle_values]] = &mut self.lists;
         for (keys, values) in keys.chunks(SPLIT).zip(values.chunks(SPLIT)) {
@@ -156,79 +232,56 @@ impl Many {
         }
     }
 
-    fn add(&mut self, key: InlineKey, hash: u32, stats: &Stats) {
+    fn add(&mut self, key: &InlineKey, hash: u32, stats: &Stats) {
         match key.0.first_chunk() {
             Some(short) if short.contains(&self.delimiter) => {
                 self.short.add(&ShortKey(*short), hash, stats);
             }
-            _ => self.middle.add(&key, hash, stats),
+            _ => self.middle.add(key, hash, stats),
         }
+    }
+
+    fn merge(&mut self, from: Self) {
+        self.short.merge(from.short);
+        self.middle.merge(from.middle);
+    }
+
+    fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
+        to.push(Box::new(self.short.into_sorted(delimiter)));
+        to.push(Box::new(self.middle.into_sorted(delimiter)));
+    }
+}
+
+/// The keys of a table in byte order, with their statistics.
+pub(crate) trait Sorted: Send + Sync {
+    fn len(&self) -> usize;
+    fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_>;
+
+    /// Takes out what did not fit its entry; such keys have an entry as well.
+    fn take_full(&mut self) -> Vec<(Vec<u8>, Stats)> {
+        Vec::new()
     }
 }
 
 /// Sorted keys and statistics of every table.
-pub(crate) struct Sorted {
-    few: Option<SortedSlots>,
-    short: Option<SortedEntries<ShortKey>>,
-    middle: Option<SortedEntries<InlineKey>>,
-    wide: Option<SortedEntries<WideKey>>,
-}
+pub(crate) struct SortedTables(Vec<Box<dyn Sorted>>);
 
-impl Sorted {
+impl SortedTables {
     /// Keys in all.
     pub(crate) fn len(&self) -> usize {
-        self.few.as_ref().map_or(0, SortedSlots::len)
-            + self.short.as_ref().map_or(0, SortedEntries::len)
-            + self.middle.as_ref().map_or(0, SortedEntries::len)
-            + self.wide.as_ref().map_or(0, SortedEntries::len)
+        self.0.iter().map(|table| table.len()).sum()
     }
 
     /// Takes out what did not fit its entry; such keys have an entry as well.
     pub(crate) fn take_full(&mut self) -> Vec<(Vec<u8>, Stats)> {
-        let mut full = Vec::new();
-        full.extend(
-            self.short
-                .iter_mut()
-                .flat_map(|sorted| std::mem::take(&mut sorted.full)),
-        );
-        full.extend(
-            self.middle
-                .iter_mut()
-                .flat_map(|sorted| std::mem::take(&mut sorted.full)),
-        );
-        full.extend(
-            self.wide
-                .iter_mut()
-                .flat_map(|sorted| std::mem::take(&mut sorted.full)),
-        );
-        full
+        let full = self.0.iter_mut().flat_map(|table| table.take_full());
+        full.collect()
     }
 
     /// Each key and its statistics, in byte order of the keys.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], Stats)> {
-        type Source<'a> = Box<dyn Iterator<Item = (&'a [u8], Stats)> + 'a>;
-        let mut sources: Vec<Source<'_>> = Vec::new();
-        sources.extend(
-            self.few
-                .iter()
-                .map(|sorted| Box::new(sorted.iter()) as Source<'_>),
-        );
-        sources.extend(
-            self.short
-                .iter()
-                .map(|sorted| Box::new(sorted.iter()) as Source<'_>),
-        );
-        sources.extend(
-            self.middle
-                .iter()
-                .map(|sorted| Box::new(sorted.iter()) as Source<'_>),
-        );
-        sources.extend(
-            self.wide
-                .iter()
-                .map(|sorted| Box::new(sorted.iter()) as Source<'_>),
-        );
-        let mut heads: Vec<_> = sources.iter_mut().map(Iterator::next).collect();
+        let mut tables: Vec<_> = self.0.iter().map(|table| table.iter()).collect();
+        let mut heads: Vec<_> = tables.iter_mut().map(Iterator::next).collect();
         std::iter::from_fn(move || {
             // No key is in two tables.
             let with_heads = heads
@@ -236,7 +289,7 @@ impl Sorted {
                 .enumerate()
                 .filter_map(|(at, head)| Some((head.as_ref()?.0, at)));
             let (_, least) = with_heads.min()?;
-            std::mem::replace(&mut heads[least], sources[least].next())
+            std::mem::replace(&mut heads[least], tables[least].next())
         })
     }
 }

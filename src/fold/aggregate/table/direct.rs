@@ -1,0 +1,366 @@
+//! Few keys: an open-addressed table of slots with key and statistics side by side.
+//!
+//! The table is kept sparse while it fits the caches: a key out of its home slot costs a mispredicted
+//! branch on each of its rows.
+//!
+//! Invariant of this room: the slots are a power of two, at least one is empty, and a hash masked by
+//! `mask` is a slot's place in units of [`UNIT`].
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+use super::isa::{Avx2, Avx512};
+use super::isa::{Isa, Portable, Seeds};
+use super::key::Key;
+use super::stats::Stats;
+use super::tables::Sorted;
+use crate::fold::aggregate::level::Level;
+use crate::fold::aggregate::pages::{Pages, Zeroed};
+use crate::fold::aggregate::window::Window;
+use rayon::slice::ParallelSliceMut;
+
+/// A key and its statistics. Empty if it counts no row.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Slot<K: Key> {
+    _line: [K::Line; 0],
+    key: K,
+    stats: Stats,
+}
+
+// SAFETY: plain integers.
+unsafe impl<K: Key> Zeroed for Slot<K> {}
+
+/// Bytes of keys hashed and prefetched ahead.
+const BATCH_BYTES: usize = 4096;
+/// Rows of a batch at most.
+const BATCH: usize = 128;
+/// Slots at first.
+const SLOTS_MIN: usize = 1 << 9;
+/// Bytes of slots at most.
+const BYTES_MAX: usize = 8 << 20;
+
+/// The table of a size class.
+pub(crate) struct DirectTable<K: Key> {
+    level: Level,
+    slots: Pages<Slot<K>>,
+    /// Of places.
+    mask: u32,
+    used: usize,
+    used_max: usize,
+    seeds: Seeds,
+    batch: Batch<K>,
+}
+
+/// A batch under way; kept, so that none begins by clearing it.
+struct Batch<K> {
+    keys: [K; BATCH],
+    /// Of home slots.
+    places: [u32; BATCH],
+}
+
+impl<K: Key> DirectTable<K> {
+    /// What a place counts, in bytes: as few as an address can be scaled by for nothing, where that
+    /// divides a slot by a power of two.
+    const UNIT: usize = if size_of::<Slot<K>>().is_power_of_two() {
+        8
+    } else {
+        size_of::<Slot<K>>()
+    };
+    /// Places in a slot.
+    const STEP: u32 = (size_of::<Slot<K>>() / Self::UNIT) as u32;
+    /// Rows of a batch.
+    const ROWS: usize = if BATCH_BYTES / size_of::<K>() < BATCH {
+        BATCH_BYTES / size_of::<K>()
+    } else {
+        BATCH
+    };
+    const SLOTS_MAX: usize = (BYTES_MAX / size_of::<Slot<K>>()).next_power_of_two();
+
+    pub(crate) fn new(level: Level, seeds: Seeds) -> Self {
+        DirectTable {
+            level,
+            slots: Pages::new(SLOTS_MIN),
+            mask: Self::mask_of(SLOTS_MIN),
+            used: 0,
+            used_max: Self::used_max_of(SLOTS_MIN),
+            seeds,
+            batch: Batch {
+                keys: [K::EMPTY; BATCH],
+                places: [0; BATCH],
+            },
+        }
+    }
+
+    fn mask_of(slots: usize) -> u32 {
+        let places = u32::try_from(slots * Self::STEP as usize).expect("a table under 32 GiB");
+        places - Self::STEP
+    }
+
+    fn used_max_of(slots: usize) -> usize {
+        if slots < Self::SLOTS_MAX {
+            slots / 16
+        } else {
+            slots / 2
+        }
+    }
+
+    /// Takes rows whose keys are in `window`, until it [is full](Self::is_full); returns how many.
+    pub(crate) fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) -> usize {
+        let mut taken = 0;
+        for (keys, values) in keys.chunks(Self::ROWS).zip(values.chunks(Self::ROWS)) {
+            while self.used + keys.len() > self.used_max {
+                if self.is_full() {
+                    return taken;
+                }
+                self.grow();
+            }
+            taken += keys.len();
+            match self.level {
+                // SAFETY: the list's keys are in the window.
+                Level::Portable => unsafe {
+                    self.batch::<Portable>(window.pointer(), keys, values)
+                },
+                // SAFETY: as above; the level is only made where the processor has its features.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => unsafe { self.batch_avx2(window.pointer(), keys, values) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => unsafe { self.batch_avx512(window.pointer(), keys, values) },
+            }
+        }
+        taken
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
+    unsafe fn batch_avx2(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+        // SAFETY: as the caller's.
+        unsafe { self.batch::<Avx2>(window, keys, values) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+    unsafe fn batch_avx512(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+        // SAFETY: as the caller's.
+        unsafe { self.batch::<Avx512>(window, keys, values) }
+    }
+
+    /// # Safety
+    /// - `keys` are of `window`, of this size class, and no more than [`Self::ROWS`], as are
+    ///   `values`; there is room for as many new ones.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn batch<I: Isa>(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+        let count = keys.len().min(values.len()).min(Self::ROWS);
+        let slots = self.slots.pointer();
+        let mask = self.mask;
+        let (fours, _) = keys[..count].as_chunks::<4>();
+        let (to, _) = self.batch.keys.as_chunks_mut::<4>();
+        let (places, _) = self.batch.places.as_chunks_mut::<4>();
+        for ((four, to), places) in fours.iter().zip(to).zip(places) {
+            // SAFETY: the keys are in the window; a masked place is in the table.
+            unsafe {
+                let hashes = K::load_four::<I>(&self.seeds, window, four, to);
+                *places = hashes.map(|hash| hash & mask);
+                for &place in &*places {
+                    Self::prefetch::<I>(slots, place);
+                }
+            }
+        }
+        for row in 4 * fours.len()..count {
+            // SAFETY: `row < count`; the key is in the window; a masked place is in the table.
+            unsafe {
+                let key = *keys.get_unchecked(row);
+                let start = window.add((key & 0xffff) as usize);
+                let to = self.batch.keys.get_unchecked_mut(row);
+                let place = K::load::<I>(&self.seeds, start, key >> 16, to) as u32 & mask;
+                *self.batch.places.get_unchecked_mut(row) = place;
+                Self::prefetch::<I>(slots, place);
+            }
+        }
+        for row in 0..count {
+            // SAFETY: `row < count`; a masked place is in the table.
+            unsafe {
+                let key = &*(&raw const self.batch.keys).cast::<K>().add(row);
+                let place = *self.batch.places.get_unchecked(row);
+                let mut slot = Self::slot(slots, place);
+                if !key.equals::<I>(&(*slot).key) {
+                    cold();
+                    slot = self.probe::<I>(key, place);
+                }
+                I::update(&mut (*slot).stats, *values.get_unchecked(row));
+            }
+        }
+    }
+
+    /// # Safety
+    /// - `place` is masked.
+    #[inline(always)]
+    unsafe fn slot(slots: *mut Slot<K>, place: u32) -> *mut Slot<K> {
+        // SAFETY: a masked place is in the table.
+        unsafe { slots.byte_add(place as usize * Self::UNIT) }
+    }
+
+    /// # Safety
+    /// - `place` is masked.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn prefetch<I: Isa>(slots: *mut Slot<K>, place: u32) {
+        // SAFETY: a masked place is in the table; a prefetch reads nothing.
+        unsafe {
+            let slot = Self::slot(slots, place).cast::<u8>();
+            for line in (0..size_of::<Slot<K>>()).step_by(64) {
+                I::prefetch(slot.add(line));
+            }
+        }
+    }
+
+    /// The slot of a key that is not in its home slot; a new one if it is in none.
+    ///
+    /// # Safety
+    /// - `place` is masked, and the table has an empty slot to spare.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn probe<I: Isa>(&mut self, key: *const K, mut place: u32) -> *mut Slot<K> {
+        loop {
+            // SAFETY: a masked place is in the table.
+            unsafe {
+                let slot = Self::slot(self.slots.pointer(), place);
+                if (*slot).stats.count == 0 {
+                    (*slot).key = *key;
+                    self.used += 1;
+                    return slot;
+                }
+                if (*key).equals::<I>(&(*slot).key) {
+                    return slot;
+                }
+                place = place.wrapping_add(Self::STEP) & self.mask;
+            }
+        }
+    }
+
+    /// Whether the keys are too many for this kind of table; then no row may be added.
+    pub(crate) fn is_full(&self) -> bool {
+        self.used + Self::ROWS > Self::used_max_of(Self::SLOTS_MAX)
+    }
+
+    /// Each key used, its hash, and its statistics.
+    pub(crate) fn drain(self) -> impl Iterator<Item = (K, u32, Stats)> {
+        let DirectTable {
+            level,
+            slots,
+            seeds,
+            ..
+        } = self;
+        (0..slots.len())
+            .map(move |at| slots[at])
+            .filter(|slot| slot.stats.count > 0)
+            .map(move |slot| (slot.key, hash(level, &seeds, &slot.key), slot.stats))
+    }
+
+    /// Takes statistics of `key`; the table may not be full.
+    pub(crate) fn add(&mut self, key: &K, stats: &Stats) {
+        if self.used + 1 > self.used_max {
+            self.grow();
+        }
+        let place = hash(self.level, &self.seeds, key) & self.mask;
+        // SAFETY: a slot was made sure of; needs no feature.
+        let slot = unsafe { &mut *self.probe::<Portable>(key, place) };
+        slot.stats.merge_with(stats);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let length = (self.slots.len() * 4).min(Self::SLOTS_MAX);
+        let old = std::mem::replace(&mut self.slots, Pages::new(length));
+        self.mask = Self::mask_of(length);
+        self.used_max = Self::used_max_of(length);
+        self.used = 0;
+        for slot in old.iter().filter(|slot| slot.stats.count > 0) {
+            self.add(&slot.key, &slot.stats);
+        }
+    }
+
+    /// The keys in byte order, without their `delimiter`.
+    pub(crate) fn into_sorted(self, delimiter: u8) -> SortedSlots<K> {
+        SortedSlots::new(self.slots, delimiter)
+    }
+}
+
+/// The hash of a key, as loading it from a window gives it.
+fn hash<K: Key>(level: Level, seeds: &Seeds, key: &K) -> u32 {
+    match level {
+        // SAFETY: needs no feature.
+        Level::Portable => unsafe { hash_of::<Portable, K>(seeds, key) },
+        // SAFETY: the level is only made where the processor has its features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { hash_avx2(seeds, key) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { hash_avx512(seeds, key) },
+    }
+}
+
+/// # Safety
+/// - The features of `I` are enabled.
+#[inline(always)]
+unsafe fn hash_of<I: Isa, K: Key>(seeds: &Seeds, key: &K) -> u32 {
+    let bytes = key.bytes();
+    // SAFETY: the whole of a key.
+    unsafe { K::load::<I>(seeds, bytes.as_ptr(), bytes.len() as u32, &mut { K::EMPTY }) as u32 }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
+unsafe fn hash_avx2<K: Key>(seeds: &Seeds, key: &K) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe { hash_of::<Avx2, K>(seeds, key) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+unsafe fn hash_avx512<K: Key>(seeds: &Seeds, key: &K) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe { hash_of::<Avx512, K>(seeds, key) }
+}
+
+/// A table's slots in byte order of their keys, where they lay.
+///
+/// The delimiter is gone from each key, and its length is in the statistics' spare word.
+pub(crate) struct SortedSlots<K: Key> {
+    slots: Pages<Slot<K>>,
+    used: usize,
+}
+
+impl<K: Key> SortedSlots<K> {
+    fn new(mut slots: Pages<Slot<K>>, delimiter: u8) -> Self {
+        let mut used = 0;
+        for at in 0..slots.len() {
+            let mut slot = slots[at];
+            if slot.stats.count > 0 {
+                slot.stats.length = slot.key.strip(delimiter) as u64;
+                slots[used] = slot;
+                used += 1;
+            }
+        }
+        // A key's zeros may be its own: then the shorter of two comes first.
+        let order = |slot: &Slot<K>| (slot.key.order(), slot.stats.length);
+        slots[..used].par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
+        SortedSlots { slots, used }
+    }
+}
+
+impl<K: Key> Sorted for SortedSlots<K> {
+    fn len(&self) -> usize {
+        self.used
+    }
+
+    fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
+        let slots = self.slots[..self.used].iter();
+        Box::new(slots.map(|slot| (&slot.key.bytes()[..slot.stats.length as usize], slot.stats)))
+    }
+}
+
+/// Called where the processor seldom comes, so that the common way is laid out straight.
+#[cold]
+fn cold() {}

@@ -1,0 +1,233 @@
+//! The size classes of keys: each key with its delimiter and zeros after it, so that two are equal if
+//! all their bytes are, and no length is compared.
+//!
+//! Invariant of this room: an instruction set is only used by a caller that has its features.
+#![allow(unsafe_code)]
+
+use super::isa::{InlineKey, Isa, LongKey, Seeds, WideKey};
+use super::stats::{PackedStats, Stats, Tally};
+
+/// A key of a size class.
+///
+/// # Safety
+/// - All zeros are a valid value, and [`Key::bytes`] is the whole of it.
+pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
+    /// What a dense entry keeps of the key's rows.
+    type Tally: Tally;
+    /// What a slot of a direct table is aligned to, so that it touches no more lines than it must.
+    type Line: Copy + Send + Sync;
+    type Order: Ord;
+    const EMPTY: Self;
+
+    /// Loads a key and returns its hash.
+    ///
+    /// # Safety
+    /// - `length` bytes from `start` are in a window or the whole of another key, and fit the class.
+    /// - The features of `I` are enabled.
+    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64;
+
+    /// Loads four, each where the low half of its word says, as long as the high half does.
+    ///
+    /// # Safety
+    /// - The keys are in `window`, and fit the class.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn load_four<I: Isa>(
+        seeds: &Seeds,
+        window: *const u8,
+        keys: &[u32; 4],
+        to: &mut [Self; 4],
+    ) -> [u32; 4] {
+        let mut hashes = [0; 4];
+        for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
+            // SAFETY: as the caller's.
+            unsafe {
+                let start = window.add((key & 0xffff) as usize);
+                *hash = Self::load::<I>(seeds, start, key >> 16, to) as u32;
+            }
+        }
+        hashes
+    }
+
+    /// # Safety
+    /// - The features of `I` are enabled.
+    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool;
+    fn bytes(&self) -> &[u8];
+    fn bytes_mut(&mut self) -> &mut [u8];
+    /// Orders keys without delimiters as their bytes do, but for zeros at their ends.
+    fn order(&self) -> Self::Order;
+
+    /// Bytes before the delimiter.
+    fn length(&self, delimiter: u8) -> usize {
+        memchr::memchr(delimiter, self.bytes()).unwrap_or(self.bytes().len())
+    }
+
+    /// Replaces the delimiter by zero; returns the length.
+    fn strip(&mut self, delimiter: u8) -> usize {
+        let length = self.length(delimiter);
+        self.bytes_mut()[length..].fill(0);
+        length
+    }
+}
+
+/// Nothing, aligned to a line.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Line;
+
+/// Nothing, aligned to two lines.
+#[derive(Clone, Copy)]
+#[repr(align(128))]
+pub(crate) struct TwoLines;
+
+/// A key of up to 15 bytes.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+pub(crate) struct ShortKey(pub(crate) [u8; 16]);
+
+// SAFETY: bytes.
+unsafe impl Key for ShortKey {
+    type Tally = PackedStats;
+    type Line = Line;
+    type Order = u128;
+    const EMPTY: Self = ShortKey([0; 16]);
+
+    #[inline(always)]
+    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
+        // SAFETY: as the caller's.
+        unsafe {
+            let mut key = InlineKey::EMPTY;
+            let hash = InlineKey::load::<I>(seeds, start, length, &mut key);
+            to.0.copy_from_slice(&key.0[..16]);
+            hash
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
+        u128::from_ne_bytes(self.0) == u128::from_ne_bytes(other.0)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    fn order(&self) -> u128 {
+        u128::from_be_bytes(self.0)
+    }
+}
+
+// SAFETY: bytes.
+unsafe impl Key for InlineKey {
+    type Tally = Stats;
+    type Line = Line;
+    type Order = [u64; 4];
+    const EMPTY: Self = InlineKey([0; 32]);
+
+    #[inline(always)]
+    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
+        // SAFETY: as the caller's.
+        unsafe {
+            let key = I::load(start, length);
+            I::write(key, to);
+            I::hash(seeds, key)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_four<I: Isa>(
+        seeds: &Seeds,
+        window: *const u8,
+        keys: &[u32; 4],
+        to: &mut [Self; 4],
+    ) -> [u32; 4] {
+        // SAFETY: as the caller's.
+        unsafe { I::load_four(seeds, window, keys, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
+        // SAFETY: as the caller's.
+        unsafe { I::equals(I::read(self), other) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    fn order(&self) -> [u64; 4] {
+        self.big_endian()
+    }
+}
+
+// SAFETY: bytes.
+unsafe impl Key for LongKey {
+    type Tally = Stats;
+    type Line = TwoLines;
+    type Order = [u8; 64];
+    const EMPTY: Self = LongKey([0; 64]);
+
+    #[inline(always)]
+    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
+        // SAFETY: as the caller's.
+        unsafe { I::load_long(seeds, start, length, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
+        // SAFETY: as the caller's.
+        unsafe { I::equals_long(self, other) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    fn order(&self) -> [u8; 64] {
+        self.0
+    }
+}
+
+// SAFETY: bytes.
+unsafe impl Key for WideKey {
+    type Tally = Stats;
+    type Line = Line;
+    type Order = [u8; 128];
+    const EMPTY: Self = WideKey([0; 128]);
+
+    #[inline(always)]
+    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
+        // SAFETY: as the caller's.
+        unsafe { I::load_wide(seeds, start, length, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
+        // SAFETY: as the caller's.
+        unsafe { I::equals_wide(self, other) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    fn order(&self) -> [u8; 128] {
+        self.0
+    }
+}
