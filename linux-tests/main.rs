@@ -10,6 +10,7 @@ mod hard;
 mod knobs;
 mod library;
 mod malformed;
+mod memory;
 mod probe;
 mod probe_command;
 mod reference;

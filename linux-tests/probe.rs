@@ -41,9 +41,11 @@ pub enum Feature {
     TransparentHuge,
     /// System calls can be watched, by a strace that knows the names.
     Strace,
+    /// Control groups can be made that limit memory.
+    MemoryGroup,
 }
 
-const ALL: [Feature; 16] = [
+const ALL: [Feature; 17] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -60,6 +62,7 @@ const ALL: [Feature; 16] = [
     Feature::DeferTaskRun,
     Feature::TransparentHuge,
     Feature::Strace,
+    Feature::MemoryGroup,
 ];
 
 /// Whether it is here.
@@ -86,6 +89,7 @@ fn found(feature: Feature) -> &'static Result<(), String> {
 
 fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
     match feature {
+        Feature::MemoryGroup => drop(crate::memory::Group::new(64 << 20)?),
         Feature::IoUring => drop(IoUring::new(8)?),
         Feature::Direct => {
             let dir = dir();

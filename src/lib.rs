@@ -29,6 +29,7 @@ pub mod generate;
 pub mod output;
 
 pub mod probe;
+mod system;
 
 pub use block::{Block, PADDING, PaddedBuf};
 pub use engine::{Config, Engine, Malformed, Sink, Stats, run};

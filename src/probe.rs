@@ -12,7 +12,6 @@ mod file;
 mod kernel;
 mod memory;
 mod pages;
-mod system;
 mod user;
 
 use std::path::Path;

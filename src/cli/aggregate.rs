@@ -7,6 +7,7 @@ use ringfold::fold::aggregate::{Aggregate, OnError};
 use ringfold::report;
 use ringfold::{Delimited, Result};
 
+use super::size::size;
 use super::{Files, Reading, open_output, say, stats, write_output};
 
 /// Min, mean and max of the values under each key, exactly
@@ -33,6 +34,14 @@ pub(super) struct Command {
         hide_possible_values = true
     )]
     on_error: Policy,
+    /// What the tables of all workers may take together, as 512M or 8G; what is more goes to files
+    /// without names. Helps where keys are many and memory is short [default: two fifths of the
+    /// memory that is free, or that a control group allows]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+    /// Where those files go [default: $TMPDIR, else /var/tmp]
+    #[arg(long, value_name = "DIR")]
+    spill_dir: Option<PathBuf>,
     #[command(flatten)]
     reading: Reading,
 }
@@ -61,9 +70,15 @@ impl Command {
             Policy::Skip => OnError::Skip,
         };
         let output = open_output(self.output.as_ref())?;
-        let job = Aggregate::new()
+        let mut job = Aggregate::new()
             .delimiter(self.delimiter)
             .on_error(on_error);
+        if let Some(bytes) = self.memory {
+            job = job.memory(bytes);
+        }
+        if let Some(directory) = &self.spill_dir {
+            job = job.spill_directory(directory);
+        }
         let (summary, run, _) = self.reading.fold(&self.files, Delimited::NEWLINE, &job)?;
         let format = match self.format {
             Format::OneBrc => report::Format::OneBrc,
@@ -76,12 +91,19 @@ impl Command {
             let skipped = stats::grouped(summary.skipped);
             say(&format!("skipped {skipped} malformed record{plural}"));
         }
+        if summary.spilled_bytes > 0 && !self.reading.quiet {
+            let bytes = stats::grouped(summary.spilled_bytes);
+            say(&format!(
+                "notice: the keys outgrew the memory (--memory): {bytes} bytes went to temporary files"
+            ));
+        }
         if let Some(format) = self.reading.stats {
             let job = [
                 ("rows", summary.rows),
                 ("keys", summary.len() as u64),
                 ("empty_lines", summary.empty_lines),
                 ("skipped", summary.skipped),
+                ("spilled_bytes", summary.spilled_bytes),
             ];
             stats::print(format, &run, &job);
         }

@@ -7,17 +7,22 @@
 //! 3. `table`: hash, compare, update, in batches.
 //!
 //! Whatever a pass sets aside (another shape of number, a very long key, an empty line, a malformed
-//! record) is read by `careful`, record by record, and summed as `decimal` says. The parts meet in
-//! `summary`.
+//! record) is read by `careful`, record by record, and summed as `decimal` says, in `others`.
+//!
+//! What outgrows the `budget` of memory is sorted and becomes a `region` of a temporary file. All parts
+//! meet in `summary`.
 
+mod budget;
 mod careful;
 mod decimal;
 mod decode;
 mod index;
 mod level;
+mod others;
 mod pages;
 #[doc(hidden)]
 pub mod passes;
+mod region;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -28,19 +33,20 @@ pub use decimal::{DIGITS_MAX, Exact, Fixed};
 pub use level::Level;
 pub use summary::{Entry, Summary};
 
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
 use super::{Fold, Malformed};
 use crate::block::Block;
+use budget::{Budget, Share};
 use careful::Record;
-use decimal::Totals;
 use decode::Rows;
-use hashbrown::HashMap;
 use index::Ends;
+use others::Others;
+use summary::Run;
 use table::isa::Seeds;
 use table::tables::Tables;
 use window::{WINDOW, WINDOW_MIN, Window};
-
-/// Totals by key, for what the tables of the hot loop don't take.
-type CarefulMap = HashMap<Vec<u8>, Totals, ahash::RandomState>;
 
 /// What to do about a malformed record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +66,9 @@ pub struct Aggregate {
     on_error: OnError,
     level: Level,
     seeds: Seeds,
+    memory: Option<u64>,
+    spill_directory: Option<PathBuf>,
+    budget: OnceLock<Arc<Budget>>,
 }
 
 impl Default for Aggregate {
@@ -77,6 +86,9 @@ impl Aggregate {
             on_error: OnError::Fail,
             level: Level::detect(),
             seeds: Seeds::random(),
+            memory: None,
+            spill_directory: None,
+            budget: OnceLock::new(),
         }
     }
 
@@ -93,6 +105,34 @@ impl Aggregate {
     /// What to do about a malformed record.
     pub fn on_error(self, on_error: OnError) -> Self {
         Aggregate { on_error, ..self }
+    }
+
+    /// How many bytes the tables of all workers may take together, growth aside. What is more goes to
+    /// temporary files. Unless named, two fifths of the memory that is available when it is first
+    /// asked for, or of what a control group allows.
+    pub fn memory(self, bytes: u64) -> Self {
+        Aggregate {
+            memory: Some(bytes),
+            budget: OnceLock::new(),
+            ..self
+        }
+    }
+
+    /// Where the temporary files go; they have no names. Unless named, to `TMPDIR`, else to /var/tmp.
+    pub fn spill_directory(self, directory: impl Into<PathBuf>) -> Self {
+        Aggregate {
+            spill_directory: Some(directory.into()),
+            budget: OnceLock::new(),
+            ..self
+        }
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        self.budget.get_or_init(|| {
+            let bytes = self.memory.unwrap_or_else(budget::default_bytes);
+            let directory = self.spill_directory.clone();
+            Budget::new(bytes, &directory.unwrap_or_else(budget::default_directory))
+        })
     }
 
     /// Runs at a lower level than the processor's best.
@@ -179,17 +219,41 @@ impl Aggregate {
 /// What one worker gathers.
 pub struct Partial {
     tables: Tables,
-    careful: CarefulMap,
+    others: Others,
+    /// What has been spilled.
+    runs: Vec<Run>,
+    share: Share,
     rows: u64,
     empty_lines: u64,
     skipped: u64,
+    spilled_bytes: u64,
     scratch: Scratch,
 }
 
 impl Partial {
     fn careful_row(&mut self, key: &[u8], number: &decimal::Number) {
         self.rows += 1;
-        self.careful.entry_ref(key).or_default().add(number);
+        self.others.add(key, number);
+    }
+
+    /// Spills the keys if all partials together have outgrown their budget.
+    fn settle(&mut self) -> Result<(), String> {
+        if !self.share.set(self.tables.bytes() + self.others.bytes()) {
+            return Ok(());
+        }
+        let mut run = self.take_run();
+        let directory: &Path = self.share.budget().directory();
+        self.spilled_bytes += run
+            .spill(directory)
+            .map_err(|error| self.share.budget().refused(&error))?;
+        self.runs.push(run);
+        self.share.set(0);
+        Ok(())
+    }
+
+    /// What is in the tables, sorted; they are empty then.
+    fn take_run(&mut self) -> Run {
+        Run::new(self.tables.take_sorted(), std::mem::take(&mut self.others))
     }
 }
 
@@ -207,10 +271,13 @@ impl Fold for Aggregate {
     fn partial(&self) -> Partial {
         Partial {
             tables: Tables::new(self.level, self.seeds.clone(), self.delimiter),
-            careful: CarefulMap::default(),
+            others: Others::default(),
+            runs: Vec::new(),
+            share: Share::new(self.budget()),
             rows: 0,
             empty_lines: 0,
             skipped: 0,
+            spilled_bytes: 0,
             scratch: Scratch {
                 ends: Ends::new(),
                 rows: Rows::new(),
@@ -223,7 +290,12 @@ impl Fold for Aggregate {
         let marked = block.offset() == 0 && bytes.starts_with(BYTE_ORDER_MARK);
         let mut at = if marked { BYTE_ORDER_MARK.len() } else { 0 };
         let mut length = WINDOW;
+        let mut settled = 0;
         while at < bytes.len() {
+            if at - settled >= SETTLE {
+                settled = at;
+                settle(partial, at)?;
+            }
             let window = Window::at(block, at, length);
             let ends = &mut partial.scratch.ends;
             index::index(self.level, window, self.delimiter, self.terminator, ends);
@@ -243,32 +315,48 @@ impl Fold for Aggregate {
                 WINDOW_MIN
             };
         }
-        Ok(())
+        settle(partial, bytes.len())
     }
 
-    fn merge(&self, into: &mut Partial, from: Partial) {
-        into.tables.merge(from.tables);
-        for (key, totals) in from.careful {
-            into.careful.entry(key).or_default().merge(&totals);
-        }
+    fn merge(&self, into: &mut Partial, mut from: Partial) {
         into.rows += from.rows;
         into.empty_lines += from.empty_lines;
         into.skipped += from.skipped;
+        into.spilled_bytes += from.spilled_bytes;
+        if into.runs.is_empty() && from.runs.is_empty() {
+            into.tables.merge(from.tables);
+            into.others.merge(from.others);
+        } else {
+            // Where some have spilled, there is no memory to bring the rest into one table.
+            into.runs.append(&mut from.runs);
+            let rest = from.take_run();
+            into.runs.push(rest);
+        }
     }
 
-    fn finish(&self, total: Partial) -> Summary {
-        let mut others = total.careful;
-        let mut tables = total.tables.into_sorted();
-        for (key, stats) in tables.take_full() {
-            others
-                .entry(key)
-                .or_default()
-                .merge(&summary::tenths_totals(&stats));
-        }
+    fn finish(&self, mut total: Partial) -> Summary {
+        let rest = total.take_run();
+        total.runs.push(rest);
         Summary::new(
-            tables,
-            others.into_iter().collect(),
-            [total.rows, total.empty_lines, total.skipped],
+            total.runs,
+            [
+                total.rows,
+                total.empty_lines,
+                total.skipped,
+                total.spilled_bytes,
+            ],
         )
     }
+}
+
+/// Bytes of a block between two looks at the memory taken.
+const SETTLE: usize = 1 << 20;
+
+/// Keeps the budget, after the records before `at`.
+fn settle(partial: &mut Partial, at: usize) -> Result<(), Malformed> {
+    partial.settle().map_err(|cause| Malformed {
+        start: at,
+        end: at,
+        cause,
+    })
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::Section;
-use super::system::{self, Mount, chosen, size};
 use crate::engine::PAGE;
+use crate::system::{self, Mount, chosen, size};
 
 /// A block that a read brings by default.
 const BLOCK: u64 = 1 << 20;

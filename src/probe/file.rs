@@ -11,7 +11,6 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::device::Device;
 use super::kernel::dontcache;
-use super::system::{self, Mount};
 use super::{Machine, Section, Value, pages};
 use crate::engine::HugePages;
 use crate::engine::arena::{Arena, Layout};
@@ -19,6 +18,7 @@ use crate::engine::residency::{self, pages_of, resident_pages};
 use crate::engine::{HUGE_PAGE, PAGE};
 use crate::error::{Error, Result, describe, errno_name};
 use crate::source::{Input, Source};
+use crate::system::{self, Mount};
 
 /// How many places of a file are looked at where the kernel tells only about single pages.
 const SAMPLES: u64 = 32;

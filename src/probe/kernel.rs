@@ -5,9 +5,10 @@ use std::io;
 
 use io_uring::{Builder, IoUring, cqueue, opcode, squeue};
 
-use super::{Section, Value, pages, system};
+use super::{Section, Value, pages};
 use crate::engine::{residency, uring};
 use crate::error::{Result, describe, errno_name};
+use crate::system;
 
 /// Entries of the rings that are tried.
 const ENTRIES: u32 = 8;

@@ -2,10 +2,10 @@
 
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::system::{self, chosen, kib_field, size};
 use super::{Section, Value};
 use crate::engine::HugePages;
 use crate::engine::arena::{Arena, Layout};
+use crate::system::{self, chosen, kib_field, size};
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// What is mapped to see what is granted: two huge pages.

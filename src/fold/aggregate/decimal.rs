@@ -151,13 +151,59 @@ pub(crate) struct Totals {
     large: Option<Box<LargeTotals>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LargeTotals {
     /// Most significant first, 10^18 apart, the last in units of 10^-36. Each takes 2^64 addends
     /// below 10^18.
     limbs: [i128; 4],
     min: Large,
     max: Large,
+}
+
+/// [`Totals`] without a pointer, so that they can be kept in a file as they lie.
+#[derive(Clone, Copy)]
+pub(crate) struct FlatTotals {
+    sum: i128,
+    /// Means something if `has_large`.
+    large: LargeTotals,
+    count: u64,
+    min: i64,
+    max: i64,
+    has_large: u64,
+}
+
+impl From<&Totals> for FlatTotals {
+    fn from(totals: &Totals) -> Self {
+        let none = Large {
+            integer: 0,
+            fraction: 0,
+        };
+        let no_large = LargeTotals {
+            limbs: [0; 4],
+            min: none,
+            max: none,
+        };
+        FlatTotals {
+            sum: totals.sum,
+            large: totals.large.as_deref().copied().unwrap_or(no_large),
+            count: totals.count,
+            min: totals.min,
+            max: totals.max,
+            has_large: totals.large.is_some().into(),
+        }
+    }
+}
+
+impl From<&FlatTotals> for Totals {
+    fn from(flat: &FlatTotals) -> Self {
+        Totals {
+            count: flat.count,
+            sum: flat.sum,
+            min: flat.min,
+            max: flat.max,
+            large: (flat.has_large == 1).then(|| Box::new(flat.large)),
+        }
+    }
 }
 
 impl Default for Totals {
@@ -216,7 +262,7 @@ impl Totals {
 
     fn merge_large(&mut self, from: &LargeTotals) {
         match &mut self.large {
-            None => self.large = Some(Box::new(from.clone())),
+            None => self.large = Some(Box::new(*from)),
             Some(into) => {
                 for (limb, more) in into.limbs.iter_mut().zip(from.limbs) {
                     *limb += more;

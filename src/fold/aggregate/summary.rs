@@ -1,98 +1,163 @@
 //! The answer: an entry for each key, in byte order of the keys.
 //!
-//! The hot loop's slots are sorted where they lie, so that ten million keys need no second copy; the
-//! few other keys stand beside them, and the two are merged as they are read.
+//! It is a merge of *runs*, each sorted where it lies, so that ten million keys need no second copy:
+//! the tables' regions, in memory or spilled to a file, and the keys that took the careful way.
 
 use super::decimal::{Exact, Fixed, Totals};
+use super::others::{Others, SortedOthers};
 use super::table::stats::Stats;
-use super::table::tables::SortedTables;
-use rayon::slice::ParallelSliceMut;
+use super::table::tables::Sorted;
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::io;
+use std::path::Path;
+
+/// Sorted keys of a partial.
+pub(super) struct Run {
+    tables: Vec<Box<dyn Sorted>>,
+    others: SortedOthers,
+}
+
+impl Run {
+    pub(super) fn new(mut tables: Vec<Box<dyn Sorted>>, mut others: Others) -> Self {
+        for (key, stats) in tables.iter_mut().flat_map(|table| table.take_full()) {
+            others.add_totals(key, &tenths_totals(&stats));
+        }
+        Run {
+            tables,
+            others: others.into_sorted(),
+        }
+    }
+
+    /// Moves it to files in `directory`; returns their bytes.
+    pub(super) fn spill(&mut self, directory: &Path) -> io::Result<u64> {
+        let mut bytes = self.others.spill(directory)?;
+        for table in &mut self.tables {
+            bytes += table.spill(directory)?;
+        }
+        Ok(bytes)
+    }
+
+    fn sources(&self) -> impl Iterator<Item = Source<'_>> {
+        let tables = self.tables.iter().map(|table| {
+            let numbers = |(key, stats)| Entry {
+                key,
+                numbers: Numbers::Tenths(stats),
+            };
+            Box::new(table.iter().map(numbers)) as Source<'_>
+        });
+        let numbers = |(key, totals)| Entry {
+            key,
+            numbers: Numbers::Totals(totals),
+        };
+        let others = Box::new(self.others.iter().map(numbers)) as Source<'_>;
+        tables.chain(std::iter::once(others))
+    }
+}
+
+type Source<'a> = Box<dyn Iterator<Item = Entry<'a>> + 'a>;
 
 /// The answer of an aggregation.
 pub struct Summary {
-    tables: SortedTables,
-    others: Vec<(Vec<u8>, Totals)>,
-    /// Keys that are in both.
-    shared: usize,
+    runs: Vec<Run>,
     /// Records that were aggregated.
     pub rows: u64,
     /// Empty lines, which are no records.
     pub empty_lines: u64,
     /// Malformed records left out.
     pub skipped: u64,
+    /// Bytes of keys that were written to temporary files, because they outgrew the memory.
+    pub spilled_bytes: u64,
 }
 
 impl Summary {
     pub(super) fn new(
-        tables: SortedTables,
-        mut others: Vec<(Vec<u8>, Totals)>,
-        [rows, empty_lines, skipped]: [u64; 3],
+        runs: Vec<Run>,
+        [rows, empty_lines, skipped, spilled_bytes]: [u64; 4],
     ) -> Self {
-        others.par_sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        let mut summary = Summary {
-            tables,
-            others,
-            shared: 0,
+        Summary {
+            runs,
             rows,
             empty_lines,
             skipped,
-        };
-        if !summary.others.is_empty() {
-            let separate = summary.tables.len() + summary.others.len();
-            summary.shared = separate - summary.entries().count();
+            spilled_bytes,
         }
-        summary
     }
 
-    /// Keys.
+    /// Keys. If there are several runs, or keys of both kinds, it takes a walk over all.
     pub fn len(&self) -> usize {
-        self.tables.len() + self.others.len() - self.shared
+        match &self.runs[..] {
+            // No key is in two tables.
+            [run] if run.others.len() == 0 => run.tables.iter().map(|table| table.len()).sum(),
+            _ => self.entries().count(),
+        }
     }
 
     /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.entries().next().is_none()
     }
 
     /// Every key with its totals, in byte order.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let mut tables = self.tables.iter().peekable();
-        let mut others = self.others.iter().peekable();
+        let mut sources: Vec<_> = self.runs.iter().flat_map(Run::sources).collect();
+        let heads = sources.iter_mut().enumerate();
+        let mut heads: BinaryHeap<Head<'_>> = heads
+            .filter_map(|(source, entries)| entries.next().map(|entry| Head { entry, source }))
+            .collect();
         std::iter::from_fn(move || {
-            let order = match (tables.peek(), others.peek()) {
-                (None, None) => return None,
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some((key, _)), Some((other, _))) => (*key).cmp(other),
-            };
-            let tenths = if order.is_le() { tables.next() } else { None };
-            let totals = if order.is_ge() { others.next() } else { None };
-            Some(match (tenths, totals) {
-                (Some((key, stats)), Some((_, totals))) => {
-                    let mut both = tenths_totals(&stats);
-                    both.merge(totals);
-                    Entry {
-                        key,
-                        numbers: Numbers::Totals(Cow::Owned(both)),
-                    }
-                }
-                (Some((key, stats)), None) => Entry {
-                    key,
-                    numbers: Numbers::Tenths(stats),
-                },
-                (None, Some((key, totals))) => Entry {
-                    key,
-                    numbers: Numbers::Totals(Cow::Borrowed(totals)),
-                },
-                (None, None) => unreachable!("one of them was peeked at"),
-            })
+            let mut entry = take_least(&mut heads, &mut sources)?;
+            while heads.peek().is_some_and(|head| head.entry.key == entry.key) {
+                let same = take_least(&mut heads, &mut sources)?;
+                entry.numbers.merge(same.numbers);
+            }
+            Some(entry)
         })
     }
 }
 
-pub(super) fn tenths_totals(stats: &Stats) -> Totals {
+/// The next entry of a source.
+struct Head<'a> {
+    entry: Entry<'a>,
+    source: usize,
+}
+
+/// Takes the entry of the least key, and puts the one behind it in its source in its place.
+fn take_least<'a>(
+    heads: &mut BinaryHeap<Head<'a>>,
+    sources: &mut [Source<'a>],
+) -> Option<Entry<'a>> {
+    let mut least = heads.peek_mut()?;
+    match sources[least.source].next() {
+        Some(next) => Some(std::mem::replace(&mut least.entry, next)),
+        None => Some(PeekMut::pop(least).entry),
+    }
+}
+
+/// The greatest head has the least key.
+impl Ord for Head<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.entry.key.cmp(self.entry.key)
+    }
+}
+
+impl PartialOrd for Head<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head<'_> {}
+
+fn tenths_totals(stats: &Stats) -> Totals {
     Totals::of_tenths(stats.count(), stats.sum(), stats.min(), stats.max())
 }
 
@@ -107,6 +172,26 @@ enum Numbers<'a> {
     Totals(Cow<'a, Totals>),
 }
 
+impl Numbers<'_> {
+    fn merge(&mut self, from: Self) {
+        match (&mut *self, from) {
+            (Numbers::Tenths(stats), Numbers::Tenths(from)) => stats.merge_with(&from),
+            (Numbers::Totals(totals), from) => totals.to_mut().merge(&from.into_totals()),
+            (Numbers::Tenths(stats), from) => {
+                let mut totals = tenths_totals(stats);
+                totals.merge(&from.into_totals());
+                *self = Numbers::Totals(Cow::Owned(totals));
+            }
+        }
+    }
+
+    fn into_totals(self) -> Totals {
+        match self {
+            Numbers::Tenths(stats) => tenths_totals(&stats),
+            Numbers::Totals(totals) => totals.into_owned(),
+        }
+    }
+}
 impl<'a> Entry<'a> {
     /// The key, as it stood in the input.
     pub fn key(&self) -> &'a [u8] {

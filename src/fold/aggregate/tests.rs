@@ -155,7 +155,11 @@ fn check(bytes: &[u8], delimiter: u8, terminator: u8) {
             }
         }
         for pieces in [2, 3, 7] {
-            let skip = job.clone().on_error(OnError::Skip);
+            let mut skip = job.clone().on_error(OnError::Skip);
+            if pieces == 7 {
+                // A run of its own for each block.
+                skip = skip.memory(0);
+            }
             let mut partials = [skip.partial(), skip.partial()];
             let (mut at, mut turn) = (0, 0);
             while at < bytes.len() {
@@ -175,7 +179,12 @@ fn check(bytes: &[u8], delimiter: u8, terminator: u8) {
                 std::mem::swap(&mut into, &mut from);
             }
             skip.merge(&mut into, from);
-            check_summary(&skip.finish(into), &expected);
+            let summary = skip.finish(into);
+            check_summary(&summary, &expected);
+            assert_eq!(
+                summary.spilled_bytes > 0,
+                pieces == 7 && !expected.keys.is_empty()
+            );
         }
     }
 }
@@ -440,7 +449,17 @@ fn few_and_many() {
                 partial
             };
             let mut into = partial(&texts[first]);
-            job.merge(&mut into, partial(&texts[second]));
+            // One in memory, one spilled, in either order; and both in memory.
+            if first + second == 2 {
+                let small = job.clone().memory(0);
+                let text = &PaddedBuf::from(texts[second].as_bytes());
+                let mut spilled = small.partial();
+                small.block(&mut spilled, &text.block(0, 0, 0)).unwrap();
+                assert!(spilled.spilled_bytes > 0);
+                job.merge(&mut into, spilled);
+            } else {
+                job.merge(&mut into, partial(&texts[second]));
+            }
             let both = [&texts[first][..], &texts[second][..]].concat();
             let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
             both.lines().for_each(|line| {
@@ -519,4 +538,30 @@ fn reads_stay_within_the_padding() {
         }
         libc::munmap(map, INNER + 2 * PAGE);
     }
+}
+
+/// A directory that can't be had ends the run with the way out; nothing is left in one that can.
+#[test]
+fn spilling() {
+    let directory = tempfile::tempdir().unwrap();
+    let buffer = PaddedBuf::from(&b"a;1.0\nb;2.0\n"[..]);
+    let nowhere = directory.path().join("nowhere");
+    let job = Aggregate::new().memory(0).spill_directory(&nowhere);
+    let refused = job.block(&mut job.partial(), &buffer.block(0, 0, 0));
+    let cause = refused.unwrap_err().cause;
+    assert!(
+        cause.contains("nowhere: No such file or directory [ENOENT]"),
+        "{cause}"
+    );
+    assert!(cause.ends_with("by --spill-dir"), "{cause}");
+
+    let job = Aggregate::new().memory(0).spill_directory(directory.path());
+    let mut partial = job.partial();
+    for _ in 0..3 {
+        job.block(&mut partial, &buffer.block(0, 0, 0)).unwrap();
+    }
+    let summary = job.finish(partial);
+    assert_eq!((summary.rows, summary.len()), (6, 2));
+    assert!(summary.entries().all(|entry| entry.count() == 3));
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }

@@ -9,6 +9,9 @@
 //! holds the number, counted from 1, of an entry in use.
 #![allow(unsafe_code)]
 
+use std::io;
+use std::path::Path;
+
 #[cfg(not(target_arch = "x86_64"))]
 use super::isa::Portable as Prefetch;
 #[cfg(target_arch = "x86_64")]
@@ -19,6 +22,7 @@ use super::stats::{Stats, Tally};
 use super::tables::Sorted;
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::pages::{Pages, Zeroed};
+use crate::fold::aggregate::region::Region;
 use crate::fold::aggregate::window::Window;
 use rayon::slice::ParallelSliceMut;
 
@@ -239,6 +243,11 @@ impl<K: Key> DenseTable<K> {
         }
     }
 
+    /// Memory that is taken.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.slots) + self.used * size_of::<Entry<K>>()
+    }
+
     /// Takes statistics of `key`, whose hash is `hash`.
     pub(crate) fn add(&mut self, key: &K, hash: u32, stats: &Stats) {
         self.reserve(1);
@@ -350,8 +359,7 @@ impl<K: Key> DenseTable<K> {
             .into_iter()
             .map(|(key, stats)| (key.bytes()[..key.length(delimiter)].to_vec(), stats));
         SortedEntries {
-            entries,
-            used,
+            entries: Region::Memory(entries, used),
             full: full.collect(),
         }
     }
@@ -361,19 +369,18 @@ impl<K: Key> DenseTable<K> {
 ///
 /// The delimiter is gone from each key, and its length is in the tally.
 pub(crate) struct SortedEntries<K: Key> {
-    entries: Pages<Entry<K>>,
-    used: usize,
+    entries: Region<Entry<K>>,
     /// Statistics that outgrew their tally.
     full: Vec<(Vec<u8>, Stats)>,
 }
 
 impl<K: Key> Sorted for SortedEntries<K> {
     fn len(&self) -> usize {
-        self.used
+        self.entries.len()
     }
 
     fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
-        Box::new(self.entries[..self.used].iter().map(|entry| {
+        Box::new(self.entries.walk().map(|entry| {
             let length = entry.tally.length();
             (&entry.key.bytes()[..length], entry.tally.stats())
         }))
@@ -381,5 +388,9 @@ impl<K: Key> Sorted for SortedEntries<K> {
 
     fn take_full(&mut self) -> Vec<(Vec<u8>, Stats)> {
         std::mem::take(&mut self.full)
+    }
+
+    fn spill(&mut self, directory: &Path) -> io::Result<u64> {
+        self.entries.spill(directory)
     }
 }

@@ -7,14 +7,19 @@
 //! `mask` is a slot's place in units of [`UNIT`].
 #![allow(unsafe_code)]
 
+use std::io;
+use std::path::Path;
+
 #[cfg(target_arch = "x86_64")]
 use super::isa::{Avx2, Avx512};
 use super::isa::{Isa, Portable, Seeds};
 use super::key::Key;
 use super::stats::Stats;
 use super::tables::Sorted;
+use crate::engine::PAGE;
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::pages::{Pages, Zeroed};
+use crate::fold::aggregate::region::Region;
 use crate::fold::aggregate::window::Window;
 use rayon::slice::ParallelSliceMut;
 
@@ -244,6 +249,11 @@ impl<K: Key> DirectTable<K> {
         self.used + Self::ROWS > Self::used_max_of(Self::SLOTS_MAX)
     }
 
+    /// Memory that is taken: a key touches a page until all are.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.slots).min(self.used * PAGE)
+    }
+
     /// Each key used, its hash, and its statistics.
     pub(crate) fn drain(self) -> impl Iterator<Item = (K, u32, Stats)> {
         let DirectTable {
@@ -327,10 +337,7 @@ unsafe fn hash_avx512<K: Key>(seeds: &Seeds, key: &K) -> u32 {
 /// A table's slots in byte order of their keys, where they lay.
 ///
 /// The delimiter is gone from each key, and its length is in the statistics' spare word.
-pub(crate) struct SortedSlots<K: Key> {
-    slots: Pages<Slot<K>>,
-    used: usize,
-}
+pub(crate) struct SortedSlots<K: Key>(Region<Slot<K>>);
 
 impl<K: Key> SortedSlots<K> {
     fn new(mut slots: Pages<Slot<K>>, delimiter: u8) -> Self {
@@ -346,18 +353,24 @@ impl<K: Key> SortedSlots<K> {
         // A key's zeros may be its own: then the shorter of two comes first.
         let order = |slot: &Slot<K>| (slot.key.order(), slot.stats.length);
         slots[..used].par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
-        SortedSlots { slots, used }
+        SortedSlots(Region::Memory(slots, used))
     }
 }
 
 impl<K: Key> Sorted for SortedSlots<K> {
     fn len(&self) -> usize {
-        self.used
+        self.0.len()
     }
 
     fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
-        let slots = self.slots[..self.used].iter();
-        Box::new(slots.map(|slot| (&slot.key.bytes()[..slot.stats.length as usize], slot.stats)))
+        Box::new(self.0.walk().map(|slot| {
+            let length = slot.stats.length as usize;
+            (&slot.key.bytes()[..length], slot.stats)
+        }))
+    }
+
+    fn spill(&mut self, directory: &Path) -> io::Result<u64> {
+        self.0.spill(directory)
     }
 }
 

@@ -6,6 +6,9 @@
 //! | up to 64 bytes | direct | dense |
 //! | up to 128 bytes | direct | dense |
 
+use std::io;
+use std::path::Path;
+
 use super::dense::{BATCH, DenseTable};
 use super::direct::DirectTable;
 use super::isa::{InlineKey, LongKey, Seeds, WideKey};
@@ -52,12 +55,28 @@ impl Tables {
     }
 
     /// The answer of each table.
-    pub(crate) fn into_sorted(self) -> SortedTables {
+    pub(crate) fn into_sorted(self) -> Vec<Box<dyn Sorted>> {
         let mut sorted = Vec::new();
         self.inline.into_sorted(&mut sorted);
         self.long.into_sorted(&mut sorted);
         self.wide.into_sorted(&mut sorted);
-        SortedTables(sorted)
+        sorted
+    }
+
+    /// The same; they stay as they were new.
+    pub(crate) fn take_sorted(&mut self) -> Vec<Box<dyn Sorted>> {
+        let fresh = Tables {
+            inline: Class::new(&self.inline.job),
+            long: Class::new(&self.long.job),
+            wide: Class::new(&self.wide.job),
+        };
+        std::mem::replace(self, fresh).into_sorted()
+    }
+
+    /// Memory that is taken.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = self.inline.bytes() + self.long.bytes() + self.wide.bytes();
+        bytes as u64
     }
 }
 
@@ -87,6 +106,7 @@ trait Many<K> {
     fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]);
     fn add(&mut self, key: &K, hash: u32, stats: &Stats);
     fn merge(&mut self, from: Self);
+    fn bytes(&self) -> usize;
     fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>);
 }
 
@@ -157,6 +177,14 @@ impl<K: Key, M: Many<K>> Class<K, M> {
         }
     }
 
+    fn bytes(&self) -> usize {
+        match &self.keys {
+            Keys::None => 0,
+            Keys::Few(few) => few.bytes(),
+            Keys::Many(many) => many.bytes(),
+        }
+    }
+
     fn into_sorted(self, to: &mut Vec<Box<dyn Sorted>>) {
         match self.keys {
             Keys::None => {}
@@ -181,6 +209,10 @@ impl<K: Key> Many<K> for DenseTable<K> {
 
     fn merge(&mut self, from: Self) {
         DenseTable::merge(self, from);
+    }
+
+    fn bytes(&self) -> usize {
+        DenseTable::bytes(self)
     }
 
     fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
@@ -246,6 +278,10 @@ impl Many<InlineKey> for ShortAndMiddle {
         self.middle.merge(from.middle);
     }
 
+    fn bytes(&self) -> usize {
+        self.short.bytes() + self.middle.bytes()
+    }
+
     fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
         to.push(Box::new(self.short.into_sorted(delimiter)));
         to.push(Box::new(self.middle.into_sorted(delimiter)));
@@ -261,35 +297,10 @@ pub(crate) trait Sorted: Send + Sync {
     fn take_full(&mut self) -> Vec<(Vec<u8>, Stats)> {
         Vec::new()
     }
-}
 
-/// Sorted keys and statistics of every table.
-pub(crate) struct SortedTables(Vec<Box<dyn Sorted>>);
-
-impl SortedTables {
-    /// Keys in all.
-    pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(|table| table.len()).sum()
-    }
-
-    /// Takes out what did not fit its entry; such keys have an entry as well.
-    pub(crate) fn take_full(&mut self) -> Vec<(Vec<u8>, Stats)> {
-        let full = self.0.iter_mut().flat_map(|table| table.take_full());
-        full.collect()
-    }
-
-    /// Each key and its statistics, in byte order of the keys.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], Stats)> {
-        let mut tables: Vec<_> = self.0.iter().map(|table| table.iter()).collect();
-        let mut heads: Vec<_> = tables.iter_mut().map(Iterator::next).collect();
-        std::iter::from_fn(move || {
-            // No key is in two tables.
-            let with_heads = heads
-                .iter()
-                .enumerate()
-                .filter_map(|(at, head)| Some((head.as_ref()?.0, at)));
-            let (_, least) = with_heads.min()?;
-            std::mem::replace(&mut heads[least], tables[least].next())
-        })
-    }
+    /// Moves the keys to a file in `directory`; returns its bytes.
+    ///
+    /// # Errors
+    /// See [`Region::spill`](crate::fold::aggregate::region::Region::spill).
+    fn spill(&mut self, directory: &Path) -> io::Result<u64>;
 }

@@ -1,10 +1,12 @@
 //! Small files of procfs and sysfs, and sizes in words.
 
+pub(crate) mod groups;
+
 use std::fs;
 use std::path::Path;
 
 /// A file's text without the newline at its end; or why there is none.
-pub(super) fn text(path: impl AsRef<Path>) -> Result<String, String> {
+pub(crate) fn text(path: impl AsRef<Path>) -> Result<String, String> {
     let path = path.as_ref();
     match fs::read(path) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).trim_end().to_string()),
@@ -17,7 +19,7 @@ pub(super) fn text(path: impl AsRef<Path>) -> Result<String, String> {
 }
 
 /// A file that holds a number.
-pub(super) fn number(path: impl AsRef<Path>) -> Result<u64, String> {
+pub(crate) fn number(path: impl AsRef<Path>) -> Result<u64, String> {
     let path = path.as_ref();
     let text = text(path)?;
     let number = text.trim().parse();
@@ -25,7 +27,7 @@ pub(super) fn number(path: impl AsRef<Path>) -> Result<u64, String> {
 }
 
 /// What is chosen in `always [madvise] never`.
-pub(super) fn chosen(text: &str) -> &str {
+pub(crate) fn chosen(text: &str) -> &str {
     let inner = text
         .split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'));
@@ -33,20 +35,20 @@ pub(super) fn chosen(text: &str) -> &str {
 }
 
 /// The value of a line `name: value` of a file like /proc/self/status.
-pub(super) fn field(text: &str, name: &str) -> Option<String> {
+pub(crate) fn field(text: &str, name: &str) -> Option<String> {
     let value = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().into());
     text.lines().find_map(value)
 }
 
 /// A field that counts kibibytes, in bytes.
-pub(super) fn kib_field(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
     let kib: u64 = field(text, name)?.trim_end_matches(" kB").parse().ok()?;
     kib.checked_mul(1024)
 }
 
 /// A line of /proc/self/mountinfo.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mount {
+pub(crate) struct Mount {
     pub id: u64,
     /// What of the file system is mounted.
     pub root: String,
@@ -58,7 +60,7 @@ pub(super) struct Mount {
 }
 
 /// All mounts that this process sees.
-pub(super) fn mounts() -> Result<Vec<Mount>, String> {
+pub(crate) fn mounts() -> Result<Vec<Mount>, String> {
     let text = text("/proc/self/mountinfo")?;
     Ok(text.lines().filter_map(mount).collect())
 }
@@ -104,7 +106,7 @@ fn unescaped(text: &str) -> String {
 }
 
 /// A size as people write it: `1 MiB`, `2.5 GiB`.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let unit = (bytes.max(1).ilog2() / 10) as usize;
     let whole = 1u64 << (10 * unit);

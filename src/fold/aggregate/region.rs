@@ -1,0 +1,217 @@
+//! Sorted plain data that is only read any more: in memory, or in a file without a name.
+//!
+//! A file holds the values as they lay in memory, byte for byte, so nothing is encoded or decoded: it
+//! is written in one go and mapped back. The kernel may then take its pages whenever it needs memory.
+//!
+//! Invariant of this room: a mapped file was written by this process with `length` values of `T`, and
+//! as it has no name nobody else can open it.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::ptr::NonNull;
+
+use super::pages::{Pages, Zeroed};
+use crate::engine::PAGE;
+
+/// Bytes of a file read ahead.
+const AHEAD: usize = 128 << 10;
+
+/// Values in memory or in a file.
+pub(crate) enum Region<T: Zeroed> {
+    /// The first so many of the pages.
+    Memory(Pages<T>, usize),
+    File(Mapped<T>),
+}
+
+/// A nameless file, mapped.
+pub(crate) struct Mapped<T> {
+    start: NonNull<T>,
+    length: usize,
+}
+
+// SAFETY: it owns its mapping as a box would, and nobody writes to it.
+unsafe impl<T: Zeroed + Send> Send for Mapped<T> {}
+// SAFETY: as above.
+unsafe impl<T: Zeroed + Sync> Sync for Mapped<T> {}
+
+impl<T: Zeroed> Region<T> {
+    /// Moves the values to a file in `directory`; returns its bytes.
+    ///
+    /// # Errors
+    /// The file can't be made, written or mapped; the values stay where they were.
+    pub(crate) fn spill(&mut self, directory: &Path) -> io::Result<u64> {
+        let Region::Memory(pages, length) = self else {
+            return Ok(0);
+        };
+        let mut file = Spill::new(directory)?;
+        file.write(&pages[..*length])?;
+        *self = file.finish()?;
+        Ok(size_of_val(&**self) as u64)
+    }
+}
+
+impl<T: Zeroed> Region<T> {
+    /// All values in order, of a file a stretch read ahead.
+    pub(crate) fn walk(&self) -> impl Iterator<Item = &T> {
+        self.stretches().flatten()
+    }
+
+    /// All values in stretches of [`AHEAD`]; the one after is on its way when one is given out.
+    pub(crate) fn stretches(&self) -> impl Iterator<Item = &[T]> {
+        let stretch = AHEAD / size_of::<T>();
+        self.will_need(0, stretch);
+        (0..self.len()).step_by(stretch).map(move |at| {
+            self.will_need(at + stretch, at + 2 * stretch);
+            &self[at..(at + stretch).min(self.len())]
+        })
+    }
+
+    /// Has the kernel read these values, if they are in a file.
+    pub(crate) fn will_need(&self, from: usize, to: usize) {
+        let (from, to) = (from.min(self.len()), to.min(self.len()));
+        let Region::File(mapped) = self else {
+            return;
+        };
+        // From the page that the first lies in.
+        let start = from * size_of::<T>() / PAGE * PAGE;
+        // SAFETY: part of the mapping; the call is advice, and its failure harmless.
+        unsafe {
+            let address = mapped.start.as_ptr().byte_add(start);
+            let length = to * size_of::<T>() - start;
+            libc::madvise(address.cast(), length, libc::MADV_WILLNEED);
+        }
+    }
+}
+
+impl<T: Zeroed> Deref for Region<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Region::Memory(pages, length) => &pages[..*length],
+            // SAFETY: the room's invariant.
+            Region::File(mapped) => unsafe {
+                std::slice::from_raw_parts(mapped.start.as_ptr(), mapped.length)
+            },
+        }
+    }
+}
+
+impl<T> Drop for Mapped<T> {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `Spill::finish` at this length, and no borrow outlives `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length * size_of::<T>()) };
+    }
+}
+
+/// A region's file while it is written.
+pub(crate) struct Spill<T> {
+    file: File,
+    length: usize,
+    values: PhantomData<T>,
+}
+
+impl<T: Zeroed> Spill<T> {
+    pub(crate) fn new(directory: &Path) -> io::Result<Self> {
+        Ok(Spill {
+            file: tempfile::tempfile_in(directory)?,
+            length: 0,
+            values: PhantomData,
+        })
+    }
+
+    pub(crate) fn write(&mut self, values: &[T]) -> io::Result<()> {
+        let (mut from, mut left) = (values.as_ptr().cast::<u8>(), size_of_val(values));
+        while left > 0 {
+            // SAFETY: `left` bytes of the values; the kernel copies them, padding and all.
+            let written = unsafe { libc::write(self.file.as_raw_fd(), from.cast(), left) };
+            match usize::try_from(written) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    left -= written;
+                    // SAFETY: no further than the values' end.
+                    from = unsafe { from.add(written) };
+                }
+                Err(_) => match io::Error::last_os_error() {
+                    error if error.kind() == io::ErrorKind::Interrupted => {}
+                    error => return Err(error),
+                },
+            }
+        }
+        self.length += values.len();
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> io::Result<Region<T>> {
+        if self.length == 0 {
+            return Ok(Region::Memory(Pages::new(0), 0));
+        }
+        let fd = self.file.as_raw_fd();
+        // Pages are given up more easily once they are on the disk: let them start on their way.
+        // SAFETY: advice; its failure is harmless.
+        unsafe { libc::sync_file_range(fd, 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+        let bytes = self.length * size_of::<T>();
+        // SAFETY: a fresh mapping touches nothing that exists; it keeps the file when `fd` is closed.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE,
+                fd,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // Where many runs are merged in little memory, the kernel's own reading ahead, some MiB each,
+        // would push out what was read ahead before.
+        // SAFETY: the mapping just made; advice.
+        unsafe { libc::madvise(start, bytes, libc::MADV_RANDOM) };
+        Ok(Region::File(Mapped {
+            start: NonNull::new(start.cast()).expect("not mapped at zero"),
+            length: self.length,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // SAFETY: an integer.
+    unsafe impl Zeroed for u64 {}
+
+    #[test]
+    fn what_was_written_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        for length in [0, 1, 1000, 100_000] {
+            let mut pages: Pages<u64> = Pages::new(length + 10);
+            for (at, value) in pages.iter_mut().enumerate() {
+                *value = at as u64 * 7;
+            }
+            let mut region = Region::Memory(pages, length);
+            assert_eq!(region.spill(directory.path()).unwrap(), 8 * length as u64);
+            assert_eq!(region.spill(directory.path()).unwrap(), 0);
+            assert!(region.walk().eq(region.iter()));
+            assert!(
+                region
+                    .iter()
+                    .copied()
+                    .eq((0..length as u64).map(|at| at * 7))
+            );
+        }
+        let names = std::fs::read_dir(directory.path()).unwrap();
+        assert_eq!(names.count(), 0);
+        let nowhere = directory.path().join("nowhere");
+        let mut region = Region::Memory(Pages::<u8>::new(3), 3);
+        assert!(region.spill(&nowhere).is_err());
+        assert_eq!(*region, [0; 3]);
+    }
+}
