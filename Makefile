@@ -53,7 +53,7 @@ tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain wi
 miri: toolchain ## The pure rooms' tests under Miri (takes a nightly toolchain with miri)
 	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation" PROPTEST_CASES=4 \
 	  cargo +nightly miri test --locked --target-dir target/miri --lib -- \
-	  block:: stitch:: framing:: fold:: engine::ways:: engine::claims:: --skip near_misses
+	  block:: stitch:: framing:: fold:: --skip near_misses
 
 mutants: toolchain ## Mutants of stitching, decoding and merging (hours; takes cargo-mutants)
 	CARGO_PROFILE_DEV_DEBUG=0 cargo mutants --no-shuffle -o target/mutants
