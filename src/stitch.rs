@@ -779,4 +779,25 @@ mod tests {
         let got = blocks(out);
         assert_eq!(got, [(0, b"a\n".to_vec()), (22, b"d\nef\n".to_vec())]);
     }
+
+    #[test]
+    fn a_record_gathered_apart_is_abandoned_unless_it_is_whole() {
+        let stitched = |pieces: &[(u64, &str)]| {
+            let mut stitcher = Stitcher::new(Delimited::NEWLINE, 100, true);
+            let mut out = Vec::new();
+            for &(index, bytes) in pieces {
+                let bytes = bytes.into();
+                let piece = Buf { bytes, spare: 0 };
+                stitcher
+                    .arrive(index, piece, index * 10, None, &mut out)
+                    .unwrap();
+            }
+            stitcher.abandon(&mut out);
+            blocks(out)
+        };
+        let part = stitched(&[(0, "a\nbc"), (1, "de")]);
+        assert_eq!(part, [(0, b"a\n".to_vec())], "its end never came");
+        let whole = stitched(&[(1, "a\nbc"), (2, "de\nf")]);
+        assert_eq!(whole, [(12, b"bcde\n".to_vec())]);
+    }
 }
