@@ -4,16 +4,18 @@ ROWS  ?= 10000000
 KEYS  ?=
 FLAGS ?=
 BENCH ?=
-FUZZ_RUNS ?= 100000
+FUZZ_RUNS ?= 20000000
+FUZZ_SHORT_RUNS ?= 400000
+HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 DATA  := data/measurements-$(ROWS)$(if $(KEYS),-$(KEYS)-keys).txt
 BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint doc bench fuzz build toolchain clean
+.PHONY: help run test lint doc bench fuzz fuzz-short asan tsan miri mutants deny deny-offline build toolchain clean
 
 help: ## What there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 run: build $(DATA) ## Build, generate ROWS rows (default 10 million), aggregate them with statistics
 	$(BIN) aggregate --format lines --stats $(FLAGS) $(DATA)
@@ -31,11 +33,37 @@ doc: toolchain ## Documentation, warnings are errors
 bench: toolchain ## Compare with wc -l, DuckDB and Polars (BENCH="--help" tells what can be set)
 	cargo bench --locked --bench whole -- $(BENCH)
 
-fuzz: toolchain ## Fuzz each target for FUZZ_RUNS inputs (takes a nightly toolchain; installs cargo-fuzz)
-	@cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
-	for target in stitch levels count aggregate; do \
-	  cargo +nightly fuzz run $$target -- -runs=$(FUZZ_RUNS) -max_len=1024 || exit; \
-	done
+fuzz: toolchain ## Fuzz each target for FUZZ_RUNS inputs (20 million), going on where it was stopped
+	fuzz/run $(FUZZ_RUNS)
+
+fuzz-short: toolchain ## The same for FUZZ_SHORT_RUNS inputs each (2 million in all), from the start
+	FRESH=1 fuzz/run $(FUZZ_SHORT_RUNS)
+
+# The compiler's sanitizers are to be had by a flag that stable compilers keep for themselves.
+asan: toolchain ## All tests under AddressSanitizer
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=handle_sigbus=0 \
+	  cargo test --locked --target $(HOST) --target-dir target/asan --lib --bins --test linux-tests
+
+# Without a standard library that is built the same way it reports races that are none.
+tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain with rust-src)
+	RUSTFLAGS=-Zsanitizer=thread TSAN_OPTIONS=halt_on_error=1 \
+	  cargo +nightly test --locked --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --bins --test linux-tests
+
+# What needs no kernel, and no thousands of cases: the rest goes through rooms that call it. rayon leaks
+# its pool by design.
+miri: toolchain ## The pure rooms' tests under Miri (takes a nightly toolchain with miri)
+	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation" \
+	  cargo +nightly miri test --locked --target-dir target/miri --lib -- \
+	  block:: stitch:: framing:: fold:: --skip near_misses --skip levels_
+
+mutants: toolchain ## Mutants of stitching, decoding and merging (hours; takes cargo-mutants)
+	CARGO_PROFILE_DEV_DEBUG=0 cargo mutants --no-shuffle -o target/mutants
+
+deny: toolchain ## Licences, advisories, sources and bans of all dependencies (takes cargo-deny)
+	cargo deny --locked check
+
+deny-offline: toolchain ## The same without the advisories, which come over the network
+	cargo deny --locked --offline check licenses sources bans
 
 build: toolchain ## The release binary
 	cargo build --locked --release

@@ -32,6 +32,9 @@ mod ring;
 mod rings;
 pub(crate) mod run;
 mod sigbus;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod simulated;
 pub(crate) mod smaps;
 #[cfg(test)]
 mod tests;

@@ -1,62 +1,48 @@
-//! Any files, any block size from one byte on, any depth, 1, 2 and 8 threads, any limit on records:
-//! the whole way answers as the reference does, or fails as it does.
+//! Any files and spans, any block size from one byte on, any order of completion, short reads, any
+//! number of workers, any limit on records: the whole way answers as the reference does, or fails
+//! where it does. One case in 128 runs on real threads too: 1, 2 or 8 of them.
 #![no_main]
 
+mod case;
 #[path = "../../linux-tests/reference.rs"]
 #[allow(dead_code)]
 mod reference;
 
-use arbitrary::Arbitrary;
+use case::Case;
 use libfuzzer_sys::fuzz_target;
-use reference::Style;
-use ringfold::fold::aggregate::{Aggregate, OnError};
+use reference::{Answer, Style};
+use ringfold::engine::simulated;
+use ringfold::fold::aggregate::{Aggregate, OnError, Summary};
 use ringfold::report::{self, Format};
-use ringfold::{Config, Engine, Input, fold};
+use ringfold::{Error, fold};
 
-#[derive(Arbitrary, Debug)]
-struct Case {
-    block_size: u8,
-    depth: u8,
-    buffers: u8,
-    threads: u8,
-    max_record: u8,
-    skip: bool,
-    files: Vec<Vec<u8>>,
-}
-
-fuzz_target!(|case: Case| {
-    let files = &case.files[..case.files.len().min(4)];
-    let max_record = usize::from(case.max_record).max(1);
-    let depth = usize::from(case.depth % 32) + 1;
-    let config = Config {
-        engine: Engine::Memory,
-        block_size: Some(usize::from(case.block_size) + 1),
-        queue_depth: Some(depth),
-        buffers: Some(depth + 1 + usize::from(case.buffers % 32)),
-        threads: Some([1, 2, 8][usize::from(case.threads % 3)]),
-        max_record,
-        ..Config::default()
-    };
-    let expected = reference::aggregate(files, b';', max_record);
-    let on_error = if case.skip {
-        OnError::Skip
-    } else {
-        OnError::Fail
-    };
-    let input = Input::memory(files.iter().map(|file| &file[..]));
-    let folded = fold(&input, &config, &Aggregate::new().on_error(on_error));
-    let fault = match case.skip {
+fuzz_target!(|data: &[u8]| {
+    let case = Case::new(data);
+    let expected = reference::aggregate(&case.files, b';', case.max_record());
+    let skip = case.spare() % 2 == 1;
+    let on_error = if skip { OnError::Skip } else { OnError::Fail };
+    let job = Aggregate::new().on_error(on_error);
+    let (input, config) = (case.input(), case.config());
+    let fault = match skip {
         true => expected.oversized.as_ref(),
         false => expected.lowest(),
     };
-    match (folded, fault) {
-        (Ok((summary, _)), None) => {
-            let mut out = Vec::new();
-            report::write(&summary, Format::Lines, &mut out).expect("memory takes everything");
-            assert_eq!(out, expected.text(Style::Lines));
-            assert_eq!(summary.rows, expected.rows);
-            assert_eq!(summary.skipped, expected.malformed.len() as u64);
-        }
+    let place = |error: &Error| (error.file_index() as usize, error.bytes());
+    let known = fault.map(|fault| (fault.file, Some(fault.bytes.clone())));
+    match (
+        simulated::fold(&input, &config, &case.schedule(), &job),
+        &known,
+    ) {
+        (Ok(summary), None) => check(&summary, &expected),
+        (Err(error), Some(known)) => assert_eq!(&place(&error), known, "{error}"),
+        (Ok(summary), _) => panic!("{} rows, but expected {fault:?}", summary.rows),
+        (Err(error), None) => panic!("{error}"),
+    }
+    if case.threads().is_none() {
+        return;
+    }
+    match (fold(&input, &config, &job), fault) {
+        (Ok((summary, _)), None) => check(&summary, &expected),
         (Err(error), Some(fault)) => {
             let place = fault.place(input.sources()[fault.file].name());
             assert!(
@@ -64,9 +50,16 @@ fuzz_target!(|case: Case| {
                 "{error}, but expected {place}"
             );
         }
-        (folded, fault) => panic!(
-            "{:?}, but expected {fault:?}",
-            folded.map(|(summary, _)| summary.rows)
-        ),
+        (Ok((summary, _)), _) => panic!("{} rows, but expected {fault:?}", summary.rows),
+        (Err(error), None) => panic!("{error}"),
     }
 });
+
+fn check(summary: &Summary, expected: &Answer) {
+    let mut out = Vec::new();
+    report::write(summary, Format::Lines, &mut out).expect("memory takes everything");
+    assert_eq!(out, expected.text(Style::Lines));
+    assert_eq!(summary.rows, expected.rows);
+    assert_eq!(summary.empty_lines, expected.empty_lines);
+    assert_eq!(summary.skipped, expected.malformed.len() as u64);
+}

@@ -1,5 +1,5 @@
-//! Any text as one block, through the hot loop at every level that this processor has: each answers
-//! as the reference does, or reports the malformed record that the reference finds first.
+//! Any text as one block or two, through the hot loop at any level that this processor has: it
+//! answers as the reference does, or reports the malformed record that the reference finds first.
 #![no_main]
 
 #[path = "../../linux-tests/reference.rs"]
@@ -13,44 +13,62 @@ use ringfold::fold::Fold;
 use ringfold::fold::aggregate::{Aggregate, Level, OnError};
 use ringfold::report::{self, Format};
 
-fuzz_target!(|text: &[u8]| {
+fuzz_target!(|data: &[u8]| {
+    // The first byte chooses; the rest is text.
+    let Some((&choice, text)) = data.split_first() else {
+        return;
+    };
+    let levels = Level::available();
+    let job = Aggregate::new().level(levels[usize::from(choice) % levels.len()]);
+    let choice = usize::from(choice) / levels.len();
     let expected = reference::aggregate(&[text], b';', usize::MAX);
-    let buffer = PaddedBuf::from(text);
-    for level in Level::available() {
-        let strict = Aggregate::new().level(level);
-        let done = strict.block(&mut strict.partial(), &buffer.block(0, 0, 0));
-        match (&done, expected.lowest()) {
-            (Ok(()), None) => {}
-            (Err(bad), Some(first)) => {
-                assert_eq!(bad.start as u64..bad.end as u64, first.bytes, "{level:?}");
-            }
-            _ => panic!(
-                "{level:?}: {done:?}, but the reference says {:?}",
-                expected.lowest()
-            ),
-        }
-        let job = strict.on_error(OnError::Skip);
-        let mut partial = job.partial();
-        job.block(&mut partial, &buffer.block(0, 0, 0))
-            .expect("skips");
-        let summary = job.finish(partial);
-        assert_eq!(
-            (
-                summary.rows,
-                summary.empty_lines,
-                summary.skipped,
-                summary.len()
-            ),
-            (
-                expected.rows,
-                expected.empty_lines,
-                expected.malformed.len() as u64,
-                expected.keys()
-            ),
-            "{level:?}"
-        );
-        let mut out = Vec::new();
-        report::write(&summary, Format::OneBrc, &mut out).expect("memory takes everything");
-        assert_eq!(out, expected.text(Style::OneBrc), "{level:?}");
+    let skip = choice % 2 == 1;
+    if !skip && let Some(first) = expected.lowest() {
+        let buffer = PaddedBuf::from(text);
+        let done = job.block(&mut job.partial(), &buffer.block(0, 0, 0));
+        let bad = done.expect_err("the reference finds a malformed record");
+        assert_eq!(bad.start as u64..bad.end as u64, first.bytes);
+        return;
     }
+    let job = job.on_error(if skip { OnError::Skip } else { OnError::Fail });
+    // One block, or two and a partial each.
+    let line_end = |half: &[u8]| half.iter().rposition(|&byte| byte == b'\n');
+    let cut = match choice / 2 % 2 {
+        0 => 0,
+        _ => line_end(&text[..text.len() / 2]).map_or(0, |end| end + 1),
+    };
+    let partial = |from: usize, to: usize| {
+        let mut partial = job.partial();
+        let buffer = PaddedBuf::from(&text[from..to]);
+        job.block(&mut partial, &buffer.block(0, from as u64, 0))
+            .expect("nothing is malformed, or it is skipped");
+        partial
+    };
+    let mut whole = partial(cut, text.len());
+    if cut > 0 {
+        job.merge(&mut whole, partial(0, cut));
+    }
+    let summary = job.finish(whole);
+    assert_eq!(
+        (
+            summary.rows,
+            summary.empty_lines,
+            summary.skipped,
+            summary.len()
+        ),
+        (
+            expected.rows,
+            expected.empty_lines,
+            expected.malformed.len() as u64,
+            expected.keys()
+        ),
+    );
+    let (format, style) = [
+        (Format::OneBrc, Style::OneBrc),
+        (Format::Hovinen, Style::Hovinen),
+        (Format::Lines, Style::Lines),
+    ][choice / 4 % 3];
+    let mut out = Vec::new();
+    report::write(&summary, format, &mut out).expect("memory takes everything");
+    assert_eq!(out, expected.text(style));
 });

@@ -13,7 +13,7 @@ pub(crate) enum Order {
     #[cfg_attr(not(test), expect(dead_code, reason = "tests force it"))]
     Last,
     /// Any, by this seed.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests force it"))]
+    #[cfg_attr(not(any(test, fuzzing)), expect(dead_code, reason = "tests force it"))]
     Shuffled(u64),
 }
 

@@ -76,8 +76,11 @@ pub(crate) fn run_then<T: Send>(
             .min(MAX_THREADS),
         cpus => cpus.min(MAX_THREADS),
     });
-    // A small input wakes few threads.
-    let most = input.len().map_or(u64::MAX, |len| len / (64 << 10) + 1);
+    // A small input wakes few threads, but all that a fuzzer asks for, whose inputs are all small.
+    let most = match input.len() {
+        Some(len) if !cfg!(fuzzing) => len / (64 << 10) + 1,
+        _ => u64::MAX,
+    };
     let threads = threads.min(most as usize);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)

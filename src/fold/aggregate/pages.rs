@@ -11,6 +11,10 @@ use std::ptr::NonNull;
 /// From this size on the kernel is asked for huge pages.
 const HUGE_FROM: usize = 2 << 20;
 
+/// Addresses are taken, not memory. Miri maps memory too, but knows neither this nor advice.
+const FLAGS: libc::c_int =
+    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
+
 /// Plain data that may be all zeros.
 ///
 /// # Safety
@@ -52,7 +56,7 @@ impl<T: Zeroed> Pages<T> {
                 std::ptr::null_mut(),
                 bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                FLAGS,
                 -1,
                 0,
             )
@@ -66,7 +70,7 @@ impl<T: Zeroed> Pages<T> {
             libc::MAP_FAILED,
             "out of memory: {bytes} bytes for a table"
         );
-        if bytes >= HUGE_FROM {
+        if bytes >= HUGE_FROM && !cfg!(miri) {
             // SAFETY: a mapping just made; the call is advice, and its failure harmless.
             unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         }

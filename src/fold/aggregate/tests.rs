@@ -237,6 +237,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 16 } else { 64 }, ..ProptestConfig::default() })]
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
     fn nasty_lines(lines in prop::collection::vec(line(), 0..300), cut in any::<bool>()) {
         let mut bytes = lines.concat();
         if cut { bytes.pop(); }
@@ -244,11 +245,13 @@ proptest! {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
     fn clean_lines(lines in prop::collection::vec(clean_line(), 0..400)) {
         check(&lines.concat(), b';', b'\n');
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
     fn soup(bytes in prop::collection::vec(
         prop::sample::select(b";;;\n\n\r.-0123456789ab\0\xff".to_vec()), 0..300)) {
         check(&bytes, b';', b'\n');
@@ -261,6 +264,7 @@ proptest! {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too much for an interpreter")]
 fn nasty_by_hand() {
     for text in [
         "",
@@ -343,6 +347,7 @@ fn nasty_by_hand() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too much for an interpreter")]
 fn many_keys() {
     let mut text = String::new();
     for round in 0..2 {
@@ -417,8 +422,35 @@ fn styles() {
     assert_eq!(report(six, Format::OneBrc), "{k=0.5/0.6/0.6}\n");
 }
 
+/// Small enough for Miri: each kind of key and number, an unbalanced window, each fault, and a merge.
+#[test]
+fn every_way_at_once() {
+    let mut text = String::from("\u{feff}");
+    for length in [0, 1, 7, 15, 16, 30, 31, 32, 63, 64, 127, 128, 200] {
+        let key = "k".repeat(length);
+        text += &format!("{key};1.0\n{key};-12.3\r\n{key};7\n{key};0.25\n");
+        text += &format!("{key}\n{key};1;2\n\n{key};x\n{key};123456789012345678901.5\n");
+    }
+    text += "last;99.9";
+    let expected = oracle(text.as_bytes(), b';', b'\n');
+    let half = text.len() / 2 + text[text.len() / 2..].find('\n').unwrap() + 1;
+    for level in Level::available() {
+        let job = Aggregate::new().level(level).on_error(OnError::Skip);
+        let [mut into, from] = [(0, half), (half, text.len())].map(|(from, to)| {
+            let mut partial = job.partial();
+            let buffer = PaddedBuf::from(&text.as_bytes()[from..to]);
+            job.block(&mut partial, &buffer.block(0, from as u64, 0))
+                .unwrap();
+            partial
+        });
+        job.merge(&mut into, from);
+        check_summary(&job.finish(into), &expected);
+    }
+}
+
 /// Enough keys that the partials change their tables, at different times, and merge in every way.
 #[test]
+#[cfg_attr(miri, ignore = "too much for an interpreter")]
 fn few_and_many() {
     let text_of_keys = |keys: std::ops::Range<usize>| {
         let mut text = String::new();
@@ -481,6 +513,7 @@ fn few_and_many() {
 
 /// Blocks whose padding ends where the address space does: a read past it would be fatal.
 #[test]
+#[cfg_attr(miri, ignore = "it protects pages")]
 fn reads_stay_within_the_padding() {
     use crate::block::{Block, PADDING};
     const PAGE: usize = 4096;
