@@ -325,7 +325,7 @@ impl<'a> Session<'a> {
     }
 
     /// Tells of files that the ring has to read through the page cache; that leaves no trace there
-    /// where all of them can be read so.
+    /// where all of them can be read so. One line, however many there are.
     fn tell_of_refusals(&mut self, spans: &[Span]) {
         let mut refused: Vec<_> = spans
             .iter()
@@ -333,17 +333,20 @@ impl<'a> Session<'a> {
             .filter(|source| source.direct().is_err())
             .collect();
         refused.dedup_by_key(|source| source.index());
+        let Some(error) = refused.first().and_then(|first| first.direct().err()) else {
+            return;
+        };
         let dontcache = |source: &&Arc<Source>| cache::check_dontcache(source).is_ok();
-        self.without_trace = !refused.is_empty() && refused.iter().all(dontcache);
+        self.without_trace = refused.iter().all(dontcache);
         let how = match self.without_trace {
             true => "reading through it, and leaving nothing there",
             false => "reading through it",
         };
-        for source in refused {
-            if let Err(error) = source.direct() {
-                (self.config.notice)(&format!("{error}; {how}"));
-            }
-        }
+        let others = match refused.len() - 1 {
+            0 => String::new(),
+            n => format!(", and {n} more"),
+        };
+        (self.config.notice)(&format!("{error}{others}; {how}"));
         self.stats.dontcache |= self.without_trace;
     }
 
