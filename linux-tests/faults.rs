@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::probe::{Feature, skips};
+use crate::probe::{Feature, skip, skips};
 use crate::support::{
     KEYS_10K, STATIONS, WAYS, cached_ways, cold, dir, end, end_of, evict, feed, names, ringfold,
     start, str, write,
@@ -769,7 +769,7 @@ fn offsets_past_32_bits() {
     let file = File::create(&path).unwrap();
     // A hole of 5 TiB with a broken record behind it is over the limit at once.
     if file.set_len(5 << 40).is_err() {
-        return eprintln!("skip: offsets_past_32_bits: no file of 5 TiB here");
+        return skip("offsets_past_32_bits", "no file of 5 TiB here");
     }
     for way in WAYS
         .iter()

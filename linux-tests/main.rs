@@ -3,6 +3,7 @@
 
 mod answers;
 mod count;
+mod disks;
 mod edges;
 mod faults;
 mod generate;
@@ -14,6 +15,7 @@ mod probe;
 mod probe_command;
 mod reference;
 mod stats;
+mod storage;
 mod support;
 mod sys;
 mod uring_raw;
