@@ -13,7 +13,7 @@ mod kernel;
 mod memory;
 mod pages;
 mod system;
-mod user;
+pub(crate) mod user;
 
 use std::path::Path;
 

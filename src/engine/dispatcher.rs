@@ -22,7 +22,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::arena::Slot;
 use super::delivery::{Delivery, Ready};
 use super::retry;
-use super::ring::{Completion, Ring, Submission};
+use super::ring::{Completion, Ring, Submission, failure};
 use crate::error::Error;
 use crate::framing::Delimited;
 use crate::source::{Input, Source, Span, refused_late};
@@ -457,7 +457,7 @@ impl<'a> Dispatcher<'a> {
                         return ring.submit(submission);
                     }
                     Some(late) => late.naming("--direct"),
-                    None => Error::io(&error),
+                    None => failure(&error),
                 };
                 let file = submission.source.index();
                 self.delivery.fail_at(file, read.want.clone(), error);

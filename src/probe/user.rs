@@ -1,6 +1,7 @@
 //! The user and what limits this process: locked memory, open files, processors, control groups.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::process::{Resource, getrlimit};
 
@@ -95,15 +96,7 @@ fn cgroups(section: &mut Section) {
             return;
         }
     };
-    let memory = limit(&groups, &mounts, "memory", |dir| {
-        let v2 = system::number(dir.join("memory.max"));
-        v2.or_else(|_| system::number(dir.join("memory.limit_in_bytes")))
-            .ok()
-            // "No limit" is a very large number with v1.
-            .filter(|&limit| limit < 1 << 60)
-            .map(|limit| limit as f64)
-    });
-    match memory {
+    match memory(&groups, &mounts) {
         Found::Limit(bytes) => section.add(
             "cgroup memory",
             Value::Bytes(bytes as u64),
@@ -137,6 +130,29 @@ fn cgroups(section: &mut Section) {
         ),
         Found::Hidden(why) => section.unknown("cgroup cpu", why),
     }
+}
+
+/// How many bytes the control groups allow; beyond them processes are killed.
+pub(crate) fn memory_limit() -> Option<u64> {
+    static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let groups = system::text("/proc/self/cgroup").ok()?;
+        match memory(&groups, &system::mounts().ok()?) {
+            Found::Limit(bytes) => Some(bytes as u64),
+            Found::None | Found::Hidden(_) => None,
+        }
+    })
+}
+
+fn memory(groups: &str, mounts: &[Mount]) -> Found {
+    limit(groups, mounts, "memory", |dir| {
+        let v2 = system::number(dir.join("memory.max"));
+        v2.or_else(|_| system::number(dir.join("memory.limit_in_bytes")))
+            .ok()
+            // "No limit" is a very large number with v1.
+            .filter(|&limit| limit < 1 << 60)
+            .map(|limit| limit as f64)
+    })
 }
 
 enum Found {
