@@ -53,6 +53,11 @@ impl Held {
         Err(why.trim().to_string())
     }
 
+    /// The file that stands for its mount namespace.
+    pub fn namespace(&self) -> PathBuf {
+        format!("/proc/{}/ns/mnt", self.holder.id()).into()
+    }
+
     /// The root directory as the script sees it.
     fn root(&self) -> PathBuf {
         format!("/proc/{}/root", self.holder.id()).into()
