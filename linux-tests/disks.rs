@@ -103,6 +103,15 @@ impl Disk {
         Disk::new(files, &script)
     }
 
+    /// xfs on a device with sectors of so many bytes.
+    pub fn xfs(files: &[(&str, &[u8])], sector: u32) -> Result<Disk, String> {
+        let script = format!(
+            "truncate -s 320M image && mkfs.xfs -q -s size={sector} image && {} && cp files/* mnt",
+            mount_image("", sector)
+        );
+        Disk::new(files, &script)
+    }
+
     /// A file of it.
     pub fn path(&self, name: &str) -> PathBuf {
         let mnt = self.dir.path().strip_prefix("/").unwrap().join("mnt");

@@ -393,12 +393,13 @@ fn an_old_output_file_is_replaced_and_keeps_its_mode() {
 // No io_uring.
 
 /// What is denied, with what, and a word that the user must read.
-const DENIALS: [(&[u32], i32, &str); 6] = [
+const DENIALS: [(&[u32], i32, &str); 7] = [
     (&[SETUP], libc::EPERM, "seccomp"),
     (&[SETUP], libc::ENOSYS, "seccomp"),
     (&[ENTER], libc::EPERM, "io_uring_enter"),
     (&[REGISTER], libc::EPERM, "io_uring_register"),
     (&[ENTER], libc::ENOSYS, "io_uring_enter"),
+    (&[REGISTER], libc::ENOSYS, "io_uring_register"),
     (&[SETUP, ENTER, REGISTER], libc::ENOSYS, "io_uring_setup"),
 ];
 

@@ -2,6 +2,7 @@
 //! only a program could look. See [`probe`] for tests that need something of the machine.
 
 mod answers;
+mod catalogue;
 mod count;
 mod disks;
 mod edges;
@@ -13,6 +14,7 @@ mod knobs;
 mod library;
 mod limits;
 mod malformed;
+mod old_kernels;
 mod probe;
 mod probe_command;
 mod reference;

@@ -120,33 +120,40 @@ fn reads_are_aligned_to_sectors_of_4_kib() {
         ("short", b"a;1.0"),
         ("past", &LARGE[..(8 << 20) + 513]),
     ];
-    let disk = match Disk::ext4(&files, 4096) {
-        Ok(disk) => disk,
-        Err(reason) => return skip(test, reason),
-    };
-    for (name, text) in files {
-        let path = disk.path(name);
-        for way in WAYS.iter().copied() {
-            for block in ["4K", "12K", "1M", "1020K", "1000", "100001"] {
-                let any = block.ends_with(['K', 'M']);
-                // In memory nothing is aligned, and tiny blocks of it are tried elsewhere.
-                if block == "1000" && text.len() > 1 << 20 || way.engine == Engine::Memory {
-                    continue;
-                }
-                evict(&path, 0..text.len() as u64);
-                let ended = count(way, &["--block-size", block], &path);
-                if way.direct && !any {
-                    let error = ended.failure(2);
-                    let words = "--block-size must be a multiple of 4096 with --direct here";
-                    assert!(error.contains(words), "{error}");
-                } else {
-                    let got = ended.answer();
-                    assert_eq!(
-                        String::from_utf8(got).unwrap(),
-                        counted(text, &path),
-                        "{way:?} {block}"
-                    );
-                }
+    let makers: [(&str, fn(&[(&str, &[u8])], u32) -> Result<Disk, String>); 2] =
+        [("ext4", Disk::ext4), ("xfs", Disk::xfs)];
+    for (kind, make) in makers {
+        let disk = match make(&files, 4096) {
+            Ok(disk) => disk,
+            Err(reason) => {
+                skip(test, format_args!("{kind}: {reason}"));
+                continue;
+            }
+        };
+        for (name, text) in files {
+            aligned_reads(&disk.path(name), text);
+        }
+    }
+}
+
+/// Reads a file on sectors of 4 KiB by blocks of all sorts.
+fn aligned_reads(path: &Path, text: &[u8]) {
+    for way in WAYS.iter().copied() {
+        for block in ["4K", "12K", "1M", "1020K", "1000", "100001"] {
+            let any = block.ends_with(['K', 'M']);
+            // In memory nothing is aligned, and tiny blocks of it are tried elsewhere.
+            if block == "1000" && text.len() > 1 << 20 || way.engine == Engine::Memory {
+                continue;
+            }
+            evict(path, 0..text.len() as u64);
+            let ended = count(way, &["--block-size", block], path);
+            if way.direct && !any {
+                let error = ended.failure(2);
+                let words = "--block-size must be a multiple of 4096 with --direct here";
+                assert!(error.contains(words), "{error}");
+            } else {
+                let got = String::from_utf8(ended.answer()).unwrap();
+                assert_eq!(got, counted(text, path), "{way:?} {block}");
             }
         }
     }
