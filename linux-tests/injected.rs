@@ -63,7 +63,9 @@ fn before_main(call: &str, input: &Path) -> u32 {
     let options = ["-o", str(&log), "-e", &trace];
     end(&mut strace(&options, &["count"], input)).answer();
     let log = fs::read_to_string(log).unwrap();
-    let calls = log.lines().map(|line| line.split(' ').nth(1).unwrap_or(""));
+    let calls = log
+        .lines()
+        .map(|line| line.split_whitespace().nth(1).unwrap_or(""));
     let before: Vec<_> = calls
         .take_while(|what| !what.starts_with("poll("))
         .collect();

@@ -120,10 +120,11 @@ fn reads_are_aligned_to_sectors_of_4_kib() {
         ("short", b"a;1.0"),
         ("past", &LARGE[..(8 << 20) + 513]),
     ];
-    let makers: [(&str, fn(&[(&str, &[u8])], u32) -> Result<Disk, String>); 2] =
-        [("ext4", Disk::ext4), ("xfs", Disk::xfs)];
-    for (kind, make) in makers {
-        let disk = match make(&files, 4096) {
+    for (kind, made) in [
+        ("ext4", Disk::ext4(&files, 4096)),
+        ("xfs", Disk::xfs(&files, 4096)),
+    ] {
+        let disk = match made {
             Ok(disk) => disk,
             Err(reason) => {
                 skip(test, format_args!("{kind}: {reason}"));

@@ -765,12 +765,13 @@ pub(crate) fn buffers_within(limit: u64) -> u64 {
 }
 
 /// A block's size of which `buffers` take no more than a part of the memory that a control group
-/// allows: beyond that the kernel kills, and tables and threads take some too.
+/// allows: beyond that the kernel kills, and tables, threads and pages that are being read take some
+/// too.
 fn within_limit(block: usize, buffers: usize) -> usize {
     let Some(limit) = memory_limit() else {
         return block;
     };
-    let each = usize::try_from(limit / 4).unwrap_or(usize::MAX) / buffers.max(1);
+    let each = usize::try_from(limit / 8).unwrap_or(usize::MAX) / buffers.max(1);
     let fits = 1 << each.checked_ilog2().unwrap_or(0);
     block.min(fits).max(LEAST_BLOCK)
 }
