@@ -12,7 +12,7 @@ BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint doc bench fuzz fuzz-short asan tsan miri mutants deny deny-offline build toolchain clean
+.PHONY: help run test test-all lint doc bench fuzz fuzz-short asan tsan miri mutants deny deny-offline build toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -20,8 +20,26 @@ help: ## What there is to make
 run: build $(DATA) ## Build, generate ROWS rows (default 10 million), aggregate them with statistics
 	$(BIN) aggregate --format lines --stats $(FLAGS) $(DATA)
 
-test: toolchain ## All tests
-	cargo test --locked
+# Tests that skip tell why in a file, because cargo shows nothing of tests that pass.
+SUMMARY = cargo test --locked --quiet --test linux-tests -- \
+  --ignored --exact catalogue::summary --nocapture
+
+test: toolchain ## All tests that this machine can run as it is; at the end what ran and what didn't
+	@export RINGFOLD_SKIPS=$$(mktemp); \
+	  cargo test --locked --no-fail-fast; status=$$?; \
+	  $(SUMMARY) || status=1; \
+	  rm -f $$RINGFOLD_SKIPS; exit $$status
+
+test-all: toolchain ## The same with what takes tools, old kernels and minutes (fetched as root on Debian)
+	@linux-tests/install-tools
+	@export RINGFOLD_SKIPS=$$(mktemp) RINGFOLD_ALL=1; \
+	  export RINGFOLD_KERNELS=$${KERNELS:-$$(linux-tests/fetch-kernels target/kernels)}; \
+	  cargo test --locked --no-fail-fast --lib --bins --test linux-tests -- \
+	    --include-ignored --skip catalogue::summary --skip _for_real; status=$$?; \
+	  cargo test --locked --doc || status=1; \
+	  cargo test --locked --test linux-tests -- --include-ignored _for_real || status=1; \
+	  $(SUMMARY) || status=1; \
+	  rm -f $$RINGFOLD_SKIPS; exit $$status
 
 lint: toolchain ## Format and clippy, warnings are errors
 	cargo fmt --check

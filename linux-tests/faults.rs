@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::probe::{Feature, skips};
+use crate::probe::{Feature, skip, skips};
 use crate::support::{
     KEYS_10K, STATIONS, WAYS, cached_ways, cold, dir, end, end_of, evict, feed, names, ringfold,
     start, str, write,
@@ -393,12 +393,13 @@ fn an_old_output_file_is_replaced_and_keeps_its_mode() {
 // No io_uring.
 
 /// What is denied, with what, and a word that the user must read.
-const DENIALS: [(&[u32], i32, &str); 6] = [
+const DENIALS: [(&[u32], i32, &str); 7] = [
     (&[SETUP], libc::EPERM, "seccomp"),
     (&[SETUP], libc::ENOSYS, "seccomp"),
     (&[ENTER], libc::EPERM, "io_uring_enter"),
     (&[REGISTER], libc::EPERM, "io_uring_register"),
     (&[ENTER], libc::ENOSYS, "io_uring_enter"),
+    (&[REGISTER], libc::ENOSYS, "io_uring_register"),
     (&[SETUP, ENTER, REGISTER], libc::ENOSYS, "io_uring_setup"),
 ];
 
@@ -769,7 +770,7 @@ fn offsets_past_32_bits() {
     let file = File::create(&path).unwrap();
     // A hole of 5 TiB with a broken record behind it is over the limit at once.
     if file.set_len(5 << 40).is_err() {
-        return eprintln!("skip: offsets_past_32_bits: no file of 5 TiB here");
+        return skip("offsets_past_32_bits", "no file of 5 TiB here");
     }
     for way in WAYS
         .iter()

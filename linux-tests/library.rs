@@ -14,7 +14,7 @@ use ringfold::{
 };
 
 use crate::answers::any_config;
-use crate::probe::{Feature, skips};
+use crate::probe::{Feature, skip, skips};
 use crate::support::{KEYS_10K, STATIONS, WAYS, Way, dir, write};
 
 /// Keeps every block.
@@ -208,7 +208,7 @@ fn a_span_around_the_fourth_gibibyte() {
     // A hole ended by a newline, and rows across 2^32.
     let far = (1 << 32) - 5_000;
     if file.set_len(far).is_err() {
-        return eprintln!("skip: a_span_around_the_fourth_gibibyte: no file of 4 GiB here");
+        return skip("a_span_around_the_fourth_gibibyte", "no file of 4 GiB here");
     }
     let text = &STATIONS[..20_000];
     file.write_all_at(b"\n", far - 1).unwrap();

@@ -2,19 +2,25 @@
 //! only a program could look. See [`probe`] for tests that need something of the machine.
 
 mod answers;
+mod catalogue;
 mod count;
+mod disks;
 mod edges;
 mod faults;
 mod generate;
 mod hard;
+mod injected;
 mod knobs;
 mod library;
+mod limits;
 mod malformed;
 mod memory;
+mod old_kernels;
 mod probe;
 mod probe_command;
 mod reference;
 mod stats;
+mod storage;
 mod support;
 mod sys;
 mod uring_raw;

@@ -3,6 +3,7 @@
 //! tested nothing is never green.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -74,11 +75,27 @@ pub fn has(feature: Feature) -> bool {
 pub fn skips(test: &str, needs: &[Feature]) -> bool {
     for &feature in needs {
         if let Err(reason) = found(feature) {
-            eprintln!("skip: {test}: {feature:?}: {reason}");
+            skip(test, format_args!("{feature:?}: {reason}"));
             return true;
         }
     }
     false
+}
+
+/// Names the file to which skipped tests are added for [`crate::catalogue`], which counts them at
+/// the end of `make test`: cargo shows nothing of what a test says that passes.
+pub const SKIPS: &str = "RINGFOLD_SKIPS";
+
+/// Says that a test skips, and why.
+pub fn skip(test: &str, reason: impl std::fmt::Display) {
+    let line = format!("{test}: {reason}").replace('\n', " ");
+    eprintln!("skip: {line}");
+    if let Some(path) = std::env::var_os(SKIPS) {
+        let mut options = OpenOptions::new();
+        let mut file = options.append(true).create(true).open(path).unwrap();
+        // In one call, because tests skip at the same time.
+        file.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
 }
 
 fn found(feature: Feature) -> &'static Result<(), String> {

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use rustix::process::{Resource, getrlimit};
 use serde_json::Value;
 
-use crate::probe::{Feature, has, skips};
+use crate::disks::Loop;
+use crate::probe::{Feature, has, skip, skips};
 use crate::support::{cold, dir, end, end_of, feed, ringfold, start, str, write};
 use crate::sys::{self, ENTER, NOBODY, REGISTER, SETUP};
 
@@ -217,7 +218,10 @@ fn what_follows_from_max_segments() {
     };
     let entry = |name: &str| entries(device).find(|entry| entry["name"] == name);
     let Some(segments) = entry("max_segments").and_then(|entry| entry["value"].as_u64()) else {
-        eprintln!("skip: what_follows_from_max_segments: no device below the tests' directory");
+        skip(
+            "what_follows_from_max_segments",
+            "no device below the tests' directory",
+        );
         return;
     };
     let meaning = entry("max_segments").unwrap()["meaning"].as_str().unwrap();
@@ -479,34 +483,6 @@ fn a_file_in_memory() {
     assert!(found.meaning("device", "device").contains("in memory"));
 }
 
-/// A loop device; it goes away.
-struct Loop(PathBuf);
-
-impl Loop {
-    fn with_sectors(file: &Path, bytes: u32) -> Result<Loop, String> {
-        let mut losetup = Command::new("losetup");
-        losetup.args(["--find", "--show", "--sector-size", &bytes.to_string()]);
-        let done = losetup
-            .arg(file)
-            .output()
-            .map_err(|error| format!("losetup: {error}"))?;
-        if !done.status.success() {
-            return Err(String::from_utf8_lossy(&done.stderr).trim().to_string());
-        }
-        let path = String::from_utf8(done.stdout).unwrap();
-        Ok(Loop(path.trim().into()))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup")
-            .arg("--detach")
-            .arg(&self.0)
-            .status();
-    }
-}
-
 #[test]
 fn a_block_device_with_sectors_of_4_kib() {
     let test = "a_block_device_with_sectors_of_4_kib";
@@ -518,13 +494,13 @@ fn a_block_device_with_sectors_of_4_kib() {
     File::create(&backing).unwrap().set_len(16 << 20).unwrap();
     let device = match Loop::with_sectors(&backing, 4096) {
         Ok(device) => device,
-        Err(reason) => return eprintln!("skip: {test}: {reason}"),
+        Err(reason) => return skip(test, reason),
     };
     if !fs::metadata(&device.0).is_ok_and(|meta| meta.file_type().is_block_device()) {
-        return eprintln!("skip: {test}: {} doesn't show up", device.0.display());
+        return skip(test, format_args!("{} doesn't show up", device.0.display()));
     }
     if let Err(error) = File::open(&device.0) {
-        return eprintln!("skip: {test}: {}: {error}", device.0.display());
+        return skip(test, format_args!("{}: {error}", device.0.display()));
     }
     let found = Found::of(&device.0);
     assert_eq!(found.value("file", "kind"), "block device");

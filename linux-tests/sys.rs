@@ -97,6 +97,28 @@ pub fn deny_huge_pages(command: &mut Command) {
     unsafe { command.pre_exec(deny) };
 }
 
+/// Lets the child see the mounts of a namespace.
+pub fn enter(command: &mut Command, namespace: std::fs::File) {
+    let enter = move || {
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&namespace);
+        // SAFETY: plain numbers.
+        check(unsafe { libc::setns(fd, libc::CLONE_NEWNS) })
+    };
+    // SAFETY: see the module's invariant.
+    unsafe { command.pre_exec(enter) };
+}
+
+/// Lets the child begin in these control groups: their `cgroup.procs`, open for writing.
+pub fn join(command: &mut Command, groups: Vec<std::fs::File>) {
+    let join = move || {
+        let mut groups = groups.iter();
+        // It stands for whoever writes it.
+        groups.try_for_each(|mut group| io::Write::write_all(&mut group, b"0"))
+    };
+    // SAFETY: see the module's invariant.
+    unsafe { command.pre_exec(join) };
+}
+
 pub fn is_root() -> bool {
     // SAFETY: it takes nothing and can't fail.
     unsafe { libc::geteuid() == 0 }

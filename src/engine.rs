@@ -27,7 +27,7 @@ mod memory;
 mod pin;
 mod read;
 pub(crate) mod residency;
-mod retry;
+pub(crate) mod retry;
 mod ring;
 mod rings;
 pub(crate) mod run;

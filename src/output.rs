@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const BUFFER_BYTES: usize = 64 * 1024;
 /// How many symbolic links are followed, as in the kernel.
 const LINKS_MAX: usize = 40;
+/// How many temporary names are tried.
+const NAMES_MAX: usize = 10_000;
 /// Filesystems that report a failed write only when the file is closed or synced: `FUSE_SUPER_MAGIC`,
 /// `SMB2_SUPER_MAGIC` and `CIFS_SUPER_MAGIC` besides NFS.
 const LATE_ERRORS: [FsWord; 4] = [sys::NFS_SUPER_MAGIC, 0x6573_5546, 0xfe53_4d42, 0xff53_4d42];
@@ -444,11 +446,14 @@ impl Pending {
         create: impl Fn(&OwnedFd, &OsStr) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let mut tries = 0;
         loop {
+            tries += 1;
             let number = COUNTER.fetch_add(1, Ordering::Relaxed);
             let name = OsString::from(format!(".ringfold-{}-{number}.tmp", std::process::id()));
             match create(&self.directory, &name) {
-                Err(Errno::EXIST) => {}
+                // What processes of the same number have left behind.
+                Err(Errno::EXIST) if tries < NAMES_MAX => {}
                 Err(errno) => return Err(errno),
                 Ok(created) => {
                     self.temporary = Some(name);

@@ -7,10 +7,14 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use crate::engine::retry;
 use crate::error::{Error, Kind, Result};
 
 /// What a pipe may hold, as much as an ordinary user may ask for.
 const PIPE: usize = 1 << 20;
+
+/// Why a file can't be read past the page cache.
+const O_DIRECT_REFUSED: &str = "the file system refuses to read past the page cache (O_DIRECT)";
 
 /// What a source allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,14 +75,11 @@ impl Source {
         file: io::Result<File>,
     ) -> Result<Self> {
         let refused = |error: io::Error| Error::io(&error).in_file(index, &name);
-        let file = file.map_err(|error| {
-            if error.raw_os_error() == Some(libc::EMFILE) {
-                let cause = "too many open files: raise the limit with `ulimit -n`";
-                return Error::new(Kind::Io, cause)
-                    .with_errno(&error)
-                    .in_file(index, &name);
-            }
-            refused(error)
+        let file = file.map_err(|error| match no_descriptor_left(&error) {
+            Some(cause) => Error::new(Kind::Io, cause)
+                .with_errno(&error)
+                .in_file(index, &name),
+            None => refused(error),
         })?;
         let meta = file.metadata().map_err(refused)?;
         let kind = meta.file_type();
@@ -215,9 +216,13 @@ impl Source {
             }
             (opened, _) => opened,
         };
-        let direct = opened.map_err(|error| {
-            refused("the file system refuses to read past the page cache (O_DIRECT)")
-                .with_errno(&error)
+        let direct = opened.map_err(|error| match no_descriptor_left(&error) {
+            Some(cause) => {
+                let cause =
+                    format!("to read past the page cache (O_DIRECT) takes one more: {cause}");
+                refused(&cause).with_errno(&error)
+            }
+            None => refused(O_DIRECT_REFUSED).with_errno(&error),
         })?;
         let same = |a: &File, b: &File| {
             let (a, b) = (a.metadata()?, b.metadata()?);
@@ -231,6 +236,14 @@ impl Source {
     }
 }
 
+/// What it means when a read fails past the page cache as if its file system had refused O_DIRECT,
+/// although it let the file be opened so: some look at it only then.
+pub(crate) fn refused_late(error: &io::Error) -> Option<Error> {
+    let errno = error.raw_os_error();
+    matches!(errno, Some(libc::EINVAL | libc::EOPNOTSUPP))
+        .then(|| Error::new(Kind::Engine, O_DIRECT_REFUSED).with_errno(error))
+}
+
 impl AsFd for Source {
     /// # Panics
     /// On a source in memory, which has no descriptor.
@@ -239,6 +252,15 @@ impl AsFd for Source {
             .as_ref()
             .expect("a source in memory has no descriptor")
             .as_fd()
+    }
+}
+
+/// What to say when it is the limit on descriptors that forbids to open a file.
+fn no_descriptor_left(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => Some("too many open files: raise the limit with `ulimit -n`"),
+        Some(libc::ENFILE) => Some("too many open files in the whole system: see fs.file-max"),
+        _ => None,
     }
 }
 
@@ -396,8 +418,13 @@ pub(crate) fn load(input: &Input) -> Result<Input> {
                     Shape::Seekable(len) => *len,
                     _ => u64::MAX,
                 };
-                let bytes = read_all(file, most)
-                    .map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
+                let bytes = read_all(file, most).map_err(|(error, seen)| {
+                    let error = Error::io(&error).in_file(source.index, &source.name);
+                    match shape {
+                        Shape::Seekable(len) => error.at_bytes(seen..*len),
+                        _ => error,
+                    }
+                })?;
                 let seen = bytes.len() as u64;
                 if source.len().is_some_and(|len| seen < len) {
                     return Err(source
@@ -421,24 +448,29 @@ pub(crate) fn load(input: &Input) -> Result<Input> {
     Ok(loaded)
 }
 
-/// A stream to its end, or the first `most` bytes of a file, wherever its position stands.
-fn read_all(mut file: &File, most: u64) -> io::Result<Vec<u8>> {
+/// A stream to its end, or the first `most` bytes of a file, wherever its position stands. A failure
+/// comes with the number of bytes before it.
+fn read_all(mut file: &File, most: u64) -> Result<Vec<u8>, (io::Error, u64)> {
     let mut bytes = Vec::new();
     if most == u64::MAX {
-        io::Read::read_to_end(&mut file, &mut bytes)?;
+        io::Read::read_to_end(&mut file, &mut bytes).map_err(|error| (error, 0))?;
         return Ok(bytes);
     }
-    bytes.resize(
-        usize::try_from(most).map_err(|_| io::ErrorKind::OutOfMemory)?,
-        0,
-    );
-    let mut filled = 0;
+    let len = usize::try_from(most).map_err(|_| (io::ErrorKind::OutOfMemory.into(), 0))?;
+    bytes.resize(len, 0);
+    let (mut filled, mut tries) = (0, 0);
     while filled < bytes.len() {
         match rustix::io::pread(file, &mut bytes[filled..], filled as u64) {
             Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
+            Ok(n) => (filled, tries) = (filled + n, 0),
+            Err(errno) => {
+                let error = errno.into();
+                if !retry::may_pass(&error) || tries >= retry::MOST {
+                    return Err((error, filled as u64));
+                }
+                retry::pause(tries);
+                tries += 1;
+            }
         }
     }
     bytes.truncate(filled);

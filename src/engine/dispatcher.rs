@@ -12,7 +12,7 @@
 //! its end; those reads go before all others, so there are never more than `depth` such pieces,
 //! and a slot is free.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,10 +22,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::arena::Slot;
 use super::delivery::{Delivery, Ready};
 use super::retry;
-use super::ring::{Completion, Ring, Submission};
+use super::ring::{Completion, Ring, Submission, failure};
 use crate::error::Error;
 use crate::framing::Delimited;
-use crate::source::{Input, Source, Span};
+use crate::source::{Input, Source, Span, refused_late};
 use crate::stitch::{Release, Stitcher};
 
 /// How far a read past a span's end looks for the end of the last record.
@@ -115,6 +115,8 @@ pub(crate) struct Dispatcher<'a> {
     /// Reads past a span's end: the span, the number of the piece, its first byte, and how far
     /// past the end that is already.
     extensions: VecDeque<(usize, u64, u64, u64)>,
+    /// Sources that refuse O_DIRECT only when they are read.
+    buffered: HashSet<u32>,
     sequence: u64,
     /// For a window: the first unfinished piece, and which ones behind it are finished.
     unfinished: u64,
@@ -155,6 +157,7 @@ impl<'a> Dispatcher<'a> {
             cursor: None,
             active: BTreeMap::new(),
             extensions: VecDeque::new(),
+            buffered: HashSet::new(),
             sequence,
             unfinished: sequence,
             finished: VecDeque::new(),
@@ -198,9 +201,9 @@ impl<'a> Dispatcher<'a> {
                     }
                     completion = ring.completion() => {
                         silence.broken();
-                        self.complete(completion, ring);
+                        self.complete(completion, ring, notice);
                         while let Some(completion) = ring.try_completion() {
-                            self.complete(completion, ring);
+                            self.complete(completion, ring, notice);
                         }
                     }
                     () = silence.tick() => silence.tell(&self),
@@ -260,7 +263,9 @@ impl<'a> Dispatcher<'a> {
             Direct::No => false,
             Direct::Yes => true,
             Direct::IfGranted => {
-                self.plan.block.is_multiple_of(source.direct_align()) && source.direct().is_ok()
+                self.plan.block.is_multiple_of(source.direct_align())
+                    && !self.buffered.contains(&source.index())
+                    && source.direct().is_ok()
             }
         };
         let cut = source
@@ -397,7 +402,7 @@ impl<'a> Dispatcher<'a> {
         self.free.push(slot);
     }
 
-    fn complete<R: Ring>(&mut self, completion: Completion, ring: &mut R) {
+    fn complete<R: Ring>(&mut self, completion: Completion, ring: &mut R, notice: &dyn Fn(&str)) {
         let Completion {
             mut submission,
             result,
@@ -441,12 +446,35 @@ impl<'a> Dispatcher<'a> {
                 ring.submit(submission);
             }
             Err(error) => {
+                let late = match submission.direct {
+                    true => refused_late(&error),
+                    false => None,
+                };
+                let error = match late {
+                    Some(late) if self.plan.direct == Direct::IfGranted => {
+                        self.go_on_buffered(&submission.source, &late, notice);
+                        submission.direct = false;
+                        return ring.submit(submission);
+                    }
+                    Some(late) => late.naming("--direct"),
+                    None => failure(&error),
+                };
                 let file = submission.source.index();
-                self.delivery
-                    .fail_at(file, read.want.clone(), Error::io(&error));
+                self.delivery.fail_at(file, read.want.clone(), error);
                 self.forget(submission.slot);
             }
         }
+    }
+
+    /// Reads a source through the page cache from now on, and says so the first time.
+    fn go_on_buffered(&mut self, source: &Source, why: &Error, notice: &dyn Fn(&str)) {
+        if self.buffered.insert(source.index()) {
+            let why = why.clone().in_file(source.index(), source.name());
+            notice(&format!("{why}; reading through it"));
+        }
+        let spans = self.active.values_mut();
+        let of_source = spans.filter(|active| active.source.index() == source.index());
+        of_source.for_each(|active| active.direct = false);
     }
 
     /// A read is done, as far as it will ever be.

@@ -16,7 +16,7 @@ use super::ways::{Way, Ways};
 use crate::block::{Block, PaddedBuf};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Framing;
-use crate::source::{Input, Source};
+use crate::source::{Input, Source, refused_late};
 use crate::stitch::Piece;
 
 /// How much is read past a block's end at once to find the end of its last record.
@@ -299,7 +299,9 @@ impl<'a> Local<'a> {
                 Err(errno) => {
                     let error = errno.into();
                     if !retry::may_pass(&error) || tries >= retry::MOST {
-                        return Err(fail(Error::io(&error)));
+                        let late = direct.then(|| refused_late(&error)).flatten();
+                        let named = late.map(|late| late.naming("--direct"));
+                        return Err(fail(named.unwrap_or_else(|| Error::io(&error))));
                     }
                     retry::pause(tries);
                     tries += 1;

@@ -197,8 +197,12 @@ impl Mapping {
                     .with_errno(&errno.into())
                     .in_file(source.index(), source.name()))
             }
-            // Before Linux 5.14 the pages fault one by one.
-            Err(rustix::io::Errno::INVAL) => Ok(()),
+            // Before Linux 5.14, or where seccomp forbids it, the pages fault one by one.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::PERM)
+                if self.populate.is_none() =>
+            {
+                Ok(())
+            }
             Err(errno) => Err(fail(errno)),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::cache::{self, Ahead};
+use super::retry;
 use super::ring::{Completion, Ring, Submission};
 
 /// Reads when it is waited on.
@@ -52,16 +53,29 @@ impl<'a> ReadRing<'a> {
         if source.len().is_some() && elsewhere {
             rustix::fs::seek(file, rustix::fs::SeekFrom::Start(offset))?;
         }
-        let mut n = 0;
+        let (mut n, mut tries) = (0, 0);
         // A pipe brings what it has; a stream has ended only when it brings nothing.
         while n < wanted {
             match rustix::io::read(file, &mut target[n..]) {
                 Ok(0) => break,
-                Ok(more) => n += more,
-                Err(rustix::io::Errno::INTR) => {}
-                // A pipe that somebody made non-blocking: wait as if it weren't.
-                Err(rustix::io::Errno::AGAIN) if source.len().is_none() => wait(file),
-                Err(errno) => return Err(errno.into()),
+                Ok(more) => (n, tries) = (n + more, 0),
+                Err(errno) => {
+                    let error = errno.into();
+                    // What a stream has brought can't be read once more: it is tried again here.
+                    if source.len().is_some() || !retry::may_pass(&error) || tries >= retry::MOST {
+                        return Err(error);
+                    }
+                    // A pipe that somebody made non-blocking: wait as if it weren't.
+                    if errno == rustix::io::Errno::AGAIN {
+                        wait(file);
+                    }
+                    // The first time there is no need for patience.
+                    if tries > 0 {
+                        retry::pause(tries - 1);
+                    }
+                    tries += 1;
+                    continue;
+                }
             }
             if source.len().is_some() {
                 break;

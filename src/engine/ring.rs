@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::arena::Slot;
+use crate::error::{Error, Kind};
 use crate::source::Source;
 
 /// A read to be done.
@@ -34,6 +35,18 @@ pub(crate) struct Completion {
     pub submission: Submission,
     /// How many bytes it brought, 0 at the end of the source.
     pub result: io::Result<usize>,
+}
+
+/// A failed read, in words for the user.
+pub(crate) fn failure(error: &io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::ECANCELED) => {
+            let cause = "the kernel has canceled the read, as it does where it can start no thread \
+                         for it: see ulimit -u and the control group's pids.max";
+            Error::new(Kind::Io, cause).with_errno(error)
+        }
+        _ => Error::io(error),
+    }
 }
 
 /// Something that reads.

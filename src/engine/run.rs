@@ -1,6 +1,7 @@
 //! Runs an input through an engine: checks the request, sizes the buffers, sets the threads to
 //! work, and reports the lowest failure.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -26,12 +27,15 @@ use super::{
 use crate::error::{Error, Kind, Result};
 use crate::framing::Delimited;
 use crate::source::{Input, Source, Span, load};
+use crate::system::groups::memory_limit;
 
 /// Bytes a read where nobody says otherwise: large enough that the ring's thread is idle.
 const RING_BLOCK: usize = 1 << 20;
 /// Bytes a block that a worker reads itself. Smaller ones would stay in the core's own cache, but are
 /// copied more slowly: 512 KiB take a fifth longer.
 const PREAD_BLOCK: usize = 2 << 20;
+/// The smallest block where a limit on memory asks for small ones.
+const LEAST_BLOCK: usize = 64 << 10;
 /// Bytes that a worker maps at once.
 const MMAP_BLOCK: usize = 4 << 20;
 /// What a worker's buffer must hold beside its block: what lies before an aligned start, the bytes
@@ -45,6 +49,8 @@ const RING_LOCKED: u64 = 64 << 10;
 /// Buffers beside those in flight and with workers: what a worker may lag behind before the device
 /// has to wait for it.
 const SPARE: usize = 12;
+/// Descriptors that a ring and its runtime take, and some to look into /proc by.
+const RING_DESCRIPTORS: usize = 16;
 /// Limits of what can be asked for; beyond them a number is a slip.
 const MAX_BLOCK: usize = 1 << 30;
 const MAX_DEPTH: usize = 4096;
@@ -105,6 +111,7 @@ pub(crate) fn run_then<T: Send>(
     let loaded;
     let input = match config.engine {
         Engine::Memory => {
+            check_loadable(input)?;
             loaded = load(input)?;
             &loaded
         }
@@ -328,25 +335,32 @@ impl<'a> Session<'a> {
     }
 
     /// Tells of files that the ring has to read through the page cache; that leaves no trace there
-    /// where all of them can be read so.
+    /// where all of them can be read so. One line, however many there are.
     fn tell_of_refusals(&mut self, spans: &[Span]) {
+        // Every file is opened once more: what the ring needs must be left over.
+        let reserve = || File::open("/dev/null").ok();
+        let reserved: Vec<File> = (0..RING_DESCRIPTORS).map_while(|_| reserve()).collect();
         let mut refused: Vec<_> = spans
             .iter()
             .map(|span| self.input.source(span))
             .filter(|source| source.direct().is_err())
             .collect();
+        drop(reserved);
         refused.dedup_by_key(|source| source.index());
+        let Some(error) = refused.first().and_then(|first| first.direct().err()) else {
+            return;
+        };
         let dontcache = |source: &&Arc<Source>| cache::check_dontcache(source).is_ok();
-        self.without_trace = !refused.is_empty() && refused.iter().all(dontcache);
+        self.without_trace = refused.iter().all(dontcache);
         let how = match self.without_trace {
             true => "reading through it, and leaving nothing there",
             false => "reading through it",
         };
-        for source in refused {
-            if let Err(error) = source.direct() {
-                (self.config.notice)(&format!("{error}; {how}"));
-            }
-        }
+        let others = match refused.len() - 1 {
+            0 => String::new(),
+            n => format!(", and {n} more"),
+        };
+        (self.config.notice)(&format!("{error}{others}; {how}"));
         self.stats.dontcache |= self.without_trace;
     }
 
@@ -404,7 +418,12 @@ impl<'a> Session<'a> {
         let block = match self.config.block_size {
             Some(block) if block > all => all,
             Some(block) => block,
-            None => all.min(RING_BLOCK),
+            None => {
+                let depth = self.config.queue_depth.unwrap_or(DEPTH).min(max_depth);
+                let default = || buffers(depth, self.threads, rings);
+                let buffers = self.config.buffers.unwrap_or_else(default);
+                all.min(within_limit(RING_BLOCK, buffers.saturating_mul(rings)))
+            }
         };
         // A span that starts on the grid is read from a byte before it.
         let within = spans.iter().any(|span| span.from > 0);
@@ -608,9 +627,10 @@ impl<'a> Session<'a> {
             .map(|span| span.to - span.from)
             .max()
             .unwrap_or(0);
-        let block = config
-            .block_size
-            .unwrap_or(if reads { PREAD_BLOCK } else { MMAP_BLOCK }) as u64;
+        let block = config.block_size.unwrap_or(match reads {
+            true => within_limit(PREAD_BLOCK, self.threads),
+            false => MMAP_BLOCK,
+        }) as u64;
         // A claim to map is larger than a block to read, but small enough that all have some.
         let share = (total / (4 * self.threads as u64))
             .next_multiple_of(block)
@@ -745,6 +765,33 @@ pub(crate) fn buffers_within(limit: u64) -> u64 {
         room => room,
     };
     room.saturating_sub(PAGE as u64) / layout.stride() as u64
+}
+
+/// A block's size of which `buffers` take no more than a part of the memory that a control group
+/// allows: beyond that the kernel kills, and tables, threads and pages that are being read take some
+/// too.
+fn within_limit(block: usize, buffers: usize) -> usize {
+    let Some(limit) = memory_limit() else {
+        return block;
+    };
+    let each = usize::try_from(limit / 8).unwrap_or(usize::MAX) / buffers.max(1);
+    let fits = 1 << each.checked_ilog2().unwrap_or(0);
+    block.min(fits).max(LEAST_BLOCK)
+}
+
+/// Refuses to load what the control group has no room for: twice, because it is put into one piece.
+fn check_loadable(input: &Input) -> Result<()> {
+    let (Some(len), Some(limit)) = (input.len(), memory_limit()) else {
+        return Ok(());
+    };
+    if len.saturating_mul(2) <= limit / 8 * 7 {
+        return Ok(());
+    }
+    let cause = format!(
+        "--engine memory: loading {len} bytes takes twice as much, and the control group allows \
+         {limit}: choose another engine"
+    );
+    Err(Error::new(Kind::Engine, cause))
 }
 
 /// At most so many blocks of `block` bytes are read for these spans, one past each end included.

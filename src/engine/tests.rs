@@ -9,6 +9,7 @@ use super::arena::{Arena, Layout};
 use super::delivery::{Delivery, Ready};
 use super::dispatcher::{Direct, Dispatcher, Plan};
 use super::memory::{MemoryRing, Order};
+use super::read::ReadRing;
 use super::ring::{Completion, Ring, Submission};
 use super::{Config, Malformed, Sink};
 use crate::block::Block;
@@ -19,6 +20,7 @@ use crate::source::{Input, Span};
 #[derive(Default)]
 struct Keep {
     blocks: Mutex<BTreeMap<(u32, u64), Vec<u8>>>,
+    notices: Mutex<Vec<String>>,
 }
 
 impl Sink for Keep {
@@ -127,6 +129,7 @@ struct Case {
     /// Blocks that are held back, as by busy workers.
     backlog: usize,
     max_record: usize,
+    direct: Direct,
 }
 
 const CASE: Case = Case {
@@ -136,6 +139,7 @@ const CASE: Case = Case {
     window: None,
     backlog: 0,
     max_record: 1000,
+    direct: Direct::No,
 };
 
 /// Runs the dispatcher; checks that it ends and that every slot has come home.
@@ -159,7 +163,7 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         block: case.block as u64,
         depth: case.depth,
         window: case.window,
-        direct: Direct::No,
+        direct: case.direct,
     };
     let slots = arena.slots(&home);
     let dispatcher = Dispatcher::new(input, spans, &delivery, plan, slots, 0);
@@ -186,7 +190,8 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         .build()
         .unwrap();
     runtime.block_on(async {
-        let run = dispatcher.run(&mut ring, &mut homes, release, &|_| {});
+        let notice = |text: &str| keep.notices.lock().unwrap().push(text.to_string());
+        let run = dispatcher.run(&mut ring, &mut homes, release, &notice);
         let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
         ended.expect("the dispatcher hangs");
     });
@@ -364,6 +369,96 @@ fn the_sweep_of_faults() {
     }
     println!("{cases} cases, {failures} of them ended with an error");
     assert!(cases > 500 && failures > 100);
+}
+
+/// Reads files, but refuses O_DIRECT from the `nth` read past the page cache on, which some file
+/// systems do although they let a file be opened so.
+struct Late<'a> {
+    ring: ReadRing<'a>,
+    nth: u64,
+    errno: i32,
+    reads: u64,
+    refused: Vec<Completion>,
+}
+
+impl Ring for Late<'_> {
+    fn submit(&mut self, submission: Submission) {
+        self.reads += u64::from(submission.direct);
+        match submission.direct && self.reads > self.nth {
+            true => {
+                let result = Err(io::Error::from_raw_os_error(self.errno));
+                self.refused.push(Completion { submission, result });
+            }
+            false => self.ring.submit(submission),
+        }
+    }
+
+    async fn completion(&mut self) -> Completion {
+        match self.refused.pop() {
+            Some(completion) => completion,
+            None => self.ring.completion().await,
+        }
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        self.refused.pop()
+    }
+
+    fn max_depth(&self) -> usize {
+        usize::MAX
+    }
+}
+
+#[test]
+fn o_direct_refused_at_a_read_is_a_fallback_unless_it_was_named() {
+    let text = b"a\nbc\ndef\n".repeat(9000);
+    let dir = tempfile::tempdir().unwrap();
+    let paths = ["one", "two"].map(|name| dir.path().join(name));
+    for path in &paths {
+        std::fs::write(path, &text).unwrap();
+    }
+    let input = Input::open(&paths).unwrap();
+    if let Err(error) = input.sources()[0].direct() {
+        return eprintln!("skip: {error}");
+    }
+    for (nth, errno) in (0..5).flat_map(|nth| [(nth, libc::EINVAL), (nth, libc::EOPNOTSUPP)]) {
+        for direct in [Direct::IfGranted, Direct::Yes] {
+            let case = Case {
+                block: 16 << 10,
+                direct,
+                ..CASE
+            };
+            let ring = Late {
+                ring: ReadRing::new(false, None),
+                nth,
+                errno,
+                reads: 0,
+                refused: Vec::new(),
+            };
+            let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+            let notices = keep.notices.lock().unwrap().clone();
+            if direct == Direct::Yes {
+                let error = outcome.unwrap_err().to_string();
+                assert!(
+                    error.contains("--direct: the file system refuses"),
+                    "{error}"
+                );
+                assert!(error.contains("byte "), "{error}");
+                assert_eq!(notices, [""; 0]);
+                continue;
+            }
+            outcome.unwrap();
+            assert_eq!(
+                (keep.joined(0), keep.joined(1)),
+                (text.clone(), text.clone())
+            );
+            assert_eq!(notices.len(), 2, "one a file: {notices:?}");
+            for (notice, path) in notices.iter().zip(&paths) {
+                assert!(notice.starts_with(path.to_str().unwrap()), "{notice}");
+                assert!(notice.ends_with("; reading through it"), "{notice}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ use tokio_uring::{OneshotOutputTransform, UnsubmittedOneshot};
 use super::arena::Arena;
 use super::cache::DONTCACHE;
 use super::knobs::{Knobs, TaskRun};
+use super::retry;
 use super::ring::{Completion, Ring, Submission};
 use crate::error::{Error, Kind, Result};
 
@@ -197,9 +198,13 @@ pub(crate) fn probe(setup: &Setup) -> Result<IoUring> {
     let read = opcode::Read::new(fd, buffer.as_mut_ptr(), buffer.len() as u32).build();
     // SAFETY: buffer and file live until the completion has been waited for.
     unsafe { ring.submission().push(&read) }.expect("a new queue has room");
+    let mut tries = 0;
     let waited = loop {
         match ring.submit_and_wait(1) {
-            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            Err(error) if retry::may_pass(&error) && tries < retry::MOST => {
+                retry::pause(tries);
+                tries += 1;
+            }
             waited => break waited,
         }
     };
@@ -222,7 +227,7 @@ pub(crate) fn refused(step: &str, error: &io::Error) -> Error {
         Some(libc::EPERM | libc::EACCES) => blocked_by(),
         Some(libc::ENOMEM) => "the limit on locked memory is used up, see ulimit -l".to_string(),
         Some(libc::EMFILE) => {
-            "no descriptor is left: lower --rings, or raise ulimit -n".to_string()
+            "no descriptor is left: raise ulimit -n, or lower --rings".to_string()
         }
         _ => "refused".to_string(),
     };
@@ -391,7 +396,7 @@ pub(crate) fn run<T>(
         builder.entries(setup.entries).uring_builder(&flags);
         tokio_uring::Runtime::new(&builder)
     })
-    .map_err(|error| unavailable("the runtime can't set up its ring").with_errno(&error))?;
+    .map_err(|error| refused("the runtime can't set up its ring", &error))?;
     let done = runtime.block_on(async {
         let (per_part, parts) = arena.parts(MAX_REGISTERED);
         let polling_thread = anchor.as_ref().and_then(Anchor::polling_thread);
