@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod count;
+mod duration;
 mod generate;
 mod knobs;
 mod probe;
@@ -17,11 +18,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use ringfold::output::Output;
 use ringfold::{Config, Delimited, Engine, Error, Input, Kind, Result};
 
+use duration::duration;
 use progress::{Bar, When};
 use size::size;
 
@@ -80,6 +83,11 @@ struct Reading {
     /// The longest record
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
     max_record: u64,
+    /// End the run with an error when a read takes longer, as 500ms, 30s or 2m. It counts from the
+    /// moment when the kernel gets the read. For files and block devices; pipes and terminals may
+    /// take their time [default: none; after 30s there is a notice]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    io_timeout: Option<Duration>,
     /// Print what the run did on stderr: as a table, or with =json as JSON
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "text")]
@@ -109,11 +117,18 @@ impl Reading {
             framing,
             knobs: self.switches.knobs(),
             progress: Some(progress),
+            io_timeout: self.io_timeout,
+            // Threads and rings that wait for the read may never come back, so nobody waits for them.
+            overdue: Some(Arc::new(|error| {
+                say(&error.to_string());
+                signal_hook::low_level::exit(error.exit_code().into());
+            })),
             notice: Arc::new(move |notice| {
                 if !quiet {
                     say(&format!("notice: {notice}"));
                 }
             }),
+            ..Config::default()
         })
     }
 

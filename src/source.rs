@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ use crate::error::{Error, Kind, Result};
 
 /// What a pipe may hold, as much as an ordinary user may ask for.
 const PIPE: usize = 1 << 20;
+/// What a file is loaded by: little enough that a read of it is a matter of moments.
+const LOAD: usize = 8 << 20;
 
 /// What a source allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -384,8 +387,9 @@ impl Input {
     }
 }
 
-/// Reads whole files into memory, for the memory engine.
-pub(crate) fn load(input: &Input) -> Result<Input> {
+/// Reads whole files into memory, for the memory engine. `reads` is told of each read before it
+/// begins.
+pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result<Input> {
     let mut loaded = Input::default();
     for source in &input.sources {
         let bytes = match (&source.shape, &source.file) {
@@ -396,7 +400,7 @@ pub(crate) fn load(input: &Input) -> Result<Input> {
                     Shape::Seekable(len) => *len,
                     _ => u64::MAX,
                 };
-                let bytes = read_all(file, most)
+                let bytes = read_all(file, most, &|range| reads(source, range))
                     .map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
                 let seen = bytes.len() as u64;
                 if source.len().is_some_and(|len| seen < len) {
@@ -422,7 +426,7 @@ pub(crate) fn load(input: &Input) -> Result<Input> {
 }
 
 /// A stream to its end, or the first `most` bytes of a file, wherever its position stands.
-fn read_all(mut file: &File, most: u64) -> io::Result<Vec<u8>> {
+fn read_all(mut file: &File, most: u64, reads: &dyn Fn(Range<u64>)) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if most == u64::MAX {
         io::Read::read_to_end(&mut file, &mut bytes)?;
@@ -434,7 +438,9 @@ fn read_all(mut file: &File, most: u64) -> io::Result<Vec<u8>> {
     );
     let mut filled = 0;
     while filled < bytes.len() {
-        match rustix::io::pread(file, &mut bytes[filled..], filled as u64) {
+        let end = bytes.len().min(filled + LOAD);
+        reads(filled as u64..end as u64);
+        match rustix::io::pread(file, &mut bytes[filled..end], filled as u64) {
             Ok(0) => break,
             Ok(n) => filled += n,
             Err(rustix::io::Errno::INTR) => {}

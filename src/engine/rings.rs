@@ -168,9 +168,7 @@ fn serve(
     drop(told);
     started.recv().ok()?;
     let Common {
-        input,
-        config,
-        delivery,
+        input, delivery, ..
     } = common;
     let Share {
         spans,
@@ -180,7 +178,7 @@ fn serve(
     } = share;
     let dispatcher = Dispatcher::new(input, spans, delivery, *plan, slots, *sequence);
     let bell = ring.bell();
-    let reading = dispatcher.run(&mut ring, &mut homes, release, &*config.notice);
+    let reading = dispatcher.run(&mut ring, &mut homes, release);
     let counters = runtime.block_on(bell.attend(reading));
     Some(Ran {
         counters,
@@ -215,6 +213,8 @@ fn make(common: &Common<'_>, share: &Share, home: &Home) -> Result<Made> {
         for source in &sources {
             can_be_polled(source)?;
             let slot = slots.pop().expect("there are at least two");
+            let place = common.delivery.watch.place();
+            place.begin(source, 0..source.direct_align());
             slots.push(ring.try_polling(source, slot)?);
         }
     }

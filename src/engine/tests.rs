@@ -10,6 +10,7 @@ use super::delivery::{Delivery, Ready};
 use super::dispatcher::{Direct, Dispatcher, Plan};
 use super::memory::{MemoryRing, Order};
 use super::ring::{Completion, Ring, Submission};
+use super::watch::Watch;
 use super::{Config, Malformed, Sink};
 use crate::block::Block;
 use crate::error::{Kind, Result};
@@ -145,7 +146,8 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         max_record: case.max_record,
         ..Config::default()
     };
-    let delivery = Delivery::new(input, &keep, &config);
+    let watch = Watch::new(input, &config).unwrap();
+    let delivery = Delivery::new(input, &keep, &config, &watch);
     let arena = Arena::new(
         Layout {
             block: case.block,
@@ -186,7 +188,7 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         .build()
         .unwrap();
     runtime.block_on(async {
-        let run = dispatcher.run(&mut ring, &mut homes, release, &|_| {});
+        let run = dispatcher.run(&mut ring, &mut homes, release);
         let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
         ended.expect("the dispatcher hangs");
     });
