@@ -5,6 +5,7 @@ mod answers;
 mod count;
 mod edges;
 mod faults;
+mod fuse;
 mod generate;
 mod hard;
 mod knobs;

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use io_uring::IoUring;
 
+use crate::fuse::{Fuse, Pages};
 use crate::support::{cold, dir, ringfold, write};
 use crate::sys;
 
@@ -41,9 +42,11 @@ pub enum Feature {
     TransparentHuge,
     /// System calls can be watched, by a strace that knows the names.
     Strace,
+    /// A file system of the test's own can be mounted.
+    Fuse,
 }
 
-const ALL: [Feature; 16] = [
+const ALL: [Feature; 17] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -60,6 +63,7 @@ const ALL: [Feature; 16] = [
     Feature::DeferTaskRun,
     Feature::TransparentHuge,
     Feature::Strace,
+    Feature::Fuse,
 ];
 
 /// Whether it is here.
@@ -187,6 +191,12 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
             let output = command.args(["-f", "-e", "trace=none", "true"]).output()?;
             if !output.status.success() {
                 return Err("strace may not trace".into());
+            }
+        }
+        Feature::Fuse => {
+            let fuse = Fuse::try_serve("probe", &b"probe"[..], Pages::None)?;
+            if fs::read(fuse.path())? != b"probe" {
+                return Err("it brings other bytes".into());
             }
         }
     }
