@@ -9,6 +9,7 @@ mod duration;
 mod generate;
 mod knobs;
 mod probe;
+mod process;
 mod progress;
 mod size;
 mod stats;
@@ -17,7 +18,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -121,7 +122,7 @@ impl Reading {
             // Threads and rings that wait for the read may never come back, so nobody waits for them.
             overdue: Some(Arc::new(|error| {
                 say(&error.to_string());
-                signal_hook::low_level::exit(error.exit_code().into());
+                process::give_up(error.exit_code());
             })),
             notice: Arc::new(move |notice| {
                 if !quiet {
@@ -193,10 +194,17 @@ fn write_output(
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
-    if let Err(error) = exit_on_signals() {
-        say(&error.to_string());
-        return ExitCode::FAILURE;
+    process::hold_signals();
+    let command = Cli::parse().command;
+    let limited = match &command {
+        Command::Aggregate(command) => command.is_limited(),
+        Command::Count(command) => command.is_limited(),
+        _ => false,
+    };
+    if limited {
+        process::guard();
     }
+    process::take_signals(None);
     // A worker's panic is caught and told as an error with its place; once is enough.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -207,7 +215,7 @@ pub(crate) fn main() -> ExitCode {
             report(panic);
         }
     }));
-    let done = match Cli::parse().command {
+    let done = match command {
         Command::Aggregate(command) => command.run(),
         Command::Count(command) => command.run(),
         Command::Generate(command) => command.run(),
@@ -235,18 +243,4 @@ pub(crate) fn main() -> ExitCode {
 /// Says a line on stderr. Where that is closed there is nobody to tell.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "ringfold: {line}");
-}
-
-/// SIGINT and SIGTERM end the process at once: nothing is on stdout before the end, and an output
-/// file has no name before it is complete.
-fn exit_on_signals() -> Result<()> {
-    let always = Arc::new(AtomicBool::new(true));
-    for (signal, code) in [
-        (signal_hook::consts::SIGINT, 130),
-        (signal_hook::consts::SIGTERM, 143),
-    ] {
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&always))
-            .map_err(|error| Error::io(&error))?;
-    }
-    Ok(())
 }
