@@ -5,12 +5,13 @@ KEYS  ?=
 FLAGS ?=
 BENCH ?=
 FUZZ_RUNS ?= 100000
+MINUTES ?= 30
 DATA  := data/measurements-$(ROWS)$(if $(KEYS),-$(KEYS)-keys).txt
 BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint doc bench fuzz build toolchain clean
+.PHONY: help run test soak lint doc bench fuzz build toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +21,10 @@ run: build $(DATA) ## Build, generate ROWS rows (default 10 million), aggregate 
 
 test: toolchain ## All tests
 	cargo test --locked
+
+soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked, memory watched; 1,000 kills
+	SOAK_MINUTES=$(MINUTES) cargo test --locked --test linux-tests -- --ignored --nocapture --test-threads 1 \
+	  soak::soak liveness::a_thousand_kills
 
 lint: toolchain ## Format and clippy, warnings are errors
 	cargo fmt --check
