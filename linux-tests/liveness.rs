@@ -52,9 +52,9 @@ fn at(byte: u64, fault: Fault) -> [Rule; 1] {
     }]
 }
 
-/// Checks that a line names the file and bytes that touch what hangs.
+/// Whether a line names the file and bytes that touch what hangs.
 #[track_caller]
-fn names_what_hangs(line: &str, fuse: &Fuse, byte: u64, rest: &str) {
+fn tells_of(line: &str, fuse: &Fuse, byte: u64, rest: &str) -> bool {
     let path = fuse.path();
     let bytes = line
         .strip_prefix(&format!("{}: byte ", str(&path)))
@@ -63,12 +63,8 @@ fn names_what_hangs(line: &str, fuse: &Fuse, byte: u64, rest: &str) {
     let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("{line}"));
     let (from, to) = bytes.map_or_else(|| panic!("{line}"), |(a, b)| (number(a), number(b)));
     // The kernel asks for more than was asked of it: what comes with the byte hangs with it.
-    let hung = fuse
-        .reads()
-        .into_iter()
-        .filter(|range| range.contains(&byte));
-    let touches = |range: std::ops::Range<u64>| from < range.end && range.start < to;
-    assert!(hung.into_iter().any(touches), "{line}: {:?}", fuse.reads());
+    let mut hung = fuse.reads().into_iter();
+    hung.any(|range| range.contains(&byte) && from < range.end && range.start < to)
 }
 
 #[test]
@@ -89,7 +85,8 @@ fn storage_that_hangs_ends_the_run_at_the_limit() {
         let started = Instant::now();
         let error = end(command.args(way.flags())).failure(1);
         let took = started.elapsed();
-        names_what_hangs(&error, &fuse, byte, ": no answer for 1 s [ETIMEDOUT]");
+        let rest = ": no answer for 1 s [ETIMEDOUT]";
+        assert!(tells_of(&error, &fuse, byte, rest), "{way:?}: {error}");
         assert!(took < PATIENCE, "{way:?} {pages:?}: {took:?}");
         let mut longest = longest.lock().unwrap();
         *longest = longest.max(took);
@@ -114,7 +111,8 @@ fn a_read_that_not_even_a_kill_ends_keeps_nobody_waiting() {
         let error = end(command.args(way.flags())).failure(1);
         let took = started.elapsed();
         assert!(fuse.held() > 0, "{way:?} {pages:?}: something has answered");
-        names_what_hangs(&error, &fuse, byte, ": no answer for 1 s [ETIMEDOUT]");
+        let rest = ": no answer for 1 s [ETIMEDOUT]";
+        assert!(tells_of(&error, &fuse, byte, rest), "{way:?}: {error}");
         assert!(took < PATIENCE, "{way:?} {pages:?}: {took:?}");
     });
 }
@@ -229,20 +227,19 @@ fn silence_is_told_of_with_file_and_bytes_again_and_again() {
         let (counted, _) = fold(&Input::open([fuse.path()]).unwrap(), &config, &job).unwrap();
         assert_eq!(counted[0].bytes, text.len() as u64, "{way:?}");
         let told = told.lock().unwrap();
-        let of_silence: Vec<_> = told
-            .iter()
-            .filter(|said| said.contains("no answer"))
-            .collect();
+        // Where the machine is busy, others may be told of too.
+        let of_it = told.iter().filter(|notice| {
+            let rest = notice
+                .find(": no answer for ")
+                .map(|at| notice.split_at(at).1);
+            rest.is_some_and(|rest| {
+                rest.ends_with(" s, waiting on") && tells_of(notice, &fuse, byte, rest)
+            })
+        });
         assert!(
-            (2..=5).contains(&of_silence.len()),
+            (2..=5).contains(&of_it.count()),
             "{way:?} {pages:?}: {told:?}"
         );
-        for notice in of_silence {
-            let at = notice.find(": no answer for ").unwrap();
-            let (_, rest) = notice.split_at(at);
-            assert!(rest.ends_with(" s, waiting on"), "{notice}");
-            names_what_hangs(notice, &fuse, byte, rest);
-        }
     });
 }
 
@@ -279,7 +276,7 @@ fn after_half_a_minute_of_silence_there_is_one_notice() {
         assert!(!notice.contains('\n'), "{said}");
         let (_, rest) = notice.split_at(notice.find(": no answer for 3").unwrap());
         assert!(rest.ends_with(" s, waiting on"), "{notice}");
-        names_what_hangs(notice, &fuse, byte, rest);
+        assert!(tells_of(notice, &fuse, byte, rest), "{way:?}: {notice}");
     });
 }
 
@@ -401,15 +398,7 @@ fn the_library_in_a_child() {
         eprintln!("{way:?}: back after {:?}", started.elapsed());
         // The process is none the worse.
         let sound = Input::memory([&b"a\n"[..]]);
-        fold(
-            &sound,
-            &Config {
-                engine: Engine::Memory,
-                ..config
-            },
-            &job,
-        )
-        .unwrap();
+        fold(&sound, &Config::default(), &job).unwrap();
     }
     println!("all came back");
 }
@@ -557,7 +546,7 @@ fn signals_end_a_run_whose_output_is_stuck() {
     let path = write(dir.path(), "rows", &KEYS_10K);
     for way in WAYS.iter() {
         for (sent, code) in SIGNALS {
-            let child = start(ringfold(["aggregate", str(&path)]).args(way.flags()));
+            let mut child = start(ringfold(["aggregate", str(&path)]).args(way.flags()));
             let started = Instant::now();
             let out = child.stdout.as_ref().unwrap();
             while rustix::io::ioctl_fionread(out).unwrap() < 65_536 {
@@ -566,9 +555,16 @@ fn signals_end_a_run_whose_output_is_stuck() {
             }
             let sent_at = Instant::now();
             signal(&child, sent);
-            let ended = end_of(child);
-            assert_eq!((ended.code, &*ended.stderr), (Some(code), ""), "{way:?}");
-            assert!(sent_at.elapsed() < PATIENCE, "{way:?}");
+            // Nobody takes anything from the pipe until it is gone.
+            let status = loop {
+                match child.try_wait().unwrap() {
+                    Some(status) => break status,
+                    None => std::thread::sleep(Duration::from_millis(1)),
+                }
+                assert!(sent_at.elapsed() < PATIENCE, "{way:?}");
+            };
+            assert_eq!(status.code(), Some(code), "{way:?}");
+            assert_eq!(end_of(child).stderr, "", "{way:?}");
         }
     }
 }

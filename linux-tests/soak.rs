@@ -116,8 +116,8 @@ impl Counts {
     }
 }
 
-/// Flags that any engine takes, on the way or not.
-fn some_flags(random: &mut Random, direct: bool) -> Vec<String> {
+/// Flags that any engine takes, whether they have an effect or not.
+fn some_flags(random: &mut Random, direct: bool, by_pipe: bool) -> Vec<String> {
     let mut flags = Vec::new();
     let mut maybe = |random: &mut Random, flag: &str, values: &[&str]| {
         if random.one_in(3) {
@@ -144,7 +144,7 @@ fn some_flags(random: &mut Random, direct: bool) -> Vec<String> {
     if random.one_in(5) {
         flags.push("--async".to_string());
     }
-    if random.one_in(5) && !direct {
+    if random.one_in(5) && !direct && !by_pipe {
         let advice = *random.of(&["sequential", "dontneed", "random"]);
         flags.extend(["--fadvise".to_string(), advice.to_string()]);
     }
@@ -159,8 +159,8 @@ fn one_process(random: &mut Random, cases: &[Case], dir: &Path, counts: &Counts)
         let len = case.text.len() as u64;
         evict(&case.path, 0..len / (1 + random.below(2) as u64));
     }
-    let flags = some_flags(random, way.direct);
     let by_pipe = !way.direct && random.one_in(6);
+    let flags = some_flags(random, way.direct, by_pipe);
     let name = if by_pipe { "-" } else { str(&case.path) };
     let counting = random.one_in(4);
     let (style, at) = {

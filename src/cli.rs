@@ -204,7 +204,7 @@ pub(crate) fn main() -> ExitCode {
     if limited {
         process::guard();
     }
-    process::take_signals(None);
+    process::take_signals();
     // A worker's panic is caught and told as an error with its place; once is enough.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -229,6 +229,8 @@ pub(crate) fn main() -> ExitCode {
             write_output(out, |out| clap_mangen::Man::new(Cli::command()).render(out))
         }),
     };
+    let ending = process::ending();
+    std::mem::forget(ending);
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
