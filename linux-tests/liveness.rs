@@ -18,7 +18,8 @@ use crate::support::{
     KEYS_10K, STATIONS, WAYS, Way, dir, end, end_of, names, ringfold, rows, start, str, write,
 };
 
-/// More than what "within about a second" allows, for machines that are busy with other tests.
+/// More than what "within about a second" allows, for machines that are busy with other tests. So the
+/// limits on sound reads are longer than a second, too.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All ways to read, over storage whose pages are cached, and past any cache where that can be.
@@ -81,17 +82,17 @@ fn storage_that_hangs_ends_the_run_at_the_limit() {
     all_at_once(&ways(), |(way, pages)| {
         let fuse = Fuse::serve("rows", &text[..], pages);
         fuse.plan(at(byte, Fault::Hang));
-        let mut command = ringfold(["aggregate", "--io-timeout", "1s", str(&fuse.path())]);
+        let mut command = ringfold(["aggregate", "--io-timeout", "3s", str(&fuse.path())]);
         let started = Instant::now();
         let error = end(command.args(way.flags())).failure(1);
         let took = started.elapsed();
-        let rest = ": no answer for 1 s [ETIMEDOUT]";
+        let rest = ": no answer for 3 s [ETIMEDOUT]";
         assert!(tells_of(&error, &fuse, byte, rest), "{way:?}: {error}");
         assert!(took < PATIENCE, "{way:?} {pages:?}: {took:?}");
         let mut longest = longest.lock().unwrap();
         *longest = longest.max(took);
     });
-    eprintln!("with a limit of 1 s: at most {:?}", longest.lock().unwrap());
+    eprintln!("with a limit of 3 s: at most {:?}", longest.lock().unwrap());
 }
 
 /// A thread whose read nothing can take back is gone only when the read is: nobody waits for it.
@@ -106,12 +107,12 @@ fn a_read_that_not_even_a_kill_ends_keeps_nobody_waiting() {
     all_at_once(&ways(), |(way, pages)| {
         let fuse = Fuse::serve("rows", &text[..], pages);
         fuse.plan(at(byte, Fault::Deaf));
-        let mut command = ringfold(["aggregate", "--io-timeout", "1s", str(&fuse.path())]);
+        let mut command = ringfold(["aggregate", "--io-timeout", "3s", str(&fuse.path())]);
         let started = Instant::now();
         let error = end(command.args(way.flags())).failure(1);
         let took = started.elapsed();
         assert!(fuse.held() > 0, "{way:?} {pages:?}: something has answered");
-        let rest = ": no answer for 1 s [ETIMEDOUT]";
+        let rest = ": no answer for 3 s [ETIMEDOUT]";
         assert!(tells_of(&error, &fuse, byte, rest), "{way:?}: {error}");
         assert!(took < PATIENCE, "{way:?} {pages:?}: {took:?}");
     });
