@@ -6,13 +6,14 @@ FLAGS ?=
 BENCH ?=
 FUZZ_RUNS ?= 20000000
 FUZZ_SHORT_RUNS ?= 400000
+MINUTES ?= 30
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 DATA  := data/measurements-$(ROWS)$(if $(KEYS),-$(KEYS)-keys).txt
 BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint doc bench fuzz fuzz-short asan tsan miri mutants deny deny-offline build toolchain clean
+.PHONY: help run test test-all soak lint doc bench fuzz fuzz-short asan tsan miri mutants deny deny-offline build toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +41,10 @@ test-all: toolchain ## The same with what takes tools, old kernels and minutes (
 	  cargo test --locked --test linux-tests -- --include-ignored _for_real || status=1; \
 	  $(SUMMARY) || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
+
+soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked, memory watched; 1,000 kills
+	SOAK_MINUTES=$(MINUTES) cargo test --locked --test linux-tests -- --ignored --nocapture --test-threads 1 \
+	  soak::soak liveness::a_thousand_kills
 
 lint: toolchain ## Format and clippy, warnings are errors
 	cargo fmt --check

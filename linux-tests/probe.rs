@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use io_uring::IoUring;
 
+use crate::fuse::{Fuse, Pages};
 use crate::support::{cold, dir, ringfold, write};
 use crate::sys;
 
@@ -44,9 +45,11 @@ pub enum Feature {
     Strace,
     /// Control groups can be made that limit memory.
     MemoryGroup,
+    /// A file system of the test's own can be mounted.
+    Fuse,
 }
 
-const ALL: [Feature; 17] = [
+const ALL: [Feature; 18] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -64,6 +67,7 @@ const ALL: [Feature; 17] = [
     Feature::TransparentHuge,
     Feature::Strace,
     Feature::MemoryGroup,
+    Feature::Fuse,
 ];
 
 /// Whether it is here.
@@ -208,6 +212,12 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
             let output = command.args(["-f", "-e", "trace=none", "true"]).output()?;
             if !output.status.success() {
                 return Err("strace may not trace".into());
+            }
+        }
+        Feature::Fuse => {
+            let fuse = Fuse::try_serve("probe", &b"probe"[..], Pages::None)?;
+            if fs::read(fuse.path())? != b"probe" {
+                return Err("it brings other bytes".into());
             }
         }
     }

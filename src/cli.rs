@@ -5,9 +5,11 @@
 
 mod aggregate;
 mod count;
+mod duration;
 mod generate;
 mod knobs;
 mod probe;
+mod process;
 mod progress;
 mod size;
 mod stats;
@@ -16,12 +18,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use ringfold::output::Output;
 use ringfold::{Config, Delimited, Engine, Error, Input, Kind, Result};
 
+use duration::duration;
 use progress::{Bar, When};
 use size::size;
 
@@ -80,6 +84,11 @@ struct Reading {
     /// The longest record
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
     max_record: u64,
+    /// End the run with an error when a read takes longer, as 500ms, 30s or 2m. It counts from the
+    /// moment when the kernel gets the read. For files and block devices; pipes and terminals may
+    /// take their time [default: none; after 30s there is a notice]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    io_timeout: Option<Duration>,
     /// Print what the run did on stderr: as a table, or with =json as JSON
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "text")]
@@ -109,11 +118,18 @@ impl Reading {
             framing,
             knobs: self.switches.knobs(),
             progress: Some(progress),
+            io_timeout: self.io_timeout,
+            // Threads and rings that wait for the read may never come back, so nobody waits for them.
+            overdue: Some(Arc::new(|error| {
+                say(&error.to_string());
+                process::give_up(error.exit_code());
+            })),
             notice: Arc::new(move |notice| {
                 if !quiet {
                     say(&format!("notice: {notice}"));
                 }
             }),
+            ..Config::default()
         })
     }
 
@@ -178,10 +194,17 @@ fn write_output(
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
-    if let Err(error) = exit_on_signals() {
-        say(&error.to_string());
-        return ExitCode::FAILURE;
+    process::hold_signals();
+    let command = Cli::parse().command;
+    let limited = match &command {
+        Command::Aggregate(command) => command.is_limited(),
+        Command::Count(command) => command.is_limited(),
+        _ => false,
+    };
+    if limited {
+        process::guard();
     }
+    process::take_signals();
     // A worker's panic is caught and told as an error with its place; once is enough.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -192,7 +215,7 @@ pub(crate) fn main() -> ExitCode {
             report(panic);
         }
     }));
-    let done = match Cli::parse().command {
+    let done = match command {
         Command::Aggregate(command) => command.run(),
         Command::Count(command) => command.run(),
         Command::Generate(command) => command.run(),
@@ -206,6 +229,8 @@ pub(crate) fn main() -> ExitCode {
             write_output(out, |out| clap_mangen::Man::new(Cli::command()).render(out))
         }),
     };
+    let ending = process::ending();
+    std::mem::forget(ending);
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -220,18 +245,4 @@ pub(crate) fn main() -> ExitCode {
 /// Says a line on stderr. Where that is closed there is nobody to tell.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "ringfold: {line}");
-}
-
-/// SIGINT and SIGTERM end the process at once: nothing is on stdout before the end, and an output
-/// file has no name before it is complete.
-fn exit_on_signals() -> Result<()> {
-    let always = Arc::new(AtomicBool::new(true));
-    for (signal, code) in [
-        (signal_hook::consts::SIGINT, 130),
-        (signal_hook::consts::SIGTERM, 143),
-    ] {
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&always))
-            .map_err(|error| Error::io(&error))?;
-    }
-    Ok(())
 }

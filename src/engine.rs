@@ -40,12 +40,14 @@ pub(crate) mod smaps;
 mod tests;
 pub(crate) mod uring;
 mod uring_raw;
+mod watch;
 mod ways;
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use crate::block::Block;
 use crate::error::{Error, Kind};
@@ -172,9 +174,27 @@ pub struct Config {
     pub framing: Delimited,
     /// Counts the bytes delivered while the run goes on.
     pub progress: Option<Arc<AtomicU64>>,
+    /// How long a read may take. When one takes longer, the run ends with an error that names its
+    /// file and bytes (`ETIMEDOUT`). Pipes, terminals and other streams may take their time.
+    ///
+    /// A read that got no answer can't be taken back. With the engines `uring` and `uring-raw`, and
+    /// what `auto` reads by a ring, the call returns without it, and the ring, its buffers and its
+    /// descriptors stay behind for as long as the process lives, because the kernel may still write
+    /// to them. With the others a thread of the run sits in the kernel: the call returns, with the
+    /// error, only when the kernel lets that thread go. Who can't wait for that ends the process, see
+    /// [`Config::overdue`].
+    pub io_timeout: Option<Duration>,
+    /// Is told, on a thread of its own, that a read has taken longer than `io_timeout`, before the
+    /// call returns with this error, if it ever can. The program `ringfold` ends itself here.
+    pub overdue: Option<Arc<Overdue>>,
+    /// How long a read may take before there is a notice of it, and then after each such time.
+    pub silence: Duration,
     /// Gets what the user should know while the run goes on: a fallback, a device that is silent.
     pub notice: Arc<dyn Fn(&str) + Send + Sync>,
 }
+
+/// Is told of a read that has taken too long: [`Config::overdue`].
+pub type Overdue = dyn Fn(&Error) + Send + Sync;
 
 impl Default for Config {
     fn default() -> Self {
@@ -189,6 +209,9 @@ impl Default for Config {
             knobs: Knobs::default(),
             framing: Delimited::NEWLINE,
             progress: None,
+            io_timeout: None,
+            overdue: None,
+            silence: Duration::from_secs(30),
             notice: Arc::new(|_| {}),
         }
     }
@@ -206,6 +229,7 @@ impl fmt::Debug for Config {
             .field("max_record", &self.max_record)
             .field("knobs", &self.knobs)
             .field("framing", &self.framing)
+            .field("io_timeout", &self.io_timeout)
             .finish_non_exhaustive()
     }
 }
@@ -283,6 +307,9 @@ pub struct Stats {
     pub ring_flags: Vec<String>,
     /// Their calls of `io_uring_enter`.
     pub enters: u64,
+    /// How long a read was allowed to take, in seconds, where that was limited and there were reads
+    /// that it holds for.
+    pub io_timeout_s: Option<f64>,
     /// Flags that were given and have no effect on this engine.
     pub without_effect: Vec<String>,
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ use crate::error::{Error, Kind, Result};
 
 /// What a pipe may hold, as much as an ordinary user may ask for.
 const PIPE: usize = 1 << 20;
+/// What a file is loaded by: little enough that a read of it is a matter of moments.
+const LOAD: usize = 8 << 20;
 
 /// Why a file can't be read past the page cache.
 const O_DIRECT_REFUSED: &str = "the file system refuses to read past the page cache (O_DIRECT)";
@@ -406,8 +409,9 @@ impl Input {
     }
 }
 
-/// Reads whole files into memory, for the memory engine.
-pub(crate) fn load(input: &Input) -> Result<Input> {
+/// Reads whole files into memory, for the memory engine. `reads` is told of each read before it
+/// begins.
+pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result<Input> {
     let mut loaded = Input::default();
     for source in &input.sources {
         let bytes = match (&source.shape, &source.file) {
@@ -418,7 +422,8 @@ pub(crate) fn load(input: &Input) -> Result<Input> {
                     Shape::Seekable(len) => *len,
                     _ => u64::MAX,
                 };
-                let bytes = read_all(file, most).map_err(|(error, seen)| {
+                let tell = |range| reads(source, range);
+                let bytes = read_all(file, most, &tell).map_err(|(error, seen)| {
                     let error = Error::io(&error).in_file(source.index, &source.name);
                     match shape {
                         Shape::Seekable(len) => error.at_bytes(seen..*len),
@@ -450,7 +455,11 @@ pub(crate) fn load(input: &Input) -> Result<Input> {
 
 /// A stream to its end, or the first `most` bytes of a file, wherever its position stands. A failure
 /// comes with the number of bytes before it.
-fn read_all(mut file: &File, most: u64) -> Result<Vec<u8>, (io::Error, u64)> {
+fn read_all(
+    mut file: &File,
+    most: u64,
+    reads: &dyn Fn(Range<u64>),
+) -> Result<Vec<u8>, (io::Error, u64)> {
     let mut bytes = Vec::new();
     if most == u64::MAX {
         io::Read::read_to_end(&mut file, &mut bytes).map_err(|error| (error, 0))?;
@@ -460,7 +469,9 @@ fn read_all(mut file: &File, most: u64) -> Result<Vec<u8>, (io::Error, u64)> {
     bytes.resize(len, 0);
     let (mut filled, mut tries) = (0, 0);
     while filled < bytes.len() {
-        match rustix::io::pread(file, &mut bytes[filled..], filled as u64) {
+        let end = bytes.len().min(filled + LOAD);
+        reads(filled as u64..end as u64);
+        match rustix::io::pread(file, &mut bytes[filled..end], filled as u64) {
             Ok(0) => break,
             Ok(n) => (filled, tries) = (filled + n, 0),
             Err(errno) => {

@@ -64,6 +64,11 @@ enum Policy {
 }
 
 impl Command {
+    /// Whether reads have a limit.
+    pub(super) fn is_limited(&self) -> bool {
+        self.reading.io_timeout.is_some()
+    }
+
     pub(super) fn run(&self) -> Result<()> {
         let on_error = match self.on_error {
             Policy::Fail => OnError::Fail,

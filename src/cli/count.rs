@@ -27,6 +27,11 @@ pub(super) struct Command {
 }
 
 impl Command {
+    /// Whether reads have a limit.
+    pub(super) fn is_limited(&self) -> bool {
+        self.reading.io_timeout.is_some()
+    }
+
     pub(super) fn run(&self) -> Result<()> {
         let delimiter = if self.null { 0 } else { b'\n' };
         let job = Count { delimiter };

@@ -138,6 +138,9 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
     if let Some(peak) = peak {
         rows.push(("peak memory", binary(peak)));
     }
+    if let Some(limit) = stats.io_timeout_s {
+        rows.push(("io timeout", format!("{limit} s a read")));
+    }
     if !stats.without_effect.is_empty() {
         rows.push(("without effect", stats.without_effect.join(" ")));
     }

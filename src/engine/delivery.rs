@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::arena::Slot;
+use super::watch::Watch;
 use super::{Config, Sink};
 use crate::block::Block;
 use crate::error::{Error, Kind, Result};
@@ -19,6 +20,7 @@ pub(crate) struct Delivery<'a> {
     input: &'a Input,
     sink: &'a dyn Sink,
     config: &'a Config,
+    pub(crate) watch: &'a Watch,
     pub(crate) framing: Delimited,
     pub(crate) max_record: usize,
     failed: AtomicBool,
@@ -27,11 +29,17 @@ pub(crate) struct Delivery<'a> {
 }
 
 impl<'a> Delivery<'a> {
-    pub(crate) fn new(input: &'a Input, sink: &'a dyn Sink, config: &'a Config) -> Self {
+    pub(crate) fn new(
+        input: &'a Input,
+        sink: &'a dyn Sink,
+        config: &'a Config,
+        watch: &'a Watch,
+    ) -> Self {
         Delivery {
             input,
             sink,
             config,
+            watch,
             framing: config.framing,
             max_record: config.max_record,
             failed: AtomicBool::new(false),
@@ -151,12 +159,14 @@ impl<'a> Delivery<'a> {
         self.failed.store(true, Relaxed);
     }
 
-    /// Whether something before this place has failed, so that it doesn't matter any more.
+    /// Whether something before this place has failed, or the whole run was given up, so that it
+    /// doesn't matter any more.
     pub(crate) fn passed(&self, place: (u32, u64)) -> bool {
-        self.failed.load(Relaxed) && {
+        let behind_a_failure = || {
             let lowest = self.lowest.lock().unwrap_or_else(|e| e.into_inner());
             lowest.as_ref().is_some_and(|error| error.place() <= place)
-        }
+        };
+        self.watch.overdue().is_some() || self.failed.load(Relaxed) && behind_a_failure()
     }
 
     /// How many blocks were delivered.

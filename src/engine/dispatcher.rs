@@ -23,6 +23,7 @@ use super::arena::Slot;
 use super::delivery::{Delivery, Ready};
 use super::retry;
 use super::ring::{Completion, Ring, Submission, failure};
+use super::watch::Place;
 use crate::error::Error;
 use crate::framing::Delimited;
 use crate::source::{Input, Source, Span, refused_late};
@@ -30,8 +31,6 @@ use crate::stitch::{Release, Stitcher};
 
 /// How far a read past a span's end looks for the end of the last record.
 const EXTENSION: u64 = 16 << 10;
-/// When to tell that nothing has come from the device.
-const SILENCE: Duration = Duration::from_secs(30);
 
 /// How the dispatcher reads.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +104,8 @@ pub(crate) struct Dispatcher<'a> {
     free: Vec<Slot>,
     /// By the slot's index.
     reads: Vec<Option<Read>>,
+    /// By the slot's index: where the watch sees what is in flight.
+    places: Vec<Place>,
     in_flight: usize,
     /// Slots with workers, by index, and how many.
     lent: Vec<bool>,
@@ -149,6 +150,7 @@ impl<'a> Dispatcher<'a> {
             delivery,
             plan,
             reads: slots.iter().map(|_| None).collect(),
+            places: slots.iter().map(|_| delivery.watch.place()).collect(),
             lent: vec![false; slots.len()],
             lent_count: 0,
             free: slots,
@@ -168,7 +170,8 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Reads all spans through the ring; `release` takes the blocks, several at a time.
+    /// Reads all spans through the ring; `release` takes the blocks, several at a time. Reads are
+    /// still in flight at the end only when the watch gave the run up.
     pub(crate) async fn run<R: Ring>(
         mut self,
         ring: &mut R,
@@ -178,7 +181,7 @@ impl<'a> Dispatcher<'a> {
     ) -> Counters {
         let first = self.sequence;
         self.plan.depth = self.plan.depth.min(ring.max_depth());
-        let mut silence = Silence::new(notice);
+        let mut given_up = std::pin::pin!(self.delivery.watch.given_up());
         loop {
             while let Some(submission) = self.next_submission() {
                 ring.submit(submission);
@@ -200,13 +203,13 @@ impl<'a> Dispatcher<'a> {
                         self.come_home(slot.expect("the arena keeps the channel open"));
                     }
                     completion = ring.completion() => {
-                        silence.broken();
                         self.complete(completion, ring, notice);
                         while let Some(completion) = ring.try_completion() {
                             self.complete(completion, ring, notice);
                         }
                     }
-                    () = silence.tick() => silence.tell(&self),
+                    // What is in flight stays with the ring.
+                    () = &mut given_up => break,
                 }
             }
             if !self.ready.is_empty() {
@@ -360,6 +363,7 @@ impl<'a> Dispatcher<'a> {
             index,
             want: at..end,
         });
+        self.places[slot.index() as usize].begin(&active.source, at..end);
         self.in_flight += 1;
         self.counters.reads += 1;
         self.counters.max_in_flight = self.counters.max_in_flight.max(self.in_flight);
@@ -408,6 +412,7 @@ impl<'a> Dispatcher<'a> {
             result,
         } = completion;
         let slot = submission.slot.index() as usize;
+        self.places[slot].done();
         let read = self.reads[slot]
             .as_ref()
             .expect("a completion belongs to a read");
@@ -434,6 +439,7 @@ impl<'a> Dispatcher<'a> {
                     };
                     submission.filled = kept;
                     if submission.tries <= retry::MOST {
+                        self.places[slot].begin(&submission.source, read.want.clone());
                         return ring.submit(submission);
                     }
                 }
@@ -443,6 +449,7 @@ impl<'a> Dispatcher<'a> {
                 self.counters.retries += 1;
                 submission.tries += 1;
                 retry::pause(submission.tries - 1);
+                self.places[slot].begin(&submission.source, read.want.clone());
                 ring.submit(submission);
             }
             Err(error) => {
@@ -564,58 +571,6 @@ impl<'a> Dispatcher<'a> {
                 sequence,
                 release,
             });
-        }
-    }
-
-    /// Where the first read in flight stands, for a notice.
-    fn first_in_flight(&self) -> Option<(&str, Range<u64>)> {
-        let read = self
-            .reads
-            .iter()
-            .flatten()
-            .min_by_key(|read| (read.span, read.want.start))?;
-        let source = &self.input.sources()[self.spans[read.span].source as usize];
-        Some((source.name(), read.want.clone()))
-    }
-}
-
-/// Tells when nothing has come from the device for long.
-struct Silence<'a> {
-    notice: &'a dyn Fn(&str),
-    since: Instant,
-    heard: bool,
-    ticks: tokio::time::Interval,
-}
-
-impl<'a> Silence<'a> {
-    fn new(notice: &'a dyn Fn(&str)) -> Self {
-        let first = tokio::time::Instant::now() + SILENCE;
-        let ticks = tokio::time::interval_at(first, SILENCE);
-        Silence {
-            notice,
-            since: Instant::now(),
-            heard: false,
-            ticks,
-        }
-    }
-
-    fn broken(&mut self) {
-        self.heard = true;
-    }
-
-    async fn tick(&mut self) {
-        self.ticks.tick().await;
-    }
-
-    fn tell(&mut self, dispatcher: &Dispatcher<'_>) {
-        if std::mem::take(&mut self.heard) {
-            self.since = Instant::now();
-        } else if let Some((name, want)) = dispatcher.first_in_flight() {
-            let seconds = self.since.elapsed().as_secs();
-            let (from, to) = (want.start, want.end);
-            (self.notice)(&format!(
-                "{name}: byte {from}-{to}: no answer for {seconds} s, waiting on"
-            ));
         }
     }
 }

@@ -272,6 +272,11 @@ pub(super) fn without_effect(config: &Config, stats: &Stats) -> Vec<String> {
             dispatched && !sequential,
         ),
         ("--buffers", config.buffers.is_some(), dispatched),
+        (
+            "--io-timeout",
+            config.io_timeout.is_some(),
+            stats.io_timeout_s.is_some(),
+        ),
         ("--dontcache", knobs.dontcache, stats.dontcache),
         (
             "--huge-pages",

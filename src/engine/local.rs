@@ -12,6 +12,7 @@ use super::claims::{Claim, Claims, Own, own};
 use super::delivery::{Delivery, Queue};
 use super::mapping::Mapping;
 use super::retry;
+use super::watch::Place;
 use super::ways::{Way, Ways};
 use crate::block::{Block, PaddedBuf};
 use crate::error::{Error, Kind, Result};
@@ -61,6 +62,8 @@ pub(crate) struct Hand {
     pub direct: bool,
     /// With both at hand: which to take.
     pub ways: Ways,
+    /// Where the watch sees what is read.
+    pub place: Place,
 }
 
 impl<'a> Local<'a> {
@@ -83,7 +86,9 @@ impl<'a> Local<'a> {
             let Some(claim) = self.claims.next(self.delivery) else {
                 break;
             };
-            if let Err(error) = self.serve(&mut hand, &claim) {
+            let served = self.serve(&mut hand, &claim);
+            hand.place.done();
+            if let Err(error) = served {
                 self.delivery.fail(error);
             }
             if self.claims.finish(&claim) {
@@ -110,7 +115,7 @@ impl<'a> Local<'a> {
             (None, _) => Way::Read,
         };
         if let (Way::Map, Some(mapping)) = (way, &mut hand.mapping) {
-            match self.map(mapping, source, claim) {
+            match self.map(mapping, &hand.place, source, claim) {
                 // Some file systems can be read, but not mapped.
                 Err(error)
                     if hand.slot.is_some()
@@ -125,7 +130,7 @@ impl<'a> Local<'a> {
         } else {
             let slot = hand.slot.as_mut().expect("a hand reads or maps");
             for part in claim.parts(self.block, source.len().unwrap_or(0)) {
-                self.read(slot, hand.direct, source, &part)?;
+                self.read(slot, hand.direct, &hand.place, source, &part)?;
             }
         }
         let range = claim.range(source.len().unwrap_or(0));
@@ -134,8 +139,16 @@ impl<'a> Local<'a> {
     }
 
     /// Maps a claim.
-    fn map(&self, mapping: &mut Mapping, source: &Source, claim: &Claim) -> Result<()> {
+    fn map(
+        &self,
+        mapping: &mut Mapping,
+        place: &Place,
+        source: &Source,
+        claim: &Claim,
+    ) -> Result<()> {
         let (range, at_eof) = self.reach(source, claim);
+        // Until the job is done with it: pages may come in at the first look at each.
+        place.begin_looking(source, range.clone());
         self.read_ahead(source, claim);
         mapping.view(source, range.clone())?;
         self.mapped_bytes
@@ -144,6 +157,7 @@ impl<'a> Local<'a> {
         let block = |whole, offset| mapping.block(whole, claim.source, offset, claim.sequence);
         self.deliver_own(
             source,
+            place,
             claim,
             &range,
             at_eof,
@@ -154,18 +168,35 @@ impl<'a> Local<'a> {
     }
 
     /// Reads a claim into a slot.
-    fn read(&self, slot: &mut Slot, direct: bool, source: &Source, claim: &Claim) -> Result<()> {
+    fn read(
+        &self,
+        slot: &mut Slot,
+        direct: bool,
+        place: &Place,
+        source: &Source,
+        claim: &Claim,
+    ) -> Result<()> {
         let (range, at_eof) = self.reach(source, claim);
+        place.begin(source, range.clone());
         self.read_ahead(source, claim);
         let align = if direct { source.direct_align() } else { LINE };
         let begin = range.start / align * align;
         let wanted = (range.end - begin) as usize;
         let target = slot.target_bytes(0);
         let len = wanted.next_multiple_of(align as usize).min(target.len());
-        self.read_at(source, direct, &mut target[..len], begin, wanted)?;
+        self.read_at(source, direct, place, &mut target[..len], begin, wanted)?;
         slot.set_filled((range.start - begin) as usize, wanted);
         let block = |whole, offset| slot.block(whole, claim.source, offset, claim.sequence);
-        self.deliver_own(source, claim, &range, at_eof, slot.bytes(), block, || None)
+        self.deliver_own(
+            source,
+            place,
+            claim,
+            &range,
+            at_eof,
+            slot.bytes(),
+            block,
+            || None,
+        )
     }
 
     /// Hands the claim's own records to the sink: of `view`, which shows `range` of the source, and
@@ -177,6 +208,7 @@ impl<'a> Local<'a> {
     fn deliver_own<'v>(
         &self,
         source: &Source,
+        place: &Place,
         claim: &Claim,
         range: &Range<u64>,
         at_eof: bool,
@@ -194,7 +226,7 @@ impl<'a> Local<'a> {
         }
         if open {
             let record = PaddedBuf::from(&view[tail..]);
-            self.gather(source, claim, record, range.start + tail as u64)?;
+            self.gather(source, place, claim, record, range.start + tail as u64)?;
         }
         Ok(())
     }
@@ -221,6 +253,7 @@ impl<'a> Local<'a> {
     fn gather(
         &self,
         source: &Source,
+        place: &Place,
         claim: &Claim,
         mut record: PaddedBuf,
         offset: u64,
@@ -237,7 +270,7 @@ impl<'a> Local<'a> {
             if want == 0 {
                 break;
             }
-            self.read_at(source, false, &mut chunk[..want], at, want)?;
+            self.read_at(source, false, place, &mut chunk[..want], at, want)?;
             match self.delivery.framing.first_end((), &chunk[..want]) {
                 Some(end) => {
                     record.extend(&chunk[..end]);
@@ -256,6 +289,7 @@ impl<'a> Local<'a> {
         &self,
         source: &Source,
         direct: bool,
+        place: &Place,
         target: &mut [u8],
         offset: u64,
         wanted: usize,
@@ -279,7 +313,10 @@ impl<'a> Local<'a> {
         let (mut filled, mut tries) = (0, 0);
         while filled < wanted {
             let (target, at) = (&mut target[filled..], offset + filled as u64);
-            match cache::read_at(file, target, at, self.dontcache) {
+            place.begin(source, at..range.end);
+            let read = cache::read_at(file, target, at, self.dontcache);
+            place.done();
+            match read {
                 Ok(n) => {
                     self.reads.fetch_add(1, Relaxed);
                     self.read_bytes.fetch_add(n as u64, Relaxed);

@@ -169,8 +169,9 @@ fn serve(
     started.recv().ok()?;
     let Common {
         input,
-        config,
         delivery,
+        config,
+        ..
     } = common;
     let Share {
         spans,
@@ -215,6 +216,8 @@ fn make(common: &Common<'_>, share: &Share, home: &Home) -> Result<Made> {
         for source in &sources {
             can_be_polled(source)?;
             let slot = slots.pop().expect("there are at least two");
+            let place = common.delivery.watch.place();
+            place.begin(source, 0..source.direct_align());
             slots.push(ring.try_polling(source, slot)?);
         }
     }

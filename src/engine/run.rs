@@ -20,6 +20,7 @@ use super::pin::{self, Pinned};
 use super::read::ReadRing;
 use super::ring::Ring;
 use super::uring::Setup;
+use super::watch::{Place, Watch, is_watched};
 use super::ways::Ways;
 use super::{
     Config, Engine, HUGE_PAGE, HugePages, PAGE, Sink, Stats, knobs, residency, rings, uring,
@@ -108,16 +109,22 @@ pub(crate) fn run_then<T: Send>(
         Some(advice) => cache::advise(input, advice)?.then(|| advice.to_string()),
         None => None,
     };
+    let watch = Watch::new(input, config)?;
+    let watched = input.sources().iter().any(|source| is_watched(source));
     let loaded;
     let input = match config.engine {
         Engine::Memory => {
             check_loadable(input)?;
-            loaded = load(input)?;
+            let place = watch.place();
+            let reads = |source: &Source, bytes| place.begin(source, bytes);
+            let done = load(input, &reads);
+            place.done();
+            loaded = given_up(&watch).and(done)?;
             &loaded
         }
         _ => input,
     };
-    let delivery = Delivery::new(input, sink, config);
+    let delivery = Delivery::new(input, sink, config, &watch);
     let mut session = Session {
         input,
         config,
@@ -133,6 +140,10 @@ pub(crate) fn run_then<T: Send>(
             engine: config.engine.to_string(),
             fadvise,
             pinned_cpus: pin.clone(),
+            io_timeout_s: config
+                .io_timeout
+                .filter(|_| watched)
+                .map(|limit| limit.as_secs_f64()),
             ..Stats::default()
         },
     };
@@ -143,15 +154,21 @@ pub(crate) fn run_then<T: Send>(
     let Session { mut stats, .. } = session;
     stats.without_effect = knobs::without_effect(config, &stats);
     stats.blocks = delivery.blocks();
+    given_up(&watch)?;
     // What was found in the data counts before what an engine couldn't do behind it.
     delivery
         .outcome()
-        .map_err(|error| with_line(input, config, error))
+        .map_err(|error| with_line(input, &delivery, error))
         .and(served)?;
     tell_of_growth(input, config);
     let done = pool.install(then);
     stats.elapsed_s = started.elapsed().as_secs_f64();
     Ok((stats, done))
+}
+
+/// What the run ends with when a read took too long, whatever else there is to tell.
+fn given_up(watch: &Watch) -> Result<()> {
+    watch.overdue().cloned().map_or(Ok(()), Err)
 }
 
 fn in_memory(input: &Input, span: &Span) -> bool {
@@ -192,6 +209,9 @@ fn check(config: &Config) -> Result<()> {
             "--direct reads past the page cache; --engine {} doesn't read: leave one of them out",
             config.engine
         ));
+    }
+    if config.io_timeout.is_some_and(|limit| limit.is_zero()) {
+        return usage("--io-timeout 0: no read takes no time: raise it, or leave it out".into());
     }
     knobs::check(config)
 }
@@ -668,6 +688,7 @@ impl<'a> Session<'a> {
             hands.push(Hand {
                 slot,
                 mapping,
+                place: self.delivery.watch.place(),
                 direct: config.direct,
                 ways: Ways::new(),
             });
@@ -817,18 +838,19 @@ fn tell_of_growth(input: &Input, config: &Config) {
 
 /// Adds the number of the line to a failure in the data: counted only now, by reading what lies
 /// before it once more, because blocks come in any order.
-fn with_line(input: &Input, config: &Config, error: Error) -> Error {
+fn with_line(input: &Input, delivery: &Delivery<'_>, error: Error) -> Error {
     let source = input.sources().get(error.file_index() as usize);
     let (Kind::Data, Some(bytes), Some(source)) = (error.kind(), error.bytes(), source) else {
         return error;
     };
-    match lines_before(source, bytes.start, config.framing) {
+    let place = delivery.watch.place();
+    match lines_before(source, bytes.start, delivery.framing, &place) {
         Some(lines) => error.at_line(lines + 1),
         None => error,
     }
 }
 
-fn lines_before(source: &Source, end: u64, framing: Delimited) -> Option<u64> {
+fn lines_before(source: &Source, end: u64, framing: Delimited, place: &Place) -> Option<u64> {
     source.len()?;
     if let Some(bytes) = source.bytes() {
         return Some(framing.count(&bytes[..end as usize]));
@@ -837,6 +859,7 @@ fn lines_before(source: &Source, end: u64, framing: Delimited) -> Option<u64> {
     let (mut at, mut lines) = (0, 0);
     while at < end {
         let want = chunk.len().min((end - at) as usize);
+        place.begin(source, at..at + want as u64);
         let n = rustix::io::pread(source.file()?, &mut chunk[..want], at).ok()?;
         if n == 0 {
             return None;

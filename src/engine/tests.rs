@@ -11,6 +11,7 @@ use super::dispatcher::{Direct, Dispatcher, Plan};
 use super::memory::{MemoryRing, Order};
 use super::read::ReadRing;
 use super::ring::{Completion, Ring, Submission};
+use super::watch::Watch;
 use super::{Config, Malformed, Sink};
 use crate::block::Block;
 use crate::error::{Kind, Result};
@@ -149,7 +150,8 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         max_record: case.max_record,
         ..Config::default()
     };
-    let delivery = Delivery::new(input, &keep, &config);
+    let watch = Watch::new(input, &config).unwrap();
+    let delivery = Delivery::new(input, &keep, &config, &watch);
     let arena = Arena::new(
         Layout {
             block: case.block,

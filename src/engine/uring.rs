@@ -441,6 +441,9 @@ pub(crate) fn run<T>(
             rw_flags: if setup.dontcache { DONTCACHE as i32 } else { 0 },
         };
         let done = body(&mut ring).await;
+        if !ring.in_flight.is_empty() {
+            return Ok((done, facts, true));
+        }
         if setup.punt.is_some() {
             let submitter = rustix::thread::gettid().as_raw_nonzero().get();
             facts.workers = workers_of(polling_thread.unwrap_or(submitter));
@@ -450,12 +453,18 @@ pub(crate) fn run<T>(
         if registered.is_ok() {
             let _ = registry.unregister();
         }
-        Ok((done, facts))
+        Ok((done, facts, false))
     });
-    drop(runtime);
+    let abandoned = matches!(done, Ok((.., true)));
+    if abandoned {
+        // The reads may never end: neither does the driver, which owns their slots.
+        std::mem::forget(runtime);
+    } else {
+        drop(runtime);
+    }
     drop(anchor);
     drop(arena);
-    done
+    done.map(|(done, facts, _)| (done, facts))
 }
 
 /// What to say when `--registered-buffers on` can't be had.
