@@ -58,7 +58,8 @@ impl<'a> ReadRing<'a> {
             match rustix::io::read(file, &mut target[n..]) {
                 Ok(0) => break,
                 Ok(more) => n += more,
-                Err(rustix::io::Errno::INTR) => {}
+                // A file is read once more by the dispatcher, so many times and no more.
+                Err(rustix::io::Errno::INTR) if source.len().is_none() => {}
                 // A pipe that somebody made non-blocking: wait as if it weren't.
                 Err(rustix::io::Errno::AGAIN) if source.len().is_none() => wait(file),
                 Err(errno) => return Err(errno.into()),
