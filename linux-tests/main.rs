@@ -16,6 +16,7 @@ mod probe_command;
 mod reference;
 mod stats;
 mod support;
+mod sweep;
 mod sys;
 mod uring_raw;
 mod usage;
