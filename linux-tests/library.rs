@@ -18,10 +18,10 @@ use crate::probe::{Feature, skip, skips};
 use crate::support::{KEYS_10K, STATIONS, WAYS, Way, dir, write};
 
 /// Keeps every block.
-struct Keep;
+pub struct Keep;
 
 /// The bytes of blocks by their places.
-type Kept = BTreeMap<(u32, u64), Vec<u8>>;
+pub type Kept = BTreeMap<(u32, u64), Vec<u8>>;
 
 impl Fold for Keep {
     type Partial = Kept;
@@ -53,7 +53,7 @@ impl Fold for Keep {
 }
 
 /// Checks that blocks are whole records of the texts, each of those in `owned` once and no others.
-fn check(
+pub fn check(
     kept: &Kept,
     texts: &[&[u8]],
     owned: impl Fn(u32, u64) -> bool,

@@ -25,6 +25,7 @@ mod soak;
 mod stats;
 mod storage;
 mod support;
+mod sweep;
 mod sys;
 mod uring_raw;
 mod usage;

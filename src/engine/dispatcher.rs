@@ -432,10 +432,10 @@ impl<'a> Dispatcher<'a> {
                         1
                     };
                     let kept = submission.filled / align as usize * align as usize;
-                    submission.tries = if kept == submission.filled {
-                        0
-                    } else {
-                        submission.tries + 1
+                    // What an aligned read has to do again isn't progress, all else is.
+                    submission.tries = match kept > submission.filled - n {
+                        true => 0,
+                        false => submission.tries + 1,
                     };
                     submission.filled = kept;
                     if submission.tries <= retry::MOST {
