@@ -22,6 +22,7 @@ mod probe;
 mod probe_command;
 mod reference;
 mod soak;
+mod sparse;
 mod stats;
 mod storage;
 mod support;

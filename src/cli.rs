@@ -133,22 +133,19 @@ impl Reading {
         })
     }
 
-    /// Opens the files, and folds them while a bar shows how far it is.
+    /// Folds files while a bar shows how far it is.
     fn fold<F: ringfold::Fold>(
         &self,
-        files: &Files,
+        input: &Input,
         framing: Delimited,
         job: &F,
-    ) -> Result<(F::Output, ringfold::Stats, Input)> {
-        ringfold::source::raise_open_files_limit();
+    ) -> Result<(F::Output, ringfold::Stats)> {
         let done = Arc::new(AtomicU64::new(0));
         let config = self.config(framing, Arc::clone(&done))?;
-        let input = Input::open(files.paths()?)?;
         let bar = Bar::start(self.progress, self.quiet, input.len(), done);
-        let folded = ringfold::fold(&input, &config, job);
+        let folded = ringfold::fold(input, &config, job);
         bar.finish();
-        let (output, stats) = folded?;
-        Ok((output, stats, input))
+        folded
     }
 }
 
@@ -161,6 +158,12 @@ struct Files {
 }
 
 impl Files {
+    /// Opens them.
+    fn open(&self) -> Result<Input> {
+        ringfold::source::raise_open_files_limit();
+        Input::open(self.paths()?)
+    }
+
     /// The paths. Waiting for somebody to type is never what was meant.
     fn paths(&self) -> Result<Vec<PathBuf>> {
         match self.files.is_empty() {

@@ -55,6 +55,14 @@ impl Delimited {
         }
     }
 
+    /// How many records end in so many zeros, as in a file's hole.
+    pub(crate) fn count_zeros(&self, zeros: u64) -> u64 {
+        match self.by {
+            None | Some(0) => zeros,
+            Some(_) => 0,
+        }
+    }
+
     /// The first record in `bytes` (whole records) that is longer than `max` bytes, its delimiter
     /// not counted.
     ///

@@ -163,6 +163,47 @@ impl Source {
         (self.len().is_some() && meta.is_file()).then_some(meta.len())
     }
 
+    /// Where data goes on at or after `at`; the file's length if only a hole follows. A file system
+    /// that doesn't tell has data everywhere.
+    pub(crate) fn next_data(&self, at: u64) -> u64 {
+        let Some((file, len)) = self.file.as_ref().zip(self.len()) else {
+            return at;
+        };
+        match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+            Ok(data) => data.min(len),
+            Err(rustix::io::Errno::NXIO) => len.max(at),
+            Err(_) => at,
+        }
+    }
+
+    /// Pushes the data of a span of this source.
+    fn push_data(&self, span: Span, to: &mut Vec<Span>) {
+        let sparse = self.file.as_ref().is_some_and(|file| {
+            let allocated = |meta: std::fs::Metadata| meta.blocks().saturating_mul(512);
+            file.metadata()
+                .is_ok_and(|meta| meta.is_file() && allocated(meta) < span.to - span.from)
+        });
+        let (Some(file), true) = (&self.file, sparse && self.len().is_some()) else {
+            return to.push(span);
+        };
+        let mut at = span.from;
+        while at < span.to {
+            let from = self.next_data(at);
+            if from >= span.to {
+                break;
+            }
+            let hole = rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(from));
+            at = hole.unwrap_or(span.to).clamp(from + 1, span.to);
+            to.push(Span {
+                from,
+                to: at,
+                ..span
+            });
+        }
+        // Who reads on from where the file stands expects it at its beginning.
+        let _ = rustix::fs::seek(file, rustix::fs::SeekFrom::Start(0));
+    }
+
     /// The bytes of a source in memory.
     pub(crate) fn bytes(&self) -> Option<&Arc<[u8]>> {
         match &self.shape {
@@ -380,6 +421,26 @@ impl Input {
         Ok(self)
     }
 
+    /// The same without the holes of sparse files, as far as the file system tells of them: for jobs
+    /// that know what zeros come to. A span never ends within what was one, so this is only for
+    /// [`Delimited::EVERY_BYTE`](crate::Delimited::EVERY_BYTE).
+    pub fn without_holes(mut self) -> Self {
+        let spans = std::mem::take(&mut self.spans);
+        for span in spans {
+            self.sources[span.source as usize].push_data(span, &mut self.spans);
+        }
+        self
+    }
+
+    /// How many bytes of a source no span covers.
+    pub fn left_out(&self, source: &Source) -> u64 {
+        let spans = self.spans.iter();
+        let covered = spans
+            .filter(|span| span.source == source.index)
+            .map(|span| span.to - span.from);
+        source.len().map_or(0, |len| len - covered.sum::<u64>())
+    }
+
     /// The sources.
     pub fn sources(&self) -> &[Arc<Source>] {
         &self.sources
@@ -466,6 +527,9 @@ fn read_all(
         return Ok(bytes);
     }
     let len = usize::try_from(most).map_err(|_| (io::ErrorKind::OutOfMemory.into(), 0))?;
+    if bytes.try_reserve_exact(len).is_err() {
+        return Err((io::ErrorKind::OutOfMemory.into(), 0));
+    }
     bytes.resize(len, 0);
     let (mut filled, mut tries) = (0, 0);
     while filled < bytes.len() {

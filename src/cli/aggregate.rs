@@ -84,7 +84,8 @@ impl Command {
         if let Some(directory) = &self.spill_dir {
             job = job.spill_directory(directory);
         }
-        let (summary, run, _) = self.reading.fold(&self.files, Delimited::NEWLINE, &job)?;
+        let input = self.files.open()?;
+        let (summary, run) = self.reading.fold(&input, Delimited::NEWLINE, &job)?;
         let format = match self.format {
             Format::OneBrc => report::Format::OneBrc,
             Format::Hovinen => report::Format::Hovinen,

@@ -38,8 +38,15 @@ impl Command {
         let output = open_output(None)?;
         // Lines are counted, not looked at: they may be as long as they like.
         let framing = Delimited::EVERY_BYTE;
-        let (mut counted, run, input) = self.reading.fold(&self.files, framing, &job)?;
+        let input = self.files.open()?.without_holes();
+        let (mut counted, run) = self.reading.fold(&input, framing, &job)?;
         counted.resize(input.sources().len(), Counted::default());
+        for (counted, source) in counted.iter_mut().zip(input.sources()) {
+            // A hole is as many zeros.
+            let hole = input.left_out(source);
+            counted.bytes += hole;
+            counted.records += if self.null { hole } else { 0 };
+        }
         let mut total = Counted::default();
         for counted in &counted {
             total.records += counted.records;

@@ -97,6 +97,12 @@ fn mapped_is_resident(file: &File, from: u64, to: u64) -> Option<bool> {
     (told == 0).then(|| pages.iter().all(|page| page & 1 == 1))
 }
 
+/// Whether the file lies on an overlay, which has no pages of its own: they are the layer's below.
+fn is_overlay(file: &File) -> bool {
+    const OVERLAYFS: rustix::fs::FsWord = 0x794c_7630;
+    rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == OVERLAYFS)
+}
+
 /// The file once more, so that looking at a page reads no others ahead.
 pub(crate) fn opened_to_sample(file: &File) -> Option<File> {
     let again = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
@@ -166,8 +172,10 @@ fn look(input: &Input, stride: Span) -> Split {
             split.add(&stride, resident.unwrap_or(false));
         }
         Ok(pages) if pages >= pages_of(from, to) => split.add(&stride, true),
-        // An overlay file system has no pages of its own: they are the layer's below.
-        Ok(0) => split.add(&stride, mapped_is_resident(file, from, to) == Some(true)),
+        Ok(0) if is_overlay(file) => {
+            split.add(&stride, mapped_is_resident(file, from, to) == Some(true));
+        }
+        Ok(0) => split.add(&stride, false),
         Ok(_) => {
             let mut grain = from;
             while grain < to {

@@ -858,7 +858,13 @@ fn lines_before(source: &Source, end: u64, framing: Delimited, place: &Place) ->
     let mut chunk = vec![0; 1 << 20];
     let (mut at, mut lines) = (0, 0);
     while at < end {
+        let data = source.next_data(at).min(end);
+        lines += framing.count_zeros(data - at);
+        at = data;
         let want = chunk.len().min((end - at) as usize);
+        if want == 0 {
+            break;
+        }
         place.begin(source, at..at + want as u64);
         let n = rustix::io::pread(source.file()?, &mut chunk[..want], at).ok()?;
         if n == 0 {
