@@ -377,3 +377,89 @@ impl<K: Key> Sorted for SortedSlots<K> {
 /// Called where the processor seldom comes, so that the common way is laid out straight.
 #[cold]
 fn cold() {}
+
+#[cfg(test)]
+mod tests {
+    use super::super::isa::{InlineKey, LongKey, WideKey};
+    use super::*;
+
+    /// Keys in a set.
+    const KEYS: usize = 256;
+    /// Bits of a hash at which a flood would aim: those of a place here, and in a dense table.
+    const AIMED: [fn(u32) -> u32; 2] = [|hash| hash & 0xff, |hash| hash >> 24];
+
+    fn key<K: Key>(text: &str) -> K {
+        let mut key = K::EMPTY;
+        key.bytes_mut()[..text.len()].copy_from_slice(text.as_bytes());
+        key
+    }
+
+    /// Slots looked at while the keys are put into a table twice as large.
+    fn looks(hashes: impl Iterator<Item = u32>) -> usize {
+        let mut used = vec![false; 2 * KEYS];
+        let mut looks = 0;
+        for hash in hashes {
+            let mut place = hash as usize % used.len();
+            while std::mem::replace(&mut used[place], true) {
+                place = (place + 1) % used.len();
+                looks += 1;
+            }
+            looks += 1;
+        }
+        looks
+    }
+
+    fn check<K: Key>(level: Level) {
+        let size = size_of::<K>();
+        // As long as the class allows, and different in the last bytes only.
+        let numbered = |number: usize| key::<K>(&format!("{number:0width$};", width = size - 1));
+        // Different in one bit.
+        let flipped = |number: usize| {
+            let mut key = numbered(0);
+            key.bytes_mut()[number % (size - 1)] ^= 1 << (number / (size - 1) % 8);
+            key
+        };
+        let (theirs, ours) = (Seeds::random(), Seeds::random());
+        let worst = |keys: &[K], seeds: &Seeds| {
+            let looks =
+                AIMED.map(|aimed| looks(keys.iter().map(|key| aimed(hash(level, seeds, key)))));
+            looks.into_iter().max().expect("two")
+        };
+        let random: Vec<K> = (0..KEYS)
+            .map(|number| numbered(number.wrapping_mul(0x9e37_79b9) % 100_000_000))
+            .collect();
+        let usual = worst(&random, &ours);
+        assert!(usual < 3 * KEYS, "{level:?}: {usual} looks for random keys");
+        for aimed in AIMED {
+            let meeting = (0..).map(numbered);
+            let meeting: Vec<K> = meeting
+                .filter(|key| aimed(hash(level, &theirs, key)) == 0)
+                .take(KEYS)
+                .collect();
+            let flood = worst(&meeting, &theirs);
+            assert!(flood > 50 * KEYS, "{level:?}: {flood} looks: no flood");
+            let spread = worst(&meeting, &ours);
+            assert!(
+                spread <= 3 * usual,
+                "{level:?}: {spread} looks, not {usual}"
+            );
+        }
+        let flips = (size - 1) * 8;
+        let flipped: Vec<K> = (0..KEYS.min(flips)).map(flipped).collect();
+        let spread = worst(&flipped, &ours);
+        assert!(
+            spread <= 3 * usual,
+            "{level:?}: {spread} looks, not {usual}"
+        );
+    }
+
+    /// Who knows the hash, but not the seeds of this run, can't choose keys that meet.
+    #[test]
+    fn hash_flooding() {
+        for level in Level::available() {
+            check::<InlineKey>(level);
+            check::<LongKey>(level);
+            check::<WideKey>(level);
+        }
+    }
+}
