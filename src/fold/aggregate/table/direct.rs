@@ -386,7 +386,7 @@ mod tests {
     /// Keys in a set.
     const KEYS: usize = 256;
     /// Bits of a hash at which a flood would aim: those of a place here, and in a dense table.
-    const AIMED: [fn(u32) -> u32; 2] = [|hash| hash & 0xff, |hash| hash >> 24];
+    const AIMED: [fn(u32) -> u32; 2] = [|hash| hash & 0x1ff, |hash| hash >> 23];
 
     fn key<K: Key>(text: &str) -> K {
         let mut key = K::EMPTY;
