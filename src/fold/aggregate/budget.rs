@@ -12,6 +12,8 @@ use crate::system::{self, groups};
 const ASIDE: u64 = 64 << 20;
 /// Of the rest the part that tables take: while they grow or merge they take up to twice as much.
 const PART: f64 = 0.4;
+/// Less isn't worth a file: the tables of some hundred keys.
+const LEAST: u64 = 8 << 20;
 
 /// The limit on all partials of a run.
 pub(crate) struct Budget {
