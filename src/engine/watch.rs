@@ -275,16 +275,28 @@ impl Read {
     }
 }
 
-/// Whether a thread of this process waits for the device or for a lock of the kernel's, and how many
-/// page faults it has waited for so far.
+/// Whether a thread of this process waits for a page, and how many page faults it has waited for so
+/// far.
 fn in_the_kernel(thread: i32) -> Option<(bool, u64)> {
-    let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
+    let about = |file| fs::read_to_string(format!("/proc/self/task/{thread}/{file}"));
+    let stat = about("stat").ok()?;
     // The name before it may hold anything.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
-    let asleep = fields.next()? == "D";
+    let waits = match fields.next()? {
+        "D" => true,
+        // Some file systems wait so that a signal could end it. So does a job that waits for a lock,
+        // but that is in a call of its own: a fault is in none, or in the one that populates.
+        "S" => {
+            let populates = libc::SYS_madvise.to_string();
+            let call = about("syscall").unwrap_or_default();
+            let number = call.split_ascii_whitespace().next();
+            number.is_some_and(|number| number == "-1" || number == populates)
+        }
+        _ => false,
+    };
     let faults = fields.nth(8)?.parse().ok()?;
-    Some((asleep, faults))
+    Some((waits, faults))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
