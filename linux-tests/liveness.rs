@@ -156,7 +156,11 @@ fn only_the_time_of_one_read_counts() {
         let slow = Rule {
             at: At::Read(0),
             forever: true,
-            fault: Fault::Delay(Duration::from_millis(200)),
+            // The page cache asks for a page at a time: one read of `memory` is 68 of these.
+            fault: Fault::Delay(Duration::from_millis(match pages {
+                Pages::None => 200,
+                Pages::Cached => 10,
+            })),
         };
         fuse.plan([slow]);
         let config = Config {

@@ -129,9 +129,11 @@ impl Aggregate {
 
     fn budget(&self) -> &Arc<Budget> {
         self.budget.get_or_init(|| {
-            let bytes = self.memory.unwrap_or_else(budget::default_bytes);
             let directory = self.spill_directory.clone();
-            Budget::new(bytes, &directory.unwrap_or_else(budget::default_directory))
+            Budget::new(
+                self.memory,
+                &directory.unwrap_or_else(budget::default_directory),
+            )
         })
     }
 

@@ -12,21 +12,26 @@ use crate::system::{self, groups};
 const ASIDE: u64 = 64 << 20;
 /// Of the rest the part that tables take: while they grow or merge they take up to twice as much.
 const PART: f64 = 0.4;
-/// Less isn't worth a file: the tables of some hundred keys.
-const LEAST: u64 = 8 << 20;
+/// Less of one partial isn't worth a file, unless the budget was named: the tables of some hundred keys.
+const LEAST: u64 = 4 << 20;
 
 /// The limit on all partials of a run.
 pub(crate) struct Budget {
     bytes: u64,
+    /// What a partial may take in any case.
+    least: u64,
     directory: PathBuf,
     used: AtomicU64,
     shares: AtomicU64,
 }
 
 impl Budget {
-    pub(crate) fn new(bytes: u64, directory: &Path) -> Arc<Self> {
+    /// A budget of so many bytes; `None`: a part of the memory that is free, or of what a control
+    /// group allows.
+    pub(crate) fn new(bytes: Option<u64>, directory: &Path) -> Arc<Self> {
         Arc::new(Budget {
-            bytes,
+            bytes: bytes.unwrap_or_else(default_bytes),
+            least: if bytes.is_some() { 0 } else { LEAST },
             directory: directory.into(),
             used: AtomicU64::new(0),
             shares: AtomicU64::new(0),
@@ -78,7 +83,7 @@ impl Share {
         let used = used.wrapping_add(change);
         self.bytes = bytes;
         let shares = self.budget.shares.load(Ordering::Relaxed);
-        used > self.budget.bytes && bytes >= used / (2 * shares)
+        used > self.budget.bytes && bytes >= self.budget.least.max(used / (2 * shares))
     }
 }
 
@@ -89,9 +94,8 @@ impl Drop for Share {
     }
 }
 
-/// What tables may take where nobody says: a part of the memory that is free, or of what a control
-/// group allows.
-pub(crate) fn default_bytes() -> u64 {
+/// What tables may take where nobody says.
+fn default_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
         let available = system::text("/proc/meminfo")
@@ -116,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_large_ones_give_way() {
-        let budget = Budget::new(100, Path::new("/"));
+        let budget = Budget::new(Some(100), Path::new("/"));
         let mut shares = [(); 3].map(|()| Share::new(&budget));
         assert!(!shares[0].set(60));
         assert!(!shares[1].set(40));
