@@ -111,6 +111,7 @@ pub(crate) fn run_then<T: Send>(
     };
     let watch = Watch::new(input, config)?;
     let watched = input.sources().iter().any(|source| is_watched(source));
+    let opened = input;
     let loaded;
     let input = match config.engine {
         Engine::Memory => {
@@ -160,7 +161,7 @@ pub(crate) fn run_then<T: Send>(
         .outcome()
         .map_err(|error| with_line(input, &delivery, error))
         .and(served)?;
-    tell_of_growth(input, config);
+    tell_of_growth(opened, config);
     let done = pool.install(then);
     stats.elapsed_s = started.elapsed().as_secs_f64();
     Ok((stats, done))
