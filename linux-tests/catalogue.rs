@@ -27,7 +27,10 @@ const ROWS: &[(&str, &[&str])] = &[
     ),
     (
         "io_uring_enter fails after the ring was set up",
-        &["uring_raw::calls_that_fail_for_good_end_the_run_and_passing_failures_do_not"],
+        &[
+            "liveness::a_ring_whose_calls_all_fail_ends_at_the_limit",
+            "uring_raw::calls_that_fail_for_good_end_the_run_and_passing_failures_do_not",
+        ],
     ),
     (
         "flags unknown to an old kernel",
@@ -68,19 +71,43 @@ const ROWS: &[(&str, &[&str])] = &[
         &[
             "injected::calls_that_fail_end_in_the_answer_or_one_line",
             "injected::every_call_that_fails_ends_in_the_answer_or_one_line",
+            "sweep::a_ring_waits_for_storage_that_is_busy",
+            "sweep::the_nth_read_fails_in_every_way_under_every_engine",
+            "sweep::the_program_answers_or_says_in_one_line_why_not",
         ],
     ),
     (
         "short reads",
-        &["storage::corrupt_data_on_btrfs_is_told_with_its_bytes_by_every_engine"],
+        &[
+            "storage::corrupt_data_on_btrfs_is_told_with_its_bytes_by_every_engine",
+            "sweep::the_nth_read_fails_in_every_way_under_every_engine",
+            "sweep::the_program_answers_or_says_in_one_line_why_not",
+        ],
     ),
     (
         "a file truncated while it is read",
-        &["library::a_file_that_was_truncated_after_it_was_opened"],
+        &[
+            "changing::a_file_that_anything_happens_to_all_the_time_ends_every_run_in_order",
+            "changing::a_file_truncated_at_any_read_is_told_with_both_lengths",
+            "changing::a_real_file_truncated_before_it_is_read_is_told_with_both_lengths",
+            "library::a_file_that_was_truncated_after_it_was_opened",
+        ],
+    ),
+    (
+        "a file that is rewritten in place while it is read",
+        &[
+            "changing::a_file_that_anything_happens_to_all_the_time_ends_every_run_in_order",
+            "changing::a_file_that_is_rewritten_at_any_read_ends_the_run_in_order",
+            "changing::a_file_that_is_written_all_the_time_with_valid_rows_has_an_answer",
+            "changing::a_real_file_that_is_rewritten_in_place_is_read_as_it_is_then",
+        ],
     ),
     (
         "a file that grows or is replaced while it is read",
         &[
+            "changing::a_file_that_grows_at_any_read_is_read_up_to_the_length_it_had",
+            "changing::a_real_file_that_grows_before_it_is_read_is_read_up_to_the_length_it_had",
+            "changing::a_real_file_that_is_replaced_or_removed_is_read_as_it_was_opened",
             "library::a_file_that_has_grown_is_read_up_to_its_size_when_opened",
             "library::a_file_that_was_removed_or_replaced_after_it_was_opened",
         ],
@@ -90,6 +117,20 @@ const ROWS: &[(&str, &[&str])] = &[
         &[
             "storage::a_bad_sector_is_told_with_its_bytes_by_every_engine",
             "storage::corrupt_data_on_btrfs_is_told_with_its_bytes_by_every_engine",
+            "sweep::the_nth_read_fails_in_every_way_under_every_engine",
+            "sweep::the_program_answers_or_says_in_one_line_why_not",
+        ],
+    ),
+    (
+        "storage that hangs or takes its time",
+        &[
+            "liveness::a_read_that_not_even_a_kill_ends_keeps_nobody_waiting",
+            "liveness::after_half_a_minute_of_silence_there_is_one_notice",
+            "liveness::only_the_time_of_one_read_counts",
+            "liveness::silence_is_told_of_with_file_and_bytes_again_and_again",
+            "liveness::storage_that_answers_before_the_limit_gives_the_answer",
+            "liveness::storage_that_hangs_ends_the_run_at_the_limit",
+            "liveness::the_library_returns_without_the_read_where_a_ring_reads",
         ],
     ),
     (
@@ -137,6 +178,8 @@ const ROWS: &[(&str, &[&str])] = &[
             "answers::empty_files_are_fine_past_the_page_cache_too",
             "faults::a_sparse_file_is_zeros",
             "faults::offsets_past_32_bits",
+            "sparse::holes_are_counted_as_if_they_were_read",
+            "sparse::more_blocks_than_32_bits_can_number",
         ],
     ),
     (
@@ -172,6 +215,15 @@ const ROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "millions of keys",
+        &[
+            "memory::any_budget_gives_the_same_answer",
+            "memory::any_kind_of_key_and_number_is_spilled",
+            "memory::millions_of_keys_under_a_control_group",
+            "memory::no_room_to_spill_is_told",
+        ],
+    ),
+    (
         "standard output closed or full; an output file that can't be written",
         &[
             "faults::a_closed_standard_output_is_a_quiet_end",
@@ -186,6 +238,11 @@ const ROWS: &[(&str, &[&str])] = &[
             "faults::a_killed_run_leaves_no_output_file",
             "faults::signals_at_any_time_leave_no_wrong_answer",
             "faults::signals_end_a_run_that_waits_for_its_input",
+            "liveness::a_thousand_kills_at_random_moments_leave_no_file_behind",
+            "liveness::kills_at_random_moments_leave_no_file_behind",
+            "liveness::signals_end_a_run_in_every_stage",
+            "liveness::signals_end_a_run_whose_output_is_stuck",
+            "liveness::signals_end_a_run_whose_storage_hangs",
         ],
     ),
     (

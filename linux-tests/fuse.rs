@@ -31,8 +31,9 @@ use crate::probe::{Feature, skips};
 /// What a file holds: pieces by their places, and zeros between them, which are holes.
 #[derive(Debug, Clone)]
 pub struct Content {
+    /// The file's length at first.
     pub len: u64,
-    /// In order.
+    /// In order; they may go past the length.
     pub pieces: Vec<(u64, Vec<u8>)>,
 }
 
@@ -47,11 +48,10 @@ impl From<&[u8]> for Content {
 
 impl Content {
     fn read(&self, range: Range<u64>) -> Vec<u8> {
-        let end = range.end.min(self.len).max(range.start);
-        let mut out = vec![0; (end - range.start) as usize];
+        let mut out = vec![0; (range.end - range.start) as usize];
         for (at, bytes) in &self.pieces {
             let from = range.start.max(*at);
-            let to = end.min(at + bytes.len() as u64);
+            let to = range.end.min(at + bytes.len() as u64);
             if from < to {
                 let piece = &bytes[(from - at) as usize..(to - at) as usize];
                 out[(from - range.start) as usize..(to - range.start) as usize]
@@ -117,8 +117,9 @@ pub enum Fault {
     Hang,
     /// No answer until [`Fuse::release`], as from a device that is gone: not even a kill ends it.
     Deaf,
-    /// The file is cut to this length, just before the read is answered.
-    Truncate(u64),
+    /// The file has this length from just before the read is answered: fewer bytes than it began
+    /// with, or more where its pieces hold more.
+    Length(u64),
     /// The file's bytes are inverted from this read on.
     Rewrite,
 }
@@ -486,7 +487,7 @@ impl Server {
             }
         }
         match fault {
-            Some(Fault::Truncate(len)) => state.len = len,
+            Some(Fault::Length(len)) => state.len = len,
             Some(Fault::Rewrite) => state.inverted = true,
             _ => {}
         }
@@ -600,7 +601,7 @@ fn the_injector_does_what_its_plan_says() {
         }
         fuse.plan([rule(At::Read(0), false, Fault::Zero)]);
         assert_eq!(file.read_at(&mut buffer, 0).unwrap(), 0);
-        fuse.plan([rule(At::Read(0), false, Fault::Truncate(5_000))]);
+        fuse.plan([rule(At::Read(0), false, Fault::Length(5_000))]);
         assert_eq!(file.read_at(&mut buffer, 0).unwrap(), 5_000);
         assert_eq!(file.metadata().unwrap().len(), 5_000);
         assert_eq!(file.read_at(&mut buffer, 5_000).unwrap(), 0);

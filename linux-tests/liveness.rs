@@ -23,14 +23,14 @@ use crate::support::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All ways to read, over storage whose pages are cached, and past any cache where that can be.
-fn ways() -> Vec<(Way, Pages)> {
+pub fn ways() -> Vec<(Way, Pages)> {
     let cached = WAYS.iter().map(|&way| (way, Pages::Cached));
     let past = WAYS.iter().filter(|way| way.engine != Engine::Mmap);
     cached.chain(past.map(|&way| (way, Pages::None))).collect()
 }
 
 /// Does it for all at once: they do little but wait.
-fn all_at_once<T: Send + Copy>(cases: &[T], test: impl Fn(T) + Sync) {
+pub fn all_at_once<T: Send + Copy>(cases: &[T], test: impl Fn(T) + Sync) {
     std::thread::scope(|scope| {
         for &case in cases {
             let test = &test;

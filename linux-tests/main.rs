@@ -3,6 +3,7 @@
 
 mod answers;
 mod catalogue;
+mod changing;
 mod count;
 mod disks;
 mod edges;

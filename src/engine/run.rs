@@ -111,6 +111,7 @@ pub(crate) fn run_then<T: Send>(
     };
     let watch = Watch::new(input, config)?;
     let watched = input.sources().iter().any(|source| is_watched(source));
+    let opened = input;
     let loaded;
     let input = match config.engine {
         Engine::Memory => {
@@ -158,9 +159,15 @@ pub(crate) fn run_then<T: Send>(
     // What was found in the data counts before what an engine couldn't do behind it.
     delivery
         .outcome()
-        .map_err(|error| with_line(input, &delivery, error))
+        .map_err(|error| match cut_off(opened) {
+            Some(cut) if error.kind() == Kind::Data && cut.file_index() == error.file_index() => {
+                cut
+            }
+            _ => with_line(input, &delivery, error),
+        })
         .and(served)?;
-    tell_of_growth(input, config);
+    cut_off(opened).map_or(Ok(()), Err)?;
+    tell_of_growth(opened, config);
     let done = pool.install(then);
     stats.elapsed_s = started.elapsed().as_secs_f64();
     Ok((stats, done))
@@ -820,6 +827,16 @@ fn blocks(spans: &[Span], block: u64) -> u64 {
     spans.iter().fold(0u64, |sum, span| {
         let len = span.to.saturating_sub(span.from);
         sum.saturating_add(len.div_ceil(block).saturating_add(2))
+    })
+}
+
+/// A file that has become shorter than what was wanted of it: reads that meet the cut may bring zeros
+/// where bytes are missing, and nobody can tell.
+fn cut_off(input: &Input) -> Option<Error> {
+    input.spans().iter().find_map(|span| {
+        let source = input.source(span);
+        let (end, now) = (span.to.min(source.len()?), source.length_now()?);
+        (now < end).then(|| source.ended(now).at_bytes(now.max(span.from)..end))
     })
 }
 
