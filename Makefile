@@ -76,12 +76,12 @@ tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain wi
 	RUSTFLAGS=-Zsanitizer=thread TSAN_OPTIONS=halt_on_error=1 \
 	  cargo +nightly test --locked --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --bins --test linux-tests
 
-# What needs no kernel, and no thousands of cases: the rest goes through rooms that call it. rayon leaks
-# its pool by design.
+# What needs no kernel and is small enough to be interpreted: the rest goes through rooms that call it.
+# rayon leaks its pool by design.
 miri: toolchain ## The pure rooms' tests under Miri (takes a nightly toolchain with miri)
 	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation" \
 	  cargo +nightly miri test --locked --target-dir target/miri --lib -- \
-	  block:: stitch:: framing:: fold:: --skip near_misses --skip levels_
+	  block:: stitch:: framing:: stats:: near_misses every_way_at_once
 
 mutants: toolchain ## Mutants of stitching, decoding and merging (hours; takes cargo-mutants)
 	CARGO_PROFILE_DEV_DEBUG=0 cargo mutants --no-shuffle -o target/mutants
