@@ -112,12 +112,15 @@ fn text_of(units: &BigInt, decimals: u32) -> String {
 fn check_summary(summary: &Summary, expected: &Answer) {
     assert_eq!(summary.rows, expected.rows);
     assert_eq!(summary.empty_lines, expected.empty);
+    assert_eq!(summary.skipped, expected.bad.len() as u64);
     assert_eq!(summary.len(), expected.keys.len());
     assert_eq!(summary.entries().count(), expected.keys.len());
     for (entry, (key, (count, sum, min, max))) in summary.entries().zip(&expected.keys) {
         assert_eq!(entry.key(), key);
         assert_eq!(entry.count(), *count);
-        for decimals in [0, 1, 2, 6, 36] {
+        // Miri takes a thousand times as long.
+        let decimals: &[u32] = if cfg!(miri) { &[1] } else { &[0, 1, 2, 6, 36] };
+        for &decimals in decimals {
             let text = |n, x| text_of(&oracle_round(x, n, decimals), decimals);
             assert_eq!(entry.mean(decimals).to_string(), text(*count, sum));
             assert_eq!(entry.sum().round(decimals).to_string(), text(1, sum));
@@ -141,7 +144,6 @@ fn check(bytes: &[u8], delimiter: u8, terminator: u8) {
             let mut partial = skip.partial();
             skip.block(&mut partial, &buffer.block(0, 0, 0)).unwrap();
             let summary = skip.finish(partial);
-            assert_eq!(summary.skipped, expected.bad.len() as u64, "{level:?}");
             check_summary(&summary, &expected);
 
             let mut partial = job.partial();
@@ -595,8 +597,15 @@ fn spilling() {
     for _ in 0..3 {
         job.block(&mut partial, &buffer.block(0, 0, 0)).unwrap();
     }
+    // What both have spilled adds up, be it equal or not.
+    let mut other = job.partial();
+    job.block(&mut other, &buffer.block(0, 0, 0)).unwrap();
+    let (bytes, more) = (partial.spilled_bytes, other.spilled_bytes);
+    assert!(bytes > more && more > 0);
+    job.merge(&mut partial, other);
     let summary = job.finish(partial);
-    assert_eq!((summary.rows, summary.len()), (6, 2));
-    assert!(summary.entries().all(|entry| entry.count() == 3));
+    assert_eq!(summary.spilled_bytes, bytes + more);
+    assert_eq!((summary.rows, summary.len()), (8, 2));
+    assert!(summary.entries().all(|entry| entry.count() == 4));
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
