@@ -521,12 +521,15 @@ mod tests {
     /// Every value that differs from a good one in one byte, at every length around.
     #[test]
     fn near_misses() {
+        // Miri takes a thousand times as long.
+        let step = if cfg!(miri) { 29 } else { 1 };
         for good in [
             "1.2", "12.3", "-1.2", "-12.3", "99.9", "-99.9", "0.0", "-0.0",
         ] {
             let mut lines = Vec::new();
             for at in 0..good.len() {
-                for byte in (0..=255).filter(|byte| !b";\n".contains(byte)) {
+                let bytes = (0..=255).step_by(step);
+                for byte in bytes.filter(|byte| !b";\n".contains(byte)) {
                     let mut value = good.as_bytes().to_vec();
                     value[at] = byte;
                     lines.push((1, value));

@@ -112,12 +112,15 @@ fn text_of(units: &BigInt, decimals: u32) -> String {
 fn check_summary(summary: &Summary, expected: &Answer) {
     assert_eq!(summary.rows, expected.rows);
     assert_eq!(summary.empty_lines, expected.empty);
+    assert_eq!(summary.skipped, expected.bad.len() as u64);
     assert_eq!(summary.len(), expected.keys.len());
     assert_eq!(summary.entries().count(), expected.keys.len());
     for (entry, (key, (count, sum, min, max))) in summary.entries().zip(&expected.keys) {
         assert_eq!(entry.key(), key);
         assert_eq!(entry.count(), *count);
-        for decimals in [0, 1, 2, 6, 36] {
+        // Miri takes a thousand times as long.
+        let decimals: &[u32] = if cfg!(miri) { &[1] } else { &[0, 1, 2, 6, 36] };
+        for &decimals in decimals {
             let text = |n, x| text_of(&oracle_round(x, n, decimals), decimals);
             assert_eq!(entry.mean(decimals).to_string(), text(*count, sum));
             assert_eq!(entry.sum().round(decimals).to_string(), text(1, sum));
@@ -141,7 +144,6 @@ fn check(bytes: &[u8], delimiter: u8, terminator: u8) {
             let mut partial = skip.partial();
             skip.block(&mut partial, &buffer.block(0, 0, 0)).unwrap();
             let summary = skip.finish(partial);
-            assert_eq!(summary.skipped, expected.bad.len() as u64, "{level:?}");
             check_summary(&summary, &expected);
 
             let mut partial = job.partial();
@@ -382,7 +384,7 @@ fn many_keys() {
 }
 
 fn report(text: &str, format: Format) -> String {
-    let job = Aggregate::new();
+    let job = Aggregate::new().memory(1 << 40);
     let mut partial = job.partial();
     job.block(
         &mut partial,
@@ -435,7 +437,9 @@ fn every_way_at_once() {
     let expected = oracle(text.as_bytes(), b';', b'\n');
     let half = text.len() / 2 + text[text.len() / 2..].find('\n').unwrap() + 1;
     for level in Level::available() {
-        let job = Aggregate::new().level(level).on_error(OnError::Skip);
+        // Named memory, so that Miri need not look into /proc for what is free.
+        let job = Aggregate::new().memory(1 << 40).level(level);
+        let job = job.on_error(OnError::Skip);
         let [mut into, from] = [(0, half), (half, text.len())].map(|(from, to)| {
             let mut partial = job.partial();
             let buffer = PaddedBuf::from(&text.as_bytes()[from..to]);
@@ -593,8 +597,15 @@ fn spilling() {
     for _ in 0..3 {
         job.block(&mut partial, &buffer.block(0, 0, 0)).unwrap();
     }
+    // What both have spilled adds up, be it equal or not.
+    let mut other = job.partial();
+    job.block(&mut other, &buffer.block(0, 0, 0)).unwrap();
+    let (bytes, more) = (partial.spilled_bytes, other.spilled_bytes);
+    assert!(bytes > more && more > 0);
+    job.merge(&mut partial, other);
     let summary = job.finish(partial);
-    assert_eq!((summary.rows, summary.len()), (6, 2));
-    assert!(summary.entries().all(|entry| entry.count() == 3));
+    assert_eq!(summary.spilled_bytes, bytes + more);
+    assert_eq!((summary.rows, summary.len()), (8, 2));
+    assert!(summary.entries().all(|entry| entry.count() == 4));
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
