@@ -432,6 +432,7 @@ fn every_way_at_once() {
         let key = "k".repeat(length);
         text += &format!("{key};1.0\n{key};-12.3\r\n{key};7\n{key};0.25\n");
         text += &format!("{key}\n{key};1;2\n\n{key};x\n{key};123456789012345678901.5\n");
+        text += &format!("{key};-98765432109876543210.0625\n");
     }
     text += "last;99.9";
     let expected = oracle(text.as_bytes(), b';', b'\n');
