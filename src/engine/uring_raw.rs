@@ -604,40 +604,49 @@ mod tests {
     #[test]
     fn both_a_completion_and_the_bell_end_the_wait() {
         for knobs in knobs() {
-            let Some(mut case) = Case::new(&knobs) else {
-                continue;
-            };
-            case.submit();
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_time()
-                .build()
-                .unwrap();
-            let (home, comes_home) = oneshot::channel();
-            let mut writer = case.writer;
-            let other = std::thread::spawn(move || {
-                std::thread::sleep(SOON);
-                home.send(()).unwrap();
-                std::thread::sleep(SOON);
-                writer.write_all(b"hello").unwrap();
-            });
-            let started = Instant::now();
-            let bell = case.ring.bell();
-            let task = async {
-                tokio::select! {
-                    biased;
-                    home = comes_home => home.unwrap(),
-                    _ = case.ring.completion() => panic!("nothing was written"),
-                }
-                assert!(started.elapsed() < 5 * SOON, "the bell wasn't heard");
-                case.ring.completion().await
-            };
-            let completion = runtime.block_on(bell.attend(task));
-            assert_eq!(completion.result.unwrap(), 5, "{knobs:?}");
-            assert!(started.elapsed() < 8 * SOON, "{:?}", started.elapsed());
-            other.join().unwrap();
-            drop((completion.submission, case.ring, case.slots));
-            assert_eq!(Arc::strong_count(&case.arena), 1, "the arena can go");
+            // What neither ends goes on for PATIENCE each time; a busy machine is slow now and then.
+            let quick =
+                |[heard, completed]: [Duration; 2]| heard < 5 * SOON && completed < 8 * SOON;
+            let tries = (0..5).map(|_| times_of_both(&knobs));
+            let mut tries = tries.skip_while(|times| times.is_some_and(|times| !quick(times)));
+            assert!(tries.next().is_some(), "{knobs:?}: they weren't heard");
         }
+    }
+
+    /// When the bell is heard and when the completion, which come at once and twice [`SOON`]; `None`
+    /// where the ring can't be had.
+    fn times_of_both(knobs: &Knobs) -> Option<[Duration; 2]> {
+        let mut case = Case::new(knobs)?;
+        case.submit();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let (home, comes_home) = oneshot::channel();
+        let mut writer = case.writer;
+        let other = std::thread::spawn(move || {
+            std::thread::sleep(SOON);
+            home.send(()).unwrap();
+            std::thread::sleep(SOON);
+            writer.write_all(b"hello").unwrap();
+        });
+        let started = Instant::now();
+        let bell = case.ring.bell();
+        let task = async {
+            tokio::select! {
+                biased;
+                home = comes_home => home.unwrap(),
+                _ = case.ring.completion() => panic!("nothing was written"),
+            }
+            (started.elapsed(), case.ring.completion().await)
+        };
+        let (heard, completion) = runtime.block_on(bell.attend(task));
+        assert_eq!(completion.result.unwrap(), 5, "{knobs:?}");
+        let completed = started.elapsed();
+        other.join().unwrap();
+        drop((completion.submission, case.ring, case.slots));
+        assert_eq!(Arc::strong_count(&case.arena), 1, "the arena can go");
+        Some([heard, completed])
     }
 
     /// Notices of a silent device hang on that.
