@@ -19,6 +19,7 @@ use super::delivery::{Delivery, Ready};
 use super::dispatcher::{Direct, Dispatcher, Plan};
 use super::memory::{MemoryRing, Order};
 use super::ring::{Completion, Ring, Submission};
+use super::watch::Watch;
 use super::{Config, HugePages, Malformed, Sink};
 use crate::block::Block;
 use crate::error::Result;
@@ -149,7 +150,9 @@ fn dispatch(
         // For the clock behind the notice of a silent device; it never gets to tick.
         static RUNTIME: Runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
     }
-    let delivery = Delivery::new(input, sink, config);
+    // Nothing in memory is waited for: it starts no thread.
+    let watch = Watch::new(input, config)?;
+    let delivery = Delivery::new(input, sink, config, &watch);
     let layout = Layout {
         // A span within a file is read from a byte before it.
         block: schedule.block + 1,
