@@ -72,9 +72,11 @@ asan: toolchain ## All tests under AddressSanitizer
 	$(ASAN) ASAN_OPTIONS=handle_sigbus=0:detect_leaks=0 $(ASAN_TEST) --bins --test linux-tests
 
 # Without a standard library that is built the same way it reports races that are none.
+# It doesn't see rustix unmap memory, which another test's thread may get next: one test at a time.
 tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain with rust-src)
 	RUSTFLAGS=-Zsanitizer=thread TSAN_OPTIONS=halt_on_error=1 \
-	  cargo +nightly test --locked --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --bins --test linux-tests
+	  cargo +nightly test --locked --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --bins --test linux-tests -- \
+	  --test-threads 1
 
 # What needs no kernel and is small enough to be interpreted: the rest goes through rooms that call it.
 # rayon leaks its pool by design.
