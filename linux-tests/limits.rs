@@ -1,7 +1,7 @@
 //! Limits of the machine and its administrator: descriptors, processes, memory, locked memory, and
 //! what a container's seccomp filter leaves.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -9,46 +9,12 @@ use std::process::{Child, Command};
 use ringfold::Engine;
 
 use crate::disks::Held;
+use crate::group::Group;
 use crate::probe::{Feature, skip, skips};
 use crate::support::{STATIONS, WAYS, dir, end, end_of, evict, ringfold, rows, start, str, write};
 use crate::sys::{self, NOBODY, SETUP};
 
-// Control groups, of version 1.
-
-/// A group of a test's own; it goes away.
-struct Group(PathBuf);
-
-impl Group {
-    fn new(controller: &str, test: &str, settings: &[(&str, String)]) -> Result<Group, String> {
-        let above = Path::new("/sys/fs/cgroup").join(controller);
-        let group = Group(above.join(format!("ringfold-{test}-{}", std::process::id())));
-        fs::create_dir(&group.0).map_err(|error| format!("{}: {error}", group.0.display()))?;
-        for (name, value) in settings {
-            let file = group.0.join(name);
-            fs::write(&file, value).map_err(|error| format!("{}: {error}", file.display()))?;
-        }
-        Ok(group)
-    }
-
-    fn take_in(&self, command: &mut Command) {
-        let procs = OpenOptions::new()
-            .write(true)
-            .open(self.0.join("cgroup.procs"));
-        sys::join(command, vec![procs.unwrap()]);
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Who has just ended leaves it a moment later.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-    }
-}
+// Control groups.
 
 #[test]
 fn few_processes_in_the_control_group() {
@@ -58,10 +24,9 @@ fn few_processes_in_the_control_group() {
     let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
     let (mut answers, mut lines) = (0, 0);
     for most in [1, 2, 3, 4, 5, 6, 8] {
-        let limit = [("pids.max", most.to_string())];
-        let group = match Group::new("pids", "pids", &limit) {
+        let group = match Group::new("pids", most) {
             Ok(group) => group,
-            Err(reason) => return skip(test, reason),
+            Err(reason) => return skip(test, reason.to_string()),
         };
         for way in WAYS.iter() {
             let mut command = ringfold(["aggregate", "-j", "4"]);
@@ -90,10 +55,9 @@ fn little_memory_in_the_control_group() {
     let path = write(dir.path(), "file", &text);
     let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
     for mib in [16, 32, 64] {
-        let limit = [("memory.limit_in_bytes", (mib << 20).to_string())];
-        let group = match Group::new("memory", &format!("memory-{mib}"), &limit) {
+        let group = match Group::new("memory", mib << 20) {
             Ok(group) => group,
-            Err(reason) => return skip(test, reason),
+            Err(reason) => return skip(test, reason.to_string()),
         };
         for way in WAYS.iter() {
             // Sixteen reads through the page cache at once hold more pages than so small a group has

@@ -10,6 +10,7 @@ mod edges;
 mod faults;
 mod fuse;
 mod generate;
+mod group;
 mod hard;
 mod injected;
 mod knobs;

@@ -1,67 +1,14 @@
 //! Keys by the million where memory is short: they go to files, and the answer is the same.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
+use crate::group::Group;
 use crate::probe::{Feature, skips};
 use crate::support::{dir, end, names, ringfold, rows, str, write};
-
-/// A control group with a limit on memory, gone with this value.
-pub struct Group(PathBuf);
-
-impl Group {
-    pub fn new(bytes: u64) -> io::Result<Self> {
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ringfold-test-{}-{number}", std::process::id());
-        let root = Path::new("/sys/fs/cgroup");
-        let (v1, v2) = (root.join("memory"), root.join("cgroup.controllers"));
-        let (dir, limit) = match v1.is_dir() {
-            true => (v1.join(name), "memory.limit_in_bytes"),
-            false => {
-                fs::read_to_string(v2)?;
-                (root.join(name), "memory.max")
-            }
-        };
-        fs::create_dir(&dir)?;
-        let group = Group(dir);
-        fs::write(group.0.join(limit), bytes.to_string())?;
-        // Without swap, where that is counted apart.
-        for (file, value) in [
-            ("memory.swap.max", 0),
-            ("memory.memsw.limit_in_bytes", bytes),
-        ] {
-            if group.0.join(file).exists() {
-                fs::write(group.0.join(file), value.to_string())?;
-            }
-        }
-        Ok(group)
-    }
-
-    /// The same command in the group.
-    pub fn command(&self, command: &Command) -> Command {
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
-            .arg(self.0.join("cgroup.procs"))
-            .arg(command.get_program())
-            .args(command.get_args())
-            .env("RUST_BACKTRACE", "0");
-        shell
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
-}
 
 const KEYS: u64 = 1_000_000;
 
@@ -120,10 +67,11 @@ fn millions_of_keys_under_a_control_group() {
         return;
     }
     let (_, path, answer) = many_keys();
-    let group = Group::new(160 << 20).unwrap();
+    let group = Group::new("memory", 160 << 20).unwrap();
     for engine in ["auto", "uring", "pread", "mmap"] {
-        let run = ringfold(["aggregate", "--engine", engine, str(path)]);
-        let (stdout, said) = end(&mut group.command(&run)).answer_and_notices();
+        let mut run = ringfold(["aggregate", "--engine", engine, str(path)]);
+        group.take_in(&mut run);
+        let (stdout, said) = end(&mut run).answer_and_notices();
         assert!(stdout == *answer, "{engine}");
         assert!(said.contains("outgrew the memory"), "{engine}: {said}");
     }

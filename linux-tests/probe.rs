@@ -110,7 +110,7 @@ fn found(feature: Feature) -> &'static Result<(), String> {
 
 fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
     match feature {
-        Feature::MemoryGroup => drop(crate::memory::Group::new(64 << 20)?),
+        Feature::MemoryGroup => drop(crate::group::Group::new("memory", 64 << 20)?),
         Feature::IoUring => drop(IoUring::new(8)?),
         Feature::Direct => {
             let dir = dir();
