@@ -432,13 +432,14 @@ impl Input {
         self
     }
 
-    /// How many bytes of a source no span covers.
-    pub fn left_out(&self, source: &Source) -> u64 {
-        let spans = self.spans.iter();
-        let covered = spans
-            .filter(|span| span.source == source.index)
-            .map(|span| span.to - span.from);
-        source.len().map_or(0, |len| len - covered.sum::<u64>())
+    /// How many bytes of each source no span covers; 0 of a stream.
+    pub fn left_out(&self) -> Vec<u64> {
+        let lens = self.sources.iter().map(|source| source.len().unwrap_or(0));
+        let mut left_out: Vec<u64> = lens.collect();
+        for span in self.spans.iter().filter(|span| span.to != u64::MAX) {
+            left_out[span.source as usize] -= span.to - span.from;
+        }
+        left_out
     }
 
     /// The sources.

@@ -41,9 +41,8 @@ impl Command {
         let input = self.files.open()?.without_holes();
         let (mut counted, run) = self.reading.fold(&input, framing, &job)?;
         counted.resize(input.sources().len(), Counted::default());
-        for (counted, source) in counted.iter_mut().zip(input.sources()) {
-            // A hole is as many zeros.
-            let hole = input.left_out(source);
+        // A hole is as many zeros.
+        for (counted, hole) in counted.iter_mut().zip(input.left_out()) {
             counted.bytes += hole;
             counted.records += if self.null { hole } else { 0 };
         }

@@ -33,7 +33,7 @@ pub use decimal::{DIGITS_MAX, Exact, Fixed};
 pub use level::Level;
 pub use summary::{Entry, Summary};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use super::{Fold, Malformed};
@@ -238,16 +238,19 @@ impl Partial {
         self.others.add(key, number);
     }
 
-    /// Spills the keys if all partials together have outgrown their budget.
-    fn settle(&mut self) -> Result<(), String> {
+    /// Spills the keys if all partials together have outgrown their budget, after the records of a
+    /// block before `at`.
+    fn settle(&mut self, at: usize) -> Result<(), Malformed> {
         if !self.share.set(self.tables.bytes() + self.others.bytes()) {
             return Ok(());
         }
         let mut run = self.take_run();
-        let directory: &Path = self.share.budget().directory();
-        self.spilled_bytes += run
-            .spill(directory)
-            .map_err(|error| self.share.budget().refused(&error))?;
+        let budget = self.share.budget();
+        self.spilled_bytes += run.spill(budget.directory()).map_err(|error| Malformed {
+            start: at,
+            end: at,
+            cause: budget.refused(&error),
+        })?;
         self.runs.push(run);
         self.share.set(0);
         Ok(())
@@ -296,7 +299,7 @@ impl Fold for Aggregate {
         while at < bytes.len() {
             if at - settled >= SETTLE {
                 settled = at;
-                settle(partial, at)?;
+                partial.settle(at)?;
             }
             let window = Window::at(block, at, length);
             let ends = &mut partial.scratch.ends;
@@ -317,7 +320,7 @@ impl Fold for Aggregate {
                 WINDOW_MIN
             };
         }
-        settle(partial, bytes.len())
+        partial.settle(bytes.len())
     }
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {
@@ -353,12 +356,3 @@ impl Fold for Aggregate {
 
 /// Bytes of a block between two looks at the memory taken.
 const SETTLE: usize = 1 << 20;
-
-/// Keeps the budget, after the records before `at`.
-fn settle(partial: &mut Partial, at: usize) -> Result<(), Malformed> {
-    partial.settle().map_err(|cause| Malformed {
-        start: at,
-        end: at,
-        cause,
-    })
-}
