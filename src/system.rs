@@ -107,6 +107,9 @@ fn unescaped(text: &str) -> String {
 
 /// A size as people write it: `1 MiB`, `2.5 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
+    if bytes == 1 {
+        return "1 byte".into();
+    }
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let unit = (bytes.max(1).ilog2() / 10) as usize;
     let whole = 1u64 << (10 * unit);
@@ -138,6 +141,7 @@ mod tests {
         assert_eq!(chosen("none"), "none");
         for (bytes, text) in [
             (0, "0 bytes"),
+            (1, "1 byte"),
             (1023, "1023 bytes"),
             (4096, "4 KiB"),
             (2_621_440, "2.5 MiB"),
