@@ -501,6 +501,7 @@ impl Fold for Refuses {
                     start,
                     end: start + 1,
                     cause: "an A".into(),
+                    innocent: false,
                 });
             }
             start += line.len();

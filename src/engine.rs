@@ -149,6 +149,9 @@ pub struct Malformed {
     pub end: usize,
     /// What is wrong with it.
     pub cause: String,
+    /// Whether the record is innocent, because what failed is the sink's own, as a file that it
+    /// writes: then the run ends with the cause alone, without file, bytes and line.
+    pub innocent: bool,
 }
 
 /// How to read. `None` lets the engine choose.

@@ -74,6 +74,9 @@ impl<'a> Delivery<'a> {
         let source = &self.input.sources()[block.file() as usize];
         match done {
             Ok(Ok(())) => {}
+            Ok(Err(malformed)) if malformed.innocent => {
+                self.fail(Error::new(Kind::Io, malformed.cause));
+            }
             Ok(Err(malformed)) => self.fail(
                 Error::new(Kind::Data, malformed.cause)
                     .in_file(source.index(), source.name())

@@ -35,6 +35,7 @@ impl Sink for Keep {
                 start: at,
                 end: at + 3,
                 cause: "bad".into(),
+                innocent: false,
             }),
             None => Ok(()),
         }

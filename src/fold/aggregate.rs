@@ -211,6 +211,7 @@ impl Aggregate {
                     start,
                     end: start + record.len(),
                     cause,
+                    innocent: false,
                 });
             }
         }
@@ -250,6 +251,7 @@ impl Partial {
             start: at,
             end: at,
             cause: budget.refused(&error),
+            innocent: true,
         })?;
         self.runs.push(run);
         self.share.set(0);
