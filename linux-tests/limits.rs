@@ -165,6 +165,41 @@ fn a_thousand_files() {
     }
 }
 
+/// The lines of strace of such calls by a run.
+fn calls_of(trace: &str, args: &[&str]) -> Vec<String> {
+    let dir = dir();
+    let to = dir.path().join("trace");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-e", trace, "-o", str(&to)]);
+    let run = ringfold(args);
+    end(command.arg(run.get_program()).args(run.get_args())).answer();
+    let lines = fs::read_to_string(to).unwrap();
+    lines.lines().map(str::to_string).collect()
+}
+
+/// Each extent of a sparse file is read by itself, but the file's length is looked at once.
+#[test]
+fn a_file_of_many_extents_is_looked_at_once() {
+    let test = "a_file_of_many_extents_is_looked_at_once";
+    if skips(test, &[Feature::Strace]) {
+        return;
+    }
+    let dir = dir();
+    let looks = |extents: u64| {
+        let path = dir.path().join("sparse");
+        let file = fs::File::create(&path).unwrap();
+        for n in 0..extents {
+            std::os::unix::fs::FileExt::write_all_at(&file, b"a;1.0\n", n << 20).unwrap();
+        }
+        calls_of(
+            "trace=fstat,newfstatat,statx",
+            &["count", "--engine=pread", str(&path)],
+        )
+        .len()
+    };
+    assert_eq!(looks(2), looks(200));
+}
+
 // Ordinary users.
 
 /// A hundred runs one after the other and eight at once, of somebody who may lock so much.

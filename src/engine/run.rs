@@ -833,10 +833,17 @@ fn blocks(spans: &[Span], block: u64) -> u64 {
 /// A file that has become shorter than what was wanted of it: reads that meet the cut may bring zeros
 /// where bytes are missing, and nobody can tell.
 fn cut_off(input: &Input) -> Option<Error> {
-    input.spans().iter().find_map(|span| {
-        let source = input.source(span);
-        let (end, now) = (span.to.min(source.len()?), source.length_now()?);
-        (now < end).then(|| source.ended(now).at_bytes(now.max(span.from)..end))
+    // One look a file: a sparse one has a span for each of its extents.
+    let files = input.spans().chunk_by(|a, b| a.source == b.source);
+    files.into_iter().find_map(|spans| {
+        let source = input.source(&spans[0]);
+        let (len, now) = (source.len()?, source.length_now()?);
+        let cut = spans.iter().find(|span| now < span.to.min(len))?;
+        Some(
+            source
+                .ended(now)
+                .at_bytes(now.max(cut.from)..cut.to.min(len)),
+        )
     })
 }
 
