@@ -36,7 +36,8 @@ test-all: toolchain ## The same with what takes tools, old kernels and minutes (
 	@export RINGFOLD_SKIPS=$$(mktemp) RINGFOLD_ALL=1; \
 	  export RINGFOLD_KERNELS=$${KERNELS:-$$(linux-tests/fetch-kernels target/kernels)}; \
 	  cargo test --locked --no-fail-fast --lib --bins --test linux-tests -- \
-	    --include-ignored --skip catalogue::summary --skip _for_real; status=$$?; \
+	    --include-ignored --skip catalogue::summary --skip _for_real --skip soak:: \
+	    --skip liveness::a_thousand_kills --skip _in_a_child; status=$$?; \
 	  cargo test --locked --doc || status=1; \
 	  cargo test --locked --test linux-tests -- --include-ignored _for_real || status=1; \
 	  $(SUMMARY) || status=1; \
