@@ -253,6 +253,7 @@ const ROWS: &[(&str, &[&str])] = &[
             "faults::a_killed_run_leaves_no_output_file",
             "faults::signals_at_any_time_leave_no_wrong_answer",
             "faults::signals_end_a_run_that_waits_for_its_input",
+            "liveness::a_signal_that_was_ignored_from_the_start_stays_so",
             "liveness::a_thousand_kills_at_random_moments_leave_no_file_behind",
             "liveness::kills_at_random_moments_leave_no_file_behind",
             "liveness::signals_end_a_run_in_every_stage",

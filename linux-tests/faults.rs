@@ -250,7 +250,7 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 /// Waits until somebody has read all that a pipe held, so that the child is at work.
-fn started_to_read(child: &mut Child, bytes: &[u8]) -> std::process::ChildStdin {
+pub fn started_to_read(child: &mut Child, bytes: &[u8]) -> std::process::ChildStdin {
     let mut stdin = child.stdin.take().unwrap();
     std::io::Write::write_all(&mut stdin, bytes).unwrap();
     let start = Instant::now();

@@ -12,6 +12,7 @@ use ringfold::fold::count::Count;
 use ringfold::{Config, Delimited, Engine, Input, Kind, fold};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::faults::started_to_read;
 use crate::fuse::{At, Fault, Fuse, Pages, Rule};
 use crate::probe::{Feature, skips};
 use crate::support::{
@@ -487,6 +488,30 @@ fn signals_end_a_run_whose_storage_hangs() {
         "at most {:?} from the signal to the end",
         longest.lock().unwrap()
     );
+}
+
+/// As of a script's job in the background: Ctrl-C at the terminal isn't meant for it.
+#[test]
+fn a_signal_that_was_ignored_from_the_start_stays_so() {
+    for limit in [None, Some("1h")] {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' INT; exec \"$@\"", "sh"]);
+        command.arg(ringfold(["count"]).get_program());
+        // With a limit there is a guard before the run.
+        command.args(["count", "-l"]);
+        command.args(limit.map(|limit| format!("--io-timeout={limit}")));
+        let mut child = start(command.arg("-").stdin(Stdio::piped()));
+        let stdin = started_to_read(&mut child, b"a;1.0\n");
+        signal(&child, Signal::INT);
+        // Time to end for a run that would.
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(child.try_wait().unwrap(), None, "SIGINT has ended it");
+        signal(&child, Signal::TERM);
+        let ended = end_of(child);
+        let what = (ended.code, &*ended.stdout, &*ended.stderr);
+        assert_eq!(what, (Some(143), &b""[..], ""));
+        drop(stdin);
+    }
 }
 
 /// Runs that are signalled at a fraction of their usual time: while they read, fold, merge, sort and

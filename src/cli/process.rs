@@ -2,7 +2,8 @@
 //!
 //! **Signals.** The kernel hands a signal to any thread it likes, even to one that sleeps where only
 //! the device's answer wakes it. So SIGINT and SIGTERM are kept from all threads but one, which waits
-//! for nothing else.
+//! for nothing else. One that was ignored when the program began stays so, as of a script's job in
+//! the background, which the terminal's Ctrl-C isn't meant for.
 //!
 //! **The guard.** A process is gone when the last of its threads is, and a thread in a read that
 //! nothing can interrupt isn't gone before the read. So with `--io-timeout` a child does the work, and
@@ -45,13 +46,18 @@ fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Those that weren't ignored when the program began: it sets no handlers of its own.
 fn signal_set() -> libc::sigset_t {
-    // SAFETY: any bytes are a set, and the calls get the one on this stack.
+    // SAFETY: any bytes are a set or an action, and the calls get those on this stack.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&mut set);
         for (signal, _) in SIGNALS {
-            libc::sigaddset(&mut set, signal);
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut action);
+            if action.sa_sigaction != libc::SIG_IGN {
+                libc::sigaddset(&mut set, signal);
+            }
         }
         set
     }
@@ -63,7 +69,7 @@ pub(super) fn hold_signals() {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signal_set(), std::ptr::null_mut()) };
 }
 
-/// From now on SIGINT and SIGTERM end the process at once: nothing is on stdout before the end, and
+/// From now on SIGINT and SIGTERM, unless they were ignored, end the process at once: nothing is on stdout before the end, and
 /// an output file has no name before it is complete.
 pub(super) fn take_signals() {
     let wait = || {
