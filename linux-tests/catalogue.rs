@@ -226,6 +226,7 @@ const ROWS: &[(&str, &[&str])] = &[
         "little memory",
         &[
             "faults::a_limit_on_memory_is_told",
+            "limits::a_run_fits_itself_into_the_control_group",
             "limits::little_memory_in_the_control_group",
         ],
     ),

@@ -2,6 +2,7 @@
 //! what a container's seccomp filter leaves.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -60,14 +61,8 @@ fn little_memory_in_the_control_group() {
             Err(reason) => return skip(test, reason.to_string()),
         };
         for way in WAYS.iter() {
-            // Sixteen reads through the page cache at once hold more pages than so small a group has
-            // room for, whatever the buffers: who names a ring there has to name --direct too.
-            let ring = matches!(way.engine, Engine::Uring | Engine::UringRaw);
-            if mib == 16 && ring && !way.direct {
-                continue;
-            }
             evict(&path, 0..text.len() as u64);
-            let mut command = ringfold(["aggregate", "--threads", "2"]);
+            let mut command = ringfold(["aggregate"]);
             group.take_in(command.args(way.flags()).arg(&path));
             let ended = end(&mut command);
             if ended.code == Some(0) {
@@ -80,6 +75,50 @@ fn little_memory_in_the_control_group() {
             }
         }
     }
+}
+
+/// What the kernel would read ahead for one place in the file, where it tells.
+fn read_ahead(path: &Path) -> Option<u64> {
+    let device = fs::metadata(path).ok()?.dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let kib = fs::read_to_string(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")).ok()?;
+    Some(kib.trim().parse::<u64>().ok()? << 10)
+}
+
+/// Whatever the machine has: workers, buffers and what is read ahead fit in, unless they were named.
+#[test]
+fn a_run_fits_itself_into_the_control_group() {
+    let test = "a_run_fits_itself_into_the_control_group";
+    if skips(test, &[Feature::MemoryGroup]) {
+        return;
+    }
+    let dir = dir();
+    let path = write(dir.path(), "file", &rows(2_000_000, None, 33));
+    let group = Group::new("memory", 16 << 20).unwrap();
+    let stats = |flags: &[&str]| -> serde_json::Value {
+        let mut command = ringfold(["count", "--stats=json", "--engine", "read"]);
+        group.take_in(command.args(flags).arg(&path));
+        let (_, said) = end(&mut command).answer_and_notices();
+        serde_json::from_str(&said).unwrap()
+    };
+    let own = stats(&[]);
+    assert!(own["threads"].as_u64().unwrap() <= 2, "{own}");
+    let buffers = |stats: &serde_json::Value| stats["block_size"].as_u64().unwrap();
+    assert!(buffers(&own) <= 1 << 20, "{own}");
+    let file = fs::metadata(&path).unwrap().len();
+    if let Some(ahead) = read_ahead(&path) {
+        // One place, two windows, a quarter of the memory.
+        let too_much = 2 * ahead.min(file) > 4 << 20;
+        let advised = own["fadvise"] == "random";
+        assert_eq!(advised, too_much, "{own}");
+        assert_eq!(own["readahead_bytes"].as_u64() > Some(0), too_much, "{own}");
+    }
+    // What was named holds.
+    let named = stats(&["-j", "3", "-b", "128K", "--fadvise", "sequential"]);
+    assert_eq!(named["threads"], 3);
+    assert_eq!(named["block_size"], 128 << 10);
+    assert_eq!(named["fadvise"], "sequential");
+    assert_eq!(named["readahead_bytes"], 0);
 }
 
 // Descriptors.
@@ -175,6 +214,29 @@ fn calls_of(trace: &str, args: &[&str]) -> Vec<String> {
     end(command.arg(run.get_program()).args(run.get_args())).answer();
     let lines = fs::read_to_string(to).unwrap();
     lines.lines().map(str::to_string).collect()
+}
+
+/// Of many files on one device its read-ahead is looked up once.
+#[test]
+fn a_device_is_asked_once_for_its_read_ahead() {
+    let test = "a_device_is_asked_once_for_its_read_ahead";
+    if skips(test, &[Feature::Strace]) {
+        return;
+    }
+    let dir = dir();
+    let lookups = |files: usize| {
+        let paths: Vec<PathBuf> = (0..files)
+            .map(|n| write(dir.path(), &n.to_string(), b"a;1.0\n"))
+            .collect();
+        let mut args = vec!["count", "--engine=read", "--readahead=1M"];
+        args.extend(paths.iter().map(|path| str(path)));
+        let calls = calls_of("trace=openat", &args);
+        let looks = calls.iter().filter(|call| call.contains("read_ahead_kb"));
+        looks.count()
+    };
+    let one = lookups(1);
+    assert!(one > 0);
+    assert_eq!(lookups(100), one);
 }
 
 /// Each extent of a sparse file is read by itself, but the file's length is looked at once.

@@ -30,6 +30,7 @@ pub(crate) mod residency;
 pub(crate) mod retry;
 mod ring;
 mod rings;
+pub(crate) mod room;
 pub(crate) mod run;
 mod sigbus;
 #[cfg(fuzzing)]
@@ -296,7 +297,8 @@ pub struct Stats {
     pub task_run: Option<String>,
     /// Whether reads left nothing in the page cache.
     pub dontcache: bool,
-    /// What the kernel was told of the files.
+    /// What the kernel was told of the files: what was named, or `random` in a control group that has
+    /// no room for the kernel's read-ahead.
     pub fadvise: Option<String>,
     /// Bytes that the kernel was asked to read ahead.
     pub readahead_bytes: u64,

@@ -41,6 +41,8 @@ pub struct Source {
     direct: OnceLock<Result<File>>,
     /// What statx says that offsets, lengths and memory must be multiples of under O_DIRECT.
     direct_align: Option<u32>,
+    /// The number of the device that it is or lies on.
+    device: Option<u64>,
 }
 
 impl Source {
@@ -68,6 +70,7 @@ impl Source {
             file: None,
             direct: OnceLock::new(),
             direct_align: None,
+            device: None,
         }
     }
 
@@ -116,6 +119,10 @@ impl Source {
             path,
             shape,
             direct_align: direct_align(&file),
+            device: Some(match kind.is_block_device() {
+                true => meta.rdev(),
+                false => meta.dev(),
+            }),
             file: Some(file),
             direct: OnceLock::new(),
         })
@@ -223,6 +230,11 @@ impl Source {
             true => self.direct().ok().map(AsRawFd::as_raw_fd),
             false => self.file.as_ref().map(AsRawFd::as_raw_fd),
         }
+    }
+
+    /// The number of the device that it is or lies on; a file system without one has a number too.
+    pub(crate) fn device(&self) -> Option<u64> {
+        self.device
     }
 
     /// What offsets, lengths and memory must be multiples of under O_DIRECT.

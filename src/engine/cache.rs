@@ -1,6 +1,7 @@
 //! What buffered reads do to the page cache: reads that leave nothing behind (RWF_DONTCACHE), advice
 //! on a whole file, and reading ahead of the reader.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
@@ -10,9 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
-use super::FileAdvice;
+use super::room::Room;
+use super::{Config, Engine, FileAdvice};
 use crate::error::{Error, Kind, Result};
 use crate::source::{Input, Source};
+use crate::system;
 
 /// RWF_DONTCACHE, since Linux 6.14.
 pub(crate) const DONTCACHE: u32 = 0x80;
@@ -88,26 +91,60 @@ pub(crate) fn advise(input: &Input, advice: FileAdvice) -> Result<bool> {
     Ok(any)
 }
 
-/// How much the kernel reads ahead at one word: what is asked for beyond the device's read-ahead it
-/// drops in silence.
-fn read_ahead_of_device(file: &File) -> u64 {
-    let Ok(stat) = rustix::fs::fstat(file) else {
-        return READ_AHEAD;
+/// Where the control group has no room for what the kernel would read ahead: tells it not to, and
+/// returns how far the run is to ask ahead itself. What was named holds.
+pub(crate) fn calm(input: &Input, config: &Config, room: &Room, threads: usize) -> Option<u64> {
+    let knobs = &config.knobs;
+    if !room.is_limited() || knobs.fadvise.is_some() || knobs.readahead.is_some() {
+        return None;
+    }
+    // Where reads go on at the same time. Those of one ring lie next to each other.
+    let places = match config.engine {
+        Engine::Uring | Engine::Read | Engine::Memory => 1,
+        Engine::UringRaw => knobs.rings.unwrap_or(1),
+        Engine::Auto | Engine::Pread | Engine::Mmap => threads,
     };
-    let (major, minor) = (
-        rustix::fs::major(stat.st_dev),
-        rustix::fs::minor(stat.st_dev),
-    );
+    let aheads = read_aheads(input);
+    let mut distance = None;
+    for (source, ahead) in input.sources().iter().zip(aheads) {
+        let (Some(file), Some(len)) = (source.file(), source.len()) else {
+            continue;
+        };
+        let instead = room.ahead_instead(ahead, len, places);
+        if instead.is_some() && fadvise(file, 0, None, Advice::Random).is_ok() {
+            distance = instead;
+        }
+    }
+    distance
+}
+
+/// By source: how far the kernel reads ahead, where it tells. Asked once a device.
+fn read_aheads(input: &Input) -> Vec<Option<u64>> {
+    let mut known = HashMap::new();
+    let sources = input.sources().iter();
+    let ahead = |source: &Arc<Source>| {
+        let device = source.device()?;
+        *known
+            .entry(device)
+            .or_insert_with(|| read_ahead_of_device(device))
+    };
+    sources.map(ahead).collect()
+}
+
+/// How far the kernel reads ahead on a device, and how much it does at one word: what is asked for
+/// beyond that it drops in silence.
+fn read_ahead_of_device(device: u64) -> Option<u64> {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     // A partition has that of its disk.
     let places = [
         format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
         format!("/sys/dev/block/{major}:{minor}/../queue/read_ahead_kb"),
     ];
     let kib = places.iter().find_map(|place| {
-        let text = std::fs::read_to_string(place).ok()?;
-        text.trim().parse::<u64>().ok().filter(|&kib| kib > 0)
-    });
-    kib.map_or(READ_AHEAD, |kib| kib << 10)
+        let kib = system::number(place).ok()?;
+        (kib > 0).then_some(kib)
+    })?;
+    kib.checked_mul(1024)
 }
 
 /// Lets the kernel read ahead of whoever reads in order.
@@ -122,10 +159,10 @@ pub(crate) struct Ahead {
 
 impl Ahead {
     pub(crate) fn new(input: &Input, distance: u64) -> Ahead {
-        let word = |source: &Arc<Source>| source.file().map_or(READ_AHEAD, read_ahead_of_device);
+        let aheads = read_aheads(input).into_iter();
         Ahead {
             distance,
-            words: input.sources().iter().map(word).collect(),
+            words: aheads.map(|ahead| ahead.unwrap_or(READ_AHEAD)).collect(),
             asked: AtomicU64::new(0),
         }
     }

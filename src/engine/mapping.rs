@@ -40,6 +40,8 @@ pub(crate) struct Mapping {
     /// Whether pages are mapped in one go; `None`: where the kernel can.
     populate: Option<bool>,
     advice: Option<MapAdvice>,
+    /// Whether the kernel is asked not to read around faults, where it heeds that.
+    calm: bool,
     /// `None` only while it is torn down.
     watch: Option<Watch>,
 }
@@ -48,11 +50,12 @@ pub(crate) struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Reserves addresses for windows of `window` bytes.
+    /// Reserves addresses for windows of `window` bytes; of those that are `calm` only what is asked
+    /// for is read, unless the knobs say something of mappings.
     ///
     /// # Errors
     /// The address space is limited.
-    pub(crate) fn new(window: usize, knobs: &Knobs) -> Result<Mapping> {
+    pub(crate) fn new(window: usize, knobs: &Knobs, calm: bool) -> Result<Mapping> {
         // A range may begin just before a huge page and end just behind one.
         let window = (window + HUGE_PAGE).next_multiple_of(HUGE_PAGE);
         let map_len = HUGE_PAGE + window + PAGE + HUGE_PAGE;
@@ -91,6 +94,7 @@ impl Mapping {
             shown: 0..0,
             populate: knobs.populate,
             advice: knobs.map_advice,
+            calm: calm && !knobs.of_mappings(),
             watch: Some(watch),
         })
     }
@@ -166,6 +170,9 @@ impl Mapping {
                     .with_errno(&errno)
                     .in_file(source.index(), source.name())
             })?;
+        }
+        if self.calm {
+            let _ = self.advise(MapAdvice::Random, len);
         }
         self.shown = first + (range.start as usize % PAGE)..wanted;
         if self.populate == Some(false) {

@@ -1,5 +1,5 @@
-//! Runs an input through an engine: checks the request, sizes the buffers, sets the threads to
-//! work, and reports the lowest failure.
+//! Runs an input through an engine: checks the request, cuts the input into blocks, sets the threads
+//! to work, and reports the lowest failure.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,43 +19,25 @@ use super::memory::{MemoryRing, Order};
 use super::pin::{self, Pinned};
 use super::read::ReadRing;
 use super::ring::Ring;
+use super::room::{self, MAX_THREADS, Room};
 use super::uring::Setup;
 use super::watch::{Place, Watch, is_watched};
 use super::ways::Ways;
-use super::{
-    Config, Engine, HUGE_PAGE, HugePages, PAGE, Sink, Stats, knobs, residency, rings, uring,
-};
+use super::{Config, Engine, FileAdvice, HugePages, Sink, Stats, knobs, residency, rings, uring};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Delimited;
 use crate::source::{Input, Source, Span, load};
-use crate::system::groups::memory_limit;
 
-/// Bytes a read where nobody says otherwise: large enough that the ring's thread is idle.
-const RING_BLOCK: usize = 1 << 20;
-/// Bytes a block that a worker reads itself. Smaller ones would stay in the core's own cache, but are
-/// copied more slowly: 512 KiB take a fifth longer.
-const PREAD_BLOCK: usize = 2 << 20;
-/// The smallest block where a limit on memory asks for small ones.
-const LEAST_BLOCK: usize = 64 << 10;
-/// Bytes that a worker maps at once.
-const MMAP_BLOCK: usize = 4 << 20;
 /// What a worker's buffer must hold beside its block: what lies before an aligned start, the bytes
 /// read past the end, and what aligning that end adds.
 const ROOM: usize = 3 * 65536;
 /// What a read may bring of the bytes before its block, to be aligned.
 const BEFORE: usize = 65536;
-const DEPTH: usize = 16;
-/// What the ring itself locks, at most, at a usual depth.
-const RING_LOCKED: u64 = 64 << 10;
-/// Buffers beside those in flight and with workers: what a worker may lag behind before the device
-/// has to wait for it.
-const SPARE: usize = 12;
 /// Descriptors that a ring and its runtime take, and some to look into /proc by.
 const RING_DESCRIPTORS: usize = 16;
 /// Limits of what can be asked for; beyond them a number is a slip.
 const MAX_BLOCK: usize = 1 << 30;
 const MAX_DEPTH: usize = 4096;
-const MAX_THREADS: usize = 1024;
 const MAX_RINGS: usize = 256;
 
 /// Reads the input's spans and hands their records to the sink.
@@ -76,13 +58,8 @@ pub(crate) fn run_then<T: Send>(
 ) -> Result<(Stats, T)> {
     check(config)?;
     let started = Instant::now();
-    let pin = &config.knobs.pin;
-    let threads = config.threads.unwrap_or_else(|| match pin.len() {
-        0 => std::thread::available_parallelism()
-            .map_or(1, |cores| cores.get())
-            .min(MAX_THREADS),
-        cpus => cpus.min(MAX_THREADS),
-    });
+    let (room, pin) = (Room::here(), &config.knobs.pin);
+    let threads = config.threads.unwrap_or_else(|| room.threads(pin));
     // A small input wakes few threads, but all that a fuzzer asks for, whose inputs are all small.
     let most = match input.len() {
         Some(len) if !cfg!(fuzzing) => len / (64 << 10) + 1,
@@ -105,9 +82,10 @@ pub(crate) fn run_then<T: Send>(
         let held = pool.broadcast(|worker| pin::to(pin[worker.index() % pin.len()]));
         held.into_iter().collect::<Result<()>>()?;
     }
+    let calm = cache::calm(input, config, &room, threads);
     let fadvise = match config.knobs.fadvise {
         Some(advice) => cache::advise(input, advice)?.then(|| advice.to_string()),
-        None => None,
+        None => calm.map(|_| FileAdvice::Random.to_string()),
     };
     let watch = Watch::new(input, config)?;
     let watched = input.sources().iter().any(|source| is_watched(source));
@@ -115,7 +93,7 @@ pub(crate) fn run_then<T: Send>(
     let loaded;
     let input = match config.engine {
         Engine::Memory => {
-            check_loadable(input)?;
+            room.check_loadable(input)?;
             let place = watch.place();
             let reads = |source: &Source, bytes| place.begin(source, bytes);
             let done = load(input, &reads);
@@ -131,6 +109,8 @@ pub(crate) fn run_then<T: Send>(
         config,
         delivery: &delivery,
         pool: &pool,
+        room,
+        calm,
         threads,
         window: sink.window().map(|window| window.max(1)),
         sequence: 0,
@@ -229,6 +209,10 @@ struct Session<'a> {
     config: &'a Config,
     delivery: &'a Delivery<'a>,
     pool: &'a rayon::ThreadPool,
+    room: Room,
+    /// Where the kernel's read-ahead was too much for the control group: how far the run itself
+    /// asks for.
+    calm: Option<u64>,
     threads: usize,
     window: Option<u64>,
     /// The number of the next block.
@@ -299,8 +283,11 @@ impl<'a> Session<'a> {
     }
 
     fn ahead(&self) -> Option<Ahead> {
-        let distance = self.config.knobs.readahead?;
-        Some(Ahead::new(self.input, distance))
+        let named = self.config.knobs.readahead;
+        // Ahead of reads past the page cache, or that leave nothing there, it would bring all of it in.
+        let past = self.config.direct || self.config.knobs.dontcache;
+        let calm = self.calm.filter(|_| !past);
+        Some(Ahead::new(self.input, named.or(calm)?))
     }
 
     fn count_ahead(&mut self, ahead: Option<&Ahead>) {
@@ -316,7 +303,7 @@ impl<'a> Session<'a> {
         source.direct().map_err(|error| error.naming("--direct"))?;
         let (align, block) = (
             source.direct_align(),
-            self.config.block_size.unwrap_or(RING_BLOCK),
+            self.config.block_size.unwrap_or(room::RING_BLOCK),
         );
         if !(block as u64).is_multiple_of(align) {
             let cause = format!("--block-size must be a multiple of {align} with --direct here");
@@ -442,26 +429,22 @@ impl<'a> Session<'a> {
             .unwrap_or(0);
         // No block is larger than the input, rounded so that any alignment divides it.
         let all = (largest.min(MAX_BLOCK as u64 - 1) as usize + 1).next_multiple_of(64 << 10);
-        let block = match self.config.block_size {
-            Some(block) if block > all => all,
-            Some(block) => block,
-            None => {
-                let depth = self.config.queue_depth.unwrap_or(DEPTH).min(max_depth);
-                let default = || buffers(depth, self.threads, rings);
-                let buffers = self.config.buffers.unwrap_or_else(default);
-                all.min(within_limit(RING_BLOCK, buffers.saturating_mul(rings)))
-            }
-        };
+        let depth = self
+            .config
+            .queue_depth
+            .unwrap_or(room::DEPTH)
+            .min(max_depth);
+        let named = self.config.buffers;
+        let block = self.config.block_size.unwrap_or_else(|| {
+            let buffers = named.unwrap_or(room::buffers(depth, self.threads, rings));
+            self.room.ring_block(buffers.saturating_mul(rings))
+        });
+        let block = block.min(all);
         // A span that starts on the grid is read from a byte before it.
         let within = spans.iter().any(|span| span.from > 0);
         let room = if within { block + BEFORE } else { block };
         let reads = blocks(spans, block as u64);
-        let depth = self.config.queue_depth.unwrap_or(DEPTH).min(max_depth);
-        // Small blocks take more buffers, so that workers and dispatcher needn't wake each other
-        // for each: a mebibyte of them, up to 256.
-        let buffers = self.config.buffers.unwrap_or_else(|| {
-            buffers(depth, self.threads, rings).max((RING_BLOCK / block).min(256))
-        });
+        let buffers = named.unwrap_or_else(|| room::buffers_of(block, depth, self.threads, rings));
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
             block: block as u64,
@@ -654,16 +637,17 @@ impl<'a> Session<'a> {
             .map(|span| span.to - span.from)
             .max()
             .unwrap_or(0);
+        let (read_block, map_block) = self.room.local_blocks(self.threads);
         let block = config.block_size.unwrap_or(match reads {
-            true => within_limit(PREAD_BLOCK, self.threads),
-            false => MMAP_BLOCK,
+            true => read_block,
+            false => map_block,
         }) as u64;
         // A claim to map is larger than a block to read, but small enough that all have some.
         let share = (total / (4 * self.threads as u64))
             .next_multiple_of(block)
             .max(block);
         let claim = match config.block_size {
-            None if maps => share.min(MMAP_BLOCK as u64).max(block),
+            None if maps => share.min(map_block as u64).max(block),
             _ => block,
         };
         let claims = blocks(spans, claim);
@@ -686,7 +670,11 @@ impl<'a> Session<'a> {
             let slot = slots.pop();
             let mapping = match maps {
                 // Without addresses for it, auto reads instead.
-                true => match Mapping::new(most.min(claim) as usize + ROOM, &config.knobs) {
+                true => match Mapping::new(
+                    most.min(claim) as usize + ROOM,
+                    &config.knobs,
+                    self.calm.is_some(),
+                ) {
                     Err(_) if slot.is_some() && !mapping_named => None,
                     made => Some(made?),
                 },
@@ -762,64 +750,6 @@ fn hand_over<'s>(
     for _ in 0..queue.push(ready) {
         scope.spawn(move |_| queue.work(delivery));
     }
-}
-
-/// Buffers of each of so many rings where nobody says otherwise.
-fn buffers(depth: usize, threads: usize, rings: usize) -> usize {
-    depth + (2 * threads + SPARE).div_ceil(rings)
-}
-
-/// The buffers that a run of a large file with this many workers takes by default, and the memory
-/// that it locks by registering them.
-pub(crate) fn default_buffers(threads: usize) -> (usize, u64) {
-    let slots = buffers(DEPTH, threads, 1);
-    let layout = Layout {
-        block: RING_BLOCK,
-        slots,
-    };
-    (slots, layout.bytes(HugePages::Auto) as u64 + RING_LOCKED)
-}
-
-/// How many buffers of the default size a limit on locked memory has room for. Huge pages are
-/// charged whole.
-pub(crate) fn buffers_within(limit: u64) -> u64 {
-    let layout = Layout {
-        block: RING_BLOCK,
-        slots: 1,
-    };
-    let huge = HUGE_PAGE as u64;
-    let room = match limit.saturating_sub(RING_LOCKED) {
-        room if room >= huge => room / huge * huge,
-        room => room,
-    };
-    room.saturating_sub(PAGE as u64) / layout.stride() as u64
-}
-
-/// A block's size of which `buffers` take no more than a part of the memory that a control group
-/// allows: beyond that the kernel kills, and tables, threads and pages that are being read take some
-/// too.
-fn within_limit(block: usize, buffers: usize) -> usize {
-    let Some(limit) = memory_limit() else {
-        return block;
-    };
-    let each = usize::try_from(limit / 8).unwrap_or(usize::MAX) / buffers.max(1);
-    let fits = 1 << each.checked_ilog2().unwrap_or(0);
-    block.min(fits).max(LEAST_BLOCK)
-}
-
-/// Refuses to load what the control group has no room for: twice, because it is put into one piece.
-fn check_loadable(input: &Input) -> Result<()> {
-    let (Some(len), Some(limit)) = (input.len(), memory_limit()) else {
-        return Ok(());
-    };
-    if len.saturating_mul(2) <= limit / 8 * 7 {
-        return Ok(());
-    }
-    let cause = format!(
-        "--engine memory: loading {len} bytes takes twice as much, and the control group allows \
-         {limit}: choose another engine"
-    );
-    Err(Error::new(Kind::Engine, cause))
 }
 
 /// At most so many blocks of `block` bytes are read for these spans, one past each end included.

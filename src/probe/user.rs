@@ -3,7 +3,7 @@
 use rustix::process::{Resource, getrlimit};
 
 use super::{Section, Value};
-use crate::engine::run::{buffers_within, default_buffers};
+use crate::engine::room::Room;
 use crate::system::groups::{self, Found};
 use crate::system::{self, size};
 
@@ -33,10 +33,12 @@ pub(super) fn look() -> Section {
 }
 
 fn locked_memory(section: &mut Section) {
-    let (buffers, locks) = default_buffers(threads());
+    let room = Room::here();
+    let buffers = room.ring(room.threads(&[]));
     let wanted = format!(
-        "a run with defaults registers {buffers} of 1 MiB ({})",
-        size(locks)
+        "a run with defaults registers {} ({})",
+        buffers.words(),
+        size(buffers.locks())
     );
     let limit = getrlimit(Resource::Memlock).current;
     let lifted = system::text("/proc/self/status").ok().and_then(|status| {
@@ -50,24 +52,20 @@ fn locked_memory(section: &mut Section) {
         }
         (None, _) => format!("binds nothing; {wanted}"),
         (Some(limit), _) => {
-            let fit = buffers_within(limit);
-            let follows = match fit >= buffers as u64 {
+            let fit = buffers.within(limit);
+            let follows = match fit >= buffers.count() {
                 true => "which fit if no other process of this user locks memory",
                 false => {
                     "which don't fit: it reads into unregistered ones; raise `ulimit -l`, or lower --buffers \
                      and --queue-depth"
                 }
             };
-            format!("room to register {fit} buffers of 1 MiB; {wanted}, {follows}")
+            let block = size(buffers.block());
+            format!("room to register {fit} buffers of {block}; {wanted}, {follows}")
         }
     };
     let value = limit.map_or(Value::from("no limit"), Value::Bytes);
     section.add("locked memory", value, meaning);
-}
-
-/// How many workers a run has where nobody says otherwise.
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 fn processors(section: &mut Section) {
@@ -77,7 +75,7 @@ fn processors(section: &mut Section) {
             u64::from(set.count()),
             format!(
                 "in the affinity mask of this process; {} workers by default",
-                threads()
+                Room::here().threads(&[])
             ),
         ),
         Err(errno) => section.unknown("processors", errno),
