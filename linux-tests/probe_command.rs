@@ -10,8 +10,9 @@ use rustix::process::{Resource, getrlimit};
 use serde_json::Value;
 
 use crate::disks::Loop;
+use crate::group::Group;
 use crate::probe::{Feature, has, skip, skips};
-use crate::support::{cold, dir, end, end_of, feed, ringfold, start, str, write};
+use crate::support::{cold, dir, end, end_of, feed, ringfold, rows, start, str, write};
 use crate::sys::{self, ENTER, NOBODY, REGISTER, SETUP};
 
 /// More than what is simply read, so that `auto` has a choice.
@@ -468,6 +469,41 @@ fn what_is_said_to_fit_in_locked_memory_does() {
     // Only huge pages are charged whole.
     let (more, all_huge) = registered(fit + 1);
     assert!(!more || !all_huge, "{meaning}");
+}
+
+/// The buffers and workers that are told are those of a run, in a small control group too.
+#[test]
+fn buffers_in_a_small_control_group() {
+    let test = "buffers_in_a_small_control_group";
+    if skips(test, &[Feature::MemoryGroup, Feature::IoUring]) {
+        return;
+    }
+    let dir = dir();
+    let path = write(dir.path(), "rows", &rows(2_000_000, None, 5));
+    for (mib, block) in [(24, "64 KiB"), (64, "")] {
+        let group = Group::new("memory", mib << 20).unwrap();
+        let mut command = ringfold(["probe", "--json"]);
+        group.take_in(command.arg(&path));
+        let found = Found::by(&mut command);
+        let mut command = ringfold(["count", "--engine=uring", "--stats=json"]);
+        group.take_in(command.arg(&path));
+        let (_, stats) = end(&mut command).answer_and_notices();
+        let stats: Value = serde_json::from_str(&stats).unwrap();
+        let said = match stats["block_size"].as_u64().unwrap() >> 10 {
+            kib @ 0..1024 => format!("{kib} KiB"),
+            kib => format!("{} MiB", kib >> 10),
+        };
+        assert!(block.is_empty() || said == block, "{stats}");
+        let registers = format!("registers {} of {said} (", stats["buffers"]);
+        let meaning = found.meaning("user", "locked memory");
+        assert!(meaning.contains(&registers), "{meaning}: {stats}");
+        let fits = format!("(threads: {}, buffers of {said})", stats["threads"]);
+        let meaning = found.meaning("user", "cgroup memory");
+        assert!(meaning.ends_with(&fits), "{meaning}: {stats}");
+        let blocks = format!(" blocks of {said}");
+        let meaning = found.meaning("file", "size");
+        assert!(meaning.ends_with(&blocks), "{meaning}: {stats}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
+use crate::engine::room::Room;
 use crate::error::Result;
 use crate::fold::aggregate::Level;
 
@@ -216,6 +217,12 @@ pub fn probe<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<Findi
         sections,
         summary,
     })
+}
+
+/// Bytes that a read of a run with defaults brings.
+fn default_block() -> u64 {
+    let room = Room::here();
+    room.ring(room.threads(&[])).block()
 }
 
 fn processor() -> Section {

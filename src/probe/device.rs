@@ -8,8 +8,6 @@ use super::Section;
 use crate::engine::PAGE;
 use crate::system::{self, Mount, chosen, size};
 
-/// A block that a read brings by default.
-const BLOCK: u64 = 1 << 20;
 /// What drivers say that know no limit on a request.
 const NO_LIMIT_KB: u64 = i32::MAX as u64;
 /// How many devices of a stack are told about.
@@ -246,8 +244,9 @@ fn scheduling(section: &mut Section, queue: &Path) {
             "nr_requests",
             n,
             format!(
-                "requests that wait in a queue of the device: --queue-depth up to {n} of 1 MiB can \
-                     be taken, if none is split"
+                "requests that wait in a queue of the device: --queue-depth up to {n} of {} can \
+                 be taken, if none is split",
+                size(super::default_block())
             ),
         ),
         Err(why) => section.unknown("nr_requests", why),
@@ -257,7 +256,8 @@ fn scheduling(section: &mut Section, queue: &Path) {
 /// Into how many requests a block is split, by its pieces of memory and by its size.
 fn splitting(section: &mut Section, queue: &Path) {
     let number = |name: &str| system::number(queue.join(name));
-    let pieces = BLOCK / PAGE as u64;
+    let block = super::default_block();
+    let pieces = block / PAGE as u64;
     let requests = |n: u64| match n {
         1 => "one request".to_string(),
         n => format!("{n} requests"),
@@ -273,8 +273,8 @@ fn splitting(section: &mut Section, queue: &Path) {
                 "max_segments",
                 n,
                 format!(
-                    "a read of 1 MiB into 4 KiB pages is {pieces} pieces of memory, so {}: \
-                 {follows}",
+                    "a read of {} into 4 KiB pages is {pieces} pieces of memory, so {}: {follows}",
+                    size(block),
                     requests(split)
                 ),
             );
@@ -287,9 +287,10 @@ fn splitting(section: &mut Section, queue: &Path) {
             "max_sectors_kb",
             n,
             format!(
-                "a request carries at most {}: a block of 1 MiB takes {}",
+                "a request carries at most {}: a block of {} takes {}",
                 size(n << 10),
-                requests(BLOCK.div_ceil(n << 10))
+                size(block),
+                requests(block.div_ceil(n << 10))
             ),
         ),
         Ok(n) => section.add("max_sectors_kb", n, "no limit"),

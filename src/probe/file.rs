@@ -18,7 +18,7 @@ use crate::engine::residency::{self, pages_of, resident_pages};
 use crate::engine::{HUGE_PAGE, PAGE};
 use crate::error::{Error, Result, describe, errno_name};
 use crate::source::{Input, Source};
-use crate::system::{self, Mount};
+use crate::system::{self, Mount, size};
 
 /// How many places of a file are looked at where the kernel tells only about single pages.
 const SAMPLES: u64 = 32;
@@ -396,10 +396,15 @@ fn mount_of(file: &File) -> std::result::Result<Mount, String> {
 }
 
 fn blocks(len: u64) -> String {
+    let block = super::default_block();
     match len {
         0 => "empty: there is nothing to read".into(),
-        _ if len < 1 << 20 => format!("{len} bytes: less than one block of 1 MiB"),
-        _ => format!("{len} bytes: {} blocks of 1 MiB", len.div_ceil(1 << 20)),
+        _ if len < block => format!("{len} bytes: less than one block of {}", size(block)),
+        _ => format!(
+            "{len} bytes: {} blocks of {}",
+            len.div_ceil(block),
+            size(block)
+        ),
     }
 }
 

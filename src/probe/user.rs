@@ -92,13 +92,17 @@ fn cgroups(section: &mut Section) {
             return;
         }
     };
-    let memory = groups::memory(&groups, &mounts);
-    match memory {
+    let room = Room::here();
+    match groups::memory(&groups, &mounts) {
         Found::Limit(bytes) => section.add(
             "cgroup memory",
             Value::Bytes(bytes as u64),
-            "beyond it processes are killed; cached pages of files count too, but go first; lower \
-             --buffers or --block-size if it is small",
+            format!(
+                "beyond it processes are killed; cached pages of files count too, but go first; a run \
+                 with defaults fits itself in (threads: {}, buffers of {})",
+                room.threads(&[]),
+                size(super::default_block())
+            ),
         ),
         Found::None => section.add("cgroup memory", "no limit", "no group binds the memory"),
         Found::Hidden(why) => section.unknown("cgroup memory", why),
