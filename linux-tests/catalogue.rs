@@ -222,6 +222,7 @@ const ROWS: &[(&str, &[&str])] = &[
             "memory::any_kind_of_key_and_number_is_spilled",
             "memory::millions_of_keys_under_a_control_group",
             "memory::no_room_to_spill_is_told",
+            "memory::spilled_keys_that_are_gone_are_told",
         ],
     ),
     (

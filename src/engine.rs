@@ -31,7 +31,6 @@ pub(crate) mod retry;
 mod ring;
 mod rings;
 pub(crate) mod run;
-mod sigbus;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod simulated;

@@ -9,7 +9,8 @@
 //! between the two calls does. Where the filesystem has no nameless files the temporary name is there from the start, and is
 //! removed on drop. Whole does not mean durable: only a power failure can tell the difference.
 //!
-//! What is no regular file (`/dev/null`, a FIFO, `/dev/stdout`) is written to directly.
+//! What is no regular file (`/dev/null`, a FIFO, `/dev/stdout`) is written to directly, unless it is to
+//! be held back until [`Output::finish`].
 
 use crate::error::{describe, errno_name};
 use crate::system::apart::{self, Outcome};
@@ -19,7 +20,7 @@ use std::error::Error;
 use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
 use std::fs::{File, Metadata};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, fchown};
@@ -48,6 +49,7 @@ pub struct Output {
     file: File,
     /// What turns the file into the target; `None` where bytes go directly.
     pending: Option<Pending>,
+    held: Option<Held>,
     buffer: Vec<u8>,
     /// The first write error: the output lacks bytes.
     failed: Option<Errno>,
@@ -85,9 +87,28 @@ impl Output {
             name,
             file,
             pending,
+            held: None,
             buffer: Vec::new(),
             failed: None,
         }
+    }
+
+    /// Has everything go to a nameless file in `directory` first, and from there to where it belongs by
+    /// [`Output::finish`]: for what may turn out to be wrong while it is written. A regular file's bytes
+    /// are held back anyway.
+    ///
+    /// # Errors
+    /// The file can't be made.
+    pub fn hold_back(&mut self, directory: &Path) -> io::Result<()> {
+        if self.pending.is_none() {
+            let file = tempfile::tempfile_in(directory)
+                .map_err(|error| failure(directory, "create a file in it", errno_of(&error)))?;
+            self.held = Some(Held {
+                file,
+                directory: directory.to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// Writes what was gathered and puts the file in its place.
@@ -99,6 +120,9 @@ impl Output {
             return Err(failure(&self.name, "write", errno));
         }
         self.flush()?;
+        if let Some(held) = self.held.take() {
+            self.let_go(held)?;
+        }
         if reports_late(&self.file) {
             // Asks now for the errors that closing would report to nobody.
             match sys::fsync(&self.file) {
@@ -116,12 +140,38 @@ impl Output {
     }
 
     fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes).map_err(|error| {
+        let (mut file, name) = match &self.held {
+            Some(held) => (&held.file, &held.directory),
+            None => (&self.file, &self.name),
+        };
+        file.write_all(bytes).map_err(|error| {
             let errno = errno_of(&error);
             self.failed.get_or_insert(errno);
-            failure(&self.name, "write", errno)
+            failure(name, "write", errno)
         })
     }
+
+    /// Writes what was held back.
+    fn let_go(&mut self, mut held: Held) -> io::Result<()> {
+        let unread = |error| failure(&held.directory, "read back", errno_of(&error));
+        held.file.rewind().map_err(unread)?;
+        let mut bytes = vec![0; BUFFER_BYTES];
+        loop {
+            match held.file.read(&mut bytes) {
+                Ok(0) => return Ok(()),
+                Ok(read) => self.write_through(&bytes[..read])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unread(error)),
+            }
+        }
+    }
+}
+
+/// What is not to be seen yet.
+#[derive(Debug)]
+struct Held {
+    file: File,
+    directory: PathBuf,
 }
 
 impl Write for Output {
@@ -674,6 +724,33 @@ mod tests {
         let mut out = Output::open(Path::new("/dev/full")).unwrap();
         let _ = out.write_all(&[0; 2 * BUFFER_BYTES]);
         out.finish().unwrap_err();
+    }
+
+    #[test]
+    fn what_is_held_back_is_seen_at_the_end_or_never() {
+        let room = tempdir().unwrap();
+        let path = room.path().join("out");
+        let held = File::create(&path).unwrap();
+        for text in [&b"x"[..], &[b'y'; 3 * BUFFER_BYTES]] {
+            for finished in [false, true] {
+                let mut out = Output::open(Path::new(&proc_name(&held))).unwrap();
+                out.hold_back(room.path()).unwrap();
+                out.write_all(text).unwrap();
+                out.flush().unwrap();
+                assert_eq!(fs::read(&path).unwrap(), b"");
+                if finished {
+                    out.finish().unwrap();
+                    assert!(fs::read(&path).unwrap() == text);
+                }
+            }
+        }
+        assert_eq!(entries(room.path()), ["out"]);
+        let mut out = Output::open(Path::new("/dev/full")).unwrap();
+        let error = out.hold_back(&room.path().join("nowhere")).unwrap_err();
+        assert_eq!(inner(&error).errno, Errno::NOENT);
+        out.hold_back(room.path()).unwrap();
+        out.write_all(b"x").unwrap();
+        assert_eq!(inner(&out.finish().unwrap_err()).errno, Errno::NOSPC);
     }
 
     #[test]

@@ -350,6 +350,7 @@ impl Fold for Aggregate {
                 total.skipped,
                 total.spilled_bytes,
             ],
+            self.budget().directory(),
         )
     }
 }
