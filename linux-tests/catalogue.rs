@@ -97,6 +97,7 @@ const ROWS: &[(&str, &[&str])] = &[
     (
         "a file that is rewritten in place while it is read",
         &[
+            "changing::a_byte_written_to_a_real_file_is_told_but_not_one_written_before",
             "changing::a_file_that_anything_happens_to_all_the_time_ends_every_run_in_order",
             "changing::a_file_that_is_rewritten_at_any_read_ends_the_run_in_order",
             "changing::a_file_that_is_written_all_the_time_with_valid_rows_has_an_answer",
