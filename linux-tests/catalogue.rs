@@ -76,6 +76,7 @@ const ROWS: &[(&str, &[&str])] = &[
             "faults::a_limit_on_processes_is_told_or_lived_with",
             "faults::more_files_than_may_be_open",
             "limits::a_thousand_files",
+            "limits::an_old_output_is_replaced_with_few_processes",
             "limits::few_descriptors_give_the_answer_or_a_line",
             "limits::few_processes_in_the_control_group",
             "uring_raw::too_few_descriptors_are_told",
@@ -111,6 +112,7 @@ const ROWS: &[(&str, &[&str])] = &[
     (
         "a file that is rewritten in place while it is read",
         &[
+            "changing::a_byte_written_to_a_real_file_is_told_but_not_one_written_before",
             "changing::a_file_that_anything_happens_to_all_the_time_ends_every_run_in_order",
             "changing::a_file_that_is_rewritten_at_any_read_ends_the_run_in_order",
             "changing::a_file_that_is_written_all_the_time_with_valid_rows_has_an_answer",
@@ -237,6 +239,7 @@ const ROWS: &[(&str, &[&str])] = &[
             "memory::any_kind_of_key_and_number_is_spilled",
             "memory::millions_of_keys_under_a_control_group",
             "memory::no_room_to_spill_is_told",
+            "memory::spilled_keys_that_are_gone_are_told",
         ],
     ),
     (
@@ -254,6 +257,7 @@ const ROWS: &[(&str, &[&str])] = &[
             "faults::a_killed_run_leaves_no_output_file",
             "faults::signals_at_any_time_leave_no_wrong_answer",
             "faults::signals_end_a_run_that_waits_for_its_input",
+            "liveness::a_kill_between_link_and_rename_leaves_no_name_behind",
             "liveness::a_signal_that_was_ignored_from_the_start_stays_so",
             "liveness::a_thousand_kills_at_random_moments_leave_no_file_behind",
             "liveness::kills_at_random_moments_leave_no_file_behind",

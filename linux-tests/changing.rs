@@ -2,15 +2,16 @@
 //! a real file system while the run is held at another file, opened before them and read first.
 //!
 //! A truncated file is one error line with both lengths, one that grows is read up to the length it
-//! had when it was opened, one that is replaced is read as it was opened, and no change whatever
+//! had when it was opened, one that is replaced is read as it was opened, one that is rewritten gets a
+//! notice, and no change whatever
 //! ends a run in any other way than with an answer or with one line.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ringfold::Engine;
 
@@ -320,19 +321,72 @@ fn a_real_file_that_is_rewritten_in_place_is_read_as_it_is_then() {
     let rewritten = others(&STATIONS);
     let want = answer(&[&STATIONS, &rewritten]);
     for way in in_order() {
-        let path = write(dir.path(), "rows", &STATIONS);
+        let path = written_long_ago(dir.path());
         let ended = held(way, &path, || {
             let file = OpenOptions::new().write(true).open(&path).unwrap();
             file.write_all_at(&rewritten, 0).unwrap();
         });
-        assert!(ended.answer() == want, "over the old bytes, {way:?}");
+        let (got, said) = ended.answer_and_notices();
+        assert!(got == want, "over the old bytes, {way:?}");
+        assert_eq!(said, rewriting(&path), "over the old bytes, {way:?}");
         // As a shell's `>` does: empty in between.
-        let path = write(dir.path(), "rows", &STATIONS);
+        let path = written_long_ago(dir.path());
         let ended = held(way, &path, || fs::write(&path, &rewritten).unwrap());
-        assert!(ended.answer() == want, "anew, {way:?}");
+        let (got, said) = ended.answer_and_notices();
+        assert!(got == want, "anew, {way:?}");
+        assert_eq!(said, rewriting(&path), "anew, {way:?}");
         let path = write(dir.path(), "rows", &STATIONS);
         let ended = held(way, &path, || fs::write(&path, b"another;1.0\n").unwrap());
         tells_of_the_end(&ended.failure(1), &path, 12, STATIONS.len());
+    }
+}
+
+/// A file whose time no write of now can have, however coarse the clock.
+fn written_long_ago(dir: &Path) -> PathBuf {
+    let path = write(dir, "rows", &STATIONS);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(3600))
+        .unwrap();
+    path
+}
+
+/// The notice of a file that was written to.
+fn rewriting(path: &Path) -> String {
+    let path = str(path);
+    format!(
+        "ringfold: notice: {path}: was written to while it was read; the answer may be of old and new \
+         bytes\n"
+    )
+}
+
+#[test]
+fn a_byte_written_to_a_real_file_is_told_but_not_one_written_before() {
+    let test = "a_byte_written_to_a_real_file_is_told_but_not_one_written_before";
+    if skips(test, &[Feature::Fuse]) {
+        return;
+    }
+    let dir = dir();
+    let want = answer(&[&STATIONS, &STATIONS]);
+    for way in WAYS.iter() {
+        // By itself: what a file holds is nothing to its time.
+        let path = written_long_ago(dir.path());
+        let again = || {
+            let file = OpenOptions::new().write(true).open(&path).unwrap();
+            file.write_all_at(&STATIONS[..1], 0).unwrap();
+        };
+        let (got, said) = held(*way, &path, again).answer_and_notices();
+        assert!(got == want, "{way:?}");
+        assert_eq!(said, rewriting(&path), "{way:?}");
+        // Just before it is opened, by the last of several writers.
+        again();
+        let chmod = || fs::set_permissions(&path, fs::metadata(&path).unwrap().permissions());
+        let ended = held(*way, &path, || chmod().unwrap());
+        assert!(ended.answer() == want, "{way:?}");
+        for _ in 0..20 {
+            again();
+            let mut command = ringfold(["count", "-l", str(&path)]);
+            end(command.args(way.flags())).answer();
+        }
     }
 }
 
@@ -387,7 +441,10 @@ fn a_file_that_is_written_all_the_time_with_valid_rows_has_an_answer() {
         file.write_all_at(piece, at as u64).unwrap();
     };
     let check = |way, ended: Ended| {
-        let answer = ended.answer();
+        let (answer, said) = ended.answer_and_notices();
+        // A run may begin and end between two writes.
+        let told = said.lines().count() == 1 && said.contains("/rows: was written to while");
+        assert!(told || said.is_empty(), "{way:?}: {said}");
         let got = answer.iter().filter(|&&byte| byte == b'=').count();
         assert_eq!(got, keys, "{way:?}");
         true

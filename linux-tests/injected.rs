@@ -318,6 +318,9 @@ fn an_output_file_that_can_not_be_written_is_told() {
         ("renameat", &["EIO", "ENOSPC", "EINTR"]),
         ("fchmod", &["EPERM", "EIO"]),
         ("fstatfs", &["EIO", "ENOSYS"]),
+        // What puts it in the old one's place is a fork where there can be one.
+        ("clone", &["EAGAIN", "ENOMEM", "EPERM"]),
+        ("pipe2", &["EMFILE"]),
     ] {
         for &errno in errnos {
             for (nth, for_good) in [(1, false), (2, false), (1, true)] {

@@ -12,7 +12,9 @@ use ringfold::Engine;
 use crate::disks::Held;
 use crate::group::Group;
 use crate::probe::{Feature, skip, skips};
-use crate::support::{STATIONS, WAYS, dir, end, end_of, evict, ringfold, rows, start, str, write};
+use crate::support::{
+    STATIONS, WAYS, dir, end, end_of, evict, names, ringfold, rows, start, str, write,
+};
 use crate::sys::{self, NOBODY, SETUP};
 
 // Control groups.
@@ -46,6 +48,60 @@ fn few_processes_in_the_control_group() {
     }
     eprintln!("{answers} answers, {lines} lines");
     assert!(answers > 0 && lines > 0);
+}
+
+/// To put an output in an old one's place takes a process for a moment, but not if there is none.
+#[test]
+fn an_old_output_is_replaced_with_few_processes() {
+    let test = "an_old_output_is_replaced_with_few_processes";
+    if skips(test, &[Feature::OtherUser]) {
+        return;
+    }
+    let user = NOBODY - 22;
+    let (inputs, dir) = (dir(), dir());
+    let path = write(inputs.path(), "file", &STATIONS);
+    let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
+    let (mut answers, mut lines) = (0, 0);
+    for most in 1..8 {
+        let target = write(dir.path(), "out", b"the old answer");
+        std::os::unix::fs::chown(&target, Some(user), Some(user)).unwrap();
+        let mut command = ringfold(["aggregate", "-j", "2", "-o", str(&target), str(&path)]);
+        command.uid(user).gid(user);
+        sys::limit(&mut command, libc::RLIMIT_NPROC, most);
+        let ended = end(&mut command);
+        let found = fs::read(&target).unwrap();
+        if ended.code == Some(0) {
+            assert_eq!(ended.answer(), b"");
+            assert!(found == want, "{most}");
+            answers += 1;
+        } else {
+            let error = ended.failure(1);
+            assert!(error.contains("thread"), "{most}: {error}");
+            assert_eq!(found, b"the old answer");
+            lines += 1;
+        }
+        assert_eq!(names(dir.path()), ["out"], "{most}");
+    }
+    eprintln!("{answers} answers, {lines} lines");
+    assert!(answers > 0);
+}
+
+/// Who ignores SIGCHLD never learns how a child ended.
+#[test]
+fn an_old_output_is_replaced_where_sigchld_is_ignored() {
+    let dir = dir();
+    let path = write(dir.path(), "file", &STATIONS);
+    let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
+    let out = tempfile::tempdir_in(dir.path()).unwrap();
+    let target = write(out.path(), "out", b"the old answer");
+    let run = |target: &Path| {
+        let mut command = ringfold(["aggregate", "-o", str(target), str(&path)]);
+        sys::ignore_signal(&mut command, libc::SIGCHLD);
+        end(&mut command)
+    };
+    assert_eq!(run(&target).answer(), b"");
+    assert!(fs::read(&target).unwrap() == want);
+    assert_eq!(names(out.path()), ["out"]);
 }
 
 #[test]

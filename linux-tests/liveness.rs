@@ -16,7 +16,8 @@ use crate::faults::started_to_read;
 use crate::fuse::{At, Fault, Fuse, Pages, Rule};
 use crate::probe::{Feature, skips};
 use crate::support::{
-    KEYS_10K, STATIONS, WAYS, Way, dir, end, end_of, names, ringfold, rows, start, str, write,
+    Ended, KEYS_10K, STATIONS, WAYS, Way, dir, end, end_of, names, ringfold, rows, start, str,
+    write,
 };
 
 /// More than what "within about a second" allows, for machines that are busy with other tests. So the
@@ -667,6 +668,85 @@ fn kill_at_random(kills: u32) -> u32 {
         }
     }
     killed
+}
+
+/// The process of a run that puts its output in the place of an old one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Who {
+    Run,
+    /// What it has forked for that.
+    Fork,
+}
+
+/// Kills one of them when the new output has a temporary name. `None`: the kill came later than that.
+fn killed_between_link_and_rename(who: Who, delay: Duration) -> Option<Ended> {
+    let dir = dir();
+    let path = write(dir.path(), "rows", &STATIONS);
+    let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
+    let out = tempfile::tempdir_in(dir.path()).unwrap();
+    let target = write(out.path(), "out", b"the old answer");
+    let inject = format!("inject=renameat:delay_enter={}", delay.as_micros());
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat"]);
+    command.args(["-e", &inject, env!("CARGO_BIN_EXE_ringfold")]);
+    command.args(["aggregate", "-o", str(&target), str(&path)]);
+    let mut child = start(&mut command);
+    let temporary = || names(out.path()).into_iter().find(|name| name != "out");
+    let name = loop {
+        match (temporary(), child.try_wait().unwrap()) {
+            (Some(name), _) => break name,
+            (None, Some(status)) => panic!("{status:?}: no temporary name was seen"),
+            (None, None) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    let run = name.split('-').nth(1).and_then(|run| run.parse().ok());
+    let run: i32 = run.unwrap_or_else(|| panic!("{name} names no process"));
+    let victim = match who {
+        Who::Run => Some(run),
+        Who::Fork => child_of(run),
+    };
+    // Where the fork is gone, its delay was too short.
+    let victim = victim.and_then(Pid::from_raw)?;
+    let _ = kill_process(victim, Signal::KILL);
+    let between = temporary().is_some();
+    let ended = end_of(child);
+    assert_eq!(names(out.path()), ["out"], "{who:?}");
+    assert!(fs::read(&target).unwrap() == want, "{who:?}");
+    between.then_some(ended)
+}
+
+/// A process whose parent this is.
+fn child_of(parent: i32) -> Option<i32> {
+    fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (_, fields) = stat.rsplit_once(')')?;
+        let its_parent = fields.split_ascii_whitespace().nth(1)?;
+        (its_parent == parent.to_string()).then_some(pid)
+    })
+}
+
+/// The one moment in which a temporary name stands beside an old output.
+#[test]
+fn a_kill_between_link_and_rename_leaves_no_name_behind() {
+    let test = "a_kill_between_link_and_rename_leaves_no_name_behind";
+    if skips(test, &[Feature::Nameless, Feature::Strace]) {
+        return;
+    }
+    for who in [Who::Run, Who::Fork] {
+        // A machine that is busy may take longer than the first of them.
+        let delays = [1, 4, 16].map(Duration::from_secs);
+        let ended = delays
+            .into_iter()
+            .find_map(|delay| killed_between_link_and_rename(who, delay))
+            .unwrap_or_else(|| panic!("{who:?}: no kill came between"));
+        match who {
+            Who::Run => assert_eq!(ended.signal, Some(libc::SIGKILL), "{ended:?}"),
+            // The run goes on where the fork stopped.
+            // (strace has a word to say about who is gone while it is delayed.)
+            Who::Fork => assert_eq!((ended.code, &*ended.stdout), (Some(0), &b""[..])),
+        }
+    }
 }
 
 #[test]

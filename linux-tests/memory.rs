@@ -1,14 +1,17 @@
 //! Keys by the million where memory is short: they go to files, and the answer is the same.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use crate::group::Group;
 use crate::probe::{Feature, skips};
-use crate::support::{dir, end, names, ringfold, rows, str, write};
+use crate::support::{dir, end, end_of, names, ringfold, rows, start, str, write};
 
 const KEYS: u64 = 1_000_000;
 
@@ -107,4 +110,74 @@ fn no_room_to_spill_is_told() {
         .arg(place.path());
     let said = end(&mut shell).failure(1);
     assert!(said.contains("No space left on device [ENOSPC]"), "{said}");
+}
+
+/// The files without names that a child has mapped from a directory, as they can be opened.
+fn spilled(child: &Child, directory: &Path) -> Vec<PathBuf> {
+    let files = format!("/proc/{}/map_files", child.id());
+    let directory = fs::canonicalize(directory).unwrap();
+    let files = fs::read_dir(files)
+        .unwrap()
+        .flatten()
+        .map(|file| file.path());
+    files
+        .filter(|file| {
+            let target = fs::read_link(file);
+            target.is_ok_and(|target| {
+                target.starts_with(&directory) && str(&target).ends_with(" (deleted)")
+            })
+        })
+        .collect()
+}
+
+/// A run that waits for more of its input has spilled some keys by then, which are cut before it gets
+/// the rest and merges. The answer would lack them.
+#[test]
+fn spilled_keys_that_are_gone_are_told() {
+    let test = "spilled_keys_that_are_gone_are_told";
+    if skips(test, &[Feature::MapFiles]) {
+        return;
+    }
+    let plain = rows(400_000, Some(100_000), 9);
+    // The careful way's keys.
+    let careful: Vec<u8> = (0..100_000_u32)
+        .flat_map(|row| format!("{row};{row}.123\n").into_bytes())
+        .collect();
+    for text in [plain, careful] {
+        for to_file in [false, true] {
+            let dir = dir();
+            let target = dir.path().join("out");
+            let spill = tempfile::tempdir_in(dir.path()).unwrap();
+            let mut command = ringfold(["aggregate", "--memory", "1M", "-j", "1"]);
+            // Small blocks, so that most of what it has been given is worked on.
+            command.args(["-b", "64K", "--spill-dir", str(spill.path())]);
+            if to_file {
+                command.args(["-o", str(&target)]);
+            }
+            let mut child = start(command.stdin(Stdio::piped()));
+            let mut stdin = child.stdin.take().unwrap();
+            stdin.write_all(&text).unwrap();
+            let started = Instant::now();
+            let files = loop {
+                let files = spilled(&child, spill.path());
+                if !files.is_empty() {
+                    break files;
+                }
+                assert!(child.try_wait().unwrap().is_none(), "it has ended");
+                assert!(started.elapsed() < Duration::from_secs(50), "no spill");
+                std::thread::sleep(Duration::from_millis(1));
+            };
+            let file = fs::OpenOptions::new().write(true).open(&files[0]);
+            file.unwrap().set_len(0).unwrap();
+            drop(stdin);
+            let said = end_of(child).failure(1);
+            let want = format!(
+                "keys that were written to {} can't be read back: ",
+                str(spill.path())
+            );
+            assert!(said.starts_with(&want), "{said}");
+            assert!(!target.exists());
+            assert_eq!(names(spill.path()), [""; 0]);
+        }
+    }
 }

@@ -47,9 +47,11 @@ pub enum Feature {
     MemoryGroup,
     /// A file system of the test's own can be mounted.
     Fuse,
+    /// What a process has mapped can be opened.
+    MapFiles,
 }
 
-const ALL: [Feature; 18] = [
+const ALL: [Feature; 19] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -68,6 +70,7 @@ const ALL: [Feature; 18] = [
     Feature::Strace,
     Feature::MemoryGroup,
     Feature::Fuse,
+    Feature::MapFiles,
 ];
 
 /// Whether it is here.
@@ -213,6 +216,12 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
             if !output.status.success() {
                 return Err("strace may not trace".into());
             }
+        }
+        Feature::MapFiles => {
+            let mut files = fs::read_dir("/proc/self/map_files")?;
+            drop(File::open(
+                files.next().ok_or("no file is mapped")??.path(),
+            )?);
         }
         Feature::Fuse => {
             let fuse = Fuse::try_serve("probe", &b"probe"[..], Pages::None)?;

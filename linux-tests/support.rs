@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::probe::{self, Feature};
+use crate::sys;
 
 /// No run here takes a tenth of it: what takes longer hangs.
 const HANGS: Duration = Duration::from_secs(60);
@@ -27,6 +28,7 @@ pub fn ringfold<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) ->
         .args(args)
         .stdin(Stdio::null())
         .env("RUST_BACKTRACE", "0");
+    sys::heed_interrupts(&mut command);
     command
 }
 

@@ -87,6 +87,20 @@ pub fn ignore_signal(command: &mut Command, signal: libc::c_int) {
     unsafe { command.pre_exec(ignore) };
 }
 
+/// Lets the child take SIGINT as a program does that a user has started: a shell has its jobs in the
+/// background ignore it, and they hand that down.
+pub fn heed_interrupts(command: &mut Command) {
+    let heed = || {
+        // SAFETY: no handler is named.
+        match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {
+            libc::SIG_ERR => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    // SAFETY: see the module's invariant.
+    unsafe { command.pre_exec(heed) };
+}
+
 /// Keeps transparent huge pages from the child.
 pub fn deny_huge_pages(command: &mut Command) {
     let deny = || {

@@ -32,7 +32,6 @@ mod ring;
 mod rings;
 pub(crate) mod room;
 pub(crate) mod run;
-mod sigbus;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod simulated;

@@ -29,6 +29,7 @@ pub mod generate;
 pub mod output;
 
 pub mod probe;
+mod sigbus;
 mod system;
 
 pub use block::{Block, PADDING, PaddedBuf};

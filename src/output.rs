@@ -4,20 +4,23 @@
 //! (`O_TMPFILE`) in the target's directory, which [`Output::finish`] links to the target's name;
 //! until then the old file stands untouched, and whatever ends the process takes the nameless file
 //! with it. Replacing an old file takes two calls, a link under a temporary name and a rename over
-//! the target: a kill exactly between them leaves the temporary name, and nothing else ever does.
-//! Where the filesystem has no nameless files the temporary name is there from the start, and is
+//! the target. A fork makes both, so that a kill of this process leaves no temporary name; only where
+//! there is no process to be had for it, or the kill is the fork's too (a whole group's), one exactly
+//! between the two calls does. Where the filesystem has no nameless files the temporary name is there from the start, and is
 //! removed on drop. Whole does not mean durable: only a power failure can tell the difference.
 //!
-//! What is no regular file (`/dev/null`, a FIFO, `/dev/stdout`) is written to directly.
+//! What is no regular file (`/dev/null`, a FIFO, `/dev/stdout`) is written to directly, unless it is to
+//! be held back until [`Output::finish`].
 
 use crate::error::{describe, errno_name};
+use crate::system::apart::{self, Outcome};
 use rustix::fs::{self as sys, AtFlags, CWD, FsWord, Mode, OFlags};
 use rustix::io::Errno;
 use std::error::Error;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
 use std::fs::{File, Metadata};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, fchown};
@@ -28,8 +31,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const BUFFER_BYTES: usize = 64 * 1024;
 /// How many symbolic links are followed, as in the kernel.
 const LINKS_MAX: usize = 40;
-/// How many temporary names are tried.
+/// How many temporary names are tried, and for how many of them there is a fork.
 const NAMES_MAX: usize = 10_000;
+const FORKS_MAX: usize = 16;
 /// Filesystems that report a failed write only when the file is closed or synced: `FUSE_SUPER_MAGIC`,
 /// `SMB2_SUPER_MAGIC` and `CIFS_SUPER_MAGIC` besides NFS.
 const LATE_ERRORS: [FsWord; 4] = [sys::NFS_SUPER_MAGIC, 0x6573_5546, 0xfe53_4d42, 0xff53_4d42];
@@ -45,6 +49,7 @@ pub struct Output {
     file: File,
     /// What turns the file into the target; `None` where bytes go directly.
     pending: Option<Pending>,
+    held: Option<Held>,
     buffer: Vec<u8>,
     /// The first write error: the output lacks bytes.
     failed: Option<Errno>,
@@ -82,9 +87,28 @@ impl Output {
             name,
             file,
             pending,
+            held: None,
             buffer: Vec::new(),
             failed: None,
         }
+    }
+
+    /// Has everything go to a nameless file in `directory` first, and from there to where it belongs by
+    /// [`Output::finish`]: for what may turn out to be wrong while it is written. A regular file's bytes
+    /// are held back anyway.
+    ///
+    /// # Errors
+    /// The file can't be made.
+    pub fn hold_back(&mut self, directory: &Path) -> io::Result<()> {
+        if self.pending.is_none() {
+            let file = tempfile::tempfile_in(directory)
+                .map_err(|error| failure(directory, "create a file in it", errno_of(&error)))?;
+            self.held = Some(Held {
+                file,
+                directory: directory.to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// Writes what was gathered and puts the file in its place.
@@ -96,6 +120,9 @@ impl Output {
             return Err(failure(&self.name, "write", errno));
         }
         self.flush()?;
+        if let Some(held) = self.held.take() {
+            self.let_go(held)?;
+        }
         if reports_late(&self.file) {
             // Asks now for the errors that closing would report to nobody.
             match sys::fsync(&self.file) {
@@ -113,12 +140,38 @@ impl Output {
     }
 
     fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes).map_err(|error| {
+        let (mut file, name) = match &self.held {
+            Some(held) => (&held.file, &held.directory),
+            None => (&self.file, &self.name),
+        };
+        file.write_all(bytes).map_err(|error| {
             let errno = errno_of(&error);
             self.failed.get_or_insert(errno);
-            failure(&self.name, "write", errno)
+            failure(name, "write", errno)
         })
     }
+
+    /// Writes what was held back.
+    fn let_go(&mut self, mut held: Held) -> io::Result<()> {
+        let unread = |error| failure(&held.directory, "read back", errno_of(&error));
+        held.file.rewind().map_err(unread)?;
+        let mut bytes = vec![0; BUFFER_BYTES];
+        loop {
+            match held.file.read(&mut bytes) {
+                Ok(0) => return Ok(()),
+                Ok(read) => self.write_through(&bytes[..read])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unread(error)),
+            }
+        }
+    }
+}
+
+/// What is not to be seen yet.
+#[derive(Debug)]
+struct Held {
+    file: File,
+    directory: PathBuf,
 }
 
 impl Write for Output {
@@ -429,7 +482,12 @@ impl Pending {
                     linked => return linked,
                 }
             }
-            self.with_temporary(link)?;
+            if let Some(done) = self.replace_apart(file, &source) {
+                return done;
+            }
+            if self.temporary.is_none() {
+                self.with_temporary(link)?;
+            }
         }
         let temporary = self
             .temporary
@@ -440,17 +498,46 @@ impl Pending {
         Ok(())
     }
 
+    /// Has a fork put a file without a name in the target's place. `None`: it is still to be done; if
+    /// the fork has come as far as a temporary name, the file has that.
+    fn replace_apart(&mut self, file: &File, source: &str) -> Option<Result<(), Errno>> {
+        let source = CString::new(source).ok()?;
+        let target = CString::new(self.name.as_bytes()).ok()?;
+        for _ in 0..FORKS_MAX {
+            let name = temporary_name();
+            let temporary = CString::new(name.as_bytes()).ok()?;
+            let directory = self.directory.as_fd();
+            match apart::link_and_rename(&source, directory, &temporary, &target) {
+                // What processes of the same number have left behind.
+                Outcome::Told(Err(Errno::EXIST)) => {}
+                Outcome::Told(done) => return Some(done),
+                Outcome::NotBegun => return None,
+                Outcome::Silent if self.is_called(&self.name, file) => return Some(Ok(())),
+                Outcome::Silent => {
+                    self.temporary = self.is_called(&name, file).then_some(name);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether this is a name of the file.
+    fn is_called(&self, name: &OsStr, file: &File) -> bool {
+        let found = sys::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        let own = sys::fstat(file);
+        matches!((found, own), (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino))
+    }
+
     /// Gives the file a name that nothing else has.
     fn with_temporary<T>(
         &mut self,
         create: impl Fn(&OwnedFd, &OsStr) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
         let mut tries = 0;
         loop {
             tries += 1;
-            let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-            let name = OsString::from(format!(".ringfold-{}-{number}.tmp", std::process::id()));
+            let name = temporary_name();
             match create(&self.directory, &name) {
                 // What processes of the same number have left behind.
                 Err(Errno::EXIST) if tries < NAMES_MAX => {}
@@ -462,6 +549,13 @@ impl Pending {
             }
         }
     }
+}
+
+/// A name that this process hasn't given yet.
+fn temporary_name() -> OsString {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    format!(".ringfold-{}-{number}.tmp", std::process::id()).into()
 }
 
 impl Drop for Pending {
@@ -630,6 +724,33 @@ mod tests {
         let mut out = Output::open(Path::new("/dev/full")).unwrap();
         let _ = out.write_all(&[0; 2 * BUFFER_BYTES]);
         out.finish().unwrap_err();
+    }
+
+    #[test]
+    fn what_is_held_back_is_seen_at_the_end_or_never() {
+        let room = tempdir().unwrap();
+        let path = room.path().join("out");
+        let held = File::create(&path).unwrap();
+        for text in [&b"x"[..], &[b'y'; 3 * BUFFER_BYTES]] {
+            for finished in [false, true] {
+                let mut out = Output::open(Path::new(&proc_name(&held))).unwrap();
+                out.hold_back(room.path()).unwrap();
+                out.write_all(text).unwrap();
+                out.flush().unwrap();
+                assert_eq!(fs::read(&path).unwrap(), b"");
+                if finished {
+                    out.finish().unwrap();
+                    assert!(fs::read(&path).unwrap() == text);
+                }
+            }
+        }
+        assert_eq!(entries(room.path()), ["out"]);
+        let mut out = Output::open(Path::new("/dev/full")).unwrap();
+        let error = out.hold_back(&room.path().join("nowhere")).unwrap_err();
+        assert_eq!(inner(&error).errno, Errno::NOENT);
+        out.hold_back(room.path()).unwrap();
+        out.write_all(b"x").unwrap();
+        assert_eq!(inner(&out.finish().unwrap_err()).errno, Errno::NOSPC);
     }
 
     #[test]

@@ -1,4 +1,6 @@
 //! A summary as text, byte for byte as each style has it. Keys are written as they stood.
+//!
+//! An answer of which keys were spilled is known to be right when all of it is written, not before.
 
 use crate::fold::aggregate::{Entry, Summary};
 use std::io::{self, Write};
@@ -29,7 +31,7 @@ const BUFFER: usize = 1 << 16;
 /// Writes `summary` in `format`, at the format's decimals.
 ///
 /// # Errors
-/// Whatever `out` fails with.
+/// Whatever `out` fails with; at the end, [`Summary::check`]'s.
 pub fn write(summary: &Summary, format: Format, out: &mut impl Write) -> io::Result<()> {
     write_with(summary, format, format.decimals(), out)
 }
@@ -37,7 +39,7 @@ pub fn write(summary: &Summary, format: Format, out: &mut impl Write) -> io::Res
 /// Writes `summary` in `format`, at `decimals`.
 ///
 /// # Errors
-/// Whatever `out` fails with.
+/// Whatever `out` fails with; at the end, [`Summary::check`]'s.
 pub fn write_with(
     summary: &Summary,
     format: Format,
@@ -100,7 +102,8 @@ pub fn write_with(
         }
     }
     text.extend_from_slice(close.as_bytes());
-    out.write_all(&text)
+    out.write_all(&text)?;
+    summary.check().map_err(io::Error::other)
 }
 
 #[inline(always)]

@@ -38,6 +38,8 @@ pub struct Source {
     path: Option<PathBuf>,
     shape: Shape,
     file: Option<File>,
+    /// When a regular file was last written to, as it was opened; seconds and nanoseconds.
+    written: Option<(i64, i64)>,
     direct: OnceLock<Result<File>>,
     /// What statx says that offsets, lengths and memory must be multiples of under O_DIRECT.
     direct_align: Option<u32>,
@@ -68,6 +70,7 @@ impl Source {
             path: None,
             shape: Shape::Memory(bytes.into()),
             file: None,
+            written: None,
             direct: OnceLock::new(),
             direct_align: None,
             device: None,
@@ -124,6 +127,7 @@ impl Source {
                 false => meta.dev(),
             }),
             file: Some(file),
+            written: meta.is_file().then(|| (meta.mtime(), meta.mtime_nsec())),
             direct: OnceLock::new(),
         })
     }
@@ -168,6 +172,15 @@ impl Source {
     pub(crate) fn length_now(&self) -> Option<u64> {
         let meta = self.file.as_ref()?.metadata().ok()?;
         (self.len().is_some() && meta.is_file()).then_some(meta.len())
+    }
+
+    /// Whether somebody has written to the file since it was opened. A write before that has left its
+    /// time already; one that follows it within the clock's grain, milliseconds, may leave the same
+    /// and isn't seen. (The inode's own time would change with links and names too.)
+    pub(crate) fn is_written_since(&self) -> bool {
+        let meta = self.file.as_ref().and_then(|file| file.metadata().ok());
+        let now = meta.map(|meta| (meta.mtime(), meta.mtime_nsec()));
+        self.len().is_some() && self.written.is_some() && now.is_some() && now != self.written
     }
 
     /// Where data goes on at or after `at`; the file's length if only a hole follows. A file system

@@ -1,5 +1,6 @@
 //! Small files of procfs and sysfs, and sizes in words.
 
+pub(crate) mod apart;
 pub(crate) mod groups;
 
 use std::fs;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use ringfold::fold::aggregate::{Aggregate, OnError};
 use ringfold::report;
-use ringfold::{Delimited, Result};
+use ringfold::{Delimited, Error, Result};
 
 use super::size::size;
 use super::{Files, Reading, open_output, say, stats, write_output};
@@ -74,7 +74,7 @@ impl Command {
             Policy::Fail => OnError::Fail,
             Policy::Skip => OnError::Skip,
         };
-        let output = open_output(self.output.as_ref())?;
+        let mut output = open_output(self.output.as_ref())?;
         let mut job = Aggregate::new()
             .delimiter(self.delimiter)
             .on_error(on_error);
@@ -91,6 +91,11 @@ impl Command {
             Format::Hovinen => report::Format::Hovinen,
             Format::Lines => report::Format::Lines,
         };
+        if summary.spilled_bytes > 0 {
+            output
+                .hold_back(summary.spill_directory())
+                .map_err(|error| Error::output(&error))?;
+        }
         write_output(output, |out| report::write(&summary, format, out))?;
         if summary.skipped > 0 {
             let plural = if summary.skipped == 1 { "" } else { "s" };

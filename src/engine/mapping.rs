@@ -15,10 +15,10 @@ use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-use super::sigbus::Watch;
 use super::{HUGE_PAGE, Knobs, MapAdvice, PAGE, retry};
 use crate::block::Block;
 use crate::error::{Error, Kind, Result};
+use crate::sigbus::Watch;
 use crate::source::Source;
 
 /// How many bytes around a fault the kernel maps, unless it was told otherwise.

@@ -147,7 +147,7 @@ pub(crate) fn run_then<T: Send>(
         })
         .and(served)?;
     cut_off(opened).map_or(Ok(()), Err)?;
-    tell_of_growth(opened, config);
+    tell_of_changes(opened, config);
     let done = pool.install(then);
     stats.elapsed_s = started.elapsed().as_secs_f64();
     Ok((stats, done))
@@ -777,14 +777,19 @@ fn cut_off(input: &Input) -> Option<Error> {
     })
 }
 
-/// Tells of files that have grown: what was added isn't in the answer.
-fn tell_of_growth(input: &Input, config: &Config) {
+/// Tells of files that have grown, for what was added isn't in the answer, and of those that were
+/// written to, for what was rewritten may be.
+fn tell_of_changes(input: &Input, config: &Config) {
     for source in input.sources() {
+        let name = source.name();
         let grown = source.length_now().filter(|&now| Some(now) > source.len());
         if let (Some(now), Some(was)) = (grown, source.len()) {
-            let name = source.name();
             (config.notice)(&format!(
                 "{name}: has grown from {was} to {now} bytes; what was added wasn't read"
+            ));
+        } else if source.is_written_since() {
+            (config.notice)(&format!(
+                "{name}: was written to while it was read; the answer may be of old and new bytes"
             ));
         }
     }

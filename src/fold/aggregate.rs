@@ -108,8 +108,8 @@ impl Aggregate {
     }
 
     /// How many bytes the tables of all workers may take together, growth aside. What is more goes to
-    /// temporary files. Unless named, two fifths of the memory that is available when it is first
-    /// asked for, or of what a control group allows.
+    /// temporary files. Unless named, two fifths of the memory that is available when the tables have
+    /// grown to some MiB, or of what a control group allows.
     pub fn memory(self, bytes: u64) -> Self {
         Aggregate {
             memory: Some(bytes),
@@ -352,6 +352,7 @@ impl Fold for Aggregate {
                 total.skipped,
                 total.spilled_bytes,
             ],
+            self.budget().directory(),
         )
     }
 }

@@ -17,7 +17,9 @@ const LEAST: u64 = 4 << 20;
 
 /// The limit on all partials of a run.
 pub(crate) struct Budget {
-    bytes: u64,
+    /// Unless named, looked up when a partial is large enough for it to matter: to most runs it never
+    /// does, and a look at the memory costs a quarter of a millisecond of processor time.
+    bytes: OnceLock<u64>,
     /// What a partial may take in any case.
     least: u64,
     directory: PathBuf,
@@ -30,12 +32,16 @@ impl Budget {
     /// group allows.
     pub(crate) fn new(bytes: Option<u64>, directory: &Path) -> Arc<Self> {
         Arc::new(Budget {
-            bytes: bytes.unwrap_or_else(default_bytes),
+            bytes: bytes.map_or_else(OnceLock::new, OnceLock::from),
             least: if bytes.is_some() { 0 } else { LEAST },
             directory: directory.into(),
             used: AtomicU64::new(0),
             shares: AtomicU64::new(0),
         })
+    }
+
+    fn bytes(&self) -> u64 {
+        *self.bytes.get_or_init(default_bytes)
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -49,7 +55,7 @@ impl Budget {
         format!(
             "the keys take more than {} of memory (--memory) and can't be written to {}: {}{name}: \
              name a directory with room by --spill-dir",
-            system::size(self.bytes),
+            system::size(self.bytes()),
             self.directory.display(),
             describe(error),
         )
@@ -83,7 +89,7 @@ impl Share {
         let used = used.wrapping_add(change);
         self.bytes = bytes;
         let shares = self.budget.shares.load(Ordering::Relaxed);
-        used > self.budget.bytes && bytes >= self.budget.least.max(used / (2 * shares))
+        bytes >= self.budget.least.max(used / (2 * shares)) && used > self.budget.bytes()
     }
 }
 
@@ -131,5 +137,15 @@ mod tests {
         let mut alone = Share::new(&budget);
         assert!(!alone.set(100));
         assert!(alone.set(101));
+    }
+
+    #[test]
+    fn what_nobody_named_is_looked_up_for_large_partials_only() {
+        let budget = Budget::new(None, Path::new("/"));
+        let mut share = Share::new(&budget);
+        assert!(!share.set(LEAST - 1));
+        assert_eq!(budget.bytes.get(), None);
+        share.set(LEAST);
+        assert_eq!(budget.bytes.get(), Some(&default_bytes()));
     }
 }

@@ -100,10 +100,22 @@ impl SortedOthers {
                     stretch
                 });
                 Box::new(stretches.map(|entry| {
-                    let key = &keys[entry.key_start..entry.key_end];
-                    (key, Cow::Owned(Totals::from(&entry.totals)))
+                    // Half of an entry that is lost may be zeros.
+                    let key = keys.get(entry.key_start..entry.key_end);
+                    (
+                        key.unwrap_or_default(),
+                        Cow::Owned(Totals::from(&entry.totals)),
+                    )
                 }))
             }
+        }
+    }
+
+    /// Whether keys couldn't be read back.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            SortedOthers::Memory(_) => false,
+            SortedOthers::File { entries, keys } => entries.is_lost() || keys.is_lost(),
         }
     }
 

@@ -3,8 +3,11 @@
 //! A file holds the values as they lay in memory, byte for byte, so nothing is encoded or decoded: it
 //! is written in one go and mapped back. The kernel may then take its pages whenever it needs memory.
 //!
+//! Where a page can't be read back its values are zeros from then on, and [`Region::is_lost`].
+//!
 //! Invariant of this room: a mapped file was written by this process with `length` values of `T`, and
-//! as it has no name nobody else can open it.
+//! as it has no name nobody else can open it. Its pages, and no others, are watched for as long as
+//! they are mapped; any of them may be replaced by zeros, of which `T` can be made.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -17,6 +20,7 @@ use std::ptr::NonNull;
 
 use super::pages::{Pages, Zeroed};
 use crate::engine::PAGE;
+use crate::sigbus::Watch;
 
 /// Bytes of a file read ahead.
 const AHEAD: usize = 128 << 10;
@@ -32,6 +36,9 @@ pub(crate) enum Region<T: Zeroed> {
 pub(crate) struct Mapped<T> {
     start: NonNull<T>,
     length: usize,
+    /// `None` while it is torn down, and where no handler can be set: then a page that can't be read
+    /// back ends the process.
+    watch: Option<Watch>,
 }
 
 // SAFETY: it owns its mapping as a box would, and nobody writes to it.
@@ -77,6 +84,10 @@ impl<T: Zeroed> Region<T> {
         let Region::File(mapped) = self else {
             return;
         };
+        // What says where to look may be lost.
+        if from > to {
+            return;
+        }
         // From the page that the first lies in.
         let start = from * size_of::<T>() / PAGE * PAGE;
         // SAFETY: part of the mapping; the call is advice, and its failure harmless.
@@ -84,6 +95,14 @@ impl<T: Zeroed> Region<T> {
             let address = mapped.start.as_ptr().byte_add(start);
             let length = to * size_of::<T>() - start;
             libc::madvise(address.cast(), length, libc::MADV_WILLNEED);
+        }
+    }
+
+    /// Whether a value of those that were looked at so far couldn't be read back.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            Region::Memory(..) => false,
+            Region::File(mapped) => mapped.watch.as_ref().is_some_and(Watch::is_broken),
         }
     }
 }
@@ -104,6 +123,7 @@ impl<T: Zeroed> Deref for Region<T> {
 
 impl<T> Drop for Mapped<T> {
     fn drop(&mut self) {
+        self.watch = None;
         // SAFETY: mapped by `Spill::finish` at this length, and no borrow outlives `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length * size_of::<T>()) };
     }
@@ -174,9 +194,13 @@ impl<T: Zeroed> Spill<T> {
         // would push out what was read ahead before.
         // SAFETY: the mapping just made; advice.
         unsafe { libc::madvise(start, bytes, libc::MADV_RANDOM) };
+        let from = start as usize;
+        // SAFETY: the pages of the mapping just made; whoever drops it drops the watch first.
+        let watch = unsafe { Watch::new(from, from + bytes.next_multiple_of(PAGE)) };
         Ok(Region::File(Mapped {
             start: NonNull::new(start.cast()).expect("not mapped at zero"),
             length: self.length,
+            watch,
         }))
     }
 }
@@ -187,6 +211,32 @@ mod tests {
 
     // SAFETY: an integer.
     unsafe impl Zeroed for u64 {}
+
+    #[test]
+    fn what_can_not_be_read_back_is_zeros_and_lost() {
+        let directory = tempfile::tempdir().unwrap();
+        let page = PAGE / size_of::<u64>();
+        let values: Vec<u64> = (1..=4 * page as u64).collect();
+        let spilled = || {
+            let mut spill = Spill::new(directory.path()).unwrap();
+            spill.write(&values).unwrap();
+            let file = spill.file.try_clone().unwrap();
+            (spill.finish().unwrap(), file)
+        };
+        let ((sound, _), (region, file)) = (spilled(), spilled());
+        file.set_len(PAGE as u64).unwrap();
+        assert_eq!(region[page - 1], page as u64);
+        assert!(!region.is_lost());
+        assert_eq!(region[2 * page], 0);
+        assert!(region.is_lost());
+        // What lies before it, or elsewhere, is none the worse.
+        assert_eq!(region[..page], values[..page]);
+        assert_eq!(sound[..], values[..]);
+        assert!(!sound.is_lost());
+        // A watch that was used before begins anew.
+        drop(region);
+        assert!(!spilled().0.is_lost());
+    }
 
     #[test]
     fn what_was_written_is_read() {

@@ -2,6 +2,9 @@
 //!
 //! It is a merge of *runs*, each sorted where it lies, so that ten million keys need no second copy:
 //! the tables' regions, in memory or spilled to a file, and the keys that took the careful way.
+//!
+//! What was spilled is read back by the merge alone, so nobody knows before its end that all of it could
+//! be: [`Summary::check`] says so then.
 
 use super::decimal::{Exact, Fixed, Totals};
 use super::others::{Others, SortedOthers};
@@ -12,12 +15,19 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use rustix::io::Errno;
+
+use crate::error::{Error, Kind, Result};
 
 /// Sorted keys of a partial.
 pub(super) struct Run {
     tables: Vec<Box<dyn Sorted>>,
     others: SortedOthers,
+    /// Whether an entry without rows was met. None is written, so its file brought zeros.
+    hollow: AtomicBool,
 }
 
 impl Run {
@@ -28,6 +38,7 @@ impl Run {
         Run {
             tables,
             others: others.into_sorted(),
+            hollow: AtomicBool::new(false),
         }
     }
 
@@ -40,19 +51,38 @@ impl Run {
         Ok(bytes)
     }
 
+    /// Whether some of what was spilled couldn't be read back.
+    fn is_lost(&self) -> bool {
+        let lost = self.others.is_lost() || self.tables.iter().any(|table| table.is_lost());
+        lost || self.hollow.load(Relaxed)
+    }
+
+    /// An entry that has rows; the first that has none ends its source.
+    fn sound<'a>(&self, entry: Entry<'a>) -> Option<Entry<'a>> {
+        if entry.count() == 0 {
+            self.hollow.store(true, Relaxed);
+            return None;
+        }
+        Some(entry)
+    }
+
     fn sources(&self) -> impl Iterator<Item = Source<'_>> {
         let tables = self.tables.iter().map(|table| {
-            let numbers = |(key, stats)| Entry {
-                key,
-                numbers: Numbers::Tenths(stats),
+            let numbers = |(key, stats)| {
+                self.sound(Entry {
+                    key,
+                    numbers: Numbers::Tenths(stats),
+                })
             };
-            Box::new(table.iter().map(numbers)) as Source<'_>
+            Box::new(table.iter().map_while(numbers)) as Source<'_>
         });
-        let numbers = |(key, totals)| Entry {
-            key,
-            numbers: Numbers::Totals(totals),
+        let numbers = |(key, totals)| {
+            self.sound(Entry {
+                key,
+                numbers: Numbers::Totals(totals),
+            })
         };
-        let others = Box::new(self.others.iter().map(numbers)) as Source<'_>;
+        let others = Box::new(self.others.iter().map_while(numbers)) as Source<'_>;
         tables.chain(std::iter::once(others))
     }
 }
@@ -70,12 +100,15 @@ pub struct Summary {
     pub skipped: u64,
     /// Bytes of keys that were written to temporary files, because they outgrew the memory.
     pub spilled_bytes: u64,
+    /// Where those are.
+    directory: PathBuf,
 }
 
 impl Summary {
     pub(super) fn new(
         runs: Vec<Run>,
         [rows, empty_lines, skipped, spilled_bytes]: [u64; 4],
+        directory: &Path,
     ) -> Self {
         Summary {
             runs,
@@ -83,7 +116,30 @@ impl Summary {
             empty_lines,
             skipped,
             spilled_bytes,
+            directory: directory.into(),
         }
+    }
+
+    /// Whether [`Summary::entries`] has read back what it needed of the temporary files. Where it
+    /// hasn't, what it gave is wrong: keys and numbers may be missing. To be asked after the walk.
+    ///
+    /// # Errors
+    /// A file can't be read, or was cut.
+    pub fn check(&self) -> Result<()> {
+        if !self.runs.iter().any(Run::is_lost) {
+            return Ok(());
+        }
+        let cause = format!(
+            "keys that were written to {} can't be read back: the disk failed, or a temporary file was \
+             cut: name another directory by --spill-dir, or give more --memory",
+            self.directory.display(),
+        );
+        Err(Error::new(Kind::Io, cause).with_errno(&Errno::IO.into()))
+    }
+
+    /// Where the temporary files are.
+    pub fn spill_directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Keys. If there are several runs, or keys of both kinds, it takes a walk over all.

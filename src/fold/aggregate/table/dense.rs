@@ -393,4 +393,8 @@ impl<K: Key> Sorted for SortedEntries<K> {
     fn spill(&mut self, directory: &Path) -> io::Result<u64> {
         self.entries.spill(directory)
     }
+
+    fn is_lost(&self) -> bool {
+        self.entries.is_lost()
+    }
 }

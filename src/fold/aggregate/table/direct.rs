@@ -372,6 +372,10 @@ impl<K: Key> Sorted for SortedSlots<K> {
     fn spill(&mut self, directory: &Path) -> io::Result<u64> {
         self.0.spill(directory)
     }
+
+    fn is_lost(&self) -> bool {
+        self.0.is_lost()
+    }
 }
 
 /// Called where the processor seldom comes, so that the common way is laid out straight.

@@ -303,4 +303,7 @@ pub(crate) trait Sorted: Send + Sync {
     /// # Errors
     /// See [`Region::spill`](crate::fold::aggregate::region::Region::spill).
     fn spill(&mut self, directory: &Path) -> io::Result<u64>;
+
+    /// See [`Region::is_lost`](crate::fold::aggregate::region::Region::is_lost).
+    fn is_lost(&self) -> bool;
 }

@@ -1,20 +1,21 @@
 //! A page of a mapped file that can't be had (the file was truncated, the medium is bad) raises
-//! SIGBUS in whoever touches it. Here it becomes a mark on the window it lies in.
+//! SIGBUS in whoever touches it. Here it becomes a mark on the window it lies in: one of the input, or
+//! a file of spilled keys.
 //!
 //! # Invariant (`unsafe` room)
 //! The handler does what a handler may: it reads atomics, stores one, and calls mmap, which is a
 //! plain system call. It puts zero pages where the file's are missing, from the fault to the end of
 //! the window, but only within a window that a [`Watch`] has entered, and a `Watch` is the window's
-//! owner. Faults elsewhere go to whoever handled them before.
+//! owner. The mark is set before the zeros are there: who has read one finds it. Faults elsewhere go to whoever handled them before.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, OnceLock};
 
-use super::PAGE;
+use crate::engine::PAGE;
 
-/// Windows watched at once; more workers than this aren't.
-const MOST: usize = 2048;
+/// Windows watched at once: as many mappings as the kernel lets a process have.
+const MOST: usize = 1 << 16;
 
 struct Entry {
     start: AtomicUsize,
@@ -39,7 +40,7 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// A window that is watched for as long as this lives.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     index: usize,
 }
 
@@ -50,7 +51,7 @@ impl Watch {
     /// # Safety
     /// The range is mapped, whole pages, owned by the caller until the watch is dropped, and
     /// pages in it may be replaced by zero pages at any time.
-    pub(super) unsafe fn new(start: usize, end: usize) -> Option<Watch> {
+    pub(crate) unsafe fn new(start: usize, end: usize) -> Option<Watch> {
         let mut free = FREE.lock().unwrap_or_else(|e| e.into_inner());
         if !install() {
             return None;
@@ -74,8 +75,15 @@ impl Watch {
     }
 
     /// Whether a page of the window couldn't be had since this was asked last.
-    pub(super) fn take_broken(&self) -> bool {
+    pub(crate) fn take_broken(&self) -> bool {
+        fence(Ordering::Acquire);
         ENTRIES[self.index].broken.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether a page of the window couldn't be had.
+    pub(crate) fn is_broken(&self) -> bool {
+        fence(Ordering::Acquire);
+        ENTRIES[self.index].broken.load(Ordering::Acquire)
     }
 }
 
@@ -118,12 +126,12 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
             let end = entry.end.load(Ordering::Acquire);
             if entry.start.load(Ordering::Relaxed) <= address && address < end {
                 let page = address & !(PAGE - 1);
+                entry.broken.store(true, Ordering::SeqCst);
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
                 let mapped = libc::mmap(page as *mut _, end - page, libc::PROT_READ, flags, -1, 0);
                 if mapped == libc::MAP_FAILED {
                     break;
                 }
-                entry.broken.store(true, Ordering::Release);
                 *libc::__errno_location() = errno;
                 return;
             }
