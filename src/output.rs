@@ -6,8 +6,9 @@
 //! with it. Replacing an old file takes two calls, a link under a temporary name and a rename over
 //! the target. A fork makes both, so that a kill of this process leaves no temporary name; only where
 //! there is no process to be had for it, or the kill is the fork's too (a whole group's), one exactly
-//! between the two calls does. Where the filesystem has no nameless files the temporary name is there from the start, and is
-//! removed on drop. Whole does not mean durable: only a power failure can tell the difference.
+//! between the two calls does. Where the filesystem has no nameless files the temporary name is there
+//! from the start, and is removed on drop. Whole does not mean durable: only a power failure can tell
+//! the difference.
 //!
 //! What is no regular file (`/dev/null`, a FIFO, `/dev/stdout`) is written to directly, unless it is to
 //! be held back until [`Output::finish`].

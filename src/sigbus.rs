@@ -6,7 +6,8 @@
 //! The handler does what a handler may: it reads atomics, stores one, and calls mmap, which is a
 //! plain system call. It puts zero pages where the file's are missing, from the fault to the end of
 //! the window, but only within a window that a [`Watch`] has entered, and a `Watch` is the window's
-//! owner. The mark is set before the zeros are there: who has read one finds it. Faults elsewhere go to whoever handled them before.
+//! owner. The mark is set before the zeros are there: who has read one finds it. Faults elsewhere go to
+//! whoever handled them before.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
