@@ -16,13 +16,9 @@ use crate::faults::started_to_read;
 use crate::fuse::{At, Fault, Fuse, Pages, Rule};
 use crate::probe::{Feature, skips};
 use crate::support::{
-    Ended, KEYS_10K, STATIONS, WAYS, Way, dir, end, end_of, names, ringfold, rows, start, str,
-    write,
+    Ended, KEYS_10K, PATIENCE, STATIONS, WAYS, Way, dir, end, end_of, names, ringfold, rows, start,
+    str, write,
 };
-
-/// More than what "within about a second" allows, for machines that are busy with other tests. So the
-/// limits on sound reads are longer than a second, too.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All ways to read, over storage whose pages are cached, and past any cache where that can be.
 pub fn ways() -> Vec<(Way, Pages)> {
