@@ -665,6 +665,9 @@ fn a_limit_on_processes_is_told_or_lived_with() {
 
 #[test]
 fn a_limit_on_memory_is_told() {
+    if skips("a_limit_on_memory_is_told", &[Feature::Plain]) {
+        return;
+    }
     let dir = dir();
     let path = write(dir.path(), "file", &STATIONS);
     for way in WAYS

@@ -277,7 +277,12 @@ fn cases() -> Vec<(Fault, &'static [&'static str])> {
 fn calls_that_fail(test: &str, step: usize) {
     if skips(
         test,
-        &[Feature::Strace, Feature::IoUring, Feature::Eviction],
+        &[
+            Feature::Strace,
+            Feature::IoUring,
+            Feature::Eviction,
+            Feature::Plain,
+        ],
     ) {
         return;
     }

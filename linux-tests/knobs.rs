@@ -612,15 +612,20 @@ fn dontcache_leaves_nothing_in_the_page_cache() {
             if engine == "auto" && stays {
                 continue;
             }
-            let path = cold(dir.path(), "file", &rows);
-            let mut command = ringfold(["count", "-l", "--engine", engine]);
-            let out = end(command.args(flags.split(' ')).arg(&path)).answer();
-            let lines = rows.iter().filter(|&&byte| byte == b'\n').count();
-            assert_eq!(
-                String::from_utf8(out).unwrap(),
-                format!("{lines} {}\n", str(&path))
-            );
-            assert_eq!(is_cached(&path, middle), stays, "{engine} {flags}");
+            let is_left = || {
+                let path = cold(dir.path(), "file", &rows);
+                let mut command = ringfold(["count", "-l", "--engine", engine]);
+                let out = end(command.args(flags.split(' ')).arg(&path)).answer();
+                let lines = rows.iter().filter(|&&byte| byte == b'\n').count();
+                assert_eq!(
+                    String::from_utf8(out).unwrap(),
+                    format!("{lines} {}\n", str(&path))
+                );
+                is_cached(&path, middle)
+            };
+            // Others may need the memory in between.
+            let left = (0..if stays { 8 } else { 1 }).any(|_| is_left());
+            assert_eq!(left, stays, "{engine} {flags}");
         }
     }
 }
@@ -636,10 +641,14 @@ fn a_run_can_begin_cold() {
     }
     let dir = dir();
     let path = cold(dir.path(), "file", &STATIONS.repeat(48));
+    // Others may need the memory in between.
+    let is_warm = || {
+        fs::read(&path).unwrap();
+        stats("--engine auto", &path)["dispatched_bytes"] == 0
+    };
+    assert!((0..8).any(|_| is_warm()));
     fs::read(&path).unwrap();
-    let warm = stats("--engine auto", &path);
     let cold = stats("--engine auto --fadvise dontneed --entries 32", &path);
-    assert!(warm["dispatched_bytes"] == 0, "{warm}");
     assert!(cold["dispatched_bytes"].as_u64() > Some(10 << 20), "{cold}");
     assert_eq!(cold["entries"], 32);
     assert_eq!(cold["without_effect"], json!([]));
@@ -902,7 +911,7 @@ fn each_knob_reaches_the_kernel() {
 #[test]
 fn what_other_kernels_refuse_is_named() {
     let test = "what_other_kernels_refuse_is_named";
-    if skips(test, &[Feature::Strace, Feature::IoUring]) {
+    if skips(test, &[Feature::Strace, Feature::IoUring, Feature::Plain]) {
         return;
     }
     let dir = dir();

@@ -107,6 +107,9 @@ fn an_old_output_is_replaced_where_sigchld_is_ignored() {
 #[test]
 fn little_memory_in_the_control_group() {
     let test = "little_memory_in_the_control_group";
+    if skips(test, &[Feature::Plain]) {
+        return;
+    }
     let text = rows(2_000_000, None, 33);
     let dir = dir();
     let path = write(dir.path(), "file", &text);
@@ -145,7 +148,7 @@ fn read_ahead(path: &Path) -> Option<u64> {
 #[test]
 fn a_run_fits_itself_into_the_control_group() {
     let test = "a_run_fits_itself_into_the_control_group";
-    if skips(test, &[Feature::MemoryGroup]) {
+    if skips(test, &[Feature::MemoryGroup, Feature::Plain]) {
         return;
     }
     let dir = dir();
@@ -458,7 +461,7 @@ fn io_uring_disabled_by_sysctl() {
 #[test]
 fn calls_that_a_container_lacks() {
     let test = "calls_that_a_container_lacks";
-    if skips(test, &[Feature::Seccomp, Feature::Eviction]) {
+    if skips(test, &[Feature::Seccomp, Feature::Eviction, Feature::Plain]) {
         return;
     }
     let dir = dir();

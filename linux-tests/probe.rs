@@ -49,9 +49,11 @@ pub enum Feature {
     Fuse,
     /// What a process has mapped can be opened.
     MapFiles,
+    /// The program without a sanitizer, whose runtime wants memory and calls of its own.
+    Plain,
 }
 
-const ALL: [Feature; 19] = [
+const ALL: [Feature; 20] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -71,6 +73,7 @@ const ALL: [Feature; 19] = [
     Feature::MemoryGroup,
     Feature::Fuse,
     Feature::MapFiles,
+    Feature::Plain,
 ];
 
 /// Whether it is here.
@@ -215,6 +218,12 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
             let output = command.args(["-f", "-e", "trace=none", "true"]).output()?;
             if !output.status.success() {
                 return Err("strace may not trace".into());
+            }
+        }
+        Feature::Plain => {
+            let flags = option_env!("RUSTFLAGS").unwrap_or_default();
+            if flags.contains("sanitizer") {
+                return Err(format!("built with {flags}").into());
             }
         }
         Feature::MapFiles => {
