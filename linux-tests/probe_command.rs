@@ -475,7 +475,10 @@ fn what_is_said_to_fit_in_locked_memory_does() {
 #[test]
 fn buffers_in_a_small_control_group() {
     let test = "buffers_in_a_small_control_group";
-    if skips(test, &[Feature::MemoryGroup, Feature::IoUring]) {
+    if skips(
+        test,
+        &[Feature::MemoryGroup, Feature::IoUring, Feature::Plain],
+    ) {
         return;
     }
     let dir = dir();
