@@ -73,9 +73,10 @@ asan: toolchain ## All tests under AddressSanitizer
 	$(ASAN) ASAN_OPTIONS=handle_sigbus=0:detect_leaks=0 $(ASAN_TEST) --bins --test linux-tests
 
 # Without a standard library that is built the same way it reports races that are none.
-# It doesn't see rustix unmap memory, which another test's thread may get next: one test at a time.
+# It doesn't see rustix unmap memory, which another test's thread may get next: one test at a time. And
+# no process may sleep a second at its end, as they do unless told not to.
 tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain with rust-src)
-	RUSTFLAGS=-Zsanitizer=thread TSAN_OPTIONS=halt_on_error=1 \
+	RUSTFLAGS=-Zsanitizer=thread TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0 \
 	  cargo +nightly test --locked --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --bins --test linux-tests -- \
 	  --test-threads 1
 
