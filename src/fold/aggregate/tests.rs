@@ -114,6 +114,7 @@ fn check_summary(summary: &Summary, expected: &Answer) {
     assert_eq!(summary.empty_lines, expected.empty);
     assert_eq!(summary.skipped, expected.bad.len() as u64);
     assert_eq!(summary.len(), expected.keys.len());
+    assert_eq!(summary.is_empty(), expected.keys.is_empty());
     assert_eq!(summary.entries().count(), expected.keys.len());
     for (entry, (key, (count, sum, min, max))) in summary.entries().zip(&expected.keys) {
         assert_eq!(entry.key(), key);
@@ -340,6 +341,11 @@ fn nasty_by_hand() {
             b';',
             b'\n',
         );
+    }
+    // More rows of long and wide keys in a window than a batch takes.
+    for width in [33, 70] {
+        let rows = (0..500).map(|number| format!("{number:0width$};1.0\n"));
+        check(rows.collect::<String>().as_bytes(), b';', b'\n');
     }
     check(";\n".repeat(5000).as_bytes(), b';', b'\n');
     check(";;\n".repeat(5000).as_bytes(), b';', b'\n');
