@@ -242,13 +242,8 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
         };
         *self.get_mut(index).expect("the place was made by arrive") = entry;
         self.drop_foreign(out);
-        let mut result = self.complete_before(index, out);
-        if head.is_some() && result.is_ok() {
-            result = self.complete(index, out);
-        }
-        if self.end == Some(index + 1) && result.is_ok() {
-            result = self.complete_before(index + 1, out);
-        }
+        let result = self.complete_before(index, out);
+        let result = result.and_then(|()| self.complete(index, out));
         self.settle();
         result
     }
@@ -355,7 +350,7 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
                 self.try_release(next, out);
             }
             if over {
-                self.given_up = opener + 1;
+                self.given_up = opener;
                 return Err(Oversized { offset });
             }
             if last {
@@ -579,6 +574,7 @@ mod tests {
             ..
         } in released
         {
+            assert!(!range.is_empty() || gathered.is_some(), "nothing in it");
             blocks.push((offset, piece.bytes[range].to_vec()));
             blocks.extend(gathered.map(|(bytes, offset)| (offset, bytes.bytes().to_vec())));
         }

@@ -291,3 +291,56 @@ impl<'a> Entry<'a> {
         self.sum().over(self.count(), decimals)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table of one entry, if any.
+    #[derive(Clone)]
+    struct Table {
+        entry: Option<Stats>,
+        lost: bool,
+    }
+
+    impl Sorted for Table {
+        fn len(&self) -> usize {
+            self.iter().count()
+        }
+
+        fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
+            Box::new(self.entry.iter().map(|stats| (&b"key"[..], *stats)))
+        }
+
+        fn spill(&mut self, _: &Path) -> io::Result<u64> {
+            unreachable!("nobody asks")
+        }
+
+        fn is_lost(&self) -> bool {
+            self.lost
+        }
+    }
+
+    #[test]
+    fn what_was_lost_is_told() {
+        let walked = |table: Table| {
+            let whole = Table {
+                entry: None,
+                lost: false,
+            };
+            let run = |table| Run::new(vec![Box::new(table)], Others::default());
+            let runs = vec![run(whole.clone()), run(table), run(whole)];
+            let summary = Summary::new(runs, [0; 4], Path::new("spilled"));
+            assert_eq!(summary.entries().count(), 0);
+            summary.check().map_err(|error| error.to_string())
+        };
+        let (entry, lost) = (None, false);
+        assert_eq!(walked(Table { entry, lost }), Ok(()));
+        // Its file can't be read, or brought zeros.
+        let zeros = Some(Stats::default());
+        for (entry, lost) in [(None, true), (zeros, false)] {
+            let told = walked(Table { entry, lost }).unwrap_err();
+            assert!(told.contains("written to spilled can't"), "{told}");
+        }
+    }
+}

@@ -398,3 +398,97 @@ impl<K: Key> Sorted for SortedEntries<K> {
         self.entries.is_lost()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::key::ShortKey;
+    use super::super::stats::FLIP;
+    use super::*;
+    use crate::fold::aggregate::decode::BIAS;
+    use std::ops::Range;
+
+    /// Statistics of that many rows, each of 0.
+    fn rows(count: u64) -> Stats {
+        Stats {
+            sum: count * u64::from(BIAS),
+            count,
+            max: BIAS,
+            flipped_min: BIAS ^ FLIP,
+            length: 0,
+        }
+    }
+
+    fn add(table: &mut DenseTable<ShortKey>, number: u32, count: u64) {
+        let mut key = ShortKey::EMPTY;
+        key.0[..9].copy_from_slice(format!("{number:08};").as_bytes());
+        table.add(&key, number.wrapping_mul(0x9e37_79b9), &rows(count));
+    }
+
+    fn table(numbers: Range<u32>) -> DenseTable<ShortKey> {
+        let mut table = DenseTable::new(Level::Portable, Seeds::random());
+        numbers.for_each(|number| add(&mut table, number, 1));
+        table
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn growth_comes_at_its_edges() {
+        let mut table = table(0..0);
+        for number in 0..200_000 {
+            add(&mut table, number, 1);
+            let used = number as usize + 1;
+            let fits = |slots: usize| match slots {
+                0..0x4_0000 => used <= slots / 16,
+                _ => used <= slots / 4 * 3,
+            };
+            let slots = table.slots.len();
+            assert!(fits(slots), "{slots} slots for {used}");
+            assert!(
+                slots == 8192 || !fits(slots / 2),
+                "{slots} slots for {used}"
+            );
+            assert_eq!(table.entries.len(), used.next_power_of_two().max(1024));
+            assert_eq!(table.bytes(), 8 * slots + 32 * used);
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "it maps files")]
+    fn merged_and_spilled() {
+        let directory = tempfile::tempdir().unwrap();
+        let expected = || (0..9000).map(|n| (format!("{n:08}"), 1 + u64::from(n / 1000 == 2)));
+        for [into, from] in [[0..3000, 2000..9000], [2000..9000, 0..3000]] {
+            let mut into = table(into);
+            into.merge(table(from));
+            let mut sorted = into.into_sorted(b';');
+            for spilled in [false, true] {
+                if spilled {
+                    assert_eq!(sorted.spill(directory.path()).unwrap(), 9000 * 32);
+                }
+                assert!(sorted.len() == 9000 && !sorted.is_lost());
+                for ((key, stats), (name, count)) in sorted.iter().zip(expected()) {
+                    assert_eq!((key, stats.count()), (name.as_bytes(), count));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_tally_has_no_room_for_is_kept() {
+        let most = u64::from(u32::MAX);
+        let mut tables = [table(0..2), table(0..1)];
+        for table in &mut tables {
+            add(table, 1, most - 1);
+            add(table, 1, 2);
+        }
+        let [mut into, from] = tables;
+        into.merge(from);
+        let mut sorted = into.into_sorted(b';');
+        let counts: Vec<u64> = sorted.iter().map(|(_, stats)| stats.count()).collect();
+        let full = sorted.take_full();
+        assert!(full.iter().all(|(key, _)| key == b"00000001"));
+        let more: u64 = full.iter().map(|(_, stats)| stats.count()).sum();
+        assert_eq!((counts[0], counts[1] + more), (2, 2 * most + 3));
+        assert!(sorted.take_full().is_empty());
+    }
+}

@@ -457,6 +457,37 @@ mod tests {
         );
     }
 
+    fn grown<K: Key>(rows: usize) {
+        let mut table = DirectTable::<K>::new(Level::Portable, Seeds::random());
+        let one = Stats {
+            count: 1,
+            ..Stats::default()
+        };
+        let most = ((8 << 20) / size_of::<Slot<K>>()).next_power_of_two();
+        let (mut slots, mut used) = (512, 0);
+        while !table.is_full() {
+            table.add(&key(&format!("{used:08};")), &one);
+            used += 1;
+            let room = if slots < most { slots / 16 } else { slots / 2 };
+            if used > room {
+                slots = (4 * slots).min(most);
+            }
+            assert_eq!((table.slots.len(), table.used), (slots, used));
+            let bytes = (slots * size_of::<Slot<K>>()).min(used * 4096);
+            assert_eq!(table.bytes(), bytes);
+        }
+        // Full as soon as a batch may not fit.
+        assert_eq!((slots, used + rows), (most, most / 2 + 1));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn growth_comes_at_its_edges() {
+        grown::<InlineKey>(128);
+        grown::<LongKey>(64);
+        grown::<WideKey>(32);
+    }
+
     /// Who knows the hash, but not the seeds of this run, can't choose keys that meet.
     #[test]
     fn hash_flooding() {
