@@ -133,8 +133,9 @@ pub trait Sink: Sync {
     fn block(&self, block: &Block<'_>) -> Result<(), Malformed>;
 
     /// For a sink that puts its results into the input's order and must not hold too many of them:
-    /// no read is submitted that is this many blocks ahead of the first unfinished one. `None`
-    /// leaves the order free.
+    /// no block is handed out that is this many ahead of the first unfinished one, as long as no
+    /// read has failed. With one, blocks come one at a time, in the input's order; `None` leaves
+    /// the order free.
     fn window(&self) -> Option<u64> {
         None
     }

@@ -39,7 +39,7 @@ pub(crate) struct Plan {
     pub block: u64,
     /// Reads in flight at most.
     pub depth: usize,
-    /// For a sink that wants order: how far a read may be ahead of the first unfinished one.
+    /// For a sink that wants order: how far a block may be ahead of the first unfinished one.
     pub window: Option<u64>,
     /// Whether to read past the page cache.
     pub direct: Direct,
@@ -125,6 +125,8 @@ pub(crate) struct Dispatcher<'a> {
     released: Vec<Release<Slot>>,
     /// Released, with their places, and on their way to the workers.
     ready: Vec<Ready>,
+    /// Released, but behind the window's end.
+    held: Vec<Ready>,
     counters: Counters,
     starved_since: Option<Instant>,
 }
@@ -165,6 +167,7 @@ impl<'a> Dispatcher<'a> {
             finished: VecDeque::new(),
             released: Vec::new(),
             ready: Vec::new(),
+            held: Vec::new(),
             counters: Counters::default(),
             starved_since: None,
         }
@@ -187,10 +190,11 @@ impl<'a> Dispatcher<'a> {
                 ring.submit(submission);
             }
             if self.in_flight == 0 {
-                if !self.wants_more() {
+                let held_by_workers = !self.held.is_empty() && self.lent_count > 0;
+                if !self.wants_more() && !held_by_workers {
                     break;
                 }
-                // All slots are with workers, which give them back whatever happens.
+                // What is needed is with workers, who give it back whatever happens.
                 let slot = homes
                     .recv()
                     .await
@@ -212,11 +216,12 @@ impl<'a> Dispatcher<'a> {
                     () = &mut given_up => break,
                 }
             }
-            if !self.ready.is_empty() {
-                release(&mut self.ready);
-            }
             while let Ok(slot) = homes.try_recv() {
                 self.come_home(slot);
+            }
+            self.hold_back();
+            if !self.ready.is_empty() {
+                release(&mut self.ready);
             }
         }
         // After a failure, pieces are left that wait for what was never read.
@@ -224,6 +229,7 @@ impl<'a> Dispatcher<'a> {
             active.stitcher.abandon(&mut self.released);
             self.place(span, active.sequence);
         }
+        self.ready.append(&mut self.held);
         release(&mut self.ready);
         self.counters.pieces = self.sequence - first;
         self.counters
@@ -559,12 +565,25 @@ impl<'a> Dispatcher<'a> {
         self.in_flight -= 1;
     }
 
+    /// Keeps what is behind the window's end from the workers, and marks the rest as theirs. Only
+    /// a read that went past the window, or two pieces that were released together, are held.
+    fn hold_back(&mut self) {
+        if let Some(window) = self.plan.window {
+            let end = self.unfinished + window;
+            self.ready.append(&mut self.held);
+            let behind = |ready: &mut Ready| ready.sequence >= end;
+            self.held = self.ready.extract_if(.., behind).collect();
+        }
+        for ready in &self.ready {
+            self.lent[ready.release.piece.index() as usize] = true;
+            self.lent_count += 1;
+        }
+    }
+
     /// Gives what a span has released its place in the input.
     fn place(&mut self, span: usize, sequence: u64) {
         let file = self.spans[span].source;
         for release in self.released.drain(..) {
-            self.lent[release.piece.index() as usize] = true;
-            self.lent_count += 1;
             let sequence = sequence + release.index;
             self.ready.push(Ready {
                 file,
