@@ -248,6 +248,7 @@ const ROWS: &[(&str, &[&str])] = &[
             "faults::a_closed_standard_output_is_a_quiet_end",
             "faults::a_full_device",
             "faults::an_output_file_that_grows_too_large_never_appears",
+            "faults::streams_that_were_closed_from_the_start_are_told",
             "injected::an_output_file_that_can_not_be_written_is_told",
         ],
     ),

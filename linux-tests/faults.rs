@@ -152,6 +152,35 @@ fn a_full_device() {
 }
 
 #[test]
+fn streams_that_were_closed_from_the_start_are_told() {
+    let dir = dir();
+    let path = write(dir.path(), "file", b"a;1.0\n");
+    let made = dir.path().join("made");
+    let no_output = "standard output: closed: the answer has nowhere to go";
+    let no_input = "-: standard input is closed: name a FILE";
+    for (closed, args, says) in [
+        (">&-", &["aggregate", str(&path)][..], Some(no_output)),
+        (">&-", &["count", str(&path)], Some(no_output)),
+        (">&-", &["probe"], Some(no_output)),
+        (">&-", &["generate", "--rows=3", "-o-"], Some(no_output)),
+        (">&-", &["aggregate", str(&path), "-o", str(&made)], None),
+        ("<&-", &["aggregate"], Some(no_input)),
+        ("<&-", &["count", str(&path), "-"], Some(no_input)),
+        ("<&-", &["aggregate", "--quiet", str(&path)], None),
+    ] {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec \"$@\" {closed}"), "sh"]);
+        command.arg(ringfold(["count"]).get_program()).args(args);
+        let ended = end(&mut command);
+        match says {
+            Some(says) => assert_eq!(ended.failure(1), says, "{args:?}"),
+            None => assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{args:?}"),
+        }
+    }
+    assert_eq!(std::fs::read(made).unwrap(), b"{a=1.0/1.0/1.0}\n");
+}
+
+#[test]
 fn standard_error_that_nobody_reads_harms_nothing() {
     let dir = dir();
     let path = write(dir.path(), "file", b"a;1.0\nbroken\n");

@@ -7,6 +7,7 @@ mod aggregate;
 mod count;
 mod duration;
 mod generate;
+mod inherited;
 mod knobs;
 mod probe;
 mod process;
@@ -166,22 +167,31 @@ impl Files {
 
     /// The paths. Waiting for somebody to type is never what was meant.
     fn paths(&self) -> Result<Vec<PathBuf>> {
-        match self.files.is_empty() {
-            true if io::stdin().is_terminal() => Err(Error::new(
-                Kind::Usage,
-                "no FILE to read: name one, or pipe into ringfold",
-            )),
-            true => Ok(vec!["-".into()]),
-            false => Ok(self.files.clone()),
+        let paths = match self.files.is_empty() {
+            true if io::stdin().is_terminal() => {
+                return Err(Error::new(
+                    Kind::Usage,
+                    "no FILE to read: name one, or pipe into ringfold",
+                ));
+            }
+            true => vec!["-".into()],
+            false => self.files.clone(),
+        };
+        if paths.iter().any(|path| path.as_os_str() == "-") {
+            inherited::standard_input()?;
         }
+        Ok(paths)
     }
 }
 
 /// Opens where a result goes; before the work, so that a wrong path doesn't cost it.
 fn open_output(path: Option<&PathBuf>) -> Result<Output> {
-    match path {
+    match path.filter(|path| path.as_os_str() != "-") {
         Some(path) => Output::open(path),
-        None => Output::stdout(),
+        None => {
+            inherited::standard_output()?;
+            Output::stdout()
+        }
     }
     .map_err(|error| Error::output(&error))
 }

@@ -69,8 +69,8 @@ pub(super) fn hold_signals() {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signal_set(), std::ptr::null_mut()) };
 }
 
-/// From now on SIGINT and SIGTERM, unless they were ignored, end the process at once: nothing is on stdout before the end, and
-/// an output file has no name before it is complete.
+/// From now on SIGINT and SIGTERM, unless they were ignored, end the process at once: nothing is on
+/// stdout before the end, and an output file has no name before it is complete.
 pub(super) fn take_signals() {
     let wait = || {
         let set = signal_set();
