@@ -78,6 +78,7 @@ const ROWS: &[(&str, &[&str])] = &[
             "limits::a_thousand_files",
             "limits::an_old_output_is_replaced_with_few_processes",
             "limits::few_descriptors_give_the_answer_or_a_line",
+            "limits::little_address_space_gives_the_answer_or_a_line",
             "limits::few_processes_in_the_control_group",
             "uring_raw::too_few_descriptors_are_told",
         ],

@@ -1,5 +1,7 @@
 //! `count`: what `wc -l` and `wc -c` say.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
 use crate::support::{
@@ -96,6 +98,30 @@ fn several_files_and_their_total() {
             "the figures stand in columns"
         );
         assert_eq!(figures(out), want, "{way:?}");
+    }
+}
+
+/// As wc has them: any bytes but a newline, which would make two rows of one.
+#[test]
+fn names_are_printed_as_they_are() {
+    let dir = dir();
+    for (name, printed) in [
+        (&b"\xff\xfe"[..], &b"\xff\xfe"[..]),
+        (b"tab\t", b"tab\t"),
+        (b"two\nrows", b"two\\nrows"),
+    ] {
+        let path = dir.path().join(OsStr::from_bytes(name));
+        std::fs::write(&path, "a\n").unwrap();
+        let want = [
+            b"1 ",
+            dir.path().as_os_str().as_bytes(),
+            b"/",
+            printed,
+            b"\n",
+        ]
+        .concat();
+        let mut command = ringfold([OsStr::new("count"), OsStr::new("-l"), path.as_os_str()]);
+        assert_eq!(end(&mut command).answer(), want);
     }
 }
 

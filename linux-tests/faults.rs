@@ -180,6 +180,27 @@ fn streams_that_were_closed_from_the_start_are_told() {
     assert_eq!(std::fs::read(made).unwrap(), b"{a=1.0/1.0/1.0}\n");
 }
 
+/// A name may hold anything but NUL and a slash; an error is one line that commands no terminal.
+#[test]
+fn a_name_of_control_characters_stays_in_its_line() {
+    let dir = dir();
+    let odd = "new\nline\u{1b}[31m\r\u{9b}";
+    let spelled = "new\\nline\\u{1b}[31m\\r\\u{9b}";
+    let path = dir.path().join(odd);
+    let place = str(dir.path());
+    for job in ["aggregate", "count", "probe"] {
+        let error = end(&mut ringfold([job, str(&path)])).failure(1);
+        let cause = "No such file or directory [ENOENT]";
+        assert_eq!(error, format!("{place}/{spelled}: {cause}"));
+    }
+    write(dir.path(), odd, b"a;1.0\nbroken\n");
+    let error = end(&mut ringfold(["aggregate", str(&path)])).failure(1);
+    assert_eq!(
+        error,
+        format!("{place}/{spelled}: byte 6-12 (line 2): 1 field where 2 are expected")
+    );
+}
+
 #[test]
 fn standard_error_that_nobody_reads_harms_nothing() {
     let dir = dir();

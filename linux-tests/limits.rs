@@ -214,6 +214,53 @@ fn few_descriptors_give_the_answer_or_a_line() {
     assert!(answers > 0 && lines > 0);
 }
 
+/// As batch systems limit a job (`ulimit -v`).
+#[test]
+fn little_address_space_gives_the_answer_or_a_line() {
+    let test = "little_address_space_gives_the_answer_or_a_line";
+    if skips(test, &[Feature::Plain, Feature::Eviction]) {
+        return;
+    }
+    let dir = dir();
+    let path = write(dir.path(), "file", &rows(3_000_000, None, 5));
+    let want = end(&mut ringfold(["count", str(&path)])).answer();
+    let (mut answers, mut without_the_ring, mut lines, mut aborts) = (0, 0, 0, 0);
+    for most in (16..100).step_by(4) {
+        for way in WAYS.iter().filter(|way| way.engine != Engine::Memory) {
+            evict(&path, 0..1 << 30);
+            let mut command = ringfold(["count", "-j", "2"]);
+            command.args(way.flags()).arg(&path);
+            // The C library reserves addresses by the thread otherwise.
+            command.env("MALLOC_ARENA_MAX", "1");
+            sys::limit(&mut command, libc::RLIMIT_AS, most << 20);
+            let ended = end(&mut command);
+            match ended.code {
+                Some(0) => {
+                    let (got, said) = ended.answer_and_notices();
+                    assert!(got == want && said.lines().count() <= 1, "{way:?}: {said}");
+                    let by_pread = said.contains("no memory for 32 buffers");
+                    without_the_ring += u32::from(way.engine == Engine::Auto && by_pread);
+                    answers += 1;
+                }
+                // The language's allocator has no way to tell.
+                None => aborts += 1,
+                Some(1) => {
+                    let said = ended
+                        .stderr
+                        .lines()
+                        .filter(|line| !line.contains("notice: "));
+                    assert_eq!(said.count(), 1, "{way:?}: {}", ended.stderr);
+                    assert!(ended.stdout.is_empty(), "{way:?}");
+                    lines += 1;
+                }
+                _ => panic!("{way:?}: {ended:?}"),
+            }
+        }
+    }
+    eprintln!("{answers} answers, {without_the_ring} by pread, {lines} lines, {aborts} aborts");
+    assert!(without_the_ring > 0 && lines > 0 && aborts < lines);
+}
+
 #[test]
 fn a_thousand_files() {
     if skips("a_thousand_files", &[Feature::Eviction]) {

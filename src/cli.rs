@@ -159,10 +159,10 @@ struct Files {
 }
 
 impl Files {
-    /// Opens them.
-    fn open(&self) -> Result<Input> {
+    /// Opens those of [`Files::paths`].
+    fn open(paths: &[PathBuf]) -> Result<Input> {
         ringfold::source::raise_open_files_limit();
-        Input::open(self.paths()?)
+        Input::open(paths)
     }
 
     /// The paths. Waiting for somebody to type is never what was meant.
@@ -257,5 +257,18 @@ pub(crate) fn main() -> ExitCode {
 
 /// Says a line on stderr. Where that is closed there is nobody to tell.
 fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "ringfold: {line}");
+    let _ = writeln!(io::stderr(), "ringfold: {}", printable(line));
+}
+
+/// The text with control characters spelled out, as a file's name may hold them: what is one line
+/// stays one, and nothing in it commands the terminal.
+fn printable(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_control() {
+            true => line.extend(letter.escape_default()),
+            false => line.push(letter),
+        }
+    }
+    line
 }

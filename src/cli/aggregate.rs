@@ -84,7 +84,7 @@ impl Command {
         if let Some(directory) = &self.spill_dir {
             job = job.spill_directory(directory);
         }
-        let input = self.files.open()?;
+        let input = Files::open(&self.files.paths()?)?;
         let (summary, run) = self.reading.fold(&input, Delimited::NEWLINE, &job)?;
         let format = match self.format {
             Format::OneBrc => report::Format::OneBrc,

@@ -1,12 +1,24 @@
 //! `ringfold count`: lines and bytes, like `wc -l` and `wc -c`.
 
+use std::borrow::Cow;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use clap::Args;
 use ringfold::fold::count::{Count, Counted};
 use ringfold::{Delimited, Result};
 
-use super::{Files, Reading, open_output, stats, write_output};
+use super::{Files, Reading, open_output, printable, stats, write_output};
+
+/// A file's name as it was given; one with a newline in it may not look like two rows.
+fn written(path: &Path) -> Cow<'_, [u8]> {
+    let name = path.as_os_str().as_bytes();
+    match name.contains(&b'\n') {
+        true => printable(&path.to_string_lossy()).into_bytes().into(),
+        false => name.into(),
+    }
+}
 
 /// Count lines and bytes, as wc -l and wc -c do
 #[derive(Args)]
@@ -38,7 +50,8 @@ impl Command {
         let output = open_output(None)?;
         // Lines are counted, not looked at: they may be as long as they like.
         let framing = Delimited::EVERY_BYTE;
-        let input = self.files.open()?.without_holes();
+        let paths = self.files.paths()?;
+        let input = Files::open(&paths)?.without_holes();
         let (mut counted, run) = self.reading.fold(&input, framing, &job)?;
         counted.resize(input.sources().len(), Counted::default());
         // A hole is as many zeros.
@@ -53,25 +66,24 @@ impl Command {
         }
         write_output(output, |out| {
             let several = counted.len() > 1;
-            let rows = counted
-                .iter()
-                .zip(input.sources())
-                .map(|(c, source)| (c, &**source.name()));
-            let total = several.then_some((&total, "total"));
+            let rows = counted.iter().zip(paths.iter().map(|path| written(path)));
             // Figures as wide as the widest, as wc has them.
             let widest = if several {
-                total.map_or(0, |(t, _)| t.bytes.max(t.records))
+                total.bytes.max(total.records)
             } else {
                 0
             };
             let width = widest.to_string().len();
+            let total = several.then_some((&total, b"total".into()));
             for (counted, name) in rows.chain(total) {
                 let (lines, bytes) = (counted.records, counted.bytes);
                 match (self.lines, self.bytes) {
-                    (true, false) => writeln!(out, "{lines:>width$} {name}")?,
-                    (false, true) => writeln!(out, "{bytes:>width$} {name}")?,
-                    _ => writeln!(out, "{lines:>width$} {bytes:>width$} {name}")?,
+                    (true, false) => write!(out, "{lines:>width$} ")?,
+                    (false, true) => write!(out, "{bytes:>width$} ")?,
+                    _ => write!(out, "{lines:>width$} {bytes:>width$} ")?,
                 }
+                out.write_all(&name)?;
+                out.write_all(b"\n")?;
             }
             Ok(())
         })?;

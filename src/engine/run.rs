@@ -385,9 +385,8 @@ impl<'a> Session<'a> {
             if let Some(knob) = self.config.knobs.of_the_ring() {
                 return Err(error.naming(knob));
             }
-            let mut all = [spans, resident].concat();
-            all.sort_by_key(|span| (span.source, span.from));
-            return self.without_ring(&error, &all);
+            let all = in_order(spans, resident);
+            return self.without_ring(&error, "there is no io_uring", &all);
         }
         if direct == Direct::IfGranted {
             self.tell_of_refusals(spans);
@@ -395,12 +394,22 @@ impl<'a> Session<'a> {
         self.uring(spans, direct, resident)
     }
 
+    /// Whether nothing was named that only a ring's buffers can be held to.
+    fn is_left_to_auto(&self) -> bool {
+        let config = self.config;
+        let sizes = [config.block_size, config.queue_depth, config.buffers];
+        config.engine == Engine::Auto
+            && sizes == [None; 3]
+            && config.knobs.of_the_ring().is_none()
+            && config.knobs.huge_pages != HugePages::Hugetlb
+    }
+
     /// What `auto` does where there is no ring.
-    fn without_ring(&mut self, error: &Error, spans: &[Span]) -> Result<()> {
+    fn without_ring(&mut self, error: &Error, reason: &str, spans: &[Span]) -> Result<()> {
         if !std::mem::replace(&mut self.told, true) {
             (self.config.notice)(&format!("{error}; reading with pread instead"));
         }
-        self.because("pread, because there is no io_uring");
+        self.because(&format!("pread, because {reason}"));
         self.local(spans)
     }
 
@@ -485,7 +494,14 @@ impl<'a> Session<'a> {
             true => Setup::new(knobs, plan.depth).without_trace(),
             false => Setup::new(knobs, plan.depth),
         };
-        let (arena, slots, mut homes) = self.arena(layout)?;
+        let (arena, slots, mut homes) = match self.arena(layout) {
+            // Buffers of the workers' own are fewer.
+            Err(error) if self.is_left_to_auto() => {
+                let all = in_order(spans, resident);
+                return self.without_ring(&error, "there is no memory for a ring's buffers", &all);
+            }
+            arena => arena?,
+        };
         let queue = Queue::new(self.threads);
         let local = match resident {
             [] => None,
@@ -514,7 +530,7 @@ impl<'a> Session<'a> {
         let (counters, facts) = match ran {
             // It was to be had a moment ago, and nothing was read yet.
             Err(error) if self.config.engine == Engine::Auto && knobs.of_the_ring().is_none() => {
-                return self.without_ring(&error, spans);
+                return self.without_ring(&error, "there is no io_uring", spans);
             }
             ran => ran?,
         };
@@ -750,6 +766,13 @@ fn hand_over<'s>(
     for _ in 0..queue.push(ready) {
         scope.spawn(move |_| queue.work(delivery));
     }
+}
+
+/// All of them, in the order of the input.
+fn in_order(some: &[Span], others: &[Span]) -> Vec<Span> {
+    let mut all = [some, others].concat();
+    all.sort_by_key(|span| (span.source, span.from));
+    all
 }
 
 /// At most so many blocks of `block` bytes are read for these spans, one past each end included.
