@@ -20,6 +20,8 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
 use super::{HUGE_PAGE, HugePages, PAGE, smaps};
 use crate::block::{Block, PADDING};
 use crate::error::{Error, Kind, Result};
@@ -171,9 +173,10 @@ impl Arena {
         self.bytes
     }
 
-    /// All slots. May be called once.
-    pub(crate) fn slots(self: &Arc<Self>, home: &Home) -> Vec<Slot> {
-        (0..self.layout.slots)
+    /// All slots, and where they go when they are dropped. May be called once.
+    pub(crate) fn slots(self: &Arc<Self>) -> (Vec<Slot>, Home) {
+        let (way, arrivals) = unbounded_channel();
+        let slots = (0..self.layout.slots)
             .map(|index| Slot {
                 // SAFETY: PAGE + index * stride + block lies within `bytes` mapped from the base.
                 start: unsafe { self.base.add(PAGE + index * self.layout.stride()) },
@@ -183,9 +186,11 @@ impl Arena {
                 room: self.layout.stride() - PADDING,
                 index: index as u32,
                 position: 0,
-                inner: Some((Arc::clone(self), home.clone())),
+                arena: Some(Arc::clone(self)),
+                way: Some(way.clone()),
             })
-            .collect()
+            .collect();
+        (slots, Home { arrivals, way })
     }
 
     /// The arena as address and length, in parts of at most `max` bytes that hold whole slots, and
@@ -252,7 +257,30 @@ impl Drop for Arena {
 }
 
 /// Where slots go when they are dropped.
-pub(crate) type Home = tokio::sync::mpsc::UnboundedSender<Slot>;
+pub(crate) struct Home {
+    arrivals: UnboundedReceiver<Slot>,
+    /// For those that leave again; and the channel stays open as long as this does.
+    way: UnboundedSender<Slot>,
+}
+
+impl Home {
+    /// Waits for a slot.
+    pub(crate) async fn arrival(&mut self) -> Slot {
+        let slot = self.arrivals.recv().await;
+        self.settle(slot.expect("home keeps the channel open"))
+    }
+
+    /// A slot that is there already.
+    pub(crate) fn try_arrival(&mut self) -> Option<Slot> {
+        let slot = self.arrivals.try_recv().ok()?;
+        Some(self.settle(slot))
+    }
+
+    fn settle(&self, mut slot: Slot) -> Slot {
+        slot.way = Some(self.way.clone());
+        slot
+    }
+}
 
 /// A buffer: the sole owner of its part of the arena. Dropped, it sends itself home, by whatever
 /// way the worker ended.
@@ -267,7 +295,10 @@ pub(crate) struct Slot {
     /// The position in the run of what it was last filled with, for the dispatcher's bookkeeping.
     pub(crate) position: u64,
     /// `None` only while the slot is torn down.
-    inner: Option<(Arc<Arena>, Home)>,
+    arena: Option<Arc<Arena>>,
+    /// The way home. A slot on it has none: one that arrives when nobody is at home any more would
+    /// keep the channel alive, and the channel the slot.
+    way: Option<UnboundedSender<Slot>>,
 }
 
 // SAFETY: a slot is the only owner of its bytes.
@@ -348,16 +379,14 @@ impl Piece for Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some((arena, home)) = self.inner.take() {
-            let again = Slot {
-                inner: Some((arena, home.clone())),
+        if let Some(way) = self.way.take() {
+            let slot = Slot {
+                arena: self.arena.take(),
+                way: None,
                 ..*self
             };
-            if let Err(unsent) = home.send(again) {
-                // Nobody is at home any more: the run is over.
-                let mut slot = unsent.0;
-                slot.inner = None;
-            }
+            // Where nobody is at home any more the run is over.
+            let _ = way.send(slot);
         }
     }
 }
@@ -370,8 +399,7 @@ mod tests {
     fn slots_come_home_and_do_not_overlap() {
         for (block, slots) in [(1, 3), (4096, 2), (5000, 3), (1 << 20, 4)] {
             let arena = Arena::new(Layout { block, slots }, HugePages::Auto).unwrap();
-            let (home, mut arrivals) = tokio::sync::mpsc::unbounded_channel();
-            let mut all = arena.slots(&home);
+            let (mut all, mut home) = arena.slots();
             for (fill, slot) in (1..).zip(&mut all) {
                 slot.target_bytes(0).fill(fill);
                 slot.set_filled(0, block);
@@ -385,13 +413,48 @@ mod tests {
                 assert_eq!(block.bytes(), [fill]);
             }
             drop(all);
-            let mut indexes: Vec<_> = (0..slots).map(|_| arrivals.try_recv().unwrap()).collect();
+            let mut indexes: Vec<_> = (0..slots).map(|_| home.try_arrival().unwrap()).collect();
             indexes.sort_by_key(Slot::index);
             assert_eq!(indexes.len(), slots);
-            drop(arrivals);
+            drop(home);
             drop(indexes);
             assert_eq!(Arc::strong_count(&arena), 1, "no slot is left");
         }
+    }
+
+    /// Slots that come home while nobody is left there: none may keep the memory.
+    #[test]
+    fn slots_that_meet_a_closing_door_are_gone_too() {
+        use std::sync::Barrier;
+        const ROUNDS: usize = 20_000;
+        let layout = Layout {
+            block: 1,
+            slots: 64,
+        };
+        let (meet, slots) = (Barrier::new(2), std::sync::Mutex::new(Vec::new()));
+        let mut left = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    meet.wait();
+                    let mine = std::mem::take(&mut *slots.lock().unwrap());
+                    meet.wait();
+                    drop(mine);
+                    meet.wait();
+                }
+            });
+            for _ in 0..ROUNDS {
+                let arena = Arena::new(layout, HugePages::Off).unwrap();
+                let (all, home) = arena.slots();
+                *slots.lock().unwrap() = all;
+                meet.wait();
+                meet.wait();
+                drop(home);
+                meet.wait();
+                left += Arc::strong_count(&arena) - 1;
+            }
+        });
+        assert_eq!(left, 0, "slots that keep the memory");
     }
 
     #[test]

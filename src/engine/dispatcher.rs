@@ -2,7 +2,7 @@
 //! releases each block once its neighbour's head has arrived. It does no I/O: a [`Ring`] does.
 //!
 //! Who owns a slot: `free` -> [`Ring::submit`] -> [`Completion`] -> the span's [`Stitcher`] ->
-//! [`Release`] -> a worker -> (its `Drop`) the `homes` channel -> `free`.
+//! [`Release`] -> a worker -> (its `Drop`) its [`Home`] -> `free`.
 //!
 //! # Why it can't stall
 //! Reads are submitted in the order of the input, at most `depth` at once, and there is at least
@@ -17,9 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc::UnboundedReceiver;
-
-use super::arena::Slot;
+use super::arena::{Home, Slot};
 use super::delivery::{Delivery, Ready};
 use super::retry;
 use super::ring::{Completion, Ring, Submission, failure};
@@ -178,7 +176,7 @@ impl<'a> Dispatcher<'a> {
     pub(crate) async fn run<R: Ring>(
         mut self,
         ring: &mut R,
-        homes: &mut UnboundedReceiver<Slot>,
+        home: &mut Home,
         mut release: impl FnMut(&mut Vec<Ready>),
         notice: &dyn Fn(&str),
     ) -> Counters {
@@ -195,17 +193,11 @@ impl<'a> Dispatcher<'a> {
                     break;
                 }
                 // What is needed is with workers, who give it back whatever happens.
-                let slot = homes
-                    .recv()
-                    .await
-                    .expect("the arena keeps the channel open");
-                self.come_home(slot);
+                self.come_home(home.arrival().await);
             } else {
                 tokio::select! {
                     biased;
-                    slot = homes.recv() => {
-                        self.come_home(slot.expect("the arena keeps the channel open"));
-                    }
+                    slot = home.arrival() => self.come_home(slot),
                     completion = ring.completion() => {
                         self.complete(completion, ring, notice);
                         while let Some(completion) = ring.try_completion() {
@@ -216,7 +208,7 @@ impl<'a> Dispatcher<'a> {
                     () = &mut given_up => break,
                 }
             }
-            while let Ok(slot) = homes.try_recv() {
+            while let Some(slot) = home.try_arrival() {
                 self.come_home(slot);
             }
             self.hold_back();

@@ -11,8 +11,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use tokio::sync::mpsc::unbounded_channel;
-
 use super::Config;
 use super::arena::{Arena, Home, Layout, Slot};
 use super::delivery::{Delivery, Ready};
@@ -150,12 +148,12 @@ fn serve(
     started: mpsc::Receiver<()>,
     release: &(dyn Fn(&mut Vec<Ready>) + Sync),
 ) -> Option<Ran> {
-    let (home, mut homes) = unbounded_channel();
-    let made = make(common, share, &home);
+    let made = make(common, share);
     let Made {
         mut ring,
         arena,
         slots,
+        mut home,
         runtime,
     } = match made {
         Ok(made) => made,
@@ -181,7 +179,7 @@ fn serve(
     } = share;
     let dispatcher = Dispatcher::new(input, spans, delivery, *plan, slots, *sequence);
     let bell = ring.bell();
-    let reading = dispatcher.run(&mut ring, &mut homes, release, &*config.notice);
+    let reading = dispatcher.run(&mut ring, &mut home, release, &*config.notice);
     let counters = runtime.block_on(bell.attend(reading));
     Some(Ran {
         counters,
@@ -196,10 +194,11 @@ struct Made {
     ring: RawRing,
     arena: Arc<Arena>,
     slots: Vec<Slot>,
+    home: Home,
     runtime: tokio::runtime::Runtime,
 }
 
-fn make(common: &Common<'_>, share: &Share, home: &Home) -> Result<Made> {
+fn make(common: &Common<'_>, share: &Share) -> Result<Made> {
     let knobs = &common.config.knobs;
     let direct = share.plan.direct == Direct::Yes;
     let mut sources: Vec<_> = share
@@ -209,7 +208,7 @@ fn make(common: &Common<'_>, share: &Share, home: &Home) -> Result<Made> {
         .collect();
     sources.dedup_by_key(|source| source.index());
     let arena = Arena::new(share.layout, knobs.huge_pages)?;
-    let mut slots = arena.slots(home);
+    let (mut slots, home) = arena.slots();
     let (depth, count) = (share.plan.depth, share.layout.slots);
     let mut ring = RawRing::new(knobs, depth, &arena, count, &sources, direct)?;
     if knobs.iopoll {
@@ -229,6 +228,7 @@ fn make(common: &Common<'_>, share: &Share, home: &Home) -> Result<Made> {
         ring,
         arena,
         slots,
+        home,
         runtime,
     })
 }

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-
-use super::arena::{Arena, Layout, Slot};
+use super::arena::{Arena, Home, Layout, Slot};
 use super::cache::{self, Ahead};
 use super::claims::Claims;
 use super::delivery::{Delivery, Queue, Ready};
@@ -476,13 +474,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn arena(&mut self, layout: Layout) -> Result<(std::sync::Arc<Arena>, Vec<Slot>, Homes)> {
+    fn arena(&mut self, layout: Layout) -> Result<(std::sync::Arc<Arena>, Vec<Slot>, Home)> {
         let arena = Arena::new(layout, self.config.knobs.huge_pages)?;
-        let (home, homes) = unbounded_channel();
-        let slots = arena.slots(&home);
+        let (slots, home) = arena.slots();
         self.stats.buffers += layout.slots;
         self.stats.buffer_bytes += arena.bytes() as u64;
-        Ok((arena, slots, Homes { homes, _open: home }))
+        Ok((arena, slots, home))
     }
 
     /// The ring over `spans`, and the workers over `resident` at the same time.
@@ -494,7 +491,7 @@ impl<'a> Session<'a> {
             true => Setup::new(knobs, plan.depth).without_trace(),
             false => Setup::new(knobs, plan.depth),
         };
-        let (arena, slots, mut homes) = match self.arena(layout) {
+        let (arena, slots, mut home) = match self.arena(layout) {
             // Buffers of the workers' own are fewer.
             Err(error) if self.is_left_to_auto() => {
                 let all = in_order(spans, resident);
@@ -519,9 +516,7 @@ impl<'a> Session<'a> {
             }
             uring::run(&arena, &setup, async |ring| {
                 let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
-                dispatcher
-                    .run(ring, &mut homes.homes, release, notice)
-                    .await
+                dispatcher.run(ring, &mut home, release, notice).await
             })
         });
         if let Some(local) = &local {
@@ -603,7 +598,7 @@ impl<'a> Session<'a> {
     /// A ring that needs no runtime of its own.
     fn dispatch(&mut self, spans: &[Span], mut ring: impl Ring, direct: Direct) -> Result<()> {
         let (plan, layout) = self.plan(spans, ring.max_depth(), direct, 1);
-        let (arena, slots, mut homes) = self.arena(layout)?;
+        let (arena, slots, mut home) = self.arena(layout)?;
         let queue = Queue::new(self.threads);
         let dispatcher =
             Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
@@ -616,7 +611,7 @@ impl<'a> Session<'a> {
             })?;
         let counters = self.pool.in_place_scope(|scope| {
             let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
-            runtime.block_on(dispatcher.run(&mut ring, &mut homes.homes, release, notice))
+            runtime.block_on(dispatcher.run(&mut ring, &mut home, release, notice))
         });
         self.count(counters);
         self.count_huge(&arena);
@@ -748,12 +743,6 @@ impl<'a> Session<'a> {
             self.stats.map_advice = self.config.knobs.map_advice.map(|word| word.to_string());
         }
     }
-}
-
-/// The channel by which slots come home; it stays open as long as this does.
-struct Homes {
-    homes: UnboundedReceiver<Slot>,
-    _open: super::arena::Home,
 }
 
 /// Puts released buffers where the workers find them.

@@ -12,7 +12,6 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc::unbounded_channel;
 
 use super::arena::{Arena, Layout};
 use super::delivery::{Delivery, Ready};
@@ -165,8 +164,7 @@ fn dispatch(
         direct: Direct::No,
     };
     let arena = Arena::new(layout, HugePages::Off)?;
-    let (home, mut homes) = unbounded_channel();
-    let slots = arena.slots(&home);
+    let (slots, mut home) = arena.slots();
     let dispatcher = Dispatcher::new(input, input.spans(), &delivery, plan, slots, 0);
     let (submitted, granted) = (Cell::new(0), Cell::new(0));
     let mut ring = Granting {
@@ -179,7 +177,7 @@ fn dispatch(
     RUNTIME.with(|runtime| {
         let _context = runtime.enter();
         let release = |ready: &mut Vec<Ready>| held.borrow_mut().append(ready);
-        let mut run = pin!(dispatcher.run(&mut ring, &mut homes, release, &|_| {}));
+        let mut run = pin!(dispatcher.run(&mut ring, &mut home, release, &|_| {}));
         let mut waker = Context::from_waker(Waker::noop());
         while run.as_mut().poll(&mut waker).is_pending() {
             let (reads, blocks) = (submitted.get(), held.borrow().len());
@@ -196,7 +194,7 @@ fn dispatch(
     let rest = held.into_inner();
     rest.into_iter()
         .for_each(|ready| delivery.deliver_ready(ready));
-    drop((ring, homes, home));
+    drop((ring, home));
     let holders = std::sync::Arc::strong_count(&arena);
     assert_eq!(holders, 1, "a buffer didn't come home");
     delivery.outcome()

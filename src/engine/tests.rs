@@ -161,14 +161,13 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         super::HugePages::Off,
     )
     .unwrap();
-    let (home, mut homes) = tokio::sync::mpsc::unbounded_channel();
     let plan = Plan {
         block: case.block as u64,
         depth: case.depth,
         window: case.window,
         direct: case.direct,
     };
-    let slots = arena.slots(&home);
+    let (slots, mut home) = arena.slots();
     let dispatcher = Dispatcher::new(input, spans, &delivery, plan, slots, 0);
     let mut backlog: Vec<Ready> = Vec::new();
     let release = |ready: &mut Vec<Ready>| {
@@ -193,7 +192,7 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         .unwrap();
     runtime.block_on(async {
         let notice = |text: &str| keep.notices.lock().unwrap().push(text.to_string());
-        let run = dispatcher.run(&mut ring, &mut homes, release, &notice);
+        let run = dispatcher.run(&mut ring, &mut home, release, &notice);
         let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
         ended.expect("the dispatcher hangs");
     });
@@ -201,7 +200,6 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         .into_iter()
         .for_each(|ready| delivery.deliver_ready(ready));
     drop(ring);
-    drop(homes);
     drop(home);
     assert_eq!(std::sync::Arc::strong_count(&arena), 1, "a slot is lost");
     let outcome = delivery.outcome();

@@ -519,7 +519,6 @@ mod tests {
     use std::io::Write;
     use std::os::fd::AsRawFd;
 
-    use tokio::sync::mpsc::unbounded_channel;
     use tokio::sync::oneshot;
 
     use super::super::arena::Layout;
@@ -545,8 +544,7 @@ mod tests {
                 slots: 2,
             };
             let arena = Arena::new(layout, super::super::HugePages::Off).unwrap();
-            let (home, _) = unbounded_channel();
-            let slots = arena.slots(&home);
+            let (slots, _) = arena.slots();
             let (reader, writer) = io::pipe().unwrap();
             let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
             let source = Arc::new(Source::open(0, path).unwrap());

@@ -7,8 +7,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::sync::mpsc::unbounded_channel;
-
 use super::device::Device;
 use super::kernel::dontcache;
 use super::{Machine, Section, Value, pages};
@@ -473,8 +471,7 @@ fn try_direct(source: &Source, align: usize) -> std::result::Result<usize, Strin
         slots: 1,
     };
     let arena = Arena::new(layout, HugePages::Off).map_err(|error| error.to_string())?;
-    let (home, _homes) = unbounded_channel();
-    let mut slots = arena.slots(&home);
+    let (mut slots, _home) = arena.slots();
     let room = slots[0].target_bytes(0);
     let skip = room.as_ptr().align_offset(len);
     rustix::io::pread(file, &mut room[skip..skip + len], 0)

@@ -1,7 +1,5 @@
 //! Memory: huge pages as they are set and as they are granted, NUMA nodes.
 
-use tokio::sync::mpsc::unbounded_channel;
-
 use super::{Section, Value};
 use crate::engine::HugePages;
 use crate::engine::arena::{Arena, Layout};
@@ -79,8 +77,8 @@ fn granted(section: &mut Section) -> Option<bool> {
             return None;
         }
     };
-    let (home, _homes) = unbounded_channel();
-    for mut slot in arena.slots(&home) {
+    let (slots, _home) = arena.slots();
+    for mut slot in slots {
         slot.target_bytes(0).fill(1);
     }
     let status = system::text("/proc/self/status").unwrap_or_default();
