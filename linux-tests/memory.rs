@@ -63,10 +63,8 @@ fn any_kind_of_key_and_number_is_spilled() {
 /// The limit would have the kernel kill a run that keeps its tables in memory.
 #[test]
 fn millions_of_keys_under_a_control_group() {
-    if skips(
-        "millions_of_keys_under_a_control_group",
-        &[Feature::MemoryGroup],
-    ) {
+    let test = "millions_of_keys_under_a_control_group";
+    if skips(test, &[Feature::MemoryGroup, Feature::Plain]) {
         return;
     }
     let (_, path, answer) = many_keys();
