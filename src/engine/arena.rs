@@ -426,7 +426,7 @@ mod tests {
     #[test]
     fn slots_that_meet_a_closing_door_are_gone_too() {
         use std::sync::Barrier;
-        const ROUNDS: usize = 20_000;
+        const ROUNDS: usize = 5_000;
         let layout = Layout {
             block: 1,
             slots: 64,
