@@ -223,7 +223,8 @@ fn little_address_space_gives_the_answer_or_a_line() {
     }
     let dir = dir();
     let path = write(dir.path(), "file", &rows(3_000_000, None, 5));
-    let want = end(&mut ringfold(["count", str(&path)])).answer();
+    evict(&path, 0..1 << 30);
+    let (want, how) = end(&mut ringfold(["count", "--stats", str(&path)])).answer_and_notices();
     let (mut answers, mut without_the_ring, mut lines, mut aborts) = (0, 0, 0, 0);
     for most in (16..100).step_by(4) {
         for way in WAYS.iter().filter(|way| way.engine != Engine::Memory) {
@@ -258,7 +259,8 @@ fn little_address_space_gives_the_answer_or_a_line() {
         }
     }
     eprintln!("{answers} answers, {without_the_ring} by pread, {lines} lines, {aborts} aborts");
-    assert!(without_the_ring > 0 && lines > 0 && aborts < lines);
+    assert!(lines > 0 && aborts < lines);
+    assert!(without_the_ring > 0 || how.contains("no io_uring"), "{how}");
 }
 
 #[test]
