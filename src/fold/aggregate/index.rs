@@ -20,9 +20,6 @@ use super::window::{WINDOW, Window};
 const ROOM: usize = WINDOW + 1 + 64;
 /// Zeros after the last whole record's ends: two for each row that is decoded at once.
 const ZEROS: usize = 32;
-/// How far ahead bytes are asked for: the next window, while this one is worked on.
-#[cfg(target_arch = "x86_64")]
-const AHEAD: usize = WINDOW;
 
 /// The fields' ends of a window; 32 zeros follow those of its last whole record.
 pub(crate) struct Ends {
@@ -170,7 +167,7 @@ fn equal(word: u64, byte: u8) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{AHEAD, Balance, Ends, Window};
+    use super::{Balance, Ends, Window};
     use std::arch::x86_64::*;
 
     /// # Safety
@@ -185,10 +182,8 @@ mod x86 {
         let mut balance = Balance::default();
         let mut at = 0;
         while at < length {
-            // SAFETY: `at` is within the window, and 64 bytes past its end are readable; a prefetch
-            // reads nothing.
+            // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
             let (low, high) = unsafe {
-                _mm_prefetch::<_MM_HINT_T1>(window.pointer().wrapping_add(at + AHEAD).cast());
                 let from = window.pointer().add(at);
                 (
                     _mm256_loadu_si256(from.cast()),
@@ -248,12 +243,8 @@ mod x86 {
         let mut count = 1;
         let mut balance = Balance::default();
         let mut chunk = |at: usize, valid: u64| {
-            // SAFETY: `at` is within the window, and 64 bytes past its end are readable; a prefetch
-            // reads nothing.
-            let bytes = unsafe {
-                _mm_prefetch::<_MM_HINT_T1>(window.pointer().wrapping_add(at + AHEAD).cast());
-                _mm512_loadu_si512(window.pointer().add(at).cast())
-            };
+            // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
+            let bytes = unsafe { _mm512_loadu_si512(window.pointer().add(at).cast()) };
             let delimiters = _mm512_cmpeq_epi8_mask(bytes, delimiter) & valid;
             let terminators = _mm512_cmpeq_epi8_mask(bytes, terminator) & valid;
             balance.take(delimiters, terminators);

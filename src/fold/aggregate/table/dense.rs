@@ -17,7 +17,7 @@ use super::isa::Portable as Prefetch;
 #[cfg(target_arch = "x86_64")]
 use super::isa::{Avx2, Avx2 as Prefetch, Avx512};
 use super::isa::{Isa, Portable, Seeds};
-use super::key::Key;
+use super::key::{Key, ask_ahead, rows_a_line};
 use super::stats::{Stats, Tally};
 use super::tables::Sorted;
 use crate::fold::aggregate::level::Level;
@@ -150,9 +150,13 @@ impl<K: Key> DenseTable<K> {
             hashes,
             places,
         } = &mut *self.batch;
+        let rows_a_line = rows_a_line(keys);
         for row in 0..count {
             // SAFETY: the key is in the window; a shifted hash is a slot's place.
             unsafe {
+                if row & (rows_a_line - 1) == 0 {
+                    ask_ahead::<I, K>(window, keys[row]);
+                }
                 let start = window.add((keys[row] & 0xffff) as usize);
                 let hash = K::load::<I>(&self.seeds, start, keys[row] >> 16, &mut loaded[row]);
                 hashes[row] = hash as u32;

@@ -13,7 +13,7 @@ use std::path::Path;
 #[cfg(target_arch = "x86_64")]
 use super::isa::{Avx2, Avx512};
 use super::isa::{Isa, Portable, Seeds};
-use super::key::Key;
+use super::key::{Key, ask_ahead, rows_a_line};
 use super::stats::Stats;
 use super::tables::Sorted;
 use crate::engine::PAGE;
@@ -159,12 +159,21 @@ impl<K: Key> DirectTable<K> {
         let count = keys.len().min(values.len()).min(Self::ROWS);
         let slots = self.slots.pointer();
         let mask = self.mask;
+        let rows_a_line = rows_a_line(keys);
         let (fours, _) = keys[..count].as_chunks::<4>();
         let (to, _) = self.batch.keys.as_chunks_mut::<4>();
         let (places, _) = self.batch.places.as_chunks_mut::<4>();
         for ((four, to), places) in fours.iter().zip(to).zip(places) {
             // SAFETY: the keys are in the window; a masked place is in the table.
             unsafe {
+                ask_ahead::<I, K>(window, four[0]);
+                if rows_a_line < 4 {
+                    ask_ahead::<I, K>(window, four[2]);
+                }
+                if rows_a_line < 2 {
+                    ask_ahead::<I, K>(window, four[1]);
+                    ask_ahead::<I, K>(window, four[3]);
+                }
                 let hashes = K::load_four::<I>(&self.seeds, window, four, to);
                 *places = hashes.map(|hash| hash & mask);
                 for &place in &*places {
