@@ -399,7 +399,7 @@ impl<'a> Session<'a> {
         config.engine == Engine::Auto
             && sizes == [None; 3]
             && config.knobs.of_the_ring().is_none()
-            && config.knobs.huge_pages != HugePages::Hugetlb
+            && matches!(config.knobs.huge_pages, HugePages::Auto | HugePages::Off)
     }
 
     /// What `auto` does where there is no ring.
