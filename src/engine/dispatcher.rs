@@ -11,6 +11,9 @@
 //! has arrived, so all have been released but the last one of each span that waits for a read past
 //! its end; those reads go before all others, so there are never more than `depth` such pieces,
 //! and a slot is free.
+//!
+//! With a window, what is released behind its end is held. The first unfinished piece never is: it
+//! is with a worker, or waits for its neighbours as above, and then a read goes past the window.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ops::Range;
