@@ -264,6 +264,7 @@ const ROWS: &[(&str, &[&str])] = &[
             "liveness::a_thousand_kills_at_random_moments_leave_no_file_behind",
             "liveness::kills_at_random_moments_leave_no_file_behind",
             "liveness::signals_end_a_run_in_every_stage",
+            "liveness::signals_end_a_run_that_has_spilled_keys",
             "liveness::signals_end_a_run_whose_output_is_stuck",
             "liveness::signals_end_a_run_whose_storage_hangs",
         ],

@@ -2,7 +2,8 @@
 //! take, signals and kills at any moment.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use ringfold::fold::count::Count;
 use ringfold::{Config, Delimited, Engine, Input, Kind, fold};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpgid,
+};
 
 use crate::faults::started_to_read;
 use crate::fuse::{At, Fault, Fuse, Pages, Rule};
@@ -596,6 +599,59 @@ fn signals_end_a_run_whose_output_is_stuck() {
             assert_eq!(end_of(child).stderr, "", "{way:?}");
         }
     }
+}
+
+/// The kernel takes seconds to drop many spilled keys with a process. Nobody waits for that: a second
+/// process has it done to itself.
+#[test]
+fn signals_end_a_run_that_has_spilled_keys() {
+    let keys = 0..1_000_000_u32;
+    let text: Vec<u8> = keys
+        .flat_map(|key| format!("key {key:060};{}.5\n", key % 100).into_bytes())
+        .collect();
+    let mut longest = Duration::ZERO;
+    for (sent, code) in SIGNALS {
+        let dir = dir();
+        let mut command = ringfold(["aggregate", "--memory", "1M", "-j", "1", "--spill-dir"]);
+        // Both processes are found by their group when they have ended.
+        command.arg(dir.path()).process_group(0);
+        let mut child = start(command.stdin(Stdio::piped()));
+        let group = Pid::from_child(&child);
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(&text).unwrap();
+        let started = Instant::now();
+        while nameless(&child) < 80 << 20 {
+            assert!(started.elapsed() < 5 * PATIENCE, "{}", nameless(&child));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // What the run leaves behind becomes a child of this process.
+        set_child_subreaper(Some(getpid())).unwrap();
+        let sent_at = Instant::now();
+        signal(&child, sent);
+        let ended = end_of(child);
+        longest = longest.max(sent_at.elapsed());
+        let heir = waitpgid(group, WaitOptions::empty());
+        set_child_subreaper(None).unwrap();
+        let what = (ended.code, &*ended.stdout, &*ended.stderr);
+        assert_eq!(what, (Some(code), &b""[..], ""));
+        let (_, status) = heir.expect("a second process").unwrap();
+        assert_eq!(status.exit_status(), Some(0));
+        assert_eq!(names(dir.path()), [""; 0]);
+    }
+    assert!(longest < PATIENCE, "{longest:?}");
+    eprintln!("at most {longest:?} from the signal to the end");
+}
+
+/// Bytes of the files without names that a process has mapped.
+fn nameless(child: &Child) -> u64 {
+    let maps = fs::read_to_string(format!("/proc/{}/maps", child.id())).unwrap();
+    let files = maps.lines().filter(|line| line.ends_with(" (deleted)"));
+    let size = |line: &str| {
+        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        let address = |text| u64::from_str_radix(text, 16).unwrap();
+        address(to) - address(from)
+    };
+    files.map(size).sum()
 }
 
 // Kills.
