@@ -6,7 +6,7 @@
 //! after an exclusive-or with `00.0` a digit is at most 9 and the point 0, so adding 0x76 (0x7f for
 //! the point) sets the top bit of every byte that is not what it should be.
 //!
-//! Rows go to four lists: *inline* (the key and its delimiter fit 32 bytes), *long* (64 bytes), *wide*
+//! Rows go to four lists: *inline* (the key and its delimiter fit 32 bytes), *long* (96 bytes), *wide*
 //! (128 bytes), and *rest* (any other key or number), which takes the careful way.
 //!
 //! Invariant of this room: the ends of [`Ends`] rise and lie within the window, 32 zeros follow the
@@ -20,7 +20,7 @@ use super::window::{WINDOW, Window};
 /// Bytes of an inline key, its delimiter included.
 pub(crate) const INLINE: usize = 32;
 /// Bytes of a long key, its delimiter included.
-pub(crate) const LONG: usize = 64;
+pub(crate) const LONG: usize = 96;
 /// Bytes of a wide key, its delimiter included.
 pub(crate) const WIDE: usize = 128;
 /// Added to the tenths of a value, so that it is positive: 1..=1999.

@@ -361,23 +361,29 @@ fn many_keys() {
     for round in 0..2 {
         for key in 0..100_000 {
             text += &format!("{key:x};{}.{}\n", key % 100, (key + round) % 10);
-            if key % 8 == 0 {
-                text += &format!(
-                    "https://example.com/a/rather/long/path/{key};-{}.5\n",
-                    key % 7
-                );
-            }
+            // Of every class more than its direct table holds.
+            let width = [40, 90, 70, 90][key % 4];
+            text += &format!("https://{key:0width$};-{}.5\n", key % 7);
         }
     }
-    let expected = oracle(text.as_bytes(), b';', b'\n');
+    // A few of each once more, for another partial.
+    let few = text.lines().take(20).map(|line| format!("{line}\n"));
+    let few: String = few.collect();
+    let expected = oracle((text.clone() + &few).as_bytes(), b';', b'\n');
     for level in Level::available() {
         let job = Aggregate::new().level(level);
-        let buffer = PaddedBuf::from(text.as_bytes());
-        let mut partials = [job.partial(), job.partial()];
-        job.block(&mut partials[0], &buffer.block(0, 0, 0)).unwrap();
-        let [into, mut from] = partials;
-        job.merge(&mut from, into);
-        let summary = job.finish(from);
+        let mut partials = [&text, &few].map(|text| {
+            let buffer = PaddedBuf::from(text.as_bytes());
+            let mut partial = job.partial();
+            job.block(&mut partial, &buffer.block(0, 0, 0)).unwrap();
+            partial
+        });
+        if level == Level::Portable {
+            partials.reverse();
+        }
+        let [mut into, from] = partials;
+        job.merge(&mut into, from);
+        let summary = job.finish(into);
         assert_eq!(summary.len(), expected.keys.len());
         for (entry, (key, (count, sum, ..))) in summary.entries().zip(&expected.keys) {
             assert_eq!((entry.key(), entry.count()), (&key[..], *count));
@@ -600,8 +606,12 @@ fn tables_tell_what_they_take() {
         partial.tables.bytes()
     };
     // A page for a key, while they are few.
-    assert_eq!(taken(&[8, 40, 70], 1), 3 * 4096);
-    assert_eq!(taken(&[40], 40_000), (8 << 18) + 40_000 * 96);
+    assert_eq!(taken(&[8, 70, 100], 1), 3 * 4096);
+    // Slots at first, and after growth.
+    let (least, slots) = (8 << 13, 8 << 18);
+    assert_eq!(taken(&[40], 40_000), slots + least + 40_000 * 96);
+    assert_eq!(taken(&[70], 40_000), slots + least + 40_000 * 128);
+    assert_eq!(taken(&[100], 40_000), slots + 40_000 * 160);
 }
 
 /// A directory that can't be had ends the run with the way out; nothing is left in one that can.

@@ -17,7 +17,7 @@ use super::isa::Portable as Prefetch;
 #[cfg(target_arch = "x86_64")]
 use super::isa::{Avx2, Avx2 as Prefetch, Avx512};
 use super::isa::{Isa, Portable, Seeds};
-use super::key::{Key, ask_ahead, rows_a_line};
+use super::key::{Key, ask_ahead, hash, rows_a_line};
 use super::stats::{Stats, Tally};
 use super::tables::Sorted;
 use crate::fold::aggregate::level::Level;
@@ -250,6 +250,11 @@ impl<K: Key> DenseTable<K> {
     /// Memory that is taken.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.slots) + self.used * size_of::<Entry<K>>()
+    }
+
+    /// The hash of a key.
+    pub(crate) fn hash(&self, key: &K) -> u32 {
+        hash(self.level, &self.seeds, key)
     }
 
     /// Takes statistics of `key`, whose hash is `hash`.

@@ -29,10 +29,15 @@ impl Seeds {
 #[repr(C, align(32))]
 pub(crate) struct WideKey(pub(crate) [u8; 128]);
 
-/// A long key with its delimiter, zeros after it.
+/// A long key with its delimiter, zeros after it. With its statistics it fills two cache lines.
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
-pub(crate) struct LongKey(pub(crate) [u8; 64]);
+pub(crate) struct LongKey(pub(crate) [u8; 96]);
+
+/// A key of middle length with its delimiter, zeros after it.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+pub(crate) struct MiddleKey(pub(crate) [u8; 64]);
 
 /// An inline key with its delimiter, zeros after it.
 #[derive(Clone, Copy)]
@@ -83,6 +88,10 @@ pub(crate) unsafe trait Isa {
     }
 
     /// The first `length` (at most 64) bytes from `start`, zeros after them, and their hash.
+    unsafe fn load_middle(seeds: &Seeds, start: *const u8, length: u32, to: &mut MiddleKey) -> u64;
+    unsafe fn equals_middle(key: &MiddleKey, other: &MiddleKey) -> bool;
+
+    /// The first `length` (at most 96) bytes from `start`, zeros after them, and their hash.
     unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64;
     unsafe fn equals_long(key: &LongKey, other: &LongKey) -> bool;
 
@@ -182,6 +191,17 @@ unsafe impl Isa for Portable {
     }
 
     #[inline(always)]
+    unsafe fn load_middle(seeds: &Seeds, start: *const u8, length: u32, to: &mut MiddleKey) -> u64 {
+        // SAFETY: a window's key is readable as far as its length.
+        unsafe { load_bytes(seeds, start, length, &mut to.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn equals_middle(key: &MiddleKey, other: &MiddleKey) -> bool {
+        key.0 == other.0
+    }
+
+    #[inline(always)]
     unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
         // SAFETY: a window's key is readable as far as its length.
         unsafe { load_bytes(seeds, start, length, &mut to.0) }
@@ -220,7 +240,7 @@ pub(crate) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{FLIP, InlineKey, Isa, LongKey, MASKS, Seeds, Stats, WideKey};
+    use super::{FLIP, InlineKey, Isa, LongKey, MASKS, MiddleKey, Seeds, Stats, WideKey};
     use std::arch::x86_64::*;
 
     /// AVX2 and AES.
@@ -267,7 +287,7 @@ mod x86 {
     /// The first `length` bytes from `start`, zeros after them up to `BYTES`, and their hash.
     ///
     /// # Safety
-    /// `BYTES` is 64 or 128, and there is as much at `to`, aligned to 32; 64 bytes are readable from
+    /// `BYTES` is 64, 96 or 128, and there is as much at `to`, aligned to 32; 64 bytes are readable from
     /// `start` and from every part of the key.
     #[inline(always)]
     unsafe fn load256<const BYTES: usize>(
@@ -357,13 +377,39 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
+        unsafe fn load_middle(
+            seeds: &Seeds,
+            start: *const u8,
+            length: u32,
+            to: &mut MiddleKey,
+        ) -> u64 {
             // SAFETY: 64 bytes from a key's start are readable.
             unsafe { load256::<64>(seeds, start, length, to.0.as_mut_ptr()) }
         }
 
         #[inline(always)]
+        unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
+            // SAFETY: the first 64 bytes are readable in any case, the next as far as the length
+            // goes and 64 past it.
+            unsafe { load256::<96>(seeds, start, length, to.0.as_mut_ptr()) }
+        }
+
+        #[inline(always)]
         unsafe fn equals_long(key: &LongKey, other: &LongKey) -> bool {
+            let (key, other) = (key.0.as_ptr(), other.0.as_ptr());
+            // SAFETY: 3 aligned vectors each.
+            unsafe {
+                let low = _mm256_or_si256(
+                    differences256(key, other, 0),
+                    differences256(key, other, 32),
+                );
+                let all = _mm256_or_si256(low, differences256(key, other, 64));
+                _mm256_testz_si256(all, all) != 0
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn equals_middle(key: &MiddleKey, other: &MiddleKey) -> bool {
             let (key, other) = (key.0.as_ptr(), other.0.as_ptr());
             // SAFETY: 2 aligned vectors each.
             unsafe {
@@ -425,11 +471,11 @@ mod x86 {
     }
 
     #[inline(always)]
-    unsafe fn low64_of_rounds(hash: __m512i) -> u64 {
+    unsafe fn folded512(hash: __m512i) -> __m256i {
         // SAFETY: the caller has the features.
         unsafe {
             let half = _mm512_extracti64x4_epi64::<1>(hash);
-            low64_of_folded(_mm256_xor_si256(_mm512_castsi512_si256(hash), half))
+            _mm256_xor_si256(_mm512_castsi512_si256(hash), half)
         }
     }
 
@@ -536,21 +582,66 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
+        unsafe fn load_middle(
+            seeds: &Seeds,
+            start: *const u8,
+            length: u32,
+            to: &mut MiddleKey,
+        ) -> u64 {
             // SAFETY: masked to the key.
             unsafe {
                 let key = _mm512_maskz_loadu_epi8(_bzhi_u64(!0, length), start.cast());
                 _mm512_storeu_si512(to.0.as_mut_ptr().cast(), key);
-                low64_of_rounds(rounds512(seeds, key, 0))
+                low64_of_folded(folded512(rounds512(seeds, key, 0)))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn equals_middle(key: &MiddleKey, other: &MiddleKey) -> bool {
+            // SAFETY: a vector each.
+            unsafe {
+                let key = _mm512_loadu_si512(key.0.as_ptr().cast());
+                _mm512_cmpneq_epi64_mask(key, _mm512_loadu_si512(other.0.as_ptr().cast())) == 0
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
+            // SAFETY: masked to the key; the seeds are 16 vectors of half the width, the first two of
+            // every four for the first 64 bytes.
+            unsafe {
+                let (low, high) = (
+                    _bzhi_u64(!0, length),
+                    _bzhi_u32(!0, length.saturating_sub(64)),
+                );
+                let low = _mm512_maskz_loadu_epi8(low, start.cast());
+                let high = _mm256_maskz_loadu_epi8(high, start.wrapping_add(64).cast());
+                let to = to.0.as_mut_ptr();
+                _mm512_storeu_si512(to.cast(), low);
+                _mm256_store_si256(to.add(64).cast(), high);
+                let low = folded512(rounds512(seeds, low, 0));
+                let seeds: *const __m256i = seeds.0.as_ptr().cast::<__m256i>().add(2);
+                let high = _mm256_xor_si256(high, _mm256_load_si256(seeds));
+                let high = _mm256_aesenc_epi128(high, _mm256_load_si256(seeds.add(4)));
+                let high = _mm256_aesenc_epi128(high, _mm256_load_si256(seeds.add(8)));
+                low64_of_folded(_mm256_xor_si256(low, high))
             }
         }
 
         #[inline(always)]
         unsafe fn equals_long(key: &LongKey, other: &LongKey) -> bool {
-            // SAFETY: a vector each.
+            let (key, other) = (key.0.as_ptr(), other.0.as_ptr());
+            // SAFETY: one and a half vectors each.
             unsafe {
-                let key = _mm512_loadu_si512(key.0.as_ptr().cast());
-                _mm512_cmpneq_epi64_mask(key, _mm512_loadu_si512(other.0.as_ptr().cast())) == 0
+                let low = _mm512_cmpneq_epi64_mask(
+                    _mm512_loadu_si512(key.cast()),
+                    _mm512_loadu_si512(other.cast()),
+                );
+                let high = _mm256_cmpneq_epi64_mask(
+                    _mm256_load_si256(key.add(64).cast()),
+                    _mm256_load_si256(other.add(64).cast()),
+                );
+                low | high == 0
             }
         }
 
@@ -567,10 +658,10 @@ mod x86 {
                 let to: *mut __m512i = to.0.as_mut_ptr().cast();
                 _mm512_storeu_si512(to, low);
                 _mm512_storeu_si512(to.add(1), high);
-                low64_of_rounds(_mm512_xor_si512(
+                low64_of_folded(folded512(_mm512_xor_si512(
                     rounds512(seeds, low, 0),
                     rounds512(seeds, high, 1),
-                ))
+                )))
             }
         }
 

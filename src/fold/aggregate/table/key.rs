@@ -4,8 +4,11 @@
 //! Invariant of this room: an instruction set is only used by a caller that has its features.
 #![allow(unsafe_code)]
 
-use super::isa::{InlineKey, Isa, LongKey, Seeds, WideKey};
+#[cfg(target_arch = "x86_64")]
+use super::isa::{Avx2, Avx512};
+use super::isa::{InlineKey, Isa, LongKey, MiddleKey, Portable, Seeds, WideKey};
 use super::stats::{PackedStats, Stats, Tally};
+use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::window::WINDOW;
 
 /// Of how many of these rows one is enough for [`ask_ahead`] to meet each line: 1, 2 or 4.
@@ -95,6 +98,46 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
         self.bytes_mut()[length..].fill(0);
         length
     }
+}
+
+/// The hash of a key, as loading it from a window gives it.
+pub(crate) fn hash<K: Key>(level: Level, seeds: &Seeds, key: &K) -> u32 {
+    match level {
+        // SAFETY: needs no feature.
+        Level::Portable => unsafe { hash_of::<Portable, K>(seeds, key) },
+        // SAFETY: the level is only made where the processor has its features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { hash_avx2(seeds, key) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { hash_avx512(seeds, key) },
+    }
+}
+
+/// # Safety
+/// - The features of `I` are enabled.
+#[inline(always)]
+unsafe fn hash_of<I: Isa, K: Key>(seeds: &Seeds, key: &K) -> u32 {
+    // A window has bytes after a key.
+    let mut bytes = [0_u8; 128];
+    let length = key.bytes().len();
+    bytes[..length].copy_from_slice(key.bytes());
+    // SAFETY: the whole of a key, and 64 bytes in any case.
+    unsafe { K::load::<I>(seeds, bytes.as_ptr(), length as u32, &mut { K::EMPTY }) as u32 }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
+unsafe fn hash_avx2<K: Key>(seeds: &Seeds, key: &K) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe { hash_of::<Avx2, K>(seeds, key) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+unsafe fn hash_avx512<K: Key>(seeds: &Seeds, key: &K) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe { hash_of::<Avx512, K>(seeds, key) }
 }
 
 /// Nothing, aligned to a line.
@@ -196,11 +239,43 @@ unsafe impl Key for InlineKey {
 }
 
 // SAFETY: bytes.
-unsafe impl Key for LongKey {
+unsafe impl Key for MiddleKey {
     type Tally = Stats;
     type Line = TwoLines;
     type Order = [u8; 64];
-    const EMPTY: Self = LongKey([0; 64]);
+    const EMPTY: Self = MiddleKey([0; 64]);
+
+    #[inline(always)]
+    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
+        // SAFETY: as the caller's.
+        unsafe { I::load_middle(seeds, start, length, to) }
+    }
+
+    #[inline(always)]
+    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
+        // SAFETY: as the caller's.
+        unsafe { I::equals_middle(self, other) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    fn order(&self) -> [u8; 64] {
+        self.0
+    }
+}
+
+// SAFETY: bytes.
+unsafe impl Key for LongKey {
+    type Tally = Stats;
+    type Line = TwoLines;
+    type Order = [u8; 96];
+    const EMPTY: Self = LongKey([0; 96]);
 
     #[inline(always)]
     unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
@@ -222,7 +297,7 @@ unsafe impl Key for LongKey {
         &mut self.0
     }
 
-    fn order(&self) -> [u8; 64] {
+    fn order(&self) -> [u8; 96] {
         self.0
     }
 }

@@ -3,7 +3,7 @@
 //! | keys, with their delimiter | while few | by the thousand |
 //! |---|---|---|
 //! | up to 32 bytes | direct | dense, those up to 16 bytes apart |
-//! | up to 64 bytes | direct | dense |
+//! | up to 96 bytes | direct | dense, those up to 64 bytes apart |
 //! | up to 128 bytes | direct | dense |
 
 use std::io;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::dense::{BATCH, DenseTable};
 use super::direct::DirectTable;
-use super::isa::{InlineKey, LongKey, Seeds, WideKey};
+use super::isa::{InlineKey, LongKey, MiddleKey, Seeds, WideKey};
 use super::key::{Key, ShortKey};
 use super::stats::Stats;
 use crate::fold::aggregate::decode::{List, Rows};
@@ -20,8 +20,8 @@ use crate::fold::aggregate::window::Window;
 
 /// Every table of a partial.
 pub(crate) struct Tables {
-    inline: Class<InlineKey, ShortAndMiddle>,
-    long: Class<LongKey, DenseTable<LongKey>>,
+    inline: Class<InlineKey, Apart<ShortKey, InlineKey>>,
+    long: Class<LongKey, Apart<MiddleKey, LongKey>>,
     wide: Class<WideKey, DenseTable<WideKey>>,
 }
 
@@ -104,7 +104,7 @@ enum Keys<K: Key, M> {
 trait Many<K> {
     fn new(job: &Job) -> Self;
     fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]);
-    fn add(&mut self, key: &K, hash: u32, stats: &Stats);
+    fn add(&mut self, key: &K, stats: &Stats);
     fn merge(&mut self, from: Self);
     fn bytes(&self) -> usize;
     fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>);
@@ -142,8 +142,8 @@ impl<K: Key, M: Many<K>> Class<K, M> {
         if !matches!(self.keys, Keys::Many(_)) {
             let mut many = M::new(&self.job);
             if let Keys::Few(few) = std::mem::replace(&mut self.keys, Keys::None) {
-                for (key, hash, stats) in few.drain() {
-                    many.add(&key, hash, &stats);
+                for (key, stats) in few.drain() {
+                    many.add(&key, &stats);
                 }
             }
             self.keys = Keys::Many(Box::new(many));
@@ -164,13 +164,13 @@ impl<K: Key, M: Many<K>> Class<K, M> {
                 let mut rest = few.drain();
                 if let Keys::Few(into) = &mut self.keys {
                     while !into.is_full()
-                        && let Some((key, _, stats)) = rest.next()
+                        && let Some((key, stats)) = rest.next()
                     {
                         into.add(&key, &stats);
                     }
                 }
-                for (key, hash, stats) in rest {
-                    self.many().add(&key, hash, &stats);
+                for (key, stats) in rest {
+                    self.many().add(&key, &stats);
                 }
             }
             Keys::Many(from) => self.many().merge(*from),
@@ -203,8 +203,8 @@ impl<K: Key> Many<K> for DenseTable<K> {
         DenseTable::fold(self, window, keys, values);
     }
 
-    fn add(&mut self, key: &K, hash: u32, stats: &Stats) {
-        DenseTable::add(self, key, hash, stats);
+    fn add(&mut self, key: &K, stats: &Stats) {
+        DenseTable::add(self, key, self.hash(key), stats);
     }
 
     fn merge(&mut self, from: Self) {
@@ -220,71 +220,73 @@ impl<K: Key> Many<K> for DenseTable<K> {
     }
 }
 
-/// Inline keys by the thousand: most are short, and a short one takes half the memory.
-struct ShortAndMiddle {
+/// Keys by the thousand, of which those that fit `S` take less memory.
+struct Apart<S: Key, L: Key> {
     delimiter: u8,
-    short: DenseTable<ShortKey>,
-    middle: DenseTable<InlineKey>,
+    short: DenseTable<S>,
+    long: DenseTable<L>,
     lists: Lists,
 }
 
-/// Keys and values, twice: short and middle rows.
+/// Keys and values, twice: short and long rows.
 type Lists = [[Vec<u32>; 2]; 2];
 
-/// Rows split at once.
-const SPLIT: usize = 8 * BATCH;
+/// Rows told apart at once.
+const APART: usize = 8 * BATCH;
 
-impl Many<InlineKey> for ShortAndMiddle {
+impl<S: Key, L: Key> Many<L> for Apart<S, L> {
     fn new(job: &Job) -> Self {
-        let list = || vec![0; SPLIT];
-        ShortAndMiddle {
+        let list = || vec![0; APART];
+        Apart {
             delimiter: job.delimiter,
-            short: Many::<ShortKey>::new(job),
-            middle: Many::<InlineKey>::new(job),
+            short: Many::new(job),
+            long: Many::new(job),
             lists: [[list(), list()], [list(), list()]],
         }
     }
 
     fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
-        let [[short_keys, short_values], [middle_keys, middle_values]] = &mut self.lists;
-        for (keys, values) in keys.chunks(SPLIT).zip(values.chunks(SPLIT)) {
+        let [[short_keys, short_values], [long_keys, long_values]] = &mut self.lists;
+        for (keys, values) in keys.chunks(APART).zip(values.chunks(APART)) {
             // Each row is written to both lists, and kept in one: no branch on its length.
-            let (mut shorts, mut middles) = (0, 0);
+            let (mut shorts, mut longs) = (0, 0);
             for (&key, &value) in keys.iter().zip(values) {
                 (short_keys[shorts], short_values[shorts]) = (key, value);
-                (middle_keys[middles], middle_values[middles]) = (key, value);
-                let is_short = (key >> 16) as usize <= size_of::<ShortKey>();
+                (long_keys[longs], long_values[longs]) = (key, value);
+                let is_short = (key >> 16) as usize <= size_of::<S>();
                 shorts += usize::from(is_short);
-                middles += usize::from(!is_short);
+                longs += usize::from(!is_short);
             }
             self.short
                 .fold(window, &short_keys[..shorts], &short_values[..shorts]);
-            self.middle
-                .fold(window, &middle_keys[..middles], &middle_values[..middles]);
+            self.long
+                .fold(window, &long_keys[..longs], &long_values[..longs]);
         }
     }
 
-    fn add(&mut self, key: &InlineKey, hash: u32, stats: &Stats) {
-        match key.0.first_chunk() {
-            Some(short) if short.contains(&self.delimiter) => {
-                self.short.add(&ShortKey(*short), hash, stats);
-            }
-            _ => self.middle.add(key, hash, stats),
+    fn add(&mut self, key: &L, stats: &Stats) {
+        let bytes = &key.bytes()[..size_of::<S>()];
+        if bytes.contains(&self.delimiter) {
+            let mut short = S::EMPTY;
+            short.bytes_mut().copy_from_slice(bytes);
+            Many::add(&mut self.short, &short, stats);
+        } else {
+            Many::add(&mut self.long, key, stats);
         }
     }
 
     fn merge(&mut self, from: Self) {
         self.short.merge(from.short);
-        self.middle.merge(from.middle);
+        self.long.merge(from.long);
     }
 
     fn bytes(&self) -> usize {
-        self.short.bytes() + self.middle.bytes()
+        self.short.bytes() + self.long.bytes()
     }
 
     fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
         to.push(Box::new(self.short.into_sorted(delimiter)));
-        to.push(Box::new(self.middle.into_sorted(delimiter)));
+        to.push(Box::new(self.long.into_sorted(delimiter)));
     }
 }
 
