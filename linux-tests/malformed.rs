@@ -117,6 +117,45 @@ fn a_long_bad_number_is_shortened() {
     assert!(error.len() < str(&path).len() + 120, "{error}");
 }
 
+/// What the input may be instead is said of its first record, and of no other.
+#[test]
+fn an_input_of_another_kind_gets_a_hint() {
+    let dir = dir();
+    let gzip = b"\x1f\x8b\x08\x00abc";
+    let hints: [(&[u8], &str); 3] = [
+        (
+            gzip,
+            "1 field where 2 are expected: this is how a gzip file begins: try `zcat`",
+        ),
+        (
+            b"a,1.0",
+            "1 field where 2 are expected: `-d ','` makes it 2",
+        ),
+        (
+            b"city;mean",
+            "`mean` is not a number: a header is left out by `--on-error skip`",
+        ),
+    ];
+    for (record, told) in hints {
+        let first = write(
+            dir.path(),
+            "first",
+            &[record, b"\n", &STATIONS[..]].concat(),
+        );
+        let second = write(dir.path(), "second", &[b"a;1.0\n", record, b"\n"].concat());
+        let (bare, _) = told.split_once(": ").unwrap();
+        let length = record.len();
+        for way in WAYS.iter() {
+            let said =
+                |path: &_| end(ringfold(["aggregate", str(path)]).args(way.flags())).failure(1);
+            let want = format!("{}: byte 0-{length} (line 1): {told}", str(&first));
+            assert_eq!(said(&first), want, "{way:?}");
+            let want = format!("{}: byte 6-{} (line 2): {bare}", str(&second), 6 + length);
+            assert_eq!(said(&second), want, "{way:?}");
+        }
+    }
+}
+
 #[test]
 fn of_several_the_lowest_is_told() {
     let dir = dir();

@@ -16,6 +16,7 @@ mod budget;
 mod careful;
 mod decimal;
 mod decode;
+mod hint;
 mod index;
 mod level;
 mod others;
@@ -180,6 +181,40 @@ impl Aggregate {
         Ok(at + partial.scratch.ends.end())
     }
 
+    /// Takes all records of `block`.
+    fn records(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), Malformed> {
+        let bytes = block.bytes();
+        let marked = block.offset() == 0 && bytes.starts_with(BYTE_ORDER_MARK);
+        let mut at = if marked { BYTE_ORDER_MARK.len() } else { 0 };
+        let mut length = WINDOW;
+        let mut settled = 0;
+        while at < bytes.len() {
+            if at - settled >= SETTLE {
+                settled = at;
+                partial.settle(at)?;
+            }
+            let window = Window::at(block, at, length);
+            let ends = &mut partial.scratch.ends;
+            index::index(self.level, window, self.delimiter, self.terminator, ends);
+            let balanced = ends.balanced();
+            if !balanced {
+                ends.keep_balanced(window, self.delimiter, self.terminator);
+            }
+            let careful = !balanced || ends.rows() == 0;
+            at = self.window(partial, bytes, at, window)?;
+            if careful {
+                // The next record broke the balance, or is longer than the window, or the last.
+                at = self.careful_next(partial, bytes, at)?;
+            }
+            length = if balanced {
+                (2 * length).min(WINDOW)
+            } else {
+                WINDOW_MIN
+            };
+        }
+        partial.settle(bytes.len())
+    }
+
     /// Reads the record that starts at `start`, and returns where the next one does.
     fn careful_next(
         &self,
@@ -293,36 +328,16 @@ impl Fold for Aggregate {
     }
 
     fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), Malformed> {
-        let bytes = block.bytes();
-        let marked = block.offset() == 0 && bytes.starts_with(BYTE_ORDER_MARK);
-        let mut at = if marked { BYTE_ORDER_MARK.len() } else { 0 };
-        let mut length = WINDOW;
-        let mut settled = 0;
-        while at < bytes.len() {
-            if at - settled >= SETTLE {
-                settled = at;
-                partial.settle(at)?;
+        self.records(partial, block).map_err(|mut malformed| {
+            let record = &block.bytes()[malformed.start..malformed.end];
+            if (block.offset(), malformed.start) == (0, 0)
+                && let Some(hint) = hint::hint(record, self.delimiter)
+            {
+                malformed.cause += ": ";
+                malformed.cause += &hint;
             }
-            let window = Window::at(block, at, length);
-            let ends = &mut partial.scratch.ends;
-            index::index(self.level, window, self.delimiter, self.terminator, ends);
-            let balanced = ends.balanced();
-            if !balanced {
-                ends.keep_balanced(window, self.delimiter, self.terminator);
-            }
-            let careful = !balanced || ends.rows() == 0;
-            at = self.window(partial, bytes, at, window)?;
-            if careful {
-                // The next record broke the balance, or is longer than the window, or the last.
-                at = self.careful_next(partial, bytes, at)?;
-            }
-            length = if balanced {
-                (2 * length).min(WINDOW)
-            } else {
-                WINDOW_MIN
-            };
-        }
-        partial.settle(bytes.len())
+            malformed
+        })
     }
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {
