@@ -15,11 +15,12 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000,
         _ => return Err("a number with its unit, as 500ms, 30s, 2m or 1h".into()),
     };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "a whole number with its unit, as 30s".to_string())?;
+    if number.is_empty() {
+        return Err("a whole number with its unit, as 30s".into());
+    }
+    let number: Option<u64> = number.parse().ok();
     number
-        .checked_mul(milliseconds)
+        .and_then(|number| number.checked_mul(milliseconds))
         .map(Duration::from_millis)
         .ok_or_else(|| "so long nobody waits".into())
 }

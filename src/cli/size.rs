@@ -16,11 +16,12 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         "T" => 40,
         _ => return Err("a size is a number with K, M, G or T behind it, as 256K".into()),
     };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "a size begins with a number, as 256K")?;
+    if number.is_empty() {
+        return Err("a size begins with a number, as 256K".into());
+    }
+    let number: Option<u64> = number.parse().ok();
     number
-        .checked_mul(1 << shift)
+        .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| "too large".into())
 }
 
@@ -34,8 +35,11 @@ mod tests {
         assert_eq!(size("256K"), Ok(256 << 10));
         assert_eq!(size("1m"), Ok(1 << 20));
         assert_eq!(size("2GiB"), Ok(2 << 30));
-        for wrong in ["", "K", "1X", "-1", "1.5M", "99999999999T"] {
-            assert!(size(wrong).is_err(), "{wrong}");
+        for wrong in ["", "K", "1X", "-1", "1.5M"] {
+            assert!(size(wrong).unwrap_err().ends_with("as 256K"), "{wrong}");
+        }
+        for large in ["99999999999T", "99999999999999999999"] {
+            assert_eq!(size(large), Err("too large".to_string()));
         }
     }
 }

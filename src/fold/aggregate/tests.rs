@@ -360,9 +360,10 @@ fn many_keys() {
     let mut text = String::new();
     for round in 0..2 {
         for key in 0..100_000 {
-            text += &format!("{key:x};{}.{}\n", key % 100, (key + round) % 10);
-            // Of every class more than its direct table holds.
-            let width = [40, 90, 70, 90][key % 4];
+            // Of every class more than its direct table holds; some just fit, some just don't.
+            let width = [1, 15, 16][key % 3];
+            text += &format!("{key:0width$x};{}.{}\n", key % 100, (key + round) % 10);
+            let width = [55, 88, 87, 119][key % 4];
             text += &format!("https://{key:0width$};-{}.5\n", key % 7);
         }
     }
