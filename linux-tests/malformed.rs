@@ -142,6 +142,7 @@ fn an_input_of_another_kind_gets_a_hint() {
             "first",
             &[record, b"\n", &STATIONS[..]].concat(),
         );
+        let marked = write(dir.path(), "marked", &[b"\xef\xbb\xbf", record].concat());
         let second = write(dir.path(), "second", &[b"a;1.0\n", record, b"\n"].concat());
         let (bare, _) = told.split_once(": ").unwrap();
         let length = record.len();
@@ -150,6 +151,11 @@ fn an_input_of_another_kind_gets_a_hint() {
                 |path: &_| end(ringfold(["aggregate", str(path)]).args(way.flags())).failure(1);
             let want = format!("{}: byte 0-{length} (line 1): {told}", str(&first));
             assert_eq!(said(&first), want, "{way:?}");
+            if record != gzip {
+                let bytes = format!("3-{}", 3 + length);
+                let want = format!("{}: byte {bytes} (line 1): {told}", str(&marked));
+                assert_eq!(said(&marked), want, "{way:?}");
+            }
             let want = format!("{}: byte 6-{} (line 2): {bare}", str(&second), 6 + length);
             assert_eq!(said(&second), want, "{way:?}");
         }

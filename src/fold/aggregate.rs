@@ -184,8 +184,7 @@ impl Aggregate {
     /// Takes all records of `block`.
     fn records(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), Malformed> {
         let bytes = block.bytes();
-        let marked = block.offset() == 0 && bytes.starts_with(BYTE_ORDER_MARK);
-        let mut at = if marked { BYTE_ORDER_MARK.len() } else { 0 };
+        let mut at = first_record(block);
         let mut length = WINDOW;
         let mut settled = 0;
         while at < bytes.len() {
@@ -306,6 +305,12 @@ struct Scratch {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// Where the records of a block begin.
+fn first_record(block: &Block<'_>) -> usize {
+    let marked = block.offset() == 0 && block.bytes().starts_with(BYTE_ORDER_MARK);
+    if marked { BYTE_ORDER_MARK.len() } else { 0 }
+}
+
 impl Fold for Aggregate {
     type Partial = Partial;
     type Output = Summary;
@@ -330,7 +335,7 @@ impl Fold for Aggregate {
     fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), Malformed> {
         self.records(partial, block).map_err(|mut malformed| {
             let record = &block.bytes()[malformed.start..malformed.end];
-            if (block.offset(), malformed.start) == (0, 0)
+            if (block.offset(), malformed.start) == (0, first_record(block))
                 && let Some(hint) = hint::hint(record, self.delimiter)
             {
                 malformed.cause += ": ";
