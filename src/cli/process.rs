@@ -10,20 +10,20 @@
 //! the process that the user sees waits for the child's end, or for its word that it gives up. When
 //! the guard ends, by whatever, the child gets a SIGTERM and takes it as any other.
 //!
-//! **The heir.** With a process the kernel drops its memory and its files without names, spilled keys,
-//! and of many GB that takes seconds. So one that a signal ends leaves them to a second process, which
-//! shares the memory, has the same files open and ends when the first is gone. Nobody waits for it.
+//! **The heir.** With a process the kernel drops its files without names, spilled keys, and of many GB that
+//! takes seconds. So one that a signal ends leaves them to a fork of it, which has them too and ends when
+//! the first is gone. Nobody waits for it. (Memory goes faster than a fork comes.)
 //!
 //! # Invariant (`unsafe` room)
 //! [`guard`] is called while there is one thread, so that the child has everything of it. Signal sets
 //! live on the stack of who passes them. No descriptor is closed behind its owner's back: those of
-//! the output are made to lead nowhere, by who ends the process right after. The heir has a stack of
-//! its own, never given back, and makes system calls only.
+//! the output are made to lead nowhere, by who ends the process right after. The heir makes system calls
+//! only.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
 use std::io::{self, PipeWriter, Read, Write};
-use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
@@ -34,7 +34,7 @@ const SIGNALS: [(libc::c_int, u8); 2] = [(libc::SIGINT, 130), (libc::SIGTERM, 14
 /// The output's descriptors are below: it is opened before any input.
 const FEW: RawFd = 64;
 
-/// Less than so many bytes of memory and nameless files are dropped at once.
+/// Files of less than so many bytes are dropped at once.
 const MANY: u64 = 64 << 20;
 
 /// Where the guard hears that the work is given up.
@@ -163,60 +163,35 @@ pub(super) fn give_up(code: u8) -> ! {
             }
         }
     }
-    if guard.is_none() && left_behind() >= MANY {
+    if guard.is_none() && nameless() >= MANY {
         leave_to_heir();
     }
     exit(code.into())
 }
 
-/// Bytes that the kernel drops with this process.
-fn left_behind() -> u64 {
-    let text = |file| fs::read_to_string(file).unwrap_or_default();
-    let pages = text("/proc/self/statm")
-        .split(' ')
-        .nth(1)
-        .and_then(|pages| pages.parse::<u64>().ok());
-    let memory = pages.unwrap_or(0) * rustix::param::page_size() as u64;
-    let nameless = |line: &str| {
-        let (from, to) = line
-            .strip_suffix(" (deleted)")?
-            .split_once(' ')?
-            .0
-            .split_once('-')?;
+/// Bytes of files without names that this process has mapped.
+fn nameless() -> u64 {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let size = |line: &str| {
+        let (range, _) = line.strip_suffix(" (deleted)")?.split_once(' ')?;
+        let (from, to) = range.split_once('-')?;
         let address = |text| u64::from_str_radix(text, 16).ok();
         Some(address(to)? - address(from)?)
     };
-    memory
-        + text("/proc/self/maps")
-            .lines()
-            .filter_map(nameless)
-            .sum::<u64>()
+    maps.lines().filter_map(size).sum()
 }
 
 /// Starts the heir; without a process to be had for it this one takes its time.
 fn leave_to_heir() {
-    extern "C" fn heir(pipe: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: the numbers below, which stay, as does this process's copy of both descriptors.
-        unsafe {
-            let [ear, mouth] = *pipe.cast::<[RawFd; 2]>();
-            libc::close(mouth);
-            // The end of the pipe is the end of who held its other side, and of all its files.
-            libc::read(ear, [0_u8].as_mut_ptr().cast(), 1);
-        }
-        0
-    }
-    let Ok((ear, mouth)) = io::pipe() else {
+    let Ok((mut ear, mouth)) = io::pipe() else {
         return;
     };
-    let pipe = Box::leak(Box::new([ear.into_raw_fd(), mouth.into_raw_fd()]));
-    let stack = Box::leak(Box::new([0_u128; 4 << 10])).as_mut_ptr_range();
-    // SAFETY: a stack of its own, whose end is aligned as any `u128`; see the invariant.
-    unsafe {
-        libc::clone(
-            heir,
-            stack.end.cast(),
-            libc::CLONE_VM,
-            (&raw mut *pipe).cast(),
-        )
-    };
+    // SAFETY: the child makes system calls only, as it must who has one thread of many.
+    if unsafe { libc::fork() } == 0 {
+        drop(mouth);
+        // The end of the pipe is the end of who held its other side, and of all its files.
+        let _ = ear.read(&mut [0]);
+        exit(0);
+    }
+    std::mem::forget(mouth);
 }
