@@ -17,8 +17,9 @@ pub(crate) const MAX_THREADS: usize = 1024;
 /// Bytes a block that a worker reads itself. Smaller ones would stay in the core's own cache, but are
 /// copied more slowly: 512 KiB take a fifth longer.
 const PREAD_BLOCK: usize = 2 << 20;
-/// Bytes that a worker maps at once.
-const MMAP_BLOCK: usize = 4 << 20;
+/// Bytes that a worker maps at once, at most. For each window that goes, all processors that work on the run are
+/// interrupted: 4 MiB take a twentieth longer.
+const MMAP_BLOCK: usize = 16 << 20;
 /// The smallest block where a limit on memory asks for small ones.
 const LEAST_BLOCK: usize = 64 << 10;
 /// Buffers beside those in flight and with workers: what a worker may lag behind before the device

@@ -653,8 +653,9 @@ impl<'a> Session<'a> {
             true => read_block,
             false => map_block,
         }) as u64;
-        // A claim to map is larger than a block to read, but small enough that all have some.
-        let share = (total / (4 * self.threads as u64))
+        // A claim to map is larger than a block to read, but small enough that all are done at about
+        // the same time.
+        let share = (total / (16 * self.threads as u64))
             .next_multiple_of(block)
             .max(block);
         let claim = match config.block_size {

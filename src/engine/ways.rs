@@ -15,7 +15,7 @@ pub(crate) enum Way {
 }
 
 /// Claims of a try. The first of them isn't counted: it warms up what later ones use.
-const TRY: u32 = 5;
+const TRY: u32 = 3;
 /// Claims that the cheaper way is kept to after the first tries: twice as many each time that it
 /// wins again.
 const STAY: u32 = 16;
