@@ -69,7 +69,7 @@ struct Reading {
     #[arg(long)]
     direct: bool,
     /// Bytes a read brings, as 256K or 1M. Large ones cost less of the processor, small ones less
-    /// memory [default: 1M through the ring, 2M by pread, 4M by mmap]
+    /// memory [default: 1M through the ring, 2M by pread, up to 16M by mmap]
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
     block_size: Option<u64>,
     /// Reads in flight. More help until the device is busy [default: 16]

@@ -17,8 +17,8 @@ pub(crate) const MAX_THREADS: usize = 1024;
 /// Bytes a block that a worker reads itself. Smaller ones would stay in the core's own cache, but are
 /// copied more slowly: 512 KiB take a fifth longer.
 const PREAD_BLOCK: usize = 2 << 20;
-/// Bytes that a worker maps at once, at most. For each window that goes, all processors that work on the run are
-/// interrupted: 4 MiB take a twentieth longer.
+/// Bytes that a worker maps at once, at most. Each window that goes interrupts all processors that work
+/// on the run: 4 MiB take a twentieth longer.
 const MMAP_BLOCK: usize = 16 << 20;
 /// The smallest block where a limit on memory asks for small ones.
 const LEAST_BLOCK: usize = 64 << 10;
