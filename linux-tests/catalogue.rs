@@ -221,8 +221,8 @@ const ROWS: &[(&str, &[&str])] = &[
         "a malformed record",
         &[
             "answers::any_broken_files_in_any_way",
-            "malformed::every_kind_at_any_place_is_told_alike_by_every_engine",
             "malformed::an_input_of_another_kind_gets_a_hint",
+            "malformed::every_kind_at_any_place_is_told_alike_by_every_engine",
             "malformed::of_several_the_lowest_is_told",
         ],
     ),

@@ -470,6 +470,18 @@ mod x86 {
         }
     }
 
+    /// `at` counts halves of what [`rounds512`] hashes at once.
+    #[inline(always)]
+    unsafe fn rounds256(seeds: &Seeds, bytes: __m256i, at: usize) -> __m256i {
+        // SAFETY: the seeds are 16 such vectors; the caller has the features.
+        unsafe {
+            let seeds: *const __m256i = seeds.0.as_ptr().cast();
+            let bytes = _mm256_xor_si256(bytes, _mm256_load_si256(seeds.add(at)));
+            let bytes = _mm256_aesenc_epi128(bytes, _mm256_load_si256(seeds.add(4 + at)));
+            _mm256_aesenc_epi128(bytes, _mm256_load_si256(seeds.add(8 + at)))
+        }
+    }
+
     #[inline(always)]
     unsafe fn folded512(hash: __m512i) -> __m256i {
         // SAFETY: the caller has the features.
@@ -551,13 +563,8 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn hash(seeds: &Seeds, key: __m256i) -> u64 {
-            // SAFETY: the seeds are 16 such vectors; the caller has the features.
-            unsafe {
-                let seeds: *const __m256i = seeds.0.as_ptr().cast();
-                let key = _mm256_xor_si256(key, _mm256_load_si256(seeds));
-                let key = _mm256_aesenc_epi128(key, _mm256_load_si256(seeds.add(4)));
-                low64_of_folded(_mm256_aesenc_epi128(key, _mm256_load_si256(seeds.add(8))))
-            }
+            // SAFETY: the caller has the features.
+            unsafe { low64_of_folded(rounds256(seeds, key, 0)) }
         }
 
         #[inline(always)]
@@ -607,8 +614,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
-            // SAFETY: masked to the key; the seeds are 16 vectors of half the width, the first two of
-            // every four for the first 64 bytes.
+            // SAFETY: masked to the key.
             unsafe {
                 let (low, high) = (
                     _bzhi_u64(!0, length),
@@ -619,12 +625,10 @@ mod x86 {
                 let to = to.0.as_mut_ptr();
                 _mm512_storeu_si512(to.cast(), low);
                 _mm256_store_si256(to.add(64).cast(), high);
-                let low = folded512(rounds512(seeds, low, 0));
-                let seeds: *const __m256i = seeds.0.as_ptr().cast::<__m256i>().add(2);
-                let high = _mm256_xor_si256(high, _mm256_load_si256(seeds));
-                let high = _mm256_aesenc_epi128(high, _mm256_load_si256(seeds.add(4)));
-                let high = _mm256_aesenc_epi128(high, _mm256_load_si256(seeds.add(8)));
-                low64_of_folded(_mm256_xor_si256(low, high))
+                low64_of_folded(_mm256_xor_si256(
+                    folded512(rounds512(seeds, low, 0)),
+                    rounds256(seeds, high, 2),
+                ))
             }
         }
 

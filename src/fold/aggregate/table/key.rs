@@ -238,98 +238,48 @@ unsafe impl Key for InlineKey {
     }
 }
 
-// SAFETY: bytes.
-unsafe impl Key for MiddleKey {
-    type Tally = Stats;
-    type Line = TwoLines;
-    type Order = [u8; 64];
-    const EMPTY: Self = MiddleKey([0; 64]);
+/// A key whose bytes are compared as they lie, by an instruction set's methods for its length.
+macro_rules! key {
+    ($key:ident, $bytes:literal, $line:ty, $load:ident, $equals:ident) => {
+        // SAFETY: bytes.
+        unsafe impl Key for $key {
+            type Tally = Stats;
+            type Line = $line;
+            type Order = [u8; $bytes];
+            const EMPTY: Self = $key([0; $bytes]);
 
-    #[inline(always)]
-    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe { I::load_middle(seeds, start, length, to) }
-    }
+            #[inline(always)]
+            unsafe fn load<I: Isa>(
+                seeds: &Seeds,
+                start: *const u8,
+                length: u32,
+                to: &mut Self,
+            ) -> u64 {
+                // SAFETY: as the caller's.
+                unsafe { I::$load(seeds, start, length, to) }
+            }
 
-    #[inline(always)]
-    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
-        // SAFETY: as the caller's.
-        unsafe { I::equals_middle(self, other) }
-    }
+            #[inline(always)]
+            unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
+                // SAFETY: as the caller's.
+                unsafe { I::$equals(self, other) }
+            }
 
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
+            fn bytes(&self) -> &[u8] {
+                &self.0
+            }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
+            fn bytes_mut(&mut self) -> &mut [u8] {
+                &mut self.0
+            }
 
-    fn order(&self) -> [u8; 64] {
-        self.0
-    }
+            fn order(&self) -> [u8; $bytes] {
+                self.0
+            }
+        }
+    };
 }
 
-// SAFETY: bytes.
-unsafe impl Key for LongKey {
-    type Tally = Stats;
-    type Line = TwoLines;
-    type Order = [u8; 96];
-    const EMPTY: Self = LongKey([0; 96]);
-
-    #[inline(always)]
-    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe { I::load_long(seeds, start, length, to) }
-    }
-
-    #[inline(always)]
-    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
-        // SAFETY: as the caller's.
-        unsafe { I::equals_long(self, other) }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-
-    fn order(&self) -> [u8; 96] {
-        self.0
-    }
-}
-
-// SAFETY: bytes.
-unsafe impl Key for WideKey {
-    type Tally = Stats;
-    type Line = Line;
-    type Order = [u8; 128];
-    const EMPTY: Self = WideKey([0; 128]);
-
-    #[inline(always)]
-    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe { I::load_wide(seeds, start, length, to) }
-    }
-
-    #[inline(always)]
-    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
-        // SAFETY: as the caller's.
-        unsafe { I::equals_wide(self, other) }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-
-    fn order(&self) -> [u8; 128] {
-        self.0
-    }
-}
+key!(MiddleKey, 64, TwoLines, load_middle, equals_middle);
+key!(LongKey, 96, TwoLines, load_long, equals_long);
+key!(WideKey, 128, Line, load_wide, equals_wide);
