@@ -482,7 +482,7 @@ fn buffers_in_a_small_control_group() {
         return;
     }
     let dir = dir();
-    let path = write(dir.path(), "rows", &rows(2_000_000, None, 5));
+    let path = write(dir.path(), "rows", &rows(3_000_000, None, 5));
     for (mib, block) in [(24, "64 KiB"), (64, "")] {
         let group = Group::new("memory", mib << 20).unwrap();
         let mut command = ringfold(["probe", "--json"]);

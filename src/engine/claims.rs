@@ -31,22 +31,20 @@ impl Claim {
         self.start.unwrap_or(0)..self.end.unwrap_or(len)
     }
 
-    /// The claim in parts of `block` bytes.
-    pub(crate) fn parts(self, block: u64, len: u64) -> impl Iterator<Item = Claim> {
+    /// Its first part, up to the grid of `block` bytes, and the rest of it, if any.
+    pub(crate) fn split(self, block: u64, len: u64) -> (Claim, Option<Claim>) {
         // The cuts are one byte before the grid's lines.
+        let at = self.start.map_or(0, |start| start + 1);
         let last = self.end.map_or(len, |end| end + 1);
-        let mut start = self.start;
-        std::iter::from_fn(move || {
-            let at = start.map_or(0, |start| start + 1);
-            if at >= last {
-                return None;
-            }
-            let to = ((at / block + 1) * block).min(last);
-            let end = if to == last { self.end } else { Some(to - 1) };
-            let part = Claim { start, end, ..self };
-            start = Some(to - 1);
-            Some(part)
-        })
+        let to = (at / block + 1) * block;
+        if to >= last {
+            return (self, None);
+        }
+        let cut = Some(to - 1);
+        (
+            Claim { end: cut, ..self },
+            Some(Claim { start: cut, ..self }),
+        )
     }
 }
 

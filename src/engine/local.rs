@@ -105,36 +105,46 @@ impl<'a> Local<'a> {
     }
 
     /// Fetches a claim and hands it to the sink, by whichever way is at hand or, with both, is
-    /// cheaper.
+    /// cheaper: all of it mapped, or part by part read.
     fn serve(&self, hand: &mut Hand, claim: &Claim) -> Result<()> {
         let source = &self.input.sources()[claim.source as usize];
-        let started = Instant::now();
-        let way = match (&hand.mapping, &hand.slot) {
-            (Some(_), Some(_)) => hand.ways.next(),
-            (Some(_), None) => Way::Map,
-            (None, _) => Way::Read,
-        };
-        if let (Way::Map, Some(mapping)) = (way, &mut hand.mapping) {
-            match self.map(mapping, &hand.place, source, claim) {
-                // Some file systems can be read, but not mapped.
-                Err(error)
-                    if hand.slot.is_some()
-                        && !self.mapping_named
-                        && error.kind() == Kind::Engine =>
-                {
-                    hand.mapping = None;
-                    return self.serve(hand, claim);
+        let len = source.len().unwrap_or(0);
+        let mut rest = Some(*claim);
+        while let Some(claim) = rest {
+            let way = match (&hand.mapping, &hand.slot) {
+                (Some(_), Some(_)) => hand.ways.next(),
+                (Some(_), None) => Way::Map,
+                (None, _) => Way::Read,
+            };
+            let started = Instant::now();
+            let part = match (way, &mut hand.mapping) {
+                (Way::Map, Some(mapping)) => match self.map(mapping, &hand.place, source, &claim) {
+                    // Some file systems can be read, but not mapped.
+                    Err(error)
+                        if hand.slot.is_some()
+                            && !self.mapping_named
+                            && error.kind() == Kind::Engine =>
+                    {
+                        hand.mapping = None;
+                        continue;
+                    }
+                    mapped => {
+                        mapped?;
+                        rest = None;
+                        claim
+                    }
+                },
+                _ => {
+                    let slot = hand.slot.as_mut().expect("a hand reads or maps");
+                    let part;
+                    (part, rest) = claim.split(self.block, len);
+                    self.read(slot, hand.direct, &hand.place, source, &part)?;
+                    part
                 }
-                mapped => mapped?,
-            }
-        } else {
-            let slot = hand.slot.as_mut().expect("a hand reads or maps");
-            for part in claim.parts(self.block, source.len().unwrap_or(0)) {
-                self.read(slot, hand.direct, &hand.place, source, &part)?;
-            }
+            };
+            let range = part.range(len);
+            hand.ways.learn(range.end - range.start, started.elapsed());
         }
-        let range = claim.range(source.len().unwrap_or(0));
-        hand.ways.learn(range.end - range.start, started.elapsed());
         Ok(())
     }
 

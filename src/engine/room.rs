@@ -25,6 +25,8 @@ const LEAST_BLOCK: usize = 64 << 10;
 /// Buffers beside those in flight and with workers: what a worker may lag behind before the device
 /// has to wait for it.
 const SPARE: usize = 12;
+/// The fewest buffers for which there is something to read.
+const BUFFERS_MIN: usize = 8;
 /// What the ring itself locks, at most, at a usual depth.
 const RING_LOCKED: u64 = 64 << 10;
 /// What a worker takes with buffers, stack and the tables of some hundred keys: 2.5 MiB were seen.
@@ -134,6 +136,12 @@ pub(crate) fn buffers(depth: usize, threads: usize, rings: usize) -> usize {
 /// each other for each; a mebibyte of them, up to 256.
 pub(crate) fn buffers_of(block: usize, depth: usize, threads: usize, rings: usize) -> usize {
     buffers(depth, threads, rings).max((RING_BLOCK / block).min(256))
+}
+
+/// So many at most where there are only so many reads: fresh memory takes about as long as a read into
+/// it, and what is left to read of a file that is cached but for some pages is little.
+pub(crate) fn buffers_at_most(reads: u64) -> usize {
+    usize::try_from(reads / 4).map_or(usize::MAX, |quarter| quarter.max(BUFFERS_MIN))
 }
 
 /// A ring's buffers, for who tells of them.

@@ -451,7 +451,13 @@ impl<'a> Session<'a> {
         let within = spans.iter().any(|span| span.from > 0);
         let room = if within { block + BEFORE } else { block };
         let reads = blocks(spans, block as u64);
-        let buffers = named.unwrap_or_else(|| room::buffers_of(block, depth, self.threads, rings));
+        let buffers = named.unwrap_or_else(|| {
+            let all = room::buffers_of(block, depth, self.threads, rings);
+            match self.config.queue_depth {
+                None => all.min(room::buffers_at_most(reads)),
+                Some(_) => all,
+            }
+        });
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
             block: block as u64,

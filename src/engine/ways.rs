@@ -14,22 +14,22 @@ pub(crate) enum Way {
     Read,
 }
 
-/// Claims of a try. The first of them isn't counted: it warms up what later ones use.
-const TRY: u32 = 3;
-/// Claims that the cheaper way is kept to after the first tries: twice as many each time that it
-/// wins again.
-const STAY: u32 = 16;
-const STAY_MAX: u32 = 512;
+/// Bytes of a try. What is fetched first isn't counted: it warms up what comes later uses.
+const TRY: u64 = 8 << 20;
+/// Bytes that the cheaper way is kept to after the first tries: twice as many each time that it wins
+/// again.
+const STAY: u64 = 256 << 20;
+const STAY_MAX: u64 = 8 << 30;
 
 /// Chooses between the ways by what a byte cost on each.
 #[derive(Debug)]
 pub(crate) struct Ways {
     way: Way,
-    /// Claims left before this way's cost is weighed against the other's.
-    left: u32,
     /// Whether this is a try of the way that was dearer.
     trying: bool,
-    stay: u32,
+    /// Whether what is fetched next is the first of a try.
+    first: bool,
+    stay: u64,
     /// Bytes fetched since the way was taken, and how long they took.
     bytes: u64,
     spent: Duration,
@@ -41,8 +41,8 @@ impl Ways {
     pub(crate) fn new() -> Ways {
         Ways {
             way: Way::Map,
-            left: TRY,
             trying: true,
+            first: true,
             stay: STAY,
             bytes: 0,
             spent: Duration::ZERO,
@@ -55,46 +55,47 @@ impl Ways {
         self.way
     }
 
-    /// Learns what the last claim took, job included: bytes that a copy has left in the cache make
-    /// the job cheaper. Waiting counts too, because workers that map wait for each other.
+    /// Learns what was fetched and how long it took, job included: bytes that a copy has left in the
+    /// cache make the job cheaper. Waiting counts too, because workers that map wait for each other.
     pub(crate) fn learn(&mut self, bytes: u64, spent: Duration) {
-        let first_of_try = self.trying && self.left == TRY;
-        if !first_of_try {
-            self.bytes += bytes;
-            self.spent += spent;
+        if std::mem::take(&mut self.first) {
+            return;
         }
-        self.left -= 1;
-        if self.left == 0 {
-            self.weigh();
+        self.bytes += bytes;
+        self.spent += spent;
+        let enough = if self.trying { TRY } else { self.stay };
+        if self.bytes >= enough {
+            let cost = self.spent.as_nanos() as f64 / self.bytes as f64;
+            self.weigh(cost);
+            (self.bytes, self.spent) = (0, Duration::ZERO);
         }
     }
 
-    /// Decides what comes after a try or a stay.
-    fn weigh(&mut self) {
-        let cost = (self.bytes > 0).then(|| self.spent.as_nanos() as f64 / self.bytes as f64);
-        let first = self.other.is_none();
-        if self.trying && !first {
-            let cheaper = cost.is_some() && cost <= self.other;
-            if cheaper {
-                self.stay = STAY;
-            } else {
-                self.switch(cost);
-                self.stay = (self.stay * 2).min(STAY_MAX);
+    /// Decides what comes after a try or a stay, in which a byte cost so much.
+    fn weigh(&mut self, cost: f64) {
+        match self.other {
+            Some(other) if self.trying => {
+                if cost <= other {
+                    self.stay = STAY;
+                } else {
+                    self.switch(cost);
+                    self.stay = (self.stay * 2).min(STAY_MAX);
+                }
+                self.trying = false;
             }
-            (self.trying, self.left) = (false, self.stay);
-        } else {
-            self.switch(cost);
-            (self.trying, self.left) = (true, TRY);
+            _ => {
+                self.switch(cost);
+                (self.trying, self.first) = (true, true);
+            }
         }
-        (self.bytes, self.spent) = (0, Duration::ZERO);
     }
 
-    fn switch(&mut self, cost: Option<f64>) {
+    fn switch(&mut self, cost: f64) {
         self.way = match self.way {
             Way::Map => Way::Read,
             Way::Read => Way::Map,
         };
-        self.other = cost;
+        self.other = Some(cost);
     }
 }
 
@@ -102,13 +103,18 @@ impl Ways {
 mod tests {
     use super::*;
 
-    /// Runs `claims` claims where a byte costs as `cost` says; returns the ways taken.
-    fn taken(ways: &mut Ways, claims: usize, cost: impl Fn(Way) -> u64) -> [usize; 2] {
+    /// Fetches `mebibytes` of which a byte costs as `cost` says, as a worker does: sixteen mapped at
+    /// once, two read. Returns how many went each way.
+    fn taken(ways: &mut Ways, mebibytes: u64, cost: impl Fn(Way) -> u64) -> [u64; 2] {
         let mut taken = [0; 2];
-        for _ in 0..claims {
+        while taken[0] + taken[1] < mebibytes {
             let way = ways.next();
-            taken[way as usize] += 1;
-            ways.learn(1000, Duration::from_nanos(cost(way)));
+            let some = match way {
+                Way::Map => 16,
+                Way::Read => 2,
+            };
+            taken[way as usize] += some;
+            ways.learn(some << 20, Duration::from_micros(some * cost(way)));
         }
         taken
     }
@@ -120,36 +126,37 @@ mod tests {
     #[test]
     fn keeps_to_the_cheaper_way() {
         for (dearer, of_it) in [(Way::Map, 0), (Way::Read, 1)] {
-            let [map, read] = taken(&mut Ways::new(), 4000, dear(dearer));
-            let rare = [map, read][of_it];
-            assert!((1..100).contains(&rare), "{dearer:?}: {map} {read}");
+            let taken = taken(&mut Ways::new(), 16 << 10, dear(dearer));
+            // One in fifty of 16 GiB.
+            let rare = taken[of_it];
+            assert!((1..330).contains(&rare), "{dearer:?}: {taken:?}");
         }
     }
 
     #[test]
     fn finds_out_when_the_other_becomes_cheaper() {
         let mut ways = Ways::new();
-        taken(&mut ways, 4000, dear(Way::Map));
-        let [map, read] = taken(&mut ways, 4000, dear(Way::Read));
-        assert!(map > 6 * read, "{map} {read}");
+        taken(&mut ways, 16 << 10, dear(Way::Map));
+        let [map, read] = taken(&mut ways, 32 << 10, dear(Way::Read));
+        assert!(map > 2 * read, "{map} {read}");
     }
 
-    /// The first claim of a try may cost much more: tables grow, pages come in.
+    /// What is fetched first may cost much more: tables grow, pages come in.
     #[test]
-    fn a_first_claim_does_not_count() {
+    fn the_first_of_a_try_does_not_count() {
         let mut ways = Ways::new();
-        ways.learn(1000, Duration::from_secs(1));
-        let [map, read] = taken(&mut ways, 4000, dear(Way::Read));
+        ways.learn(16 << 20, Duration::from_secs(1));
+        let [map, read] = taken(&mut ways, 4 << 10, dear(Way::Read));
         assert!(map > 20 * read, "{map} {read}");
     }
 
     #[test]
-    fn empty_claims_are_no_try() {
+    fn nothing_fetched_is_no_try() {
         let mut ways = Ways::new();
         for _ in 0..1000 {
             ways.learn(0, Duration::ZERO);
         }
-        let [map, read] = taken(&mut ways, 4000, dear(Way::Read));
-        assert!(map > 6 * read, "{map} {read}");
+        let [map, read] = taken(&mut ways, 4 << 10, dear(Way::Read));
+        assert!(map > 20 * read, "{map} {read}");
     }
 }
