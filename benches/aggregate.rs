@@ -5,6 +5,8 @@
 
 mod data;
 
+use std::time::{Duration, Instant};
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hashbrown::HashTable;
 use ringfold::block::PaddedBuf;
@@ -135,6 +137,49 @@ fn aggregate(criterion: &mut Criterion) {
     }
 }
 
+/// The end of a job: the partials of several workers, each with all of the keys, brought together and
+/// sorted, by one thread and by as many as there are.
+fn merge(criterion: &mut Criterion) {
+    const PARTIALS: usize = 4;
+    const KEYS: usize = 500_000;
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let text = data::rows(&data::numbered(KEYS), 2 * KEYS, "\n", data::tenths);
+    let buffer = PaddedBuf::from(&text[..]);
+    let mut group = criterion.benchmark_group("merge");
+    group
+        .throughput(Throughput::Elements((PARTIALS * KEYS) as u64))
+        .sample_size(10);
+    for threads in [1, all] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let pool = pool.build().expect("threads");
+        group.bench_function(format!("{threads} threads"), |bencher| {
+            bencher
+                .iter_custom(|times| (0..times).map(|_| merged::<PARTIALS>(&pool, &buffer)).sum());
+        });
+    }
+    group.finish();
+}
+
+fn merged<const PARTIALS: usize>(pool: &rayon::ThreadPool, buffer: &PaddedBuf) -> Duration {
+    let job = Aggregate::new();
+    let mut partials = [(); PARTIALS].map(|()| job.partial());
+    for partial in &mut partials {
+        job.block(partial, &buffer.block(0, 0, 0))
+            .expect("good rows");
+    }
+    let started = Instant::now();
+    let summary = pool.install(|| {
+        let mut partials = partials.into_iter();
+        let mut into = partials.next().expect("some");
+        partials.for_each(|from| job.merge(&mut into, from));
+        job.finish(into)
+    });
+    let took = started.elapsed();
+    let rows: u64 = summary.entries().map(|entry| entry.count()).sum();
+    assert_eq!(rows, summary.rows);
+    took
+}
+
 /// The sum of all values in tenths, by the plainest means.
 fn naive_sum(bytes: &[u8]) -> i64 {
     bytes
@@ -147,8 +192,8 @@ fn naive_sum(bytes: &[u8]) -> i64 {
 criterion_group! {
     name = benches;
     config = Criterion::default()
-        .warm_up_time(std::time::Duration::from_millis(200))
-        .measurement_time(std::time::Duration::from_secs(1));
-    targets = aggregate
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_secs(1));
+    targets = aggregate, merge
 }
 criterion_main!(benches);

@@ -2,8 +2,13 @@
 //!
 //! An answer of which keys were spilled is known to be right when all of it is written, not before.
 
-use crate::fold::aggregate::{Entry, Summary};
+use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::sync::mpsc;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::fold::aggregate::{Entry, Part, Summary};
 
 /// A style of report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +31,22 @@ impl Format {
     }
 }
 
+/// Bytes handed to the writer at once, at least.
 const BUFFER: usize = 1 << 16;
+/// Parts of a large answer whose text may lie ready for each thread.
+const AHEAD: usize = 2;
 
-/// Writes `summary` in `format`, at the format's decimals.
+/// Writes `summary` in `format`, at the format's decimals, with a thread for each processor if it is
+/// large.
 ///
 /// # Errors
 /// Whatever `out` fails with; at the end, [`Summary::check`]'s.
 pub fn write(summary: &Summary, format: Format, out: &mut impl Write) -> io::Result<()> {
-    write_with(summary, format, format.decimals(), out)
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    write_with(summary, format, format.decimals(), threads, out)
 }
 
-/// Writes `summary` in `format`, at `decimals`.
+/// Writes `summary` in `format`, at `decimals`; if it is large, as many `threads` make the text.
 ///
 /// # Errors
 /// Whatever `out` fails with; at the end, [`Summary::check`]'s.
@@ -44,84 +54,124 @@ pub fn write_with(
     summary: &Summary,
     format: Format,
     decimals: u32,
+    threads: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let (open, between, close) = match format {
-        Format::OneBrc => ("{", ", ", "}\n"),
-        Format::Hovinen => ("{\n    ", ",\n    ", "\n}"),
-        Format::Lines => ("", "", ""),
+    let (open, close) = match format {
+        Format::OneBrc => ("{", "}\n"),
+        // An empty answer of this style is `{` newline `}`.
+        Format::Hovinen if summary.is_empty() => ("{", "\n}"),
+        Format::Hovinen => ("{\n    ", "\n}"),
+        Format::Lines => ("", ""),
     };
-    // An empty answer of this style is `{` newline `}`.
-    let open = if format == Format::Hovinen && summary.is_empty() {
-        "{"
-    } else {
-        open
+    let style = Style {
+        format,
+        decimals,
+        open,
     };
-    let mut text = Vec::with_capacity(2 * BUFFER);
-    text.extend_from_slice(open.as_bytes());
-    let mut first = true;
-    for entry in summary.entries() {
-        if !std::mem::take(&mut first) {
-            text.extend_from_slice(between.as_bytes());
-        }
-        match format {
-            Format::OneBrc => {
-                push(
-                    &mut text,
-                    &entry,
-                    ["", "=", "/", "/", ""],
-                    decimals,
-                    |entry, text| {
-                        entry.mean(decimals).push_to(text);
-                    },
-                );
+    let parts = summary.parts();
+    let threads = threads.min(parts.len());
+    // Without threads it only takes longer.
+    let pool = (threads > 1).then(|| pool(threads)).and_then(Result::ok);
+    match pool {
+        Some(pool) => write_parts(&parts, style, &pool, out)?,
+        None => {
+            let mut text = Vec::with_capacity(2 * BUFFER);
+            text.extend_from_slice(open.as_bytes());
+            for (number, entry) in summary.entries().enumerate() {
+                style.push(&entry, number == 0, &mut text);
+                if text.len() >= BUFFER {
+                    out.write_all(&text)?;
+                    text.clear();
+                }
             }
-            Format::Hovinen => {
-                push(
-                    &mut text,
-                    &entry,
-                    ["", "=", "/", "/", ""],
-                    decimals,
-                    |entry, text| {
-                        let mean = entry.sum().tenths_f64() / 10.0 / entry.count() as f64;
-                        // Writing to a vector can't fail.
-                        let _ = write!(text, "{mean:.0$}", decimals as usize);
-                    },
-                );
-            }
-            Format::Lines => {
-                let around = ["City | ", " | ", " | ", " | ", "\n"];
-                push(&mut text, &entry, around, decimals, |entry, text| {
-                    entry.mean(decimals).push_to(text);
-                });
-            }
-        }
-        if text.len() >= BUFFER {
             out.write_all(&text)?;
-            text.clear();
         }
     }
-    text.extend_from_slice(close.as_bytes());
-    out.write_all(&text)?;
+    out.write_all(close.as_bytes())?;
     summary.check().map_err(io::Error::other)
 }
 
-#[inline(always)]
-fn push(
-    text: &mut Vec<u8>,
-    entry: &Entry<'_>,
-    around: [&str; 5],
+fn pool(threads: usize) -> Result<ThreadPool, rayon::ThreadPoolBuildError> {
+    let builder = ThreadPoolBuilder::new().num_threads(threads);
+    builder.thread_name(|at| format!("report-{at}")).build()
+}
+
+/// Writes parts in order while the pool's threads make the text of those that follow.
+fn write_parts(
+    parts: &[Part<'_>],
+    style: Style,
+    pool: &ThreadPool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let most = AHEAD * pool.current_num_threads();
+    let mut parts = parts.iter().enumerate();
+    let mut texts = VecDeque::with_capacity(most);
+    pool.in_place_scope(|scope| {
+        loop {
+            for (number, part) in parts.by_ref().take(most - texts.len()) {
+                let (made, text) = mpsc::channel();
+                scope.spawn(move |_| {
+                    let open = if number == 0 { style.open } else { "" };
+                    let mut text = Vec::from(open);
+                    for (at, entry) in part.entries().enumerate() {
+                        style.push(&entry, (number, at) == (0, 0), &mut text);
+                    }
+                    // After a failed write nobody waits for it.
+                    let _ = made.send(text);
+                });
+                texts.push_back(text);
+            }
+            // A panic of the thread that makes it goes on here, behind the loop.
+            let Some(Ok(text)) = texts.pop_front().map(|text| text.recv()) else {
+                return Ok(());
+            };
+            out.write_all(&text)?;
+        }
+    })
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy)]
+struct Style {
+    format: Format,
     decimals: u32,
-    mean: impl Fn(&Entry<'_>, &mut Vec<u8>),
-) {
-    let [before, after_key, after_min, after_mean, end] = around.map(str::as_bytes);
-    text.extend_from_slice(before);
-    text.extend_from_slice(entry.key());
-    text.extend_from_slice(after_key);
-    entry.min().round(decimals).push_to(text);
-    text.extend_from_slice(after_min);
-    mean(entry, text);
-    text.extend_from_slice(after_mean);
-    entry.max().round(decimals).push_to(text);
-    text.extend_from_slice(end);
+    /// What it begins with.
+    open: &'static str,
+}
+
+impl Style {
+    /// Appends an entry, and before all but an answer's first what stands between two.
+    fn push(self, entry: &Entry<'_>, first: bool, text: &mut Vec<u8>) {
+        let Style {
+            format, decimals, ..
+        } = self;
+        let between = match format {
+            _ if first => "",
+            Format::OneBrc => ", ",
+            Format::Hovinen => ",\n    ",
+            Format::Lines => "",
+        };
+        text.extend_from_slice(between.as_bytes());
+        let around = match format {
+            Format::OneBrc | Format::Hovinen => ["", "=", "/", "/", ""],
+            Format::Lines => ["City | ", " | ", " | ", " | ", "\n"],
+        };
+        let [before, after_key, after_min, after_mean, end] = around.map(str::as_bytes);
+        text.extend_from_slice(before);
+        text.extend_from_slice(entry.key());
+        text.extend_from_slice(after_key);
+        entry.min().round(decimals).push_to(text);
+        text.extend_from_slice(after_min);
+        if format == Format::Hovinen {
+            let mean = entry.sum().tenths_f64() / 10.0 / entry.count() as f64;
+            // Writing to a vector can't fail.
+            let _ = write!(text, "{mean:.0$}", decimals as usize);
+        } else {
+            entry.mean(decimals).push_to(text);
+        }
+        text.extend_from_slice(after_mean);
+        entry.max().round(decimals).push_to(text);
+        text.extend_from_slice(end);
+    }
 }

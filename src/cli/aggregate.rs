@@ -96,7 +96,9 @@ impl Command {
                 .hold_back(summary.spill_directory())
                 .map_err(|error| Error::output(&error))?;
         }
-        write_output(output, |out| report::write(&summary, format, out))?;
+        write_output(output, |out| {
+            report::write_with(&summary, format, format.decimals(), run.threads, out)
+        })?;
         if summary.skipped > 0 {
             let plural = if summary.skipped == 1 { "" } else { "s" };
             let skipped = stats::grouped(summary.skipped);

@@ -32,10 +32,13 @@ mod window;
 
 pub use decimal::{DIGITS_MAX, Exact, Fixed};
 pub use level::Level;
+pub(crate) use summary::Part;
 pub use summary::{Entry, Summary};
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+
+use rayon::prelude::*;
 
 use super::{Fold, Malformed};
 use crate::block::Block;
@@ -257,6 +260,8 @@ impl Aggregate {
 pub struct Partial {
     tables: Tables,
     others: Others,
+    /// What other partials held when they were merged with this one; brought together at the end.
+    merged: Vec<(Tables, Others)>,
     /// What has been spilled.
     runs: Vec<Run>,
     share: Share,
@@ -279,7 +284,8 @@ impl Partial {
         if !self.share.set(self.tables.bytes() + self.others.bytes()) {
             return Ok(());
         }
-        let mut run = self.take_run();
+        let (tables, others) = self.take();
+        let mut run = Run::new(Tables::sorted(vec![tables]), others);
         let budget = self.share.budget();
         self.spilled_bytes += run.spill(budget.directory()).map_err(|error| Malformed {
             start: at,
@@ -292,9 +298,9 @@ impl Partial {
         Ok(())
     }
 
-    /// What is in the tables, sorted; they are empty then.
-    fn take_run(&mut self) -> Run {
-        Run::new(self.tables.take_sorted(), std::mem::take(&mut self.others))
+    /// What is in memory; the tables are empty then.
+    fn take(&mut self) -> (Tables, Others) {
+        (self.tables.take(), std::mem::take(&mut self.others))
     }
 }
 
@@ -319,6 +325,7 @@ impl Fold for Aggregate {
         Partial {
             tables: Tables::new(self.level, self.seeds.clone(), self.delimiter),
             others: Others::default(),
+            merged: Vec::new(),
             runs: Vec::new(),
             share: Share::new(self.budget()),
             rows: 0,
@@ -350,20 +357,28 @@ impl Fold for Aggregate {
         into.empty_lines += from.empty_lines;
         into.skipped += from.skipped;
         into.spilled_bytes += from.spilled_bytes;
-        if into.runs.is_empty() && from.runs.is_empty() {
-            into.tables.merge(from.tables);
-            into.others.merge(from.others);
-        } else {
-            // Where some have spilled, there is no memory to bring the rest into one table.
-            into.runs.append(&mut from.runs);
-            let rest = from.take_run();
-            into.runs.push(rest);
-        }
+        into.runs.append(&mut from.runs);
+        into.merged.append(&mut from.merged);
+        into.merged.push(from.take());
     }
 
     fn finish(&self, mut total: Partial) -> Summary {
-        let rest = total.take_run();
-        total.runs.push(rest);
+        let mut parts = std::mem::take(&mut total.merged);
+        parts.push(total.take());
+        if total.runs.is_empty() {
+            let (tables, others): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+            let others = others.into_par_iter().reduce_with(|mut into, from| {
+                into.merge(from);
+                into
+            });
+            let run = Run::new(Tables::sorted(tables), others.unwrap_or_default());
+            total.runs.push(run);
+        } else {
+            // Where some have spilled, there is no memory to bring the rest into one table.
+            let rest = parts.into_par_iter();
+            let rest = rest.map(|(tables, others)| Run::new(Tables::sorted(vec![tables]), others));
+            total.runs.par_extend(rest);
+        }
         Summary::new(
             total.runs,
             [

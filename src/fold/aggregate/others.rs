@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use hashbrown::HashMap;
@@ -73,6 +74,12 @@ pub(crate) struct FlatEntry {
     key_end: usize,
 }
 
+/// The key of an entry. Half of one that is lost may be zeros.
+fn key<'a>(keys: &'a Region<u8>, entry: &FlatEntry) -> &'a [u8] {
+    let key = keys.get(entry.key_start..entry.key_end);
+    key.unwrap_or_default()
+}
+
 // SAFETY: integers.
 unsafe impl Zeroed for FlatEntry {}
 // SAFETY: a byte.
@@ -86,26 +93,32 @@ impl SortedOthers {
         }
     }
 
-    pub(crate) fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Cow<'_, Totals>)> + '_> {
+    pub(crate) fn key(&self, at: usize) -> &[u8] {
+        match self {
+            SortedOthers::Memory(entries) => &entries[at].0,
+            SortedOthers::File { entries, keys } => key(keys, &entries[at]),
+        }
+    }
+
+    pub(crate) fn iter(
+        &self,
+        range: Range<usize>,
+    ) -> Box<dyn Iterator<Item = (&[u8], Cow<'_, Totals>)> + '_> {
         match self {
             SortedOthers::Memory(entries) => {
-                let entries = entries.iter();
+                let entries = entries[range].iter();
                 Box::new(entries.map(|(key, totals)| (&key[..], Cow::Borrowed(totals))))
             }
             SortedOthers::File { entries, keys } => {
-                let stretches = entries.stretches().flat_map(|stretch| {
+                let stretches = entries.stretches(range).flat_map(|stretch| {
                     if let (Some(first), Some(last)) = (stretch.first(), stretch.last()) {
                         keys.will_need(first.key_start, last.key_end);
                     }
                     stretch
                 });
                 Box::new(stretches.map(|entry| {
-                    // Half of an entry that is lost may be zeros.
-                    let key = keys.get(entry.key_start..entry.key_end);
-                    (
-                        key.unwrap_or_default(),
-                        Cow::Owned(Totals::from(&entry.totals)),
-                    )
+                    let totals = Cow::Owned(Totals::from(&entry.totals));
+                    (key(keys, entry), totals)
                 }))
             }
         }

@@ -13,7 +13,7 @@
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -63,18 +63,18 @@ impl<T: Zeroed> Region<T> {
 }
 
 impl<T: Zeroed> Region<T> {
-    /// All values in order, of a file a stretch read ahead.
-    pub(crate) fn walk(&self) -> impl Iterator<Item = &T> {
-        self.stretches().flatten()
+    /// The values of `range` in order, of a file a stretch read ahead.
+    pub(crate) fn walk(&self, range: Range<usize>) -> impl Iterator<Item = &T> {
+        self.stretches(range).flatten()
     }
 
-    /// All values in stretches of [`AHEAD`]; the one after is on its way when one is given out.
-    pub(crate) fn stretches(&self) -> impl Iterator<Item = &[T]> {
-        let stretch = AHEAD / size_of::<T>();
-        self.will_need(0, stretch);
-        (0..self.len()).step_by(stretch).map(move |at| {
-            self.will_need(at + stretch, at + 2 * stretch);
-            &self[at..(at + stretch).min(self.len())]
+    /// The same in stretches of [`AHEAD`]; the one after is on its way when one is given out.
+    pub(crate) fn stretches(&self, range: Range<usize>) -> impl Iterator<Item = &[T]> {
+        let (stretch, end) = (AHEAD / size_of::<T>(), range.end);
+        self.will_need(range.start, (range.start + stretch).min(end));
+        range.step_by(stretch).map(move |at| {
+            self.will_need((at + stretch).min(end), (at + 2 * stretch).min(end));
+            &self[at..(at + stretch).min(end)]
         })
     }
 
@@ -249,7 +249,9 @@ mod tests {
             let mut region = Region::Memory(pages, length);
             assert_eq!(region.spill(directory.path()).unwrap(), 8 * length as u64);
             assert_eq!(region.spill(directory.path()).unwrap(), 0);
-            assert!(region.walk().eq(region.iter()));
+            assert!(region.walk(0..length).eq(region.iter()));
+            let middle = length / 3..length / 2;
+            assert!(region.walk(middle.clone()).eq(&region[middle]));
             assert!(
                 region
                     .iter()

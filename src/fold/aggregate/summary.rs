@@ -15,6 +15,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -66,15 +67,17 @@ impl Run {
         Some(entry)
     }
 
-    fn sources(&self) -> impl Iterator<Item = Source<'_>> {
-        let tables = self.tables.iter().map(|table| {
+    /// The entries between two keys, those of each table a source.
+    fn sources<'a>(&'a self, between: Between<'a>) -> impl Iterator<Item = Source<'a>> {
+        let tables = self.tables.iter().map(move |table| {
             let numbers = |(key, stats)| {
                 self.sound(Entry {
                     key,
                     numbers: Numbers::Tenths(stats),
                 })
             };
-            Box::new(table.iter().map_while(numbers)) as Source<'_>
+            let range = between.range(table.len(), |at| table.key(at));
+            Box::new(table.iter(range).map_while(numbers)) as Source<'_>
         });
         let numbers = |(key, totals)| {
             self.sound(Entry {
@@ -82,12 +85,76 @@ impl Run {
                 numbers: Numbers::Totals(totals),
             })
         };
-        let others = Box::new(self.others.iter().map_while(numbers)) as Source<'_>;
+        let range = between.range(self.others.len(), |at| self.others.key(at));
+        let others = Box::new(self.others.iter(range).map_while(numbers)) as Source<'_>;
         tables.chain(std::iter::once(others))
+    }
+
+    /// Keys that cut it into parts of some [`PART`] entries, in order.
+    fn cuts(&self) -> Vec<&[u8]> {
+        let tables = self.tables.iter().flat_map(|table| {
+            let places = (PART..table.len()).step_by(PART);
+            places.map(|at| table.key(at))
+        });
+        // These may be as long as a record.
+        let others = (PART_OTHERS..self.others.len()).step_by(PART_OTHERS);
+        let others = others.map(|at| self.others.key(at));
+        let mut cuts: Vec<&[u8]> = tables.chain(others).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        cuts
     }
 }
 
 type Source<'a> = Box<dyn Iterator<Item = Entry<'a>> + 'a>;
+
+/// Entries of a table from one cut to the next, and of the keys that took the careful way.
+const PART: usize = 2048;
+const PART_OTHERS: usize = 64;
+
+/// From a key on, up to another, where they are named.
+#[derive(Clone, Copy)]
+struct Between<'a> {
+    from: Option<&'a [u8]>,
+    to: Option<&'a [u8]>,
+}
+
+impl Between<'_> {
+    const ALL: Between<'static> = Between {
+        from: None,
+        to: None,
+    };
+
+    /// Where such keys stand among `len` sorted ones.
+    fn range<'k>(&self, len: usize, key: impl Fn(usize) -> &'k [u8]) -> Range<usize> {
+        let first_from = |bound: &[u8]| {
+            let (mut low, mut high) = (0, len);
+            while low < high {
+                let middle = low.midpoint(high);
+                if key(middle) < bound {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            low
+        };
+        self.from.map_or(0, first_from)..self.to.map_or(len, first_from)
+    }
+}
+
+/// The answer's entries from one key to another.
+pub(crate) struct Part<'a> {
+    summary: &'a Summary,
+    between: Between<'a>,
+}
+
+impl<'a> Part<'a> {
+    /// Every key of the part with its totals, in byte order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
+        merge(self.summary.sources(self.between))
+    }
+}
 
 /// The answer of an aggregation.
 pub struct Summary {
@@ -158,20 +225,48 @@ impl Summary {
 
     /// Every key with its totals, in byte order.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let mut sources: Vec<_> = self.runs.iter().flat_map(Run::sources).collect();
-        let heads = sources.iter_mut().enumerate();
-        let mut heads: BinaryHeap<Head<'_>> = heads
-            .filter_map(|(source, entries)| entries.next().map(|entry| Head { entry, source }))
-            .collect();
-        std::iter::from_fn(move || {
-            let mut entry = take_least(&mut heads, &mut sources)?;
-            while heads.peek().is_some_and(|head| head.entry.key == entry.key) {
-                let same = take_least(&mut heads, &mut sources)?;
-                entry.numbers.merge(same.numbers);
-            }
-            Some(entry)
-        })
+        merge(self.sources(Between::ALL))
     }
+
+    /// The same in parts, in order, which may be walked at the same time. What was spilled is one: its
+    /// runs are read from front to back, each a little ahead.
+    pub(crate) fn parts(&self) -> Vec<Part<'_>> {
+        let cuts = match &self.runs[..] {
+            [run] if self.spilled_bytes == 0 => run.cuts(),
+            _ => Vec::new(),
+        };
+        let from = std::iter::once(None).chain(cuts.iter().copied().map(Some));
+        let to = cuts.iter().copied().map(Some).chain([None]);
+        from.zip(to)
+            .map(|(from, to)| Part {
+                summary: self,
+                between: Between { from, to },
+            })
+            .collect()
+    }
+
+    fn sources<'a>(&'a self, between: Between<'a>) -> Vec<Source<'a>> {
+        self.runs
+            .iter()
+            .flat_map(|run| run.sources(between))
+            .collect()
+    }
+}
+
+/// Merges sources that are in order, and entries of the same key.
+fn merge<'a>(mut sources: Vec<Source<'a>>) -> impl Iterator<Item = Entry<'a>> {
+    let heads = sources.iter_mut().enumerate();
+    let mut heads: BinaryHeap<Head<'_>> = heads
+        .filter_map(|(source, entries)| entries.next().map(|entry| Head { entry, source }))
+        .collect();
+    std::iter::from_fn(move || {
+        let mut entry = take_least(&mut heads, &mut sources)?;
+        while heads.peek().is_some_and(|head| head.entry.key == entry.key) {
+            let same = take_least(&mut heads, &mut sources)?;
+            entry.numbers.merge(same.numbers);
+        }
+        Some(entry)
+    })
 }
 
 /// The next entry of a source.
@@ -305,10 +400,14 @@ mod tests {
 
     impl Sorted for Table {
         fn len(&self) -> usize {
-            self.iter().count()
+            self.iter(0..1).count()
         }
 
-        fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
+        fn key(&self, _: usize) -> &[u8] {
+            b"key"
+        }
+
+        fn iter(&self, _: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
             Box::new(self.entry.iter().map(|stats| (&b"key"[..], *stats)))
         }
 

@@ -529,6 +529,57 @@ fn few_and_many() {
     }
 }
 
+/// Text is made part by part, whatever the keys' tables, and some keys are in two.
+#[test]
+#[cfg_attr(miri, ignore = "too much for an interpreter")]
+fn a_large_report_is_the_same_by_any_number_of_threads() {
+    let mut text = String::new();
+    for key in 0..30_000 {
+        let key = (key * 7919) % 30_000;
+        text += &match key % 7 {
+            0 => format!("{key:05};{key}.5\n"),
+            1 => format!("{key:05}-longer-than-half-a-line;-{key}.25\n"),
+            2 => format!("{key:05}-whole;{key}\n{key:05}-whole;0.5\n"),
+            3 => format!("{key:05}-{};0.1\n", "far".repeat(100)),
+            _ => format!("{key:05}-{};-0.1\n", "x".repeat(key % 120)),
+        };
+    }
+    let job = Aggregate::new().memory(1 << 40);
+    let mut partial = job.partial();
+    let buffer = PaddedBuf::from(text.as_bytes());
+    job.block(&mut partial, &buffer.block(0, 0, 0)).unwrap();
+    let summary = job.finish(partial);
+    let parts = summary.parts();
+    assert!(parts.len() > 30, "{}", parts.len());
+    let whole = summary.entries().map(|entry| (entry.key(), entry.count()));
+    let in_parts = parts.iter().flat_map(|part| {
+        let entries: Vec<_> = part.entries().collect();
+        assert!((1..20_000).contains(&entries.len()));
+        entries
+            .into_iter()
+            .map(|entry| (entry.key(), entry.count()))
+    });
+    assert!(whole.eq(in_parts));
+    assert_eq!(summary.len(), 30_000);
+    for format in [Format::OneBrc, Format::Hovinen, Format::Lines] {
+        let written = |threads| {
+            let mut out = Vec::new();
+            report::write_with(&summary, format, 3, threads, &mut out).unwrap();
+            out
+        };
+        let serial = written(1);
+        assert_eq!(serial, written(2));
+        assert_eq!(serial, written(7));
+        // Nobody waits for ever where the writer fails, be it at once or late.
+        for bytes in [0, 100_000, serial.len() - 1] {
+            let mut short = vec![0; bytes];
+            let failed = report::write_with(&summary, format, 3, 3, &mut &mut short[..]);
+            assert_eq!(failed.unwrap_err().kind(), std::io::ErrorKind::WriteZero);
+            assert_eq!(short, serial[..bytes]);
+        }
+    }
+}
+
 /// Blocks whose padding ends where the address space does: a read past it would be fatal.
 #[test]
 #[cfg_attr(miri, ignore = "it protects pages")]

@@ -10,12 +10,11 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
-#[cfg(not(target_arch = "x86_64"))]
-use super::isa::Portable as Prefetch;
 #[cfg(target_arch = "x86_64")]
-use super::isa::{Avx2, Avx2 as Prefetch, Avx512};
+use super::isa::{Avx2, Avx512};
 use super::isa::{Isa, Portable, Seeds};
 use super::key::{Key, ask_ahead, hash, rows_a_line};
 use super::stats::{Stats, Tally};
@@ -24,14 +23,14 @@ use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::pages::{Pages, Zeroed};
 use crate::fold::aggregate::region::Region;
 use crate::fold::aggregate::window::Window;
-use rayon::slice::ParallelSliceMut;
+use rayon::prelude::*;
 
 /// A key and its statistics.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Entry<K: Key> {
-    key: K,
-    tally: K::Tally,
+    pub(super) key: K,
+    pub(super) tally: K::Tally,
 }
 
 // SAFETY: bytes and integers.
@@ -39,19 +38,19 @@ unsafe impl<K: Key> Zeroed for Entry<K> {}
 
 /// 32 bits of hash in the high half, an entry's number, counted from 1, in the low. 0 if empty.
 #[derive(Clone, Copy)]
-struct Slot(u64);
+pub(super) struct Slot(pub u64);
 
 // SAFETY: a plain integer.
 unsafe impl Zeroed for Slot {}
 
 impl Slot {
     #[inline(always)]
-    fn entry(self) -> usize {
+    pub(super) fn entry(self) -> usize {
         (self.0 as u32 as usize).wrapping_sub(1)
     }
 
     #[inline(always)]
-    fn hash(self) -> u32 {
+    pub(super) fn hash(self) -> u32 {
         (self.0 >> 32) as u32
     }
 }
@@ -59,7 +58,7 @@ impl Slot {
 /// Rows hashed and prefetched ahead.
 pub(crate) const BATCH: usize = 64;
 /// Slots at first.
-const SLOTS_MIN: usize = 1 << 13;
+pub(super) const SLOTS_MIN: usize = 1 << 13;
 /// Slots up to which no more than a sixteenth is used, for fewer keys out of their home.
 const SLOTS_SPARSE_MAX: usize = 1 << 18;
 /// Entries at first: addresses, touched as keys come.
@@ -67,14 +66,14 @@ const ENTRIES_MIN: usize = 1 << 10;
 
 /// The table of a size class.
 pub(crate) struct DenseTable<K: Key> {
-    level: Level,
-    slots: Pages<Slot>,
-    shift: u32,
-    entries: Pages<Entry<K>>,
-    used: usize,
+    pub(super) level: Level,
+    pub(super) slots: Pages<Slot>,
+    pub(super) shift: u32,
+    pub(super) entries: Pages<Entry<K>>,
+    pub(super) used: usize,
     /// Keys whose tally was full, and what it came to.
-    full: Vec<(K, Stats)>,
-    seeds: Seeds,
+    pub(super) full: Vec<(K, Stats)>,
+    pub(super) seeds: Seeds,
     batch: Box<Batch<K>>,
 }
 
@@ -278,37 +277,6 @@ impl<K: Key> DenseTable<K> {
         }
     }
 
-    /// Takes what `from` holds; both must have the same seeds.
-    pub(crate) fn merge(&mut self, mut from: DenseTable<K>) {
-        if from.used > self.used {
-            std::mem::swap(self, &mut from);
-        }
-        self.full.append(&mut from.full);
-        // In the order of the hashes: both tables' slots are walked front to back. The entries
-        // are not, so a few are asked for ahead.
-        const AHEAD: usize = 32;
-        for (place, slot) in from.slots.iter().enumerate() {
-            if let Some(ahead) = from.slots.get(place + AHEAD) {
-                self.prefetch_of(&from, *ahead);
-            }
-            if slot.0 != 0 {
-                let Entry { key, tally } = &from.entries[slot.entry()];
-                self.add(key, slot.hash(), &tally.stats());
-            }
-        }
-    }
-
-    /// Asks for the entries that merging `slot` of `from` will touch.
-    #[inline(always)]
-    fn prefetch_of(&self, from: &DenseTable<K>, slot: Slot) {
-        let home = self.slots[(slot.hash() >> self.shift) as usize];
-        // SAFETY: prefetches read nothing, and any x86-64 has them.
-        unsafe {
-            Prefetch::prefetch(from.entries.as_ptr().wrapping_add(slot.entry()).cast());
-            Prefetch::prefetch(self.entries.as_ptr().wrapping_add(home.entry()).cast());
-        }
-    }
-
     /// Makes room for `more` keys.
     #[inline]
     fn reserve(&mut self, more: usize) {
@@ -344,21 +312,29 @@ impl<K: Key> DenseTable<K> {
             self.slots[place] = *slot;
         }
     }
+}
 
-    /// The keys in byte order, without their `delimiter`.
-    pub(crate) fn into_sorted(self, delimiter: u8) -> SortedEntries<K> {
-        let DenseTable {
-            slots,
-            mut entries,
-            used,
-            full,
-            ..
-        } = self;
-        drop(slots);
-        for entry in &mut entries[..used] {
+/// A table's entries in byte order of their keys, where they lay.
+///
+/// The delimiter is gone from each key, and its length is in the tally.
+pub(crate) struct SortedEntries<K: Key> {
+    entries: Region<Entry<K>>,
+    /// Statistics that outgrew their tally.
+    full: Vec<(Vec<u8>, Stats)>,
+}
+
+impl<K: Key> SortedEntries<K> {
+    /// Sorts the first `used` of `entries`, in which each key is once.
+    pub(super) fn new(
+        mut entries: Pages<Entry<K>>,
+        used: usize,
+        full: Vec<(K, Stats)>,
+        delimiter: u8,
+    ) -> Self {
+        entries[..used].par_iter_mut().for_each(|entry| {
             let length = entry.key.strip(delimiter);
             entry.tally.set_length(length);
-        }
+        });
         // A key's zeros may be its own: then the shorter of two comes first.
         entries[..used].par_sort_unstable_by(|a, b| {
             let lengths = || a.tally.length().cmp(&b.tally.length());
@@ -374,22 +350,18 @@ impl<K: Key> DenseTable<K> {
     }
 }
 
-/// A table's entries in byte order of their keys, where they lay.
-///
-/// The delimiter is gone from each key, and its length is in the tally.
-pub(crate) struct SortedEntries<K: Key> {
-    entries: Region<Entry<K>>,
-    /// Statistics that outgrew their tally.
-    full: Vec<(Vec<u8>, Stats)>,
-}
-
 impl<K: Key> Sorted for SortedEntries<K> {
     fn len(&self) -> usize {
         self.entries.len()
     }
 
-    fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
-        Box::new(self.entries.walk().map(|entry| {
+    fn key(&self, at: usize) -> &[u8] {
+        let entry = &self.entries[at];
+        &entry.key.bytes()[..entry.tally.length()]
+    }
+
+    fn iter(&self, range: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
+        Box::new(self.entries.walk(range).map(|entry| {
             let length = entry.tally.length();
             (&entry.key.bytes()[..length], entry.tally.stats())
         }))
@@ -411,10 +383,10 @@ impl<K: Key> Sorted for SortedEntries<K> {
 #[cfg(test)]
 mod tests {
     use super::super::key::ShortKey;
+    use super::super::merge;
     use super::super::stats::FLIP;
     use super::*;
     use crate::fold::aggregate::decode::BIAS;
-    use std::ops::Range;
 
     /// Statistics of that many rows, each of 0.
     fn rows(count: u64) -> Stats {
@@ -467,15 +439,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let expected = || (0..9000).map(|n| (format!("{n:08}"), 1 + u64::from(n / 1000 == 2)));
         for [into, from] in [[0..3000, 2000..9000], [2000..9000, 0..3000]] {
-            let mut into = table(into);
-            into.merge(table(from));
-            let mut sorted = into.into_sorted(b';');
+            let mut sorted = merge::sorted(vec![table(into), table(from)], b';');
             for spilled in [false, true] {
                 if spilled {
                     assert_eq!(sorted.spill(directory.path()).unwrap(), 9000 * 32);
                 }
                 assert!(sorted.len() == 9000 && !sorted.is_lost());
-                for ((key, stats), (name, count)) in sorted.iter().zip(expected()) {
+                for ((key, stats), (name, count)) in sorted.iter(0..9000).zip(expected()) {
                     assert_eq!((key, stats.count()), (name.as_bytes(), count));
                 }
             }
@@ -490,10 +460,8 @@ mod tests {
             add(table, 1, most - 1);
             add(table, 1, 2);
         }
-        let [mut into, from] = tables;
-        into.merge(from);
-        let mut sorted = into.into_sorted(b';');
-        let counts: Vec<u64> = sorted.iter().map(|(_, stats)| stats.count()).collect();
+        let mut sorted = merge::sorted(tables.into(), b';');
+        let counts: Vec<u64> = sorted.iter(0..2).map(|(_, stats)| stats.count()).collect();
         let full = sorted.take_full();
         assert!(full.iter().all(|(key, _)| key == b"00000001"));
         let more: u64 = full.iter().map(|(_, stats)| stats.count()).sum();

@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 #[cfg(target_arch = "x86_64")]
@@ -258,6 +259,16 @@ impl<K: Key> DirectTable<K> {
         self.used + Self::ROWS > Self::used_max_of(Self::SLOTS_MAX)
     }
 
+    /// Whether a table of this kind has room for so many keys.
+    pub(crate) fn holds(keys: usize) -> bool {
+        keys <= Self::used_max_of(Self::SLOTS_MAX)
+    }
+
+    /// Keys.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
     /// Memory that is taken: a key touches a page until all are.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.slots).min(self.used * PAGE)
@@ -329,8 +340,13 @@ impl<K: Key> Sorted for SortedSlots<K> {
         self.0.len()
     }
 
-    fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
-        Box::new(self.0.walk().map(|slot| {
+    fn key(&self, at: usize) -> &[u8] {
+        let slot = &self.0[at];
+        &slot.key.bytes()[..slot.stats.length as usize]
+    }
+
+    fn iter(&self, range: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
+        Box::new(self.0.walk(range).map(|slot| {
             let length = slot.stats.length as usize;
             (&slot.key.bytes()[..length], slot.stats)
         }))

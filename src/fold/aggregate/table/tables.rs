@@ -7,12 +7,16 @@
 //! | up to 128 bytes | direct | dense |
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
+
+use rayon::prelude::*;
 
 use super::dense::{BATCH, DenseTable};
 use super::direct::DirectTable;
 use super::isa::{InlineKey, LongKey, MiddleKey, Seeds, WideKey};
 use super::key::{Key, ShortKey};
+use super::merge;
 use super::stats::Stats;
 use crate::fold::aggregate::decode::{List, Rows};
 use crate::fold::aggregate::level::Level;
@@ -47,30 +51,29 @@ impl Tables {
         rows.lists().map(|list| list.keys().len()).sum()
     }
 
-    /// Takes what `from` holds; both must have the same seeds.
-    pub(crate) fn merge(&mut self, from: Tables) {
-        self.inline.merge(from.inline);
-        self.long.merge(from.long);
-        self.wide.merge(from.wide);
-    }
-
-    /// The answer of each table.
-    pub(crate) fn into_sorted(self) -> Vec<Box<dyn Sorted>> {
+    /// What all of them hold together, each key once; they must have the same seeds.
+    pub(crate) fn sorted(all: Vec<Tables>) -> Vec<Box<dyn Sorted>> {
+        let (mut inline, mut long, mut wide) = (Vec::new(), Vec::new(), Vec::new());
+        for tables in all {
+            inline.push(tables.inline);
+            long.push(tables.long);
+            wide.push(tables.wide);
+        }
         let mut sorted = Vec::new();
-        self.inline.into_sorted(&mut sorted);
-        self.long.into_sorted(&mut sorted);
-        self.wide.into_sorted(&mut sorted);
+        Class::sorted(inline, &mut sorted);
+        Class::sorted(long, &mut sorted);
+        Class::sorted(wide, &mut sorted);
         sorted
     }
 
-    /// The same; they stay as they were new.
-    pub(crate) fn take_sorted(&mut self) -> Vec<Box<dyn Sorted>> {
+    /// What they hold; they stay as they were new.
+    pub(crate) fn take(&mut self) -> Tables {
         let fresh = Tables {
             inline: Class::new(&self.inline.job),
             long: Class::new(&self.long.job),
             wide: Class::new(&self.wide.job),
         };
-        std::mem::replace(self, fresh).into_sorted()
+        std::mem::replace(self, fresh)
     }
 
     /// Memory that is taken.
@@ -101,13 +104,13 @@ enum Keys<K: Key, M> {
 }
 
 /// Where the keys of a class go once they are many.
-trait Many<K> {
+trait Many<K>: Send + Sized {
     fn new(job: &Job) -> Self;
     fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]);
     fn add(&mut self, key: &K, stats: &Stats);
-    fn merge(&mut self, from: Self);
     fn bytes(&self) -> usize;
-    fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>);
+    /// What all of them hold together.
+    fn sorted(all: Vec<Self>, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>);
 }
 
 impl<K: Key, M: Many<K>> Class<K, M> {
@@ -140,40 +143,15 @@ impl<K: Key, M: Many<K>> Class<K, M> {
     /// The tables for many keys; the few move there.
     fn many(&mut self) -> &mut M {
         if !matches!(self.keys, Keys::Many(_)) {
-            let mut many = M::new(&self.job);
-            if let Keys::Few(few) = std::mem::replace(&mut self.keys, Keys::None) {
-                for (key, stats) in few.drain() {
-                    many.add(&key, &stats);
-                }
-            }
+            let many = match std::mem::replace(&mut self.keys, Keys::None) {
+                Keys::Few(few) => Self::moved(&self.job, *few),
+                _ => M::new(&self.job),
+            };
             self.keys = Keys::Many(Box::new(many));
         }
         match &mut self.keys {
             Keys::Many(many) => many,
             _ => unreachable!("made many above"),
-        }
-    }
-
-    fn merge(&mut self, mut from: Self) {
-        if let (Keys::None, _) | (Keys::Few(_), Keys::Many(_)) = (&self.keys, &from.keys) {
-            std::mem::swap(self, &mut from);
-        }
-        match from.keys {
-            Keys::None => {}
-            Keys::Few(few) => {
-                let mut rest = few.drain();
-                if let Keys::Few(into) = &mut self.keys {
-                    while !into.is_full()
-                        && let Some((key, stats)) = rest.next()
-                    {
-                        into.add(&key, &stats);
-                    }
-                }
-                for (key, stats) in rest {
-                    self.many().add(&key, &stats);
-                }
-            }
-            Keys::Many(from) => self.many().merge(*from),
         }
     }
 
@@ -185,12 +163,44 @@ impl<K: Key, M: Many<K>> Class<K, M> {
         }
     }
 
-    fn into_sorted(self, to: &mut Vec<Box<dyn Sorted>>) {
-        match self.keys {
-            Keys::None => {}
-            Keys::Few(few) => to.push(Box::new(few.into_sorted(self.job.delimiter))),
-            Keys::Many(many) => many.into_sorted(self.job.delimiter, to),
+    /// The keys of a direct table in one for many.
+    fn moved(job: &Job, few: DirectTable<K>) -> M {
+        let mut many = M::new(job);
+        for (key, stats) in few.drain() {
+            many.add(&key, &stats);
         }
+        many
+    }
+
+    /// What all of them hold together: in a direct table where one has room for all, even if each had
+    /// keys of its own.
+    fn sorted(all: Vec<Self>, to: &mut Vec<Box<dyn Sorted>>) {
+        let Some(job) = all.first().map(|class| class.job.clone()) else {
+            return;
+        };
+        let (mut few, mut many) = (Vec::new(), Vec::new());
+        for class in all {
+            match class.keys {
+                Keys::None => {}
+                Keys::Few(table) => few.push(*table),
+                Keys::Many(tables) => many.push(*tables),
+            }
+        }
+        let keys = few.iter().map(DirectTable::len).sum();
+        if many.is_empty() && DirectTable::<K>::holds(keys) {
+            let merged = few.into_par_iter().reduce_with(|mut into, from| {
+                for (key, stats) in from.drain() {
+                    into.add(&key, &stats);
+                }
+                into
+            });
+            if let Some(table) = merged {
+                to.push(Box::new(table.into_sorted(job.delimiter)));
+            }
+            return;
+        }
+        many.par_extend(few.into_par_iter().map(|few| Self::moved(&job, few)));
+        M::sorted(many, job.delimiter, to);
     }
 }
 
@@ -207,16 +217,12 @@ impl<K: Key> Many<K> for DenseTable<K> {
         DenseTable::add(self, key, self.hash(key), stats);
     }
 
-    fn merge(&mut self, from: Self) {
-        DenseTable::merge(self, from);
-    }
-
     fn bytes(&self) -> usize {
         DenseTable::bytes(self)
     }
 
-    fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
-        to.push(Box::new(DenseTable::into_sorted(self, delimiter)));
+    fn sorted(all: Vec<Self>, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
+        to.push(Box::new(merge::sorted(all, delimiter)));
     }
 }
 
@@ -275,25 +281,23 @@ impl<S: Key, L: Key> Many<L> for Apart<S, L> {
         }
     }
 
-    fn merge(&mut self, from: Self) {
-        self.short.merge(from.short);
-        self.long.merge(from.long);
-    }
-
     fn bytes(&self) -> usize {
         self.short.bytes() + self.long.bytes()
     }
 
-    fn into_sorted(self, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
-        to.push(Box::new(self.short.into_sorted(delimiter)));
-        to.push(Box::new(self.long.into_sorted(delimiter)));
+    fn sorted(all: Vec<Self>, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
+        let apart = all.into_iter().map(|tables| (tables.short, tables.long));
+        let (short, long) = apart.unzip();
+        to.push(Box::new(merge::sorted::<S>(short, delimiter)));
+        to.push(Box::new(merge::sorted::<L>(long, delimiter)));
     }
 }
 
 /// The keys of a table in byte order, with their statistics.
 pub(crate) trait Sorted: Send + Sync {
     fn len(&self) -> usize;
-    fn iter(&self) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_>;
+    fn key(&self, at: usize) -> &[u8];
+    fn iter(&self, range: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_>;
 
     /// Takes out what did not fit its entry; such keys have an entry as well.
     fn take_full(&mut self) -> Vec<(Vec<u8>, Stats)> {
