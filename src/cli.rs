@@ -159,12 +159,6 @@ struct Files {
 }
 
 impl Files {
-    /// Opens those of [`Files::paths`].
-    fn open(paths: &[PathBuf]) -> Result<Input> {
-        ringfold::source::raise_open_files_limit();
-        Input::open(paths)
-    }
-
     /// The paths. Waiting for somebody to type is never what was meant.
     fn paths(&self) -> Result<Vec<PathBuf>> {
         let paths = match self.files.is_empty() {
@@ -217,6 +211,8 @@ pub(crate) fn main() -> ExitCode {
     if limited {
         process::guard();
     }
+    // No more files than words.
+    ringfold::source::make_room_for_files(std::env::args_os().len());
     process::take_signals();
     // A worker's panic is caught and told as an error with its place; once is enough.
     let report = std::panic::take_hook();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use ringfold::fold::aggregate::{Aggregate, OnError};
 use ringfold::report;
-use ringfold::{Delimited, Error, Result};
+use ringfold::{Delimited, Error, Input, Result};
 
 use super::size::size;
 use super::{Files, Reading, open_output, say, stats, write_output};
@@ -84,7 +84,7 @@ impl Command {
         if let Some(directory) = &self.spill_dir {
             job = job.spill_directory(directory);
         }
-        let input = Files::open(&self.files.paths()?)?;
+        let input = Input::open(&self.files.paths()?)?;
         let (summary, run) = self.reading.fold(&input, Delimited::NEWLINE, &job)?;
         let format = match self.format {
             Format::OneBrc => report::Format::OneBrc,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clap::Args;
 use ringfold::fold::count::{Count, Counted};
-use ringfold::{Delimited, Result};
+use ringfold::{Delimited, Input, Result};
 
 use super::{Files, Reading, open_output, printable, stats, write_output};
 
@@ -51,7 +51,7 @@ impl Command {
         // Lines are counted, not looked at: they may be as long as they like.
         let framing = Delimited::EVERY_BYTE;
         let paths = self.files.paths()?;
-        let input = Files::open(&paths)?.without_holes();
+        let input = Input::open(&paths)?.without_holes();
         let (mut counted, run) = self.reading.fold(&input, framing, &job)?;
         counted.resize(input.sources().len(), Counted::default());
         // A hole is as many zeros.
