@@ -64,17 +64,13 @@ pub fn write_with(
         Format::Hovinen => ("{\n    ", "\n}"),
         Format::Lines => ("", ""),
     };
-    let style = Style {
-        format,
-        decimals,
-        open,
-    };
+    let style = Style { format, decimals };
     let parts = summary.parts();
     let threads = threads.min(parts.len());
     // Without threads it only takes longer.
     let pool = (threads > 1).then(|| pool(threads)).and_then(Result::ok);
     match pool {
-        Some(pool) => write_parts(&parts, style, &pool, out)?,
+        Some(pool) => write_parts(&parts, style, open, &pool, out)?,
         None => {
             let mut text = Vec::with_capacity(2 * BUFFER);
             text.extend_from_slice(open.as_bytes());
@@ -97,10 +93,11 @@ fn pool(threads: usize) -> Result<ThreadPool, rayon::ThreadPoolBuildError> {
     builder.thread_name(|at| format!("report-{at}")).build()
 }
 
-/// Writes parts in order while the pool's threads make the text of those that follow.
+/// Writes `open` and the parts in order while the pool's threads make the text of those that follow.
 fn write_parts(
     parts: &[Part<'_>],
     style: Style,
+    open: &str,
     pool: &ThreadPool,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -112,8 +109,7 @@ fn write_parts(
             for (number, part) in parts.by_ref().take(most - texts.len()) {
                 let (made, text) = mpsc::channel();
                 scope.spawn(move |_| {
-                    let open = if number == 0 { style.open } else { "" };
-                    let mut text = Vec::from(open);
+                    let mut text = Vec::from(if number == 0 { open } else { "" });
                     for (at, entry) in part.entries().enumerate() {
                         style.push(&entry, (number, at) == (0, 0), &mut text);
                     }
@@ -131,21 +127,17 @@ fn write_parts(
     })
 }
 
-/// How an answer is written.
+/// How an entry is written.
 #[derive(Clone, Copy)]
 struct Style {
     format: Format,
     decimals: u32,
-    /// What it begins with.
-    open: &'static str,
 }
 
 impl Style {
     /// Appends an entry, and before all but an answer's first what stands between two.
     fn push(self, entry: &Entry<'_>, first: bool, text: &mut Vec<u8>) {
-        let Style {
-            format, decimals, ..
-        } = self;
+        let Style { format, decimals } = self;
         let between = match format {
             _ if first => "",
             Format::OneBrc => ", ",

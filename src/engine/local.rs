@@ -111,41 +111,38 @@ impl<'a> Local<'a> {
         let len = source.len().unwrap_or(0);
         let mut rest = Some(*claim);
         while let Some(claim) = rest {
-            let way = match (&hand.mapping, &hand.slot) {
-                (Some(_), Some(_)) => hand.ways.next(),
-                (Some(_), None) => Way::Map,
-                (None, _) => Way::Read,
-            };
             let started = Instant::now();
-            let part = match (way, &mut hand.mapping) {
-                (Way::Map, Some(mapping)) => match self.map(mapping, &hand.place, source, &claim) {
-                    // Some file systems can be read, but not mapped.
-                    Err(error)
-                        if hand.slot.is_some()
-                            && !self.mapping_named
-                            && error.kind() == Kind::Engine =>
-                    {
-                        hand.mapping = None;
-                        continue;
-                    }
-                    mapped => {
-                        mapped?;
-                        rest = None;
-                        claim
-                    }
-                },
-                _ => {
-                    let slot = hand.slot.as_mut().expect("a hand reads or maps");
-                    let part;
-                    (part, rest) = claim.split(self.block, len);
-                    self.read(slot, hand.direct, &hand.place, source, &part)?;
-                    part
-                }
-            };
+            let part;
+            if self.is_mapped(hand, source, &claim)? {
+                (part, rest) = (claim, None);
+            } else {
+                (part, rest) = claim.split(self.block, len);
+                let slot = hand.slot.as_mut().expect("a hand reads or maps");
+                self.read(slot, hand.direct, &hand.place, source, &part)?;
+            }
             let range = part.range(len);
             hand.ways.learn(range.end - range.start, started.elapsed());
         }
         Ok(())
+    }
+
+    /// Maps a claim where that is the way to take; whether it was.
+    fn is_mapped(&self, hand: &mut Hand, source: &Source, claim: &Claim) -> Result<bool> {
+        let reads = hand.slot.is_some();
+        let Some(mapping) = &mut hand.mapping else {
+            return Ok(false);
+        };
+        if reads && hand.ways.next() == Way::Read {
+            return Ok(false);
+        }
+        match self.map(mapping, &hand.place, source, claim) {
+            // Some file systems can be read, but not mapped.
+            Err(error) if reads && !self.mapping_named && error.kind() == Kind::Engine => {
+                hand.mapping = None;
+                Ok(false)
+            }
+            mapped => mapped.map(|()| true),
+        }
     }
 
     /// Maps a claim.

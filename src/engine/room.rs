@@ -25,7 +25,7 @@ const LEAST_BLOCK: usize = 64 << 10;
 /// Buffers beside those in flight and with workers: what a worker may lag behind before the device
 /// has to wait for it.
 const SPARE: usize = 12;
-/// The fewest buffers for which there is something to read.
+/// Buffers at least, where there are as many reads.
 const BUFFERS_MIN: usize = 8;
 /// What the ring itself locks, at most, at a usual depth.
 const RING_LOCKED: u64 = 64 << 10;

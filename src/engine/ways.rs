@@ -137,8 +137,8 @@ mod tests {
     fn finds_out_when_the_other_becomes_cheaper() {
         let mut ways = Ways::new();
         taken(&mut ways, 16 << 10, dear(Way::Map));
-        let [map, read] = taken(&mut ways, 32 << 10, dear(Way::Read));
-        assert!(map > 2 * read, "{map} {read}");
+        let [map, read] = taken(&mut ways, 64 << 10, dear(Way::Read));
+        assert!(map > 6 * read, "{map} {read}");
     }
 
     /// What is fetched first may cost much more: tables grow, pages come in.

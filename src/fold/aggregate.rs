@@ -284,8 +284,7 @@ impl Partial {
         if !self.share.set(self.tables.bytes() + self.others.bytes()) {
             return Ok(());
         }
-        let (tables, others) = self.take();
-        let mut run = Run::new(Tables::sorted(vec![tables]), others);
+        let mut run = run(vec![self.take()]);
         let budget = self.share.budget();
         self.spilled_bytes += run.spill(budget.directory()).map_err(|error| Malformed {
             start: at,
@@ -302,6 +301,16 @@ impl Partial {
     fn take(&mut self) -> (Tables, Others) {
         (self.tables.take(), std::mem::take(&mut self.others))
     }
+}
+
+/// What partials held in memory, each key once.
+fn run(parts: Vec<(Tables, Others)>) -> Run {
+    let (tables, others): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let others = others.into_par_iter().reduce_with(|mut into, from| {
+        into.merge(from);
+        into
+    });
+    Run::new(Tables::sorted(tables), others.unwrap_or_default())
 }
 
 struct Scratch {
@@ -366,17 +375,10 @@ impl Fold for Aggregate {
         let mut parts = std::mem::take(&mut total.merged);
         parts.push(total.take());
         if total.runs.is_empty() {
-            let (tables, others): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-            let others = others.into_par_iter().reduce_with(|mut into, from| {
-                into.merge(from);
-                into
-            });
-            let run = Run::new(Tables::sorted(tables), others.unwrap_or_default());
-            total.runs.push(run);
+            total.runs.push(run(parts));
         } else {
             // Where some have spilled, there is no memory to bring the rest into one table.
-            let rest = parts.into_par_iter();
-            let rest = rest.map(|(tables, others)| Run::new(Tables::sorted(vec![tables]), others));
+            let rest = parts.into_par_iter().map(|part| run(vec![part]));
             total.runs.par_extend(rest);
         }
         Summary::new(
