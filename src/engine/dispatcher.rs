@@ -5,8 +5,8 @@
 //! [`Release`] -> a worker -> (its `Drop`) its [`Home`] -> `free`.
 //!
 //! # Why it can't stall
-//! Reads are submitted in the order of the input, at most `depth` at once, and there is at least
-//! one slot more than that. A piece waits only for its neighbours: one that was submitted before
+//! Reads are chosen in the order of the input, at most `depth` at once, all that are chosen are
+//! submitted before anything else happens, and there is at least one slot more than `depth`. A piece waits only for its neighbours: one that was submitted before
 //! it, or the next one. If nothing is in flight and no worker holds a slot, every submitted piece
 //! has arrived, so all have been released but the last one of each span that waits for a read past
 //! its end; those reads go before all others, so there are never more than `depth` such pieces,
@@ -32,6 +32,9 @@ use crate::stitch::{Release, Stitcher};
 
 /// How far a read past a span's end looks for the end of the last record.
 const EXTENSION: u64 = 16 << 10;
+
+/// Reads of so many bytes gain nothing from being merged into larger ones.
+const MERGED: u64 = 256 << 10;
 
 /// How the dispatcher reads.
 #[derive(Debug, Clone, Copy)]
@@ -130,6 +133,8 @@ pub(crate) struct Dispatcher<'a> {
     held: Vec<Ready>,
     counters: Counters,
     starved_since: Option<Instant>,
+    /// Memory for those of a row of submissions that go second.
+    later: Vec<Submission>,
 }
 
 impl<'a> Dispatcher<'a> {
@@ -171,6 +176,7 @@ impl<'a> Dispatcher<'a> {
             held: Vec::new(),
             counters: Counters::default(),
             starved_since: None,
+            later: Vec::new(),
         }
     }
 
@@ -187,8 +193,11 @@ impl<'a> Dispatcher<'a> {
         self.plan.depth = self.plan.depth.min(ring.max_depth());
         let mut given_up = std::pin::pin!(self.delivery.watch.given_up());
         loop {
-            while let Some(submission) = self.next_submission() {
-                ring.submit(submission);
+            // Before the workers are woken: the device waits for reads, and they may take this
+            // thread's processor.
+            self.submit(ring);
+            if !self.ready.is_empty() {
+                release(&mut self.ready);
             }
             if self.in_flight == 0 {
                 let held_by_workers = !self.held.is_empty() && self.lent_count > 0;
@@ -198,9 +207,10 @@ impl<'a> Dispatcher<'a> {
                 // What is needed is with workers, who give it back whatever happens.
                 self.come_home(home.arrival().await);
             } else {
+                let wants_slots = self.wants_slots();
                 tokio::select! {
                     biased;
-                    slot = home.arrival() => self.come_home(slot),
+                    slot = home.arrival(), if wants_slots => self.come_home(slot),
                     completion = ring.completion() => {
                         self.complete(completion, ring, notice);
                         while let Some(completion) = ring.try_completion() {
@@ -215,9 +225,6 @@ impl<'a> Dispatcher<'a> {
                 self.come_home(slot);
             }
             self.hold_back();
-            if !self.ready.is_empty() {
-                release(&mut self.ready);
-            }
         }
         // After a failure, pieces are left that wait for what was never read.
         for (span, mut active) in std::mem::take(&mut self.active) {
@@ -228,6 +235,31 @@ impl<'a> Dispatcher<'a> {
         release(&mut self.ready);
         self.counters.pieces = self.sequence - first;
         self.counters
+    }
+
+    /// Submits what can be. Large blocks that lie side by side don't go one after the other: of such
+    /// a row the kernel makes one request, and none of them is answered before its end.
+    fn submit<R: Ring>(&mut self, ring: &mut R) {
+        let apart = self.plan.block >= MERGED;
+        let mut later = std::mem::take(&mut self.later);
+        let mut second = !apart;
+        while let Some(submission) = self.next_submission() {
+            match second {
+                true => ring.submit(submission),
+                false => later.push(submission),
+            }
+            second ^= apart;
+        }
+        later
+            .drain(..)
+            .for_each(|submission| ring.submit(submission));
+        self.later = later;
+    }
+
+    /// Whether a slot that comes home is worth waking up for: a read waits for one, or the window's
+    /// end does.
+    fn wants_slots(&self) -> bool {
+        self.free.is_empty() && self.in_flight < self.plan.depth || self.plan.window.is_some()
     }
 
     /// Whether there is anything left to submit.

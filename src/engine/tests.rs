@@ -474,6 +474,65 @@ fn o_direct_refused_at_a_read_is_a_fallback_unless_it_was_named() {
     }
 }
 
+/// Tells where each read begins, in the order of submission.
+struct Told<'a> {
+    ring: MemoryRing,
+    offsets: &'a Mutex<Vec<u64>>,
+}
+
+impl Ring for Told<'_> {
+    fn submit(&mut self, submission: Submission) {
+        self.offsets.lock().unwrap().push(submission.offset);
+        self.ring.submit(submission);
+    }
+
+    async fn completion(&mut self) -> Completion {
+        self.ring.completion().await
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        self.ring.try_completion()
+    }
+
+    fn max_depth(&self) -> usize {
+        usize::MAX
+    }
+}
+
+#[test]
+fn the_kernel_gets_no_large_blocks_side_by_side_in_a_row() {
+    for (block, apart) in [(64 << 10, false), (256 << 10, true)] {
+        for depth in 4..=9 {
+            let text = b"0123456\n".repeat(depth * block / 8);
+            let input = Input::memory([text.clone()]);
+            let offsets = Mutex::default();
+            let ring = Told {
+                ring: MemoryRing::new(Order::First),
+                offsets: &offsets,
+            };
+            let case = Case {
+                block,
+                depth,
+                slots: depth + 1,
+                ..CASE
+            };
+            let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+            outcome.unwrap();
+            assert_eq!(keep.joined(0), text);
+            let mut offsets = offsets.into_inner().unwrap();
+            let beside = |pair: &[u64]| pair[0].abs_diff(pair[1]) == block as u64;
+            let pairs = offsets.windows(2).filter(|pair| beside(pair)).count();
+            assert_eq!(pairs, if apart { 0 } else { depth - 1 }, "{offsets:?}");
+            offsets.sort_unstable();
+            assert!(
+                offsets
+                    .iter()
+                    .eq(&Vec::from_iter((0..depth as u64).map(|n| n * block as u64)))
+            );
+        }
+    }
+}
+
 #[test]
 fn of_several_failures_the_lowest_is_told() {
     let text = b"fine\nfine\nbad 1\nfine\nbad 2\nfine\nfine\nbad 3\n".to_vec();
