@@ -76,7 +76,7 @@ struct Reading {
     #[arg(long, alias = "iodepth", value_name = "N")]
     queue_depth: Option<usize>,
     /// Buffers of the ring, more than the queue depth. More help where workers are slow now and
-    /// then [default: depth + 2 x threads + 12]
+    /// then [default: depth + 2 x threads, small blocks some more]
     #[arg(long, value_name = "N")]
     buffers: Option<usize>,
     /// Worker threads [default: one a core]

@@ -22,8 +22,8 @@ const PREAD_BLOCK: usize = 2 << 20;
 const MMAP_BLOCK: usize = 16 << 20;
 /// The smallest block where a limit on memory asks for small ones.
 const LEAST_BLOCK: usize = 64 << 10;
-/// Buffers beside those in flight and with workers: what a worker may lag behind before the device
-/// has to wait for it.
+/// Buffers of less than [`RING_BLOCK`] beside those in flight and with workers: how far a worker may lag
+/// behind before the device has to wait for it.
 const SPARE: usize = 12;
 /// Buffers at least, where there are as many reads.
 const BUFFERS_MIN: usize = 8;
@@ -71,9 +71,10 @@ impl Room {
         processors.min(fit).clamp(1, MAX_THREADS)
     }
 
-    /// Bytes a read of a ring that has so many buffers.
-    pub(crate) fn ring_block(&self, buffers: usize) -> usize {
-        self.within(RING_BLOCK, buffers)
+    /// Bytes a read of rings that have so many buffers, by their size.
+    pub(crate) fn ring_block(&self, buffers: impl Fn(usize) -> usize) -> usize {
+        let block = self.within(RING_BLOCK, buffers(RING_BLOCK));
+        self.within(block, buffers(block))
     }
 
     /// What each of so many workers reads at once, and what it maps at once.
@@ -94,8 +95,9 @@ impl Room {
 
     /// The buffers that a run of a large file with this many workers takes.
     pub(crate) fn ring(&self, threads: usize) -> Buffers {
-        let block = self.ring_block(buffers(DEPTH, threads, 1));
-        let slots = buffers_of(block, DEPTH, threads, 1);
+        let of = |block| buffers(block, DEPTH, threads, 1);
+        let block = self.ring_block(of);
+        let slots = of(block);
         Buffers(Layout { block, slots })
     }
 
@@ -127,15 +129,14 @@ impl Room {
     }
 }
 
-/// Buffers of each of so many rings.
-pub(crate) fn buffers(depth: usize, threads: usize, rings: usize) -> usize {
-    depth + (2 * threads + SPARE).div_ceil(rings)
-}
-
-/// The same of blocks of this size: small ones take more, so that workers and dispatcher needn't wake
-/// each other for each; a mebibyte of them, up to 256.
-pub(crate) fn buffers_of(block: usize, depth: usize, threads: usize, rings: usize) -> usize {
-    buffers(depth, threads, rings).max((RING_BLOCK / block).min(256))
+/// Buffers of `block` bytes of each of so many rings: one a read in flight, one in each worker's hands
+/// and one that waits for it. More of large ones would be read into while they are cold, which costs
+/// more than it gains. Of smaller ones it takes more, so that workers and dispatcher needn't wake each
+/// other for each: a mebibyte, up to 256.
+pub(crate) fn buffers(block: usize, depth: usize, threads: usize, rings: usize) -> usize {
+    let spare = if block < RING_BLOCK { SPARE } else { 0 };
+    let needed = depth + (2 * threads + spare).div_ceil(rings);
+    needed.max((RING_BLOCK / block).min(256))
 }
 
 /// So many at most where there are only so many reads: fresh memory takes about as long as a read into
@@ -213,8 +214,8 @@ mod tests {
 
     #[test]
     fn buffers_take_an_eighth() {
-        assert_eq!(FREE.ring(2).words(), "32 of 1 MiB");
-        assert_eq!(of_mib(256).ring(2).words(), "32 of 1 MiB");
+        assert_eq!(FREE.ring(2).words(), "20 of 1 MiB");
+        assert_eq!(of_mib(256).ring(2).words(), "20 of 1 MiB");
         assert_eq!(of_mib(64).ring(2).words(), "32 of 256 KiB");
         assert_eq!(of_mib(1).ring(2).words(), "32 of 64 KiB");
         assert_eq!(FREE.local_blocks(64), (PREAD_BLOCK, MMAP_BLOCK));

@@ -442,22 +442,21 @@ impl<'a> Session<'a> {
             .unwrap_or(room::DEPTH)
             .min(max_depth);
         let named = self.config.buffers;
+        let threads = self.threads;
+        let of = |block| named.unwrap_or_else(|| room::buffers(block, depth, threads, rings));
         let block = self.config.block_size.unwrap_or_else(|| {
-            let buffers = named.unwrap_or(room::buffers(depth, self.threads, rings));
-            self.room.ring_block(buffers.saturating_mul(rings))
+            let of_all = |block| of(block).saturating_mul(rings);
+            self.room.ring_block(of_all)
         });
         let block = block.min(all);
         // A span that starts on the grid is read from a byte before it.
         let within = spans.iter().any(|span| span.from > 0);
         let room = if within { block + BEFORE } else { block };
         let reads = blocks(spans, block as u64);
-        let buffers = named.unwrap_or_else(|| {
-            let all = room::buffers_of(block, depth, self.threads, rings);
-            match self.config.queue_depth {
-                None => all.min(room::buffers_at_most(reads)),
-                Some(_) => all,
-            }
-        });
+        let buffers = match (named, self.config.queue_depth) {
+            (None, None) => of(block).min(room::buffers_at_most(reads)),
+            _ => of(block),
+        };
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);
         let plan = Plan {
             block: block as u64,
