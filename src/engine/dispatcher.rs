@@ -237,18 +237,18 @@ impl<'a> Dispatcher<'a> {
         self.counters
     }
 
-    /// Submits what can be. Large blocks that lie side by side don't go one after the other: of such
-    /// a row the kernel makes one request, and none of them is answered before its end.
+    /// Submits what can be. Past the page cache large blocks that lie side by side don't go one after
+    /// the other: of such a row the kernel makes one request, and none of them is answered before its
+    /// end. Through it they do, as read-ahead expects.
     fn submit<R: Ring>(&mut self, ring: &mut R) {
-        let apart = self.plan.block >= MERGED;
         let mut later = std::mem::take(&mut self.later);
-        let mut second = !apart;
+        let mut waits = false;
         while let Some(submission) = self.next_submission() {
-            match second {
-                true => ring.submit(submission),
-                false => later.push(submission),
+            waits = !waits && submission.direct && self.plan.block >= MERGED;
+            match waits {
+                true => later.push(submission),
+                false => ring.submit(submission),
             }
-            second ^= apart;
         }
         later
             .drain(..)

@@ -500,8 +500,12 @@ impl Ring for Told<'_> {
 }
 
 #[test]
-fn the_kernel_gets_no_large_blocks_side_by_side_in_a_row() {
-    for (block, apart) in [(64 << 10, false), (256 << 10, true)] {
+fn past_the_page_cache_no_large_blocks_side_by_side_go_in_a_row() {
+    for (block, direct, apart) in [
+        (64 << 10, Direct::Yes, false),
+        (256 << 10, Direct::Yes, true),
+        (256 << 10, Direct::No, false),
+    ] {
         for depth in 4..=9 {
             let text = b"0123456\n".repeat(depth * block / 8);
             let input = Input::memory([text.clone()]);
@@ -514,6 +518,7 @@ fn the_kernel_gets_no_large_blocks_side_by_side_in_a_row() {
                 block,
                 depth,
                 slots: depth + 1,
+                direct,
                 ..CASE
             };
             let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
