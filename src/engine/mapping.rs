@@ -42,6 +42,8 @@ pub(crate) struct Mapping {
     advice: Option<MapAdvice>,
     /// Whether the kernel is asked not to read around faults, where it heeds that.
     calm: bool,
+    /// The source that was last found to be one that can be mapped.
+    mappable: Option<u32>,
     /// `None` only while it is torn down.
     watch: Option<Watch>,
 }
@@ -95,6 +97,7 @@ impl Mapping {
             populate: knobs.populate,
             advice: knobs.map_advice,
             calm: calm && !knobs.of_mappings(),
+            mappable: None,
             watch: Some(watch),
         })
     }
@@ -118,6 +121,24 @@ impl Mapping {
         );
         let first = (range.start - from) as usize / PAGE * PAGE;
         let last = wanted.next_multiple_of(PAGE);
+        let refused = |errno: rustix::io::Errno| {
+            let cause = "the file can't be mapped: read it with another engine";
+            Error::new(Kind::Engine, cause)
+                .with_errno(&errno.into())
+                .in_file(source.index(), source.name())
+        };
+        if self.mappable != Some(source.index()) {
+            // A file system that refuses does so after the kernel has cleared the place: in the window
+            // that would be a hole, and what another thread maps there would go with the window.
+            // SAFETY: a new mapping at an address of the kernel's choice, which nobody looks at.
+            unsafe {
+                let anywhere = std::ptr::null_mut();
+                let shared = MapFlags::SHARED;
+                let page = mmap(anywhere, PAGE, ProtFlags::READ, shared, file, from);
+                munmap(page.map_err(refused)?, PAGE).map_err(fail)?;
+            }
+            self.mappable = Some(source.index());
+        }
         // SAFETY: the window's addresses are ours, and nobody looks at them: `self` is borrowed
         // mutably.
         let shown = unsafe {
@@ -150,10 +171,7 @@ impl Mapping {
         }
         self.mapped = mapped;
         if let Err(errno) = shown {
-            let cause = "the file can't be mapped: read it with another engine";
-            return Err(Error::new(Kind::Engine, cause)
-                .with_errno(&errno.into())
-                .in_file(source.index(), source.name()));
+            return Err(refused(errno));
         }
         if let Some(advice) = self.advice {
             self.advise(advice, len).map_err(|errno| {
