@@ -5,12 +5,12 @@
 //! [`Release`] -> a worker -> (its `Drop`) its [`Home`] -> `free`.
 //!
 //! # Why it can't stall
-//! Reads are chosen in the order of the input, at most `depth` at once, all that are chosen are
-//! submitted before anything else happens, and there is at least one slot more than `depth`. A piece waits only for its neighbours: one that was submitted before
-//! it, or the next one. If nothing is in flight and no worker holds a slot, every submitted piece
-//! has arrived, so all have been released but the last one of each span that waits for a read past
-//! its end; those reads go before all others, so there are never more than `depth` such pieces,
-//! and a slot is free.
+//! Reads are chosen in the order of the input, and those that are chosen together are submitted
+//! before anything else happens; at most `depth` are in flight, and there is at least one slot more
+//! than that. A piece waits only for its neighbours: one that was chosen before it, or the next one.
+//! If nothing is in flight and no worker holds a slot, every submitted piece has arrived, so all have
+//! been released but the last one of each span that waits for a read past its end; those reads go
+//! before all others, so there are never more than `depth` such pieces, and a slot is free.
 //!
 //! With a window, what is released behind its end is held. The first unfinished piece never is: it
 //! is with a worker, or waits for its neighbours as above, and then a read goes past the window.
@@ -33,8 +33,8 @@ use crate::stitch::{Release, Stitcher};
 /// How far a read past a span's end looks for the end of the last record.
 const EXTENSION: u64 = 16 << 10;
 
-/// Reads of so many bytes gain nothing from being merged into larger ones.
-const MERGED: u64 = 256 << 10;
+/// Reads of so many bytes gain nothing from being made part of larger ones.
+const LARGE: u64 = 256 << 10;
 
 /// How the dispatcher reads.
 #[derive(Debug, Clone, Copy)]
@@ -244,15 +244,15 @@ impl<'a> Dispatcher<'a> {
         let mut later = std::mem::take(&mut self.later);
         let mut waits = false;
         while let Some(submission) = self.next_submission() {
-            waits = !waits && submission.direct && self.plan.block >= MERGED;
+            waits = !waits && submission.direct && self.plan.block >= LARGE;
             match waits {
                 true => later.push(submission),
                 false => ring.submit(submission),
             }
         }
-        later
-            .drain(..)
-            .for_each(|submission| ring.submit(submission));
+        for submission in later.drain(..) {
+            ring.submit(submission);
+        }
         self.later = later;
     }
 

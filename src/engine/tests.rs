@@ -529,11 +529,8 @@ fn past_the_page_cache_no_large_blocks_side_by_side_go_in_a_row() {
             let pairs = offsets.windows(2).filter(|pair| beside(pair)).count();
             assert_eq!(pairs, if apart { 0 } else { depth - 1 }, "{offsets:?}");
             offsets.sort_unstable();
-            assert!(
-                offsets
-                    .iter()
-                    .eq(&Vec::from_iter((0..depth as u64).map(|n| n * block as u64)))
-            );
+            let all: Vec<_> = (0..depth as u64).map(|n| n * block as u64).collect();
+            assert_eq!(offsets, all);
         }
     }
 }
