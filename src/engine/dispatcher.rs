@@ -133,8 +133,6 @@ pub(crate) struct Dispatcher<'a> {
     held: Vec<Ready>,
     counters: Counters,
     starved_since: Option<Instant>,
-    /// Memory for those of a row of submissions that go second.
-    later: Vec<Submission>,
 }
 
 impl<'a> Dispatcher<'a> {
@@ -176,7 +174,6 @@ impl<'a> Dispatcher<'a> {
             held: Vec::new(),
             counters: Counters::default(),
             starved_since: None,
-            later: Vec::new(),
         }
     }
 
@@ -241,7 +238,7 @@ impl<'a> Dispatcher<'a> {
     /// the other: of such a row the kernel makes one request, and none of them is answered before its
     /// end. Through it they do, as read-ahead expects.
     fn submit<R: Ring>(&mut self, ring: &mut R) {
-        let mut later = std::mem::take(&mut self.later);
+        let mut later = Vec::new();
         let mut waits = false;
         while let Some(submission) = self.next_submission() {
             waits = !waits && submission.direct && self.plan.block >= LARGE;
@@ -250,10 +247,9 @@ impl<'a> Dispatcher<'a> {
                 false => ring.submit(submission),
             }
         }
-        for submission in later.drain(..) {
+        for submission in later {
             ring.submit(submission);
         }
-        self.later = later;
     }
 
     /// Whether a slot that comes home is worth waking up for: a read waits for one, or the window's
