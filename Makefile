@@ -54,7 +54,7 @@ lint: toolchain ## Format and clippy, warnings are errors
 doc: toolchain ## Documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 
-bench: toolchain ## Compare with wc -l, DuckDB and Polars (BENCH="--help" tells what can be set)
+bench: toolchain ## Compare with wc -l, fio, DuckDB and Polars (BENCH="--help" tells what can be set)
 	cargo bench --locked --bench whole -- $(BENCH)
 
 fuzz: toolchain ## Fuzz each target for FUZZ_RUNS inputs (20 million), going on where it was stopped

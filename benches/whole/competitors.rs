@@ -15,8 +15,12 @@ const LIBRARIES: [(&str, &str, &str); 2] = [
     ("polars", "Polars", include_str!("query_polars.py")),
 ];
 
+/// What fio reads at once and how often at once: ringfold's defaults for O_DIRECT.
+const FIO_BLOCK: u64 = 1 << 20;
+const FIO_DEPTH: u64 = 16;
+
 /// Names by which `--only` chooses, in the order of the table.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 13] = [
     "auto",
     "uring",
     "uring-direct",
@@ -24,13 +28,18 @@ pub const NAMES: [&str; 11] = [
     "pread",
     "mmap",
     "count",
-    "count-direct",
+    COUNT_DIRECT,
+    FIO,
+    "fio-small-pages",
     BASELINE,
     "duckdb",
     "polars",
 ];
 /// What the others are compared with; it always takes part.
 pub const BASELINE: &str = "wc";
+/// Our raw read and the one that it is held against.
+pub const COUNT_DIRECT: &str = "count-direct";
+pub const FIO: &str = "fio";
 
 /// What is asked for, and so who must agree with whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +48,8 @@ pub enum Question {
     Groups,
     /// The number of lines.
     Lines,
+    /// Nothing but to read: fio tells how much and how long it took, by its own clock.
+    Bytes,
 }
 
 /// A program that takes part.
@@ -67,30 +78,28 @@ pub fn find(file: &Path, names: &[String]) -> Field {
         if name != BASELINE && !names.iter().any(|wanted| wanted == name) {
             continue;
         }
-        let found = match LIBRARIES.iter().find(|(import, ..)| *import == name) {
-            Some((import, known_as, query)) => library(import, known_as, query),
-            None => Some(program(name)),
+        let library_of = |(import, ..): &&(&str, &str, &str)| *import == name;
+        let found = match (name, LIBRARIES.iter().find(library_of)) {
+            (_, Some((import, known_as, query))) => library(import, known_as, query, file),
+            (FIO, _) => fio(name, true, file),
+            ("fio-small-pages", _) => fio(name, false, file),
+            _ => Ok(program(name, file)),
         };
         match found {
-            Some(mut competitor) => {
-                competitor.line.push(file.into());
-                field.competitors.push(competitor);
-            }
-            None => field.left_out.push(format!(
-                "{name}: python3 can't import it; pip install {name}"
-            )),
+            Ok(competitor) => field.competitors.push(competitor),
+            Err(why) => field.left_out.push(format!("{name}: {why}")),
         }
     }
     field
 }
 
-fn program(name: &'static str) -> Competitor {
+fn program(name: &'static str, file: &Path) -> Competitor {
     let (label, line) = match name {
         BASELINE => ("wc -l".to_string(), vec!["wc", "-l"]),
         _ => {
             let (job, flags) = match name {
                 "count" => ("count", vec!["auto"]),
-                "count-direct" => ("count", vec!["uring", "--direct"]),
+                COUNT_DIRECT => ("count", vec!["uring", "--direct"]),
                 "uring-direct" => ("aggregate", vec!["uring", "--direct"]),
                 engine => ("aggregate", vec![engine]),
             };
@@ -104,31 +113,96 @@ fn program(name: &'static str) -> Competitor {
             )
         }
     };
+    let mut line: Vec<OsString> = line.into_iter().map(OsString::from).collect();
+    line.push(file.into());
     Competitor {
         name,
         label,
         question: match name {
-            BASELINE | "count" | "count-direct" => Question::Lines,
+            BASELINE | "count" | COUNT_DIRECT => Question::Lines,
             _ => Question::Groups,
         },
         ours: name != BASELINE,
-        line: line.into_iter().map(OsString::from).collect(),
+        line,
     }
 }
 
 /// A Python library, called through the interpreter itself and not through what may wrap it.
-fn library(import: &'static str, known_as: &str, query: &str) -> Option<Competitor> {
+fn library(
+    import: &'static str,
+    known_as: &str,
+    query: &str,
+    file: &Path,
+) -> Result<Competitor, String> {
     let ask = format!("import sys, {import} as it; print(sys.executable); print(it.__version__)");
-    let told = output_of("python3", &["-c", &ask])?;
-    let (python, version) = told.split_once('\n')?;
+    let told = output_of("python3", &["-c", &ask]);
+    let (python, version) = told
+        .as_deref()
+        .and_then(|told| told.split_once('\n'))
+        .ok_or_else(|| format!("python3 can't import it; pip install {import}"))?;
     let script = format!("{ANSWER}\n\n{query}");
-    Some(Competitor {
+    let mut line = [python, "-c", &script].map(OsString::from).to_vec();
+    line.push(file.into());
+    Ok(Competitor {
         name: import,
         label: format!("{known_as} {version}"),
         question: Question::Groups,
         ours: false,
-        line: [python, "-c", &script].map(OsString::from).to_vec(),
+        line,
     })
+}
+
+/// fio with the block, the depth and, if so wanted, the huge pages of our own raw read.
+fn fio(name: &'static str, huge_pages: bool, file: &Path) -> Result<Competitor, String> {
+    let version =
+        output_of("fio", &["--version"]).ok_or("it isn't there; install the package fio")?;
+    let engines = output_of("fio", &["--enghelp"]).unwrap_or_default();
+    if !engines.lines().any(|engine| engine.trim() == "io_uring") {
+        return Err(format!("{version} was built without io_uring"));
+    }
+    // A colon parts names there.
+    let path = file
+        .to_str()
+        .ok_or("it takes only names that are UTF-8")?
+        .replace(':', "\\:");
+    // Its own huge pages come from a pool that only root fills; from the C library they come as ours.
+    let (memory, pages) = match huge_pages {
+        true => ("1", "huge pages"),
+        false => ("0", "small pages"),
+    };
+    let line = [
+        "env",
+        &format!("GLIBC_TUNABLES=glibc.malloc.hugetlb={memory}"),
+        "fio",
+        "--name=read",
+        "--readonly",
+        "--rw=read",
+        "--ioengine=io_uring",
+        "--direct=1",
+        &format!("--bs={FIO_BLOCK}"),
+        &format!("--iodepth={FIO_DEPTH}"),
+        // The state of the page cache is our business.
+        "--invalidate=0",
+        "--output-format=json",
+        &format!("--filename={path}"),
+    ];
+    Ok(Competitor {
+        name,
+        label: format!("{version}, {pages}"),
+        question: Question::Bytes,
+        ours: false,
+        line: line.map(OsString::from).to_vec(),
+    })
+}
+
+/// How many bytes fio has read, and in how many seconds by its own clock.
+fn told_by_fio(stdout: &[u8]) -> Option<(u64, f64)> {
+    // What it has to remark stands before.
+    let begin = stdout.iter().position(|&byte| byte == b'{')?;
+    let told: serde_json::Value = serde_json::from_slice(&stdout[begin..]).ok()?;
+    let read = told.pointer("/jobs/0/read")?;
+    let seconds = read.get("runtime")?.as_f64()? / 1e3;
+    Some((read.get("io_bytes")?.as_u64()?, seconds))
 }
 
 /// What a program prints when it succeeds.
@@ -157,13 +231,22 @@ pub fn generate(arguments: &[&str]) -> Result<(), String> {
 }
 
 /// The answers that all others must agree with: the first ones given.
-#[derive(Default)]
 pub struct Answers {
+    file_bytes: u64,
     groups: Option<(String, Vec<u8>)>,
     lines: Option<(String, Vec<u8>)>,
 }
 
 impl Answers {
+    /// No answers yet about a file of so many bytes.
+    pub fn new(file_bytes: u64) -> Answers {
+        Answers {
+            file_bytes,
+            groups: None,
+            lines: None,
+        }
+    }
+
     /// Whether nobody has answered anything so far.
     pub fn none_yet(&self) -> bool {
         self.groups.is_none() && self.lines.is_none()
@@ -175,8 +258,9 @@ impl Answers {
         std::str::from_utf8(lines).ok()?.parse().ok()
     }
 
-    /// Judges how a run ended; says what is wrong with it.
-    pub fn check(&mut self, competitor: &Competitor, ended: &Ended) -> Result<(), String> {
+    /// Judges how a run ended; says what is wrong with it. Who has a clock of its own is taken at
+    /// its word.
+    pub fn check(&mut self, competitor: &Competitor, ended: &mut Ended) -> Result<(), String> {
         if !ended.status.success() {
             let last = ended.stderr.trim_end().lines().last().unwrap_or_default();
             return Err(format!("{}: {last}", ended.status));
@@ -190,6 +274,15 @@ impl Answers {
                     .split(|&byte| byte == b' ')
                     .find(|part| !part.is_empty());
                 (&mut self.lines, number.unwrap_or_default())
+            }
+            Question::Bytes => {
+                let (bytes, seconds) = told_by_fio(&ended.stdout).ok_or("WRONG ANSWER: none")?;
+                // It reads whole blocks only.
+                if bytes != self.file_bytes / FIO_BLOCK * FIO_BLOCK || seconds == 0.0 {
+                    return Err(format!("WRONG ANSWER: {bytes} bytes read in {seconds} s"));
+                }
+                ended.cost.own_clock_s = Some(seconds);
+                return Ok(());
             }
         };
         match known {

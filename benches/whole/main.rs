@@ -1,4 +1,4 @@
-//! Whole processes compared over one file: the engines of ringfold, `wc -l`, DuckDB and Polars.
+//! Whole processes compared over one file: the engines of ringfold, `wc -l`, fio, DuckDB and Polars.
 //!
 //! `make bench`, or `cargo bench --bench whole -- --help`. docs/benchmarks.md tells the method.
 
@@ -14,6 +14,7 @@ use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
@@ -23,7 +24,7 @@ use competitors::{Answers, Competitor};
 use machine::Machine;
 use results::{Case, FileFacts, Report, Run};
 
-/// Compare ringfold's engines with wc -l, DuckDB and Polars, as whole processes over one file
+/// Compare ringfold's engines with wc -l, fio, DuckDB and Polars, as whole processes over one file
 #[derive(Parser)]
 #[command(name = "whole", max_term_width = 100)]
 struct Options {
@@ -53,6 +54,10 @@ struct Options {
           default_values = competitors::NAMES, hide_default_value = true,
           value_parser = PossibleValuesParser::new(competitors::NAMES))]
     only: Vec<String>,
+    /// Seconds of rest before each run that reads the drive: many a virtual disk saves up what isn't
+    /// used and is fast only for as long as that lasts
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pause: u16,
     /// Where results.md, results.json and results.svg go
     #[arg(long, value_name = "DIR", default_value = "docs/bench")]
     output: PathBuf,
@@ -104,18 +109,30 @@ fn measure(options: &Options) -> Result<bool, Box<dyn Error>> {
         size_bytes: file.len(),
         rows: None,
     };
-    let mut report = Report::new(Machine::look(&path), facts, rounds, field.left_out);
+    let mut report = Report::new(
+        Machine::look(&path),
+        facts,
+        rounds,
+        options.pause,
+        field.left_out,
+    );
     for (name, value) in report.machine.facts() {
         println!("{name}: {value}");
     }
-    println!("{}, {rounds} rounds\n", report.file_line());
+    println!("{}\n", report.file_line());
     if file.len() > report.machine.memory_bytes / 10 * 8 {
         println!("The file may not fit into memory: look at what was resident.\n");
     }
-    fs::create_dir_all(&options.output)?;
-    let mut answers = Answers::default();
+    fs::create_dir_all(&options.output)
+        .map_err(|error| format!("{}: {error}", options.output.display()))?;
+    let mut answers = Answers::new(file.len());
     for &state in &options.cases {
-        let case = run_case(state, &file, rounds, &field.competitors, &mut answers)?;
+        let pause = match state {
+            State::Cached => Duration::ZERO,
+            State::Cold | State::Half => Duration::from_secs(options.pause.into()),
+        };
+        let field = &field.competitors;
+        let case = run_case(state, &file, rounds, pause, field, &mut answers)?;
         report.file.rows = answers.lines();
         report.memory_floor_bytes = process::own_peak_bytes();
         println!("{}", report.case_as_text(&case));
@@ -161,6 +178,7 @@ fn run_case(
     state: State,
     file: &CachedFile,
     rounds: usize,
+    pause: Duration,
     competitors: &[Competitor],
     answers: &mut Answers,
 ) -> Result<Case, Box<dyn Error>> {
@@ -174,9 +192,11 @@ fn run_case(
             if row.void.is_some() {
                 continue;
             }
+            std::thread::sleep(pause);
             let found = file.prepare(state)?;
-            let ended = process::run(&competitor.line)
+            let mut ended = process::run(&competitor.line)
                 .map_err(|error| format!("{}: {error}", competitor.label))?;
+            let checked = answers.check(competitor, &mut ended);
             let shown = match round.checked_sub(warm_ups) {
                 None => "warm-up".to_string(),
                 Some(round) => format!("round {} of {rounds}", round + 1),
@@ -185,9 +205,9 @@ fn run_case(
                 "{}, {shown}: {}: {:.2} s",
                 state.name(),
                 row.label,
-                ended.cost.wall_s
+                ended.cost.time_s()
             ));
-            if let Err(wrong) = answers.check(competitor, &ended) {
+            if let Err(wrong) = checked {
                 progress("");
                 eprintln!("whole: {}: {wrong}", competitor.label);
                 row.void = Some(wrong);

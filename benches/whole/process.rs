@@ -19,6 +19,9 @@ use serde::Serialize;
 pub struct Cost {
     /// From before fork and exec to after the end.
     pub wall_s: f64,
+    /// What it says itself of how long its work took, without start and end; counts where it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_clock_s: Option<f64>,
     pub user_s: f64,
     pub system_s: f64,
     /// No less than the harness's own memory: a child inherits that mark.
@@ -34,6 +37,11 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// The time that counts.
+    pub fn time_s(&self) -> f64 {
+        self.own_clock_s.unwrap_or(self.wall_s)
+    }
+
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s
     }
@@ -70,6 +78,7 @@ pub fn run(line: &[OsString]) -> io::Result<Ended> {
     let mut ended = Ended {
         cost: Cost {
             wall_s: wall.as_secs_f64(),
+            own_clock_s: None,
             user_s: cpu[0],
             system_s: cpu[1],
             peak_memory_bytes: usage.ru_maxrss as u64 * 1024,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use crate::cache::{Found, State};
-use crate::competitors::{BASELINE, Competitor};
+use crate::competitors::{BASELINE, COUNT_DIRECT, Competitor, FIO};
 use crate::machine::Machine;
 use crate::process::Cost;
 
@@ -20,6 +20,8 @@ pub struct Report {
     pub machine: Machine,
     pub file: FileFacts,
     pub rounds: usize,
+    /// Rest before each run that read the drive.
+    pub pause_s: u16,
     pub left_out: Vec<String>,
     /// Peaks below this are the harness's own.
     pub memory_floor_bytes: u64,
@@ -79,8 +81,9 @@ pub struct Spread {
 /// The figures of a row.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
+    /// The times that count: of the whole process, or by its own clock.
     pub wall_s: Spread,
-    /// Of the wall times of the same round.
+    /// Of the times of the same round.
     pub ratio_to_baseline: Option<Spread>,
     pub cpu_s: Spread,
     pub gb_per_s: f64,
@@ -129,17 +132,17 @@ impl Case {
             .rows
             .iter()
             .find(|row| row.name == BASELINE && row.void.is_none());
-        let baseline: Vec<f64> = baseline.map(Row::walls).unwrap_or_default();
+        let baseline: Vec<f64> = baseline.map(Row::times).unwrap_or_default();
         for row in self.rows.iter_mut().filter(|row| row.void.is_none()) {
-            let walls = row.walls();
-            let ratios = walls
+            let times = row.times();
+            let ratios = times
                 .iter()
                 .zip(&baseline)
-                .map(|(wall, baseline)| wall / baseline);
+                .map(|(time, baseline)| time / baseline);
             let ratio_to_baseline = Spread::of(ratios);
             let cpu_s = Spread::of(row.runs.iter().map(|run| run.cost.cpu_s()));
             let peaks = row.runs.iter().map(|run| run.cost.peak_memory_bytes);
-            row.summary = Spread::of(walls).zip(cpu_s).map(|(wall_s, cpu_s)| Summary {
+            row.summary = Spread::of(times).zip(cpu_s).map(|(wall_s, cpu_s)| Summary {
                 wall_s,
                 ratio_to_baseline,
                 cpu_s,
@@ -188,6 +191,24 @@ impl Case {
         table
     }
 
+    /// Our raw read against fio's, round by round.
+    fn beside_fio(&self) -> Option<String> {
+        let good = |row: &&Row| row.void.is_none();
+        let row = |name| self.rows.iter().find(|row| row.name == name).filter(good);
+        let (ours, fio) = (row(COUNT_DIRECT)?, row(FIO)?);
+        let shares = ours
+            .times()
+            .into_iter()
+            .zip(fio.times())
+            .map(|(ours, fio)| fio / ours);
+        let share = Spread::of(shares)?;
+        Some(format!(
+            "{}: {:.2} ({:.2} - {:.2}) of the bytes a second of {}. fio's times are its own, without \
+             start and end.",
+            ours.label, share.median, share.min, share.max, fio.label
+        ))
+    }
+
     /// What a reader of the table has to know beside it.
     fn remarks(&self, cores: usize) -> Vec<String> {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
@@ -213,6 +234,7 @@ impl Case {
             "Of the cores' time, others and the kernel's threads used {others}, the host took \
              {stolen}."
         ));
+        remarks.extend(self.beside_fio());
         for row in &self.rows {
             if let Some(why) = &row.void {
                 remarks.push(format!("{}: VOID, {why}", row.label));
@@ -223,8 +245,8 @@ impl Case {
 }
 
 impl Row {
-    fn walls(&self) -> Vec<f64> {
-        self.runs.iter().map(|run| run.cost.wall_s).collect()
+    fn times(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run.cost.time_s()).collect()
     }
 }
 
@@ -261,12 +283,19 @@ impl Summary {
 }
 
 impl Report {
-    pub fn new(machine: Machine, file: FileFacts, rounds: usize, left_out: Vec<String>) -> Report {
+    pub fn new(
+        machine: Machine,
+        file: FileFacts,
+        rounds: usize,
+        pause_s: u16,
+        left_out: Vec<String>,
+    ) -> Report {
         Report {
             schema: SCHEMA,
             machine,
             file,
             rounds,
+            pause_s,
             left_out,
             memory_floor_bytes: 0,
             cases: Vec::new(),
@@ -281,16 +310,21 @@ impl Report {
             .any(|row| row.void.is_some())
     }
 
-    /// The input in a line.
+    /// The input and how it was gone over, in a line.
     pub fn file_line(&self) -> String {
         let file = &self.file;
+        let pauses = match self.pause_s {
+            0 => String::new(),
+            seconds => format!(", {seconds} s of rest before each run that read the drive"),
+        };
         let rows = file.rows.map_or(String::new(), |rows| {
             format!(", {} million rows", (rows as f64 / 1e3).round() / 1e3)
         });
         format!(
-            "{}, {:.0} MB{rows}",
+            "{}, {:.0} MB{rows}, {} rounds{pauses}",
             file.name,
-            file.size_bytes as f64 / 1e6
+            file.size_bytes as f64 / 1e6,
+            self.rounds
         )
     }
 
@@ -305,11 +339,7 @@ impl Report {
     }
 
     pub fn as_markdown(&self) -> String {
-        let mut text = format!(
-            "# Results\n\n{}, {} rounds.\n",
-            self.file_line(),
-            self.rounds
-        );
+        let mut text = format!("# Results\n\n{}.\n", self.file_line());
         text += "How it was measured and how to read it: docs/benchmarks.md. \
                  All single runs: [results.json](results.json).\n\n![Bars of the median times](results.svg)\n";
         for case in &self.cases {
