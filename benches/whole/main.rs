@@ -54,8 +54,8 @@ struct Options {
           default_values = competitors::NAMES, hide_default_value = true,
           value_parser = PossibleValuesParser::new(competitors::NAMES))]
     only: Vec<String>,
-    /// Seconds of rest before each run that reads the drive: many a virtual disk saves up what isn't
-    /// used and is fast only for as long as that lasts
+    /// Seconds of rest before each run of cold and half: many a virtual disk saves up what isn't used
+    /// and is fast only for as long as that lasts
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pause: u16,
     /// Where results.md, results.json and results.svg go

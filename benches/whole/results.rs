@@ -20,7 +20,7 @@ pub struct Report {
     pub machine: Machine,
     pub file: FileFacts,
     pub rounds: usize,
-    /// Rest before each run that read the drive.
+    /// Rest before each run from a cold or half cached file.
     pub pause_s: u16,
     pub left_out: Vec<String>,
     /// Peaks below this are the harness's own.
@@ -315,7 +315,7 @@ impl Report {
         let file = &self.file;
         let pauses = match self.pause_s {
             0 => String::new(),
-            seconds => format!(", {seconds} s of rest before each run that read the drive"),
+            seconds => format!(", {seconds} s of rest before each cold or half cached run"),
         };
         let rows = file.rows.map_or(String::new(), |rows| {
             format!(", {} million rows", (rows as f64 / 1e3).round() / 1e3)
