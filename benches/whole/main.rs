@@ -91,7 +91,7 @@ fn main() -> ExitCode {
 /// Runs all cases and writes all results; tells whether all answers were right.
 fn measure(options: &Options) -> Result<bool, Box<dyn Error>> {
     let path = input(options)?;
-    let file = CachedFile::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let file = CachedFile::open(&path).map_err(|error| naming(&path, &error))?;
     let field = competitors::find(&path, &options.only);
     for left_out in &field.left_out {
         println!("left out: {left_out}");
@@ -123,8 +123,7 @@ fn measure(options: &Options) -> Result<bool, Box<dyn Error>> {
     if file.len() > report.machine.memory_bytes / 10 * 8 {
         println!("The file may not fit into memory: look at what was resident.\n");
     }
-    fs::create_dir_all(&options.output)
-        .map_err(|error| format!("{}: {error}", options.output.display()))?;
+    fs::create_dir_all(&options.output).map_err(|error| naming(&options.output, &error))?;
     let mut answers = Answers::new(file.len());
     for &state in &options.cases {
         let pause = match state {
@@ -132,22 +131,31 @@ fn measure(options: &Options) -> Result<bool, Box<dyn Error>> {
             State::Cold | State::Half => Duration::from_secs(options.pause.into()),
         };
         let field = &field.competitors;
-        let case = run_case(state, &file, rounds, pause, field, &mut answers)?;
+        let case = run_case(state, &file, rounds, pause, field, &mut answers)
+            .map_err(|error| naming(&path, &*error))?;
         report.file.rows = answers.lines();
         report.memory_floor_bytes = process::own_peak_bytes();
         println!("{}", report.case_as_text(&case));
         report.cases.push(case);
         // After each case: who stops a long run keeps what is done.
         let json = serde_json::to_string_pretty(&report)? + "\n";
-        fs::write(options.output.join("results.json"), json)?;
-        fs::write(options.output.join("results.md"), report.as_markdown())?;
+        for (name, text) in [("results.json", json), ("results.md", report.as_markdown())] {
+            let path = options.output.join(name);
+            fs::write(&path, text).map_err(|error| naming(&path, &error))?;
+        }
     }
-    plot::draw(&report, &options.output.join("results.svg"))?;
+    let plot = options.output.join("results.svg");
+    plot::draw(&report, &plot).map_err(|error| naming(&plot, &*error))?;
     println!(
         "written: results.md, results.json, results.svg in {}",
         options.output.display()
     );
     Ok(!report.any_void())
+}
+
+/// What went wrong, and with which file.
+fn naming(path: &Path, error: &dyn Error) -> String {
+    format!("{}: {error}", path.display())
 }
 
 /// The file to read, generated where it is one of ours and missing.

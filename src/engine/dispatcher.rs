@@ -190,7 +190,8 @@ impl<'a> Dispatcher<'a> {
         self.plan.depth = self.plan.depth.min(ring.max_depth());
         let mut given_up = std::pin::pin!(self.delivery.watch.given_up());
         loop {
-            // Before the workers are woken: the device waits for reads, and they may take this
+            // Before the workers are woken, so that nothing is left to do but to go to sleep, which is
+            // when the kernel takes the reads: the device waits for them, and a worker may take this
             // thread's processor.
             self.submit(ring);
             if !self.ready.is_empty() {
