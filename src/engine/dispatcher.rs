@@ -237,7 +237,8 @@ impl<'a> Dispatcher<'a> {
 
     /// Submits what can be. Past the page cache large blocks that lie side by side don't go one after
     /// the other: of such a row the kernel makes one request, and none of them is answered before its
-    /// end. Through it they do, as read-ahead expects.
+    /// end. Of three there is no such order, and they may become one. Through the page cache all go in
+    /// order, as read-ahead expects.
     fn submit<R: Ring>(&mut self, ring: &mut R) {
         let mut later = Vec::new();
         let mut waits = false;
