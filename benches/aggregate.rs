@@ -137,41 +137,49 @@ fn aggregate(criterion: &mut Criterion) {
     }
 }
 
-/// The end of a job: the partials of several workers, each with all of the keys, brought together and
-/// sorted, by one thread and by as many as there are.
+/// The end of a job: the partials of several workers brought together and sorted, by one thread and by as
+/// many as there are. Each has all of the keys, or none that another has.
 fn merge(criterion: &mut Criterion) {
-    const PARTIALS: usize = 4;
-    const KEYS: usize = 500_000;
     let all = std::thread::available_parallelism().map_or(1, usize::from);
-    let text = data::rows(&data::numbered(KEYS), 2 * KEYS, "\n", data::tenths);
-    let buffer = PaddedBuf::from(&text[..]);
+    let keys = data::numbered(8_000_000);
+    let text = |keys: &[_]| {
+        let text = data::rows(&keys.to_vec(), 2 * keys.len(), "\n", data::tenths);
+        PaddedBuf::from(&text[..])
+    };
+    let same = text(&keys[..500_000]);
+    let other: Vec<PaddedBuf> = keys.chunks(4_000_000).map(text).collect();
     let mut group = criterion.benchmark_group("merge");
-    group
-        .throughput(Throughput::Elements((PARTIALS * KEYS) as u64))
-        .sample_size(10);
-    for threads in [1, all] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        let pool = pool.build().expect("threads");
-        group.bench_function(format!("{threads} threads"), |bencher| {
-            bencher
-                .iter_custom(|times| (0..times).map(|_| merged::<PARTIALS>(&pool, &buffer)).sum());
-        });
+    group.sample_size(10);
+    let cases = [
+        ("4 of the same 500K", vec![&same; 4]),
+        ("2 of other 4M", other.iter().collect()),
+    ];
+    for (name, texts) in cases {
+        for threads in [1, all] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let pool = pool.build().expect("threads");
+            group.bench_function(format!("{name}/{threads} threads"), |bencher| {
+                bencher.iter_custom(|times| (0..times).map(|_| merged(&pool, &texts)).sum());
+            });
+        }
     }
     group.finish();
 }
 
-fn merged<const PARTIALS: usize>(pool: &rayon::ThreadPool, buffer: &PaddedBuf) -> Duration {
+fn merged(pool: &rayon::ThreadPool, texts: &[&PaddedBuf]) -> Duration {
     let job = Aggregate::new();
-    let mut partials = [(); PARTIALS].map(|()| job.partial());
-    for partial in &mut partials {
-        job.block(partial, &buffer.block(0, 0, 0))
+    let mut partials = texts.iter().map(|text| {
+        let mut partial = job.partial();
+        job.block(&mut partial, &text.block(0, 0, 0))
             .expect("good rows");
-    }
+        partial
+    });
+    let mut into = partials.next().expect("some");
+    let partials: Vec<_> = partials.collect();
     let started = Instant::now();
     let summary = pool.install(|| {
-        let mut partials = partials.into_iter();
-        let mut into = partials.next().expect("some");
-        partials.for_each(|from| job.merge(&mut into, from));
+        let from = partials.into_iter();
+        from.for_each(|from| job.merge(&mut into, from));
         job.finish(into)
     });
     let took = started.elapsed();

@@ -127,6 +127,13 @@ impl Hashes {
     }
 }
 
+/// What the table of one range takes for `hash`. Slots are read in the order of their hashes; taken in
+/// that order by a table that grows with them, they would all be at its one end.
+fn scattered(hash: u32) -> u32 {
+    // Odd, so that no two become the same, and 2^32 by the golden ratio, so that neighbours part.
+    hash.wrapping_mul(0x9e37_79b1)
+}
+
 /// What the merge of a range leaves beside the largest table.
 struct Part<K: Key> {
     new: Option<DenseTable<K>>,
@@ -147,9 +154,8 @@ impl<K: Key> Part<K> {
                 Added::Full => self.full.push((*key, stats)),
                 Added::Lacks => {
                     let new = || DenseTable::new(table.level, table.seeds.clone());
-                    // A place is told by the first bits, and those are the same here.
-                    let hash = slot.hash().rotate_left(hashes.bits);
-                    self.new.get_or_insert_with(new).add(key, hash, &stats);
+                    let new = self.new.get_or_insert_with(new);
+                    new.add(key, scattered(slot.hash()), &stats);
                 }
             }
         }
@@ -279,6 +285,51 @@ mod tests {
                 let got = got.map(|(key, stats)| (key.to_vec(), stats.count()));
                 let expected = expected.into_iter();
                 assert!(got.eq(expected.map(|(key, count)| (key.into_bytes(), count))));
+            }
+        }
+    }
+
+    /// Slots looked at until each of `hashes` has one, of which three quarters are used then.
+    fn looks(hashes: &[u32]) -> usize {
+        let slots = (hashes.len() / 3 * 4).next_power_of_two();
+        let mut used = vec![false; slots];
+        let mut looks = 0;
+        for hash in hashes {
+            let mut place = *hash as usize >> (32 - slots.trailing_zeros());
+            while std::mem::replace(&mut used[place], true) {
+                place = (place + 1) % slots;
+                looks += 1;
+            }
+            looks += 1;
+        }
+        looks
+    }
+
+    /// A range's table grows several times while it takes hashes in their order: whatever part of them it
+    /// has by then, they must lie all over it.
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn hashes_in_order_are_scattered() {
+        const TAKEN: usize = 3 << 12;
+        // Murmur's last steps, which make any number look random.
+        let random = |number: u32| {
+            let number = (number ^ number >> 16).wrapping_mul(0x85eb_ca6b);
+            let number = (number ^ number >> 13).wrapping_mul(0xc2b2_ae35);
+            number ^ number >> 16
+        };
+        for bits in 4..=BITS_MAX {
+            for part in [1, 4, 16] {
+                let hashes = (0..(part * TAKEN) as u32).map(|at| random(at) >> bits);
+                let mut hashes: Vec<u32> = hashes.collect();
+                hashes.sort_unstable();
+                hashes.truncate(TAKEN);
+                let within = hashes.iter().map(|hash| 5 << (32 - bits) | hash);
+                let apart: Vec<u32> = within.map(scattered).collect();
+                assert!(looks(&apart) < 8 * TAKEN, "{bits} bits, 1 of {part}");
+                if part > 1 {
+                    let order: Vec<u32> = hashes.iter().map(|hash| hash << bits).collect();
+                    assert!(looks(&order) > 50 * TAKEN, "{bits} bits: no crowd");
+                }
             }
         }
     }
