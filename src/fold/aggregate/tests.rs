@@ -352,6 +352,9 @@ fn nasty_by_hand() {
     check("\n".repeat(9000).as_bytes(), b';', b'\n');
     check(";".repeat(9000).as_bytes(), b';', b'\n');
     check(";0.0\n".repeat(9000).as_bytes(), b';', b'\n');
+    // An empty key that NUL ends is all zeros, as an empty slot is.
+    check(b"\x006.2\n", 0, b'\n');
+    check(&b"\x006.2\na\x001.0\n".repeat(5000), 0, b'\n');
 }
 
 #[test]

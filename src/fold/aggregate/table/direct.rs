@@ -269,9 +269,10 @@ impl<K: Key> DirectTable<K> {
         self.used
     }
 
-    /// Memory that is taken: a key touches a page until all are.
+    /// Memory that is taken: a key touches a page until all are. One key isn't counted among the used:
+    /// if the delimiter is NUL, an empty key equals that of an empty slot.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots).min(self.used * PAGE)
+        size_of_val(&*self.slots).min(self.used.max(1) * PAGE)
     }
 
     /// Each key used and its statistics.
