@@ -60,6 +60,12 @@ pub trait Fold: Sync {
     /// A partial that has seen nothing.
     fn partial(&self) -> Self::Partial;
 
+    /// Makes the partials of a run. They may know of each other; unless a job says otherwise, they
+    /// don't.
+    fn partials(&self) -> impl Fn() -> Self::Partial + Sync {
+        || self.partial()
+    }
+
     /// Adds a block.
     ///
     /// # Errors
@@ -80,6 +86,7 @@ pub trait Fold: Sync {
 pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Output, Stats)> {
     let lender = Lender {
         job,
+        partial: job.partials(),
         idle: Mutex::new(Vec::new()),
     };
     let (stats, output) = run_then(input, config, &lender, || {
@@ -89,7 +96,7 @@ pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Outp
             a
         };
         let total = partials.into_par_iter().reduce_with(merge);
-        job.finish(total.unwrap_or_else(|| job.partial()))
+        job.finish(total.unwrap_or_else(&lender.partial))
     })?;
     Ok((output, stats))
 }
@@ -97,21 +104,22 @@ pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Outp
 /// Lends a partial to each buffer for as long as it is worked on: it has one owner at any time,
 /// needs no lock while it grows, and as the last one returned is the next one lent there are never
 /// more than workers, and the one lent is the one whose memory is still in the cache.
-struct Lender<'a, F: Fold> {
+struct Lender<'a, F: Fold, P> {
     job: &'a F,
+    partial: P,
     idle: Mutex<Vec<F::Partial>>,
 }
 
-impl<F: Fold> Lender<'_, F> {
+impl<F: Fold, P> Lender<'_, F, P> {
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<F::Partial>> {
         self.idle.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
-impl<F: Fold> Sink for Lender<'_, F> {
+impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Lender<'_, F, P> {
     fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
         let lent = self.idle().pop();
-        let mut partial = lent.unwrap_or_else(|| self.job.partial());
+        let mut partial = lent.unwrap_or_else(&self.partial);
         let done = self.job.block(&mut partial, block);
         self.idle().push(partial);
         done

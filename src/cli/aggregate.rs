@@ -34,8 +34,8 @@ pub(super) struct Command {
         hide_possible_values = true
     )]
     on_error: Policy,
-    /// What the tables of all workers may take together, as 512M or 8G; what is more goes to files
-    /// without names. Helps where keys are many and memory is short [default: two fifths of the
+    /// What the tables of all workers may take together, as 512M or 8G; when it would be more they share
+    /// them, and what is more even so goes to files without names. Helps where keys are many and memory is short [default: two fifths of the
     /// memory that is free, or that a control group allows]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,

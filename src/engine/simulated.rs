@@ -89,17 +89,18 @@ impl Ring for Granting<'_> {
 }
 
 /// The partials of a run; any of them may get the next block.
-struct Workers<'a, F: Fold> {
+struct Workers<'a, F: Fold, P> {
     job: &'a F,
+    partial: P,
     partials: Mutex<(Choices, Vec<Option<F::Partial>>)>,
 }
 
-impl<F: Fold> Sink for Workers<'_, F> {
+impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Workers<'_, F, P> {
     fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
         let mut held = self.partials.lock().unwrap_or_else(|e| e.into_inner());
         let (choices, partials) = &mut *held;
         let worker = choices.of(partials.len());
-        let partial = partials[worker].get_or_insert_with(|| self.job.partial());
+        let partial = partials[worker].get_or_insert_with(&self.partial);
         self.job.block(partial, block)
     }
 }
@@ -120,6 +121,7 @@ pub fn fold<F: Fold>(
     let mut choices = Choices(schedule.seed);
     let workers = Workers {
         job,
+        partial: job.partials(),
         partials: Mutex::new((
             Choices(schedule.seed.rotate_left(16)),
             (0..schedule.workers).map(|_| None).collect(),
@@ -134,7 +136,7 @@ pub fn fold<F: Fold>(
         let into = choices.of(partials.len());
         job.merge(&mut partials[into], from);
     }
-    let total = partials.pop().unwrap_or_else(|| job.partial());
+    let total = partials.pop().unwrap_or_else(&workers.partial);
     Ok(job.finish(total))
 }
 

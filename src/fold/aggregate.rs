@@ -9,11 +9,12 @@
 //! Whatever a pass sets aside (another shape of number, a very long key, an empty line, a malformed
 //! record) is read by `careful`, record by record, and summed as `decimal` says, in `others`.
 //!
-//! What outgrows the `budget` of memory is sorted and becomes a `region` of a temporary file. All parts
-//! meet in `summary`.
+//! What outgrows the `budget` of memory is held in `common` by all partials; if that is too much too, it is
+//! sorted and becomes a `region` of a temporary file. All parts meet in `summary`.
 
 mod budget;
 mod careful;
+mod common;
 mod decimal;
 mod decode;
 mod hint;
@@ -44,12 +45,13 @@ use super::{Fold, Malformed};
 use crate::block::Block;
 use budget::{Budget, Share};
 use careful::Record;
+use common::{Common, OWN_KEYS_MAX, shard_bits};
 use decode::Rows;
 use index::Ends;
 use others::Others;
 use summary::Run;
 use table::isa::Seeds;
-use table::tables::Tables;
+use table::tables::{Job, Tables, Taken};
 use window::{WINDOW, WINDOW_MIN, Window};
 
 /// What to do about a malformed record.
@@ -70,6 +72,8 @@ pub struct Aggregate {
     on_error: OnError,
     level: Level,
     seeds: Seeds,
+    own_keys_max: usize,
+    shard_bits: u32,
     memory: Option<u64>,
     spill_directory: Option<PathBuf>,
     budget: OnceLock<Arc<Budget>>,
@@ -90,6 +94,8 @@ impl Aggregate {
             on_error: OnError::Fail,
             level: Level::detect(),
             seeds: Seeds::random(),
+            own_keys_max: OWN_KEYS_MAX,
+            shard_bits: shard_bits(),
             memory: None,
             spill_directory: None,
             budget: OnceLock::new(),
@@ -111,8 +117,8 @@ impl Aggregate {
         Aggregate { on_error, ..self }
     }
 
-    /// How many bytes the tables of all workers may take together, growth aside. What is more goes to
-    /// temporary files. Unless named, two fifths of the memory that is available when the tables have
+    /// How many bytes the tables of all workers may take together, growth aside. Where it would be more,
+    /// workers share them, and what is more even so goes to temporary files. Unless named, two fifths of the memory that is available when the tables have
     /// grown to some MiB, or of what a control group allows.
     pub fn memory(self, bytes: u64) -> Self {
         Aggregate {
@@ -127,6 +133,17 @@ impl Aggregate {
         Aggregate {
             spill_directory: Some(directory.into()),
             budget: OnceLock::new(),
+            ..self
+        }
+    }
+
+    /// How many keys of a size a worker keeps to itself when it shares, and how many bits of a hash tell
+    /// the shard of others.
+    #[cfg(test)]
+    fn sharing(self, own_keys_max: usize, shard_bits: u32) -> Self {
+        Aggregate {
+            own_keys_max,
+            shard_bits,
             ..self
         }
     }
@@ -151,6 +168,26 @@ impl Aggregate {
             "the processor lacks {level:?}"
         );
         Aggregate { level, ..self }
+    }
+
+    fn partial_of(&self, common: &Arc<Common>) -> Partial {
+        Partial {
+            tables: common.tables(),
+            common: Arc::clone(common),
+            shares: false,
+            others: Others::default(),
+            merged: Vec::new(),
+            runs: Vec::new(),
+            share: Share::new(self.budget()),
+            rows: 0,
+            empty_lines: 0,
+            skipped: 0,
+            spilled_bytes: 0,
+            scratch: Scratch {
+                ends: Ends::new(),
+                rows: Rows::new(),
+            },
+        }
     }
 
     /// Takes the records of a balanced window that begins at `at`, and returns where the next begins.
@@ -258,6 +295,8 @@ impl Aggregate {
 
 /// What one worker gathers.
 pub struct Partial {
+    common: Arc<Common>,
+    shares: bool,
     tables: Tables,
     others: Others,
     /// What other partials held when they were merged with this one; brought together at the end.
@@ -278,13 +317,34 @@ impl Partial {
         self.others.add(key, number);
     }
 
-    /// Spills the keys if all partials together have outgrown their budget, after the records of a
-    /// block before `at`.
+    /// If all partials together have outgrown their budget after the records of a block before `at`,
+    /// shares the keys, each of which is in memory once then, and if that is too much too, spills them.
     fn settle(&mut self, at: usize) -> Result<(), Malformed> {
-        if !self.share.set(self.tables.bytes() + self.others.bytes()) {
-            return Ok(());
+        if self.share.set(self.bytes()) {
+            self.common.want();
         }
-        let mut run = run(vec![self.take()]);
+        if !self.shares && self.common.is_wanted() {
+            self.tables.share();
+            self.shares = true;
+            self.common.joined();
+        }
+        if self.share.set(self.bytes()) {
+            let own = self.take();
+            self.spill(run(vec![own], self.common.nothing()), at)?;
+            self.share.set(self.bytes());
+        }
+        if let Some((shared, share)) = self.common.outgrown(self.share.budget()) {
+            self.spill(run(Vec::new(), shared), at)?;
+            drop(share);
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.tables.bytes() + self.others.bytes()
+    }
+
+    fn spill(&mut self, mut run: Run, at: usize) -> Result<(), Malformed> {
         let budget = self.share.budget();
         self.spilled_bytes += run.spill(budget.directory()).map_err(|error| Malformed {
             start: at,
@@ -293,7 +353,6 @@ impl Partial {
             innocent: true,
         })?;
         self.runs.push(run);
-        self.share.set(0);
         Ok(())
     }
 
@@ -303,14 +362,14 @@ impl Partial {
     }
 }
 
-/// What partials held in memory, each key once.
-fn run(parts: Vec<(Tables, Others)>) -> Run {
+/// What partials held in memory and what was shared, each key once.
+fn run(parts: Vec<(Tables, Others)>, shared: Taken) -> Run {
     let (tables, others): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     let others = others.into_par_iter().reduce_with(|mut into, from| {
         into.merge(from);
         into
     });
-    Run::new(Tables::sorted(tables), others.unwrap_or_default())
+    Run::new(Tables::sorted(tables, shared), others.unwrap_or_default())
 }
 
 struct Scratch {
@@ -331,21 +390,19 @@ impl Fold for Aggregate {
     type Output = Summary;
 
     fn partial(&self) -> Partial {
-        Partial {
-            tables: Tables::new(self.level, self.seeds.clone(), self.delimiter),
-            others: Others::default(),
-            merged: Vec::new(),
-            runs: Vec::new(),
-            share: Share::new(self.budget()),
-            rows: 0,
-            empty_lines: 0,
-            skipped: 0,
-            spilled_bytes: 0,
-            scratch: Scratch {
-                ends: Ends::new(),
-                rows: Rows::new(),
-            },
-        }
+        self.partials()()
+    }
+
+    fn partials(&self) -> impl Fn() -> Partial + Sync {
+        let job = Job {
+            level: self.level,
+            seeds: self.seeds.clone(),
+            delimiter: self.delimiter,
+            own_keys_max: self.own_keys_max,
+            shard_bits: self.shard_bits,
+        };
+        let common = Arc::new(Common::new(job, self.budget()));
+        move || self.partial_of(&common)
     }
 
     fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), Malformed> {
@@ -369,17 +426,24 @@ impl Fold for Aggregate {
         into.runs.append(&mut from.runs);
         into.merged.append(&mut from.merged);
         into.merged.push(from.take());
+        if !Arc::ptr_eq(&into.common, &from.common) && from.common.holds_keys() {
+            // They don't share: what others share with `from` stays apart.
+            into.runs.push(run(Vec::new(), from.common.take()));
+        }
     }
 
     fn finish(&self, mut total: Partial) -> Summary {
         let mut parts = std::mem::take(&mut total.merged);
         parts.push(total.take());
+        let shared = total.common.take();
         if total.runs.is_empty() {
-            total.runs.push(run(parts));
+            total.runs.push(run(parts, shared));
         } else {
             // Where some have spilled, there is no memory to bring the rest into one table.
-            let rest = parts.into_par_iter().map(|part| run(vec![part]));
+            let nothing = || total.common.nothing();
+            let rest = parts.into_par_iter().map(|part| run(vec![part], nothing()));
             total.runs.par_extend(rest);
+            total.runs.push(run(Vec::new(), shared));
         }
         Summary::new(
             total.runs,

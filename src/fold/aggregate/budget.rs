@@ -44,6 +44,16 @@ impl Budget {
         *self.bytes.get_or_init(default_bytes)
     }
 
+    /// What all shares take together.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// What each takes on an average.
+    pub(crate) fn average(&self) -> u64 {
+        self.used() / self.shares.load(Ordering::Relaxed).max(1)
+    }
+
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -62,7 +72,7 @@ impl Budget {
     }
 }
 
-/// What a partial takes of the budget; given back on drop.
+/// What a partial, or all of them in common, takes of the budget; given back on drop.
 pub(crate) struct Share {
     budget: Arc<Budget>,
     bytes: u64,
@@ -77,7 +87,7 @@ impl Share {
         }
     }
 
-    pub(crate) fn budget(&self) -> &Budget {
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
         &self.budget
     }
 
@@ -85,11 +95,10 @@ impl Share {
     /// fair part of it.
     pub(crate) fn set(&mut self, bytes: u64) -> bool {
         let change = bytes.wrapping_sub(self.bytes);
-        let used = self.budget.used.fetch_add(change, Ordering::Relaxed);
-        let used = used.wrapping_add(change);
+        self.budget.used.fetch_add(change, Ordering::Relaxed);
         self.bytes = bytes;
-        let shares = self.budget.shares.load(Ordering::Relaxed);
-        bytes >= self.budget.least.max(used / (2 * shares)) && used > self.budget.bytes()
+        bytes >= self.budget.least.max(self.budget.average() / 2)
+            && self.budget.used() > self.budget.bytes()
     }
 }
 

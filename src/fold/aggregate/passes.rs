@@ -4,7 +4,7 @@ use super::decode::{BIAS, Rows, decode};
 use super::index::{Ends, index};
 use super::level::Level;
 use super::table::isa::Seeds;
-use super::table::tables::Tables;
+use super::table::tables::{Job, Shared, Tables};
 use super::window::{WINDOW, Window};
 use crate::block::Block;
 
@@ -19,7 +19,14 @@ pub struct Passes {
 impl Passes {
     /// Passes of `level` over semicolons and newlines.
     pub fn new(level: Level) -> Self {
-        let tables = Tables::new(level, Seeds::random(), b';');
+        let job = Job {
+            level,
+            seeds: Seeds::random(),
+            delimiter: b';',
+            own_keys_max: usize::MAX,
+            shard_bits: 6,
+        };
+        let tables = Tables::new(&Shared::new(job));
         Passes {
             level,
             ends: Ends::new(),

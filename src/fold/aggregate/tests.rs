@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // one test puts a block between guard pages
 
 use crate::block::PaddedBuf;
-use crate::fold::aggregate::{Aggregate, Level, OnError, Summary};
+use crate::fold::aggregate::{Aggregate, Level, OnError, Partial, Summary};
 use crate::fold::{Fold, Malformed};
 use crate::report::{self, Format};
 use num_bigint::BigInt;
@@ -469,24 +469,26 @@ fn every_way_at_once() {
     }
 }
 
+/// A record for each key, of every class; its value is told by its key.
+fn text_of_keys(keys: std::ops::Range<usize>) -> String {
+    let mut text = String::new();
+    for key in keys {
+        let name = match key % 5 {
+            0 => format!("{key}"),
+            1 => format!("a-middle-key-{key:08}"),
+            2 => format!("a-long-key-of-a-line-{key:042}"),
+            3 => format!("a-wide-key-that-takes-two-{key:0100}"),
+            _ => format!("exactly-15-{key:04x}"),
+        };
+        text += &format!("{name};{}.5\n", key % 50);
+    }
+    text
+}
+
 /// Enough keys that the partials change their tables, at different times, and merge in every way.
 #[test]
 #[cfg_attr(miri, ignore = "too much for an interpreter")]
 fn few_and_many() {
-    let text_of_keys = |keys: std::ops::Range<usize>| {
-        let mut text = String::new();
-        for key in keys {
-            let name = match key % 5 {
-                0 => format!("{key}"),
-                1 => format!("a-middle-key-{key:08}"),
-                2 => format!("a-long-key-of-a-line-{key:042}"),
-                3 => format!("a-wide-key-that-takes-two-{key:0100}"),
-                _ => format!("exactly-15-{key:04x}"),
-            };
-            text += &format!("{name};{}.5\n", key % 50);
-        }
-        text
-    };
     let ranges = [0..40_000, 30_000..75_000, 0..200_000, 150_000..160_000];
     let texts: Vec<String> = ranges.into_iter().map(text_of_keys).collect();
     for level in Level::available() {
@@ -528,6 +530,72 @@ fn few_and_many() {
                         .iter()
                         .map(|(key, count)| (key.as_bytes().to_vec(), *count)))
             );
+        }
+    }
+}
+
+/// Partials that outgrow the memory together share their keys, while others work on, and nothing that is
+/// on its way in the end is lost.
+#[test]
+#[cfg_attr(miri, ignore = "too much for an interpreter")]
+fn shared_keys() {
+    let texts = [0..200_000, 100_000..250_000].map(text_of_keys);
+    let blocks = texts
+        .each_ref()
+        .map(|text| PaddedBuf::from(text.as_bytes()));
+    let feed = |job: &Aggregate, partials: &mut [Partial], block: usize| {
+        std::thread::scope(|scope| {
+            for partial in partials {
+                let block = blocks[block].block(0, 0, 0);
+                scope.spawn(move || job.block(partial, &block).unwrap());
+            }
+        });
+    };
+    let mut alone = [Aggregate::new().partial()];
+    feed(&Aggregate::new(), &mut alone, 0);
+    let one = alone[0].bytes();
+    // One that got all of its rows before the others began keeps its tables.
+    for (level, memory, early) in [
+        (Level::Portable, 2 * one, 0),
+        (Level::detect(), 2 * one, 1),
+        (Level::Portable, one / 2, 0),
+        (Level::detect(), one / 2, 1),
+        (Level::detect(), 0, 0),
+    ] {
+        for kept in [0, 1000] {
+            let job = Aggregate::new().level(level).memory(memory);
+            let job = job.sharing(kept, 3);
+            let make = job.partials();
+            let mut partials = [(); 3].map(|()| make());
+            let (first, rest) = partials.split_at_mut(early);
+            feed(&job, first, 0);
+            feed(&job, rest, 0);
+            feed(&job, rest, 1);
+            let shares = |partial: &Partial| partial.shares;
+            assert!(rest.iter().all(shares));
+            assert_eq!(first.iter().any(shares), early == 1 && memory < one);
+            let spilled = partials.iter().map(|partial| partial.spilled_bytes);
+            assert_eq!(spilled.sum::<u64>() > 0, memory < one);
+            let summary = partials.into_iter().reduce(|mut into, from| {
+                job.merge(&mut into, from);
+                into
+            });
+            let summary = job.finish(summary.expect("three"));
+
+            let mut expected: BTreeMap<&[u8], (u64, &str)> = BTreeMap::new();
+            for (text, times) in texts.iter().zip([3, 3 - early as u64]) {
+                for line in text.lines() {
+                    let (key, value) = line.split_once(';').unwrap();
+                    expected.entry(key.as_bytes()).or_insert((0, value)).0 += times;
+                }
+            }
+            assert_eq!(summary.rows, expected.values().map(|(rows, _)| rows).sum());
+            assert_eq!(summary.len(), expected.len());
+            for (entry, (key, (rows, value))) in summary.entries().zip(expected) {
+                assert_eq!((entry.key(), entry.count()), (key, rows));
+                let values = [entry.min().round(1), entry.mean(1), entry.max().round(1)];
+                assert!(values.iter().all(|number| number.to_string() == value));
+            }
         }
     }
 }

@@ -13,16 +13,17 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+#[cfg(not(target_arch = "x86_64"))]
+use super::isa::Portable as Prefetch;
 #[cfg(target_arch = "x86_64")]
-use super::isa::{Avx2, Avx512};
-use super::isa::{Isa, Portable, Seeds};
-use super::key::{Key, ask_ahead, hash, rows_a_line};
+use super::isa::{Avx2 as Prefetch, Avx2, Avx512};
+use super::isa::{Isa, Portable};
+use super::key::Key;
 use super::stats::{Stats, Tally};
 use super::tables::Sorted;
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::pages::{Pages, Zeroed};
 use crate::fold::aggregate::region::Region;
-use crate::fold::aggregate::window::Window;
 use rayon::prelude::*;
 
 /// A key and its statistics.
@@ -57,127 +58,151 @@ impl Slot {
 
 /// Rows hashed and prefetched ahead.
 pub(crate) const BATCH: usize = 64;
-/// Slots at first.
-pub(super) const SLOTS_MIN: usize = 1 << 13;
-/// Slots up to which no more than a sixteenth is used, for fewer keys out of their home.
-const SLOTS_SPARSE_MAX: usize = 1 << 18;
 /// Entries at first: addresses, touched as keys come.
 const ENTRIES_MIN: usize = 1 << 10;
+/// No entry: the key is new, and the table takes no more.
+const LACKS: usize = usize::MAX;
+
+/// How many slots a table has for its keys.
+#[derive(Clone, Copy)]
+pub(super) struct Growth {
+    /// At first.
+    pub(super) slots_min: usize,
+    /// Up to so many no more than a sixteenth is used, for fewer keys out of their home; then three
+    /// quarters.
+    pub(super) sparse_max: usize,
+    /// Keys that are taken at most.
+    pub(super) keys_max: usize,
+}
 
 /// The table of a size class.
 pub(crate) struct DenseTable<K: Key> {
-    pub(super) level: Level,
     pub(super) slots: Pages<Slot>,
     pub(super) shift: u32,
     pub(super) entries: Pages<Entry<K>>,
     pub(super) used: usize,
     /// Keys whose tally was full, and what it came to.
     pub(super) full: Vec<(K, Stats)>,
-    pub(super) seeds: Seeds,
-    batch: Box<Batch<K>>,
+    growth: Growth,
 }
 
-/// A batch under way; kept, so that none begins by clearing it.
-struct Batch<K> {
-    keys: [K; BATCH],
-    hashes: [u32; BATCH],
-    places: [u32; BATCH],
+/// Rows whose keys are loaded and hashed.
+#[derive(Clone, Copy)]
+pub(super) struct Loaded<'a, K> {
+    pub(super) keys: &'a [K],
+    pub(super) hashes: &'a [u32],
+    pub(super) values: &'a [u32],
 }
 
 impl<K: Key> DenseTable<K> {
-    pub(crate) fn new(level: Level, seeds: Seeds) -> Self {
-        let batch = Batch {
-            keys: [K::EMPTY; BATCH],
-            hashes: [0; BATCH],
-            places: [0; BATCH],
-        };
+    pub(super) fn new(growth: Growth) -> Self {
         DenseTable {
-            level,
-            slots: Pages::new(SLOTS_MIN),
-            shift: 32 - SLOTS_MIN.trailing_zeros(),
+            slots: Pages::new(growth.slots_min),
+            shift: 32 - growth.slots_min.trailing_zeros(),
             entries: Pages::new(ENTRIES_MIN),
             used: 0,
             full: Vec::new(),
-            seeds,
-            batch: Box::new(batch),
+            growth,
         }
     }
 
-    /// Takes rows whose keys are in `window`: where each starts in the low half, its length in the
-    /// high.
-    pub(crate) fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
-        for (keys, values) in keys.chunks(BATCH).zip(values.chunks(BATCH)) {
-            self.reserve(BATCH);
-            match self.level {
-                // SAFETY: the keys are in the window.
-                Level::Portable => unsafe {
-                    self.batch::<Portable>(window.pointer(), keys, values);
-                },
-                // SAFETY: as above; the level is only made where the processor has its features.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => unsafe { self.batch_avx2(window.pointer(), keys, values) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => unsafe { self.batch_avx512(window.pointer(), keys, values) },
-            }
+    /// Takes rows.
+    pub(super) fn take_rows(&mut self, level: Level, rows: Loaded<'_, K>) {
+        match level {
+            // SAFETY: needs no feature.
+            Level::Portable => unsafe { self.asked::<Portable>(rows) },
+            // SAFETY: the level is only made where the processor has its features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { self.asked_avx2(rows) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { self.asked_avx512(rows) },
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx2(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+    unsafe fn asked_avx2(&mut self, rows: Loaded<'_, K>) {
         // SAFETY: as the caller's.
-        unsafe { self.batch::<Avx2>(window, keys, values) }
+        unsafe { self.asked::<Avx2>(rows) }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx512(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+    unsafe fn asked_avx512(&mut self, rows: Loaded<'_, K>) {
         // SAFETY: as the caller's.
-        unsafe { self.batch::<Avx512>(window, keys, values) }
+        unsafe { self.asked::<Avx512>(rows) }
     }
 
     /// # Safety
-    /// - `keys` are of `window`, of this size class, and no more than [`BATCH`], as are `values`;
-    ///   there is room for as many new ones.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn batch<I: Isa>(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
-        let count = keys.len().min(values.len()).min(BATCH);
-        let Batch {
-            keys: loaded,
+    unsafe fn asked<I: Isa>(&mut self, rows: Loaded<'_, K>) {
+        let Loaded {
+            keys,
             hashes,
-            places,
-        } = &mut *self.batch;
-        let rows_a_line = rows_a_line(keys);
-        for row in 0..count {
-            // SAFETY: the key is in the window; a shifted hash is a slot's place.
+            values,
+        } = rows;
+        let batches = keys.chunks(BATCH).zip(hashes.chunks(BATCH));
+        for ((keys, hashes), values) in batches.zip(values.chunks(BATCH)) {
+            self.reserve(BATCH);
+            // SAFETY: as the caller's; room was made.
             unsafe {
-                if row & (rows_a_line - 1) == 0 {
-                    ask_ahead::<I, K>(window, keys[row]);
-                }
-                let start = window.add((keys[row] & 0xffff) as usize);
-                let hash = K::load::<I>(&self.seeds, start, keys[row] >> 16, &mut loaded[row]);
-                hashes[row] = hash as u32;
-                I::prefetch(
-                    self.slots
-                        .as_ptr()
-                        .add((hash as u32 >> self.shift) as usize)
-                        .cast(),
-                );
+                hashes.iter().for_each(|&hash| self.ask::<I>(hash));
+                let rows = Loaded {
+                    keys,
+                    hashes,
+                    values,
+                };
+                self.batch::<I>(rows, |_, _, _| unreachable!("it takes any number of keys"));
             }
         }
+    }
+
+    /// Asks for the slot that is a hash's home.
+    ///
+    /// # Safety
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    pub(super) unsafe fn ask<I: Isa>(&self, hash: u32) {
+        // SAFETY: a shifted hash is a slot's place; a prefetch reads nothing.
+        unsafe {
+            let home = self.slots.as_ptr().add((hash >> self.shift) as usize);
+            I::prefetch(home.cast());
+        }
+    }
+
+    /// Asks for the entry of `slot`.
+    pub(super) fn ask_entry(&self, slot: Slot) {
+        let entry = self.entries.as_ptr().wrapping_add(slot.entry());
+        // SAFETY: a prefetch reads nothing, and any x86-64 has it.
+        unsafe { Prefetch::prefetch(entry.cast()) };
+    }
+
+    /// Takes rows whose slots were asked for, no more than [`BATCH`]; those whose keys the table lacks
+    /// when it takes no more go to `lacks`: key, hash, value.
+    ///
+    /// # Safety
+    /// - Room was [reserved](Self::reserve) for as many keys.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    pub(super) unsafe fn batch<I: Isa>(
+        &mut self,
+        rows: Loaded<'_, K>,
+        mut lacks: impl FnMut(&K, u32, u32),
+    ) {
+        let mut places = [0; BATCH];
         let mask = self.slots.len() - 1;
-        for row in 0..count {
-            let mut place = (hashes[row] >> self.shift) as usize;
+        for (&hash, to) in rows.hashes.iter().zip(&mut places) {
+            let mut place = (hash >> self.shift) as usize;
             // SAFETY: a masked place is a slot's; a prefetch reads nothing.
             unsafe {
                 let mut slot = *self.slots.get_unchecked(place);
-                while slot.0 != 0 && slot.hash() != hashes[row] {
+                while slot.0 != 0 && slot.hash() != hash {
                     place = (place + 1) & mask;
                     slot = *self.slots.get_unchecked(place);
                 }
-                places[row] = place as u32;
+                *to = place as u32;
                 let entry = self
                     .entries
                     .as_ptr()
@@ -188,19 +213,16 @@ impl<K: Key> DenseTable<K> {
                 }
             }
         }
-        for (row, &value) in values[..count].iter().enumerate() {
+        let places = places.iter().map(|&place| place as usize);
+        let keys = rows.keys.iter().zip(rows.hashes).zip(rows.values);
+        for (((key, &hash), &value), place) in keys.zip(places) {
             // SAFETY: as the caller's; a slot's entry is in use.
             unsafe {
-                let key = &self.batch.keys[row];
-                let (hash, place) = (self.batch.hashes[row], self.batch.places[row] as usize);
-                let entry = Self::probe::<I>(
-                    &mut self.slots,
-                    &mut self.entries,
-                    &mut self.used,
-                    key,
-                    hash,
-                    place,
-                );
+                let entry = self.probe::<I>(key, hash, place);
+                if entry == LACKS {
+                    lacks(key, hash, value);
+                    continue;
+                }
                 let tally = &mut self.entries.get_unchecked_mut(entry).tally;
                 if tally.is_full() {
                     self.full.push((*key, tally.stats()));
@@ -211,33 +233,32 @@ impl<K: Key> DenseTable<K> {
         }
     }
 
-    /// The number of the key's entry, sought from `place` on; a new one if it has none.
+    /// The number of the key's entry, sought from `place` on; a new one if it has none; [`LACKS`] if
+    /// the table takes no more.
     ///
     /// # Safety
     /// - There is room for one more key.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn probe<I: Isa>(
-        slots: &mut [Slot],
-        entries: &mut [Entry<K>],
-        used: &mut usize,
-        key: &K,
-        hash: u32,
-        mut place: usize,
-    ) -> usize {
-        let mask = slots.len() - 1;
+    unsafe fn probe<I: Isa>(&mut self, key: &K, hash: u32, mut place: usize) -> usize {
+        let mask = self.slots.len() - 1;
         loop {
             // SAFETY: a masked place is a slot's, and its entry is in use.
             unsafe {
-                let slot = *slots.get_unchecked(place);
+                let slot = *self.slots.get_unchecked(place);
                 if slot.0 == 0 {
-                    let entry = *used;
-                    *used += 1;
-                    *slots.get_unchecked_mut(place) = Slot(u64::from(hash) << 32 | *used as u64);
-                    entries[entry].key = *key;
+                    let entry = self.used;
+                    if entry == self.growth.keys_max {
+                        return LACKS;
+                    }
+                    self.used += 1;
+                    let slot = Slot(u64::from(hash) << 32 | self.used as u64);
+                    *self.slots.get_unchecked_mut(place) = slot;
+                    self.entries[entry].key = *key;
                     return entry;
                 }
-                if slot.hash() == hash && key.equals::<I>(&entries.get_unchecked(slot.entry()).key)
+                if slot.hash() == hash
+                    && key.equals::<I>(&self.entries.get_unchecked(slot.entry()).key)
                 {
                     return slot.entry();
                 }
@@ -251,45 +272,35 @@ impl<K: Key> DenseTable<K> {
         size_of_val(&*self.slots) + self.used * size_of::<Entry<K>>()
     }
 
-    /// The hash of a key.
-    pub(crate) fn hash(&self, key: &K) -> u32 {
-        hash(self.level, &self.seeds, key)
-    }
-
     /// Takes statistics of `key`, whose hash is `hash`.
-    pub(crate) fn add(&mut self, key: &K, hash: u32, stats: &Stats) {
+    ///
+    /// # Panics
+    /// If it lacks the key and takes no more.
+    pub(super) fn add(&mut self, key: &K, hash: u32, stats: &Stats) {
         self.reserve(1);
         let place = (hash >> self.shift) as usize;
         // SAFETY: room was made above; needs no feature.
-        let entry = unsafe {
-            Self::probe::<Portable>(
-                &mut self.slots,
-                &mut self.entries,
-                &mut self.used,
-                key,
-                hash,
-                place,
-            )
-        };
+        let entry = unsafe { self.probe::<Portable>(key, hash, place) };
         let tally = &mut self.entries[entry].tally;
         if !tally.merge(stats) {
             self.full.push((*key, *stats));
         }
     }
 
-    /// Makes room for `more` keys.
+    /// Makes room for `more` keys, as far as the table takes them.
     #[inline]
-    fn reserve(&mut self, more: usize) {
+    pub(super) fn reserve(&mut self, more: usize) {
         let slots = self.slots.len();
-        let used_max = if slots < SLOTS_SPARSE_MAX {
+        let used_max = if slots < self.growth.sparse_max {
             slots / 16
         } else {
             slots / 4 * 3
         };
-        if self.used + more > used_max {
+        let used = (self.used + more).min(self.growth.keys_max);
+        if used > used_max {
             self.grow_slots();
         }
-        if self.used + more > self.entries.len() {
+        if used > self.entries.len() {
             let length = self.entries.len() * 2;
             self.entries.grow(length);
         }
@@ -299,7 +310,7 @@ impl<K: Key> DenseTable<K> {
     fn grow_slots(&mut self) {
         assert!(
             self.shift > 0,
-            "more than 3 * 2^30 keys of a size in one partial"
+            "more than 3 * 2^30 keys of a size in one table"
         );
         let length = self.slots.len() * 2;
         self.shift -= 1;
@@ -384,6 +395,8 @@ impl<K: Key> Sorted for SortedEntries<K> {
 mod tests {
     use super::super::key::ShortKey;
     use super::super::merge;
+    use super::super::own::ALL;
+    use super::super::shards::{Shards, Taken};
     use super::super::stats::FLIP;
     use super::*;
     use crate::fold::aggregate::decode::BIAS;
@@ -405,8 +418,12 @@ mod tests {
         table.add(&key, number.wrapping_mul(0x9e37_79b9), &rows(count));
     }
 
+    fn nothing() -> Taken<ShortKey> {
+        Shards::new(Level::Portable, 6).take(|_| true)
+    }
+
     fn table(numbers: Range<u32>) -> DenseTable<ShortKey> {
-        let mut table = DenseTable::new(Level::Portable, Seeds::random());
+        let mut table = DenseTable::new(ALL);
         numbers.for_each(|number| add(&mut table, number, 1));
         table
     }
@@ -439,7 +456,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let expected = || (0..9000).map(|n| (format!("{n:08}"), 1 + u64::from(n / 1000 == 2)));
         for [into, from] in [[0..3000, 2000..9000], [2000..9000, 0..3000]] {
-            let mut sorted = merge::sorted(vec![table(into), table(from)], b';');
+            let mut sorted = merge::sorted(vec![table(into), table(from)], nothing(), b';');
             for spilled in [false, true] {
                 if spilled {
                     assert_eq!(sorted.spill(directory.path()).unwrap(), 9000 * 32);
@@ -460,7 +477,7 @@ mod tests {
             add(table, 1, most - 1);
             add(table, 1, 2);
         }
-        let mut sorted = merge::sorted(tables.into(), b';');
+        let mut sorted = merge::sorted(tables.into(), nothing(), b';');
         let counts: Vec<u64> = sorted.iter(0..2).map(|(_, stats)| stats.count()).collect();
         let full = sorted.take_full();
         assert!(full.iter().all(|(key, _)| key == b"00000001"));

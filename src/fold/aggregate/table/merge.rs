@@ -1,25 +1,27 @@
 //! The dense tables of all partials, brought into one: each key once, in byte order.
 //!
-//! Slots lie in the order of their hashes, so a range of hashes is a stretch of every table, and the
-//! ranges are merged side by side. What the largest table has of a key is added up there; keys that it
-//! lacks go to a table of the range's own, and from there behind its entries.
+//! Ranges of [`hashes`](super::hashes) are merged side by side. Where shards have come to be, each takes
+//! what the partials still have of its range. Else what the largest table has of a key is added up there;
+//! keys that it lacks go to a table of the range's own, and from there behind its entries.
 //!
 //! Invariant of this room: a task touches entries of the largest table by slots whose hashes are of its
 //! own range, and no others. An entry has one slot, and a hash is of one range, so no two tasks meet.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
-use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::dense::{DenseTable, Entry, SLOTS_MIN, Slot, SortedEntries};
+use super::dense::{DenseTable, Entry, Slot, SortedEntries};
+use super::hashes::{Hashes, scattered};
 #[cfg(target_arch = "x86_64")]
 use super::isa::Avx2 as Prefetch;
 #[cfg(not(target_arch = "x86_64"))]
 use super::isa::Portable as Prefetch;
 use super::isa::{Isa, Portable};
 use super::key::Key;
+use super::own::SLOTS_MIN;
+use super::shards::{self, Taken};
 use super::stats::{Stats, Tally};
 
 /// Ranges for each thread, so that all are done at about the same time.
@@ -30,8 +32,22 @@ const BITS_MAX: u32 = SLOTS_MIN.trailing_zeros() - 1;
 /// order.
 const AHEAD: usize = 32;
 
-/// The keys of `tables`, one at least, all of the same seeds.
-pub(crate) fn sorted<K: Key>(mut tables: Vec<DenseTable<K>>, delimiter: u8) -> SortedEntries<K> {
+/// The keys of `tables` and of `shards`, all of the same seeds.
+pub(super) fn sorted<K: Key>(
+    tables: Vec<DenseTable<K>>,
+    shards: Taken<K>,
+    delimiter: u8,
+) -> SortedEntries<K> {
+    let whole = if shards.is_empty() && !tables.is_empty() {
+        largest(tables)
+    } else {
+        sharded(tables, shards)
+    };
+    SortedEntries::new(whole.entries, whole.used, whole.full, delimiter)
+}
+
+/// The keys of `tables`, one at least, in the largest of them.
+fn largest<K: Key>(mut tables: Vec<DenseTable<K>>) -> DenseTable<K> {
     let by_used = |&at: &usize| tables[at].used;
     let largest = (0..tables.len()).max_by_key(by_used);
     let mut into = tables.swap_remove(largest.expect("a table at least"));
@@ -42,7 +58,31 @@ pub(crate) fn sorted<K: Key>(mut tables: Vec<DenseTable<K>>, delimiter: u8) -> S
         }
         append(&mut into, news);
     }
-    SortedEntries::new(into.entries, into.used, into.full, delimiter)
+    into
+}
+
+/// The keys of `tables` and of `shards`.
+fn sharded<K: Key>(mut tables: Vec<DenseTable<K>>, shards: Taken<K>) -> DenseTable<K> {
+    let shards = shards.into_ranges().into_par_iter();
+    let shards = shards.filter_map(|(hashes, shard)| {
+        let mut shard = match shard {
+            None if tables.is_empty() => return None,
+            None => shards::table(),
+            Some(shard) => shard,
+        };
+        tables
+            .iter()
+            .for_each(|table| shards::absorb(&mut shard, table, hashes));
+        Some(shard)
+    });
+    let mut shards: Vec<DenseTable<K>> = shards.collect();
+    let mut into = shards.pop().unwrap_or_else(shards::table);
+    for table in &mut tables {
+        into.full.append(&mut table.full);
+    }
+    drop(tables);
+    append(&mut into, shards);
+    into
 }
 
 /// Adds up in `into` what `tables` have of its keys; returns their other keys.
@@ -59,13 +99,14 @@ fn merge<K: Key>(
         entries: into.entries.pointer(),
         borrowed: PhantomData,
     };
-    let parts = (0..1 << bits).into_par_iter().map(|number| {
+    let ranges: Vec<Hashes> = Hashes::ranges(bits).collect();
+    let parts = ranges.into_par_iter().map(|hashes| {
         let mut part = Part {
             new: None,
             full: Vec::new(),
         };
         for table in tables {
-            part.merge(&largest, table, Hashes { bits, number });
+            part.merge(&largest, table, hashes);
         }
         part
     });
@@ -98,42 +139,6 @@ fn append<K: Key>(into: &mut DenseTable<K>, news: Vec<DenseTable<K>>) {
         .for_each(|(own, new)| own.copy_from_slice(&new.entries[..new.used]));
 }
 
-/// The hashes that begin with the same bits.
-#[derive(Clone, Copy)]
-struct Hashes {
-    bits: u32,
-    number: u32,
-}
-
-impl Hashes {
-    fn contain(self, hash: u32) -> bool {
-        hash >> (32 - self.bits) == self.number
-    }
-
-    /// Their homes in a table.
-    fn homes(self, shift: u32) -> Range<usize> {
-        let home = |number: u64| ((number << (32 - self.bits)) >> shift) as usize;
-        home(self.number.into())..home(u64::from(self.number) + 1)
-    }
-
-    /// Their slots in a table, each with its place. Those that found their home taken lie behind the
-    /// last home, with no empty slot in between.
-    fn slots<K: Key>(self, table: &DenseTable<K>) -> impl Iterator<Item = (usize, Slot)> {
-        let (homes, mask) = (self.homes(table.shift), table.slots.len() - 1);
-        (homes.start..)
-            .map(move |place| (place, table.slots[place & mask]))
-            .take_while(move |(place, slot)| *place < homes.end || slot.0 != 0)
-            .filter(move |(_, slot)| slot.0 != 0 && self.contain(slot.hash()))
-    }
-}
-
-/// What the table of one range takes for `hash`. Slots are read in the order of their hashes; taken in
-/// that order by a table that grows with them, they would all be at its one end.
-fn scattered(hash: u32) -> u32 {
-    // Odd, so that no two become the same, and 2^32 by the golden ratio, so that neighbours part.
-    hash.wrapping_mul(0x9e37_79b1)
-}
-
 /// What the merge of a range leaves beside the largest table.
 struct Part<K: Key> {
     new: Option<DenseTable<K>>,
@@ -153,8 +158,7 @@ impl<K: Key> Part<K> {
                 Added::Yes => {}
                 Added::Full => self.full.push((*key, stats)),
                 Added::Lacks => {
-                    let new = || DenseTable::new(table.level, table.seeds.clone());
-                    let new = self.new.get_or_insert_with(new);
+                    let new = self.new.get_or_insert_with(shards::table);
                     new.add(key, scattered(slot.hash()), &stats);
                 }
             }
@@ -225,8 +229,9 @@ impl<K: Key> Largest<'_, K> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::isa::Seeds;
     use super::super::key::ShortKey;
+    use super::super::own::ALL;
+    use super::super::shards::Shards;
     use super::*;
     use crate::fold::aggregate::decode::BIAS;
     use crate::fold::aggregate::level::Level;
@@ -237,7 +242,7 @@ mod tests {
     type Hash = fn(u32) -> u32;
 
     fn table(numbers: impl Iterator<Item = u32>, hash: Hash) -> DenseTable<ShortKey> {
-        let mut table = DenseTable::new(Level::Portable, Seeds::random());
+        let mut table = DenseTable::new(ALL);
         for number in numbers {
             let mut key = ShortKey::EMPTY;
             key.0[..9].copy_from_slice(format!("{number:08};").as_bytes());
@@ -289,57 +294,13 @@ mod tests {
         }
     }
 
-    /// Slots looked at until each of `hashes` has one, of which three quarters are used then.
-    fn looks(hashes: &[u32]) -> usize {
-        let slots = (hashes.len() / 3 * 4).next_power_of_two();
-        let mut used = vec![false; slots];
-        let mut looks = 0;
-        for hash in hashes {
-            let mut place = *hash as usize >> (32 - slots.trailing_zeros());
-            while std::mem::replace(&mut used[place], true) {
-                place = (place + 1) % slots;
-                looks += 1;
-            }
-            looks += 1;
-        }
-        looks
-    }
-
-    /// A range's table grows several times while it takes hashes in their order: whatever part of them it
-    /// has by then, they must lie all over it.
-    #[test]
-    #[cfg_attr(miri, ignore = "too much for an interpreter")]
-    fn hashes_in_order_are_scattered() {
-        const TAKEN: usize = 3 << 12;
-        // Murmur's last steps, which make any number look random.
-        let random = |number: u32| {
-            let number = (number ^ number >> 16).wrapping_mul(0x85eb_ca6b);
-            let number = (number ^ number >> 13).wrapping_mul(0xc2b2_ae35);
-            number ^ number >> 16
-        };
-        for bits in 4..=BITS_MAX {
-            for part in [1, 4, 16] {
-                let hashes = (0..(part * TAKEN) as u32).map(|at| random(at) >> bits);
-                let mut hashes: Vec<u32> = hashes.collect();
-                hashes.sort_unstable();
-                hashes.truncate(TAKEN);
-                let within = hashes.iter().map(|hash| 5 << (32 - bits) | hash);
-                let apart: Vec<u32> = within.map(scattered).collect();
-                assert!(looks(&apart) < 8 * TAKEN, "{bits} bits, 1 of {part}");
-                if part > 1 {
-                    let order: Vec<u32> = hashes.iter().map(|hash| hash << bits).collect();
-                    assert!(looks(&order) > 50 * TAKEN, "{bits} bits: no crowd");
-                }
-            }
-        }
-    }
-
     #[test]
     #[cfg_attr(miri, ignore = "too much for an interpreter")]
     fn the_largest_grows() {
         let tables = [0..1, 0..3000, 2000..70_000, 60_000..80_000];
         let tables = tables.map(|numbers| table(numbers, HASHES[0]));
-        let sorted = sorted(tables.into(), b';');
+        let nothing = Shards::new(Level::Portable, 6).take(|_| true);
+        let sorted = sorted(tables.into(), nothing, b';');
         let got = sorted.iter(0..sorted.len());
         let expected = (0..80_000_u32).map(|number| {
             let twice = number == 0 || (2000..3000).contains(&number);

@@ -1,6 +1,6 @@
 //! The tables of a partial together: which keys go where, and when they move.
 //!
-//! | keys, with their delimiter | while few | by the thousand |
+//! | keys, with their delimiter | while few | by the thousand, own and shared |
 //! |---|---|---|
 //! | up to 32 bytes | direct | dense, those up to 16 bytes apart |
 //! | up to 96 bytes | direct | dense, those up to 64 bytes apart |
@@ -9,37 +9,86 @@
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::dense::{BATCH, DenseTable};
+use super::dense::BATCH;
 use super::direct::DirectTable;
 use super::isa::{InlineKey, LongKey, MiddleKey, Seeds, WideKey};
 use super::key::{Key, ShortKey};
 use super::merge;
+use super::own::OwnTable;
+use super::shards::{self, Shards};
 use super::stats::Stats;
 use crate::fold::aggregate::decode::{List, Rows};
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::window::Window;
 
+type Inline = Apart<ShortKey, InlineKey>;
+type Long = Apart<MiddleKey, LongKey>;
+type Wide = OwnTable<WideKey>;
+
 /// Every table of a partial.
 pub(crate) struct Tables {
-    inline: Class<InlineKey, Apart<ShortKey, InlineKey>>,
-    long: Class<LongKey, Apart<MiddleKey, LongKey>>,
-    wide: Class<WideKey, DenseTable<WideKey>>,
+    inline: Class<Inline>,
+    long: Class<Long>,
+    wide: Class<Wide>,
+}
+
+/// What the partials of a run have in common: the keys that their own tables have no room for.
+pub(crate) struct Shared {
+    job: Job,
+    inline: <Inline as Many>::Shards,
+    long: <Long as Many>::Shards,
+    wide: <Wide as Many>::Shards,
+}
+
+impl Shared {
+    pub(crate) fn new(job: Job) -> Self {
+        Shared {
+            inline: ShardSet::new(&job),
+            long: ShardSet::new(&job),
+            wide: ShardSet::new(&job),
+            job,
+        }
+    }
+
+    /// Memory that is taken.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.inline.bytes() + self.long.bytes() + self.wide.bytes()
+    }
+
+    /// What the shards of some numbers hold; they stay as they were new.
+    pub(crate) fn take(&self, which: impl Fn(usize) -> bool) -> Taken {
+        Taken {
+            job: self.job.clone(),
+            inline: self.inline.take(&which),
+            long: self.long.take(&which),
+            wide: self.wide.take(&which),
+        }
+    }
+
+    /// Shards of a size class.
+    pub(crate) fn shards(&self) -> usize {
+        1 << self.job.shard_bits
+    }
+}
+
+/// What was shared.
+pub(crate) struct Taken {
+    job: Job,
+    inline: <<Inline as Many>::Shards as ShardSet>::Taken,
+    long: <<Long as Many>::Shards as ShardSet>::Taken,
+    wide: <<Wide as Many>::Shards as ShardSet>::Taken,
 }
 
 impl Tables {
-    pub(crate) fn new(level: Level, seeds: Seeds, delimiter: u8) -> Self {
-        let job = Job {
-            level,
-            seeds,
-            delimiter,
-        };
+    pub(crate) fn new(shared: &Shared) -> Self {
         Tables {
-            inline: Class::new(&job),
-            long: Class::new(&job),
-            wide: Class::new(&job),
+            inline: Class::new(&shared.job, &shared.inline),
+            long: Class::new(&shared.job, &shared.long),
+            wide: Class::new(&shared.job, &shared.wide),
         }
     }
 
@@ -51,29 +100,37 @@ impl Tables {
         rows.lists().map(|list| list.keys().len()).sum()
     }
 
-    /// What all of them hold together, each key once; they must have the same seeds.
-    pub(crate) fn sorted(all: Vec<Tables>) -> Vec<Box<dyn Sorted>> {
+    /// What all of them hold together with what was `shared`, each key once; they must have the same
+    /// seeds.
+    pub(crate) fn sorted(all: Vec<Tables>, shared: Taken) -> Vec<Box<dyn Sorted>> {
         let (mut inline, mut long, mut wide) = (Vec::new(), Vec::new(), Vec::new());
         for tables in all {
             inline.push(tables.inline);
             long.push(tables.long);
             wide.push(tables.wide);
         }
-        let mut sorted = Vec::new();
-        Class::sorted(inline, &mut sorted);
-        Class::sorted(long, &mut sorted);
-        Class::sorted(wide, &mut sorted);
+        let (job, mut sorted) = (shared.job, Vec::new());
+        Class::sorted(inline, shared.inline, &job, &mut sorted);
+        Class::sorted(long, shared.long, &job, &mut sorted);
+        Class::sorted(wide, shared.wide, &job, &mut sorted);
         sorted
     }
 
-    /// What they hold; they stay as they were new.
+    /// Hands what they hold over to the shards, and from now on the rows of all keys but those that come
+    /// first.
+    pub(crate) fn share(&mut self) {
+        self.inline.share();
+        self.long.share();
+        self.wide.share();
+    }
+
+    /// What they hold; they stay as they were new. Rows on their way are shared then.
     pub(crate) fn take(&mut self) -> Tables {
-        let fresh = Tables {
-            inline: Class::new(&self.inline.job),
-            long: Class::new(&self.long.job),
-            wide: Class::new(&self.wide.job),
-        };
-        std::mem::replace(self, fresh)
+        Tables {
+            inline: self.inline.take(),
+            long: self.long.take(),
+            wide: self.wide.take(),
+        }
     }
 
     /// Memory that is taken.
@@ -86,37 +143,66 @@ impl Tables {
 /// What the tables of a job have in common.
 #[derive(Clone)]
 pub(crate) struct Job {
-    level: Level,
-    seeds: Seeds,
-    delimiter: u8,
+    pub(crate) level: Level,
+    pub(crate) seeds: Seeds,
+    pub(crate) delimiter: u8,
+    /// Keys of a size that a worker keeps to itself when it shares the others.
+    pub(crate) own_keys_max: usize,
+    /// 2^`shard_bits` shards.
+    pub(crate) shard_bits: u32,
 }
 
 /// The keys of a size class.
-struct Class<K: Key, M> {
+struct Class<M: Many> {
     job: Job,
-    keys: Keys<K, M>,
+    shards: M::Shards,
+    /// Whether it shares its keys with others.
+    shares: bool,
+    keys: Keys<M>,
 }
 
-enum Keys<K: Key, M> {
+enum Keys<M: Many> {
     None,
-    Few(Box<DirectTable<K>>),
+    Few(Box<DirectTable<M::Key>>),
     Many(Box<M>),
 }
 
 /// Where the keys of a class go once they are many.
-trait Many<K>: Send + Sized {
-    fn new(job: &Job) -> Self;
+trait Many: Send + Sized {
+    type Key: Key;
+    type Shards: ShardSet;
+    fn new(job: &Job, shards: &Self::Shards) -> Self;
     fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]);
-    fn add(&mut self, key: &K, stats: &Stats);
+    fn add(&mut self, key: &Self::Key, stats: &Stats);
+    /// Hands the keys over to the shards, and from now on the rows of others than those that come first.
+    fn share(&mut self);
+    /// Hands rows over that are on their way.
+    fn flush(&mut self);
     fn bytes(&self) -> usize;
-    /// What all of them hold together.
-    fn sorted(all: Vec<Self>, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>);
+    /// What all of them hold together with what was shared.
+    fn sorted(
+        all: Vec<Self>,
+        shared: <Self::Shards as ShardSet>::Taken,
+        delimiter: u8,
+        to: &mut Vec<Box<dyn Sorted>>,
+    );
 }
 
-impl<K: Key, M: Many<K>> Class<K, M> {
-    fn new(job: &Job) -> Self {
+/// The shards of a class.
+trait ShardSet: Clone + Send + Sync {
+    type Taken: Send;
+    fn new(job: &Job) -> Self;
+    fn bytes(&self) -> u64;
+    fn take(&self, which: impl Fn(usize) -> bool) -> Self::Taken;
+    fn is_empty(taken: &Self::Taken) -> bool;
+}
+
+impl<M: Many> Class<M> {
+    fn new(job: &Job, shards: &M::Shards) -> Self {
         Class {
             job: job.clone(),
+            shards: shards.clone(),
+            shares: false,
             keys: Keys::None,
         }
     }
@@ -127,7 +213,7 @@ impl<K: Key, M: Many<K>> Class<K, M> {
         if keys.is_empty() {
             return;
         }
-        if let Keys::None = self.keys {
+        if matches!(self.keys, Keys::None) && !self.shares {
             let table = DirectTable::new(self.job.level, self.job.seeds.clone());
             self.keys = Keys::Few(Box::new(table));
         }
@@ -135,24 +221,46 @@ impl<K: Key, M: Many<K>> Class<K, M> {
             let taken = table.fold(window, keys, values);
             (keys, values) = (&keys[taken..], &values[taken..]);
         }
-        if !keys.is_empty() {
-            self.many().fold(window, keys, values);
+        if keys.is_empty() {
+            return;
         }
+        if self.shares && matches!(self.keys, Keys::None) {
+            self.many().share();
+        }
+        self.many().fold(window, keys, values);
     }
 
     /// The tables for many keys; the few move there.
     fn many(&mut self) -> &mut M {
         if !matches!(self.keys, Keys::Many(_)) {
-            let many = match std::mem::replace(&mut self.keys, Keys::None) {
-                Keys::Few(few) => Self::moved(&self.job, *few),
-                _ => M::new(&self.job),
-            };
+            let mut many = M::new(&self.job, &self.shards);
+            if let Keys::Few(few) = std::mem::replace(&mut self.keys, Keys::None) {
+                for (key, stats) in few.drain() {
+                    many.add(&key, &stats);
+                }
+            }
             self.keys = Keys::Many(Box::new(many));
         }
         match &mut self.keys {
             Keys::Many(many) => many,
             _ => unreachable!("made many above"),
         }
+    }
+
+    fn share(&mut self) {
+        self.shares = true;
+        if !matches!(self.keys, Keys::None) {
+            self.many().share();
+        }
+    }
+
+    fn take(&mut self) -> Self {
+        if let Keys::Many(many) = &mut self.keys {
+            many.flush();
+        }
+        let mut fresh = Class::new(&self.job, &self.shards);
+        fresh.shares = self.shares;
+        std::mem::replace(self, fresh)
     }
 
     fn bytes(&self) -> usize {
@@ -163,32 +271,26 @@ impl<K: Key, M: Many<K>> Class<K, M> {
         }
     }
 
-    /// The keys of a direct table in one for many.
-    fn moved(job: &Job, few: DirectTable<K>) -> M {
-        let mut many = M::new(job);
-        for (key, stats) in few.drain() {
-            many.add(&key, &stats);
-        }
-        many
-    }
-
-    /// What all of them hold together: in a direct table where one has room for all, even if each had
-    /// keys of its own.
-    fn sorted(all: Vec<Self>, to: &mut Vec<Box<dyn Sorted>>) {
-        let Some(job) = all.first().map(|class| class.job.clone()) else {
-            return;
+    /// What all of them hold together with what was `shared`: in a direct table where one has room for
+    /// all, even if each had keys of its own.
+    fn sorted(
+        mut all: Vec<Self>,
+        shared: <M::Shards as ShardSet>::Taken,
+        job: &Job,
+        to: &mut Vec<Box<dyn Sorted>>,
+    ) {
+        let few = |class: &Self| match &class.keys {
+            Keys::None => Some(0),
+            Keys::Few(table) => Some(table.len()),
+            Keys::Many(_) => None,
         };
-        let (mut few, mut many) = (Vec::new(), Vec::new());
-        for class in all {
-            match class.keys {
-                Keys::None => {}
-                Keys::Few(table) => few.push(*table),
-                Keys::Many(tables) => many.push(*tables),
-            }
-        }
-        let keys = few.iter().map(DirectTable::len).sum();
-        if many.is_empty() && DirectTable::<K>::holds(keys) {
-            let merged = few.into_par_iter().reduce_with(|mut into, from| {
+        let keys: Option<usize> = all.iter().map(few).sum();
+        if M::Shards::is_empty(&shared) && keys.is_some_and(DirectTable::<M::Key>::holds) {
+            let tables = all.into_par_iter().filter_map(|class| match class.keys {
+                Keys::Few(table) => Some(table),
+                _ => None,
+            });
+            let merged = tables.reduce_with(|mut into, from| {
                 for (key, stats) in from.drain() {
                     into.add(&key, &stats);
                 }
@@ -199,38 +301,82 @@ impl<K: Key, M: Many<K>> Class<K, M> {
             }
             return;
         }
-        many.par_extend(few.into_par_iter().map(|few| Self::moved(&job, few)));
-        M::sorted(many, job.delimiter, to);
+        all.retain(|class| !matches!(class.keys, Keys::None));
+        all.par_iter_mut().for_each(|class| {
+            class.many();
+        });
+        let many = all.into_iter().filter_map(|class| match class.keys {
+            Keys::Many(many) => Some(*many),
+            _ => None,
+        });
+        M::sorted(many.collect(), shared, job.delimiter, to);
     }
 }
 
-impl<K: Key> Many<K> for DenseTable<K> {
-    fn new(job: &Job) -> Self {
-        DenseTable::new(job.level, job.seeds.clone())
+impl<K: Key> Many for OwnTable<K> {
+    type Key = K;
+    type Shards = Arc<Shards<K>>;
+
+    fn new(job: &Job, shards: &Arc<Shards<K>>) -> Self {
+        OwnTable::new(job, shards)
     }
 
     fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
-        DenseTable::fold(self, window, keys, values);
+        OwnTable::fold(self, window, keys, values);
     }
 
     fn add(&mut self, key: &K, stats: &Stats) {
-        DenseTable::add(self, key, self.hash(key), stats);
+        OwnTable::add(self, key, stats);
+    }
+
+    fn share(&mut self) {
+        OwnTable::share(self);
+    }
+
+    fn flush(&mut self) {
+        OwnTable::flush(self);
     }
 
     fn bytes(&self) -> usize {
-        DenseTable::bytes(self)
+        OwnTable::bytes(self)
     }
 
-    fn sorted(all: Vec<Self>, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
-        to.push(Box::new(merge::sorted(all, delimiter)));
+    fn sorted(
+        all: Vec<Self>,
+        shared: shards::Taken<K>,
+        delimiter: u8,
+        to: &mut Vec<Box<dyn Sorted>>,
+    ) {
+        let all = all.into_iter().map(OwnTable::into_table).collect();
+        to.push(Box::new(merge::sorted(all, shared, delimiter)));
+    }
+}
+
+impl<K: Key> ShardSet for Arc<Shards<K>> {
+    type Taken = shards::Taken<K>;
+
+    fn new(job: &Job) -> Self {
+        Arc::new(Shards::new(job.level, job.shard_bits))
+    }
+
+    fn bytes(&self) -> u64 {
+        Shards::bytes(self)
+    }
+
+    fn take(&self, which: impl Fn(usize) -> bool) -> shards::Taken<K> {
+        Shards::take(self, which)
+    }
+
+    fn is_empty(taken: &shards::Taken<K>) -> bool {
+        taken.is_empty()
     }
 }
 
 /// Keys by the thousand, of which those that fit `S` take less memory.
 struct Apart<S: Key, L: Key> {
     delimiter: u8,
-    short: DenseTable<S>,
-    long: DenseTable<L>,
+    short: OwnTable<S>,
+    long: OwnTable<L>,
     lists: Lists,
 }
 
@@ -240,13 +386,16 @@ type Lists = [[Vec<u32>; 2]; 2];
 /// Rows told apart at once.
 const APART: usize = 8 * BATCH;
 
-impl<S: Key, L: Key> Many<L> for Apart<S, L> {
-    fn new(job: &Job) -> Self {
+impl<S: Key, L: Key> Many for Apart<S, L> {
+    type Key = L;
+    type Shards = (Arc<Shards<S>>, Arc<Shards<L>>);
+
+    fn new(job: &Job, (short, long): &Self::Shards) -> Self {
         let list = || vec![0; APART];
         Apart {
             delimiter: job.delimiter,
-            short: Many::new(job),
-            long: Many::new(job),
+            short: OwnTable::new(job, short),
+            long: OwnTable::new(job, long),
             lists: [[list(), list()], [list(), list()]],
         }
     }
@@ -275,21 +424,56 @@ impl<S: Key, L: Key> Many<L> for Apart<S, L> {
         if bytes.contains(&self.delimiter) {
             let mut short = S::EMPTY;
             short.bytes_mut().copy_from_slice(bytes);
-            Many::add(&mut self.short, &short, stats);
+            self.short.add(&short, stats);
         } else {
-            Many::add(&mut self.long, key, stats);
+            self.long.add(key, stats);
         }
+    }
+
+    fn share(&mut self) {
+        self.short.share();
+        self.long.share();
+    }
+
+    fn flush(&mut self) {
+        self.short.flush();
+        self.long.flush();
     }
 
     fn bytes(&self) -> usize {
         self.short.bytes() + self.long.bytes()
     }
 
-    fn sorted(all: Vec<Self>, delimiter: u8, to: &mut Vec<Box<dyn Sorted>>) {
+    fn sorted(
+        all: Vec<Self>,
+        (short, long): (shards::Taken<S>, shards::Taken<L>),
+        delimiter: u8,
+        to: &mut Vec<Box<dyn Sorted>>,
+    ) {
         let apart = all.into_iter().map(|tables| (tables.short, tables.long));
-        let (short, long) = apart.unzip();
-        to.push(Box::new(merge::sorted::<S>(short, delimiter)));
-        to.push(Box::new(merge::sorted::<L>(long, delimiter)));
+        let (shorts, longs) = apart.unzip();
+        OwnTable::sorted(shorts, short, delimiter, to);
+        OwnTable::sorted(longs, long, delimiter, to);
+    }
+}
+
+impl<S: Key, L: Key> ShardSet for (Arc<Shards<S>>, Arc<Shards<L>>) {
+    type Taken = (shards::Taken<S>, shards::Taken<L>);
+
+    fn new(job: &Job) -> Self {
+        (ShardSet::new(job), ShardSet::new(job))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.bytes() + self.1.bytes()
+    }
+
+    fn take(&self, which: impl Fn(usize) -> bool) -> Self::Taken {
+        (self.0.take(&which), self.1.take(&which))
+    }
+
+    fn is_empty((short, long): &Self::Taken) -> bool {
+        short.is_empty() && long.is_empty()
     }
 }
 
