@@ -37,6 +37,9 @@ fn any_budget_gives_the_same_answer() {
         assert_eq!(notice.lines().count(), 1, "{notice}");
         assert!(notice.contains("outgrew the memory (--memory)"), "{notice}");
     }
+    // Room for every key once, but not for eight tables: shared, not spilled.
+    let shared = ["aggregate", "--memory", "200M", "-j", "8", str(path)];
+    assert!(end(&mut ringfold(shared)).answer() == *answer);
     assert_eq!(names(dir.path()), ["many"]);
 }
 

@@ -116,6 +116,7 @@ impl Command {
                 ("keys", summary.len() as u64),
                 ("empty_lines", summary.empty_lines),
                 ("skipped", summary.skipped),
+                ("sharing_threads", summary.sharing_threads),
                 ("spilled_bytes", summary.spilled_bytes),
             ];
             stats::print(format, &run, &job);

@@ -452,6 +452,7 @@ impl Fold for Aggregate {
                 total.empty_lines,
                 total.skipped,
                 total.spilled_bytes,
+                total.common.sharing(),
             ],
             self.budget().directory(),
         )

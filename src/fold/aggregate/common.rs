@@ -71,6 +71,11 @@ impl Common {
         self.sharing.fetch_add(1, Relaxed);
     }
 
+    /// Partials that do share.
+    pub(super) fn sharing(&self) -> u64 {
+        self.sharing.load(Relaxed) as u64
+    }
+
     /// What is to be spilled because all together have outgrown their budget: an average part of it, if
     /// that much is shared, and what it takes of the budget until it is written.
     pub(super) fn outgrown(&self, budget: &Arc<Budget>) -> Option<(Taken, Share)> {
@@ -78,8 +83,9 @@ impl Common {
             return None;
         }
         let mut spills = self.spills.lock().unwrap_or_else(|e| e.into_inner());
+        // Another may have taken them by now.
         let bytes = self.shared.bytes();
-        if !spills.share.set(bytes) {
+        if !spills.share.set(bytes) || bytes == 0 {
             return None;
         }
         // Who doesn't share yet soon does, and gives memory back: as long as that may be most of it, wait.

@@ -167,14 +167,16 @@ pub struct Summary {
     pub skipped: u64,
     /// Bytes of keys that were written to temporary files, because they outgrew the memory.
     pub spilled_bytes: u64,
-    /// Where those are.
+    /// Workers that shared their keys with others, because they outgrew the memory.
+    pub sharing_threads: u64,
+    /// Where those files are.
     directory: PathBuf,
 }
 
 impl Summary {
     pub(super) fn new(
         runs: Vec<Run>,
-        [rows, empty_lines, skipped, spilled_bytes]: [u64; 4],
+        [rows, empty_lines, skipped, spilled_bytes, sharing_threads]: [u64; 5],
         directory: &Path,
     ) -> Self {
         Summary {
@@ -183,6 +185,7 @@ impl Summary {
             empty_lines,
             skipped,
             spilled_bytes,
+            sharing_threads,
             directory: directory.into(),
         }
     }
@@ -429,7 +432,7 @@ mod tests {
             };
             let run = |table| Run::new(vec![Box::new(table)], Others::default());
             let runs = vec![run(whole.clone()), run(table), run(whole)];
-            let summary = Summary::new(runs, [0; 4], Path::new("spilled"));
+            let summary = Summary::new(runs, [0; 5], Path::new("spilled"));
             assert_eq!(summary.entries().count(), 0);
             summary.check().map_err(|error| error.to_string())
         };

@@ -581,6 +581,8 @@ fn shared_keys() {
                 into
             });
             let summary = job.finish(summary.expect("three"));
+            let private = u64::from(early == 1 && memory >= one);
+            assert_eq!(summary.sharing_threads, 3 - private);
 
             let mut expected: BTreeMap<&[u8], (u64, &str)> = BTreeMap::new();
             for (text, times) in texts.iter().zip([3, 3 - early as u64]) {
