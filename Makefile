@@ -85,7 +85,7 @@ tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain wi
 miri: toolchain ## The pure rooms' tests under Miri (takes a nightly toolchain with miri)
 	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation" \
 	  cargo +nightly miri test --locked --target-dir target/miri --lib -- \
-	  block:: stitch:: framing:: stats:: table::merge:: near_misses every_way_at_once
+	  block:: stitch:: framing:: stats:: table::merge:: table::shards:: near_misses every_way_at_once
 
 mutants: toolchain ## Mutants of stitching, decoding and merging (hours; takes cargo-mutants)
 	CARGO_PROFILE_DEV_DEBUG=0 cargo mutants --no-shuffle -o target/mutants
