@@ -34,9 +34,10 @@ pub(super) struct Command {
         hide_possible_values = true
     )]
     on_error: Policy,
-    /// What the tables of all workers may take together, as 512M or 8G; when it would be more they share
-    /// them, and what is more even so goes to files without names. Helps where keys are many and memory is short [default: two fifths of the
-    /// memory that is free, or that a control group allows]
+    /// What the tables of all workers may take together, as 512M or 8G; when it would be more they
+    /// share them, and what is more even so goes to files without names. Helps where keys are many
+    /// and memory is short [default: two fifths of the memory that is free, or that a control group
+    /// allows]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// Where those files go [default: $TMPDIR, else /var/tmp]
@@ -116,7 +117,7 @@ impl Command {
                 ("keys", summary.len() as u64),
                 ("empty_lines", summary.empty_lines),
                 ("skipped", summary.skipped),
-                ("sharing_threads", summary.sharing_threads),
+                ("key_sharers", summary.key_sharers),
                 ("spilled_bytes", summary.spilled_bytes),
             ];
             stats::print(format, &run, &job);

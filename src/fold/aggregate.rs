@@ -118,8 +118,9 @@ impl Aggregate {
     }
 
     /// How many bytes the tables of all workers may take together, growth aside. Where it would be more,
-    /// workers share them, and what is more even so goes to temporary files. Unless named, two fifths of the memory that is available when the tables have
-    /// grown to some MiB, or of what a control group allows.
+    /// workers share them, and what is more even so goes to temporary files. Unless named, two fifths
+    /// of the memory that is available when the tables have grown to some MiB, or of what a control
+    /// group allows.
     pub fn memory(self, bytes: u64) -> Self {
         Aggregate {
             memory: Some(bytes),
@@ -174,7 +175,6 @@ impl Aggregate {
         Partial {
             tables: common.tables(),
             common: Arc::clone(common),
-            shares: false,
             others: Others::default(),
             merged: Vec::new(),
             runs: Vec::new(),
@@ -296,7 +296,6 @@ impl Aggregate {
 /// What one worker gathers.
 pub struct Partial {
     common: Arc<Common>,
-    shares: bool,
     tables: Tables,
     others: Others,
     /// What other partials held when they were merged with this one; brought together at the end.
@@ -323,9 +322,8 @@ impl Partial {
         if self.share.set(self.bytes()) {
             self.common.want();
         }
-        if !self.shares && self.common.is_wanted() {
+        if !self.tables.shares() && self.common.is_wanted() {
             self.tables.share();
-            self.shares = true;
             self.common.joined();
         }
         if self.share.set(self.bytes()) {

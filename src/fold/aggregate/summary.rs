@@ -168,7 +168,7 @@ pub struct Summary {
     /// Bytes of keys that were written to temporary files, because they outgrew the memory.
     pub spilled_bytes: u64,
     /// Workers that shared their keys with others, because they outgrew the memory.
-    pub sharing_threads: u64,
+    pub key_sharers: u64,
     /// Where those files are.
     directory: PathBuf,
 }
@@ -176,7 +176,7 @@ pub struct Summary {
 impl Summary {
     pub(super) fn new(
         runs: Vec<Run>,
-        [rows, empty_lines, skipped, spilled_bytes, sharing_threads]: [u64; 5],
+        [rows, empty_lines, skipped, spilled_bytes, key_sharers]: [u64; 5],
         directory: &Path,
     ) -> Self {
         Summary {
@@ -185,7 +185,7 @@ impl Summary {
             empty_lines,
             skipped,
             spilled_bytes,
-            sharing_threads,
+            key_sharers,
             directory: directory.into(),
         }
     }

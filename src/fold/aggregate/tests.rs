@@ -571,7 +571,7 @@ fn shared_keys() {
             feed(&job, first, 0);
             feed(&job, rest, 0);
             feed(&job, rest, 1);
-            let shares = |partial: &Partial| partial.shares;
+            let shares = |partial: &Partial| partial.tables.shares();
             assert!(rest.iter().all(shares));
             assert_eq!(first.iter().any(shares), early == 1 && memory < one);
             let spilled = partials.iter().map(|partial| partial.spilled_bytes);
@@ -582,7 +582,7 @@ fn shared_keys() {
             });
             let summary = job.finish(summary.expect("three"));
             let private = u64::from(early == 1 && memory >= one);
-            assert_eq!(summary.sharing_threads, 3 - private);
+            assert_eq!(summary.key_sharers, 3 - private);
 
             let mut expected: BTreeMap<&[u8], (u64, &str)> = BTreeMap::new();
             for (text, times) in texts.iter().zip([3, 3 - early as u64]) {

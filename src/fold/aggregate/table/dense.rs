@@ -94,6 +94,13 @@ pub(super) struct Loaded<'a, K> {
     pub(super) values: &'a [u32],
 }
 
+/// Asks for the entry of `slot` among `entries`.
+#[inline(always)]
+pub(super) fn ask_entry<K: Key>(entries: *const Entry<K>, slot: Slot) {
+    // SAFETY: a prefetch reads nothing, and any x86-64 has it.
+    unsafe { Prefetch::prefetch(entries.wrapping_add(slot.entry()).cast()) };
+}
+
 impl<K: Key> DenseTable<K> {
     pub(super) fn new(growth: Growth) -> Self {
         DenseTable {
@@ -174,9 +181,7 @@ impl<K: Key> DenseTable<K> {
 
     /// Asks for the entry of `slot`.
     pub(super) fn ask_entry(&self, slot: Slot) {
-        let entry = self.entries.as_ptr().wrapping_add(slot.entry());
-        // SAFETY: a prefetch reads nothing, and any x86-64 has it.
-        unsafe { Prefetch::prefetch(entry.cast()) };
+        ask_entry(self.entries.as_ptr(), slot);
     }
 
     /// Takes rows whose slots were asked for, no more than [`BATCH`]; those whose keys the table lacks

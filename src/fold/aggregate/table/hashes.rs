@@ -2,8 +2,12 @@
 
 use std::ops::Range;
 
-use super::dense::{DenseTable, Slot};
+use super::dense::{DenseTable, Entry, Slot};
 use super::key::Key;
+use super::stats::{Stats, Tally};
+
+/// Slots between an entry and the one that is asked for.
+const AHEAD: usize = 32;
 
 /// The hashes that begin with the same bits.
 #[derive(Clone, Copy)]
@@ -35,12 +39,25 @@ impl Hashes {
         home(self.number.into())..home(u64::from(self.number) + 1)
     }
 
-    /// Their slots in a table, each with its place. Those that found their home taken lie behind the
-    /// last home, with no empty slot in between.
-    pub(super) fn slots<K: Key>(
+    /// What a table has of them: key, hash and statistics. `ask_ahead` is told of slots that are soon to
+    /// come, for entries lie in no order.
+    pub(super) fn entries<K: Key>(
         self,
         table: &DenseTable<K>,
-    ) -> impl Iterator<Item = (usize, Slot)> {
+        ask_ahead: impl Fn(Slot),
+    ) -> impl Iterator<Item = (&K, u32, Stats)> {
+        self.slots(table).map(move |(place, slot)| {
+            if let Some(ahead) = table.slots.get(place + AHEAD) {
+                ask_ahead(*ahead);
+            }
+            let Entry { key, tally } = &table.entries[slot.entry()];
+            (key, slot.hash(), tally.stats())
+        })
+    }
+
+    /// Their slots in a table, each with its place. Those that found their home taken lie behind the
+    /// last home, with no empty slot in between.
+    fn slots<K: Key>(self, table: &DenseTable<K>) -> impl Iterator<Item = (usize, Slot)> {
         let (homes, mask) = (self.homes(table.shift), table.slots.len() - 1);
         (homes.start..)
             .map(move |place| (place, table.slots[place & mask]))

@@ -12,13 +12,9 @@ use std::marker::PhantomData;
 
 use rayon::prelude::*;
 
-use super::dense::{DenseTable, Entry, Slot, SortedEntries};
+use super::dense::{DenseTable, Entry, Slot, SortedEntries, ask_entry};
 use super::hashes::{Hashes, scattered};
-#[cfg(target_arch = "x86_64")]
-use super::isa::Avx2 as Prefetch;
-#[cfg(not(target_arch = "x86_64"))]
-use super::isa::Portable as Prefetch;
-use super::isa::{Isa, Portable};
+use super::isa::Portable;
 use super::key::Key;
 use super::own::SLOTS_MIN;
 use super::shards::{self, Taken};
@@ -28,9 +24,6 @@ use super::stats::{Stats, Tally};
 const RANGES: usize = 8;
 /// At most so many bits of a hash tell its range: fewer than tell its place.
 const BITS_MAX: u32 = SLOTS_MIN.trailing_zeros() - 1;
-/// Slots between the one that is merged and the one whose entries are asked for: entries lie in no
-/// order.
-const AHEAD: usize = 32;
 
 /// The keys of `tables` and of `shards`, all of the same seeds.
 pub(super) fn sorted<K: Key>(
@@ -147,19 +140,14 @@ struct Part<K: Key> {
 
 impl<K: Key> Part<K> {
     fn merge(&mut self, largest: &Largest<'_, K>, table: &DenseTable<K>, hashes: Hashes) {
-        for (place, slot) in hashes.slots(table) {
-            if let Some(ahead) = table.slots.get(place + AHEAD) {
-                largest.ask_ahead(table, *ahead);
-            }
-            let Entry { key, tally } = &table.entries[slot.entry()];
-            let stats = tally.stats();
+        for (key, hash, stats) in hashes.entries(table, |slot| largest.ask_ahead(table, slot)) {
             // SAFETY: the hash is of this task's range.
-            match unsafe { largest.add(key, slot.hash(), &stats) } {
+            match unsafe { largest.add(key, hash, &stats) } {
                 Added::Yes => {}
                 Added::Full => self.full.push((*key, stats)),
                 Added::Lacks => {
                     let new = self.new.get_or_insert_with(shards::table);
-                    new.add(key, scattered(slot.hash()), &stats);
+                    new.add(key, scattered(hash), &stats);
                 }
             }
         }
@@ -219,11 +207,8 @@ impl<K: Key> Largest<'_, K> {
     #[inline(always)]
     fn ask_ahead(&self, table: &DenseTable<K>, slot: Slot) {
         let home = self.slots[(slot.hash() >> self.shift) as usize];
-        // SAFETY: prefetches read nothing, and any x86-64 has them.
-        unsafe {
-            Prefetch::prefetch(table.entries.as_ptr().wrapping_add(slot.entry()).cast());
-            Prefetch::prefetch(self.entries.wrapping_add(home.entry()).cast());
-        }
+        table.ask_entry(slot);
+        ask_entry(self.entries, home);
     }
 }
 

@@ -8,10 +8,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::dense::{BATCH, DenseTable, Entry, Growth, Loaded};
+use super::dense::{BATCH, DenseTable, Growth, Loaded};
 use super::hashes::{Hashes, scattered};
 use super::key::Key;
-use super::stats::Tally;
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::pages::{Pages, Zeroed};
 
@@ -20,9 +19,6 @@ const GROWTH: Growth = Growth {
     sparse_max: 0,
     keys_max: usize::MAX,
 };
-
-/// Slots between the one that is absorbed and the one whose entry is asked for: entries lie in no order.
-const AHEAD: usize = 32;
 
 /// The shards of a size class.
 pub(crate) struct Shards<K: Key> {
@@ -50,12 +46,8 @@ pub(super) fn table<K: Key>() -> DenseTable<K> {
 
 /// Adds what `table` has of the range `hashes` to the table of that range; but for what was full.
 pub(super) fn absorb<K: Key>(into: &mut DenseTable<K>, table: &DenseTable<K>, hashes: Hashes) {
-    for (place, slot) in hashes.slots(table) {
-        if let Some(ahead) = table.slots.get(place + AHEAD) {
-            table.ask_entry(*ahead);
-        }
-        let Entry { key, tally } = &table.entries[slot.entry()];
-        into.add(key, scattered(slot.hash()), &tally.stats());
+    for (key, hash, stats) in hashes.entries(table, |slot| table.ask_entry(slot)) {
+        into.add(key, scattered(hash), &stats);
     }
 }
 
@@ -206,7 +198,7 @@ impl<K: Key> Outbox<K> {
 mod tests {
     use super::super::key::ShortKey;
     use super::super::own::ALL;
-    use super::super::stats::{FLIP, Stats};
+    use super::super::stats::{FLIP, Stats, Tally};
     use super::*;
     use crate::fold::aggregate::decode::BIAS;
     use std::collections::BTreeMap;

@@ -124,6 +124,10 @@ impl Tables {
         self.wide.share();
     }
 
+    pub(crate) fn shares(&self) -> bool {
+        self.inline.shares
+    }
+
     /// What they hold; they stay as they were new. Rows on their way are shared then.
     pub(crate) fn take(&mut self) -> Tables {
         Tables {
