@@ -289,7 +289,10 @@ fn an_output_that_cannot_be_opened() {
     ] {
         for args in [&["aggregate", str(&path)][..], &["generate", "--rows", "3"]] {
             let error = end(ringfold(args).args(["-o", str(target)])).failure(1);
-            assert_eq!(error, format!("{}: cannot open: {cause}", str(target)));
+            assert_eq!(
+                error,
+                format!("{}: cannot open for writing: {cause}", str(target))
+            );
         }
     }
     assert_eq!(names(dir.path()), ["file"]);

@@ -288,7 +288,7 @@ struct Refused {
 impl From<Errno> for Refused {
     fn from(errno: Errno) -> Self {
         Self {
-            action: "open",
+            action: "open for writing",
             errno,
         }
     }
