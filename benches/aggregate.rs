@@ -137,6 +137,51 @@ fn aggregate(criterion: &mut Criterion) {
     }
 }
 
+/// Other numbers than the challenge's, and keys so long that they go the careful way too: the whole.
+fn numbers(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("numbers");
+    let rows = 100_000;
+    group
+        .throughput(Throughput::Elements(rows as u64))
+        .sample_size(20);
+    let stations = data::stations();
+    let long = stations
+        .iter()
+        .map(|(key, mean)| (format!("{key:x<130}"), *mean));
+    let long: data::Keys = long.collect();
+    for (name, keys, decimals) in [
+        ("integers", &stations, 0),
+        ("hundredths", &stations, 2),
+        ("millionths", &stations, 6),
+        ("8 decimals", &stations, 8),
+        ("keys of 130 bytes", &long, 1),
+    ] {
+        let value = |value: f64| format!("{:.decimals$}", 1000.0 * value);
+        let text = data::rows(keys, rows, "\n", value);
+        let buffer = PaddedBuf::from(&text[..]);
+        let job = Aggregate::new();
+        let mut partial = job.partial();
+        let mut times = 0;
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                times += 1;
+                let block = buffer.block(0, 0, 0);
+                job.block(&mut partial, &block).expect("good rows");
+            });
+        });
+        let summary = job.finish(partial);
+        let sums = summary
+            .entries()
+            .map(|entry| entry.sum().round(decimals as u32).units().expect("small"));
+        let sum = i128::from(naive_sum(&text)) * i128::from(times);
+        assert_eq!(
+            (sums.sum::<i128>(), summary.rows),
+            (sum, times * rows as u64)
+        );
+    }
+    group.finish();
+}
+
 /// The end of a job: the partials of several workers brought together and sorted, by one thread and by as
 /// many as there are. Each has all of the keys, or none that another has.
 fn merge(criterion: &mut Criterion) {
@@ -202,6 +247,6 @@ criterion_group! {
     config = Criterion::default()
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_secs(1));
-    targets = aggregate, merge
+    targets = aggregate, numbers, merge
 }
 criterion_main!(benches);

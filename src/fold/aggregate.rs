@@ -6,8 +6,9 @@
 //! 2. `decode`: the numbers, proven to be of the common shape; the rest is listed;
 //! 3. `table`: hash, compare, update, in batches.
 //!
-//! Whatever a pass sets aside (another shape of number, a very long key, an empty line, a malformed
-//! record) is read by `careful`, record by record, and summed as `decimal` says, in `others`.
+//! Other numbers of a usual size go through `millionths`. Whatever else is set aside (a very long number or
+//! key, an empty line, a malformed record) is read by `careful`, record by record, and summed as `decimal`
+//! says, in `others`.
 //!
 //! What outgrows the `budget` of memory is held in `common` by all partials; if that is too much too, it is
 //! sorted and becomes a `region` of a temporary file. All parts meet in `summary`.
@@ -20,6 +21,7 @@ mod decode;
 mod hint;
 mod index;
 mod level;
+mod millionths;
 mod others;
 mod pages;
 #[doc(hidden)]
@@ -48,6 +50,7 @@ use careful::Record;
 use common::{Common, OWN_KEYS_MAX, shard_bits};
 use decode::Rows;
 use index::Ends;
+use millionths::{Few, Lists};
 use others::Others;
 use summary::Run;
 use table::isa::Seeds;
@@ -175,6 +178,7 @@ impl Aggregate {
         Partial {
             tables: common.tables(),
             common: Arc::clone(common),
+            millionths: Few::new(self.level, &self.seeds, self.delimiter),
             others: Others::default(),
             merged: Vec::new(),
             runs: Vec::new(),
@@ -186,6 +190,7 @@ impl Aggregate {
             scratch: Scratch {
                 ends: Ends::new(),
                 rows: Rows::new(),
+                millionths: Lists::default(),
             },
         }
     }
@@ -206,18 +211,30 @@ impl Aggregate {
             trims,
             &mut partial.scratch.rows,
         );
+        partial.scratch.millionths.clear();
         for position in 0..partial.scratch.rows.rest().len() {
             let row = partial.scratch.rows.rest()[position] as usize;
             let ends = &partial.scratch.ends.ends()[2 * row..][..3];
             let [start, key_end, end] = [ends[0], ends[1], ends[2]].map(usize::from);
             let (key, value) = (at + start..at + key_end - 1, at + key_end..at + end - 1);
-            match decimal::number(careful::trim(&bytes[value], self.terminator)) {
+            let value = careful::trim(&bytes[value], self.terminator);
+            let millionths = || {
+                let words = window.words_before(key_end + value.len());
+                decimal::millionths(words, value.len())
+            };
+            let lists = &mut partial.scratch.millionths;
+            if lists.push(start, key_end - start, millionths) {
+                continue;
+            }
+            match decimal::number(value) {
                 Ok(number) => partial.careful_row(&bytes[key], &number),
                 // Once more, for the cause or the count of it.
                 Err(_) => self.careful_record(partial, bytes, at + start, at + end - 1)?,
             }
         }
-        partial.rows += partial.tables.fold(window, &partial.scratch.rows) as u64;
+        let lists = &partial.scratch.millionths;
+        let rows = partial.millionths.fold(window, lists, &mut partial.others);
+        partial.rows += (rows + partial.tables.fold(window, &partial.scratch.rows)) as u64;
         Ok(at + partial.scratch.ends.end())
     }
 
@@ -297,6 +314,7 @@ impl Aggregate {
 pub struct Partial {
     common: Arc<Common>,
     tables: Tables,
+    millionths: Few,
     others: Others,
     /// What other partials held when they were merged with this one; brought together at the end.
     merged: Vec<(Tables, Others)>,
@@ -339,7 +357,7 @@ impl Partial {
     }
 
     fn bytes(&self) -> u64 {
-        self.tables.bytes() + self.others.bytes()
+        self.tables.bytes() + self.millionths.bytes() + self.others.bytes()
     }
 
     fn spill(&mut self, mut run: Run, at: usize) -> Result<(), Malformed> {
@@ -356,6 +374,7 @@ impl Partial {
 
     /// What is in memory; the tables are empty then.
     fn take(&mut self) -> (Tables, Others) {
+        self.millionths.drain(&mut self.others);
         (self.tables.take(), std::mem::take(&mut self.others))
     }
 }
@@ -373,6 +392,7 @@ fn run(parts: Vec<(Tables, Others)>, shared: Taken) -> Run {
 struct Scratch {
     ends: Ends,
     rows: Rows,
+    millionths: Lists,
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -76,9 +76,7 @@ impl Passes {
             decode(passes.level, window, &passes.ends, true, &mut passes.rows);
             for list in passes.rows.lists() {
                 for (&key, &value) in list.keys().iter().zip(list.values()) {
-                    let (start, length) = ((key & 0xffff) as usize, (key >> 16) as usize);
-                    let key = &window.bytes()[start..start + length - 1];
-                    each(key, value as i32 - BIAS as i32);
+                    each(window.key(key), value as i32 - BIAS as i32);
                 }
             }
         });

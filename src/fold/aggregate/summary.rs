@@ -8,7 +8,7 @@
 
 use super::decimal::{Exact, Fixed, Totals};
 use super::others::{Others, SortedOthers};
-use super::table::stats::Stats;
+use super::table::stats::{Stats, Sums};
 use super::table::tables::Sorted;
 use std::borrow::Cow;
 use std::cmp::Ordering;

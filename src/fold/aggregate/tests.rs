@@ -357,17 +357,25 @@ fn nasty_by_hand() {
     check(&b"\x006.2\na\x001.0\n".repeat(5000), 0, b'\n');
 }
 
+/// More keys than the direct tables hold, their numbers of the common shape and of another.
 #[test]
 #[cfg_attr(miri, ignore = "too much for an interpreter")]
 fn many_keys() {
+    for more_decimals in ["", "07"] {
+        check_many_keys(more_decimals);
+    }
+}
+
+fn check_many_keys(more_decimals: &str) {
     let mut text = String::new();
     for round in 0..2 {
         for key in 0..100_000 {
             // Of every class more than its direct table holds; some just fit, some just don't.
             let width = [1, 15, 16][key % 3];
-            text += &format!("{key:0width$x};{}.{}\n", key % 100, (key + round) % 10);
+            let (degrees, tenths) = (key % 100, (key + round) % 10);
+            text += &format!("{key:0width$x};{degrees}.{tenths}{more_decimals}\n");
             let width = [55, 88, 87, 119][key % 4];
-            text += &format!("https://{key:0width$};-{}.5\n", key % 7);
+            text += &format!("https://{key:0width$};-{}.5{more_decimals}\n", key % 7);
         }
     }
     // A few of each once more, for another partial.
@@ -389,12 +397,12 @@ fn many_keys() {
         job.merge(&mut into, from);
         let summary = job.finish(into);
         assert_eq!(summary.len(), expected.keys.len());
-        for (entry, (key, (count, sum, ..))) in summary.entries().zip(&expected.keys) {
+        for (entry, (key, (count, sum, min, max))) in summary.entries().zip(&expected.keys) {
             assert_eq!((entry.key(), entry.count()), (&key[..], *count));
-            assert_eq!(
-                entry.mean(1).to_string(),
-                text_of(&oracle_round(sum, *count, 1), 1)
-            );
+            let text = |n, x| text_of(&oracle_round(x, n, 3), 3);
+            assert_eq!(entry.mean(3).to_string(), text(*count, sum));
+            assert_eq!(entry.min().round(3).to_string(), text(1, min));
+            assert_eq!(entry.max().round(3).to_string(), text(1, max));
         }
     }
 }
@@ -732,6 +740,12 @@ fn tables_tell_what_they_take() {
     };
     // A page for a key, while they are few.
     assert_eq!(taken(&[8, 70, 100], 1), 3 * 4096);
+    // Those of other numbers are told beside.
+    let text = ["a", &"b".repeat(70), &"c".repeat(100)].map(|key| format!("{key};1\n"));
+    let mut partial = job.partial();
+    let text = PaddedBuf::from(text.concat().as_bytes());
+    job.block(&mut partial, &text.block(0, 0, 0)).unwrap();
+    assert_eq!((partial.tables.bytes(), partial.bytes()), (0, 3 * 4096));
     // Slots at first, and after growth.
     let (least, slots) = (8 << 13, 8 << 18);
     assert_eq!(taken(&[40], 40_000), slots + least + 40_000 * 96);

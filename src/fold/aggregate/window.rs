@@ -40,18 +40,30 @@ impl<'a> Window<'a> {
         self.bytes.as_ptr()
     }
 
+    /// The key of a listed row, without its delimiter: it starts where the low half says, and with the
+    /// delimiter it is as long as the high half does.
+    pub(crate) fn key(self, key: u32) -> &'a [u8] {
+        let (start, length) = ((key & 0xffff) as usize, (key >> 16) as usize);
+        &self.bytes[start..start + length - 1]
+    }
+
     /// The 8 bytes that end at `end`, little-endian.
     pub(crate) fn word_before(self, end: usize) -> u64 {
+        (self.words_before(end) >> 64) as u64
+    }
+
+    /// The 16 bytes that end at `end`, little-endian.
+    #[inline]
+    pub(crate) fn words_before(self, end: usize) -> u128 {
         assert!(end <= self.bytes.len());
-        // SAFETY: `end` is within the window and PADDING >= 8 bytes before it are readable.
-        unsafe {
-            u64::from_le(
-                self.pointer()
-                    .add(end)
-                    .sub(8)
-                    .cast::<u64>()
-                    .read_unaligned(),
-            )
-        }
+        // SAFETY: `end` is within the window and PADDING >= 16 bytes before it are readable.
+        let words = unsafe {
+            self.pointer()
+                .add(end)
+                .sub(16)
+                .cast::<u128>()
+                .read_unaligned()
+        };
+        u128::from_le(words)
     }
 }

@@ -19,7 +19,7 @@ use super::isa::Portable as Prefetch;
 use super::isa::{Avx2 as Prefetch, Avx2, Avx512};
 use super::isa::{Isa, Portable};
 use super::key::Key;
-use super::stats::{Stats, Tally};
+use super::stats::{Adds, Stats, Tally};
 use super::tables::Sorted;
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::pages::{Pages, Zeroed};

@@ -15,7 +15,7 @@ use std::path::Path;
 use super::isa::{Avx2, Avx512};
 use super::isa::{Isa, Portable, Seeds};
 use super::key::{Key, ask_ahead, hash, rows_a_line};
-use super::stats::Stats;
+use super::stats::{Stats, Sums};
 use super::tables::Sorted;
 use crate::engine::PAGE;
 use crate::fold::aggregate::level::Level;
@@ -24,17 +24,17 @@ use crate::fold::aggregate::region::Region;
 use crate::fold::aggregate::window::Window;
 use rayon::slice::ParallelSliceMut;
 
-/// A key and its statistics. Empty if it counts no row.
+/// A key and what its rows come to. Empty if it counts no row.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Slot<K: Key> {
+struct Slot<K: Key, T: Sums> {
     _line: [K::Line; 0],
     key: K,
-    stats: Stats,
+    stats: T,
 }
 
-// SAFETY: plain integers.
-unsafe impl<K: Key> Zeroed for Slot<K> {}
+// SAFETY: a key may be all zeros, and so may its sums.
+unsafe impl<K: Key, T: Sums> Zeroed for Slot<K, T> {}
 
 /// Bytes of keys hashed and prefetched ahead.
 const BATCH_BYTES: usize = 4096;
@@ -46,9 +46,9 @@ const SLOTS_MIN: usize = 1 << 9;
 const BYTES_MAX: usize = 8 << 20;
 
 /// The table of a size class.
-pub(crate) struct DirectTable<K: Key> {
+pub(crate) struct DirectTable<K: Key, T: Sums = Stats> {
     level: Level,
-    slots: Pages<Slot<K>>,
+    slots: Pages<Slot<K, T>>,
     /// Of places.
     mask: u32,
     used: usize,
@@ -64,23 +64,23 @@ struct Batch<K> {
     places: [u32; BATCH],
 }
 
-impl<K: Key> DirectTable<K> {
+impl<K: Key, T: Sums> DirectTable<K, T> {
     /// What a place counts, in bytes: as few as an address can be scaled by for nothing, where that
     /// divides a slot by a power of two.
-    const UNIT: usize = if size_of::<Slot<K>>().is_power_of_two() {
+    const UNIT: usize = if size_of::<Slot<K, T>>().is_power_of_two() {
         8
     } else {
-        size_of::<Slot<K>>()
+        size_of::<Slot<K, T>>()
     };
     /// Places in a slot.
-    const STEP: u32 = (size_of::<Slot<K>>() / Self::UNIT) as u32;
+    const STEP: u32 = (size_of::<Slot<K, T>>() / Self::UNIT) as u32;
     /// Rows of a batch, as many as are loaded at once or a multiple.
     const ROWS: usize = if BATCH_BYTES / size_of::<K>() < BATCH {
         (BATCH_BYTES / size_of::<K>()) & !3
     } else {
         BATCH
     };
-    const SLOTS_MAX: usize = (BYTES_MAX / size_of::<Slot<K>>()).next_power_of_two();
+    const SLOTS_MAX: usize = (BYTES_MAX / size_of::<Slot<K, T>>()).next_power_of_two();
 
     pub(crate) fn new(level: Level, seeds: Seeds) -> Self {
         DirectTable {
@@ -111,7 +111,7 @@ impl<K: Key> DirectTable<K> {
     }
 
     /// Takes rows whose keys are in `window`, until it [is full](Self::is_full); returns how many.
-    pub(crate) fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) -> usize {
+    pub(crate) fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) -> usize {
         let mut taken = 0;
         for (keys, values) in keys.chunks(Self::ROWS).zip(values.chunks(Self::ROWS)) {
             while self.used + keys.len() > self.used_max {
@@ -139,14 +139,14 @@ impl<K: Key> DirectTable<K> {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx2(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+    unsafe fn batch_avx2(&mut self, window: *const u8, keys: &[u32], values: &[T::Value]) {
         // SAFETY: as the caller's.
         unsafe { self.batch::<Avx2>(window, keys, values) }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx512(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+    unsafe fn batch_avx512(&mut self, window: *const u8, keys: &[u32], values: &[T::Value]) {
         // SAFETY: as the caller's.
         unsafe { self.batch::<Avx512>(window, keys, values) }
     }
@@ -156,7 +156,7 @@ impl<K: Key> DirectTable<K> {
     ///   `values`; there is room for as many new ones.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn batch<I: Isa>(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+    unsafe fn batch<I: Isa>(&mut self, window: *const u8, keys: &[u32], values: &[T::Value]) {
         let count = keys.len().min(values.len()).min(Self::ROWS);
         let slots = self.slots.pointer();
         let mask = self.mask;
@@ -203,7 +203,7 @@ impl<K: Key> DirectTable<K> {
                     cold();
                     slot = self.probe::<I>(key, place);
                 }
-                I::update(&mut (*slot).stats, *values.get_unchecked(row));
+                (*slot).stats.add::<I>(*values.get_unchecked(row));
             }
         }
     }
@@ -211,7 +211,7 @@ impl<K: Key> DirectTable<K> {
     /// # Safety
     /// - `place` is masked.
     #[inline(always)]
-    unsafe fn slot(slots: *mut Slot<K>, place: u32) -> *mut Slot<K> {
+    unsafe fn slot(slots: *mut Slot<K, T>, place: u32) -> *mut Slot<K, T> {
         // SAFETY: a masked place is in the table.
         unsafe { slots.byte_add(place as usize * Self::UNIT) }
     }
@@ -220,11 +220,11 @@ impl<K: Key> DirectTable<K> {
     /// - `place` is masked.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn prefetch<I: Isa>(slots: *mut Slot<K>, place: u32) {
+    unsafe fn prefetch<I: Isa>(slots: *mut Slot<K, T>, place: u32) {
         // SAFETY: a masked place is in the table; a prefetch reads nothing.
         unsafe {
             let slot = Self::slot(slots, place).cast::<u8>();
-            for line in (0..size_of::<Slot<K>>()).step_by(64) {
+            for line in (0..size_of::<Slot<K, T>>()).step_by(64) {
                 I::prefetch(slot.add(line));
             }
         }
@@ -236,12 +236,12 @@ impl<K: Key> DirectTable<K> {
     /// - `place` is masked, and the table has an empty slot to spare.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn probe<I: Isa>(&mut self, key: *const K, mut place: u32) -> *mut Slot<K> {
+    unsafe fn probe<I: Isa>(&mut self, key: *const K, mut place: u32) -> *mut Slot<K, T> {
         loop {
             // SAFETY: a masked place is in the table.
             unsafe {
                 let slot = Self::slot(self.slots.pointer(), place);
-                if (*slot).stats.count == 0 {
+                if (*slot).stats.is_empty() {
                     (*slot).key = *key;
                     self.used += 1;
                     return slot;
@@ -275,17 +275,17 @@ impl<K: Key> DirectTable<K> {
         size_of_val(&*self.slots).min(self.used.max(1) * PAGE)
     }
 
-    /// Each key used and its statistics.
-    pub(crate) fn drain(self) -> impl Iterator<Item = (K, Stats)> {
+    /// Each key used and what its rows come to.
+    pub(crate) fn drain(self) -> impl Iterator<Item = (K, T)> {
         let slots = self.slots;
         (0..slots.len())
             .map(move |at| slots[at])
-            .filter(|slot| slot.stats.count > 0)
+            .filter(|slot| !slot.stats.is_empty())
             .map(|slot| (slot.key, slot.stats))
     }
 
-    /// Takes statistics of `key`; the table may not be full.
-    pub(crate) fn add(&mut self, key: &K, stats: &Stats) {
+    /// Takes what rows of `key` come to; the table may not be full.
+    pub(crate) fn add(&mut self, key: &K, stats: &T) {
         if self.used + 1 > self.used_max {
             self.grow();
         }
@@ -302,11 +302,13 @@ impl<K: Key> DirectTable<K> {
         self.mask = Self::mask_of(length);
         self.used_max = Self::used_max_of(length);
         self.used = 0;
-        for slot in old.iter().filter(|slot| slot.stats.count > 0) {
+        for slot in old.iter().filter(|slot| !slot.stats.is_empty()) {
             self.add(&slot.key, &slot.stats);
         }
     }
+}
 
+impl<K: Key> DirectTable<K> {
     /// The keys in byte order, without their `delimiter`.
     pub(crate) fn into_sorted(self, delimiter: u8) -> SortedSlots<K> {
         SortedSlots::new(self.slots, delimiter)
@@ -316,10 +318,10 @@ impl<K: Key> DirectTable<K> {
 /// A table's slots in byte order of their keys, where they lay.
 ///
 /// The delimiter is gone from each key, and its length is in the statistics' spare word.
-pub(crate) struct SortedSlots<K: Key>(Region<Slot<K>>);
+pub(crate) struct SortedSlots<K: Key>(Region<Slot<K, Stats>>);
 
 impl<K: Key> SortedSlots<K> {
-    fn new(mut slots: Pages<Slot<K>>, delimiter: u8) -> Self {
+    fn new(mut slots: Pages<Slot<K, Stats>>, delimiter: u8) -> Self {
         let mut used = 0;
         for at in 0..slots.len() {
             let mut slot = slots[at];
@@ -330,7 +332,7 @@ impl<K: Key> SortedSlots<K> {
             }
         }
         // A key's zeros may be its own: then the shorter of two comes first.
-        let order = |slot: &Slot<K>| (slot.key.order(), slot.stats.length);
+        let order = |slot: &Slot<K, Stats>| (slot.key.order(), slot.stats.length);
         slots[..used].par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
         SortedSlots(Region::Memory(slots, used))
     }
@@ -447,7 +449,7 @@ mod tests {
             count: 1,
             ..Stats::default()
         };
-        let most = ((8 << 20) / size_of::<Slot<K>>()).next_power_of_two();
+        let most = ((8 << 20) / size_of::<Slot<K, Stats>>()).next_power_of_two();
         let (mut slots, mut used) = (512, 0);
         while !table.is_full() {
             table.add(&key(&format!("{used:08};")), &one);
@@ -457,7 +459,7 @@ mod tests {
                 slots = (4 * slots).min(most);
             }
             assert_eq!((table.slots.len(), table.used), (slots, used));
-            let bytes = (slots * size_of::<Slot<K>>()).min(used * 4096);
+            let bytes = (slots * size_of::<Slot<K, Stats>>()).min(used * 4096);
             assert_eq!(table.bytes(), bytes);
         }
         // Full as soon as a batch may not fit.

@@ -1,10 +1,28 @@
-//! Count, sum, least and greatest of a key's values, as the tables keep them.
+//! Count, sum, least and greatest of a key's values, as the tables keep them: [`Stats`] of tenths, packed
+//! or not, and [`Millionths`].
 //!
 //! Invariant of this room: an instruction set is only used by a caller that has its features.
 #![allow(unsafe_code)]
 
 use super::isa::Isa;
+use crate::fold::aggregate::decimal::Totals;
 use crate::fold::aggregate::decode::BIAS;
+use crate::fold::aggregate::pages::Zeroed;
+
+/// What rows are added to.
+pub(crate) trait Adds: Copy + Default + Send + Sync {
+    /// A row's number.
+    type Value: Copy;
+    /// # Safety
+    /// - The features of `I` are enabled.
+    unsafe fn add<I: Isa>(&mut self, value: Self::Value);
+}
+
+/// What the rows of a key come to in a direct table. All zeros are those of no row.
+pub(crate) trait Sums: Adds + Zeroed {
+    fn is_empty(&self) -> bool;
+    fn merge_with(&mut self, from: &Self);
+}
 
 /// Statistics of a key. All zeros are those of no row: the bias makes every value, and its
 /// complement, positive.
@@ -23,6 +41,32 @@ pub(crate) struct Stats {
 
 /// Exclusive-or with this turns the order of biased values around and leaves them positive.
 pub(crate) const FLIP: u32 = 2047;
+
+// SAFETY: integers.
+unsafe impl Zeroed for Stats {}
+
+impl Adds for Stats {
+    type Value = u32;
+
+    #[inline(always)]
+    unsafe fn add<I: Isa>(&mut self, value: u32) {
+        // SAFETY: as the caller's.
+        unsafe { I::update(self, value) }
+    }
+}
+
+impl Sums for Stats {
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn merge_with(&mut self, from: &Stats) {
+        self.sum += from.sum;
+        self.count += from.count;
+        self.max = self.max.max(from.max);
+        self.flipped_min = self.flipped_min.max(from.flipped_min);
+    }
+}
 
 impl Stats {
     pub(crate) fn count(&self) -> u64 {
@@ -43,22 +87,12 @@ impl Stats {
     pub(crate) fn max(&self) -> i64 {
         i64::from(self.max) - i64::from(BIAS)
     }
-
-    pub(crate) fn merge_with(&mut self, from: &Stats) {
-        self.sum += from.sum;
-        self.count += from.count;
-        self.max = self.max.max(from.max);
-        self.flipped_min = self.flipped_min.max(from.flipped_min);
-    }
 }
 
 /// Statistics as an entry keeps them. The default is those of no row, and all zeros.
-pub(crate) trait Tally: Copy + Default + Send + Sync {
+pub(crate) trait Tally: Adds<Value = u32> {
     /// Whether one more row would be too many.
     fn is_full(&self) -> bool;
-    /// # Safety
-    /// - The features of `I` are enabled.
-    unsafe fn add<I: Isa>(&mut self, value: u32);
     fn stats(&self) -> Stats;
     /// Takes `from`, or returns false if there is no room for it.
     fn merge(&mut self, from: &Stats) -> bool;
@@ -71,12 +105,6 @@ impl Tally for Stats {
     #[inline(always)]
     fn is_full(&self) -> bool {
         false
-    }
-
-    #[inline(always)]
-    unsafe fn add<I: Isa>(&mut self, value: u32) {
-        // SAFETY: as the caller's.
-        unsafe { I::update(self, value) }
     }
 
     fn stats(&self) -> Stats {
@@ -110,11 +138,8 @@ pub(crate) struct PackedStats {
 
 const FLIP_BITS: u32 = FLIP.trailing_ones();
 
-impl Tally for PackedStats {
-    #[inline(always)]
-    fn is_full(&self) -> bool {
-        self.count == u32::MAX
-    }
+impl Adds for PackedStats {
+    type Value = u32;
 
     #[inline(always)]
     unsafe fn add<I: Isa>(&mut self, value: u32) {
@@ -122,6 +147,13 @@ impl Tally for PackedStats {
         self.count += 1;
         self.max = self.max.max(value as u16);
         self.flipped_min = self.flipped_min.max((value ^ FLIP) as u16);
+    }
+}
+
+impl Tally for PackedStats {
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.count == u32::MAX
     }
 
     fn stats(&self) -> Stats {
@@ -151,6 +183,58 @@ impl Tally for PackedStats {
 
     fn length(&self) -> usize {
         usize::from(self.flipped_min >> FLIP_BITS)
+    }
+}
+
+/// Statistics of a key's numbers in millionths.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Millionths {
+    sum: i128,
+    count: u64,
+    /// In the order of [`SIGN`]ed values, as is the complement of the least.
+    max: u64,
+    flipped_min: u64,
+}
+
+/// Exclusive-or with this makes the order of signed numbers that of unsigned ones. Zero and its
+/// complement are no number of a row: those are below 10^18.
+const SIGN: u64 = 1 << 63;
+
+// SAFETY: integers.
+unsafe impl Zeroed for Millionths {}
+
+impl Adds for Millionths {
+    type Value = i64;
+
+    #[inline(always)]
+    unsafe fn add<I: Isa>(&mut self, value: i64) {
+        let unsigned = value as u64 ^ SIGN;
+        self.sum += i128::from(value);
+        self.count += 1;
+        self.max = self.max.max(unsigned);
+        self.flipped_min = self.flipped_min.max(!unsigned);
+    }
+}
+
+impl Sums for Millionths {
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn merge_with(&mut self, from: &Millionths) {
+        self.sum += from.sum;
+        self.count += from.count;
+        self.max = self.max.max(from.max);
+        self.flipped_min = self.flipped_min.max(from.flipped_min);
+    }
+}
+
+impl Millionths {
+    pub(crate) fn totals(&self) -> Totals {
+        let signed = |unsigned: u64| (unsigned ^ SIGN) as i64;
+        let (min, max) = (signed(!self.flipped_min), signed(self.max));
+        Totals::of_millionths(self.count, self.sum, min, max)
     }
 }
 
