@@ -243,8 +243,12 @@ fn little_address_space_gives_the_answer_or_a_line() {
                     without_the_ring += u32::from(way.engine == Engine::Auto && by_pread);
                     answers += 1;
                 }
-                // The language's allocator has no way to tell.
-                None => aborts += 1,
+                // The language's allocator has no way to tell; a thread that can't begin has.
+                None => {
+                    let said = &ended.stderr;
+                    assert!(said.contains("memory allocation of"), "{way:?}: {said}");
+                    aborts += 1;
+                }
                 Some(1) => {
                     let said = ended
                         .stderr
@@ -261,6 +265,39 @@ fn little_address_space_gives_the_answer_or_a_line() {
     eprintln!("{answers} answers, {without_the_ring} by pread, {lines} lines, {aborts} aborts");
     assert!(lines > 0 && aborts < lines);
     assert!(without_the_ring > 0 || how.contains("no io_uring"), "{how}");
+}
+
+/// Where the limit falls between a thread's stack and the one for its signals the thread ends as it
+/// begins, and by itself would take the program along.
+#[test]
+fn little_address_space_for_threads_gives_the_answer_or_a_line() {
+    let dir = dir();
+    let path = write(dir.path(), "file", &rows(50_000, None, 5));
+    let want = end(&mut ringfold(["count", str(&path)])).answer();
+    let (mut answers, mut lines, mut threads) = (0, 0, 0);
+    for most in (15_000..28_000).step_by(14) {
+        let mut command = ringfold(["count", "-j", "2", "--engine", "read", str(&path)]);
+        command.env("MALLOC_ARENA_MAX", "1");
+        sys::limit(&mut command, libc::RLIMIT_AS, most << 10);
+        let ended = end(&mut command);
+        match ended.code {
+            Some(0) => {
+                assert!(ended.stdout == want);
+                answers += 1;
+            }
+            Some(1) => {
+                let said = &ended.stderr;
+                assert_eq!(said.lines().count(), 1, "{most} KiB: {said}");
+                threads += u32::from(said.contains("no memory for one more thread"));
+                lines += 1;
+            }
+            _ => panic!("{most} KiB: {ended:?}"),
+        }
+    }
+    eprintln!(
+        "{answers} answers, {lines} lines, {threads} of them by a thread that couldn't begin"
+    );
+    assert!(answers > 0 && lines > 0);
 }
 
 #[test]

@@ -121,10 +121,7 @@ impl Reading {
             progress: Some(progress),
             io_timeout: self.io_timeout,
             // Threads and rings that wait for the read may never come back, so nobody waits for them.
-            overdue: Some(Arc::new(|error| {
-                say(&error.to_string());
-                process::give_up(error.exit_code());
-            })),
+            overdue: Some(Arc::new(|error| give_up(&error))),
             notice: Arc::new(move |notice| {
                 if !quiet {
                     say(&format!("notice: {notice}"));
@@ -202,6 +199,7 @@ fn write_output(
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
     process::hold_signals();
+    tell_panics();
     let command = Cli::parse().command;
     let limited = match &command {
         Command::Aggregate(command) => command.is_limited(),
@@ -214,16 +212,6 @@ pub(crate) fn main() -> ExitCode {
     // No more files than words.
     ringfold::source::make_room_for_files(std::env::args_os().len());
     process::take_signals();
-    // A worker's panic is caught and told as an error with its place; once is enough.
-    let report = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let worker = std::thread::current()
-            .name()
-            .is_some_and(|name| name.starts_with("worker-"));
-        if !worker {
-            report(panic);
-        }
-    }));
     let done = match command {
         Command::Aggregate(command) => command.run(),
         Command::Count(command) => command.run(),
@@ -249,6 +237,34 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Has panics told as errors are, where they are nothing but that.
+fn tell_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        // The language's word where a thread began and there was no memory for it. Nobody catches it.
+        let text = panic.payload().downcast_ref::<String>();
+        if text.is_some_and(|text| text.starts_with("failed to allocate an alternative stack")) {
+            let cause = "no memory for one more thread: lower --threads";
+            give_up(
+                &Error::new(Kind::Engine, cause)
+                    .with_errno(&io::Error::from_raw_os_error(libc::ENOMEM)),
+            );
+        }
+        // A worker's is caught and told as an error with its place; once is enough.
+        let worker = std::thread::current()
+            .name()
+            .is_some_and(|name| name.starts_with("worker-"));
+        if !worker {
+            report(panic);
+        }
+    }));
+}
+
+/// Ends the process with an error from wherever it is.
+fn give_up(error: &Error) -> ! {
+    process::give_up(error.exit_code(), || say(&error.to_string()))
 }
 
 /// Says a line on stderr. Where that is closed there is nobody to tell.

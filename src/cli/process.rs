@@ -86,7 +86,7 @@ pub(super) fn take_signals() {
         // SAFETY: set and number are on the stack.
         while unsafe { libc::sigwait(&set, &mut taken) } != 0 {}
         let code = SIGNALS.iter().find(|(signal, _)| *signal == taken);
-        give_up(code.map_or(1, |(_, code)| *code))
+        give_up(code.map_or(1, |(_, code)| *code), || ())
     };
     let thread = std::thread::Builder::new().name("signals".to_string());
     if thread.spawn(wait).is_err() {
@@ -141,11 +141,12 @@ pub(super) fn guard() {
     }
 }
 
-/// Ends the process although threads of it may never come back from the kernel. What it has to say
-/// was said.
-pub(super) fn give_up(code: u8) -> ! {
+/// Ends the process although threads of it may never come back from the kernel. It says its last word
+/// unless another ends the process already.
+pub(super) fn give_up(code: u8, last_word: impl FnOnce()) -> ! {
     // What others meet without their files is nobody's business any more.
     let _ending = ending();
+    last_word();
     let guard = GUARD.get();
     if let Some(mut guard) = guard {
         // A guard that is gone needs no word.
