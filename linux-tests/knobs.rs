@@ -623,9 +623,10 @@ fn dontcache_leaves_nothing_in_the_page_cache() {
                 );
                 is_cached(&path, middle)
             };
-            // Others may need the memory in between.
-            let left = (0..if stays { 8 } else { 1 }).any(|_| is_left());
-            assert_eq!(left, stays, "{engine} {flags}");
+            // Others may need the memory in between; or the kernel has a page in its hands, as where
+            // it looks for memory, and then it neither evicts it before nor drops it behind the read.
+            let as_told = (0..8).any(|_| is_left() == stays);
+            assert!(as_told, "{engine} {flags}");
         }
     }
 }
