@@ -40,6 +40,9 @@ unsafe impl<K: Key, T: Sums> Zeroed for Slot<K, T> {}
 const BATCH_BYTES: usize = 4096;
 /// Rows of a batch at most.
 const BATCH: usize = 128;
+/// Bytes of used slots that the first-level cache holds beside the rows: asking for them would cost more
+/// than waiting for the few that aren't there.
+const NEAR: usize = 32 << 10;
 /// Slots at first.
 const SLOTS_MIN: usize = 1 << 9;
 /// Bytes of slots at most.
@@ -161,6 +164,7 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
         let slots = self.slots.pointer();
         let mask = self.mask;
         let rows_a_line = rows_a_line(keys);
+        let is_far = self.used * size_of::<Slot<K, T>>() > NEAR;
         let (fours, _) = keys[..count].as_chunks::<4>();
         let (to, _) = self.batch.keys.as_chunks_mut::<4>();
         let (places, _) = self.batch.places.as_chunks_mut::<4>();
@@ -177,8 +181,10 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
                 }
                 let hashes = K::load_four::<I>(&self.seeds, window, four, to);
                 *places = hashes.map(|hash| hash & mask);
-                for &place in &*places {
-                    Self::prefetch::<I>(slots, place);
+                if is_far {
+                    for &place in &*places {
+                        Self::prefetch::<I>(slots, place);
+                    }
                 }
             }
         }
