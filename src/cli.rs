@@ -121,7 +121,7 @@ impl Reading {
             progress: Some(progress),
             io_timeout: self.io_timeout,
             // Threads and rings that wait for the read may never come back, so nobody waits for them.
-            overdue: Some(Arc::new(|error| give_up(&error))),
+            overdue: Some(Arc::new(|error| give_up(error))),
             notice: Arc::new(move |notice| {
                 if !quiet {
                     say(&format!("notice: {notice}"));
