@@ -244,8 +244,11 @@ fn silence_is_told_of_with_file_and_bytes_again_and_again() {
                 rest.ends_with(" s, waiting on") && tells_of(notice, &fuse, byte, rest)
             })
         });
+        // A fault in a mapping that hangs may hold up what else asks for memory in this process, and
+        // a time in which the watch doesn't run isn't counted.
+        let fewest = if way.engine == Engine::Mmap { 1 } else { 2 };
         assert!(
-            (2..=seconds).contains(&of_it.count()),
+            (fewest..=seconds).contains(&of_it.count()),
             "{way:?} {pages:?}: {told:?}"
         );
     });
