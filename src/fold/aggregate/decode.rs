@@ -28,21 +28,20 @@ pub(crate) const BIAS: u32 = 1000;
 
 const ROOM: usize = WINDOW / 2 + 16;
 
+/// Aligned, so that a whole vector is stored into one line.
+#[repr(align(64))]
+struct Words([u32; ROOM]);
+
 /// Keys and values, row by row.
 pub(crate) struct List {
-    keys: Box<[u32; ROOM]>,
-    values: Box<[u32; ROOM]>,
+    keys: Box<Words>,
+    values: Box<Words>,
     count: usize,
 }
 
 impl List {
     fn new() -> Self {
-        let zeros = || {
-            vec![0; ROOM]
-                .into_boxed_slice()
-                .try_into()
-                .expect("as long as it was made")
-        };
+        let zeros = || Box::new(Words([0; ROOM]));
         List {
             keys: zeros(),
             values: zeros(),
@@ -52,19 +51,19 @@ impl List {
 
     /// Each row's key: where it starts in the low half, its length with its delimiter in the high.
     pub(crate) fn keys(&self) -> &[u32] {
-        &self.keys[..self.count]
+        &self.keys.0[..self.count]
     }
 
     /// Each row's value in tenths, [`BIAS`] added.
     pub(crate) fn values(&self) -> &[u32] {
-        &self.values[..self.count]
+        &self.values.0[..self.count]
     }
 
     /// Writes a row past the end, and keeps it if `keep`.
     #[inline(always)]
     fn push(&mut self, key: u32, value: u32, keep: bool) {
-        self.keys[self.count] = key;
-        self.values[self.count] = value;
+        self.keys.0[self.count] = key;
+        self.values.0[self.count] = value;
         self.count += usize::from(keep);
     }
 }
@@ -214,25 +213,20 @@ mod x86 {
             // SAFETY: each terminator is within the window or, past its rows, at its start less one;
             // the 8 bytes before it are within the window or its padding.
             let words = |first: usize| unsafe {
+                // Volatile, or the compiler would load vectors and extract from them at twice the price.
                 let word = |lane: usize| {
-                    let end = usize::from(*from.add(2 * (row + first + lane) + 2));
-                    window
-                        .pointer()
-                        .add(end)
-                        .sub(9)
-                        .cast::<i64>()
-                        .read_unaligned()
+                    let end = from.add(2 * (row + first + lane) + 2).read_volatile();
+                    window.pointer().add(usize::from(end)).sub(9)
                 };
-                _mm512_setr_epi64(
-                    word(0),
-                    word(1),
-                    word(2),
-                    word(3),
-                    word(4),
-                    word(5),
-                    word(6),
-                    word(7),
-                )
+                let two = |lane: usize| {
+                    let low = _mm_castsi128_pd(_mm_loadl_epi64(word(lane).cast()));
+                    _mm_castpd_si128(_mm_loadh_pd(low, word(lane + 1).cast()))
+                };
+                let four = |lane: usize| {
+                    let low = _mm256_castsi128_si256(two(lane));
+                    _mm256_inserti128_si256::<1>(low, two(lane + 2))
+                };
+                _mm512_inserti64x4::<1>(_mm512_castsi256_si512(four(0)), four(4))
             };
             let (mut low, mut high) = (words(0), words(8));
             let last = |low, high| _mm512_permutex2var_epi32(low, odds, high);
@@ -281,8 +275,19 @@ mod x86 {
                     _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(mask, from));
                 };
                 let list = &mut to.inline;
-                put(list.keys.as_mut_ptr().add(list.count), inline, keys);
-                put(list.values.as_mut_ptr().add(list.count), inline, values);
+                let (to_keys, to_values) = (
+                    list.keys.0.as_mut_ptr().add(list.count),
+                    list.values.0.as_mut_ptr().add(list.count),
+                );
+                if inline == 0xffff {
+                    _mm512_storeu_si512(to_keys.cast(), keys);
+                    _mm512_storeu_si512(to_values.cast(), values);
+                    list.count += 16;
+                    row += 16;
+                    continue;
+                }
+                put(to_keys, inline, keys);
+                put(to_values, inline, values);
                 list.count += inline.count_ones() as usize;
                 if inline != valid {
                     let long = _mm512_mask_cmple_epu32_mask(good, keys, long_max);
@@ -290,8 +295,8 @@ mod x86 {
                     for (list, rows) in
                         [(&mut to.long, long & !inline), (&mut to.wide, wide & !long)]
                     {
-                        put(list.keys.as_mut_ptr().add(list.count), rows, keys);
-                        put(list.values.as_mut_ptr().add(list.count), rows, values);
+                        put(list.keys.0.as_mut_ptr().add(list.count), rows, keys);
+                        put(list.values.0.as_mut_ptr().add(list.count), rows, values);
                         list.count += rows.count_ones() as usize;
                     }
 
@@ -400,7 +405,7 @@ mod x86 {
             // SAFETY: a list has room for 8 more rows than a window can hold; there are 16 sets.
             unsafe {
                 let list = &mut to.inline;
-                let (keys_to, values_to) = (list.keys.as_mut_ptr(), list.values.as_mut_ptr());
+                let (keys_to, values_to) = (list.keys.0.as_mut_ptr(), list.values.0.as_mut_ptr());
                 if inline == 0xf {
                     _mm_storeu_si128(keys_to.add(list.count).cast(), keys);
                     _mm_storeu_si128(values_to.add(list.count).cast(), values);
@@ -418,8 +423,8 @@ mod x86 {
                     for (list, rows) in
                         [(&mut to.long, long & !inline), (&mut to.wide, wide & !long)]
                     {
-                        put(list.keys.as_mut_ptr().add(list.count), rows, keys);
-                        put(list.values.as_mut_ptr().add(list.count), rows, values);
+                        put(list.keys.0.as_mut_ptr().add(list.count), rows, keys);
+                        put(list.values.0.as_mut_ptr().add(list.count), rows, values);
                         list.count += rows.count_ones() as usize;
                     }
 

@@ -264,13 +264,18 @@ mod x86 {
             let found = all.count_ones() as usize;
             // In a register: compressing to memory is microcoded on some processors.
             let positions = _mm512_maskz_compress_epi8(all, iota);
-            let first = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(positions));
+            let first = _mm256_cvtepu8_epi16(_mm512_castsi512_si128(positions));
             // SAFETY: at most `at` positions stand before these 64, and there is room for 64 more.
             unsafe {
-                _mm512_storeu_si512(out.add(count).cast(), _mm512_add_epi16(first, base));
-                if found > 32 {
+                // Half a vector crosses a line half as often, and most chunks have no more.
+                let to = out.add(count);
+                let first = _mm256_add_epi16(first, _mm512_castsi512_si256(base));
+                _mm256_storeu_si256(to.cast(), first);
+                if found > 16 {
+                    let first = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(positions));
                     let rest = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(positions));
-                    _mm512_storeu_si512(out.add(count + 32).cast(), _mm512_add_epi16(rest, base));
+                    _mm512_storeu_si512(to.cast(), _mm512_add_epi16(first, base));
+                    _mm512_storeu_si512(to.add(32).cast(), _mm512_add_epi16(rest, base));
                 }
             }
             base = _mm512_add_epi16(base, step);

@@ -1,6 +1,6 @@
 //! Few keys: an open-addressed table of slots with key and statistics side by side.
 //!
-//! The table is kept sparse while it fits the caches: a key out of its home slot costs a mispredicted
+//! The table is kept sparse, most of all while it is small: a key out of its home slot costs a mispredicted
 //! branch on each of its rows.
 //!
 //! Invariant of this room: the slots are a power of two, at least one is empty, and a hash masked by
@@ -17,7 +17,7 @@ use super::isa::{Isa, Portable, Seeds};
 use super::key::{Key, ask_ahead, hash, rows_a_line};
 use super::stats::{Stats, Sums};
 use super::tables::Sorted;
-use crate::engine::PAGE;
+use crate::engine::{HUGE_PAGE, PAGE};
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::pages::{Pages, Zeroed};
 use crate::fold::aggregate::region::Region;
@@ -106,10 +106,10 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
     }
 
     fn used_max_of(slots: usize) -> usize {
-        if slots < Self::SLOTS_MAX {
-            slots / 16
-        } else {
-            slots / 2
+        match slots * size_of::<Slot<K, T>>() {
+            ..HUGE_PAGE => slots / 64,
+            _ if slots < Self::SLOTS_MAX => slots / 16,
+            _ => slots / 2,
         }
     }
 
@@ -199,17 +199,32 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
                 Self::prefetch::<I>(slots, place);
             }
         }
-        for row in 0..count {
-            // SAFETY: `row < count`; a masked place is in the table.
+        let Batch { keys, places } = &self.batch;
+        let rows = (&keys[..count], &places[..count], &values[..count]);
+        let (key_pairs, key) = rows.0.as_chunks::<2>();
+        let (place_pairs, place) = rows.1.as_chunks::<2>();
+        let (value_pairs, value) = rows.2.as_chunks::<2>();
+        let used = &mut self.used;
+        for ((keys, places), values) in key_pairs.iter().zip(place_pairs).zip(value_pairs) {
+            // SAFETY: a masked place is in the table, and no slot is borrowed but here.
             unsafe {
-                let key = &*(&raw const self.batch.keys).cast::<K>().add(row);
-                let place = *self.batch.places.get_unchecked(row);
-                let mut slot = Self::slot(slots, place);
-                if !key.equals::<I>(&(*slot).key) {
-                    cold();
-                    slot = self.probe::<I>(key, place);
+                let [first, second] = places.map(|place| Self::slot(slots, place));
+                if K::equal_two::<I>(keys, [&(*first).key, &(*second).key]) {
+                    T::add_two::<I>([&raw mut (*first).stats, &raw mut (*second).stats], values);
+                    continue;
                 }
-                (*slot).stats.add::<I>(*values.get_unchecked(row));
+                cold();
+                for row in 0..2 {
+                    let slot = Self::probe::<I>(slots, mask, used, &keys[row], places[row]);
+                    (*slot).stats.add::<I>(values[row]);
+                }
+            }
+        }
+        for ((key, place), value) in key.iter().zip(place).zip(value) {
+            // SAFETY: as above.
+            unsafe {
+                let slot = Self::probe::<I>(slots, mask, used, key, *place);
+                (*slot).stats.add::<I>(*value);
             }
         }
     }
@@ -236,26 +251,32 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
         }
     }
 
-    /// The slot of a key that is not in its home slot; a new one if it is in none.
+    /// The slot of a key, from its home on; a new one if it is in none.
     ///
     /// # Safety
-    /// - `place` is masked, and the table has an empty slot to spare.
+    /// - `slots` and `mask` are a table's, `place` is masked, and the table has an empty slot to spare.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn probe<I: Isa>(&mut self, key: *const K, mut place: u32) -> *mut Slot<K, T> {
+    unsafe fn probe<I: Isa>(
+        slots: *mut Slot<K, T>,
+        mask: u32,
+        used: &mut usize,
+        key: &K,
+        mut place: u32,
+    ) -> *mut Slot<K, T> {
         loop {
             // SAFETY: a masked place is in the table.
             unsafe {
-                let slot = Self::slot(self.slots.pointer(), place);
+                let slot = Self::slot(slots, place);
                 if (*slot).stats.is_empty() {
                     (*slot).key = *key;
-                    self.used += 1;
+                    *used += 1;
                     return slot;
                 }
-                if (*key).equals::<I>(&(*slot).key) {
+                if key.equals::<I>(&(*slot).key) {
                     return slot;
                 }
-                place = place.wrapping_add(Self::STEP) & self.mask;
+                place = place.wrapping_add(Self::STEP) & mask;
             }
         }
     }
@@ -296,8 +317,10 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
             self.grow();
         }
         let place = hash(self.level, &self.seeds, key) & self.mask;
+        let slots = self.slots.pointer();
         // SAFETY: a slot was made sure of; needs no feature.
-        let slot = unsafe { &mut *self.probe::<Portable>(key, place) };
+        let slot =
+            unsafe { &mut *Self::probe::<Portable>(slots, self.mask, &mut self.used, key, place) };
         slot.stats.merge_with(stats);
     }
 
@@ -460,7 +483,11 @@ mod tests {
         while !table.is_full() {
             table.add(&key(&format!("{used:08};")), &one);
             used += 1;
-            let room = if slots < most { slots / 16 } else { slots / 2 };
+            let room = match slots * size_of::<Slot<K, Stats>>() {
+                ..0x20_0000 => slots / 64,
+                _ if slots < most => slots / 16,
+                _ => slots / 2,
+            };
             if used > room {
                 slots = (4 * slots).min(most);
             }

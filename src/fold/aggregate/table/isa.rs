@@ -87,6 +87,16 @@ pub(crate) unsafe trait Isa {
         hashes
     }
 
+    /// Whether both keys are those of `others`.
+    #[inline(always)]
+    unsafe fn equal_two(keys: &[InlineKey; 2], others: [&InlineKey; 2]) -> bool {
+        // SAFETY: as the caller's.
+        unsafe {
+            Self::equals(Self::read(&keys[0]), others[0])
+                && Self::equals(Self::read(&keys[1]), others[1])
+        }
+    }
+
     /// The first `length` (at most 64) bytes from `start`, zeros after them, and their hash.
     unsafe fn load_middle(seeds: &Seeds, start: *const u8, length: u32, to: &mut MiddleKey) -> u64;
     unsafe fn equals_middle(key: &MiddleKey, other: &MiddleKey) -> bool;
@@ -100,6 +110,20 @@ pub(crate) unsafe trait Isa {
     unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool;
 
     unsafe fn update(stats: &mut Stats, value: u32);
+
+    /// Updates two, one after the other: they may be the same.
+    ///
+    /// # Safety
+    /// Both are valid, and nobody else looks at them.
+    #[inline(always)]
+    unsafe fn update_two(stats: [*mut Stats; 2], values: &[u32; 2]) {
+        // SAFETY: as the caller's.
+        unsafe {
+            Self::update(&mut *stats[0], values[0]);
+            Self::update(&mut *stats[1], values[1]);
+        }
+    }
+
     unsafe fn prefetch(at: *const u8);
 }
 
@@ -267,17 +291,33 @@ mod x86 {
         }
     }
 
+    /// The lanes of a row's value in [`add`], and what is added to them.
+    const USED: [i32; 8] = [-1, 0, 0, 0, -1, -1, 0, 0];
+    const FLIPS: [i32; 8] = [0, 0, 1, 0, 0, FLIP as i32, 0, 0];
+
+    #[inline(always)]
+    unsafe fn lanes(lanes: &[i32; 8]) -> __m256i {
+        // SAFETY: 32 bytes; the caller has the features.
+        unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
+    }
+
     #[inline(always)]
     unsafe fn update(stats: &mut Stats, value: u32) {
+        // SAFETY: the caller has the features.
+        unsafe {
+            let row = _mm256_and_si256(_mm256_set1_epi32(value as i32), lanes(&USED));
+            add(stats, _mm256_xor_si256(row, lanes(&FLIPS)));
+        }
+    }
+
+    /// Adds the lanes of a row.
+    #[inline(always)]
+    unsafe fn add(stats: &mut Stats, row: __m256i) {
         // SAFETY: the caller has the features; `Stats` is 32 bytes, aligned to them, and laid out as
-        // the lanes below say.
+        // the lanes say.
         unsafe {
             let at: *mut __m256i = std::ptr::from_mut(stats).cast();
             let old = _mm256_load_si256(at);
-            let used = _mm256_setr_epi32(-1, 0, 0, 0, -1, -1, 0, 0);
-            let flips = _mm256_setr_epi32(0, 0, 1, 0, 0, FLIP as i32, 0, 0);
-            let row = _mm256_and_si256(_mm256_set1_epi32(value as i32), used);
-            let row = _mm256_xor_si256(row, flips);
             let sums = _mm256_add_epi64(old, row);
             let extremes = _mm256_max_epi32(old, row);
             _mm256_store_si256(at, _mm256_blend_epi32::<0b0011_0000>(sums, extremes));
@@ -502,22 +542,33 @@ mod x86 {
 
     /// Two inline keys side by side, and hashed each as it would be alone.
     ///
+    /// Hashes of two keys, of which each starts at what the low half of its word says; the bytes `kept`
+    /// are theirs.
+    ///
     /// # Safety
-    /// The keys are of `window`, there is room for two at `to`, and the caller has the features.
+    /// The keys are two words at `keys`, of `window`, there is room for them at `to`, and the caller has
+    /// the features.
     #[inline(always)]
     unsafe fn load_two(
         seeds: &Seeds,
         window: *const u8,
-        keys: [u32; 2],
+        keys: *const u32,
+        kept: __mmask64,
         to: *mut InlineKey,
     ) -> __m512i {
-        // SAFETY: as the caller's; the seeds are 16 vectors of half the width.
+        // SAFETY: as the caller's; 64 bytes from a key's start are readable; the seeds are 16 vectors
+        // of half the width.
         unsafe {
-            let seeds: *const __m256i = seeds.0.as_ptr().cast();
-            let [low, high] = keys.map(|key| (window.add((key & 0xffff) as usize), key >> 16));
-            let (low, high) = (Avx512::load(low.0, low.1), Avx512::load(high.0, high.1));
-            let keys = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+            // Volatile, or the compiler would load a vector and extract from it at twice the price.
+            let load = |key: *const u32| {
+                let start = usize::from(key.cast::<u16>().read_volatile());
+                _mm256_loadu_si256(window.add(start).cast())
+            };
+            let low = _mm512_castsi256_si512(load(keys));
+            let both = _mm512_inserti64x4::<1>(low, load(keys.add(1)));
+            let keys = _mm512_maskz_mov_epi8(kept, both);
             _mm512_storeu_si512(to.cast(), keys);
+            let seeds: *const __m256i = seeds.0.as_ptr().cast();
             let hash = _mm512_xor_si512(keys, _mm512_broadcast_i64x4(_mm256_load_si256(seeds)));
             let hash = _mm512_aesenc_epi128(
                 hash,
@@ -527,6 +578,20 @@ mod x86 {
                 hash,
                 _mm512_broadcast_i64x4(_mm256_load_si256(seeds.add(8))),
             )
+        }
+    }
+
+    /// Which bytes of two keys, each in half a vector, are theirs: their lengths are the third bytes of
+    /// words `PAIR` times two and the next of each 128 bits of `keys`. A mask made in general registers
+    /// takes three times as many instructions.
+    #[inline(always)]
+    unsafe fn kept<const PAIR: usize>(keys: __m512i) -> __mmask64 {
+        let lengths: [u8; 64] = std::array::from_fn(|byte| (8 * PAIR + 4 * (byte / 32) + 2) as u8);
+        let places: [u8; 64] = std::array::from_fn(|byte| byte as u8 % 32);
+        // SAFETY: 64 bytes each; the caller has the features.
+        unsafe {
+            let lengths = _mm512_shuffle_epi8(keys, _mm512_loadu_si512(lengths.as_ptr().cast()));
+            _mm512_cmpgt_epu8_mask(lengths, _mm512_loadu_si512(places.as_ptr().cast()))
         }
     }
 
@@ -576,8 +641,10 @@ mod x86 {
         ) -> [u32; 4] {
             // SAFETY: as the caller's; the last two keys lie behind the first two.
             unsafe {
-                let low = load_two(seeds, window, [keys[0], keys[1]], to.as_mut_ptr());
-                let high = load_two(seeds, window, [keys[2], keys[3]], to.as_mut_ptr().add(2));
+                let lengths = _mm512_broadcast_i32x4(_mm_loadu_si128(keys.as_ptr().cast()));
+                let (keys, to) = (keys.as_ptr(), to.as_mut_ptr());
+                let low = load_two(seeds, window, keys, kept::<0>(lengths), to);
+                let high = load_two(seeds, window, keys.add(2), kept::<1>(lengths), to.add(2));
                 // A key's hash is in two lanes of 128 bits.
                 let of_four =
                     |a, b, c, d| _mm512_setr_epi32(a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -585,6 +652,30 @@ mod x86 {
                 let second = _mm512_permutex2var_epi32(low, of_four(4, 12, 20, 28), high);
                 let hashes = _mm512_castsi512_si128(_mm512_xor_si512(first, second));
                 std::mem::transmute::<__m128i, [u32; 4]>(hashes)
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn equal_two(keys: &[InlineKey; 2], others: [&InlineKey; 2]) -> bool {
+            // SAFETY: two keys are 64 bytes; the caller has the features.
+            unsafe {
+                let [low, high] = others.map(|other| Self::read(other));
+                let others = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+                _mm512_cmpneq_epi64_mask(others, _mm512_loadu_si512(keys.as_ptr().cast())) == 0
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn update_two(stats: [*mut Stats; 2], values: &[u32; 2]) {
+            // SAFETY: as the caller's; the values are 8 bytes.
+            unsafe {
+                let both = _mm512_castsi128_si512(_mm_loadl_epi64(values.as_ptr().cast()));
+                let halves = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+                let rows = _mm512_permutexvar_epi32(halves, both);
+                let rows = _mm512_and_si512(rows, _mm512_broadcast_i64x4(lanes(&USED)));
+                let rows = _mm512_xor_si512(rows, _mm512_broadcast_i64x4(lanes(&FLIPS)));
+                add(&mut *stats[0], _mm512_castsi512_si256(rows));
+                add(&mut *stats[1], _mm512_extracti64x4_epi64::<1>(rows));
             }
         }
 

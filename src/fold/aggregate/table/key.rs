@@ -82,6 +82,17 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
     /// # Safety
     /// - The features of `I` are enabled.
     unsafe fn equals<I: Isa>(&self, other: &Self) -> bool;
+
+    /// Whether both keys are those of `others`.
+    ///
+    /// # Safety
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn equal_two<I: Isa>(keys: &[Self; 2], others: [&Self; 2]) -> bool {
+        // SAFETY: as the caller's.
+        unsafe { keys[0].equals::<I>(others[0]) && keys[1].equals::<I>(others[1]) }
+    }
+
     fn bytes(&self) -> &[u8];
     fn bytes_mut(&mut self) -> &mut [u8];
     /// Orders keys without delimiters as their bytes do, but for zeros at their ends.
@@ -223,6 +234,12 @@ unsafe impl Key for InlineKey {
     unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
         // SAFETY: as the caller's.
         unsafe { I::equals(I::read(self), other) }
+    }
+
+    #[inline(always)]
+    unsafe fn equal_two<I: Isa>(keys: &[Self; 2], others: [&Self; 2]) -> bool {
+        // SAFETY: as the caller's.
+        unsafe { I::equal_two(keys, others) }
     }
 
     fn bytes(&self) -> &[u8] {

@@ -16,6 +16,20 @@ pub(crate) trait Adds: Copy + Default + Send + Sync {
     /// # Safety
     /// - The features of `I` are enabled.
     unsafe fn add<I: Isa>(&mut self, value: Self::Value);
+
+    /// Adds a value to each, one after the other: both may be the same.
+    ///
+    /// # Safety
+    /// - Both are valid, and nobody else looks at them.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn add_two<I: Isa>(to: [*mut Self; 2], values: &[Self::Value; 2]) {
+        // SAFETY: as the caller's.
+        unsafe {
+            (*to[0]).add::<I>(values[0]);
+            (*to[1]).add::<I>(values[1]);
+        }
+    }
 }
 
 /// What the rows of a key come to in a direct table. All zeros are those of no row.
@@ -52,6 +66,12 @@ impl Adds for Stats {
     unsafe fn add<I: Isa>(&mut self, value: u32) {
         // SAFETY: as the caller's.
         unsafe { I::update(self, value) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_two<I: Isa>(to: [*mut Self; 2], values: &[u32; 2]) {
+        // SAFETY: as the caller's.
+        unsafe { I::update_two(to, values) }
     }
 }
 
