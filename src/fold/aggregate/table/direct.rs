@@ -296,10 +296,12 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
         self.used
     }
 
-    /// Memory that is taken: a key touches a page until all are. One key isn't counted among the used:
-    /// if the delimiter is NUL, an empty key equals that of an empty slot.
+    /// Memory that is taken: a key touches a page until all are, a huge one where the slots fill that. One
+    /// key isn't counted among the used: if the delimiter is NUL, an empty key equals that of an empty slot.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots).min(self.used.max(1) * PAGE)
+        let bytes = size_of_val(&*self.slots);
+        let page = if bytes < HUGE_PAGE { PAGE } else { HUGE_PAGE };
+        bytes.min(self.used.max(1) * page)
     }
 
     /// Each key used and what its rows come to.
@@ -492,8 +494,9 @@ mod tests {
                 slots = (4 * slots).min(most);
             }
             assert_eq!((table.slots.len(), table.used), (slots, used));
-            let bytes = (slots * size_of::<Slot<K, Stats>>()).min(used * 4096);
-            assert_eq!(table.bytes(), bytes);
+            let bytes = slots * size_of::<Slot<K, Stats>>();
+            let page = if bytes < 0x20_0000 { 0x1000 } else { 0x20_0000 };
+            assert_eq!(table.bytes(), bytes.min(used * page));
         }
         // Full as soon as a batch may not fit.
         assert_eq!((slots, used + rows), (most, most / 2 + 1));

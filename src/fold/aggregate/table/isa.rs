@@ -540,8 +540,6 @@ mod x86 {
         }
     }
 
-    /// Two inline keys side by side, and hashed each as it would be alone.
-    ///
     /// Hashes of two keys, of which each starts at what the low half of its word says; the bytes `kept`
     /// are theirs.
     ///
