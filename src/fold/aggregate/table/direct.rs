@@ -40,9 +40,9 @@ unsafe impl<K: Key, T: Sums> Zeroed for Slot<K, T> {}
 const BATCH_BYTES: usize = 4096;
 /// Rows of a batch at most.
 const BATCH: usize = 128;
-/// Bytes of used slots that the first-level cache holds beside the rows: asking for them would cost more
-/// than waiting for the few that aren't there.
-const NEAR: usize = 32 << 10;
+/// Bytes of used slots of which the first-level cache holds most beside the rows: asking for them would
+/// cost more than waiting for those that aren't there.
+const NEAR: usize = 64 << 10;
 /// Slots at first.
 const SLOTS_MIN: usize = 1 << 9;
 /// Bytes of slots at most.

@@ -105,6 +105,32 @@ pub(crate) unsafe trait Isa {
     unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64;
     unsafe fn equals_long(key: &LongKey, other: &LongKey) -> bool;
 
+    /// Four long keys, loaded and hashed as [`Isa::load_four`] does.
+    #[inline(always)]
+    unsafe fn load_four_long(
+        seeds: &Seeds,
+        window: *const u8,
+        keys: &[u32; 4],
+        to: &mut [LongKey; 4],
+    ) -> [u32; 4] {
+        let mut hashes = [0; 4];
+        for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
+            // SAFETY: as the caller's.
+            unsafe {
+                let start = window.add((key & 0xffff) as usize);
+                *hash = Self::load_long(seeds, start, key >> 16, to) as u32;
+            }
+        }
+        hashes
+    }
+
+    /// Whether both keys are those of `others`.
+    #[inline(always)]
+    unsafe fn equal_two_long(keys: &[LongKey; 2], others: [&LongKey; 2]) -> bool {
+        // SAFETY: as the caller's.
+        unsafe { Self::equals_long(&keys[0], others[0]) && Self::equals_long(&keys[1], others[1]) }
+    }
+
     /// The first `length` (at most 128) bytes from `start`, zeros after them, and their hash.
     unsafe fn load_wide(seeds: &Seeds, start: *const u8, length: u32, to: &mut WideKey) -> u64;
     unsafe fn equals_wide(key: &WideKey, other: &WideKey) -> bool;
@@ -125,6 +151,8 @@ pub(crate) unsafe trait Isa {
     }
 
     unsafe fn prefetch(at: *const u8);
+    /// Into the second-level cache.
+    unsafe fn prefetch_to_second(at: *const u8);
 }
 
 /// 64-bit words, any processor.
@@ -257,6 +285,9 @@ unsafe impl Isa for Portable {
 
     #[inline(always)]
     unsafe fn prefetch(_: *const u8) {}
+
+    #[inline(always)]
+    unsafe fn prefetch_to_second(_: *const u8) {}
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -497,6 +528,12 @@ mod x86 {
             // SAFETY: a prefetch reads nothing.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
         }
+
+        #[inline(always)]
+        unsafe fn prefetch_to_second(at: *const u8) {
+            // SAFETY: as above.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+        }
     }
 
     #[inline(always)]
@@ -593,6 +630,54 @@ mod x86 {
         }
     }
 
+    /// A long key from where the low half of its word says, with zeros after it, and its hash, still in
+    /// two lanes of 128 bits.
+    ///
+    /// # Safety
+    /// The key is a word at `key`, of `window`, there is room for it at `to`, and the caller has the
+    /// features.
+    #[inline(always)]
+    unsafe fn load_one_long(
+        seeds: &Seeds,
+        window: *const u8,
+        key: *const u32,
+        to: *mut LongKey,
+    ) -> __m256i {
+        let places: [u8; 96] = std::array::from_fn(|byte| byte as u8);
+        // SAFETY: masked to the key; 96 bytes of places and of room, aligned to 32.
+        unsafe {
+            // As in `load_two`, and the mask as in `kept`.
+            let start = window.add(usize::from(key.cast::<u16>().read_volatile()));
+            let length = _mm512_set1_epi8(key.cast::<i8>().add(2).read_volatile());
+            let kept = _mm512_cmpgt_epu8_mask(length, _mm512_loadu_si512(places.as_ptr().cast()));
+            let low = _mm512_maskz_loadu_epi8(kept, start.cast());
+            let kept = _mm256_cmpgt_epu8_mask(
+                _mm512_castsi512_si256(length),
+                _mm256_loadu_si256(places.as_ptr().add(64).cast()),
+            );
+            let high = _mm256_maskz_loadu_epi8(kept, start.wrapping_add(64).cast());
+            let to = to.cast::<u8>();
+            _mm512_storeu_si512(to.cast(), low);
+            _mm256_store_si256(to.add(64).cast(), high);
+            let low = folded512(rounds512(seeds, low, 0));
+            _mm256_xor_si256(low, rounds256(seeds, high, 2))
+        }
+    }
+
+    /// The low halves of four hashes, each still in two lanes of 128 bits; two to a vector.
+    #[inline(always)]
+    unsafe fn low32_of_four(low: __m512i, high: __m512i) -> [u32; 4] {
+        // SAFETY: the caller has the features.
+        unsafe {
+            let of_four =
+                |a, b, c, d| _mm512_setr_epi32(a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+            let first = _mm512_permutex2var_epi32(low, of_four(0, 8, 16, 24), high);
+            let second = _mm512_permutex2var_epi32(low, of_four(4, 12, 20, 28), high);
+            let hashes = _mm512_castsi512_si128(_mm512_xor_si512(first, second));
+            std::mem::transmute::<__m128i, [u32; 4]>(hashes)
+        }
+    }
+
     // SAFETY: AVX-512 F, BW, VL; VAES; BMI2.
     unsafe impl Isa for Avx512 {
         type Key = __m256i;
@@ -643,13 +728,7 @@ mod x86 {
                 let (keys, to) = (keys.as_ptr(), to.as_mut_ptr());
                 let low = load_two(seeds, window, keys, kept::<0>(lengths), to);
                 let high = load_two(seeds, window, keys.add(2), kept::<1>(lengths), to.add(2));
-                // A key's hash is in two lanes of 128 bits.
-                let of_four =
-                    |a, b, c, d| _mm512_setr_epi32(a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-                let first = _mm512_permutex2var_epi32(low, of_four(0, 8, 16, 24), high);
-                let second = _mm512_permutex2var_epi32(low, of_four(4, 12, 20, 28), high);
-                let hashes = _mm512_castsi512_si128(_mm512_xor_si512(first, second));
-                std::mem::transmute::<__m128i, [u32; 4]>(hashes)
+                low32_of_four(low, high)
             }
         }
 
@@ -718,6 +797,39 @@ mod x86 {
                     folded512(rounds512(seeds, low, 0)),
                     rounds256(seeds, high, 2),
                 ))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn load_four_long(
+            seeds: &Seeds,
+            window: *const u8,
+            keys: &[u32; 4],
+            to: &mut [LongKey; 4],
+        ) -> [u32; 4] {
+            let (keys, to) = (keys.as_ptr(), to.as_mut_ptr());
+            // SAFETY: as the caller's; a key lies behind the other.
+            unsafe {
+                let load = |row| load_one_long(seeds, window, keys.add(row), to.add(row));
+                let low = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(load(0)), load(1));
+                let high = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(load(2)), load(3));
+                low32_of_four(low, high)
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn equal_two_long(keys: &[LongKey; 2], others: [&LongKey; 2]) -> bool {
+            let [keys, others] =
+                [[&keys[0], &keys[1]], others].map(|keys| keys.map(|key| key.0.as_ptr()));
+            // SAFETY: one and a half vectors each; the caller has the features.
+            unsafe {
+                let low = |key: *const u8| _mm512_loadu_si512(key.cast());
+                let high = |key: *const u8| _mm256_load_si256(key.add(64).cast());
+                let low_of = |row: usize| _mm512_xor_si512(low(keys[row]), low(others[row]));
+                let high_of = |row: usize| _mm256_xor_si256(high(keys[row]), high(others[row]));
+                let high = _mm512_zextsi256_si512(_mm256_or_si256(high_of(0), high_of(1)));
+                let all = _mm512_or_si512(_mm512_or_si512(low_of(0), low_of(1)), high);
+                _mm512_test_epi64_mask(all, all) == 0
             }
         }
 
@@ -795,6 +907,12 @@ mod x86 {
         unsafe fn prefetch(at: *const u8) {
             // SAFETY: a prefetch reads nothing.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+        }
+
+        #[inline(always)]
+        unsafe fn prefetch_to_second(at: *const u8) {
+            // SAFETY: as above.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
         }
     }
 }

@@ -24,7 +24,8 @@ pub(crate) fn rows_a_line(keys: &[u32]) -> usize {
 }
 
 /// Asks for the bytes a window further than `key`, which the next window's rows are in. A little with
-/// each row: for a whole window at once there are too few buffers between memory and the caches.
+/// each row: for a whole window at once there are too few buffers between memory and the caches. For rows
+/// of a line or more there are too few at the first-level cache in any case; theirs come to the second.
 ///
 /// # Safety
 /// - The features of `I` are enabled.
@@ -33,7 +34,13 @@ pub(crate) unsafe fn ask_ahead<I: Isa, K>(window: *const u8, key: u32) {
     let ahead = window.wrapping_add(WINDOW + (key & 0xffff) as usize);
     for line in (0..size_of::<K>()).step_by(64) {
         // SAFETY: as the caller's; a prefetch reads nothing.
-        unsafe { I::prefetch(ahead.wrapping_add(line)) };
+        unsafe {
+            if size_of::<K>() < 64 {
+                I::prefetch(ahead.wrapping_add(line));
+            } else {
+                I::prefetch_to_second(ahead.wrapping_add(line));
+            }
+        }
     }
 }
 
@@ -255,9 +262,13 @@ unsafe impl Key for InlineKey {
     }
 }
 
-/// A key whose bytes are compared as they lie, by an instruction set's methods for its length.
+/// A key whose bytes are compared as they lie, by an instruction set's methods for its length; and by
+/// those for several at once, where it has any.
 macro_rules! key {
-    ($key:ident, $bytes:literal, $line:ty, $load:ident, $equals:ident) => {
+    (
+        $key:ident, $bytes:literal, $line:ty, $load:ident, $equals:ident
+        $(, $load_four:ident, $equal_two:ident)?
+    ) => {
         // SAFETY: bytes.
         unsafe impl Key for $key {
             type Tally = Stats;
@@ -282,6 +293,25 @@ macro_rules! key {
                 unsafe { I::$equals(self, other) }
             }
 
+            $(
+                #[inline(always)]
+                unsafe fn load_four<I: Isa>(
+                    seeds: &Seeds,
+                    window: *const u8,
+                    keys: &[u32; 4],
+                    to: &mut [Self; 4],
+                ) -> [u32; 4] {
+                    // SAFETY: as the caller's.
+                    unsafe { I::$load_four(seeds, window, keys, to) }
+                }
+
+                #[inline(always)]
+                unsafe fn equal_two<I: Isa>(keys: &[Self; 2], others: [&Self; 2]) -> bool {
+                    // SAFETY: as the caller's.
+                    unsafe { I::$equal_two(keys, others) }
+                }
+            )?
+
             fn bytes(&self) -> &[u8] {
                 &self.0
             }
@@ -298,5 +328,13 @@ macro_rules! key {
 }
 
 key!(MiddleKey, 64, TwoLines, load_middle, equals_middle);
-key!(LongKey, 96, TwoLines, load_long, equals_long);
+key!(
+    LongKey,
+    96,
+    TwoLines,
+    load_long,
+    equals_long,
+    load_four_long,
+    equal_two_long
+);
 key!(WideKey, 128, Line, load_wide, equals_wide);
