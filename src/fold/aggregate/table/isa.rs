@@ -8,6 +8,7 @@
 //! has its target features, and inline into it.
 #![allow(unsafe_code)]
 
+use super::key::{equal_each, load_each};
 use super::stats::{FLIP, Stats};
 use std::hash::{BuildHasher, RandomState};
 
@@ -55,7 +56,7 @@ impl InlineKey {
 ///
 /// # Safety
 /// Each method may only be called where the set's target features are enabled.
-pub(crate) unsafe trait Isa {
+pub(crate) unsafe trait Isa: Sized {
     /// An inline key in registers.
     type Key: Copy;
 
@@ -75,26 +76,15 @@ pub(crate) unsafe trait Isa {
         keys: &[u32; 4],
         to: &mut [InlineKey; 4],
     ) -> [u32; 4] {
-        let mut hashes = [0; 4];
-        for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
-            // SAFETY: as the caller's.
-            unsafe {
-                let key = Self::load(window.add((key & 0xffff) as usize), key >> 16);
-                Self::write(key, to);
-                *hash = Self::hash(seeds, key) as u32;
-            }
-        }
-        hashes
+        // SAFETY: as the caller's.
+        unsafe { load_each::<Self, _>(seeds, window, keys, to) }
     }
 
     /// Whether both keys are those of `others`.
     #[inline(always)]
     unsafe fn equal_two(keys: &[InlineKey; 2], others: [&InlineKey; 2]) -> bool {
         // SAFETY: as the caller's.
-        unsafe {
-            Self::equals(Self::read(&keys[0]), others[0])
-                && Self::equals(Self::read(&keys[1]), others[1])
-        }
+        unsafe { equal_each::<Self, _>(keys, others) }
     }
 
     /// The first `length` (at most 64) bytes from `start`, zeros after them, and their hash.
@@ -113,22 +103,15 @@ pub(crate) unsafe trait Isa {
         keys: &[u32; 4],
         to: &mut [LongKey; 4],
     ) -> [u32; 4] {
-        let mut hashes = [0; 4];
-        for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
-            // SAFETY: as the caller's.
-            unsafe {
-                let start = window.add((key & 0xffff) as usize);
-                *hash = Self::load_long(seeds, start, key >> 16, to) as u32;
-            }
-        }
-        hashes
+        // SAFETY: as the caller's.
+        unsafe { load_each::<Self, _>(seeds, window, keys, to) }
     }
 
     /// Whether both keys are those of `others`.
     #[inline(always)]
     unsafe fn equal_two_long(keys: &[LongKey; 2], others: [&LongKey; 2]) -> bool {
         // SAFETY: as the caller's.
-        unsafe { Self::equals_long(&keys[0], others[0]) && Self::equals_long(&keys[1], others[1]) }
+        unsafe { equal_each::<Self, _>(keys, others) }
     }
 
     /// The first `length` (at most 128) bytes from `start`, zeros after them, and their hash.

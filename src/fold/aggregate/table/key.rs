@@ -75,15 +75,8 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
         keys: &[u32; 4],
         to: &mut [Self; 4],
     ) -> [u32; 4] {
-        let mut hashes = [0; 4];
-        for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
-            // SAFETY: as the caller's.
-            unsafe {
-                let start = window.add((key & 0xffff) as usize);
-                *hash = Self::load::<I>(seeds, start, key >> 16, to) as u32;
-            }
-        }
-        hashes
+        // SAFETY: as the caller's.
+        unsafe { load_each::<I, _>(seeds, window, keys, to) }
     }
 
     /// # Safety
@@ -97,7 +90,7 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
     #[inline(always)]
     unsafe fn equal_two<I: Isa>(keys: &[Self; 2], others: [&Self; 2]) -> bool {
         // SAFETY: as the caller's.
-        unsafe { keys[0].equals::<I>(others[0]) && keys[1].equals::<I>(others[1]) }
+        unsafe { equal_each::<I, _>(keys, others) }
     }
 
     fn bytes(&self) -> &[u8];
@@ -116,6 +109,38 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
         self.bytes_mut()[length..].fill(0);
         length
     }
+}
+
+/// [`Key::load_four`], one by one.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(crate) unsafe fn load_each<I: Isa, K: Key>(
+    seeds: &Seeds,
+    window: *const u8,
+    keys: &[u32; 4],
+    to: &mut [K; 4],
+) -> [u32; 4] {
+    let mut hashes = [0; 4];
+    for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
+        // SAFETY: as the caller's.
+        unsafe {
+            let start = window.add((key & 0xffff) as usize);
+            *hash = K::load::<I>(seeds, start, key >> 16, to) as u32;
+        }
+    }
+    hashes
+}
+
+/// [`Key::equal_two`], one by one.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(crate) unsafe fn equal_each<I: Isa, K: Key>(keys: &[K; 2], others: [&K; 2]) -> bool {
+    // SAFETY: as the caller's.
+    unsafe { keys[0].equals::<I>(others[0]) && keys[1].equals::<I>(others[1]) }
 }
 
 /// The hash of a key, as loading it from a window gives it.
