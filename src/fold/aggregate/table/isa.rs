@@ -613,25 +613,22 @@ mod x86 {
         }
     }
 
-    /// A long key from where the low half of its word says, with zeros after it, and its hash, still in
-    /// two lanes of 128 bits.
+    /// A long key, zeros after it, and its hash, still in two lanes of 128 bits.
     ///
     /// # Safety
-    /// The key is a word at `key`, of `window`, there is room for it at `to`, and the caller has the
-    /// features.
+    /// As [`Isa::load_long`]'s; there is room for the key at `to`.
     #[inline(always)]
     unsafe fn load_one_long(
         seeds: &Seeds,
-        window: *const u8,
-        key: *const u32,
+        start: *const u8,
+        length: u8,
         to: *mut LongKey,
     ) -> __m256i {
         let places: [u8; 96] = std::array::from_fn(|byte| byte as u8);
         // SAFETY: masked to the key; 96 bytes of places and of room, aligned to 32.
         unsafe {
-            // As in `load_two`, and the mask as in `kept`.
-            let start = window.add(usize::from(key.cast::<u16>().read_volatile()));
-            let length = _mm512_set1_epi8(key.cast::<i8>().add(2).read_volatile());
+            // The masks as in `kept`.
+            let length = _mm512_set1_epi8(length as i8);
             let kept = _mm512_cmpgt_epu8_mask(length, _mm512_loadu_si512(places.as_ptr().cast()));
             let low = _mm512_maskz_loadu_epi8(kept, start.cast());
             let kept = _mm256_cmpgt_epu8_mask(
@@ -644,6 +641,26 @@ mod x86 {
             _mm256_store_si256(to.add(64).cast(), high);
             let low = folded512(rounds512(seeds, low, 0));
             _mm256_xor_si256(low, rounds256(seeds, high, 2))
+        }
+    }
+
+    /// The same for a key that starts from `window` at what the low half of its word says.
+    ///
+    /// # Safety
+    /// The key is a word at `key`, of `window`, there is room for it at `to`, and the caller has the
+    /// features.
+    #[inline(always)]
+    unsafe fn load_word_long(
+        seeds: &Seeds,
+        window: *const u8,
+        key: *const u32,
+        to: *mut LongKey,
+    ) -> __m256i {
+        // SAFETY: as the caller's.
+        unsafe {
+            // Volatile as in `load_two`.
+            let start = window.add(usize::from(key.cast::<u16>().read_volatile()));
+            load_one_long(seeds, start, key.cast::<u8>().add(2).read_volatile(), to)
         }
     }
 
@@ -765,22 +782,8 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
-            // SAFETY: masked to the key.
-            unsafe {
-                let (low, high) = (
-                    _bzhi_u64(!0, length),
-                    _bzhi_u32(!0, length.saturating_sub(64)),
-                );
-                let low = _mm512_maskz_loadu_epi8(low, start.cast());
-                let high = _mm256_maskz_loadu_epi8(high, start.wrapping_add(64).cast());
-                let to = to.0.as_mut_ptr();
-                _mm512_storeu_si512(to.cast(), low);
-                _mm256_store_si256(to.add(64).cast(), high);
-                low64_of_folded(_mm256_xor_si256(
-                    folded512(rounds512(seeds, low, 0)),
-                    rounds256(seeds, high, 2),
-                ))
-            }
+            // SAFETY: as the caller's.
+            unsafe { low64_of_folded(load_one_long(seeds, start, length as u8, to)) }
         }
 
         #[inline(always)]
@@ -793,9 +796,13 @@ mod x86 {
             let (keys, to) = (keys.as_ptr(), to.as_mut_ptr());
             // SAFETY: as the caller's; a key lies behind the other.
             unsafe {
-                let load = |row| load_one_long(seeds, window, keys.add(row), to.add(row));
-                let low = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(load(0)), load(1));
-                let high = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(load(2)), load(3));
+                // No closure: the compiler may leave one alone, and without the features.
+                let a = load_word_long(seeds, window, keys, to);
+                let b = load_word_long(seeds, window, keys.add(1), to.add(1));
+                let c = load_word_long(seeds, window, keys.add(2), to.add(2));
+                let d = load_word_long(seeds, window, keys.add(3), to.add(3));
+                let low = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b);
+                let high = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(c), d);
                 low32_of_four(low, high)
             }
         }
@@ -875,11 +882,9 @@ mod x86 {
             // SAFETY: as the twin for AVX2 says.
             unsafe {
                 let at: *mut __m256i = std::ptr::from_mut(stats).cast();
-                let used = _mm256_setr_epi32(-1, 0, 0, 0, -1, -1, 0, 0);
-                let flips = _mm256_setr_epi32(0, 0, 1, 0, 0, FLIP as i32, 0, 0);
                 let value = _mm256_set1_epi32(value as i32);
-                // flips ^ (value & used)
-                let row = _mm256_ternarylogic_epi32::<0x78>(flips, value, used);
+                // FLIPS ^ (value & USED)
+                let row = _mm256_ternarylogic_epi32::<0x78>(lanes(&FLIPS), value, lanes(&USED));
                 let old = _mm256_load_si256(at);
                 let sums = _mm256_add_epi64(old, row);
                 _mm256_store_si256(at, _mm256_mask_max_epi32(sums, 0b0011_0000, old, row));

@@ -24,8 +24,8 @@ pub(crate) fn rows_a_line(keys: &[u32]) -> usize {
 }
 
 /// Asks for the bytes a window further than `key`, which the next window's rows are in. A little with
-/// each row: for a whole window at once there are too few buffers between memory and the caches. For rows
-/// of a line or more there are too few at the first-level cache in any case; theirs come to the second.
+/// each row: for a whole window at once there are too few buffers between memory and the caches. Where
+/// keys are long there are too few at the first-level cache in any case; theirs come to the second.
 ///
 /// # Safety
 /// - The features of `I` are enabled.
