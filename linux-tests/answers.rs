@@ -462,7 +462,7 @@ fn standard_input_among_files() {
     }
 }
 
-fn fifo(dir: &Path, name: &str) -> PathBuf {
+pub(crate) fn fifo(dir: &Path, name: &str) -> PathBuf {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     let path = dir.join(name);
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();

@@ -1022,13 +1022,14 @@ fn auto_leaves_nothing_where_o_direct_is_refused() {
         command.args(["count", "--stats=json"]).arg(&path);
         command
     };
-    // strace fails calls by their number, so the call is looked for first.
+    // strace fails calls by their number, so the call is looked for first. The second try fails too,
+    // by the descriptor.
     end(&mut traced(&[])).answer_and_notices();
     let calls = std::fs::read_to_string(&log).unwrap();
     let mut opens = calls.lines().filter(|line| line.starts_with("openat("));
     let number = opens.position(|line| line.contains("O_DIRECT")).unwrap() + 1;
     evict(&path, 0..text.len() as u64);
-    let fault = format!("inject=openat:error=EINVAL:when={number}");
+    let fault = format!("inject=openat:error=EINVAL:when={number}..{}", number + 1);
     let (_, said) = end(&mut traced(&["-e", &fault])).answer_and_notices();
     let (notice, stats) = said.split_once('\n').unwrap();
     for words in ["O_DIRECT", "EINVAL", "leaving nothing there"] {

@@ -13,7 +13,7 @@ use ringfold::{
     Block, Config, Engine, Error, Fold, Input, Kind, Malformed, Sink, Span, Stats, fold,
 };
 
-use crate::answers::any_config;
+use crate::answers::{any_config, fifo};
 use crate::probe::{Feature, skip, skips};
 use crate::support::{KEYS_10K, STATIONS, WAYS, Way, dir, write};
 
@@ -634,6 +634,13 @@ fn a_file_that_was_removed_or_replaced_after_it_was_opened() {
         write(dir.path(), "rows", b"another file");
         let (kept, _) = fold(&input, &way.config(), &Keep).unwrap();
         check(&kept, &[&STATIONS], |_, _| true, way);
+        let path = write(dir.path(), "rows", &STATIONS);
+        let input = Input::open([&path]).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        fifo(dir.path(), "rows");
+        let (kept, _) = fold(&input, &way.config(), &Keep).unwrap();
+        check(&kept, &[&STATIONS], |_, _| true, way);
+        std::fs::remove_file(&path).unwrap();
     }
 }
 

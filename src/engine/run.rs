@@ -24,7 +24,7 @@ use super::ways::Ways;
 use super::{Config, Engine, FileAdvice, HugePages, Sink, Stats, knobs, residency, rings, uring};
 use crate::error::{Error, Kind, Result};
 use crate::framing::Delimited;
-use crate::source::{Input, Source, Span, load};
+use crate::source::{Change, Input, Source, Span, load};
 
 /// What a worker's buffer must hold beside its block: what lies before an aligned start, the bytes
 /// read past the end, and what aligning that end adds.
@@ -800,15 +800,15 @@ fn cut_off(input: &Input) -> Option<Error> {
 fn tell_of_changes(input: &Input, config: &Config) {
     for source in input.sources() {
         let name = source.name();
-        let grown = source.length_now().filter(|&now| Some(now) > source.len());
-        if let (Some(now), Some(was)) = (grown, source.len()) {
-            (config.notice)(&format!(
-                "{name}: has grown from {was} to {now} bytes; what was added wasn't read"
-            ));
-        } else if source.is_written_since() {
-            (config.notice)(&format!(
+        match source.change() {
+            Some(Change::Grown(now)) => (config.notice)(&format!(
+                "{name}: has grown from {} to {now} bytes; what was added wasn't read",
+                source.len().unwrap_or(0)
+            )),
+            Some(Change::Written) => (config.notice)(&format!(
                 "{name}: was written to while it was read; the answer may be of old and new bytes"
-            ));
+            )),
+            None => {}
         }
     }
 }
