@@ -1,7 +1,8 @@
 //! Few keys: an open-addressed table of slots with key and statistics side by side.
 //!
-//! The table is kept sparse, most of all while it is small: a key out of its home slot costs a mispredicted
-//! branch on each of its rows.
+//! A key out of its home slot costs a mispredicted branch on each of its rows. So the table is kept sparse,
+//! most of all while it is small; and where keys are so few that all can be at home, seeds are drawn until
+//! they are.
 //!
 //! Invariant of this room: the slots are a power of two, at least one is empty, and a hash masked by
 //! `mask` is a slot's place in units of [`UNIT`].
@@ -48,6 +49,16 @@ const SLOTS_MIN: usize = 1 << 9;
 /// Bytes of slots at most.
 const BYTES_MAX: usize = 8 << 20;
 
+/// Pairs of rows that weren't both found at home, before seeds are drawn for the first time.
+const STRAYS: usize = 4096;
+/// Seeds drawn at once: all of 512 keys in 32,768 slots are at home by one in fifty.
+const DRAWS: usize = 64;
+
+/// Whether keys are so few that no more than eight of them meet one that was there before, on average.
+fn is_few(keys: usize, slots: usize) -> bool {
+    keys * keys <= 16 * slots
+}
+
 /// The table of a size class.
 pub(crate) struct DirectTable<K: Key, T: Sums = Stats> {
     level: Level,
@@ -56,7 +67,11 @@ pub(crate) struct DirectTable<K: Key, T: Sums = Stats> {
     mask: u32,
     used: usize,
     used_max: usize,
+    /// Of this table alone.
     seeds: Seeds,
+    /// Pairs of rows not found at home since seeds were drawn, and how many of them bring about the next draw.
+    strays: usize,
+    strays_max: usize,
     batch: Batch<K>,
 }
 
@@ -93,6 +108,8 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
             used: 0,
             used_max: Self::used_max_of(SLOTS_MIN),
             seeds,
+            strays: 0,
+            strays_max: STRAYS,
             batch: Batch {
                 keys: [K::EMPTY; BATCH],
                 places: [0; BATCH],
@@ -122,6 +139,9 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
                     return taken;
                 }
                 self.grow();
+            }
+            if self.strays > self.strays_max {
+                self.draw_seeds();
             }
             taken += keys.len();
             match self.level {
@@ -204,7 +224,7 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
         let (key_pairs, key) = rows.0.as_chunks::<2>();
         let (place_pairs, place) = rows.1.as_chunks::<2>();
         let (value_pairs, value) = rows.2.as_chunks::<2>();
-        let used = &mut self.used;
+        let (used, strays) = (&mut self.used, &mut self.strays);
         for ((keys, places), values) in key_pairs.iter().zip(place_pairs).zip(value_pairs) {
             // SAFETY: a masked place is in the table, and no slot is borrowed but here.
             unsafe {
@@ -214,6 +234,7 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
                     continue;
                 }
                 cold();
+                *strays += 1;
                 for row in 0..2 {
                     let slot = Self::probe::<I>(slots, mask, used, &keys[row], places[row]);
                     (*slot).stats.add::<I>(values[row]);
@@ -328,13 +349,53 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
 
     #[cold]
     fn grow(&mut self) {
-        let length = (self.slots.len() * 4).min(Self::SLOTS_MAX);
-        let old = std::mem::replace(&mut self.slots, Pages::new(length));
-        self.mask = Self::mask_of(length);
-        self.used_max = Self::used_max_of(length);
+        self.lay_out((self.slots.len() * 4).min(Self::SLOTS_MAX));
+    }
+
+    /// Puts the keys into so many slots, by the seeds as they are now.
+    fn lay_out(&mut self, slots: usize) {
+        let old = std::mem::replace(&mut self.slots, Pages::new(slots));
+        self.mask = Self::mask_of(slots);
+        self.used_max = Self::used_max_of(slots);
         self.used = 0;
         for slot in old.iter().filter(|slot| !slot.stats.is_empty()) {
             self.add(&slot.key, &slot.stats);
+        }
+    }
+
+    /// Draws seeds that put all keys into their homes, or as many as any of those drawn.
+    #[cold]
+    fn draw_seeds(&mut self) {
+        self.strays = 0;
+        self.strays_max = self.strays_max.saturating_mul(2);
+        let slots = self.slots.len();
+        if !is_few(self.used, slots) {
+            return;
+        }
+        let used = self.slots.iter().filter(|slot| !slot.stats.is_empty());
+        let keys: Vec<K> = used.map(|slot| slot.key).collect();
+        let mut is_taken = vec![false; slots];
+        let mut astray = |seeds: &Seeds| {
+            is_taken.fill(false);
+            let home = |key: &K| (hash(self.level, seeds, key) & self.mask) / Self::STEP;
+            let met = |key: &&K| std::mem::replace(&mut is_taken[home(key) as usize], true);
+            keys.iter().filter(met).count()
+        };
+        let mut fewest = astray(&self.seeds);
+        let mut best = None;
+        for _ in 0..DRAWS {
+            if fewest == 0 {
+                break;
+            }
+            let seeds = Seeds::random();
+            let count = astray(&seeds);
+            if count < fewest {
+                (fewest, best) = (count, Some(seeds));
+            }
+        }
+        if let Some(seeds) = best {
+            self.seeds = seeds;
+            self.lay_out(slots);
         }
     }
 }
@@ -403,6 +464,8 @@ fn cold() {}
 mod tests {
     use super::super::isa::{InlineKey, LongKey, MiddleKey, WideKey};
     use super::*;
+    use crate::block::PaddedBuf;
+    use crate::fold::aggregate::decode::BIAS;
 
     /// Keys in a set.
     const KEYS: usize = 256;
@@ -508,6 +571,59 @@ mod tests {
         grown::<InlineKey>(128);
         grown::<LongKey>(40);
         grown::<WideKey>(32);
+    }
+
+    /// Keys out of their home slots.
+    fn astray<K: Key>(table: &DirectTable<K>) -> usize {
+        let used = |(_, slot): &(usize, &Slot<K, Stats>)| slot.stats.count > 0;
+        let step = DirectTable::<K>::STEP as usize;
+        let home = |key| (hash(table.level, &table.seeds, key) & table.mask) as usize / step;
+        let slots = table.slots.iter().enumerate().filter(used);
+        slots.filter(|(at, slot)| home(&slot.key) != *at).count()
+    }
+
+    fn brought_home<K: Key>(level: Level) {
+        let names: Vec<String> = (0..300).map(|number| format!("{number:07};")).collect();
+        let text = PaddedBuf::from(names.concat().as_bytes());
+        let block = text.block(0, 0, 0);
+        let window = Window::at(&block, 0, 8 * names.len());
+        let rows: Vec<u32> = (0..300).map(|row| (8 << 16) | (8 * row)).collect();
+        let values = vec![BIAS; rows.len()];
+        let mut table = DirectTable::<K>::new(level, Seeds::random());
+        let mut folds = 0;
+        let mut fold = |table: &mut DirectTable<K>| {
+            assert_eq!(table.fold(window, &rows, &values), rows.len());
+            folds += 1;
+        };
+        fold(&mut table);
+        while astray(&table) == 0 {
+            table.seeds = Seeds::random();
+            table.lay_out(table.slots.len());
+        }
+        while table.strays_max == STRAYS {
+            fold(&mut table);
+        }
+        assert_eq!(astray(&table), 0, "{level:?}");
+        // The new seeds find what the old ones had put there.
+        fold(&mut table);
+        let mut found: Vec<(Vec<u8>, u64)> = table
+            .drain()
+            .map(|(key, stats)| (key.bytes()[..8].to_vec(), stats.count))
+            .collect();
+        found.sort();
+        let wanted = names.iter().map(|name| (name.clone().into_bytes(), folds));
+        assert_eq!(found, wanted.collect::<Vec<_>>(), "{level:?}");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn few_keys_are_brought_home() {
+        for level in Level::available() {
+            brought_home::<InlineKey>(level);
+            brought_home::<MiddleKey>(level);
+            brought_home::<LongKey>(level);
+            brought_home::<WideKey>(level);
+        }
     }
 
     /// Who knows the hash, but not the seeds of this run, can't choose keys that meet.

@@ -12,7 +12,8 @@ use super::key::{equal_each, load_each};
 use super::stats::{FLIP, Stats};
 use std::hash::{BuildHasher, RandomState};
 
-/// Random words that key the hash; one set a job, so that partials agree.
+/// Random words that key the hash. One set a job, so that the tables of partials can be merged by hash; a
+/// direct table, which isn't, may draw its own.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Seeds([u64; 64]);
