@@ -18,7 +18,7 @@ pub(crate) enum Way {
 const TRY: u64 = 8 << 20;
 /// Bytes that the cheaper way is kept to after the first tries: twice as many each time that it wins
 /// again.
-const STAY: u64 = 256 << 20;
+const STAY: u64 = 64 << 20;
 const STAY_MAX: u64 = 8 << 30;
 
 /// Chooses between the ways by what a byte cost on each.
