@@ -164,7 +164,7 @@ fn portable(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{BIAS, Ends, INLINE, LIMITS, LONG, OFFENCE, Rows, SHAPE, WIDE, Window};
+    use super::{BIAS, Ends, INLINE, LIMITS, LONG, List, OFFENCE, Rows, SHAPE, WIDE, Window};
     use std::arch::x86_64::*;
 
     const WEIGHTS: u64 = u64::from_le_bytes([0, 0, 0, 0, 100, 10, 0, 1]);
@@ -271,36 +271,37 @@ mod x86 {
             let inline = _mm512_mask_cmple_epu32_mask(good, keys, inline_max);
             // SAFETY: a list has room for 16 more rows than a window can hold.
             unsafe {
+                let put_all = |list: &mut List| {
+                    _mm512_storeu_si512(list.keys.0.as_mut_ptr().add(list.count).cast(), keys);
+                    _mm512_storeu_si512(list.values.0.as_mut_ptr().add(list.count).cast(), values);
+                    list.count += 16;
+                };
                 let put = |to: *mut u32, mask, from| {
                     _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(mask, from));
                 };
-                let list = &mut to.inline;
-                let (to_keys, to_values) = (
-                    list.keys.0.as_mut_ptr().add(list.count),
-                    list.values.0.as_mut_ptr().add(list.count),
-                );
+                let put_some = |list: &mut List, mask: u16| {
+                    put(list.keys.0.as_mut_ptr().add(list.count), mask, keys);
+                    put(list.values.0.as_mut_ptr().add(list.count), mask, values);
+                    list.count += mask.count_ones() as usize;
+                };
                 if inline == 0xffff {
-                    _mm512_storeu_si512(to_keys.cast(), keys);
-                    _mm512_storeu_si512(to_values.cast(), values);
-                    list.count += 16;
+                    put_all(&mut to.inline);
                     row += 16;
                     continue;
                 }
-                put(to_keys, inline, keys);
-                put(to_values, inline, values);
-                list.count += inline.count_ones() as usize;
+                let long = _mm512_mask_cmple_epu32_mask(good & !inline, keys, long_max);
+                if long == 0xffff {
+                    put_all(&mut to.long);
+                    row += 16;
+                    continue;
+                }
+                put_some(&mut to.inline, inline);
                 if inline != valid {
-                    let long = _mm512_mask_cmple_epu32_mask(good, keys, long_max);
-                    let wide = _mm512_mask_cmple_epu32_mask(good, keys, wide_max);
-                    for (list, rows) in
-                        [(&mut to.long, long & !inline), (&mut to.wide, wide & !long)]
-                    {
-                        put(list.keys.0.as_mut_ptr().add(list.count), rows, keys);
-                        put(list.values.0.as_mut_ptr().add(list.count), rows, values);
-                        list.count += rows.count_ones() as usize;
-                    }
+                    let good_and_wide = _mm512_mask_cmple_epu32_mask(good, keys, wide_max);
+                    put_some(&mut to.long, long);
+                    put_some(&mut to.wide, good_and_wide & !(inline | long));
 
-                    let rest = valid & !wide;
+                    let rest = valid & !good_and_wide;
                     let numbers = _mm512_add_epi32(numbers, lanes(row as u32));
                     put(to.rest.as_mut_ptr().add(to.rest_count), rest, numbers);
                     to.rest_count += rest.count_ones() as usize;

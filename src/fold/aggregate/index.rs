@@ -113,17 +113,18 @@ pub(crate) fn index(
 /// Proves alternation 64 bytes at a time.
 #[derive(Default)]
 struct Balance {
-    open: u64,
+    spans: u64,
     offence: u64,
 }
 
 impl Balance {
     #[inline(always)]
     fn take(&mut self, delimiters: u64, terminators: u64) {
-        let (spans, under) = terminators.overflowing_sub(delimiters);
-        let (spans, under_too) = spans.overflowing_sub(self.open);
-        self.open = u64::from(under | under_too);
-        self.offence |= (spans & terminators) | (!spans & delimiters);
+        // Where they alternated up to here, a borrow and a span that is open at the end are the same, and the
+        // span's bit is had without flags, which would be longest in a chain of all chunks.
+        let open = self.spans >> 63;
+        self.spans = terminators.wrapping_sub(delimiters).wrapping_sub(open);
+        self.offence |= (self.spans & terminators) | (!self.spans & delimiters);
     }
 }
 
@@ -264,7 +265,7 @@ mod x86 {
             balance.take(delimiters, terminators);
             let all = delimiters | terminators;
             // Not of all: to fetch a mask takes longer than to count twice.
-            let found = (delimiters.count_ones() + terminators.count_ones()) as usize;
+            let found = delimiters.count_ones() as usize + terminators.count_ones() as usize;
             // In a register: compressing to memory is microcoded on some processors.
             let positions = _mm512_maskz_compress_epi8(all, iota);
             let first = _mm256_cvtepu8_epi16(_mm512_castsi512_si128(positions));
@@ -286,8 +287,14 @@ mod x86 {
         };
         let whole = length & !63;
         let mut at = 0;
-        while at < whole {
+        while at < length & !255 {
             ask_ahead(window, at);
+            for part in (0..256).step_by(64) {
+                chunk(at + part, !0);
+            }
+            at += 256;
+        }
+        while at < whole {
             chunk(at, !0);
             at += 64;
         }
