@@ -372,17 +372,22 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
         if !is_few(self.used, slots) {
             return;
         }
-        let used = self.slots.iter().filter(|slot| !slot.stats.is_empty());
-        let keys: Vec<K> = used.map(|slot| slot.key).collect();
+        // SAFETY: all zeros are a slot.
+        let empty: Slot<K, T> = unsafe { std::mem::zeroed() };
+        let used = self.slots.iter_mut().filter(|slot| !slot.stats.is_empty());
+        let taken: Vec<_> = used.map(|slot| std::mem::replace(slot, empty)).collect();
+        self.used = 0;
+        let (level, mask) = (self.level, self.mask);
         let mut is_taken = vec![false; slots];
         let mut astray = |seeds: &Seeds| {
             is_taken.fill(false);
-            let home = |key: &K| (hash(self.level, seeds, key) & self.mask) / Self::STEP;
-            let met = |key: &&K| std::mem::replace(&mut is_taken[home(key) as usize], true);
-            keys.iter().filter(met).count()
+            let home = |key: &K| (hash(level, seeds, key) & mask) / Self::STEP;
+            let homes = taken.iter().map(|slot| home(&slot.key) as usize);
+            homes
+                .filter(|&at| std::mem::replace(&mut is_taken[at], true))
+                .count()
         };
         let mut fewest = astray(&self.seeds);
-        let mut best = None;
         for _ in 0..DRAWS {
             if fewest == 0 {
                 break;
@@ -390,12 +395,11 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
             let seeds = Seeds::random();
             let count = astray(&seeds);
             if count < fewest {
-                (fewest, best) = (count, Some(seeds));
+                (fewest, self.seeds) = (count, seeds);
             }
         }
-        if let Some(seeds) = best {
-            self.seeds = seeds;
-            self.lay_out(slots);
+        for slot in &taken {
+            self.add(&slot.key, &slot.stats);
         }
     }
 }
