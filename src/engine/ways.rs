@@ -16,6 +16,10 @@ pub(crate) enum Way {
 
 /// Bytes of a try. What is fetched first isn't counted: it warms up what comes later uses.
 const TRY: u64 = 8 << 20;
+/// Bytes that aren't counted at the beginning: the job's tables grow, and caches fill.
+const WARM_UP: u64 = 16 << 20;
+/// What the other way must cost less to be taken: tries are short, and a machine has other things to do.
+const MARGIN: f64 = 0.95;
 /// Bytes that the cheaper way is kept to after the first tries: twice as many each time that it wins
 /// again.
 const STAY: u64 = 64 << 20;
@@ -27,8 +31,8 @@ pub(crate) struct Ways {
     way: Way,
     /// Whether this is a try of the way that was dearer.
     trying: bool,
-    /// Whether what is fetched next is the first of a try.
-    first: bool,
+    /// Bytes that what is fetched next must have come to before anything counts.
+    uncounted: u64,
     stay: u64,
     /// Bytes fetched since the way was taken, and how long they took.
     bytes: u64,
@@ -42,7 +46,7 @@ impl Ways {
         Ways {
             way: Way::Map,
             trying: true,
-            first: true,
+            uncounted: WARM_UP,
             stay: STAY,
             bytes: 0,
             spent: Duration::ZERO,
@@ -58,7 +62,8 @@ impl Ways {
     /// Learns what was fetched and how long it took, job included: bytes that a copy has left in the
     /// cache make the job cheaper. Waiting counts too, because workers that map wait for each other.
     pub(crate) fn learn(&mut self, bytes: u64, spent: Duration) {
-        if std::mem::take(&mut self.first) {
+        if self.uncounted > 0 {
+            self.uncounted = self.uncounted.saturating_sub(bytes);
             return;
         }
         self.bytes += bytes;
@@ -75,7 +80,7 @@ impl Ways {
     fn weigh(&mut self, cost: f64) {
         match self.other {
             Some(other) if self.trying => {
-                if cost <= other {
+                if cost < MARGIN * other {
                     self.stay = STAY;
                 } else {
                     self.switch(cost);
@@ -85,7 +90,7 @@ impl Ways {
             }
             _ => {
                 self.switch(cost);
-                (self.trying, self.first) = (true, true);
+                (self.trying, self.uncounted) = (true, 1);
             }
         }
     }
@@ -145,8 +150,18 @@ mod tests {
     #[test]
     fn the_first_of_a_try_does_not_count() {
         let mut ways = Ways::new();
-        ways.learn(16 << 20, Duration::from_secs(1));
+        for _ in 0..8 {
+            ways.learn(2 << 20, Duration::from_secs(1));
+        }
         let [map, read] = taken(&mut ways, 4 << 10, dear(Way::Read));
+        assert!(map > 20 * read, "{map} {read}");
+    }
+
+    /// As tries of equal ways differ by chance.
+    #[test]
+    fn little_is_no_reason_to_change() {
+        let little_less = |way| if way == Way::Map { 400 } else { 390 };
+        let [map, read] = taken(&mut Ways::new(), 4 << 10, little_less);
         assert!(map > 20 * read, "{map} {read}");
     }
 
