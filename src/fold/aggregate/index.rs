@@ -173,7 +173,7 @@ mod x86 {
     use super::{Balance, Ends, Window};
     use std::arch::x86_64::*;
 
-    /// Every fourth time asks for a line of the next window, so for its first quarter. The tables ask for
+    /// Every 256 bytes asks for a line of the next window, so for its first quarter. The tables ask for
     /// all of it, but theirs alone would come in bursts that wait for each other.
     #[inline(always)]
     fn ask_ahead(window: Window<'_>, at: usize) {
