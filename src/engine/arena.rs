@@ -20,6 +20,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{HUGE_PAGE, HugePages, PAGE, smaps};
@@ -220,6 +221,16 @@ impl Arena {
     }
 }
 
+/// Has this pool's threads touch the slots' memory. The kernel clears a page at the first touch, and
+/// under a virtual machine the host may have to find one for it first, which takes milliseconds for
+/// 2 MiB: a ring that registers untouched buffers waits for all of it on its one thread.
+pub(crate) fn touch(slots: &mut [Slot]) {
+    // Neighbours lie in the same huge page: each thread gets a row of them.
+    let row = slots.len().div_ceil(rayon::current_num_threads());
+    let rows = slots.par_chunks_mut(row.max(1));
+    rows.for_each(|row| row.iter_mut().for_each(Slot::touch));
+}
+
 /// Why there are no transparent huge pages under all of the buffers.
 fn no_thp(granted: u64, bytes: usize) -> String {
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -325,6 +336,13 @@ impl Slot {
         // SAFETY: the bytes are within the block, which is mapped, zeroed at first, and owned by
         // this slot alone.
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
+    }
+
+    /// Writes to every page of the block.
+    fn touch(&mut self) {
+        for page in self.target_bytes(0).chunks_mut(PAGE) {
+            page[0] = 0;
+        }
     }
 
     /// Says which bytes of the block hold the piece.

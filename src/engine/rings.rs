@@ -1,9 +1,9 @@
 //! Several rings at once: each with a thread, an arena and a dispatcher of its own over its share of
 //! the input, and all of them before one queue of workers.
 //!
-//! On a machine with several NUMA nodes the rings' threads are spread over them. A ring's buffers
-//! lie where its thread runs, because it is the first to have them touched; which worker takes a
-//! buffer is left to chance.
+//! On a machine with several NUMA nodes the rings' threads are spread over them. Of several rings
+//! each has its buffers where its thread runs, because it is the first to have them touched; which
+//! worker takes a buffer is left to chance.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use super::Config;
-use super::arena::{Arena, Home, Layout, Slot};
+use super::arena::{self, Arena, Home, Layout, Slot};
 use super::delivery::{Delivery, Ready};
 use super::dispatcher::{Counters, Direct, Dispatcher, Plan};
 use super::uring_raw::{Facts, RawRing};
@@ -41,6 +41,7 @@ pub(crate) struct Common<'a> {
     pub input: &'a Input,
     pub config: &'a Config,
     pub delivery: &'a Delivery<'a>,
+    pub pool: &'a rayon::ThreadPool,
 }
 
 /// Cuts spans into at most `count` shares of about the same size, at multiples of `block`. Spans of
@@ -97,7 +98,8 @@ pub(crate) fn run(
                     if let Some(cpus) = node {
                         stay_on(cpus);
                     }
-                    serve(common, share, told, started, release)
+                    let alone = shares.len() == 1;
+                    serve(common, share, alone, told, started, release)
                 });
             match spawned {
                 Ok(thread) => threads.push(thread),
@@ -144,11 +146,12 @@ pub(crate) fn run(
 fn serve(
     common: &Common<'_>,
     share: &Share,
+    alone: bool,
     told: mpsc::Sender<(u64, Result<()>)>,
     started: mpsc::Receiver<()>,
     release: &(dyn Fn(&mut Vec<Ready>) + Sync),
 ) -> Option<Ran> {
-    let made = make(common, share);
+    let made = make(common, share, alone);
     let Made {
         mut ring,
         arena,
@@ -198,7 +201,7 @@ struct Made {
     runtime: tokio::runtime::Runtime,
 }
 
-fn make(common: &Common<'_>, share: &Share) -> Result<Made> {
+fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
     let knobs = &common.config.knobs;
     let direct = share.plan.direct == Direct::Yes;
     let mut sources: Vec<_> = share
@@ -209,6 +212,9 @@ fn make(common: &Common<'_>, share: &Share) -> Result<Made> {
     sources.dedup_by_key(|source| source.index());
     let arena = Arena::new(share.layout, knobs.huge_pages)?;
     let (mut slots, home) = arena.slots();
+    if alone {
+        common.pool.install(|| arena::touch(&mut slots));
+    }
     let (depth, count) = (share.plan.depth, share.layout.slots);
     let mut ring = RawRing::new(knobs, depth, &arena, count, &sources, direct)?;
     if knobs.iopoll {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::arena::{Arena, Home, Layout, Slot};
+use super::arena::{self, Arena, Home, Layout, Slot};
 use super::cache::{self, Ahead};
 use super::claims::Claims;
 use super::delivery::{Delivery, Queue, Ready};
@@ -386,9 +386,6 @@ impl<'a> Session<'a> {
             let all = in_order(spans, resident);
             return self.without_ring(&error, "there is no io_uring", &all);
         }
-        if direct == Direct::IfGranted {
-            self.tell_of_refusals(spans);
-        }
         self.uring(spans, direct, resident)
     }
 
@@ -492,17 +489,24 @@ impl<'a> Session<'a> {
         let knobs = &self.config.knobs;
         let entries = knobs.entries.map_or(MAX_DEPTH, |entries| entries as usize);
         let (plan, layout) = self.plan(spans, entries.min(MAX_DEPTH), direct, 1);
-        let setup = match self.without_trace {
-            true => Setup::new(knobs, plan.depth).without_trace(),
-            false => Setup::new(knobs, plan.depth),
-        };
-        let (arena, slots, mut home) = match self.arena(layout) {
+        let (arena, mut slots, mut home) = match self.arena(layout) {
             // Buffers of the workers' own are fewer.
             Err(error) if self.is_left_to_auto() => {
                 let all = in_order(spans, resident);
                 return self.without_ring(&error, "there is no memory for a ring's buffers", &all);
             }
             arena => arena?,
+        };
+        self.pool.in_place_scope(|scope| {
+            scope.spawn(|_| arena::touch(&mut slots));
+            // Thousands of files take a while to be opened; the workers have nothing to read yet.
+            if direct == Direct::IfGranted {
+                self.tell_of_refusals(spans);
+            }
+        });
+        let setup = match self.without_trace {
+            true => Setup::new(knobs, plan.depth).without_trace(),
+            false => Setup::new(knobs, plan.depth),
         };
         let queue = Queue::new(self.threads);
         let local = match resident {
@@ -574,6 +578,7 @@ impl<'a> Session<'a> {
             input: self.input,
             config: self.config,
             delivery: self.delivery,
+            pool: self.pool,
         };
         let (queue, delivery) = (Queue::new(self.threads), self.delivery);
         let ran = self.pool.in_place_scope(|scope| {
