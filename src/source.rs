@@ -1,5 +1,6 @@
 //! What is read: an open file, its kind, length and alignment; and the spans of a run.
 
+use std::cmp::Ordering;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
@@ -32,6 +33,8 @@ enum Shape {
 
 /// What somebody did to a file while it was open.
 pub(crate) enum Change {
+    /// It has so many bytes now, fewer than before.
+    Cut(u64),
     /// It has so many bytes now, more than before.
     Grown(u64),
     /// Something was written to it, or cut off.
@@ -49,8 +52,9 @@ pub struct Source {
     /// When a regular file was last written to, as it was opened; seconds and nanoseconds.
     written: Option<(i64, i64)>,
     direct: OnceLock<Result<File>>,
-    /// What statx says that offsets, lengths and memory must be multiples of under O_DIRECT.
-    direct_align: Option<u32>,
+    /// What statx says that offsets, lengths and memory must be multiples of under O_DIRECT, once
+    /// somebody wants to know.
+    direct_align: OnceLock<Option<u32>>,
     /// The number of the device that it is or lies on.
     device: Option<u64>,
     /// Which file it is: the device that it lies on, and its number there.
@@ -82,7 +86,7 @@ impl Source {
             file: None,
             written: None,
             direct: OnceLock::new(),
-            direct_align: None,
+            direct_align: OnceLock::new(),
             device: None,
             inode: None,
         }
@@ -132,7 +136,7 @@ impl Source {
             name,
             path,
             shape,
-            direct_align: direct_align(&file),
+            direct_align: OnceLock::new(),
             device: Some(match kind.is_block_device() {
                 true => meta.rdev(),
                 false => meta.dev(),
@@ -189,11 +193,15 @@ impl Source {
     /// left its time already; one that follows it within the clock's grain, milliseconds, may leave the
     /// same and isn't seen. (The inode's own time would change with links and names too.)
     pub(crate) fn change(&self) -> Option<Change> {
-        let (meta, len) = (self.look_again()?, self.len()?);
-        if meta.len() > len {
-            return Some(Change::Grown(meta.len()));
+        let meta = self.look_again()?;
+        match meta.len().cmp(&self.len()?) {
+            Ordering::Less => Some(Change::Cut(meta.len())),
+            Ordering::Greater => Some(Change::Grown(meta.len())),
+            Ordering::Equal => {
+                let written = Some((meta.mtime(), meta.mtime_nsec())) != self.written;
+                written.then_some(Change::Written)
+            }
         }
-        (Some((meta.mtime(), meta.mtime_nsec())) != self.written).then_some(Change::Written)
     }
 
     fn look_again(&self) -> Option<Metadata> {
@@ -271,12 +279,17 @@ impl Source {
 
     /// What offsets, lengths and memory must be multiples of under O_DIRECT.
     pub(crate) fn direct_align(&self) -> u64 {
-        u64::from(self.direct_align.unwrap_or(4096))
+        u64::from(self.told_align().unwrap_or(4096))
     }
 
     /// Whether that is known, not assumed.
     pub(crate) fn direct_align_is_known(&self) -> bool {
-        self.direct_align.is_some()
+        self.told_align().is_some()
+    }
+
+    fn told_align(&self) -> Option<u32> {
+        let ask = || direct_align(self.file.as_ref()?);
+        *self.direct_align.get_or_init(ask)
     }
 
     /// The same file opened a second time with O_DIRECT.

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use rayon::prelude::*;
+
 use super::arena::{self, Arena, Home, Layout, Slot};
 use super::cache::{self, Ahead};
 use super::claims::Claims;
@@ -134,18 +136,20 @@ pub(crate) fn run_then<T: Send>(
     stats.without_effect = knobs::without_effect(config, &stats);
     stats.blocks = delivery.blocks();
     given_up(&watch)?;
+    let changes = pool.install(|| changes(opened));
+    let cut_off = cut_off(opened, &changes);
     // What was found in the data counts before what an engine couldn't do behind it.
     delivery
         .outcome()
-        .map_err(|error| match cut_off(opened) {
+        .map_err(|error| match &cut_off {
             Some(cut) if error.kind() == Kind::Data && cut.file_index() == error.file_index() => {
-                cut
+                cut.clone()
             }
             _ => with_line(input, &delivery, error),
         })
         .and(served)?;
-    cut_off(opened).map_or(Ok(()), Err)?;
-    tell_of_changes(opened, config);
+    cut_off.map_or(Ok(()), Err)?;
+    tell_of_changes(opened, &changes, config);
     let done = pool.install(then);
     stats.elapsed_s = started.elapsed().as_secs_f64();
     Ok((stats, done))
@@ -783,34 +787,39 @@ fn blocks(spans: &[Span], block: u64) -> u64 {
     })
 }
 
+/// What became of each source since it was opened.
+fn changes(input: &Input) -> Vec<Option<Change>> {
+    let sources = input.sources().par_iter();
+    sources.map(|source| source.change()).collect()
+}
+
 /// A file that has become shorter than what was wanted of it: reads that meet the cut may bring zeros
 /// where bytes are missing, and nobody can tell.
-fn cut_off(input: &Input) -> Option<Error> {
-    // One look a file: a sparse one has a span for each of its extents.
-    let files = input.spans().chunk_by(|a, b| a.source == b.source);
-    files.into_iter().find_map(|spans| {
-        let source = input.source(&spans[0]);
-        let (len, now) = (source.len()?, source.length_now()?);
-        let cut = spans.iter().find(|span| now < span.to.min(len))?;
-        Some(
-            source
-                .ended(now)
-                .at_bytes(now.max(cut.from)..cut.to.min(len)),
-        )
+fn cut_off(input: &Input, changes: &[Option<Change>]) -> Option<Error> {
+    input.spans().iter().find_map(|span| {
+        let source = input.source(span);
+        let len = source.len()?;
+        let now = match changes[span.source as usize] {
+            Some(Change::Cut(now)) if now < span.to.min(len) => now,
+            _ => return None,
+        };
+        let lost = now.max(span.from)..span.to.min(len);
+        Some(source.ended(now).at_bytes(lost))
     })
 }
 
 /// Tells of files that have grown, for what was added isn't in the answer, and of those that were
 /// written to, for what was rewritten may be.
-fn tell_of_changes(input: &Input, config: &Config) {
-    for source in input.sources() {
+fn tell_of_changes(input: &Input, changes: &[Option<Change>], config: &Config) {
+    for (source, change) in input.sources().iter().zip(changes) {
         let name = source.name();
-        match source.change() {
+        match change {
             Some(Change::Grown(now)) => (config.notice)(&format!(
                 "{name}: has grown from {} to {now} bytes; what was added wasn't read",
                 source.len().unwrap_or(0)
             )),
-            Some(Change::Written) => (config.notice)(&format!(
+            // What was cut off isn't wanted.
+            Some(Change::Written | Change::Cut(_)) => (config.notice)(&format!(
                 "{name}: was written to while it was read; the answer may be of old and new bytes"
             )),
             None => {}
