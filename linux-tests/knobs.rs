@@ -768,14 +768,14 @@ fn each_knob_reaches_the_kernel() {
         (
             None,
             "madvise",
-            "--engine mmap",
+            "--engine mmap --populate on",
             &["MADV_POPULATE_READ"],
             &[],
         ),
         (
             None,
             "madvise",
-            "--engine mmap --populate off",
+            "--engine mmap",
             &[],
             &["MADV_POPULATE_READ"],
         ),

@@ -69,8 +69,8 @@ struct CacheFlags {
     /// Helps mmap of cold files where the device reads little ahead by itself
     #[arg(long, value_name = "SIZE", value_parser = size)]
     readahead: Option<u64>,
-    /// Map a window's pages at once (Linux 5.14): auto, on or off, a fault at a time; mmap, and auto
-    /// where it maps [default: auto]
+    /// Map a window's pages at once (Linux 5.14): on, or off, a fault at a time, which is what auto
+    /// does; mmap, and auto where it maps [default: auto]
     #[arg(long, value_name = "WHEN", value_parser = switch, hide_default_value = true, default_value = "auto")]
     populate: Switch,
     /// What the kernel is told of mapped windows: normal, sequential, random, willneed, hugepage

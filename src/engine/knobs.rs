@@ -147,8 +147,8 @@ pub struct Knobs {
     pub fadvise: Option<FileAdvice>,
     /// How many bytes ahead of `read`, `pread` and `mmap` the kernel is to read.
     pub readahead: Option<u64>,
-    /// Whether a window's pages are mapped at once (MADV_POPULATE_READ, Linux 5.14): yes, no, or
-    /// where the kernel can.
+    /// Whether a window's pages are mapped at once (MADV_POPULATE_READ, Linux 5.14) or by faults,
+    /// which is what is done unasked.
     pub populate: Option<bool>,
     /// What the kernel is told of mapped windows.
     pub map_advice: Option<MapAdvice>,

@@ -21,9 +21,6 @@ use crate::error::{Error, Kind, Result};
 use crate::sigbus::Watch;
 use crate::source::Source;
 
-/// How many bytes around a fault the kernel maps, unless it was told otherwise.
-const FAULT_AROUND: usize = 64 << 10;
-
 /// One worker's window.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -37,8 +34,8 @@ pub(crate) struct Mapping {
     mapped: usize,
     /// The bytes asked for last, as offsets into the window.
     shown: Range<usize>,
-    /// Whether pages are mapped in one go; `None`: where the kernel can.
-    populate: Option<bool>,
+    /// Whether all pages are mapped before they are looked at, and not by faults.
+    populate: bool,
     advice: Option<MapAdvice>,
     /// Whether the kernel is asked not to read around faults, where it heeds that.
     calm: bool,
@@ -94,7 +91,7 @@ impl Mapping {
             window,
             mapped: 0,
             shown: 0..0,
-            populate: knobs.populate,
+            populate: knobs.populate == Some(true),
             advice: knobs.map_advice,
             calm: calm && !knobs.of_mappings(),
             mappable: None,
@@ -193,43 +190,27 @@ impl Mapping {
             let _ = self.advise(MapAdvice::Random, len);
         }
         self.shown = first + (range.start as usize % PAGE)..wanted;
-        if self.populate == Some(false) {
+        // Looking up every page that it has mapped, and under the lock of all mappings, costs more than
+        // the faults: one for each 64 KiB, or for a huge page.
+        if !self.populate {
             return Ok(());
         }
-        // Faults in what is cached, and reads what isn't.
-        let populate = |at: usize, length: usize| {
-            // SAFETY: the range lies within what was just mapped.
-            unsafe {
-                let start = self.start().add(at).as_ptr().cast();
-                madvise(start, length, Advice::LinuxPopulateRead)
-            }
+        // SAFETY: the range lies within what was just mapped.
+        let populated = unsafe {
+            let start = self.start().add(first).as_ptr().cast();
+            madvise(start, last - first, Advice::LinuxPopulateRead)
         };
-        let populated = match self.populate {
-            Some(_) => populate(first, last - first),
-            // One page of each stretch: the kernel maps its neighbours with it, and would else look
-            // each of them up once more.
-            None => (first / FAULT_AROUND * FAULT_AROUND..last)
-                .step_by(FAULT_AROUND)
-                .try_for_each(|at| populate(at, PAGE)),
-        };
-        match populated {
-            Ok(()) => Ok(()),
+        populated.map_err(|errno| match errno {
             // Touching it would be a bus error.
-            Err(rustix::io::Errno::FAULT) => Err(missing(source, &range)),
-            Err(errno @ rustix::io::Errno::INVAL) if self.populate == Some(true) => {
+            rustix::io::Errno::FAULT => missing(source, &range),
+            rustix::io::Errno::INVAL => {
                 let cause = "--populate on needs MADV_POPULATE_READ of Linux 5.14: leave it out";
-                Err(Error::new(Kind::Engine, cause)
+                Error::new(Kind::Engine, cause)
                     .with_errno(&errno.into())
-                    .in_file(source.index(), source.name()))
+                    .in_file(source.index(), source.name())
             }
-            // Before Linux 5.14, or where seccomp forbids it, the pages fault one by one.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::PERM)
-                if self.populate.is_none() =>
-            {
-                Ok(())
-            }
-            Err(errno) => Err(fail(errno)),
-        }
+            _ => fail(errno),
+        })
     }
 
     /// Tells the kernel how `len` bytes of the window are going to be looked at.

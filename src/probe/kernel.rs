@@ -246,15 +246,12 @@ fn calls(section: &mut Section, release: &str) {
         Ok(()) => section.add(
             "MADV_POPULATE_READ",
             true,
-            "a mapping can be filled by one call instead of a fault a page",
+            "--populate on can be had: a mapping is filled by one call, not by faults",
         ),
         Err(error) => section.add(
             "MADV_POPULATE_READ",
             false,
-            format!(
-                "{} (Linux 5.14): mappings are filled by faults",
-                named(&error)
-            ),
+            format!("{} (Linux 5.14): no --populate on", named(&error)),
         ),
     }
 }
