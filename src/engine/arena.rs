@@ -221,10 +221,13 @@ impl Arena {
     }
 }
 
-/// Has this pool's threads touch the slots' memory. The kernel clears a page at the first touch, and
+/// Has this pool's threads touch the slots' memory, unless [`Arena::new`] has. The kernel clears a page at the first touch, and
 /// under a virtual machine the host may have to find one for it first, which takes milliseconds for
 /// 2 MiB: a ring that registers untouched buffers waits for all of it on its one thread.
-pub(crate) fn touch(slots: &mut [Slot]) {
+pub(crate) fn touch(slots: &mut [Slot], pages: HugePages) {
+    if matches!(pages, HugePages::Thp | HugePages::Hugetlb) {
+        return;
+    }
     // Neighbours lie in the same huge page: each thread gets a row of them.
     let row = slots.len().div_ceil(rayon::current_num_threads());
     let rows = slots.par_chunks_mut(row.max(1));
@@ -473,6 +476,21 @@ mod tests {
             }
         });
         assert_eq!(left, 0, "slots that keep the memory");
+    }
+
+    #[test]
+    fn touched_slots_lie_in_memory() {
+        let layout = Layout {
+            block: 100_000,
+            slots: 5,
+        };
+        let arena = Arena::new(layout, HugePages::Off).unwrap();
+        let (mut slots, _home) = arena.slots();
+        let resident = || smaps::bytes(arena.base.as_ptr() as usize, &["Rss"]).unwrap();
+        let before = resident();
+        touch(&mut slots, HugePages::Off);
+        let touched = resident() - before;
+        assert!(touched >= 500_000, "{touched}");
     }
 
     #[test]

@@ -213,7 +213,9 @@ fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
     let arena = Arena::new(share.layout, knobs.huge_pages)?;
     let (mut slots, home) = arena.slots();
     if alone {
-        common.pool.install(|| arena::touch(&mut slots));
+        common
+            .pool
+            .install(|| arena::touch(&mut slots, knobs.huge_pages));
     }
     let (depth, count) = (share.plan.depth, share.layout.slots);
     let mut ring = RawRing::new(knobs, depth, &arena, count, &sources, direct)?;

@@ -502,7 +502,7 @@ impl<'a> Session<'a> {
             arena => arena?,
         };
         self.pool.in_place_scope(|scope| {
-            scope.spawn(|_| arena::touch(&mut slots));
+            scope.spawn(|_| arena::touch(&mut slots, knobs.huge_pages));
             // Thousands of files take a while to be opened; the workers have nothing to read yet.
             if direct == Direct::IfGranted {
                 self.tell_of_refusals(spans);
