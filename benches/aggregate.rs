@@ -159,25 +159,27 @@ fn numbers(criterion: &mut Criterion) {
         let value = |value: f64| format!("{:.decimals$}", 1000.0 * value);
         let text = data::rows(keys, rows, "\n", value);
         let buffer = PaddedBuf::from(&text[..]);
-        let job = Aggregate::new();
-        let mut partial = job.partial();
-        let mut times = 0;
-        group.bench_function(name, |bencher| {
-            bencher.iter(|| {
-                times += 1;
-                let block = buffer.block(0, 0, 0);
-                job.block(&mut partial, &block).expect("good rows");
+        for level in Level::available() {
+            let job = Aggregate::new().level(level);
+            let mut partial = job.partial();
+            let mut times = 0;
+            group.bench_function(format!("{name}/{level:?}"), |bencher| {
+                bencher.iter(|| {
+                    times += 1;
+                    let block = buffer.block(0, 0, 0);
+                    job.block(&mut partial, &block).expect("good rows");
+                });
             });
-        });
-        let summary = job.finish(partial);
-        let sums = summary
-            .entries()
-            .map(|entry| entry.sum().round(decimals as u32).units().expect("small"));
-        let sum = i128::from(naive_sum(&text)) * i128::from(times);
-        assert_eq!(
-            (sums.sum::<i128>(), summary.rows),
-            (sum, times * rows as u64)
-        );
+            let summary = job.finish(partial);
+            let sums = summary
+                .entries()
+                .map(|entry| entry.sum().round(decimals as u32).units().expect("small"));
+            let sum = i128::from(naive_sum(&text)) * i128::from(times);
+            assert_eq!(
+                (sums.sum::<i128>(), summary.rows),
+                (sum, times * rows as u64)
+            );
+        }
     }
     group.finish();
 }

@@ -18,6 +18,7 @@ mod careful;
 mod common;
 mod decimal;
 mod decode;
+mod few;
 mod hint;
 mod index;
 mod level;
@@ -49,8 +50,9 @@ use budget::{Budget, Share};
 use careful::Record;
 use common::{Common, OWN_KEYS_MAX, shard_bits};
 use decode::Rows;
+use few::Few;
 use index::Ends;
-use millionths::{Few, Lists};
+use millionths::Lists;
 use others::Others;
 use summary::Run;
 use table::isa::Seeds;
@@ -190,7 +192,7 @@ impl Aggregate {
             scratch: Scratch {
                 ends: Ends::new(),
                 rows: Rows::new(),
-                millionths: Lists::default(),
+                millionths: Lists::new(),
             },
         }
     }
@@ -211,25 +213,23 @@ impl Aggregate {
             trims,
             &mut partial.scratch.rows,
         );
-        partial.scratch.millionths.clear();
-        for position in 0..partial.scratch.rows.rest().len() {
-            let row = partial.scratch.rows.rest()[position] as usize;
-            let ends = &partial.scratch.ends.ends()[2 * row..][..3];
-            let [start, key_end, end] = [ends[0], ends[1], ends[2]].map(usize::from);
-            let (key, value) = (at + start..at + key_end - 1, at + key_end..at + end - 1);
-            let value = careful::trim(&bytes[value], self.terminator);
-            let millionths = || {
-                let words = window.words_before(key_end + value.len());
-                decimal::millionths(words, value.len())
-            };
-            let lists = &mut partial.scratch.millionths;
-            if lists.push(start, key_end - start, millionths) {
-                continue;
-            }
+        millionths::decode(
+            self.level,
+            window,
+            partial.scratch.rows.rest(),
+            trims,
+            &mut partial.scratch.millionths,
+        );
+        for position in 0..partial.scratch.millionths.rest().keys().len() {
+            let rest = partial.scratch.millionths.rest();
+            let (key, span) = (rest.keys()[position], rest.values()[position]);
+            let start = at + (key & 0xffff) as usize;
+            let value = at + (span & 0xffff) as usize..at + (span >> 16) as usize - 1;
+            let (end, value) = (value.end, careful::trim(&bytes[value], self.terminator));
             match decimal::number(value) {
-                Ok(number) => partial.careful_row(&bytes[key], &number),
+                Ok(number) => partial.careful_row(window.key(key), &number),
                 // Once more, for the cause or the count of it.
-                Err(_) => self.careful_record(partial, bytes, at + start, at + end - 1)?,
+                Err(_) => self.careful_record(partial, bytes, start, end)?,
             }
         }
         let lists = &partial.scratch.millionths;

@@ -84,7 +84,7 @@ pub(crate) fn number(text: &[u8]) -> Result<Number, String> {
         && fraction_digits <= MILLIONTHS_DECIMALS as usize
     {
         // At most 18 digits: the mantissa did not wrap.
-        let units = (mantissa * POWERS[MILLIONTHS_DECIMALS as usize - fraction_digits]) as i64;
+        let units = (mantissa * 10_u64.pow(MILLIONTHS_DECIMALS - fraction_digits as u32)) as i64;
         return Ok(Number::Millionths(if negative { -units } else { units }));
     }
     let fraction = if fraction_digits == 0 {
@@ -94,79 +94,6 @@ pub(crate) fn number(text: &[u8]) -> Result<Number, String> {
     };
     large(negative, &digits[..integer_digits], fraction)
 }
-
-/// Reads the number of `length` bytes that ends `words`, in millionths, without a loop; `None` where it is
-/// longer than `words`, or not [`Number::Millionths`]. Its twin is [`number`].
-#[inline]
-pub(crate) fn millionths(words: u128, length: usize) -> Option<i64> {
-    const EACH: u64 = u64::MAX / 0xff;
-    const TOPS: u64 = EACH * 0x80;
-    if length == 0 || length > 16 {
-        return None;
-    }
-    let (first, mut last) = (words as u64, (words >> 64) as u64);
-    // Bits before the digits.
-    let mut unused = 128 - 8 * length as u32;
-    let sign = if length > 8 { first } else { last };
-    let negative = (sign >> (unused % 64)) as u8 == b'-';
-    unused += 8 * u32::from(negative);
-    let first_used = u64::MAX.checked_shl(unused).unwrap_or(0);
-    let mut last_used = u64::MAX.checked_shl(unused.saturating_sub(64))?;
-    let mut digits = (128 - unused) / 8;
-    // A point has no more than 6 digits behind it, so it is in the last half. The top bit of each byte
-    // that is one; no byte carries into the next.
-    let points = last ^ (EACH * u64::from(b'.'));
-    let points = !(((points & !TOPS) + !TOPS) | points) & TOPS & last_used;
-    let (mut decimals, mut last_digits) = (0, 8);
-    if points != 0 {
-        let behind = points.leading_zeros();
-        decimals = behind / 8;
-        if decimals == 0 || decimals > MILLIONTHS_DECIMALS {
-            return None;
-        }
-        let before = u64::MAX >> behind;
-        last = last & !before | last << 8 & before;
-        last_used <<= 8;
-        last_digits = 7;
-        digits -= 1;
-    }
-    if digits <= decimals || digits - decimals > MILLIONTHS_INTEGER_DIGITS as u32 {
-        return None;
-    }
-    let first = (first ^ (EACH * u64::from(b'0'))) & first_used;
-    let last = (last ^ (EACH * u64::from(b'0'))) & last_used;
-    // More than 9 has its byte's top bit, or gets it; what carries offends already.
-    let offends = |digits: u64| digits.wrapping_add(EACH * 0x76) | digits;
-    if (offends(first) | offends(last)) & TOPS != 0 {
-        return None;
-    }
-    let mut mantissa = eight_digits(last);
-    if first_used != 0 {
-        mantissa += eight_digits(first) * POWERS[last_digits];
-    }
-    let units = (mantissa * POWERS[(MILLIONTHS_DECIMALS - decimals) as usize]) as i64;
-    Some(if negative { -units } else { units })
-}
-
-/// The number of eight digits, one a byte, the first in the lowest.
-#[inline]
-fn eight_digits(digits: u64) -> u64 {
-    let pairs = digits * 10 + (digits >> 8);
-    let fours = (pairs & 0x00ff_00ff_00ff_00ff) * 100 + (pairs >> 16 & 0x00ff_00ff_00ff_00ff);
-    (fours & 0xffff) * 10_000 + (fours >> 32 & 0xffff)
-}
-
-const POWERS: [u64; 9] = [
-    1,
-    10,
-    100,
-    1_000,
-    10_000,
-    100_000,
-    1_000_000,
-    10_000_000,
-    100_000_000,
-];
 
 #[inline]
 fn digit_at(text: &[u8], at: usize) -> Option<u64> {
@@ -609,70 +536,5 @@ impl fmt::Display for Fixed {
         let mut text = Vec::new();
         self.push_to(&mut text);
         f.pad(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Both twins over `text`, whatever stands before it.
-    fn check(text: &[u8]) {
-        let expected = match number(text) {
-            Ok(Number::Millionths(units)) if text.len() <= 16 => Some(units),
-            _ => None,
-        };
-        for before in [0, b'1', b'-', b'.', b';', 0xff] {
-            let mut words = [before; 16];
-            let last = &text[text.len().saturating_sub(16)..];
-            words[16 - last.len()..].copy_from_slice(last);
-            let read = millionths(u128::from_le_bytes(words), text.len());
-            assert_eq!(read, expected, "{:?}", text.escape_ascii().to_string());
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn twins_agree(text in prop_oneof![
-            "-?[0-9]{1,13}(\\.[0-9]{1,7})?",
-            "[-.0-9]{0,18}",
-            "[-+.,/:0-9\r]{0,9}",
-        ]) {
-            check(text.as_bytes());
-        }
-    }
-
-    /// Every number that differs from a good one in one byte, and every part of one.
-    #[test]
-    fn near_misses() {
-        // Miri takes a thousand times as long.
-        let step = if cfg!(miri) { 29 } else { 1 };
-        for good in [
-            "7",
-            "-12",
-            "1.25",
-            "-3.141592",
-            "1234567",
-            "12345678",
-            "-1234567",
-            "123456.78",
-            "-99999.99",
-            "999999999999",
-            "-999999999999",
-            "123456789.123456",
-            "-1234567890.1234",
-            "000000000001.250",
-        ] {
-            for at in 0..=good.len() {
-                for byte in (0..=255).step_by(step) {
-                    let mut text = good.as_bytes().to_vec();
-                    text.splice(at..good.len().min(at + 1), [byte]);
-                    check(&text);
-                }
-                check(&good.as_bytes()[at..]);
-                check(&good.as_bytes()[..at]);
-            }
-        }
     }
 }

@@ -7,7 +7,7 @@
 //! the point) sets the top bit of every byte that is not what it should be.
 //!
 //! Rows go to four lists: *inline* (the key and its delimiter fit 32 bytes), *long* (96 bytes), *wide*
-//! (128 bytes), and *rest* (any other key or number), which takes the careful way.
+//! (128 bytes), and *rest* (any other key or number), which goes on to `millionths`.
 //!
 //! Invariant of this room: the ends of [`Ends`] rise and lie within the window, 32 zeros follow the
 //! last row's, and a list has room for 16 more rows than a window can hold.
@@ -30,23 +30,26 @@ const ROOM: usize = WINDOW / 2 + 16;
 
 /// Aligned, so that a whole vector is stored into one line.
 #[repr(align(64))]
-struct Words([u32; ROOM]);
+struct Words<T>([T; ROOM]);
 
 /// Keys and values, row by row.
-pub(crate) struct List {
-    keys: Box<Words>,
-    values: Box<Words>,
+pub(crate) struct List<V = u32> {
+    keys: Box<Words<u32>>,
+    values: Box<Words<V>>,
     count: usize,
 }
 
-impl List {
-    fn new() -> Self {
-        let zeros = || Box::new(Words([0; ROOM]));
+impl<V: Copy + Default> List<V> {
+    pub(crate) fn new() -> Self {
         List {
-            keys: zeros(),
-            values: zeros(),
+            keys: Box::new(Words([0; ROOM])),
+            values: Box::new(Words([V::default(); ROOM])),
             count: 0,
         }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
     }
 
     /// Each row's key: where it starts in the low half, its length with its delimiter in the high.
@@ -54,17 +57,26 @@ impl List {
         &self.keys.0[..self.count]
     }
 
-    /// Each row's value in tenths, [`BIAS`] added.
-    pub(crate) fn values(&self) -> &[u32] {
+    /// Each row's value: of the lists for the tables in tenths, [`BIAS`] added; of the rest where it starts in
+    /// the low half, and where the next row does in the high.
+    pub(crate) fn values(&self) -> &[V] {
         &self.values.0[..self.count]
     }
 
     /// Writes a row past the end, and keeps it if `keep`.
     #[inline(always)]
-    fn push(&mut self, key: u32, value: u32, keep: bool) {
+    pub(crate) fn push(&mut self, key: u32, value: V, keep: bool) {
         self.keys.0[self.count] = key;
         self.values.0[self.count] = value;
         self.count += usize::from(keep);
+    }
+
+    /// Keeps all of these rows.
+    #[inline(always)]
+    pub(crate) fn push_all<const N: usize>(&mut self, keys: &[u32; N], values: &[V; N]) {
+        self.keys.0[self.count..][..N].copy_from_slice(keys);
+        self.values.0[self.count..][..N].copy_from_slice(values);
+        self.count += N;
     }
 }
 
@@ -73,22 +85,16 @@ pub(crate) struct Rows {
     pub(crate) inline: List,
     pub(crate) long: List,
     pub(crate) wide: List,
-    rest: Box<[u32; ROOM]>,
-    rest_count: usize,
+    rest: List,
 }
 
 impl Rows {
     pub(crate) fn new() -> Self {
-        let rest = vec![0; ROOM]
-            .into_boxed_slice()
-            .try_into()
-            .expect("as long as it was made");
         Rows {
             inline: List::new(),
             long: List::new(),
             wide: List::new(),
-            rest,
-            rest_count: 0,
+            rest: List::new(),
         }
     }
 
@@ -97,9 +103,9 @@ impl Rows {
         [&self.inline, &self.long, &self.wide].into_iter()
     }
 
-    /// The numbers of the rows that take the careful way, rising.
-    pub(crate) fn rest(&self) -> &[u32] {
-        &self.rest[..self.rest_count]
+    /// The rows of other numbers or longer keys, in order.
+    pub(crate) fn rest(&self) -> &List {
+        &self.rest
     }
 }
 
@@ -107,10 +113,10 @@ impl Rows {
 /// terminator belongs to the line end.
 pub(crate) fn decode(level: Level, window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
     debug_assert!(ends.balanced());
-    to.inline.count = 0;
-    to.long.count = 0;
-    to.wide.count = 0;
-    to.rest_count = 0;
+    to.inline.clear();
+    to.long.clear();
+    to.wide.clear();
+    to.rest.clear();
     match level {
         // SAFETY: a level is only made where the processor has its features.
         #[cfg(target_arch = "x86_64")]
@@ -129,7 +135,7 @@ const OFFENCE: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80]);
 /// The twin of the vector pass, row by row in 64-bit words. No byte carries into its neighbour
 /// but from one that offends already.
 fn portable(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
-    for (row, ends) in ends.ends().windows(3).step_by(2).enumerate() {
+    for ends in ends.ends().windows(3).step_by(2) {
         let [start, key_end, end] = [ends[0], ends[1], ends[2]].map(u32::from);
         let mut word = window.word_before(end as usize - 1);
         // Eights and masks in place of branches: what a number looks like can't be foretold.
@@ -157,8 +163,7 @@ fn portable(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
         to.inline.push(key, value, good & inline);
         to.long.push(key, value, good & !inline & long);
         to.wide.push(key, value, good & !long & wide);
-        to.rest[to.rest_count] = row as u32;
-        to.rest_count += usize::from(!(good & wide));
+        to.rest.push(key, key_end | end << 16, !(good & wide));
     }
 }
 
@@ -179,7 +184,6 @@ mod x86 {
         let lanes = |word: u32| _mm512_set1_epi32(word as i32);
         let evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
         let odds = _mm512_add_epi32(evens, lanes(1));
-        let numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         let first_dash = lanes(b'-'.into());
         let last_dash = lanes(u32::from(b'-') << 24);
         let shape = lanes((SHAPE >> 32) as u32);
@@ -196,7 +200,7 @@ mod x86 {
         while row < rows {
             let valid = _bzhi_u32(0xffff, (rows - row).min(16) as u32) as u16;
             // SAFETY: `Ends` has room past its last end, and zeros.
-            let (keys, values) = unsafe {
+            let (keys, spans) = unsafe {
                 let at = from.add(2 * row).cast::<u8>();
                 (
                     _mm512_loadu_si512(at.cast()),
@@ -206,8 +210,8 @@ mod x86 {
             let keys = _mm512_sub_epi32(keys, _mm512_slli_epi32::<16>(keys));
             // The terminator is counted.
             let mut lengths = _mm512_sub_epi32(
-                _mm512_srli_epi32::<16>(values),
-                _mm512_and_si512(values, lanes(0xffff)),
+                _mm512_srli_epi32::<16>(spans),
+                _mm512_and_si512(spans, lanes(0xffff)),
             );
             // Gathers are slower than so many loads.
             // SAFETY: each terminator is within the window or, past its rows, at its start less one;
@@ -279,7 +283,7 @@ mod x86 {
                 let put = |to: *mut u32, mask, from| {
                     _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(mask, from));
                 };
-                let put_some = |list: &mut List, mask: u16| {
+                let put_some = |list: &mut List, mask: u16, values| {
                     put(list.keys.0.as_mut_ptr().add(list.count), mask, keys);
                     put(list.values.0.as_mut_ptr().add(list.count), mask, values);
                     list.count += mask.count_ones() as usize;
@@ -295,16 +299,12 @@ mod x86 {
                     row += 16;
                     continue;
                 }
-                put_some(&mut to.inline, inline);
+                put_some(&mut to.inline, inline, values);
                 if inline != valid {
                     let good_and_wide = _mm512_mask_cmple_epu32_mask(good, keys, wide_max);
-                    put_some(&mut to.long, long);
-                    put_some(&mut to.wide, good_and_wide & !(inline | long));
-
-                    let rest = valid & !good_and_wide;
-                    let numbers = _mm512_add_epi32(numbers, lanes(row as u32));
-                    put(to.rest.as_mut_ptr().add(to.rest_count), rest, numbers);
-                    to.rest_count += rest.count_ones() as usize;
+                    put_some(&mut to.long, long, values);
+                    put_some(&mut to.wide, good_and_wide & !(inline | long), values);
+                    put_some(&mut to.rest, valid & !good_and_wide, spans);
                 }
             }
             row += 16;
@@ -345,7 +345,6 @@ mod x86 {
         let inline_max = _mm_set1_epi32((INLINE << 16 | 0xffff) as i32);
         let long_max = _mm_set1_epi32((LONG << 16 | 0xffff) as i32);
         let wide_max = _mm_set1_epi32((WIDE << 16 | 0xffff) as i32);
-        let numbers = _mm_setr_epi32(0, 1, 2, 3);
         let evens = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
         let mut row = 0;
         while row < rows {
@@ -355,7 +354,7 @@ mod x86 {
                 0xf
             };
             // SAFETY: `Ends` has room past its last end, and zeros.
-            let (keys, values) = unsafe {
+            let (keys, spans) = unsafe {
                 let at = from.add(2 * row).cast::<u8>();
                 (
                     _mm_loadu_si128(at.cast()),
@@ -363,8 +362,8 @@ mod x86 {
                 )
             };
             let keys = _mm_sub_epi32(keys, _mm_slli_epi32::<16>(keys));
-            let value_starts = _mm_and_si128(values, _mm_set1_epi32(0xffff));
-            let lengths = _mm_sub_epi32(_mm_srli_epi32::<16>(values), value_starts);
+            let value_starts = _mm_and_si128(spans, _mm_set1_epi32(0xffff));
+            let lengths = _mm_sub_epi32(_mm_srli_epi32::<16>(spans), value_starts);
             let lengths = _mm256_cvtepi32_epi64(lengths);
             // SAFETY: each terminator is within the window or, past its rows, at its start less one;
             // the 8 bytes before it are within the window or its padding.
@@ -421,18 +420,15 @@ mod x86 {
                     list.count += inline.count_ones() as usize;
 
                     let (long, wide) = (good & !longer(long_max), good & !longer(wide_max));
-                    for (list, rows) in
-                        [(&mut to.long, long & !inline), (&mut to.wide, wide & !long)]
-                    {
+                    for (list, rows, values) in [
+                        (&mut to.long, long & !inline, values),
+                        (&mut to.wide, wide & !long, values),
+                        (&mut to.rest, valid & !wide, spans),
+                    ] {
                         put(list.keys.0.as_mut_ptr().add(list.count), rows, keys);
                         put(list.values.0.as_mut_ptr().add(list.count), rows, values);
                         list.count += rows.count_ones() as usize;
                     }
-
-                    let rest = valid & !wide;
-                    let numbers = _mm_add_epi32(numbers, _mm_set1_epi32(row as i32));
-                    put(to.rest.as_mut_ptr().add(to.rest_count), rest, numbers);
-                    to.rest_count += rest.count_ones() as usize;
                 }
             }
             row += 4;
@@ -464,12 +460,14 @@ mod tests {
         let mut text = Vec::new();
         let mut expected: [Vec<(u32, u32)>; 3] = Default::default();
         let mut rest = Vec::new();
-        for (row, (length, value)) in lines.iter().enumerate() {
+        for (length, value) in lines {
             let key = text.len() as u32 | (*length as u32 + 1) << 16;
             text.extend(std::iter::repeat_n(b'9', *length));
             text.push(b';');
+            let start = text.len() as u32;
             text.extend_from_slice(value);
             text.push(b'\n');
+            let span = start | (text.len() as u32) << 16;
             let value = if trims {
                 careful::trim(value, b'\n')
             } else {
@@ -479,7 +477,7 @@ mod tests {
                 Some(value) if *length < INLINE => expected[0].push((key, value)),
                 Some(value) if *length < LONG => expected[1].push((key, value)),
                 Some(value) if *length < WIDE => expected[2].push((key, value)),
-                _ => rest.push(row as u32),
+                _ => rest.push((key, span)),
             }
         }
         assert!(text.len() <= WINDOW);
@@ -489,7 +487,8 @@ mod tests {
             let (mut ends, mut rows) = (Ends::new(), Rows::new());
             index::index(level, window, b';', b'\n', &mut ends);
             decode(level, window, &ends, trims, &mut rows);
-            for (list, expected) in rows.lists().zip(&expected) {
+            let lists = rows.lists().chain([rows.rest()]);
+            for (list, expected) in lists.zip(expected.iter().chain([&rest])) {
                 let pairs = list
                     .keys()
                     .iter()
@@ -497,7 +496,6 @@ mod tests {
                     .zip(list.values().iter().copied());
                 assert!(pairs.eq(expected.iter().copied()), "{level:?}");
             }
-            assert_eq!(rows.rest(), rest, "{level:?}");
         }
     }
 
