@@ -311,19 +311,15 @@ mod x86 {
         }
     }
 
-    /// For each set of four lanes, the bytes that bring them to the front.
-    static FRONT: [[u8; 16]; 16] = {
-        let mut front = [[0x80; 16]; 16];
+    /// For each set of eight lanes, those that it has, in front.
+    static FRONT: [[u8; 8]; 256] = {
+        let mut front = [[0; 8]; 256];
         let mut set = 0;
-        while set < 16 {
+        while set < 256 {
             let (mut lane, mut to) = (0, 0);
-            while lane < 4 {
+            while lane < 8 {
                 if set >> lane & 1 == 1 {
-                    let mut byte = 0;
-                    while byte < 4 {
-                        front[set][4 * to + byte] = (4 * lane + byte) as u8;
-                        byte += 1;
-                    }
+                    front[set][to] = lane;
                     to += 1;
                 }
                 lane += 1;
@@ -333,105 +329,137 @@ mod x86 {
         front
     };
 
+    /// Eight rows at a time, as the sixteen of [`avx512`].
+    ///
     /// # Safety
     /// The processor must have the features named, and `ends` must be of `window`.
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub(super) unsafe fn avx2(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
-        let lanes = |word: u64| _mm256_set1_epi64x(word as i64);
-        // No byte equals 0x100.
-        let carriage_return = lanes(if trims { u64::from(b'\r') } else { 0x100 });
+        let lanes = |word: u32| _mm256_set1_epi32(word as i32);
+        let equal = |a, b| _mm256_cmpeq_epi32(a, b);
+        let set = |lanes| _mm256_movemask_ps(_mm256_castsi256_ps(lanes)) as u8;
         let from = ends.pointer();
         let rows = ends.rows();
-        let inline_max = _mm_set1_epi32((INLINE << 16 | 0xffff) as i32);
-        let long_max = _mm_set1_epi32((LONG << 16 | 0xffff) as i32);
-        let wide_max = _mm_set1_epi32((WIDE << 16 | 0xffff) as i32);
-        let evens = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
         let mut row = 0;
         while row < rows {
-            let valid = if rows - row < 4 {
-                (1 << (rows - row)) - 1
-            } else {
-                0xf
-            };
+            let valid = _bzhi_u32(0xff, (rows - row).min(8) as u32) as u8;
             // SAFETY: `Ends` has room past its last end, and zeros.
             let (keys, spans) = unsafe {
                 let at = from.add(2 * row).cast::<u8>();
                 (
-                    _mm_loadu_si128(at.cast()),
-                    _mm_loadu_si128(at.add(2).cast()),
+                    _mm256_loadu_si256(at.cast()),
+                    _mm256_loadu_si256(at.add(2).cast()),
                 )
             };
-            let keys = _mm_sub_epi32(keys, _mm_slli_epi32::<16>(keys));
-            let value_starts = _mm_and_si128(spans, _mm_set1_epi32(0xffff));
-            let lengths = _mm_sub_epi32(_mm_srli_epi32::<16>(spans), value_starts);
-            let lengths = _mm256_cvtepi32_epi64(lengths);
+            let keys = _mm256_sub_epi32(keys, _mm256_slli_epi32::<16>(keys));
+            // The terminator is counted.
+            let mut lengths = _mm256_sub_epi32(
+                _mm256_srli_epi32::<16>(spans),
+                _mm256_and_si256(spans, lanes(0xffff)),
+            );
             // SAFETY: each terminator is within the window or, past its rows, at its start less one;
             // the 8 bytes before it are within the window or its padding.
-            let words = unsafe {
+            let words = |first: usize| unsafe {
+                // Volatile, or the compiler would load vectors and extract from them at twice the price.
                 let word = |lane: usize| {
-                    let end = usize::from(*from.add(2 * (row + lane) + 2));
-                    window
-                        .pointer()
-                        .add(end)
-                        .sub(9)
-                        .cast::<i64>()
-                        .read_unaligned()
+                    let end = from.add(2 * (row + lane) + 2).read_volatile();
+                    window.pointer().add(usize::from(end)).sub(9)
                 };
-                _mm256_setr_epi64x(word(0), word(1), word(2), word(3))
+                let two = |lane: usize| {
+                    let low = _mm_castsi128_pd(_mm_loadl_epi64(word(lane).cast()));
+                    _mm_castpd_si128(_mm_loadh_pd(low, word(lane + 1).cast()))
+                };
+                let low = _mm256_castsi128_si256(two(first));
+                _mm256_inserti128_si256::<1>(low, two(first + 4))
             };
-            // 64 less 8 times the length, which counts the terminator here.
-            let unused = _mm256_sub_epi64(lanes(72), _mm256_slli_epi64::<3>(lengths));
-            let trim = _mm256_cmpeq_epi64(_mm256_srli_epi64::<56>(words), carriage_return);
-            let words = _mm256_blendv_epi8(words, _mm256_slli_epi64::<8>(words), trim);
-            let unused = _mm256_add_epi64(unused, _mm256_and_si256(trim, lanes(8)));
-            let first = _mm256_and_si256(_mm256_srlv_epi64(words, unused), lanes(0xff));
-            let negative = _mm256_cmpeq_epi64(first, lanes(b'-'.into()));
-            let unused = _mm256_add_epi64(unused, _mm256_and_si256(negative, lanes(8)));
-            let used = _mm256_sllv_epi64(lanes(!0), unused);
-            let digits = _mm256_and_si256(_mm256_xor_si256(words, lanes(SHAPE)), used);
-            let offends = _mm256_and_si256(_mm256_adds_epu8(digits, lanes(LIMITS)), lanes(OFFENCE));
-            let length_offends = _mm256_andnot_si256(lanes(8), _mm256_sub_epi64(unused, lanes(32)));
-            let offence = _mm256_or_si256(offends, length_offends);
-            let good = _mm256_cmpeq_epi64(offence, _mm256_setzero_si256());
-            let good = _mm256_movemask_pd(_mm256_castsi256_pd(good)) & valid;
-            let pairs = _mm256_maddubs_epi16(digits, lanes(WEIGHTS));
-            let tenths = _mm256_srli_epi64::<32>(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-            let tenths = _mm256_sub_epi64(_mm256_xor_si256(tenths, negative), negative);
-            let values = _mm256_add_epi64(lanes(BIAS.into()), tenths);
-            let values = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(values, evens));
-
-            let longer = |than| _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpgt_epi32(keys, than)));
-            let inline = good & !longer(inline_max);
-            // SAFETY: a list has room for 8 more rows than a window can hold; there are 16 sets.
-            unsafe {
-                let list = &mut to.inline;
-                let (keys_to, values_to) = (list.keys.0.as_mut_ptr(), list.values.0.as_mut_ptr());
-                if inline == 0xf {
-                    _mm_storeu_si128(keys_to.add(list.count).cast(), keys);
-                    _mm_storeu_si128(values_to.add(list.count).cast(), values);
-                    list.count += 4;
-                } else {
-                    let put = |to: *mut u32, set: i32, from| {
-                        let front = FRONT.as_ptr().add((set & 0xf) as usize).cast();
-                        _mm_storeu_si128(to.cast(), _mm_shuffle_epi8(from, _mm_loadu_si128(front)));
+            // Rows 0, 1, 4, 5 and 2, 3, 6, 7: halves of them are picked in order.
+            let (mut low, mut high) = (words(0), words(2));
+            let last = |low, high| {
+                let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
+                _mm256_castps_si256(_mm256_shuffle_ps::<0xdd>(low, high))
+            };
+            let first = |low, high| {
+                let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
+                _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(low, high))
+            };
+            let mut ending = last(low, high);
+            if trims {
+                let trim = equal(_mm256_srli_epi32::<24>(ending), lanes(b'\r'.into()));
+                if set(trim) != 0 {
+                    let later = |words, trim| {
+                        _mm256_blendv_epi8(words, _mm256_slli_epi64::<8>(words), trim)
                     };
-                    put(keys_to.add(list.count), inline, keys);
-                    put(values_to.add(list.count), inline, values);
-                    list.count += inline.count_ones() as usize;
-
-                    let (long, wide) = (good & !longer(long_max), good & !longer(wide_max));
-                    for (list, rows, values) in [
-                        (&mut to.long, long & !inline, values),
-                        (&mut to.wide, wide & !long, values),
-                        (&mut to.rest, valid & !wide, spans),
-                    ] {
-                        put(list.keys.0.as_mut_ptr().add(list.count), rows, keys);
-                        put(list.values.0.as_mut_ptr().add(list.count), rows, values);
-                        list.count += rows.count_ones() as usize;
-                    }
+                    low = later(low, _mm256_unpacklo_epi32(trim, trim));
+                    high = later(high, _mm256_unpackhi_epi32(trim, trim));
+                    ending = last(low, high);
+                    lengths = _mm256_add_epi32(lengths, trim);
                 }
             }
-            row += 4;
+            let of_length = |length: u32| equal(lengths, lanes(length + 1));
+            let (three, four) = (of_length(3), of_length(4));
+            let dash = lanes(b'-'.into());
+            let first_dash = equal(_mm256_and_si256(ending, lanes(0xff)), dash);
+            let negative = _mm256_and_si256(four, first_dash);
+            let before = _mm256_srli_epi32::<24>(first(low, high));
+            let five = _mm256_and_si256(of_length(5), equal(before, dash));
+            let digits = _mm256_xor_si256(ending, lanes((SHAPE >> 32) as u32));
+            let other = _mm256_srli_epi32::<24>(_mm256_or_si256(three, negative));
+            let digits = _mm256_andnot_si256(other, digits);
+            let offence = _mm256_and_si256(
+                _mm256_adds_epu8(digits, lanes((LIMITS >> 32) as u32)),
+                lanes((OFFENCE >> 32) as u32),
+            );
+            let fits = _mm256_or_si256(_mm256_or_si256(three, four), five);
+            let good = _mm256_and_si256(fits, equal(offence, _mm256_setzero_si256()));
+            let good = set(good) & valid;
+            let pairs = _mm256_maddubs_epi16(digits, lanes((WEIGHTS >> 32) as u32));
+            let tenths = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+            let sign = _mm256_or_si256(negative, five);
+            let tenths = _mm256_sub_epi32(_mm256_xor_si256(tenths, sign), sign);
+            let values = _mm256_add_epi32(lanes(BIAS), tenths);
+
+            let within = |most: usize| {
+                let most = lanes((most << 16 | 0xffff) as u32);
+                !set(_mm256_cmpgt_epi32(keys, most))
+            };
+            let inline = good & within(INLINE);
+            // SAFETY: a list has room for 16 more rows than a window can hold; there are 256 sets.
+            unsafe {
+                let put_all = |list: &mut List| {
+                    _mm256_storeu_si256(list.keys.0.as_mut_ptr().add(list.count).cast(), keys);
+                    _mm256_storeu_si256(list.values.0.as_mut_ptr().add(list.count).cast(), values);
+                    list.count += 8;
+                };
+                let put_some = |list: &mut List, rows: u8, values| {
+                    let front = _mm_loadl_epi64(FRONT.as_ptr().add(rows.into()).cast());
+                    let put = |to: *mut u32, from| {
+                        let from = _mm256_permutevar8x32_epi32(from, _mm256_cvtepu8_epi32(front));
+                        _mm256_storeu_si256(to.cast(), from);
+                    };
+                    put(list.keys.0.as_mut_ptr().add(list.count), keys);
+                    put(list.values.0.as_mut_ptr().add(list.count), values);
+                    list.count += rows.count_ones() as usize;
+                };
+                if inline == 0xff {
+                    put_all(&mut to.inline);
+                    row += 8;
+                    continue;
+                }
+                let long = good & !inline & within(LONG);
+                if long == 0xff {
+                    put_all(&mut to.long);
+                    row += 8;
+                    continue;
+                }
+                put_some(&mut to.inline, inline, values);
+                if inline != valid {
+                    let good_and_wide = good & within(WIDE);
+                    put_some(&mut to.long, long, values);
+                    put_some(&mut to.wide, good_and_wide & !(inline | long), values);
+                    put_some(&mut to.rest, valid & !good_and_wide, spans);
+                }
+            }
+            row += 8;
         }
     }
 }
