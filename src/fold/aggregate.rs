@@ -13,6 +13,7 @@
 //! What outgrows the `budget` of memory is held in `common` by all partials; if that is too much too, it is
 //! sorted and becomes a `region` of a temporary file. All parts meet in `summary`.
 
+mod ahead;
 mod budget;
 mod careful;
 mod common;
@@ -249,8 +250,8 @@ impl Aggregate {
                 settled = at;
                 partial.settle(at)?;
             }
-            let window = Window::at(block, at, length);
             let ends = &mut partial.scratch.ends;
+            let window = Window::at(block, at, length).of_long_rows(ahead::are_long(ends));
             index::index(self.level, window, self.delimiter, self.terminator, ends);
             let balanced = ends.balanced();
             if !balanced {

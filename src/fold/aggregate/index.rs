@@ -170,19 +170,9 @@ fn equal(word: u64, byte: u8) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::super::ahead;
     use super::{Balance, Ends, WINDOW, Window};
     use std::arch::x86_64::*;
-
-    /// Every 256 bytes asks for a line of the next window, so for its first quarter. The tables ask for
-    /// all of it, but theirs alone would come in bursts that wait for each other.
-    #[inline(always)]
-    fn ask_ahead(window: Window<'_>, at: usize) {
-        if at.is_multiple_of(256) {
-            let ahead = window.bytes().len() + at / 4;
-            // SAFETY: a prefetch reads nothing.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(window.pointer().wrapping_add(ahead).cast()) };
-        }
-    }
 
     /// # Safety
     /// The processor must have the features named.
@@ -219,7 +209,13 @@ mod x86 {
         let mut balance = Balance::default();
         let mut at = 0;
         while at < length {
-            ask_ahead(window, at);
+            if at.is_multiple_of(ahead::STEP) {
+                if window.has_long_rows() {
+                    ahead::by_index::<true>(window, at);
+                } else {
+                    ahead::by_index::<false>(window, at);
+                }
+            }
             // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
             let (low, high) = unsafe {
                 let from = window.pointer().add(at);
@@ -268,6 +264,26 @@ mod x86 {
     /// The processor must have the features named; delimiter and terminator differ.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
     pub(super) unsafe fn avx512(window: Window<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
+        // Of two loops each is a tenth faster than one that looks what to ask for.
+        // SAFETY: as the caller's.
+        unsafe {
+            if window.has_long_rows() {
+                avx512_steps::<true>(window, delimiter, terminator, to);
+            } else {
+                avx512_steps::<false>(window, delimiter, terminator, to);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As that of [`avx512`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+    unsafe fn avx512_steps<const LONG_ROWS: bool>(
+        window: Window<'_>,
+        delimiter: u8,
+        terminator: u8,
+        to: &mut Ends,
+    ) {
         let delimiter = _mm512_set1_epi8(delimiter as i8);
         let terminator = _mm512_set1_epi8(terminator as i8);
         let iota: [u8; 64] = std::array::from_fn(|position| position as u8);
@@ -309,12 +325,12 @@ mod x86 {
         };
         let whole = length & !63;
         let mut at = 0;
-        while at < length & !255 {
-            ask_ahead(window, at);
-            for part in (0..256).step_by(64) {
+        while at < length & !(ahead::STEP - 1) {
+            ahead::by_index::<LONG_ROWS>(window, at);
+            for part in (0..ahead::STEP).step_by(64) {
                 chunk(at + part, !0);
             }
-            at += 256;
+            at += ahead::STEP;
         }
         while at < whole {
             chunk(at, !0);

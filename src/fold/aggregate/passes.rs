@@ -1,5 +1,6 @@
 //! The passes one after the other up to a chosen one, for the benchmarks.
 
+use super::ahead;
 use super::decode::{BIAS, Rows, decode};
 use super::index::{Ends, index};
 use super::level::Level;
@@ -38,7 +39,8 @@ impl Passes {
     fn windows<'a>(&mut self, block: &Block<'a>, mut each: impl FnMut(&mut Self, Window<'a>)) {
         let mut at = 0;
         while at < block.bytes().len() {
-            let window = Window::at(block, at, WINDOW);
+            let long = ahead::are_long(&self.ends);
+            let window = Window::at(block, at, WINDOW).of_long_rows(long);
             index(self.level, window, b';', b'\n', &mut self.ends);
             assert!(
                 self.ends.balanced() && self.ends.rows() > 0,

@@ -20,6 +20,7 @@ const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64) && PADDING >
 #[derive(Clone, Copy)]
 pub(crate) struct Window<'a> {
     bytes: &'a [u8],
+    long_rows: bool,
 }
 
 impl<'a> Window<'a> {
@@ -28,7 +29,18 @@ impl<'a> Window<'a> {
         let bytes = &block.bytes()[start..];
         Window {
             bytes: &bytes[..bytes.len().min(length).min(WINDOW)],
+            long_rows: false,
         }
+    }
+
+    /// The same, of which the rows are expected to be long: what is [`ahead`](super::ahead) is asked for
+    /// accordingly.
+    pub(crate) fn of_long_rows(self, long_rows: bool) -> Self {
+        Window { long_rows, ..self }
+    }
+
+    pub(crate) fn has_long_rows(self) -> bool {
+        self.long_rows
     }
 
     pub(crate) fn bytes(self) -> &'a [u8] {

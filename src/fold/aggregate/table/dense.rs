@@ -13,11 +13,9 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-#[cfg(not(target_arch = "x86_64"))]
-use super::isa::Portable as Prefetch;
 #[cfg(target_arch = "x86_64")]
-use super::isa::{Avx2 as Prefetch, Avx2, Avx512};
-use super::isa::{Isa, Portable};
+use super::isa::{Avx2, Avx512};
+use super::isa::{Isa, Portable, prefetch};
 use super::key::Key;
 use super::stats::{Adds, Stats, Tally};
 use super::tables::Sorted;
@@ -97,8 +95,7 @@ pub(super) struct Loaded<'a, K> {
 /// Asks for the entry of `slot` among `entries`.
 #[inline(always)]
 pub(super) fn ask_entry<K: Key>(entries: *const Entry<K>, slot: Slot) {
-    // SAFETY: a prefetch reads nothing, and any x86-64 has it.
-    unsafe { Prefetch::prefetch(entries.wrapping_add(slot.entry()).cast()) };
+    prefetch(entries.wrapping_add(slot.entry()).cast());
 }
 
 impl<K: Key> DenseTable<K> {
@@ -155,7 +152,7 @@ impl<K: Key> DenseTable<K> {
             self.reserve(BATCH);
             // SAFETY: as the caller's; room was made.
             unsafe {
-                hashes.iter().for_each(|&hash| self.ask::<I>(hash));
+                hashes.iter().for_each(|&hash| self.ask(hash));
                 let rows = Loaded {
                     keys,
                     hashes,
@@ -167,16 +164,10 @@ impl<K: Key> DenseTable<K> {
     }
 
     /// Asks for the slot that is a hash's home.
-    ///
-    /// # Safety
-    /// - The features of `I` are enabled.
     #[inline(always)]
-    pub(super) unsafe fn ask<I: Isa>(&self, hash: u32) {
-        // SAFETY: a shifted hash is a slot's place; a prefetch reads nothing.
-        unsafe {
-            let home = self.slots.as_ptr().add((hash >> self.shift) as usize);
-            I::prefetch(home.cast());
-        }
+    pub(super) fn ask(&self, hash: u32) {
+        let home = (hash >> self.shift) as usize;
+        prefetch(self.slots.as_ptr().wrapping_add(home).cast());
     }
 
     /// Asks for the entry of `slot`.
@@ -214,7 +205,7 @@ impl<K: Key> DenseTable<K> {
                     .wrapping_add(slot.entry())
                     .cast::<u8>();
                 for line in (0..size_of::<Entry<K>>()).step_by(64) {
-                    I::prefetch(entry.wrapping_add(line));
+                    prefetch(entry.wrapping_add(line));
                 }
             }
         }

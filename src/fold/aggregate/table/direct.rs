@@ -14,11 +14,12 @@ use std::path::Path;
 
 #[cfg(target_arch = "x86_64")]
 use super::isa::{Avx2, Avx512};
-use super::isa::{Isa, Portable, Seeds};
-use super::key::{Key, ask_ahead, hash, rows_a_line};
+use super::isa::{Isa, Portable, Seeds, prefetch};
+use super::key::{Key, hash};
 use super::stats::{Stats, Sums};
 use super::tables::Sorted;
 use crate::engine::{HUGE_PAGE, PAGE};
+use crate::fold::aggregate::ahead::ByRows;
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::pages::{Pages, Zeroed};
 use crate::fold::aggregate::region::Region;
@@ -146,15 +147,13 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
             taken += keys.len();
             match self.level {
                 // SAFETY: the list's keys are in the window.
-                Level::Portable => unsafe {
-                    self.batch::<Portable>(window.pointer(), keys, values)
-                },
+                Level::Portable => unsafe { self.batch::<Portable>(window, keys, values) },
                 // SAFETY: as above; the level is only made where the processor has its features.
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => unsafe { self.batch_avx2(window.pointer(), keys, values) },
+                Level::Avx2 => unsafe { self.batch_avx2(window, keys, values) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => unsafe { self.batch_avx512(window.pointer(), keys, values) },
+                Level::Avx512 => unsafe { self.batch_avx512(window, keys, values) },
             }
         }
         taken
@@ -162,14 +161,14 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx2(&mut self, window: *const u8, keys: &[u32], values: &[T::Value]) {
+    unsafe fn batch_avx2(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) {
         // SAFETY: as the caller's.
         unsafe { self.batch::<Avx2>(window, keys, values) }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx512(&mut self, window: *const u8, keys: &[u32], values: &[T::Value]) {
+    unsafe fn batch_avx512(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) {
         // SAFETY: as the caller's.
         unsafe { self.batch::<Avx512>(window, keys, values) }
     }
@@ -179,11 +178,11 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
     ///   `values`; there is room for as many new ones.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn batch<I: Isa>(&mut self, window: *const u8, keys: &[u32], values: &[T::Value]) {
+    unsafe fn batch<I: Isa>(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) {
         let count = keys.len().min(values.len()).min(Self::ROWS);
         let slots = self.slots.pointer();
         let mask = self.mask;
-        let rows_a_line = rows_a_line(keys);
+        let ahead = ByRows::new(window, keys);
         let is_far = self.used * size_of::<Slot<K, T>>() > NEAR;
         let (fours, _) = keys[..count].as_chunks::<4>();
         let (to, _) = self.batch.keys.as_chunks_mut::<4>();
@@ -191,19 +190,12 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
         for ((four, to), places) in fours.iter().zip(to).zip(places) {
             // SAFETY: the keys are in the window; a masked place is in the table.
             unsafe {
-                ask_ahead::<I, K>(window, four[0]);
-                if rows_a_line < 4 {
-                    ask_ahead::<I, K>(window, four[2]);
-                }
-                if rows_a_line < 2 {
-                    ask_ahead::<I, K>(window, four[1]);
-                    ask_ahead::<I, K>(window, four[3]);
-                }
-                let hashes = K::load_four::<I>(&self.seeds, window, four, to);
+                ahead.ask::<K>(four);
+                let hashes = K::load_four::<I>(&self.seeds, window.pointer(), four, to);
                 *places = hashes.map(|hash| hash & mask);
                 if is_far {
                     for &place in &*places {
-                        Self::prefetch::<I>(slots, place);
+                        Self::prefetch(slots, place);
                     }
                 }
             }
@@ -212,11 +204,11 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
             // SAFETY: `row < count`; the key is in the window; a masked place is in the table.
             unsafe {
                 let key = *keys.get_unchecked(row);
-                let start = window.add((key & 0xffff) as usize);
+                let start = window.pointer().add((key & 0xffff) as usize);
                 let to = self.batch.keys.get_unchecked_mut(row);
                 let place = K::load::<I>(&self.seeds, start, key >> 16, to) as u32 & mask;
                 *self.batch.places.get_unchecked_mut(row) = place;
-                Self::prefetch::<I>(slots, place);
+                Self::prefetch(slots, place);
             }
         }
         let Batch { keys, places } = &self.batch;
@@ -260,14 +252,13 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
 
     /// # Safety
     /// - `place` is masked.
-    /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn prefetch<I: Isa>(slots: *mut Slot<K, T>, place: u32) {
+    unsafe fn prefetch(slots: *mut Slot<K, T>, place: u32) {
         // SAFETY: a masked place is in the table; a prefetch reads nothing.
         unsafe {
             let slot = Self::slot(slots, place).cast::<u8>();
             for line in (0..size_of::<Slot<K, T>>()).step_by(64) {
-                I::prefetch(slot.add(line));
+                prefetch(slot.add(line));
             }
         }
     }

@@ -133,10 +133,30 @@ pub(crate) unsafe trait Isa: Sized {
             Self::update(&mut *stats[1], values[1]);
         }
     }
+}
 
-    unsafe fn prefetch(at: *const u8);
-    /// Into the second-level cache.
-    unsafe fn prefetch_to_second(at: *const u8);
+/// Asks for the line of `at`, which may be anywhere.
+#[inline(always)]
+pub(crate) fn prefetch(at: *const u8) {
+    // SAFETY: a prefetch reads nothing, and any x86-64 has it.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        use std::arch::x86_64::*;
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    let _ = at;
+}
+
+/// The same, into the second-level cache.
+#[inline(always)]
+pub(crate) fn prefetch_to_second(at: *const u8) {
+    // SAFETY: as above.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        use std::arch::x86_64::*;
+        _mm_prefetch::<_MM_HINT_T1>(at.cast());
+    }
+    let _ = at;
 }
 
 /// 64-bit words, any processor.
@@ -266,12 +286,6 @@ unsafe impl Isa for Portable {
         stats.max = stats.max.max(value);
         stats.flipped_min = stats.flipped_min.max(value ^ FLIP);
     }
-
-    #[inline(always)]
-    unsafe fn prefetch(_: *const u8) {}
-
-    #[inline(always)]
-    unsafe fn prefetch_to_second(_: *const u8) {}
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -505,18 +519,6 @@ mod x86 {
         unsafe fn update(stats: &mut Stats, value: u32) {
             // SAFETY: AVX2 is there.
             unsafe { update(stats, value) }
-        }
-
-        #[inline(always)]
-        unsafe fn prefetch(at: *const u8) {
-            // SAFETY: a prefetch reads nothing.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
-        }
-
-        #[inline(always)]
-        unsafe fn prefetch_to_second(at: *const u8) {
-            // SAFETY: as above.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
         }
     }
 
@@ -890,18 +892,6 @@ mod x86 {
                 let sums = _mm256_add_epi64(old, row);
                 _mm256_store_si256(at, _mm256_mask_max_epi32(sums, 0b0011_0000, old, row));
             }
-        }
-
-        #[inline(always)]
-        unsafe fn prefetch(at: *const u8) {
-            // SAFETY: a prefetch reads nothing.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
-        }
-
-        #[inline(always)]
-        unsafe fn prefetch_to_second(at: *const u8) {
-            // SAFETY: as above.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
         }
     }
 }

@@ -9,40 +9,6 @@ use super::isa::{Avx2, Avx512};
 use super::isa::{InlineKey, Isa, LongKey, MiddleKey, Portable, Seeds, WideKey};
 use super::stats::{PackedStats, Stats, Tally};
 use crate::fold::aggregate::level::Level;
-use crate::fold::aggregate::window::WINDOW;
-
-/// Of how many of these rows one is enough for [`ask_ahead`] to meet each line: 1, 2 or 4.
-#[inline(always)]
-pub(crate) fn rows_a_line(keys: &[u32]) -> usize {
-    let start = |key: Option<&u32>| key.map_or(0, |key| (key & 0xffff) as usize);
-    let span = start(keys.last()).saturating_sub(start(keys.first()));
-    match span {
-        _ if span <= 16 * keys.len() => 4,
-        _ if span <= 32 * keys.len() => 2,
-        _ => 1,
-    }
-}
-
-/// Asks for the bytes a window further than `key`, which the next window's rows are in. A little with
-/// each row: for a whole window at once there are too few buffers between memory and the caches. Where
-/// keys are long there are too few at the first-level cache in any case; theirs come to the second.
-///
-/// # Safety
-/// - The features of `I` are enabled.
-#[inline(always)]
-pub(crate) unsafe fn ask_ahead<I: Isa, K>(window: *const u8, key: u32) {
-    let ahead = window.wrapping_add(WINDOW + (key & 0xffff) as usize);
-    for line in (0..size_of::<K>()).step_by(64) {
-        // SAFETY: as the caller's; a prefetch reads nothing.
-        unsafe {
-            if size_of::<K>() < 64 {
-                I::prefetch(ahead.wrapping_add(line));
-            } else {
-                I::prefetch_to_second(ahead.wrapping_add(line));
-            }
-        }
-    }
-}
 
 /// A key of a size class.
 ///

@@ -11,10 +11,11 @@ use super::dense::{BATCH, DenseTable, Growth, Loaded};
 #[cfg(target_arch = "x86_64")]
 use super::isa::{Avx2, Avx512};
 use super::isa::{Isa, Portable, Seeds};
-use super::key::{Key, ask_ahead, hash, rows_a_line};
+use super::key::{Key, hash};
 use super::shards::{Outbox, Shards};
 use super::stats::Stats;
 use super::tables::Job;
+use crate::fold::aggregate::ahead::ByRows;
 use crate::fold::aggregate::level::Level;
 use crate::fold::aggregate::window::Window;
 
@@ -81,28 +82,28 @@ impl<K: Key> OwnTable<K> {
             match self.level {
                 // SAFETY: the keys are in the window.
                 Level::Portable => unsafe {
-                    self.batch::<Portable>(window.pointer(), keys, values);
+                    self.batch::<Portable>(window, keys, values);
                 },
                 // SAFETY: as above; the level is only made where the processor has its features.
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => unsafe { self.batch_avx2(window.pointer(), keys, values) },
+                Level::Avx2 => unsafe { self.batch_avx2(window, keys, values) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => unsafe { self.batch_avx512(window.pointer(), keys, values) },
+                Level::Avx512 => unsafe { self.batch_avx512(window, keys, values) },
             }
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx2(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+    unsafe fn batch_avx2(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
         // SAFETY: as the caller's.
         unsafe { self.batch::<Avx2>(window, keys, values) }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx512(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+    unsafe fn batch_avx512(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
         // SAFETY: as the caller's.
         unsafe { self.batch::<Avx512>(window, keys, values) }
     }
@@ -112,23 +113,23 @@ impl<K: Key> OwnTable<K> {
     ///   there is room for as many new ones.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn batch<I: Isa>(&mut self, window: *const u8, keys: &[u32], values: &[u32]) {
+    unsafe fn batch<I: Isa>(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
         let count = keys.len().min(values.len()).min(BATCH);
         let Batch {
             keys: loaded,
             hashes,
         } = &mut *self.batch;
-        let rows_a_line = rows_a_line(keys);
+        let ahead = ByRows::new(window, keys);
         for row in 0..count {
             // SAFETY: the key is in the window.
             unsafe {
-                if row & (rows_a_line - 1) == 0 {
-                    ask_ahead::<I, K>(window, keys[row]);
+                if let (0, Some(four)) = (row % 4, keys[row..].first_chunk()) {
+                    ahead.ask::<K>(four);
                 }
-                let start = window.add((keys[row] & 0xffff) as usize);
+                let start = window.pointer().add((keys[row] & 0xffff) as usize);
                 let hash = K::load::<I>(&self.seeds, start, keys[row] >> 16, &mut loaded[row]);
                 hashes[row] = hash as u32;
-                self.table.ask::<I>(hash as u32);
+                self.table.ask(hash as u32);
             }
         }
         let rows = Loaded {

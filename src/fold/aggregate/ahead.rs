@@ -1,0 +1,120 @@
+//! What the passes ask memory for before they come to it. They ask a little at a time, all along: there are but
+//! few buffers between memory and the caches, and these are idle while nobody asks.
+//!
+//! - *Short rows* take the core longer than memory. The lines of the next window come to the first-level cache: a
+//!   quarter of them is asked for by the index, and all by the tables, with each row that far ahead.
+//! - *Long rows* take memory longer than the core. The lines of the window after the next come to the second-level
+//!   cache, before which there are more buffers: one half is asked for by the index and the other by the tables;
+//!   and of four pages in turns, since what a processor adds by itself ends with a page.
+//!
+//! Nothing is read: any address may be asked for.
+
+use super::index::Ends;
+use super::table::isa::{prefetch, prefetch_to_second};
+use super::window::{WINDOW, Window};
+
+/// Bytes of a row, on average, from which on rows are long.
+const LONG_ROW: usize = 40;
+/// Pages that are read in turns, in bytes; a power of two.
+const PAGES: usize = 4 * PAGE;
+const PAGE: usize = 4096;
+const LINE: usize = 64;
+
+/// Bytes of the window for which the index calls [`by_index`] once.
+pub(crate) const STEP: usize = 256;
+
+/// Whether the rows of the window are long of which these are the ends.
+pub(crate) fn are_long(ends: &Ends) -> bool {
+    ends.rows() * LONG_ROW < ends.end()
+}
+
+/// The first of the four lines, a page apart, that are asked for in place of those this far in the window after the
+/// next: four that lie side by side are as many.
+#[inline(always)]
+fn far(window: Window<'_>, offset: usize) -> *const u8 {
+    let line = window.pointer().wrapping_add(2 * WINDOW + offset);
+    line.with_addr(line.addr() / PAGES * PAGES + line.addr() % PAGES / (4 * LINE) * LINE)
+}
+
+/// What the index asks for when it has come to `at`, a multiple of [`STEP`].
+#[inline(always)]
+pub(crate) fn by_index<const LONG_ROWS: bool>(window: Window<'_>, at: usize) {
+    if LONG_ROWS {
+        // Two of the four each time: half of the bytes that it has come by.
+        let first = far(window, at / 2).wrapping_add(at / STEP % 2 * 2 * PAGE);
+        prefetch_to_second(first);
+        prefetch_to_second(first.wrapping_add(PAGE));
+    } else {
+        let ahead = window.bytes().len() + at / 4;
+        prefetch(window.pointer().wrapping_add(ahead));
+    }
+}
+
+/// What the tables ask for with each four rows of a list.
+pub(crate) struct ByRows<'a> {
+    window: Window<'a>,
+    rows_a_line: usize,
+}
+
+impl<'a> ByRows<'a> {
+    /// Of the list with these `keys`.
+    #[inline(always)]
+    pub(crate) fn new(window: Window<'a>, keys: &[u32]) -> Self {
+        let start = |key: Option<&u32>| key.map_or(0, |&key| start(key));
+        let span = start(keys.last()).saturating_sub(start(keys.first()));
+        let rows_a_line = match span {
+            _ if span <= LINE / 4 * keys.len() => 4,
+            _ if span <= LINE / 2 * keys.len() => 2,
+            _ => 1,
+        };
+        ByRows {
+            window,
+            rows_a_line,
+        }
+    }
+
+    /// Asks with as many of four rows as it takes to meet each line.
+    #[inline(always)]
+    pub(crate) fn ask<K>(&self, four: &[u32; 4]) {
+        if is_far::<K>(self.window) {
+            let first = far(self.window, (WINDOW + start(four[0])) / 2);
+            for page in 0..PAGES / PAGE {
+                prefetch_to_second(first.wrapping_add(page * PAGE));
+            }
+            return;
+        }
+        self.ask_with::<K>(four[0]);
+        if self.rows_a_line < 4 {
+            self.ask_with::<K>(four[2]);
+        }
+        if self.rows_a_line < 2 {
+            self.ask_with::<K>(four[1]);
+            self.ask_with::<K>(four[3]);
+        }
+    }
+
+    #[inline(always)]
+    fn ask_with<K>(&self, key: u32) {
+        let ahead = self.window.pointer().wrapping_add(WINDOW + start(key));
+        for line in (0..size_of::<K>()).step_by(LINE) {
+            // Long keys among short ones: too many for the first-level cache.
+            if size_of::<K>() < LINE {
+                prefetch(ahead.wrapping_add(line));
+            } else {
+                prefetch_to_second(ahead.wrapping_add(line));
+            }
+        }
+    }
+}
+
+/// Where a listed key starts in its window.
+fn start(key: u32) -> usize {
+    (key & 0xffff) as usize
+}
+
+/// Whether rows of this size class ask for the window after the next. Short keys among long rows are few; where
+/// all are short, theirs is the one loop that a look at the window would slow down.
+#[inline(always)]
+fn is_far<K>(window: Window<'_>) -> bool {
+    size_of::<K>() >= LINE && window.has_long_rows()
+}
