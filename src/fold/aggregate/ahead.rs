@@ -21,6 +21,7 @@ const PAGE: usize = 4096;
 const LINE: usize = 64;
 
 /// Bytes of the window for which the index calls [`by_index`] once.
+#[cfg(target_arch = "x86_64")]
 pub(crate) const STEP: usize = 256;
 
 /// Whether the rows of the window are long of which these are the ends.
@@ -37,6 +38,7 @@ fn far(window: Window<'_>, offset: usize) -> *const u8 {
 }
 
 /// What the index asks for when it has come to `at`, a multiple of [`STEP`].
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn by_index<const LONG_ROWS: bool>(window: Window<'_>, at: usize) {
     if LONG_ROWS {
