@@ -37,15 +37,29 @@ fn far(window: Window<'_>, offset: usize) -> *const u8 {
     line.with_addr(line.addr() / PAGES * PAGES + line.addr() % PAGES / (4 * LINE) * LINE)
 }
 
+/// Two of the four each time: half of the bytes that the index has come by.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn far_by_index(window: Window<'_>, at: usize) -> [*const u8; 2] {
+    let first = far(window, at / 2).wrapping_add(at / STEP % 2 * 2 * PAGE);
+    [first, first.wrapping_add(PAGE)]
+}
+
+/// All four, of the half that is the tables'.
+#[inline(always)]
+fn far_by_row(window: Window<'_>, start: usize) -> [*const u8; 4] {
+    let first = far(window, (WINDOW + start) / 2);
+    [0, 1, 2, 3].map(|page| first.wrapping_add(page * PAGE))
+}
+
 /// What the index asks for when it has come to `at`, a multiple of [`STEP`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn by_index<const LONG_ROWS: bool>(window: Window<'_>, at: usize) {
     if LONG_ROWS {
-        // Two of the four each time: half of the bytes that it has come by.
-        let first = far(window, at / 2).wrapping_add(at / STEP % 2 * 2 * PAGE);
-        prefetch_to_second(first);
-        prefetch_to_second(first.wrapping_add(PAGE));
+        far_by_index(window, at)
+            .into_iter()
+            .for_each(prefetch_to_second);
     } else {
         let ahead = window.bytes().len() + at / 4;
         prefetch(window.pointer().wrapping_add(ahead));
@@ -62,8 +76,8 @@ impl<'a> ByRows<'a> {
     /// Of the list with these `keys`.
     #[inline(always)]
     pub(crate) fn new(window: Window<'a>, keys: &[u32]) -> Self {
-        let start = |key: Option<&u32>| key.map_or(0, |&key| start(key));
-        let span = start(keys.last()).saturating_sub(start(keys.first()));
+        let [first, last] = [keys.first(), keys.last()].map(|key| key.map_or(0, |&key| start(key)));
+        let span = last.saturating_sub(first);
         let rows_a_line = match span {
             _ if span <= LINE / 4 * keys.len() => 4,
             _ if span <= LINE / 2 * keys.len() => 2,
@@ -79,10 +93,9 @@ impl<'a> ByRows<'a> {
     #[inline(always)]
     pub(crate) fn ask<K>(&self, four: &[u32; 4]) {
         if is_far::<K>(self.window) {
-            let first = far(self.window, (WINDOW + start(four[0])) / 2);
-            for page in 0..PAGES / PAGE {
-                prefetch_to_second(first.wrapping_add(page * PAGE));
-            }
+            far_by_row(self.window, start(four[0]))
+                .into_iter()
+                .for_each(prefetch_to_second);
             return;
         }
         self.ask_with::<K>(four[0]);
@@ -119,4 +132,43 @@ fn start(key: u32) -> usize {
 #[inline(always)]
 fn is_far<K>(window: Window<'_>) -> bool {
     size_of::<K>() >= LINE && window.has_long_rows()
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use crate::block::PaddedBuf;
+    use std::collections::HashMap;
+
+    /// Of long rows every line is asked for, and no later than in the window that it is of.
+    #[test]
+    fn every_line_of_long_rows() {
+        const WINDOWS: usize = 12;
+        let buffer = PaddedBuf::from(&[b'a'; WINDOWS * WINDOW][..]);
+        let block = buffer.block(0, 0, 0);
+        // Windows begin anywhere; each four rows are of 60 to 97 bytes.
+        for (first, four) in [(0, 240), (1, 292), (1000, 388), (5555, 300)] {
+            let window = |index: usize| Window::at(&block, first + index * WINDOW, WINDOW);
+            let mut asked: HashMap<usize, usize> = HashMap::new();
+            for index in 0..WINDOWS - 1 {
+                let at = (0..WINDOW).step_by(STEP);
+                let lines = at.flat_map(|at| far_by_index(window(index), at));
+                let starts = (0..WINDOW).step_by(four);
+                let lines = lines.chain(starts.flat_map(|start| far_by_row(window(index), start)));
+                lines.for_each(|line| {
+                    asked.entry(line.addr() / LINE).or_insert(index);
+                });
+            }
+            for index in 5..WINDOWS - 1 {
+                for offset in (0..WINDOW).step_by(LINE) {
+                    let line = window(index).pointer().wrapping_add(offset).addr() / LINE;
+                    let by = asked.get(&line);
+                    assert!(
+                        by.is_some_and(|&by| by <= index),
+                        "{index}, {offset}: {by:?}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -123,7 +123,9 @@ impl<K: Key> OwnTable<K> {
         for row in 0..count {
             // SAFETY: the key is in the window.
             unsafe {
-                if let (0, Some(four)) = (row % 4, keys[row..].first_chunk()) {
+                if row % 4 == 0
+                    && let Some(four) = keys[row..].first_chunk()
+                {
                     ahead.ask::<K>(four);
                 }
                 let start = window.pointer().add((keys[row] & 0xffff) as usize);
