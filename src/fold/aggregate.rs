@@ -53,7 +53,6 @@ use common::{Common, OWN_KEYS_MAX, shard_bits};
 use decode::Rows;
 use few::Few;
 use index::Ends;
-use millionths::Lists;
 use others::Others;
 use summary::Run;
 use table::isa::Seeds;
@@ -193,7 +192,7 @@ impl Aggregate {
             scratch: Scratch {
                 ends: Ends::new(),
                 rows: Rows::new(),
-                millionths: Lists::new(),
+                millionths: Rows::new(),
             },
         }
     }
@@ -217,12 +216,12 @@ impl Aggregate {
         millionths::decode(
             self.level,
             window,
-            partial.scratch.rows.rest(),
+            &partial.scratch.rows.rest,
             trims,
             &mut partial.scratch.millionths,
         );
-        for position in 0..partial.scratch.millionths.rest().keys().len() {
-            let rest = partial.scratch.millionths.rest();
+        for position in 0..partial.scratch.millionths.rest.keys().len() {
+            let rest = &partial.scratch.millionths.rest;
             let (key, span) = (rest.keys()[position], rest.values()[position]);
             let start = at + (key & 0xffff) as usize;
             let value = at + (span & 0xffff) as usize..at + (span >> 16) as usize - 1;
@@ -393,7 +392,7 @@ fn run(parts: Vec<(Tables, Others)>, shared: Taken) -> Run {
 struct Scratch {
     ends: Ends,
     rows: Rows,
-    millionths: Lists,
+    millionths: Rows<i64>,
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

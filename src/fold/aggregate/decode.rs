@@ -80,15 +80,15 @@ impl<V: Copy + Default> List<V> {
     }
 }
 
-/// The rows of a window.
-pub(crate) struct Rows {
-    pub(crate) inline: List,
-    pub(crate) long: List,
-    pub(crate) wide: List,
-    rest: List,
+/// The rows of a window by the size class of their keys, and those of no class or whose number wasn't read.
+pub(crate) struct Rows<V = u32> {
+    pub(crate) inline: List<V>,
+    pub(crate) long: List<V>,
+    pub(crate) wide: List<V>,
+    pub(crate) rest: List,
 }
 
-impl Rows {
+impl<V: Copy + Default> Rows<V> {
     pub(crate) fn new() -> Self {
         Rows {
             inline: List::new(),
@@ -98,14 +98,27 @@ impl Rows {
         }
     }
 
-    /// The lists of rows for the tables.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = &List> {
-        [&self.inline, &self.long, &self.wide].into_iter()
+    pub(crate) fn clear(&mut self) {
+        self.inline.clear();
+        self.long.clear();
+        self.wide.clear();
+        self.rest.clear();
     }
 
-    /// The rows of other numbers or longer keys, in order.
-    pub(crate) fn rest(&self) -> &List {
-        &self.rest
+    /// Lists a row, among the rest unless its value is `good` and its key has a class.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, key: u32, value: V, good: bool, span: u32) {
+        let length = (key >> 16) as usize;
+        let [inline, long, wide] = [INLINE, LONG, WIDE].map(|most| length <= most);
+        self.inline.push(key, value, good & inline);
+        self.long.push(key, value, good & !inline & long);
+        self.wide.push(key, value, good & !long & wide);
+        self.rest.push(key, span, !(good & wide));
+    }
+
+    /// The lists of rows for the tables.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &List<V>> {
+        [&self.inline, &self.long, &self.wide].into_iter()
     }
 }
 
@@ -113,10 +126,7 @@ impl Rows {
 /// terminator belongs to the line end.
 pub(crate) fn decode(level: Level, window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
     debug_assert!(ends.balanced());
-    to.inline.clear();
-    to.long.clear();
-    to.wide.clear();
-    to.rest.clear();
+    to.clear();
     match level {
         // SAFETY: a level is only made where the processor has its features.
         #[cfg(target_arch = "x86_64")]
@@ -157,13 +167,8 @@ fn portable(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
         let tenths = ((digits & 0xff) * 100 + (digits >> 8 & 0xff) * 10).wrapping_add(digits >> 24);
         let sign = negative.wrapping_neg();
         let value = BIAS.wrapping_add(tenths ^ sign).wrapping_add(negative);
-        let length = key_end - start;
-        let key = start | length << 16;
-        let [inline, long, wide] = [INLINE, LONG, WIDE].map(|most| length as usize <= most);
-        to.inline.push(key, value, good & inline);
-        to.long.push(key, value, good & !inline & long);
-        to.wide.push(key, value, good & !long & wide);
-        to.rest.push(key, key_end | end << 16, !(good & wide));
+        let key = start | (key_end - start) << 16;
+        to.push(key, value, good, key_end | end << 16);
     }
 }
 
@@ -173,6 +178,26 @@ mod x86 {
     use std::arch::x86_64::*;
 
     const WEIGHTS: u64 = u64::from_le_bytes([0, 0, 0, 0, 100, 10, 0, 1]);
+
+    /// The 8 bytes before the terminators of two rows, of which the first ends at `end`.
+    ///
+    /// # Safety
+    /// Each terminator is within the window or, past its rows, at its start less one.
+    #[inline(always)]
+    unsafe fn two_words(window: Window<'_>, end: *const u16) -> __m128i {
+        // SAFETY: the 8 bytes are within the window or its padding; every other end is a terminator's.
+        unsafe {
+            // Volatile, or the compiler would load vectors and extract from them at twice the price.
+            let word = |end: *const u16| {
+                window
+                    .pointer()
+                    .add(usize::from(end.read_volatile()))
+                    .sub(9)
+            };
+            let low = _mm_castsi128_pd(_mm_loadl_epi64(word(end).cast()));
+            _mm_castpd_si128(_mm_loadh_pd(low, word(end.add(2)).cast()))
+        }
+    }
 
     /// Sixteen rows at a time, each a 32-bit lane: the last four bytes of its number hold all digits,
     /// and only a number of five bytes has one before them, which must be its sign.
@@ -214,18 +239,9 @@ mod x86 {
                 _mm512_and_si512(spans, lanes(0xffff)),
             );
             // Gathers are slower than so many loads.
-            // SAFETY: each terminator is within the window or, past its rows, at its start less one;
-            // the 8 bytes before it are within the window or its padding.
+            // SAFETY: `Ends` has zeros past its last row.
             let words = |first: usize| unsafe {
-                // Volatile, or the compiler would load vectors and extract from them at twice the price.
-                let word = |lane: usize| {
-                    let end = from.add(2 * (row + first + lane) + 2).read_volatile();
-                    window.pointer().add(usize::from(end)).sub(9)
-                };
-                let two = |lane: usize| {
-                    let low = _mm_castsi128_pd(_mm_loadl_epi64(word(lane).cast()));
-                    _mm_castpd_si128(_mm_loadh_pd(low, word(lane + 1).cast()))
-                };
+                let two = |lane: usize| two_words(window, from.add(2 * (row + first + lane) + 2));
                 let four = |lane: usize| {
                     let low = _mm256_castsi128_si256(two(lane));
                     _mm256_inserti128_si256::<1>(low, two(lane + 2))
@@ -357,18 +373,9 @@ mod x86 {
                 _mm256_srli_epi32::<16>(spans),
                 _mm256_and_si256(spans, lanes(0xffff)),
             );
-            // SAFETY: each terminator is within the window or, past its rows, at its start less one;
-            // the 8 bytes before it are within the window or its padding.
+            // SAFETY: `Ends` has zeros past its last row.
             let words = |first: usize| unsafe {
-                // Volatile, or the compiler would load vectors and extract from them at twice the price.
-                let word = |lane: usize| {
-                    let end = from.add(2 * (row + lane) + 2).read_volatile();
-                    window.pointer().add(usize::from(end)).sub(9)
-                };
-                let two = |lane: usize| {
-                    let low = _mm_castsi128_pd(_mm_loadl_epi64(word(lane).cast()));
-                    _mm_castpd_si128(_mm_loadh_pd(low, word(lane + 1).cast()))
-                };
+                let two = |lane: usize| two_words(window, from.add(2 * (row + lane) + 2));
                 let low = _mm256_castsi128_si256(two(first));
                 _mm256_inserti128_si256::<1>(low, two(first + 4))
             };
@@ -515,7 +522,7 @@ mod tests {
             let (mut ends, mut rows) = (Ends::new(), Rows::new());
             index::index(level, window, b';', b'\n', &mut ends);
             decode(level, window, &ends, trims, &mut rows);
-            let lists = rows.lists().chain([rows.rest()]);
+            let lists = rows.lists().chain([&rows.rest]);
             for (list, expected) in lists.zip(expected.iter().chain([&rest])) {
                 let pairs = list
                     .keys()

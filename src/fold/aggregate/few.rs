@@ -1,9 +1,8 @@
 //! Tables of the few keys whose numbers are in millionths; keys that have become too many go to `others`.
 
 use super::decimal::Number;
-use super::decode::List;
+use super::decode::{List, Rows};
 use super::level::Level;
-use super::millionths::Lists;
 use super::others::Others;
 use super::table::direct::DirectTable;
 use super::table::isa::{InlineKey, LongKey, Seeds, WideKey};
@@ -35,16 +34,21 @@ impl Few {
         }
     }
 
-    /// Takes the rows of `lists` that are in `window`, those of keys that have become too many into `others`;
+    /// Takes those of `rows` that have a class, in `window`, those of keys that have become too many into `others`;
     /// returns how many they are.
     ///
     /// # Panics
     /// If one isn't in the window.
-    pub(crate) fn fold(&mut self, window: Window<'_>, lists: &Lists, others: &mut Others) -> usize {
+    pub(crate) fn fold(
+        &mut self,
+        window: Window<'_>,
+        rows: &Rows<i64>,
+        others: &mut Others,
+    ) -> usize {
         let (level, seeds) = (self.level, &self.seeds);
-        let Lists {
+        let Rows {
             inline, long, wide, ..
-        } = lists;
+        } = rows;
         take_rows(&mut self.inline, level, seeds, window, inline, others)
             + take_rows(&mut self.long, level, seeds, window, long, others)
             + take_rows(&mut self.wide, level, seeds, window, wide, others)

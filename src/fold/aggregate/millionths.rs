@@ -7,47 +7,26 @@
 //! Invariant of this room: a level is only made where the processor has its features.
 #![allow(unsafe_code)]
 
-use super::decode::{INLINE, LONG, List, WIDE};
+use super::decode::{INLINE, List, Rows, WIDE};
 use super::level::Level;
 use super::window::Window;
 
 /// Rows that are read at a time: two vectors of the longest.
 const BATCH: usize = 16;
 
-/// Rows of a window by the size class of their keys, their numbers in millionths.
-pub(crate) struct Lists {
-    pub(crate) inline: List<i64>,
-    pub(crate) long: List<i64>,
-    pub(crate) wide: List<i64>,
-    rest: List,
-}
-
-impl Lists {
-    pub(crate) fn new() -> Self {
-        Lists {
-            inline: List::new(),
-            long: List::new(),
-            wide: List::new(),
-            rest: List::new(),
-        }
-    }
-
-    /// The rows that take the careful way, in order.
-    pub(crate) fn rest(&self) -> &List {
-        &self.rest
-    }
-}
-
-/// Sorts the rows of `window` that `from` lists into `to`. `trims` is whether a carriage return before the
+/// Sorts the rows of `window` that `from` lists into `to`, their numbers in millionths. `trims` is whether a carriage return before the
 /// terminator belongs to the line end.
 ///
 /// # Panics
 /// If a row isn't in the window.
-pub(crate) fn decode(level: Level, window: Window<'_>, from: &List, trims: bool, to: &mut Lists) {
-    to.inline.clear();
-    to.long.clear();
-    to.wide.clear();
-    to.rest.clear();
+pub(crate) fn decode(
+    level: Level,
+    window: Window<'_>,
+    from: &List,
+    trims: bool,
+    to: &mut Rows<i64>,
+) {
+    to.clear();
     match level {
         // SAFETY: the room's invariant.
         #[cfg(target_arch = "x86_64")]
@@ -61,18 +40,18 @@ pub(crate) fn decode(level: Level, window: Window<'_>, from: &List, trims: bool,
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512cd,avx512dq,bmi1,bmi2,popcnt")]
-fn avx512(window: Window<'_>, from: &List, trims: bool, to: &mut Lists) {
+fn avx512(window: Window<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
     batches(window, from, trims, to);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn avx2(window: Window<'_>, from: &List, trims: bool, to: &mut Lists) {
+fn avx2(window: Window<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
     batches(window, from, trims, to);
 }
 
 #[inline(always)]
-fn batches(window: Window<'_>, from: &List, trims: bool, to: &mut Lists) {
+fn batches(window: Window<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
     let batches = from.keys().chunks(BATCH);
     for (some_keys, some_spans) in batches.zip(from.values().chunks(BATCH)) {
         // What is missing to a batch is empty, and no number.
@@ -109,14 +88,7 @@ fn batches(window: Window<'_>, from: &List, trims: bool, to: &mut Lists) {
             continue;
         }
         for row in 0..some_keys.len() {
-            let (key, span) = (keys[row], spans[row]);
-            let good = offences[row] == 0;
-            let length = (key >> 16) as usize;
-            let [inline, long, wide] = [INLINE, LONG, WIDE].map(|most| length <= most);
-            to.inline.push(key, values[row], good & inline);
-            to.long.push(key, values[row], good & !inline & long);
-            to.wide.push(key, values[row], good & !long & wide);
-            to.rest.push(key, span, !(good & wide));
+            to.push(keys[row], values[row], offences[row] == 0, spans[row]);
         }
     }
 }
@@ -205,6 +177,7 @@ fn fours(digits: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::decode::LONG;
     use super::super::{careful, decimal, decode as tenths, index};
     use super::*;
     use crate::block::PaddedBuf;
@@ -249,7 +222,7 @@ mod tests {
             tenths::decode(level, window, &ends, trims, &mut rows);
             let mut expected: [Vec<(u32, i64)>; 3] = Default::default();
             let mut rest = Vec::new();
-            for (&key, &span) in rows.rest().keys().iter().zip(rows.rest().values()) {
+            for (&key, &span) in rows.rest.keys().iter().zip(rows.rest.values()) {
                 let whole = &text[(span & 0xffff) as usize..(span >> 16) as usize - 1];
                 let value = if trims {
                     careful::trim(whole, b'\n')
@@ -264,8 +237,8 @@ mod tests {
                     _ => rest.push((key, span)),
                 }
             }
-            let mut lists = Lists::new();
-            decode(level, window, rows.rest(), trims, &mut lists);
+            let mut lists = Rows::new();
+            decode(level, window, &rows.rest, trims, &mut lists);
             for (list, expected) in [&lists.inline, &lists.long, &lists.wide]
                 .into_iter()
                 .zip(expected)
@@ -278,11 +251,11 @@ mod tests {
                 assert!(pairs.eq(expected), "{level:?}");
             }
             let pairs = lists
-                .rest()
+                .rest
                 .keys()
                 .iter()
                 .copied()
-                .zip(lists.rest().values().iter().copied());
+                .zip(lists.rest.values().iter().copied());
             assert!(pairs.eq(rest), "{level:?}");
         }
     }
