@@ -105,7 +105,9 @@ pub(crate) struct Dispatcher<'a> {
     spans: &'a [Span],
     delivery: &'a Delivery<'a>,
     plan: Plan,
-    free: Vec<Slot>,
+    /// First in, first out: what a worker has just read lies in its core's cache, and the device would
+    /// have to get it out of there.
+    free: VecDeque<Slot>,
     /// By the slot's index.
     reads: Vec<Option<Read>>,
     /// By the slot's index: where the watch sees what is in flight.
@@ -159,7 +161,7 @@ impl<'a> Dispatcher<'a> {
             places: slots.iter().map(|_| delivery.watch.place()).collect(),
             lent: vec![false; slots.len()],
             lent_count: 0,
-            free: slots,
+            free: slots.into(),
             in_flight: 0,
             next_span: 0,
             cursor: None,
@@ -374,7 +376,7 @@ impl<'a> Dispatcher<'a> {
             1
         };
         let offset = at / align * align;
-        let mut slot = self.free.pop()?;
+        let mut slot = self.free.pop_front()?;
         let (_, room) = slot.target(0);
         let end = end.min(offset + room as u64);
         let len = (end - offset).next_multiple_of(align);
@@ -434,7 +436,7 @@ impl<'a> Dispatcher<'a> {
                 self.unfinished += 1;
             }
         }
-        self.free.push(slot);
+        self.free.push_back(slot);
     }
 
     fn complete<R: Ring>(&mut self, completion: Completion, ring: &mut R, notice: &dyn Fn(&str)) {

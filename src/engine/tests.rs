@@ -474,15 +474,16 @@ fn o_direct_refused_at_a_read_is_a_fallback_unless_it_was_named() {
     }
 }
 
-/// Tells where each read begins, in the order of submission.
+/// Tells where each read begins and into which slot it goes, in the order of submission.
 struct Told<'a> {
     ring: MemoryRing,
-    offsets: &'a Mutex<Vec<u64>>,
+    reads: &'a Mutex<Vec<(u64, u32)>>,
 }
 
 impl Ring for Told<'_> {
     fn submit(&mut self, submission: Submission) {
-        self.offsets.lock().unwrap().push(submission.offset);
+        let read = (submission.offset, submission.slot.index());
+        self.reads.lock().unwrap().push(read);
         self.ring.submit(submission);
     }
 
@@ -500,6 +501,31 @@ impl Ring for Told<'_> {
 }
 
 #[test]
+fn a_read_goes_into_the_slot_that_has_been_free_for_longest() {
+    let text = b"abc\n".repeat(60);
+    let input = Input::memory([text.clone()]);
+    let reads = Mutex::default();
+    let ring = Told {
+        ring: MemoryRing::new(Order::First),
+        reads: &reads,
+    };
+    let case = Case {
+        depth: 1,
+        slots: 6,
+        ..CASE
+    };
+    let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+    outcome.unwrap();
+    assert_eq!(keep.joined(0), text);
+    let slots: Vec<u32> = reads.into_inner().unwrap().iter().map(|r| r.1).collect();
+    assert_eq!(slots.len(), 60);
+    for six in slots.windows(6) {
+        let different: std::collections::BTreeSet<_> = six.iter().collect();
+        assert_eq!(different.len(), 6, "{slots:?}");
+    }
+}
+
+#[test]
 fn past_the_page_cache_no_large_blocks_side_by_side_go_in_a_row() {
     for (block, direct, apart) in [
         (64 << 10, Direct::Yes, false),
@@ -509,10 +535,10 @@ fn past_the_page_cache_no_large_blocks_side_by_side_go_in_a_row() {
         for depth in 4..=9 {
             let text = b"0123456\n".repeat(depth * block / 8);
             let input = Input::memory([text.clone()]);
-            let offsets = Mutex::default();
+            let reads = Mutex::default();
             let ring = Told {
                 ring: MemoryRing::new(Order::First),
-                offsets: &offsets,
+                reads: &reads,
             };
             let case = Case {
                 block,
@@ -524,7 +550,8 @@ fn past_the_page_cache_no_large_blocks_side_by_side_go_in_a_row() {
             let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
             outcome.unwrap();
             assert_eq!(keep.joined(0), text);
-            let mut offsets = offsets.into_inner().unwrap();
+            let reads = reads.into_inner().unwrap();
+            let mut offsets: Vec<u64> = reads.into_iter().map(|read| read.0).collect();
             let beside = |pair: &[u64]| pair[0].abs_diff(pair[1]) == block as u64;
             let pairs = offsets.windows(2).filter(|pair| beside(pair)).count();
             assert_eq!(pairs, if apart { 0 } else { depth - 1 }, "{offsets:?}");
