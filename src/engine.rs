@@ -25,6 +25,7 @@ mod local;
 mod mapping;
 mod memory;
 mod pin;
+mod priority;
 mod read;
 pub(crate) mod residency;
 pub(crate) mod retry;

@@ -33,7 +33,8 @@ use crate::stitch::{Release, Stitcher};
 /// How far a read past a span's end looks for the end of the last record.
 const EXTENSION: u64 = 16 << 10;
 
-/// Reads of so many bytes gain nothing from being made part of larger ones.
+/// Reads of so many bytes past the page cache gain nothing from being made part of larger ones, and lose
+/// where none is answered before the end of all.
 const LARGE: u64 = 256 << 10;
 
 /// How the dispatcher reads.
@@ -195,7 +196,9 @@ impl<'a> Dispatcher<'a> {
             // Before the workers are woken, so that nothing is left to do but to go to sleep, which is
             // when the kernel takes the reads: the device waits for them, and a worker may take this
             // thread's processor.
-            self.submit(ring);
+            while let Some(submission) = self.next_submission() {
+                ring.submit(submission);
+            }
             if !self.ready.is_empty() {
                 release(&mut self.ready);
             }
@@ -235,25 +238,6 @@ impl<'a> Dispatcher<'a> {
         release(&mut self.ready);
         self.counters.pieces = self.sequence - first;
         self.counters
-    }
-
-    /// Submits what can be. Past the page cache large blocks that lie side by side don't go one after
-    /// the other: of such a row the kernel makes one request, and none of them is answered before its
-    /// end. Of three there is no such order, and they may become one. Through the page cache all go in
-    /// order, as read-ahead expects.
-    fn submit<R: Ring>(&mut self, ring: &mut R) {
-        let mut later = Vec::new();
-        let mut waits = false;
-        while let Some(submission) = self.next_submission() {
-            waits = !waits && submission.direct && self.plan.block >= LARGE;
-            match waits {
-                true => later.push(submission),
-                false => ring.submit(submission),
-            }
-        }
-        for submission in later {
-            ring.submit(submission);
-        }
     }
 
     /// Whether a slot that comes home is worth waking up for: a read waits for one, or the window's
@@ -407,6 +391,7 @@ impl<'a> Dispatcher<'a> {
             filled: 0,
             slot,
             direct: active.direct,
+            apart: active.direct && block >= LARGE && index % 2 == 1,
             tries: 0,
         })
     }

@@ -24,6 +24,8 @@ pub(crate) struct Submission {
     pub slot: Slot,
     /// Whether past the page cache (O_DIRECT).
     pub direct: bool,
+    /// Whether it is to be no part of one request with its neighbours, which aren't to be kept apart.
+    pub apart: bool,
     /// How often it has been tried again without progress.
     pub tries: u32,
 }

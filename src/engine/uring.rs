@@ -24,8 +24,8 @@ use tokio_uring::{OneshotOutputTransform, UnsubmittedOneshot};
 use super::arena::Arena;
 use super::cache::DONTCACHE;
 use super::knobs::{Knobs, TaskRun};
-use super::retry;
 use super::ring::{Completion, Ring, Submission};
+use super::{priority, retry};
 use crate::error::{Error, Kind, Result};
 
 /// The largest buffer that the kernel registers as one.
@@ -439,6 +439,7 @@ pub(crate) fn run<T>(
                 None => squeue::Flags::empty(),
             },
             rw_flags: if setup.dontcache { DONTCACHE as i32 } else { 0 },
+            beside: priority::beside_own(),
         };
         let done = body(&mut ring).await;
         if !ring.in_flight.is_empty() {
@@ -480,28 +481,34 @@ pub(crate) fn unregistrable(bytes: usize, error: &io::Error) -> Error {
     Error::new(Kind::Engine, cause).with_errno(error)
 }
 
-/// The queue entry of a read: into a registered buffer, where one covers `per_buffer` slots.
+/// The queue entry of a read: into a registered buffer, where one covers `per_buffer` slots, and of
+/// the priority `beside` where it is to be kept apart from its neighbours.
 pub(crate) fn read(
     submission: &mut Submission,
     fd: types::Fd,
     per_buffer: Option<usize>,
     rw_flags: types::RwFlags,
+    beside: u16,
 ) -> squeue::Entry {
     let filled = submission.filled;
     let (target, room) = submission.slot.target(filled);
     let len = (submission.len - filled).min(room) as u32;
     let offset = submission.offset + filled as u64;
+    // 0: that of the thread.
+    let priority = if submission.apart { beside } else { 0 };
     match per_buffer {
         Some(per_buffer) => {
             let buffer = submission.slot.index() as usize / per_buffer;
             opcode::ReadFixed::new(fd, target.as_ptr(), len, buffer as u16)
                 .offset(offset)
                 .rw_flags(rw_flags)
+                .ioprio(priority)
                 .build()
         }
         None => opcode::Read::new(fd, target.as_ptr(), len)
             .offset(offset)
             .rw_flags(rw_flags)
+            .ioprio(priority)
             .build(),
     }
 }
@@ -516,6 +523,8 @@ pub(crate) struct TokioUring {
     flags: squeue::Flags,
     /// Of each read: whether it leaves nothing in the page cache.
     rw_flags: types::RwFlags,
+    /// The priority of reads that are to be kept apart.
+    beside: u16,
 }
 
 impl Ring for TokioUring {
@@ -529,7 +538,13 @@ impl Ring for TokioUring {
         let fd = types::Fd(fd);
         // Flags of buffered reads; with others some file systems refuse them.
         let rw_flags = if submission.direct { 0 } else { self.rw_flags };
-        let entry = read(&mut submission, fd, self.slots_per_buffer, rw_flags);
+        let entry = read(
+            &mut submission,
+            fd,
+            self.slots_per_buffer,
+            rw_flags,
+            self.beside,
+        );
         let entry = entry.flags(self.flags);
         // Memory and descriptor of the entry belong to the submission, which the driver keeps
         // until the completion; the slot's owner is the submission alone.

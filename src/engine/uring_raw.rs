@@ -29,7 +29,7 @@ use super::bell::Bell;
 use super::cache::DONTCACHE;
 use super::ring::{Completion, Ring, Submission};
 use super::uring::{self, MAX_REGISTERED, locked_limit, outcome, refused, retry_nomem};
-use super::{Knobs, TaskRun, retry};
+use super::{Knobs, TaskRun, priority, retry};
 use crate::error::{Error, Kind, Result, describe};
 use crate::source::Source;
 
@@ -74,6 +74,8 @@ pub(crate) struct RawRing {
     files: Vec<u32>,
     entry_flags: Flags,
     rw_flags: i32,
+    /// The priority of reads that are to be kept apart.
+    beside: u16,
     sqpoll: bool,
     /// Calls without progress, one after the other.
     tries: u32,
@@ -115,6 +117,7 @@ impl RawRing {
             files: Vec::new(),
             entry_flags: Flags::empty(),
             rw_flags: if knobs.dontcache { DONTCACHE as i32 } else { 0 },
+            beside: priority::beside_own(),
             sqpoll: knobs.sqpoll.is_some(),
             tries: 0,
             facts: Facts {
@@ -221,6 +224,7 @@ impl RawRing {
             filled: 0,
             slot,
             direct,
+            apart: false,
             tries: 0,
         });
         let completion = loop {
@@ -381,7 +385,13 @@ impl Ring for RawRing {
             Ok(place) => (Fd(place as RawFd), Flags::FIXED_FILE),
             Err(_) => (Fd(fd), Flags::empty()),
         };
-        let entry = uring::read(&mut submission, fd, self.slots_per_buffer, self.rw_flags);
+        let entry = uring::read(
+            &mut submission,
+            fd,
+            self.slots_per_buffer,
+            self.rw_flags,
+            self.beside,
+        );
         let slot = submission.slot.index();
         self.queue
             .push_back(entry.flags(self.entry_flags | fixed).user_data(slot.into()));
@@ -574,6 +584,7 @@ mod tests {
                 filled: 0,
                 slot: self.slots.pop().unwrap(),
                 direct: false,
+                apart: false,
                 tries: 0,
             });
         }
