@@ -502,24 +502,29 @@ impl Ring for Told<'_> {
     }
 }
 
-#[test]
-fn a_read_goes_into_the_slot_that_has_been_free_for_longest() {
-    let text = b"abc\n".repeat(60);
-    let input = Input::memory([text.clone()]);
+/// What a run tells of its reads; checks that it delivers all of `text`.
+fn reads_of(text: &[u8], case: &Case) -> Vec<(u64, u32, bool)> {
+    let input = Input::memory([text.to_vec()]);
     let reads = Mutex::default();
     let ring = Told {
         ring: MemoryRing::new(Order::First),
         reads: &reads,
     };
+    let (keep, outcome) = dispatch(&input, input.spans(), case, ring);
+    outcome.unwrap();
+    assert_eq!(keep.joined(0), text);
+    reads.into_inner().unwrap()
+}
+
+#[test]
+fn a_read_goes_into_the_slot_that_has_been_free_for_longest() {
     let case = Case {
         depth: 1,
         slots: 6,
         ..CASE
     };
-    let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
-    outcome.unwrap();
-    assert_eq!(keep.joined(0), text);
-    let slots: Vec<u32> = reads.into_inner().unwrap().iter().map(|r| r.1).collect();
+    let reads = reads_of(&b"abc\n".repeat(60), &case);
+    let slots: Vec<u32> = reads.iter().map(|read| read.1).collect();
     assert_eq!(slots.len(), 60);
     for six in slots.windows(6) {
         let different: std::collections::BTreeSet<_> = six.iter().collect();
@@ -535,13 +540,6 @@ fn past_the_page_cache_large_blocks_are_kept_apart_from_their_neighbours() {
         (256 << 10, Direct::No, false),
     ] {
         for depth in 4..=9 {
-            let text = b"0123456\n".repeat(depth * block / 8);
-            let input = Input::memory([text.clone()]);
-            let reads = Mutex::default();
-            let ring = Told {
-                ring: MemoryRing::new(Order::First),
-                reads: &reads,
-            };
             let case = Case {
                 block,
                 depth,
@@ -549,10 +547,7 @@ fn past_the_page_cache_large_blocks_are_kept_apart_from_their_neighbours() {
                 direct,
                 ..CASE
             };
-            let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
-            outcome.unwrap();
-            assert_eq!(keep.joined(0), text);
-            let reads: Vec<_> = reads.into_inner().unwrap();
+            let reads = reads_of(&b"0123456\n".repeat(depth * block / 8), &case);
             let told: Vec<_> = reads.iter().map(|read| (read.0, read.2)).collect();
             let numbers = 0..depth as u64;
             let all: Vec<_> = numbers
