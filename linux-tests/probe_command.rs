@@ -226,7 +226,7 @@ fn what_follows_from_max_segments() {
         return;
     };
     let meaning = entry("max_segments").unwrap()["meaning"].as_str().unwrap();
-    let want = match 256u64.div_ceil(segments) {
+    let want = match 128u64.div_ceil(segments) {
         1 => "one request".to_string(),
         n => format!("{n} requests: keep huge pages on"),
     };
@@ -422,7 +422,7 @@ fn an_ordinary_user_learns_of_the_limits() {
     assert_eq!(found.value("user", "locked memory"), 3 << 20);
     let meaning = found.meaning("user", "locked memory");
     assert!(
-        meaning.starts_with("room to register 1 buffers of 1 MiB; "),
+        meaning.starts_with("room to register 3 buffers of 512 KiB; "),
         "{meaning}"
     );
     assert!(meaning.contains("ulimit -l"), "{meaning}");

@@ -69,14 +69,14 @@ struct Reading {
     #[arg(long)]
     direct: bool,
     /// Bytes a read brings, as 256K or 1M. Large ones cost less of the processor, small ones less
-    /// memory [default: 1M through the ring, 2M by pread, up to 16M by mmap]
+    /// memory [default: 512K through the ring, 2M by pread, up to 16M by mmap]
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
     block_size: Option<u64>,
-    /// Reads in flight. More help until the device is busy [default: 16]
+    /// Reads in flight. More help until the device is busy [default: 32]
     #[arg(long, alias = "iodepth", value_name = "N")]
     queue_depth: Option<usize>,
     /// Buffers of the ring, more than the queue depth. More help where workers are slow now and
-    /// then [default: depth + 2 x threads, small blocks some more]
+    /// then [default: depth + 2 x threads, 12 more below 1M]
     #[arg(long, value_name = "N")]
     buffers: Option<usize>,
     /// Worker threads [default: one a core]

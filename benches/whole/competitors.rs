@@ -16,8 +16,8 @@ const LIBRARIES: [(&str, &str, &str); 2] = [
 ];
 
 /// What fio reads at once and how often at once: ringfold's defaults for O_DIRECT.
-const FIO_BLOCK: u64 = 1 << 20;
-const FIO_DEPTH: u64 = 16;
+const FIO_BLOCK: u64 = 512 << 10;
+const FIO_DEPTH: u64 = 32;
 
 /// Names by which `--only` chooses, in the order of the table.
 pub const NAMES: [&str; 13] = [

@@ -523,7 +523,7 @@ mod tests {
             let entry = section.entries.iter().find(|entry| entry.name == name);
             entry.unwrap().meaning.clone()
         };
-        assert!(meaning("max_segments").contains("3 requests: keep huge pages on"));
-        assert!(meaning("max_sectors_kb").contains("takes 8 requests"));
+        assert!(meaning("max_segments").contains("2 requests: keep huge pages on"));
+        assert!(meaning("max_sectors_kb").contains("takes 4 requests"));
     }
 }

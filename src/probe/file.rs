@@ -353,7 +353,7 @@ impl Subject {
             };
         }
         let flags = match (&machine.ring, allowed) {
-            (Ok(()), Allowed { direct: true, .. }) => "--engine uring --direct --queue-depth 16",
+            (Ok(()), Allowed { direct: true, .. }) => "--engine uring --direct --queue-depth 32",
             (
                 Ok(()),
                 Allowed {

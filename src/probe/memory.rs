@@ -108,9 +108,8 @@ fn granted(section: &mut Section) -> Option<bool> {
                                         touched: memory is fragmented"
                     }
                     _ => {
-                        "granted for all of the buffers that were mapped and touched: a read of \
-                     1 MiB \
- is one piece of memory or two"
+                        "granted for all of the buffers that were mapped and touched: a read is one \
+                         piece of memory or two"
                     }
                 },
             );
