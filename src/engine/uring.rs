@@ -430,16 +430,16 @@ pub(crate) fn run<T>(
             }
         };
         facts.unregistered = registered.as_ref().err().cloned();
+        let mut reads = Reads::new(setup.dontcache);
+        reads.slots_per_buffer = registered.is_ok().then_some(per_part);
         let mut ring = TokioUring {
-            slots_per_buffer: registered.is_ok().then_some(per_part),
+            reads,
             in_flight: JoinSet::new(),
             entries: entries as usize,
             flags: match setup.punt {
                 Some(_) => squeue::Flags::ASYNC,
                 None => squeue::Flags::empty(),
             },
-            rw_flags: if setup.dontcache { DONTCACHE as i32 } else { 0 },
-            beside: priority::beside_own(),
         };
         let done = body(&mut ring).await;
         if !ring.in_flight.is_empty() {
@@ -481,50 +481,65 @@ pub(crate) fn unregistrable(bytes: usize, error: &io::Error) -> Error {
     Error::new(Kind::Engine, cause).with_errno(error)
 }
 
-/// The queue entry of a read: into a registered buffer, where one covers `per_buffer` slots, and of
-/// the priority `beside` where it is to be kept apart from its neighbours.
-pub(crate) fn read(
-    submission: &mut Submission,
-    fd: types::Fd,
-    per_buffer: Option<usize>,
-    rw_flags: types::RwFlags,
+/// What the reads of a ring have in common.
+#[derive(Debug)]
+pub(crate) struct Reads {
+    /// How many slots one registered buffer covers; `None`: nothing is registered.
+    pub slots_per_buffer: Option<usize>,
+    /// Buffered ones leave nothing in the page cache.
+    dontcache: bool,
+    /// The priority of those that are to be kept apart from their neighbours.
     beside: u16,
-) -> squeue::Entry {
-    let filled = submission.filled;
-    let (target, room) = submission.slot.target(filled);
-    let len = (submission.len - filled).min(room) as u32;
-    let offset = submission.offset + filled as u64;
-    // 0: that of the thread.
-    let priority = if submission.apart { beside } else { 0 };
-    match per_buffer {
-        Some(per_buffer) => {
-            let buffer = submission.slot.index() as usize / per_buffer;
-            opcode::ReadFixed::new(fd, target.as_ptr(), len, buffer as u16)
-                .offset(offset)
-                .rw_flags(rw_flags)
-                .ioprio(priority)
-                .build()
+}
+
+impl Reads {
+    /// Into memory that isn't registered yet.
+    pub(crate) fn new(dontcache: bool) -> Reads {
+        Reads {
+            slots_per_buffer: None,
+            dontcache,
+            beside: priority::beside_own(),
         }
-        None => opcode::Read::new(fd, target.as_ptr(), len)
-            .offset(offset)
-            .rw_flags(rw_flags)
-            .ioprio(priority)
-            .build(),
+    }
+
+    /// The queue entry of a read.
+    pub(crate) fn entry(&self, submission: &mut Submission, fd: types::Fd) -> squeue::Entry {
+        let filled = submission.filled;
+        let (target, room) = submission.slot.target(filled);
+        let len = (submission.len - filled).min(room) as u32;
+        let offset = submission.offset + filled as u64;
+        // With flags of buffered reads some file systems refuse others.
+        let flags = match self.dontcache && !submission.direct {
+            true => DONTCACHE as types::RwFlags,
+            false => 0,
+        };
+        // 0: that of the thread.
+        let priority = if submission.apart { self.beside } else { 0 };
+        match self.slots_per_buffer {
+            Some(per_buffer) => {
+                let buffer = submission.slot.index() as usize / per_buffer;
+                opcode::ReadFixed::new(fd, target.as_ptr(), len, buffer as u16)
+                    .offset(offset)
+                    .rw_flags(flags)
+                    .ioprio(priority)
+                    .build()
+            }
+            None => opcode::Read::new(fd, target.as_ptr(), len)
+                .offset(offset)
+                .rw_flags(flags)
+                .ioprio(priority)
+                .build(),
+        }
     }
 }
 
 /// The tokio-uring runtime's ring.
 pub(crate) struct TokioUring {
-    /// How many slots one registered buffer covers; `None`: nothing is registered.
-    slots_per_buffer: Option<usize>,
+    reads: Reads,
     in_flight: JoinSet<Completion>,
     entries: usize,
     /// Of each entry: whether it is punted.
     flags: squeue::Flags,
-    /// Of each read: whether it leaves nothing in the page cache.
-    rw_flags: types::RwFlags,
-    /// The priority of reads that are to be kept apart.
-    beside: u16,
 }
 
 impl Ring for TokioUring {
@@ -535,16 +550,7 @@ impl Ring for TokioUring {
                 .spawn_local(async move { Completion { submission, result } });
             return;
         };
-        let fd = types::Fd(fd);
-        // Flags of buffered reads; with others some file systems refuse them.
-        let rw_flags = if submission.direct { 0 } else { self.rw_flags };
-        let entry = read(
-            &mut submission,
-            fd,
-            self.slots_per_buffer,
-            rw_flags,
-            self.beside,
-        );
+        let entry = self.reads.entry(&mut submission, types::Fd(fd));
         let entry = entry.flags(self.flags);
         // Memory and descriptor of the entry belong to the submission, which the driver keeps
         // until the completion; the slot's owner is the submission alone.

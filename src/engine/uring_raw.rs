@@ -26,10 +26,9 @@ use io_uring::{IoUring, cqueue, opcode};
 
 use super::arena::{Arena, Slot};
 use super::bell::Bell;
-use super::cache::DONTCACHE;
 use super::ring::{Completion, Ring, Submission};
-use super::uring::{self, MAX_REGISTERED, locked_limit, outcome, refused, retry_nomem};
-use super::{Knobs, TaskRun, priority, retry};
+use super::uring::{self, MAX_REGISTERED, Reads, locked_limit, outcome, refused, retry_nomem};
+use super::{Knobs, TaskRun, retry};
 use crate::error::{Error, Kind, Result, describe};
 use crate::source::Source;
 
@@ -68,14 +67,10 @@ pub(crate) struct RawRing {
     failed: VecDeque<Completion>,
     /// Why the kernel takes no calls any more.
     broken: Option<Error>,
-    /// How many slots one registered buffer covers; `None`: nothing is registered.
-    slots_per_buffer: Option<usize>,
+    reads: Reads,
     /// The numbers of the sources whose files are registered, ascending: a file's place in the table.
     files: Vec<u32>,
     entry_flags: Flags,
-    rw_flags: i32,
-    /// The priority of reads that are to be kept apart.
-    beside: u16,
     sqpoll: bool,
     /// Calls without progress, one after the other.
     tries: u32,
@@ -113,11 +108,9 @@ impl RawRing {
             in_flight: (0..slots).map(|_| None).collect(),
             failed: VecDeque::new(),
             broken: None,
-            slots_per_buffer: None,
+            reads: Reads::new(knobs.dontcache),
             files: Vec::new(),
             entry_flags: Flags::empty(),
-            rw_flags: if knobs.dontcache { DONTCACHE as i32 } else { 0 },
-            beside: priority::beside_own(),
             sqpoll: knobs.sqpoll.is_some(),
             tries: 0,
             facts: Facts {
@@ -180,7 +173,7 @@ impl RawRing {
         };
         match done {
             Ok(()) => {
-                self.slots_per_buffer = Some(per_part);
+                self.reads.slots_per_buffer = Some(per_part);
                 self.facts.registered = true;
                 Ok(())
             }
@@ -385,13 +378,7 @@ impl Ring for RawRing {
             Ok(place) => (Fd(place as RawFd), Flags::FIXED_FILE),
             Err(_) => (Fd(fd), Flags::empty()),
         };
-        let entry = uring::read(
-            &mut submission,
-            fd,
-            self.slots_per_buffer,
-            self.rw_flags,
-            self.beside,
-        );
+        let entry = self.reads.entry(&mut submission, fd);
         let slot = submission.slot.index();
         self.queue
             .push_back(entry.flags(self.entry_flags | fixed).user_data(slot.into()));
