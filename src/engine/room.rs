@@ -8,8 +8,8 @@ use crate::error::{Error, Kind, Result};
 use crate::source::Input;
 use crate::system::{groups::memory_limit, size};
 
-/// Bytes a read: large enough that the ring's thread is idle, and a request that devices take whole
-/// in pages of any size. 1 MiB takes a tenth longer where the host copies.
+/// Bytes a read: large enough that the ring's thread is idle, and a request that most
+/// devices take whole in pages of any size. 1 MiB takes a tenth longer where the host copies.
 pub(crate) const RING_BLOCK: usize = 512 << 10;
 /// Reads in flight: with [`RING_BLOCK`] 16 MiB, enough for several drives.
 pub(crate) const DEPTH: usize = 32;

@@ -13,6 +13,7 @@ use super::{Machine, Section, Value, pages};
 use crate::engine::HugePages;
 use crate::engine::arena::{Arena, Layout};
 use crate::engine::residency::{self, pages_of, resident_pages};
+use crate::engine::room::DEPTH;
 use crate::engine::{HUGE_PAGE, PAGE};
 use crate::error::{Error, Result, describe, errno_name};
 use crate::source::{Input, Source};
@@ -352,8 +353,9 @@ impl Subject {
                 (false, _) => "; pread, because there is no io_uring",
             };
         }
+        let direct = format!("--engine uring --direct --queue-depth {DEPTH}");
         let flags = match (&machine.ring, allowed) {
-            (Ok(()), Allowed { direct: true, .. }) => "--engine uring --direct --queue-depth 32",
+            (Ok(()), Allowed { direct: true, .. }) => &*direct,
             (
                 Ok(()),
                 Allowed {
