@@ -35,7 +35,7 @@ const EXTENSION: u64 = 16 << 10;
 
 /// Reads of so many bytes past the page cache gain nothing from being made part of larger ones, and lose
 /// where none is answered before the end of all.
-const LARGE: u64 = 256 << 10;
+const LARGE: u64 = 128 << 10;
 
 /// How the dispatcher reads.
 #[derive(Debug, Clone, Copy)]

@@ -536,6 +536,7 @@ fn a_read_goes_into_the_slot_that_has_been_free_for_longest() {
 fn past_the_page_cache_large_blocks_are_kept_apart_from_their_neighbours() {
     for (block, direct, apart) in [
         (64 << 10, Direct::Yes, false),
+        (128 << 10, Direct::Yes, true),
         (256 << 10, Direct::Yes, true),
         (256 << 10, Direct::No, false),
     ] {
