@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hashbrown::HashTable;
-use ringfold::block::PaddedBuf;
-use ringfold::fold::Fold;
-use ringfold::fold::aggregate::passes::Passes;
-use ringfold::fold::aggregate::{Aggregate, Level};
+use ringfold::Fold;
+use ringfold::PaddedBuf;
+use ringfold::group::passes::Passes;
+use ringfold::group::{Aggregate, Level};
 
 struct Case {
     name: &'static str,

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use ringfold::fold::aggregate::Aggregate;
-use ringfold::fold::count::{Count, Counted};
 use ringfold::generate::Generate;
-use ringfold::stitch::{Piece, Release, Stitcher};
+use ringfold::group::Aggregate;
+use ringfold::job::{Count, Counted};
+use ringfold::record::stitch::{Piece, Release, Stitcher};
 use ringfold::{
     Block, Config, Delimited, Engine, Framing, Input, Malformed, Sink, Stats, fold, run,
 };

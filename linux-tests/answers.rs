@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use ringfold::engine::{HugePages, Knobs, MapAdvice};
-use ringfold::fold::aggregate::{Aggregate, OnError};
+use ringfold::group::{Aggregate, OnError};
 use ringfold::{Config, Engine, Error, Input, report};
 
 use crate::probe::{Feature, skips};

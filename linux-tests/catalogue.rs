@@ -260,7 +260,6 @@ const ROWS: &[(&str, &[&str])] = &[
             "faults::a_killed_run_leaves_no_output_file",
             "faults::signals_at_any_time_leave_no_wrong_answer",
             "faults::signals_end_a_run_that_waits_for_its_input",
-            "liveness::a_kill_between_link_and_rename_leaves_no_name_behind",
             "liveness::a_signal_that_was_ignored_from_the_start_stays_so",
             "liveness::a_thousand_kills_at_random_moments_leave_no_file_behind",
             "liveness::kills_at_random_moments_leave_no_file_behind",

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ringfold::fold::count::Count;
+use ringfold::job::Count;
 use ringfold::{Config, Delimited, Input, Kind, Span, fold};
 
 use crate::probe::{Feature, skips};

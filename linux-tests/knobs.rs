@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ringfold::engine::{HugePages, Knobs};
-use ringfold::fold::count::Count;
+use ringfold::job::Count;
 use ringfold::{Engine, Input};
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ringfold::fold::count::Count;
+use ringfold::job::Count;
 use ringfold::{Config, Delimited, Engine, Input, Kind, fold};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -287,7 +287,7 @@ fn one_call(random: &mut Random, cases: &[Case]) {
             "{config:?}"
         );
     } else {
-        let job = ringfold::fold::aggregate::Aggregate::new();
+        let job = ringfold::group::Aggregate::new();
         match (fold(&input, &config, &job), &case.answers) {
             (Ok((summary, _)), Some(answers)) => {
                 let mut got = Vec::new();

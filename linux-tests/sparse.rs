@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use ringfold::fold::aggregate::Aggregate;
+use ringfold::group::Aggregate;
 use ringfold::{Config, Engine, Input, Span, fold};
 
 use crate::probe::skip;

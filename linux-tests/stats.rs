@@ -200,7 +200,7 @@ fn the_library_counts_too() {
         let progress = Arc::new(AtomicU64::new(0));
         let mut config = way.config();
         config.progress = Some(Arc::clone(&progress));
-        let job = ringfold::fold::count::Count { delimiter: b'\n' };
+        let job = ringfold::job::Count { delimiter: b'\n' };
         let (counted, stats) =
             ringfold::fold(&Input::open(&paths).unwrap(), &config, &job).unwrap();
         let bytes = (STATIONS.len() + KEYS_10K.len()) as u64;

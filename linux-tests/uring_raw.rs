@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use ringfold::engine::{Knobs, TaskRun};
-use ringfold::fold::aggregate::OnError;
+use ringfold::group::OnError;
 use ringfold::{Block, Config, Engine, Error, Fold, Input, Kind, Malformed, Stats};
 
 use crate::answers::{compare, fold};
@@ -25,7 +25,7 @@ fn raw(knobs: Knobs) -> Config {
 }
 
 fn counted(paths: &[PathBuf], config: &Config) -> Result<(u64, Stats), Error> {
-    let job = ringfold::fold::count::Count { delimiter: b'\n' };
+    let job = ringfold::job::Count { delimiter: b'\n' };
     let (counted, stats) = ringfold::fold(&Input::open(paths)?, config, &job)?;
     Ok((counted.iter().map(|file| file.bytes).sum(), stats))
 }

@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use crate::output::file::Output;
+use crate::{Config, Delimited, Engine, Error, Input, Kind, Result};
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use ringfold::output::Output;
-use ringfold::{Config, Delimited, Engine, Error, Input, Kind, Result};
 
 use duration::duration;
 use progress::{Bar, When};
@@ -132,16 +132,16 @@ impl Reading {
     }
 
     /// Folds files while a bar shows how far it is.
-    fn fold<F: ringfold::Fold>(
+    fn fold<F: crate::Fold>(
         &self,
         input: &Input,
         framing: Delimited,
         job: &F,
-    ) -> Result<(F::Output, ringfold::Stats)> {
+    ) -> Result<(F::Output, crate::Stats)> {
         let done = Arc::new(AtomicU64::new(0));
         let config = self.config(framing, Arc::clone(&done))?;
         let bar = Bar::start(self.progress, self.quiet, input.len(), done);
-        let folded = ringfold::fold(input, &config, job);
+        let folded = crate::fold(input, &config, job);
         bar.finish();
         folded
     }
@@ -197,7 +197,7 @@ fn write_output(
 }
 
 /// Runs the program.
-pub(crate) fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     process::hold_signals();
     tell_panics();
     let command = Cli::parse().command;
@@ -210,7 +210,7 @@ pub(crate) fn main() -> ExitCode {
         process::guard();
     }
     // No more files than words.
-    ringfold::source::make_room_for_files(std::env::args_os().len());
+    crate::input::descriptors::make_room_for_files(std::env::args_os().len());
     process::take_signals();
     let done = match command {
         Command::Aggregate(command) => command.run(),

@@ -5,8 +5,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::output::is_closed_pipe;
-
 /// What kind of failure it was; the exit code follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -65,10 +63,11 @@ impl Error {
 
     /// A failure to write the output.
     pub fn output(error: &io::Error) -> Self {
-        match is_closed_pipe(error) {
-            true => Error::new(Kind::ClosedPipe, error.to_string()),
-            false => Error::new(Kind::Io, error.to_string()),
-        }
+        let kind = match error.kind() {
+            io::ErrorKind::BrokenPipe => Kind::ClosedPipe,
+            _ => Kind::Io,
+        };
+        Error::new(kind, error.to_string())
     }
 
     /// The same with the errno's name behind it.
@@ -191,7 +190,7 @@ names! {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::error::*;
 
     #[test]
     fn the_line() {

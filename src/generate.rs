@@ -7,8 +7,8 @@
 mod keys;
 mod noise;
 
-use keys::{KEYS_MAX, KeySet, Keys, WINDOW};
-use noise::{Normal, Words};
+use crate::generate::keys::{KEYS_MAX, KeySet, Keys, WINDOW};
+use crate::generate::noise::{Normal, Words};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -295,7 +295,7 @@ fn pump<K: Keys>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::generate::*;
     use std::collections::HashMap;
     use std::sync::Mutex;
 

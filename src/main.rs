@@ -1,9 +1,7 @@
-//! The `ringfold` program: see [`cli`].
-
-mod cli;
+//! The `ringfold` program: see `ringfold::cli`.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::main()
+    ringfold::cli::main()
 }

@@ -19,9 +19,9 @@ use std::path::Path;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
-use crate::engine::room::Room;
+use crate::engine::plan::sizing::Room;
 use crate::error::Result;
-use crate::fold::aggregate::Level;
+use crate::group::level::Level;
 
 /// The version of the shape of [`Findings`] as it is serialised.
 const SCHEMA: u32 = 1;

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::fold::aggregate::{Entry, Part, Summary};
+use crate::group::summary::{Entry, Part, Summary};
 
 /// A style of report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

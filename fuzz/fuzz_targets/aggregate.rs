@@ -11,8 +11,8 @@ mod reference;
 use case::Case;
 use libfuzzer_sys::fuzz_target;
 use reference::{Answer, Style};
-use ringfold::engine::simulated;
-use ringfold::fold::aggregate::{Aggregate, OnError, Summary};
+use ringfold::engine::ring::simulated;
+use ringfold::group::{Aggregate, OnError, Summary};
 use ringfold::report::{self, Format};
 use ringfold::{Error, fold};
 

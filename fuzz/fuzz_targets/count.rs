@@ -7,8 +7,8 @@ mod case;
 
 use case::Case;
 use libfuzzer_sys::fuzz_target;
-use ringfold::engine::simulated;
-use ringfold::fold::count::{Count, Counted};
+use ringfold::engine::ring::simulated;
+use ringfold::job::{Count, Counted};
 use ringfold::{Config, Delimited, fold};
 
 fuzz_target!(|data: &[u8]| {

@@ -9,8 +9,8 @@ mod reference;
 use libfuzzer_sys::fuzz_target;
 use reference::Style;
 use ringfold::PaddedBuf;
-use ringfold::fold::Fold;
-use ringfold::fold::aggregate::{Aggregate, Level, OnError};
+use ringfold::Fold;
+use ringfold::group::{Aggregate, Level, OnError};
 use ringfold::report::{self, Format};
 
 fuzz_target!(|data: &[u8]| {

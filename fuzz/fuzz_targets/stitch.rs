@@ -5,7 +5,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use ringfold::stitch::{Oversized, Piece, Release, Stitcher};
+use ringfold::record::stitch::{Oversized, Piece, Release, Stitcher};
 use ringfold::{Delimited, Framing};
 
 #[derive(Arbitrary, Debug)]

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
+use crate::group::aggregate::{Aggregate, OnError};
+use crate::{Delimited, Error, Input, Result, report};
 use clap::{Args, ValueEnum};
-use ringfold::fold::aggregate::{Aggregate, OnError};
-use ringfold::report;
-use ringfold::{Delimited, Error, Input, Result};
 
-use super::size::size;
-use super::{Files, Reading, open_output, say, stats, write_output};
+use crate::cli::size::size;
+use crate::cli::{Files, Reading, open_output, say, stats, write_output};
 
 /// Min, mean and max of the values under each key, exactly
 ///

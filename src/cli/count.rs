@@ -5,11 +5,11 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::job::count::{Count, Counted};
+use crate::{Delimited, Input, Result};
 use clap::Args;
-use ringfold::fold::count::{Count, Counted};
-use ringfold::{Delimited, Input, Result};
 
-use super::{Files, Reading, open_output, printable, stats, write_output};
+use crate::cli::{Files, Reading, open_output, printable, stats, write_output};
 
 /// A file's name as it was given; one with a newline in it may not look like two rows.
 fn written(path: &Path) -> Cow<'_, [u8]> {

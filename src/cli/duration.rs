@@ -27,7 +27,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::cli::duration::*;
 
     #[test]
     fn durations() {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::generate::Generate;
+use crate::{Error, Kind, Result};
 use clap::Args;
-use ringfold::generate::Generate;
-use ringfold::{Error, Kind, Result};
 
-use super::progress::{Bar, When};
-use super::size::size;
-use super::{open_output, say, stats, write_output};
+use crate::cli::progress::{Bar, When};
+use crate::cli::size::size;
+use crate::cli::{open_output, say, stats, write_output};
 
 /// Write measurements: `key;value` lines, the same ones for the same seed
 #[derive(Args)]
@@ -114,7 +114,7 @@ fn rows(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::rows;
+    use crate::cli::generate::rows;
 
     #[test]
     fn numbers_of_rows() {

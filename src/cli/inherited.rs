@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use ringfold::{Error, Kind, Result};
+use crate::{Error, Kind, Result};
 
 /// Standard input and standard output.
 static CLOSED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];

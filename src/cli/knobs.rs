@@ -1,10 +1,10 @@
 //! The flags of the kernel's switches: what each sets, since which kernel, and when it helps.
 //! docs/knobs.md has the rest.
 
+use crate::engine::knobs::{FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
 use clap::Args;
-use ringfold::engine::{FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
 
-use super::size::size;
+use crate::cli::size::size;
 
 /// The kernel's switches, by what they are about.
 #[derive(Args)]
@@ -166,7 +166,7 @@ impl std::str::FromStr for Cpus {
 
 #[cfg(test)]
 mod tests {
-    use super::Cpus;
+    use crate::cli::knobs::Cpus;
 
     #[test]
     fn lists_of_cpus() {

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use crate::Result;
+use crate::probe::{Entry, Findings, Section, Value, probe};
 use clap::Args;
-use ringfold::Result;
-use ringfold::probe::{Entry, Findings, Section, Value, probe};
 
-use super::{open_output, write_output};
+use crate::cli::{open_output, write_output};
 
 /// Columns of a line, and where values and meanings begin.
 const WIDTH: usize = 100;
@@ -155,7 +155,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::cli::probe::*;
 
     #[test]
     fn lines_are_no_longer_than_asked() {

@@ -10,15 +10,10 @@
 //! the process that the user sees waits for the child's end, or for its word that it gives up. When
 //! the guard ends, by whatever, the child gets a SIGTERM and takes it as any other.
 //!
-//! **The heir.** With a process the kernel drops its files without names, spilled keys, and of many GB that
-//! takes seconds. So one that a signal ends leaves them to a fork of it, which has them too and ends when
-//! the first is gone. Nobody waits for it. (Memory goes faster than a fork comes.)
-//!
 //! # Invariant (`unsafe` room)
 //! [`guard`] is called while there is one thread, so that the child has everything of it. Signal sets
 //! live on the stack of who passes them. No descriptor is closed behind its owner's back: those of
-//! the output are made to lead nowhere, by who ends the process right after. The heir makes system calls
-//! only.
+//! the output are made to lead nowhere, by who ends the process right after.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
@@ -33,9 +28,6 @@ const SIGNALS: [(libc::c_int, u8); 2] = [(libc::SIGINT, 130), (libc::SIGTERM, 14
 
 /// The output's descriptors are below: it is opened before any input.
 const FEW: RawFd = 64;
-
-/// Files of less than so many bytes are dropped at once.
-const MANY: u64 = 64 << 20;
 
 /// Where the guard hears that the work is given up.
 static GUARD: OnceLock<PipeWriter> = OnceLock::new();
@@ -99,7 +91,7 @@ pub(super) fn take_signals() {
 /// Splits the process: returns in the child, which does the work; the guard ends as the child does.
 /// Where that can't be had the process goes on alone.
 pub(super) fn guard() {
-    let Ok((mut ear, mouth)) = io::pipe() else {
+    let Ok((mut receiver, sender)) = io::pipe() else {
         return;
     };
     let guard = getpid();
@@ -107,20 +99,20 @@ pub(super) fn guard() {
     match unsafe { libc::fork() } {
         ..0 => {}
         0 => {
-            drop(ear);
+            drop(receiver);
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
             // It may have gone before that was said.
             if rustix::process::getppid() != Some(guard) {
                 exit(1);
             }
-            let _ = GUARD.set(mouth);
+            let _ = GUARD.set(sender);
         }
         child => {
-            drop(mouth);
+            drop(sender);
             let child = Pid::from_raw(child).expect("a child has a number");
             take_signals();
             let mut word = [0];
-            if let Ok(1) = ear.read(&mut word) {
+            if let Ok(1) = receiver.read(&mut word) {
                 exit(word[0].into());
             }
             // No word but the end.
@@ -164,35 +156,5 @@ pub(super) fn give_up(code: u8, last_word: impl FnOnce()) -> ! {
             }
         }
     }
-    if guard.is_none() && nameless() >= MANY {
-        leave_to_heir();
-    }
     exit(code.into())
-}
-
-/// Bytes of files without names that this process has mapped.
-fn nameless() -> u64 {
-    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let size = |line: &str| {
-        let (range, _) = line.strip_suffix(" (deleted)")?.split_once(' ')?;
-        let (from, to) = range.split_once('-')?;
-        let address = |text| u64::from_str_radix(text, 16).ok();
-        Some(address(to)? - address(from)?)
-    };
-    maps.lines().filter_map(size).sum()
-}
-
-/// Starts the heir; without a process to be had for it this one takes its time.
-fn leave_to_heir() {
-    let Ok((mut ear, mouth)) = io::pipe() else {
-        return;
-    };
-    // SAFETY: the child makes system calls only, as it must who has one thread of many.
-    if unsafe { libc::fork() } == 0 {
-        drop(mouth);
-        // The end of the pipe is the end of who held its other side, and of all its files.
-        let _ = ear.read(&mut [0]);
-        exit(0);
-    }
-    std::mem::forget(mouth);
 }

@@ -27,7 +27,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use crate::cli::size::size;
 
     #[test]
     fn sizes() {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ringfold::Stats;
+use crate::Stats;
 use serde_json::{Value, json};
 
 /// How to print it.
@@ -219,7 +219,7 @@ fn peak_memory_bytes() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::grouped;
+    use crate::cli::stats::grouped;
 
     #[test]
     fn digits_in_groups() {

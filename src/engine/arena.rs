@@ -8,7 +8,7 @@
 //!
 //! A slot's block takes what a read brings. Its spare bytes take the completion of its last
 //! record; the last [`PADDING`] of them are never written, so that together with the page at the
-//! front every block has the padding that [`crate::block::Block`] promises.
+//! front every block has the padding that [`crate::record::block::Block`] promises.
 //!
 //! # Invariant (`unsafe` room)
 //! For each index there is at most one [`Slot`] at any time: [`Arena::slots`] hands out each one
@@ -23,10 +23,12 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::{HUGE_PAGE, HugePages, PAGE, smaps};
-use crate::block::{Block, PADDING};
+use crate::engine::knobs::HugePages;
 use crate::error::{Error, Kind, Result};
-use crate::stitch::Piece;
+use crate::linux::pages::{HUGE_PAGE, PAGE};
+use crate::linux::smaps;
+use crate::record::block::{Block, PADDING};
+use crate::record::stitch::Piece;
 
 /// The size and number of the slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -414,7 +416,7 @@ impl Drop for Slot {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::engine::arena::*;
 
     #[test]
     fn slots_come_home_and_do_not_overlap() {

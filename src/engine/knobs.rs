@@ -4,13 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Config, Engine, Stats};
-use crate::error::{Error, Kind, Result};
-
-/// The most entries that a submission queue may have.
-const MAX_ENTRIES: u32 = 32768;
-/// The most of the kernel's worker threads; beyond it a number is a slip.
-const MAX_WORKERS: u32 = 65536;
+use crate::error::{Error, Kind};
 
 /// An enumeration whose values have names on the command line.
 macro_rules! named {
@@ -156,7 +150,7 @@ pub struct Knobs {
 
 impl Knobs {
     /// The first knob that was set of those which only a ring has.
-    pub(super) fn of_the_ring(&self) -> Option<&'static str> {
+    pub(crate) fn of_the_ring(&self) -> Option<&'static str> {
         let set = [
             (
                 "--registered-buffers",
@@ -172,156 +166,14 @@ impl Knobs {
     }
 
     /// Whether anything was asked of mappings.
-    pub(super) fn of_mappings(&self) -> bool {
+    pub(crate) fn of_mappings(&self) -> bool {
         self.populate.is_some() || self.map_advice.is_some()
     }
 }
 
-/// Refuses knobs that contradict each other, the engine, or themselves.
-pub(super) fn check(config: &Config) -> Result<()> {
-    let usage = |cause: String| Err(Error::new(Kind::Usage, cause));
-    let knobs = &config.knobs;
-    let raw = config.engine == Engine::UringRaw;
-    let raw_only = [
-        ("--task-run defer", knobs.task_run == Some(TaskRun::Defer)),
-        ("--registered-files", knobs.registered_files),
-        ("--iopoll", knobs.iopoll),
-        ("--rings", knobs.rings.is_some()),
-    ];
-    if let Some((flag, _)) = raw_only.into_iter().find(|(_, set)| *set && !raw) {
-        return usage(format!(
-            "{flag} can't be had with --engine {}: name --engine uring-raw",
-            config.engine
-        ));
-    }
-    let limits = [
-        ("--entries", knobs.entries, MAX_ENTRIES),
-        ("--async", knobs.punt.flatten(), MAX_WORKERS),
-    ];
-    for (flag, value, max) in limits {
-        if let Some(value) = value.filter(|value| !(1..=max).contains(value)) {
-            return usage(format!("{flag} {value} is out of range: 1 to {max}"));
-        }
-    }
-    if let (Some(entries), Some(depth)) = (knobs.entries, config.queue_depth)
-        && (entries as usize) < depth
-        && !raw
-    {
-        return usage(format!(
-            "--entries {entries} is too few for --queue-depth {depth}: a read in flight takes an \
-             entry"
-        ));
-    }
-    if knobs.dontcache && matches!(config.engine, Engine::Mmap | Engine::Memory) {
-        return usage(format!(
-            "--dontcache is a way to read; --engine {} doesn't read that way: leave one of them out",
-            config.engine
-        ));
-    }
-    if knobs.iopoll && !config.direct {
-        return usage(
-            "--iopoll polls the device, which only reads past the page cache reach: add --direct"
-                .to_string(),
-        );
-    }
-    let brings = knobs.readahead.is_some() || knobs.fadvise == Some(FileAdvice::WillNeed);
-    let ahead = match knobs.readahead {
-        Some(_) => "--readahead",
-        None => "--fadvise willneed",
-    };
-    let through_cache = "brings the file into the page cache";
-    let contradictions = [
-        (
-            config.direct && knobs.dontcache,
-            "--direct reads past the page cache, --dontcache through it".to_string(),
-        ),
-        (
-            config.direct && brings,
-            format!("--direct reads past the page cache, {ahead} {through_cache}"),
-        ),
-        (
-            config.direct && knobs.fadvise.is_some(),
-            "--direct reads past the page cache, --fadvise is about reading through it".to_string(),
-        ),
-        (
-            knobs.dontcache && brings,
-            format!("--dontcache leaves nothing in the page cache, {ahead} {through_cache}"),
-        ),
-        (
-            knobs.sqpoll.is_some() && knobs.task_run.is_some(),
-            "--task-run is about the thread that submits, which with --sqpoll is the kernel's"
-                .to_string(),
-        ),
-    ];
-    match contradictions.into_iter().find(|(meant, _)| *meant) {
-        Some((_, cause)) => usage(format!("{cause}: leave one of them out")),
-        None => Ok(()),
-    }
-}
-
-/// The flags that were given although nothing in this run heeded them.
-pub(super) fn without_effect(config: &Config, stats: &Stats) -> Vec<String> {
-    let knobs = &config.knobs;
-    let dispatched = stats.dispatched_bytes > 0;
-    let sequential = config.engine == Engine::Read;
-    let (ring, mapped) = (stats.entries > 0, stats.mapped_bytes > 0);
-    let flags = [
-        (
-            "--queue-depth",
-            config.queue_depth.is_some(),
-            dispatched && !sequential,
-        ),
-        ("--buffers", config.buffers.is_some(), dispatched),
-        (
-            "--io-timeout",
-            config.io_timeout.is_some(),
-            stats.io_timeout_s.is_some(),
-        ),
-        ("--dontcache", knobs.dontcache, stats.dontcache),
-        (
-            "--huge-pages",
-            knobs.huge_pages != HugePages::Auto,
-            stats.buffers > 0,
-        ),
-        (
-            "--registered-buffers",
-            knobs.registered_buffers.is_some(),
-            ring,
-        ),
-        ("--registered-files", knobs.registered_files, ring),
-        ("--sqpoll", knobs.sqpoll.is_some(), ring),
-        ("--async", knobs.punt.is_some(), ring),
-        ("--task-run", knobs.task_run.is_some(), ring),
-        ("--entries", knobs.entries.is_some(), ring),
-        ("--iopoll", knobs.iopoll, ring),
-        (
-            "--rings",
-            knobs.rings.is_some_and(|rings| rings > 1),
-            stats.rings > 1,
-        ),
-        (
-            "--fadvise",
-            knobs.fadvise.is_some(),
-            stats.fadvise.is_some(),
-        ),
-        (
-            "--readahead",
-            knobs.readahead.is_some(),
-            stats.readahead_bytes > 0,
-        ),
-        ("--populate", knobs.populate.is_some(), mapped),
-        ("--map-advice", knobs.map_advice.is_some(), mapped),
-    ];
-    flags
-        .into_iter()
-        .filter(|(_, given, heeded)| *given && !heeded)
-        .map(|(flag, ..)| flag.to_string())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::engine::knobs::*;
 
     #[test]
     fn names_are_read_as_they_are_written() {

@@ -1,68 +1,15 @@
-//! The seam below the dispatcher: a read is submitted, and completes with its slot and a count or
-//! an errno. The tokio-uring ring, the raw one, sequential reads, memory and fault injection stand
-//! behind it.
+//! Engines with a dispatcher: a seam, and what reads behind it.
 
-use std::io;
-use std::sync::Arc;
-
-use super::arena::Slot;
-use crate::error::{Error, Kind};
-use crate::source::Source;
-
-/// A read to be done.
-#[derive(Debug)]
-pub(crate) struct Submission {
-    /// What to read from.
-    pub source: Arc<Source>,
-    /// Where in the source the slot's block begins.
-    pub offset: u64,
-    /// How many bytes of the block are wanted.
-    pub len: usize,
-    /// How many of them earlier, short reads have brought.
-    pub filled: usize,
-    /// Where they go.
-    pub slot: Slot,
-    /// Whether past the page cache (O_DIRECT).
-    pub direct: bool,
-    /// Whether it is to be no part of one request with its neighbours, which aren't to be kept apart.
-    pub apart: bool,
-    /// How often it has been tried again without progress.
-    pub tries: u32,
-}
-
-/// A read that is done.
-#[derive(Debug)]
-pub(crate) struct Completion {
-    /// The read, with its slot.
-    pub submission: Submission,
-    /// How many bytes it brought, 0 at the end of the source.
-    pub result: io::Result<usize>,
-}
-
-/// A failed read, in words for the user.
-pub(crate) fn failure(error: &io::Error) -> Error {
-    match error.raw_os_error() {
-        Some(libc::ECANCELED) => {
-            let cause = "the kernel has canceled the read, as it does where it can start no thread \
-                         for it: see ulimit -u and the control group's pids.max";
-            Error::new(Kind::Io, cause).with_errno(error)
-        }
-        _ => Error::io(error),
-    }
-}
-
-/// Something that reads.
-pub(crate) trait Ring {
-    /// Queues a read.
-    fn submit(&mut self, submission: Submission);
-
-    /// Waits for a completion, in whatever order. Called only while reads are in flight; a wait
-    /// that is dropped loses none.
-    fn completion(&mut self) -> impl Future<Output = Completion>;
-
-    /// A completion that needs no waiting.
-    fn try_completion(&mut self) -> Option<Completion>;
-
-    /// How many reads it can have in flight.
-    fn max_depth(&self) -> usize;
-}
+pub(crate) mod dispatcher;
+pub(crate) mod memory;
+pub(crate) mod raw;
+pub(crate) mod read;
+pub(crate) mod rings;
+pub(crate) mod seam;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod simulated;
+#[cfg(test)]
+mod tests;
+pub(crate) mod uring;
+mod wakeup;

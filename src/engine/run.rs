@@ -8,25 +8,34 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::arena::{self, Arena, Home, Layout, Slot};
-use super::cache::{self, Ahead};
-use super::claims::Claims;
-use super::delivery::{Delivery, Queue, Ready};
-use super::dispatcher::{Counters, Direct, Dispatcher, Plan};
-use super::local::{Hand, Local};
-use super::mapping::Mapping;
-use super::memory::{MemoryRing, Order};
-use super::pin::{self, Pinned};
-use super::read::ReadRing;
-use super::ring::Ring;
-use super::room::{self, MAX_THREADS, Room};
-use super::uring::Setup;
-use super::watch::{Place, Watch, is_watched};
-use super::ways::Ways;
-use super::{Config, Engine, FileAdvice, HugePages, Sink, Stats, knobs, residency, rings, uring};
+use crate::engine::arena::{self, Arena, Home, Layout, Slot};
+use crate::engine::cache::advice::{self, Ahead};
+use crate::engine::cache::residency;
+use crate::engine::config::{Config, Engine};
+use crate::engine::deliver::delivery::{Delivery, Ready};
+use crate::engine::deliver::queue::Queue;
+use crate::engine::deliver::watch::{Place, Watch, is_watched};
+use crate::engine::knobs::{FileAdvice, HugePages};
+use crate::engine::local::choice::Ways;
+use crate::engine::local::claims::Claims;
+use crate::engine::local::mapping::Mapping;
+use crate::engine::local::workers::{Hand, Local};
+use crate::engine::plan::settings::{self, MAX_BLOCK, MAX_DEPTH};
+use crate::engine::plan::sizing::{self, Room};
+use crate::engine::ring::dispatcher::{Counters, Direct, Dispatcher, Plan};
+use crate::engine::ring::memory::{MemoryRing, Order};
+use crate::engine::ring::read::ReadRing;
+use crate::engine::ring::rings;
+use crate::engine::ring::seam::Ring;
+use crate::engine::ring::uring::{self, Setup};
+use crate::engine::sink::Sink;
+use crate::engine::stats::Stats;
 use crate::error::{Error, Kind, Result};
-use crate::framing::Delimited;
-use crate::source::{Change, Input, Source, Span, load};
+use crate::input::load::load;
+use crate::input::source::{Change, Source};
+use crate::input::spans::{Input, Span};
+use crate::linux::affinity::{self, Pinned};
+use crate::record::framing::Delimited;
 
 /// What a worker's buffer must hold beside its block: what lies before an aligned start, the bytes
 /// read past the end, and what aligning that end adds.
@@ -35,10 +44,6 @@ const ROOM: usize = 3 * 65536;
 const BEFORE: usize = 65536;
 /// Descriptors that a ring and its runtime take, and some to look into /proc by.
 const RING_DESCRIPTORS: usize = 16;
-/// Limits of what can be asked for; beyond them a number is a slip.
-const MAX_BLOCK: usize = 1 << 30;
-const MAX_DEPTH: usize = 4096;
-const MAX_RINGS: usize = 256;
 
 /// Reads the input's spans and hands their records to the sink.
 ///
@@ -56,7 +61,7 @@ pub(crate) fn run_then<T: Send>(
     sink: &dyn Sink,
     then: impl FnOnce() -> T + Send,
 ) -> Result<(Stats, T)> {
-    check(config)?;
+    settings::check(config)?;
     let started = Instant::now();
     let (room, pin) = (Room::here(), &config.knobs.pin);
     let threads = config.threads.unwrap_or_else(|| room.threads(pin));
@@ -79,12 +84,12 @@ pub(crate) fn run_then<T: Send>(
         false => Some(Pinned::new(pin)?),
     };
     if pinned.is_some() {
-        let held = pool.broadcast(|worker| pin::to(pin[worker.index() % pin.len()]));
+        let held = pool.broadcast(|worker| affinity::to(pin[worker.index() % pin.len()]));
         held.into_iter().collect::<Result<()>>()?;
     }
-    let calm = cache::calm(input, config, &room, threads);
+    let calm = advice::calm(input, config, &room, threads);
     let fadvise = match config.knobs.fadvise {
-        Some(advice) => cache::advise(input, advice)?.then(|| advice.to_string()),
+        Some(advice) => advice::advise(input, advice)?.then(|| advice.to_string()),
         None => calm.map(|_| FileAdvice::Random.to_string()),
     };
     let watch = Watch::new(input, config)?;
@@ -133,7 +138,7 @@ pub(crate) fn run_then<T: Send>(
     let mut groups = input.spans().chunk_by(|a, b| kind(a) == kind(b));
     let served = groups.try_for_each(|group| session.group(group));
     let Session { mut stats, .. } = session;
-    stats.without_effect = knobs::without_effect(config, &stats);
+    stats.without_effect = settings::without_effect(config, &stats);
     stats.blocks = delivery.blocks();
     given_up(&watch)?;
     let changes = pool.install(|| changes(opened));
@@ -168,43 +173,6 @@ fn streams(input: &Input, span: &Span) -> bool {
     input.source(span).len().is_none()
 }
 
-/// Refuses what can't be meant.
-fn check(config: &Config) -> Result<()> {
-    let usage = |cause: String| Err(Error::new(Kind::Usage, cause));
-    let limits = [
-        ("--block-size", config.block_size, 1, MAX_BLOCK),
-        ("--queue-depth", config.queue_depth, 1, MAX_DEPTH),
-        ("--buffers", config.buffers, 2, 2 * MAX_DEPTH),
-        ("--threads", config.threads, 1, MAX_THREADS),
-        ("--max-record", Some(config.max_record), 1, MAX_BLOCK),
-        ("--rings", config.knobs.rings, 1, MAX_RINGS),
-    ];
-    for (flag, value, min, max) in limits {
-        if let Some(value) = value.filter(|value| !(min..=max).contains(value)) {
-            return usage(format!("{flag} {value} is out of range: {min} to {max}"));
-        }
-    }
-    if let (Some(depth), Some(buffers)) = (config.queue_depth, config.buffers)
-        && buffers <= depth
-    {
-        return usage(format!(
-            "--buffers {buffers} is too few for --queue-depth {depth}: a block waits for its \
-             neighbour, so at least {} are needed",
-            depth + 1
-        ));
-    }
-    if config.direct && matches!(config.engine, Engine::Mmap | Engine::Memory) {
-        return usage(format!(
-            "--direct reads past the page cache; --engine {} doesn't read: leave one of them out",
-            config.engine
-        ));
-    }
-    if config.io_timeout.is_some_and(|limit| limit.is_zero()) {
-        return usage("--io-timeout 0: no read takes no time: raise it, or leave it out".into());
-    }
-    knobs::check(config)
-}
-
 /// A run in progress.
 struct Session<'a> {
     input: &'a Input,
@@ -236,7 +204,7 @@ impl<'a> Session<'a> {
         }
         if self.config.knobs.dontcache && !in_memory(self.input, &spans[0]) {
             for span in spans {
-                cache::check_dontcache(self.input.source(span))?;
+                advice::check_dontcache(self.input.source(span))?;
             }
             self.stats.dontcache = true;
         }
@@ -305,7 +273,7 @@ impl<'a> Session<'a> {
         source.direct().map_err(|error| error.naming("--direct"))?;
         let (align, block) = (
             source.direct_align(),
-            self.config.block_size.unwrap_or(room::RING_BLOCK),
+            self.config.block_size.unwrap_or(sizing::RING_BLOCK),
         );
         if !(block as u64).is_multiple_of(align) {
             let cause = format!("--block-size must be a multiple of {align} with --direct here");
@@ -366,7 +334,7 @@ impl<'a> Session<'a> {
         let Some(error) = refused.first().and_then(|first| first.direct().err()) else {
             return;
         };
-        let dontcache = |source: &&Arc<Source>| cache::check_dontcache(source).is_ok();
+        let dontcache = |source: &&Arc<Source>| advice::check_dontcache(source).is_ok();
         self.without_trace = refused.iter().all(dontcache);
         let how = match self.without_trace {
             true => "reading through it, and leaving nothing there",
@@ -440,11 +408,11 @@ impl<'a> Session<'a> {
         let depth = self
             .config
             .queue_depth
-            .unwrap_or(room::DEPTH)
+            .unwrap_or(sizing::DEPTH)
             .min(max_depth);
         let named = self.config.buffers;
         let threads = self.threads;
-        let of = |block| named.unwrap_or_else(|| room::buffers(block, depth, threads, rings));
+        let of = |block| named.unwrap_or_else(|| sizing::buffers(block, depth, threads, rings));
         let block = self.config.block_size.unwrap_or_else(|| {
             let of_all = |block| of(block).saturating_mul(rings);
             self.room.ring_block(of_all)
@@ -455,7 +423,7 @@ impl<'a> Session<'a> {
         let room = if within { block + BEFORE } else { block };
         let reads = blocks(spans, block as u64);
         let buffers = match (named, self.config.queue_depth) {
-            (None, None) => of(block).min(room::buffers_at_most(reads)),
+            (None, None) => of(block).min(sizing::buffers_at_most(reads)),
             _ => of(block),
         };
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);

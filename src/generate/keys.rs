@@ -4,7 +4,7 @@
 //! be stored to know them distinct. Up to [`STORED_MAX`] names are stored all the same, because a
 //! load beats making them; beyond that they are made again for every row, in constant memory.
 
-use super::noise::mix;
+use crate::generate::noise::mix;
 
 /// Bytes a row may be written into; a key is always the start of such a window.
 pub const WINDOW: usize = 128;
@@ -432,7 +432,7 @@ fn scramble(number: u64, bits: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::generate::keys::*;
     use std::collections::{BTreeMap, HashSet};
 
     fn names_of(keys: &impl Keys) -> Vec<Vec<u8>> {

@@ -118,7 +118,7 @@ fn set_both(quantiles: &mut [i16; CELLS + 1], cell: usize, sigmas: f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::generate::noise::*;
 
     #[test]
     fn words_of_a_row_do_not_depend_on_where_one_starts() {

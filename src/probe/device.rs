@@ -4,9 +4,11 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::Section;
-use crate::engine::PAGE;
-use crate::system::{self, Mount, chosen, size};
+use crate::linux::mounts::Mount;
+use crate::linux::pages::PAGE;
+use crate::linux::proc::{self, chosen};
+use crate::probe::Section;
+use crate::units::size;
 
 /// What drivers say that know no limit on a request.
 const NO_LIMIT_KB: u64 = i32::MAX as u64;
@@ -14,25 +16,25 @@ const NO_LIMIT_KB: u64 = i32::MAX as u64;
 const MOST: usize = 12;
 
 /// A device, or why there is none.
-pub(super) struct Device {
+pub(crate) struct Device {
     number: Result<(u32, u32), String>,
 }
 
 impl Device {
-    pub(super) fn number(dev: u64) -> Device {
+    pub(crate) fn number(dev: u64) -> Device {
         Device {
             number: Ok((rustix::fs::major(dev), rustix::fs::minor(dev))),
         }
     }
 
-    pub(super) fn none(why: &str) -> Device {
+    pub(crate) fn none(why: &str) -> Device {
         Device {
             number: Err(why.into()),
         }
     }
 
     /// The device of a mounted file system; `dev` is what stat says of a file in it.
-    pub(super) fn of_mount(dev: u64, mount: &Mount) -> Device {
+    pub(crate) fn of_mount(dev: u64, mount: &Mount) -> Device {
         if rustix::fs::major(dev) != 0 {
             return Device::number(dev);
         }
@@ -53,7 +55,7 @@ impl Device {
 
 impl Device {
     /// How far the file system on it reads ahead; `dev` is what stat says of a file in it.
-    pub(super) fn read_ahead_kb(&self, dev: u64, fs: &str) -> Result<u64, String> {
+    pub(crate) fn read_ahead_kb(&self, dev: u64, fs: &str) -> Result<u64, String> {
         let (major, minor) = self.number.clone()?;
         let of_files = (rustix::fs::major(dev), rustix::fs::minor(dev));
         if fs != "btrfs" {
@@ -62,7 +64,7 @@ impl Device {
                 (0, _) => of_files,
                 _ => (major, minor),
             };
-            return system::number(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
+            return proc::number(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
         }
         let device = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
         let name = name_of(&device.canonicalize().unwrap_or(device));
@@ -74,12 +76,12 @@ impl Device {
             .map(|volume| volume.path())
             .find(|volume| volume.join("devices").join(&name).exists());
         let volume = volume.ok_or_else(|| format!("no volume of {name} in /sys/fs/btrfs"))?;
-        system::number(volume.join("bdi/read_ahead_kb"))
+        proc::number(volume.join("bdi/read_ahead_kb"))
     }
 }
 
 /// A section for the device and for each one it stands on.
-pub(super) fn look(device: Device) -> Vec<Section> {
+pub(crate) fn look(device: Device) -> Vec<Section> {
     let none = |why: &str| {
         let mut section = Section::new("device", None);
         section.unknown("device", why);
@@ -120,7 +122,7 @@ fn name_of(dir: &Path) -> String {
 fn one(dir: &Path) -> (Section, Vec<PathBuf>) {
     let name = name_of(dir);
     let mut section = Section::new("device", Some(name.clone()));
-    let number = system::text(dir.join("dev"));
+    let number = proc::text(dir.join("dev"));
     let (disk, below) = stack(&mut section, dir, number);
     let queue = disk.join("queue");
     // A drive with several controllers counts as virtual in sysfs, but isn't.
@@ -175,8 +177,8 @@ fn stack(
             "a stack: each read goes through this queue's limits, then through those below",
         );
     }
-    if let Ok(backing) = system::text(disk.join("loop/backing_file")) {
-        let meaning = match system::number(disk.join("loop/dio")) {
+    if let Ok(backing) = proc::text(disk.join("loop/backing_file")) {
+        let meaning = match proc::number(disk.join("loop/dio")) {
             Ok(1) => "a loop device that reads its file past the page cache",
             _ => {
                 "a loop device that reads its file through the page cache: what is measured may be \
@@ -189,7 +191,7 @@ fn stack(
 }
 
 fn model(section: &mut Section, disk: &Path) {
-    let words = |name: &str| system::text(disk.join("device").join(name));
+    let words = |name: &str| proc::text(disk.join("device").join(name));
     match (words("vendor"), words("model")) {
         // A PCI or virtio vendor is a number, which says nothing.
         (Ok(vendor), Ok(model)) if !vendor.starts_with("0x") => section.add(
@@ -208,7 +210,7 @@ fn model(section: &mut Section, disk: &Path) {
 
 /// Who takes reads, and how many wait.
 fn scheduling(section: &mut Section, queue: &Path) {
-    let number = |name: &str| system::number(queue.join(name));
+    let number = |name: &str| proc::number(queue.join(name));
     match number("rotational") {
         Ok(n) => section.add("rotational", n != 0, match n {
             0 => "no seeks: deep queues and many spans at once are cheap",
@@ -217,7 +219,7 @@ fn scheduling(section: &mut Section, queue: &Path) {
         }),
         Err(why) => section.unknown("rotational", why),
     }
-    match system::text(queue.join("scheduler")) {
+    match proc::text(queue.join("scheduler")) {
         Ok(text) => {
             let scheduler = chosen(&text);
             section.add(
@@ -246,7 +248,7 @@ fn scheduling(section: &mut Section, queue: &Path) {
             format!(
                 "requests that wait in a queue of the device: --queue-depth up to {n} of {} can \
                  be taken, if none is split",
-                size(super::default_block())
+                size(crate::probe::default_block())
             ),
         ),
         Err(why) => section.unknown("nr_requests", why),
@@ -255,8 +257,8 @@ fn scheduling(section: &mut Section, queue: &Path) {
 
 /// Into how many requests a block is split, by its pieces of memory and by its size.
 fn splitting(section: &mut Section, queue: &Path) {
-    let number = |name: &str| system::number(queue.join(name));
-    let block = super::default_block();
+    let number = |name: &str| proc::number(queue.join(name));
+    let block = crate::probe::default_block();
     let pieces = block / PAGE as u64;
     let requests = |n: u64| match n {
         1 => "one request".to_string(),
@@ -320,7 +322,7 @@ fn splitting(section: &mut Section, queue: &Path) {
 
 /// What the device reads by, and ahead.
 fn units(section: &mut Section, queue: &Path) {
-    let number = |name: &str| system::number(queue.join(name));
+    let number = |name: &str| proc::number(queue.join(name));
     match number("read_ahead_kb") {
         Ok(n) => section.add(
             "read_ahead_kb",
@@ -364,9 +366,9 @@ fn polls(section: &mut Section, disk: &Path, queue: &Path) {
     };
     let wanted = driver.map(|driver| {
         let path = format!("/sys/module/{driver}/parameters/poll_queues");
-        (driver, system::number(path))
+        (driver, proc::number(path))
     });
-    match system::number(queue.join("io_poll")) {
+    match proc::number(queue.join("io_poll")) {
         Ok(0) => {
             let remedy = match wanted {
                 Some((driver, Ok(0))) => format!(
@@ -407,7 +409,7 @@ fn node(section: &mut Section, disk: &Path) {
         .ancestors()
         .chain(above)
         .chain(controllers.iter().map(PathBuf::as_path))
-        .find_map(|dir| system::text(dir.join("numa_node")).ok());
+        .find_map(|dir| proc::text(dir.join("numa_node")).ok());
     match node.as_deref() {
         Some("-1") => section.unknown(NAME, "the device belongs to none (-1)"),
         Some(node) => section.add(
@@ -434,7 +436,7 @@ fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
     if path.contains("/virtio") || path.contains("/vmbus") || name.starts_with("xvd") {
         return section.add(NAME, true, CAVEAT);
     }
-    let cpuinfo = system::text("/proc/cpuinfo").unwrap_or_default();
+    let cpuinfo = proc::text("/proc/cpuinfo").unwrap_or_default();
     let machine = cpuinfo.lines().any(|line| {
         line.starts_with("flags")
             && line
@@ -458,8 +460,8 @@ fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::probe::Value;
+    use crate::probe::device::*;
 
     fn value(section: &Section, name: &str) -> Option<Value> {
         let entry = section.entries.iter().find(|entry| entry.name == name);

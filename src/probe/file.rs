@@ -7,17 +7,20 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::device::Device;
-use super::kernel::dontcache;
-use super::{Machine, Section, Value, pages};
-use crate::engine::HugePages;
 use crate::engine::arena::{Arena, Layout};
-use crate::engine::residency::{self, pages_of, resident_pages};
-use crate::engine::room::DEPTH;
-use crate::engine::{HUGE_PAGE, PAGE};
+use crate::engine::cache::residency::{self, pages_of, resident_pages};
+use crate::engine::knobs::HugePages;
+use crate::engine::plan::sizing::DEPTH;
 use crate::error::{Error, Result, describe, errno_name};
-use crate::source::{Input, Source};
-use crate::system::{self, Mount, size};
+use crate::input::source::Source;
+use crate::input::spans::Input;
+use crate::linux::mounts::{self, Mount};
+use crate::linux::pages::{HUGE_PAGE, PAGE};
+use crate::linux::proc;
+use crate::probe::device::Device;
+use crate::probe::kernel::dontcache;
+use crate::probe::{Machine, Section, Value, pages};
+use crate::units::size;
 
 /// How many places of a file are looked at where the kernel tells only about single pages.
 const SAMPLES: u64 = 32;
@@ -25,7 +28,7 @@ const SAMPLES: u64 = 32;
 const FOLIOS: u64 = 16;
 
 /// A file to be looked at.
-pub(super) struct Subject {
+pub(crate) struct Subject {
     name: String,
     meta: Metadata,
     /// Open, if it can be read anywhere. A pipe isn't opened: that would wake, and then deceive,
@@ -45,7 +48,7 @@ struct Allowed {
 impl Subject {
     /// # Errors
     /// It can't be opened, or is a directory.
-    pub(super) fn open(index: u32, path: &Path) -> Result<Subject> {
+    pub(crate) fn open(index: u32, path: &Path) -> Result<Subject> {
         let name = path.to_string_lossy().into_owned();
         let refused = |error: io::Error| Error::io(&error).in_file(index, &name.as_str().into());
         let stdin = path.as_os_str() == "-";
@@ -89,7 +92,7 @@ impl Subject {
     }
 
     /// The device that its bytes lie on.
-    pub(super) fn device(&self) -> Device {
+    pub(crate) fn device(&self) -> Device {
         if self.meta.file_type().is_block_device() {
             return Device::number(self.meta.rdev());
         }
@@ -103,7 +106,7 @@ impl Subject {
     }
 
     /// The section, and what to do with this file.
-    pub(super) fn look(&self, machine: &Machine) -> (Section, Vec<String>) {
+    pub(crate) fn look(&self, machine: &Machine) -> (Section, Vec<String>) {
         let mut section = Section::new("file", Some(shown(&self.name)));
         let source = self.source();
         let stream = source.is_none_or(|source| source.len().is_none());
@@ -387,16 +390,16 @@ fn source_tells(input: &Input) -> bool {
 
 /// The mount that an open file lies in.
 fn mount_of(file: &File) -> std::result::Result<Mount, String> {
-    let info = system::text(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
-    let id = system::field(&info, "mnt_id").and_then(|id| id.parse::<u64>().ok());
-    let mut mounts = system::mounts()?.into_iter();
+    let info = proc::text(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    let id = proc::field(&info, "mnt_id").and_then(|id| id.parse::<u64>().ok());
+    let mut mounts = mounts::mounts()?.into_iter();
     mounts
         .find(|mount| Some(mount.id) == id)
         .ok_or_else(|| "its mount isn't in /proc/self/mountinfo".into())
 }
 
 fn blocks(len: u64) -> String {
-    let block = super::default_block();
+    let block = crate::probe::default_block();
     match len {
         0 => "empty: there is nothing to read".into(),
         _ if len < block => format!("{len} bytes: less than one block of {}", size(block)),
@@ -550,7 +553,7 @@ fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::probe::file::*;
 
     #[test]
     fn places_lie_in_the_file_and_in_order() {

@@ -5,16 +5,17 @@ use std::io;
 
 use io_uring::{Builder, IoUring, cqueue, opcode, squeue};
 
-use super::{Section, Value, pages};
-use crate::engine::{residency, uring};
+use crate::engine::cache::residency;
+use crate::engine::ring::uring;
 use crate::error::{Result, describe, errno_name};
-use crate::system;
+use crate::linux::proc;
+use crate::probe::{Section, Value, pages};
 
 /// Entries of the rings that are tried.
 const ENTRIES: u32 = 8;
 
 /// The section; whether a ring works; whether `auto` would use one on this kernel.
-pub(super) fn look() -> (Section, Result<()>, Result<()>) {
+pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
     let mut section = Section::new("kernel", None);
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy().into_owned();
@@ -37,7 +38,7 @@ pub(super) fn look() -> (Section, Result<()>, Result<()>) {
             format!("{error}: auto reads with pread, --engine uring is an error"),
         ),
     }
-    match system::number("/proc/sys/kernel/io_uring_disabled") {
+    match proc::number("/proc/sys/kernel/io_uring_disabled") {
         Ok(n) => section.add(
             "io_uring_disabled",
             n,
@@ -258,7 +259,7 @@ fn calls(section: &mut Section, release: &str) {
 
 /// Whether the kernel takes RWF_DONTCACHE for this file: asked for a read at its `end`, where
 /// nothing is read, because the flag is checked before.
-pub(super) fn dontcache(file: &File, end: u64) -> io::Result<()> {
+pub(crate) fn dontcache(file: &File, end: u64) -> io::Result<()> {
     use rustix::io::{ReadWriteFlags, preadv2};
     const DONTCACHE: u32 = 0x80;
     let mut byte = [0];
@@ -276,7 +277,7 @@ fn since(release: &str, version: (u32, u32)) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::since;
+    use crate::probe::kernel::since;
 
     #[test]
     fn releases() {

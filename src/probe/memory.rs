@@ -1,9 +1,10 @@
 //! Memory: huge pages as they are set and as they are granted, NUMA nodes.
 
-use super::{Section, Value};
-use crate::engine::HugePages;
 use crate::engine::arena::{Arena, Layout};
-use crate::system::{self, chosen, kib_field, size};
+use crate::engine::knobs::HugePages;
+use crate::linux::proc::{self, chosen, kib_field};
+use crate::probe::{Section, Value};
+use crate::units::size;
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// What is mapped to see what is granted: two huge pages.
@@ -13,9 +14,9 @@ const TRIED: Layout = Layout {
 };
 
 /// The section, and whether buffers get huge pages.
-pub(super) fn look() -> (Section, Option<bool>) {
+pub(crate) fn look() -> (Section, Option<bool>) {
     let mut section = Section::new("memory", None);
-    let meminfo = system::text("/proc/meminfo");
+    let meminfo = proc::text("/proc/meminfo");
     let bytes = |name: &str| -> Result<u64, String> {
         let text = meminfo.as_ref().map_err(String::clone)?;
         kib_field(text, name).ok_or_else(|| format!("/proc/meminfo has no {name}"))
@@ -31,7 +32,7 @@ pub(super) fn look() -> (Section, Option<bool>) {
         ),
         (Err(why), _) | (_, Err(why)) => section.unknown("total", why),
     }
-    match system::text(THP) {
+    match proc::text(THP) {
         Ok(text) => {
             let setting = chosen(&text);
             section.add(
@@ -50,7 +51,7 @@ pub(super) fn look() -> (Section, Option<bool>) {
     }
     let granted = granted(&mut section);
     pool(&mut section, &meminfo);
-    match system::text("/sys/devices/system/node/online") {
+    match proc::text("/sys/devices/system/node/online") {
         Ok(nodes) => {
             let meaning = match nodes.contains([',', '-']) {
                 true => {
@@ -81,8 +82,8 @@ fn granted(section: &mut Section) -> Option<bool> {
     for mut slot in slots {
         slot.target_bytes(0).fill(1);
     }
-    let status = system::text("/proc/self/status").unwrap_or_default();
-    let forbidden = system::field(&status, "THP_enabled").as_deref() == Some("0");
+    let status = proc::text("/proc/self/status").unwrap_or_default();
+    let forbidden = proc::field(&status, "THP_enabled").as_deref() == Some("0");
     match arena.huge_bytes() {
         Ok(0) if forbidden => {
             section.add(
@@ -128,7 +129,7 @@ fn granted(section: &mut Section) -> Option<bool> {
 fn pool(section: &mut Section, meminfo: &Result<String, String>) {
     let read = |name: &str| {
         let text = meminfo.as_ref().map_err(String::clone)?;
-        let value = system::field(text, name).and_then(|value| value.parse::<u64>().ok());
+        let value = proc::field(text, name).and_then(|value| value.parse::<u64>().ok());
         value.ok_or_else(|| format!("/proc/meminfo has no {name}"))
     };
     match (read("HugePages_Total"), read("HugePages_Free")) {

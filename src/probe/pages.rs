@@ -12,7 +12,8 @@ use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-use crate::engine::{HUGE_PAGE, PAGE, smaps};
+use crate::linux::pages::{HUGE_PAGE, PAGE};
+use crate::linux::smaps;
 
 /// Bits of /proc/kpageflags: a folio of several pages begins, and goes on.
 const COMPOUND_HEAD: u64 = 1 << 15;
@@ -23,7 +24,7 @@ const FRAME: u64 = (1 << 55) - 1;
 
 /// How the page cache holds a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
+pub(crate) struct Held {
     /// Whether one entry of the page table maps the 2 MiB around it.
     pub by_one_entry: bool,
     /// The size of its folio, where the kernel shows it: to root.
@@ -31,13 +32,13 @@ pub(super) struct Held {
 }
 
 /// Whether the kernel has MADV_POPULATE_READ.
-pub(super) fn populate() -> io::Result<()> {
+pub(crate) fn populate() -> io::Result<()> {
     let window = Window::new(PAGE)?;
     window.populate(0)
 }
 
 /// How the page at `offset` is held; call it for a page that is in the page cache, else it is read.
-pub(super) fn held(file: &File, offset: u64) -> io::Result<Held> {
+pub(crate) fn held(file: &File, offset: u64) -> io::Result<Held> {
     let window = Window::new(2 * HUGE_PAGE)?;
     let skip = window.base.as_ptr().align_offset(HUGE_PAGE);
     let start = offset / HUGE_PAGE as u64 * HUGE_PAGE as u64;
@@ -150,7 +151,7 @@ impl Drop for Window {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::probe::pages::*;
 
     #[test]
     fn folios_from_flags() {

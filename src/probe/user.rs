@@ -2,15 +2,16 @@
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{Section, Value};
-use crate::engine::room::Room;
-use crate::system::groups::{self, Found};
-use crate::system::{self, size};
+use crate::engine::plan::sizing::Room;
+use crate::linux::cgroups::{self, Found};
+use crate::linux::{mounts, proc};
+use crate::probe::{Section, Value};
+use crate::units::size;
 
 /// The capability that lifts the limit on locked memory.
 const CAP_IPC_LOCK: u32 = 14;
 
-pub(super) fn look() -> Section {
+pub(crate) fn look() -> Section {
     let mut section = Section::new("user", None);
     let uid = rustix::process::geteuid();
     let meaning = match uid.is_root() {
@@ -41,8 +42,8 @@ fn locked_memory(section: &mut Section) {
         size(buffers.locks())
     );
     let limit = getrlimit(Resource::Memlock).current;
-    let lifted = system::text("/proc/self/status").ok().and_then(|status| {
-        let capabilities = system::field(&status, "CapEff")?;
+    let lifted = proc::text("/proc/self/status").ok().and_then(|status| {
+        let capabilities = proc::field(&status, "CapEff")?;
         let capabilities = u64::from_str_radix(&capabilities, 16).ok()?;
         Some(capabilities >> CAP_IPC_LOCK & 1 == 1)
     });
@@ -83,8 +84,8 @@ fn processors(section: &mut Section) {
 }
 
 fn cgroups(section: &mut Section) {
-    let groups = system::text("/proc/self/cgroup");
-    let (groups, mounts) = match (groups, system::mounts()) {
+    let groups = proc::text("/proc/self/cgroup");
+    let (groups, mounts) = match (groups, mounts::mounts()) {
         (Ok(groups), Ok(mounts)) => (groups, mounts),
         (Err(why), _) | (_, Err(why)) => {
             section.unknown("cgroup memory", &why);
@@ -93,7 +94,7 @@ fn cgroups(section: &mut Section) {
         }
     };
     let room = Room::here();
-    match groups::memory(&groups, &mounts) {
+    match cgroups::memory(&groups, &mounts) {
         Found::Limit(bytes) => section.add(
             "cgroup memory",
             Value::Bytes(bytes as u64),
@@ -101,20 +102,20 @@ fn cgroups(section: &mut Section) {
                 "beyond it processes are killed; cached pages of files count too, but go first; a run \
                  with defaults fits itself in (threads: {}, buffers of {})",
                 room.threads(&[]),
-                size(super::default_block())
+                size(crate::probe::default_block())
             ),
         ),
         Found::None => section.add("cgroup memory", "no limit", "no group binds the memory"),
         Found::Hidden(why) => section.unknown("cgroup memory", why),
     }
-    let cpu = groups::limit(&groups, &mounts, "cpu", |dir| {
-        let v2 = system::text(dir.join("cpu.max")).ok().and_then(|text| {
+    let cpu = cgroups::limit(&groups, &mounts, "cpu", |dir| {
+        let v2 = proc::text(dir.join("cpu.max")).ok().and_then(|text| {
             let (quota, period) = text.split_once(' ')?;
             Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
         });
         v2.or_else(|| {
-            let quota = system::text(dir.join("cpu.cfs_quota_us")).ok()?;
-            let period = system::number(dir.join("cpu.cfs_period_us")).ok()?;
+            let quota = proc::text(dir.join("cpu.cfs_quota_us")).ok()?;
+            let period = proc::number(dir.join("cpu.cfs_period_us")).ok()?;
             Some(quota.parse::<f64>().ok().filter(|&quota| quota > 0.0)? / period as f64)
         })
     });

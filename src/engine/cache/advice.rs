@@ -1,0 +1,202 @@
+//! What buffered reads do to the page cache: reads that leave nothing behind (RWF_DONTCACHE), advice
+//! on a whole file, and reading ahead of the reader.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rustix::fs::{Advice, fadvise};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
+
+use crate::engine::config::{Config, Engine};
+use crate::engine::knobs::FileAdvice;
+use crate::engine::plan::sizing::Room;
+use crate::error::{Error, Kind, Result};
+use crate::input::source::Source;
+use crate::input::spans::Input;
+use crate::linux::proc;
+
+/// RWF_DONTCACHE, since Linux 6.14.
+pub(crate) const DONTCACHE: u32 = 0x80;
+/// A device's read-ahead where it can't be told: the kernel's default.
+const READ_AHEAD: u64 = 128 << 10;
+
+/// Reads once at an offset, and leaves nothing in the page cache if so told.
+pub(crate) fn read_at(
+    file: &File,
+    target: &mut [u8],
+    offset: u64,
+    dontcache: bool,
+) -> rustix::io::Result<usize> {
+    match dontcache {
+        false => pread(file, target, offset),
+        true => {
+            let flags = ReadWriteFlags::from_bits_retain(DONTCACHE);
+            preadv2(file, &mut [IoSliceMut::new(target)], offset, flags)
+        }
+    }
+}
+
+/// Refuses `--dontcache` where the file system does.
+pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
+    let refused =
+        |cause: &str| Error::new(Kind::Engine, cause).in_file(source.index(), source.name());
+    let (Some(file), Some(_)) = (source.file(), source.len()) else {
+        return Err(refused(
+            "RWF_DONTCACHE (--dontcache) needs a file with a size, not a pipe or device",
+        ));
+    };
+    // A read that may not wait brings nothing in; where those are refused, one that may tells why.
+    let dontcache = ReadWriteFlags::from_bits_retain(DONTCACHE);
+    let mut tried = Ok(0);
+    for flags in [dontcache | ReadWriteFlags::NOWAIT, dontcache] {
+        tried = preadv2(file, &mut [IoSliceMut::new(&mut [0])], 0, flags);
+        if matches!(tried, Ok(_) | Err(Errno::AGAIN)) {
+            return Ok(());
+        }
+    }
+    match tried {
+        Err(errno @ (Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS)) => {
+            let cause = "the file system refuses RWF_DONTCACHE (--dontcache), or the kernel is \
+                         older than 6.14: leave it out, or try --direct";
+            Err(refused(cause).with_errno(&errno.into()))
+        }
+        // The read itself fails; the run will say where.
+        _ => Ok(()),
+    }
+}
+
+/// Tells the kernel how the files are going to be read. Returns whether there was any to tell of.
+pub(crate) fn advise(input: &Input, advice: FileAdvice) -> Result<bool> {
+    let word = match advice {
+        FileAdvice::Normal => Advice::Normal,
+        FileAdvice::Sequential => Advice::Sequential,
+        FileAdvice::Random => Advice::Random,
+        FileAdvice::NoReuse => Advice::NoReuse,
+        FileAdvice::WillNeed => Advice::WillNeed,
+        FileAdvice::DontNeed => Advice::DontNeed,
+    };
+    let mut any = false;
+    for source in input.sources() {
+        let Some(file) = source.file() else { continue };
+        fadvise(file, 0, None, word).map_err(|errno| {
+            let cause = format!("the kernel takes no advice on it: leave out --fadvise {advice}");
+            Error::new(Kind::Engine, cause)
+                .with_errno(&errno.into())
+                .in_file(source.index(), source.name())
+        })?;
+        any = true;
+    }
+    Ok(any)
+}
+
+/// Where the control group has no room for what the kernel would read ahead: tells it not to, and
+/// returns how far the run is to ask ahead itself. What was named holds.
+pub(crate) fn calm(input: &Input, config: &Config, room: &Room, threads: usize) -> Option<u64> {
+    let knobs = &config.knobs;
+    if !room.is_limited() || knobs.fadvise.is_some() || knobs.readahead.is_some() {
+        return None;
+    }
+    // Where reads go on at the same time. Those of one ring lie next to each other.
+    let places = match config.engine {
+        Engine::Uring | Engine::Read | Engine::Memory => 1,
+        Engine::UringRaw => knobs.rings.unwrap_or(1),
+        Engine::Auto | Engine::Pread | Engine::Mmap => threads,
+    };
+    let aheads = read_aheads(input);
+    let mut distance = None;
+    for (source, ahead) in input.sources().iter().zip(aheads) {
+        let (Some(file), Some(len)) = (source.file(), source.len()) else {
+            continue;
+        };
+        let instead = room.ahead_instead(ahead, len, places);
+        if instead.is_some() && fadvise(file, 0, None, Advice::Random).is_ok() {
+            distance = instead;
+        }
+    }
+    distance
+}
+
+/// By source: how far the kernel reads ahead, where it tells. Asked once a device.
+fn read_aheads(input: &Input) -> Vec<Option<u64>> {
+    let mut known = HashMap::new();
+    let sources = input.sources().iter();
+    let ahead = |source: &Arc<Source>| {
+        let device = source.device()?;
+        *known
+            .entry(device)
+            .or_insert_with(|| read_ahead_of_device(device))
+    };
+    sources.map(ahead).collect()
+}
+
+/// How far the kernel reads ahead on a device, and how much it does at one word: what is asked for
+/// beyond that it drops in silence.
+fn read_ahead_of_device(device: u64) -> Option<u64> {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    // A partition has that of its disk.
+    let places = [
+        format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
+        format!("/sys/dev/block/{major}:{minor}/../queue/read_ahead_kb"),
+    ];
+    let kib = places.iter().find_map(|place| {
+        let kib = proc::number(place).ok()?;
+        (kib > 0).then_some(kib)
+    })?;
+    kib.checked_mul(1024)
+}
+
+/// Lets the kernel read ahead of whoever reads in order.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    /// How far.
+    distance: u64,
+    /// By source: how much can be asked for at once.
+    words: Vec<u64>,
+    asked: AtomicU64,
+}
+
+impl Ahead {
+    pub(crate) fn new(input: &Input, distance: u64) -> Ahead {
+        let aheads = read_aheads(input).into_iter();
+        Ahead {
+            distance,
+            words: aheads.map(|ahead| ahead.unwrap_or(READ_AHEAD)).collect(),
+            asked: AtomicU64::new(0),
+        }
+    }
+
+    /// Before `range` is read: asks for as much at the distance, or, where nobody has asked before
+    /// (`first`), for everything up to there.
+    pub(crate) fn of(&self, source: &Source, range: Range<u64>, first: bool) {
+        let (Some(file), Some(len)) = (source.file(), source.len()) else {
+            return;
+        };
+        let at = |offset: u64| offset.saturating_add(self.distance).min(len);
+        let mut from = match first {
+            true => range.start,
+            false => at(range.start),
+        };
+        let to = at(range.end);
+        while from < to {
+            let word = self.words[source.index() as usize].min(to - from);
+            // What isn't read ahead is read when it is wanted.
+            let _ = fadvise(
+                file,
+                from,
+                std::num::NonZeroU64::new(word),
+                Advice::WillNeed,
+            );
+            self.asked.fetch_add(word, Relaxed);
+            from += word;
+        }
+    }
+
+    /// How much was asked for.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.asked.load(Relaxed)
+    }
+}

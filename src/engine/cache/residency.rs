@@ -1,0 +1,243 @@
+//! What of a file lies in the page cache.
+//!
+//! # Invariant (`unsafe` room)
+//! One system call that libc has no wrapper for; it writes to one structure on our stack. And
+//! mappings that nobody looks into: they are made, asked about, and taken back.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use rayon::prelude::*;
+
+use crate::input::spans::{Input, Span};
+use crate::linux::pages::PAGE;
+
+/// The number of cachestat(2), the same on all architectures, since Linux 6.5.
+const CACHESTAT: libc::c_long = 451;
+/// The grain in which resident and cold parts are told apart.
+const GRAIN: u64 = 1 << 20;
+/// What is asked about at once; only where it is mixed is the grain looked at.
+const STRIDE: u64 = 64 << 20;
+/// How many pages of a stride are looked at where the kernel doesn't tell.
+const SAMPLES: u64 = 8;
+/// What is small: see [`is_small`].
+const SMALL: u64 = 8 << 20;
+
+#[repr(C)]
+#[derive(Default)]
+struct Range {
+    off: u64,
+    len: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Stat {
+    cache: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// How many pages of `from..to` are in the page cache.
+///
+/// # Errors
+/// The kernel can't tell (ENOSYS), or only to the file's owner and those who may write it (EPERM).
+pub(crate) fn resident_pages(file: &File, from: u64, to: u64) -> io::Result<u64> {
+    let range = Range {
+        off: from,
+        len: to - from,
+    };
+    let mut stat = Stat::default();
+    let flags: libc::c_uint = 0;
+    // SAFETY: both structures are laid out as the kernel has them and outlive the call.
+    let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &range, &mut stat, flags) };
+    match done {
+        0 => Ok(stat.cache),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether samples of `from..to` are in the page cache: for files of other people, of which
+/// cachestat tells nothing. `None` where not even that can be told.
+fn sampled(file: &File, from: u64, to: u64) -> Option<bool> {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    let step = ((to - from) / SAMPLES).max(1);
+    for at in (from..to).step_by(step as usize) {
+        let mut byte = [0];
+        let mut buffers = [std::io::IoSliceMut::new(&mut byte)];
+        match preadv2(file, &mut buffers, at, ReadWriteFlags::NOWAIT) {
+            Ok(_) => {}
+            Err(Errno::AGAIN) => return Some(false),
+            Err(_) => return None,
+        }
+    }
+    Some(true)
+}
+
+/// Whether all of `from..to` is in the page cache by the look of a mapping, which shows the pages of
+/// the layer below where an overlay has none of its own. `None` where that can't be told.
+fn mapped_is_resident(file: &File, from: u64, to: u64) -> Option<bool> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    let begin = from / PAGE as u64 * PAGE as u64;
+    let bytes = (to - begin) as usize;
+    let mut pages = vec![0_u8; bytes.div_ceil(PAGE)];
+    let (anywhere, shared) = (std::ptr::null_mut(), MapFlags::SHARED);
+    // SAFETY: a new mapping at an address of the kernel's choice, given back below, and touched by
+    // nobody; `pages` has a byte for each of its pages.
+    let told = unsafe {
+        let map = mmap(anywhere, bytes, ProtFlags::READ, shared, file, begin).ok()?;
+        let told = libc::mincore(map, bytes, pages.as_mut_ptr());
+        munmap(map, bytes).ok()?;
+        told
+    };
+    (told == 0).then(|| pages.iter().all(|page| page & 1 == 1))
+}
+
+/// Whether the file lies on an overlay, which has no pages of its own: they are the layer's below.
+fn is_overlay(file: &File) -> bool {
+    const OVERLAYFS: rustix::fs::FsWord = 0x794c_7630;
+    rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == OVERLAYFS)
+}
+
+/// The file once more, so that looking at a page reads no others ahead.
+pub(crate) fn opened_to_sample(file: &File) -> Option<File> {
+    let again = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    rustix::fs::fadvise(&again, 0, None, rustix::fs::Advice::Random).ok()?;
+    Some(again)
+}
+
+/// The spans of an input, cut into those that are cached and those that aren't, each in order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Split {
+    pub resident: Vec<Span>,
+    pub cold: Vec<Span>,
+    /// Whether the kernel could tell.
+    pub known: bool,
+}
+
+/// Asks the kernel which parts of the spans are cached, on the threads of the current pool, because
+/// it takes a look at every cached page: 5 ms a GB. What it can't tell counts as cold.
+pub(crate) fn split(input: &Input, spans: &[Span]) -> Split {
+    let strides: Vec<Span> = spans
+        .iter()
+        .flat_map(|span| {
+            let starts = (span.from / STRIDE + 1..).map(|stride| stride * STRIDE);
+            let ends = starts.take_while(|&at| at < span.to).chain([span.to]);
+            ends.scan(span.from, |from, to| {
+                let stride = Span {
+                    from: *from,
+                    to,
+                    ..*span
+                };
+                *from = to;
+                Some(stride)
+            })
+        })
+        .filter(|stride| stride.from < stride.to)
+        .collect();
+    let looked: Vec<Split> = strides
+        .par_iter()
+        .map(|stride| look(input, *stride))
+        .collect();
+    let mut split = Split {
+        known: looked.iter().all(|part| part.known),
+        ..Split::default()
+    };
+    for part in looked {
+        part.resident.iter().for_each(|span| split.add(span, true));
+        part.cold.iter().for_each(|span| split.add(span, false));
+    }
+    split
+}
+
+/// A stride of a span: whole, where it is all cached or not at all.
+fn look(input: &Input, stride: Span) -> Split {
+    let mut split = Split {
+        known: true,
+        ..Split::default()
+    };
+    let Some(file) = input.source(&stride).file() else {
+        return split;
+    };
+    let Span { from, to, .. } = stride;
+    let by_samples = || opened_to_sample(file).and_then(|again| sampled(&again, from, to));
+    match resident_pages(file, from, to) {
+        Err(_) => {
+            let resident = by_samples();
+            split.known = resident.is_some();
+            split.add(&stride, resident.unwrap_or(false));
+        }
+        Ok(pages) if pages >= pages_of(from, to) => split.add(&stride, true),
+        Ok(0) if is_overlay(file) => {
+            split.add(&stride, mapped_is_resident(file, from, to) == Some(true));
+        }
+        Ok(0) => split.add(&stride, false),
+        Ok(_) => {
+            let mut grain = from;
+            while grain < to {
+                let end = ((grain / GRAIN + 1) * GRAIN).min(to);
+                let pages = resident_pages(file, grain, end).unwrap_or(0);
+                let part = Span {
+                    from: grain,
+                    to: end,
+                    ..stride
+                };
+                split.add(&part, pages >= pages_of(grain, end));
+                grain = end;
+            }
+        }
+    }
+    split
+}
+
+pub(crate) fn pages_of(from: u64, to: u64) -> u64 {
+    to.div_ceil(PAGE as u64) - from / PAGE as u64
+}
+
+impl Split {
+    /// What `auto` makes of it, in words.
+    pub(crate) fn words(&self) -> String {
+        let (resident, cold) = (bytes(&self.resident), bytes(&self.cold));
+        if cold == 0 {
+            return "all of it is cached: the workers fetch it".into();
+        }
+        if !self.known {
+            return "what is cached can't be told".into();
+        }
+        if resident == 0 {
+            return "nothing is cached: uring".into();
+        }
+        let share = 100.0 * resident as f64 / (resident + cold) as f64;
+        format!("{share:.0}% is cached: the workers fetch it; the rest: uring")
+    }
+
+    /// Adds the next part, to the one before it if they touch.
+    fn add(&mut self, part: &Span, resident: bool) {
+        let list = if resident {
+            &mut self.resident
+        } else {
+            &mut self.cold
+        };
+        match list.last_mut() {
+            Some(last) if last.source == part.source && last.to == part.from => last.to = part.to,
+            _ => list.push(*part),
+        }
+    }
+}
+
+/// Whether there is so little that it is simply read: a ring isn't worth its set-up.
+pub(crate) fn is_small(spans: &[Span]) -> bool {
+    bytes(spans) <= SMALL
+}
+
+/// Why `auto` simply reads what is small.
+pub(crate) const SMALL_WORDS: &str = "small input: the workers fetch it";
+
+/// How many bytes some spans cover.
+pub(crate) fn bytes(spans: &[Span]) -> u64 {
+    spans.iter().map(|span| span.to - span.from).sum()
+}

@@ -1,0 +1,155 @@
+//! What a run is asked to do: the engine, sizes, limits, the kernel's switches.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use crate::engine::knobs::Knobs;
+use crate::error::{Error, Kind};
+use crate::record::framing::Delimited;
+
+/// How the input is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// Chooses by what is cached, falling back where something can't be had.
+    #[default]
+    Auto,
+    /// Many reads in flight through io_uring.
+    Uring,
+    /// The same without tokio-uring: one ring or several, with every switch that the kernel has.
+    UringRaw,
+    /// `read()` after `read()`.
+    Read,
+    /// Each worker reads its own blocks.
+    Pread,
+    /// Each worker maps its own blocks.
+    Mmap,
+    /// Loads everything into memory first.
+    Memory,
+}
+
+impl Engine {
+    /// All engines.
+    pub const ALL: [Engine; 7] = [
+        Engine::Auto,
+        Engine::Uring,
+        Engine::UringRaw,
+        Engine::Read,
+        Engine::Pread,
+        Engine::Mmap,
+        Engine::Memory,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Auto => "auto",
+            Engine::Uring => "uring",
+            Engine::UringRaw => "uring-raw",
+            Engine::Read => "read",
+            Engine::Pread => "pread",
+            Engine::Mmap => "mmap",
+            Engine::Memory => "memory",
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Engine {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let found = Engine::ALL.into_iter().find(|engine| engine.name() == name);
+        found.ok_or_else(|| Error::new(Kind::Usage, format!("no engine is called {name}")))
+    }
+}
+
+/// How to read. `None` lets the engine choose.
+#[derive(Clone)]
+pub struct Config {
+    /// Which engine.
+    pub engine: Engine,
+    /// Past the page cache, with O_DIRECT.
+    pub direct: bool,
+    /// Bytes that one read brings.
+    pub block_size: Option<usize>,
+    /// Reads in flight.
+    pub queue_depth: Option<usize>,
+    /// Buffers of the ring; at least two.
+    pub buffers: Option<usize>,
+    /// Worker threads.
+    pub threads: Option<usize>,
+    /// The longest record in bytes, its delimiter not counted.
+    pub max_record: usize,
+    /// The kernel's switches.
+    pub knobs: Knobs,
+    /// Where records end.
+    pub framing: Delimited,
+    /// Counts the bytes delivered while the run goes on.
+    pub progress: Option<Arc<AtomicU64>>,
+    /// How long a read may take. When one takes longer, the run ends with an error that names its
+    /// file and bytes (`ETIMEDOUT`). Pipes, terminals and other streams may take their time.
+    ///
+    /// A read that got no answer can't be taken back. With the engines `uring` and `uring-raw`, and
+    /// what `auto` reads by a ring, the call returns without it, and the ring, its buffers and its
+    /// descriptors stay behind for as long as the process lives, because the kernel may still write
+    /// to them. With the others a thread of the run sits in the kernel: the call returns, with the
+    /// error, only when the kernel lets that thread go. Who can't wait for that ends the process, see
+    /// [`Config::overdue`].
+    pub io_timeout: Option<Duration>,
+    /// Is told, on a thread of its own, that a read has taken longer than `io_timeout`, before the
+    /// call returns with this error, if it ever can. The program `ringfold` ends itself here.
+    pub overdue: Option<Arc<Overdue>>,
+    /// How long a read may take before there is a notice of it, and then after each such time.
+    pub silence: Duration,
+    /// Gets what the user should know while the run goes on: a fallback, a device that is silent.
+    pub notice: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Is told of a read that has taken too long: [`Config::overdue`].
+pub type Overdue = dyn Fn(&Error) + Send + Sync;
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            engine: Engine::Auto,
+            direct: false,
+            block_size: None,
+            queue_depth: None,
+            buffers: None,
+            threads: None,
+            max_record: 1 << 20,
+            knobs: Knobs::default(),
+            framing: Delimited::NEWLINE,
+            progress: None,
+            io_timeout: None,
+            overdue: None,
+            silence: Duration::from_secs(30),
+            notice: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("engine", &self.engine)
+            .field("direct", &self.direct)
+            .field("block_size", &self.block_size)
+            .field("queue_depth", &self.queue_depth)
+            .field("buffers", &self.buffers)
+            .field("threads", &self.threads)
+            .field("max_record", &self.max_record)
+            .field("knobs", &self.knobs)
+            .field("framing", &self.framing)
+            .field("io_timeout", &self.io_timeout)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,359 @@
+//! Engines whose workers fetch their own blocks, without a ring between: `pread` copies them into
+//! a buffer of the worker's, `mmap` looks at them where they lie in the page cache.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use crate::engine::arena::{Arena, Slot};
+use crate::engine::cache::advice::{self, Ahead};
+use crate::engine::deliver::delivery::Delivery;
+use crate::engine::deliver::queue::Queue;
+use crate::engine::deliver::watch::Place;
+use crate::engine::local::choice::{Way, Ways};
+use crate::engine::local::claims::{Claim, Claims, Own, own};
+use crate::engine::local::mapping::Mapping;
+use crate::error::{Error, Kind, Result};
+use crate::input::source::{Source, refused_late};
+use crate::input::spans::Input;
+use crate::linux::retry;
+use crate::record::block::{Block, PaddedBuf};
+use crate::record::framing::Framing;
+use crate::record::stitch::Piece;
+
+/// How much is read past a block's end at once to find the end of its last record.
+const PAST: usize = 256;
+/// How much is read at once of a record that goes on and on.
+const LONG: usize = 64 << 10;
+/// A block is copied from a line's start on, because it is copied to one. Some processors copy at a
+/// fifth of their speed to an address a few bytes past the source's, modulo a page.
+const LINE: u64 = 64;
+
+/// All that the workers of such an engine share.
+pub(crate) struct Local<'a> {
+    pub input: &'a Input,
+    pub claims: Claims<'a>,
+    pub delivery: &'a Delivery<'a>,
+    /// Released buffers of a ring that runs at the same time: they go first, because the device
+    /// waits for them.
+    pub queue: Option<&'a Queue>,
+    pub threads: usize,
+    /// Bytes a read brings.
+    pub block: u64,
+    /// Whether reads leave nothing in the page cache.
+    pub dontcache: bool,
+    pub ahead: Option<Ahead>,
+    /// Whether a mapping that is refused is a failure, although reading is at hand.
+    pub mapping_named: bool,
+    /// What the hands' slots lie in.
+    pub arena: Option<Arc<Arena>>,
+    pub hands: Mutex<Vec<Hand>>,
+    pub read_bytes: AtomicU64,
+    pub mapped_bytes: AtomicU64,
+    pub reads: AtomicU64,
+}
+
+/// What a worker fetches with. Lent for as long as it works.
+pub(crate) struct Hand {
+    /// To read into.
+    pub slot: Option<Slot>,
+    /// To map with.
+    pub mapping: Option<Mapping>,
+    /// Whether to read past the page cache.
+    pub direct: bool,
+    /// With both at hand: which to take.
+    pub ways: Ways,
+    /// Where the watch sees what is read.
+    pub place: Place,
+}
+
+impl<'a> Local<'a> {
+    /// Sets as many workers to work as can find something to do.
+    pub(crate) fn start<'s>(&'s self, scope: &rayon::Scope<'s>) {
+        for _ in 0..self.claims.hire(self.threads) {
+            scope.spawn(|scope| self.work(scope));
+        }
+    }
+
+    fn work<'s>(&'s self, scope: &rayon::Scope<'s>) {
+        let taken = self.hands.lock().unwrap_or_else(|e| e.into_inner()).pop();
+        let mut hand = taken.expect("as many hands as workers are hired");
+        loop {
+            if let Some(queue) = self.queue {
+                while let Some(ready) = queue.pop() {
+                    self.delivery.deliver_ready(ready);
+                }
+            }
+            let Some(claim) = self.claims.next(self.delivery) else {
+                break;
+            };
+            let served = self.serve(&mut hand, &claim);
+            hand.place.done();
+            if let Err(error) = served {
+                self.delivery.fail(error);
+            }
+            if self.claims.finish(&claim) {
+                self.start(scope);
+            }
+        }
+        self.hands
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .push(hand);
+        self.claims.leave();
+        // The window may have opened between the last look and now.
+        self.start(scope);
+    }
+
+    /// Fetches a claim and hands it to the sink, by whichever way is at hand or, with both, is
+    /// cheaper: all of it mapped, or part by part read.
+    fn serve(&self, hand: &mut Hand, claim: &Claim) -> Result<()> {
+        let source = &self.input.sources()[claim.source as usize];
+        let len = source.len().unwrap_or(0);
+        let mut rest = Some(*claim);
+        while let Some(claim) = rest {
+            let started = Instant::now();
+            let part;
+            if self.is_mapped(hand, source, &claim)? {
+                (part, rest) = (claim, None);
+            } else {
+                (part, rest) = claim.split(self.block, len);
+                let slot = hand.slot.as_mut().expect("a hand reads or maps");
+                self.read(slot, hand.direct, &hand.place, source, &part)?;
+            }
+            let range = part.range(len);
+            hand.ways.learn(range.end - range.start, started.elapsed());
+        }
+        Ok(())
+    }
+
+    /// Maps a claim where that is the way to take; whether it was.
+    fn is_mapped(&self, hand: &mut Hand, source: &Source, claim: &Claim) -> Result<bool> {
+        let reads = hand.slot.is_some();
+        let Some(mapping) = &mut hand.mapping else {
+            return Ok(false);
+        };
+        if reads && hand.ways.next() == Way::Read {
+            return Ok(false);
+        }
+        match self.map(mapping, &hand.place, source, claim) {
+            // Some file systems can be read, but not mapped.
+            Err(error) if reads && !self.mapping_named && error.kind() == Kind::Engine => {
+                hand.mapping = None;
+                Ok(false)
+            }
+            mapped => mapped.map(|()| true),
+        }
+    }
+
+    /// Maps a claim.
+    fn map(
+        &self,
+        mapping: &mut Mapping,
+        place: &Place,
+        source: &Source,
+        claim: &Claim,
+    ) -> Result<()> {
+        let (range, at_eof) = self.reach(source, claim);
+        // Until the job is done with it: pages may come in at the first look at each.
+        place.begin_looking(source, range.clone());
+        self.read_ahead(source, claim);
+        mapping.view(source, range.clone())?;
+        self.mapped_bytes
+            .fetch_add(range.end - range.start, Relaxed);
+        let broken = || mapping.broken(source, range.clone());
+        let block = |whole, offset| mapping.block(whole, claim.source, offset, claim.sequence);
+        self.deliver_own(
+            source,
+            place,
+            claim,
+            &range,
+            at_eof,
+            mapping.bytes(),
+            block,
+            broken,
+        )
+    }
+
+    /// Reads a claim into a slot.
+    fn read(
+        &self,
+        slot: &mut Slot,
+        direct: bool,
+        place: &Place,
+        source: &Source,
+        claim: &Claim,
+    ) -> Result<()> {
+        let (range, at_eof) = self.reach(source, claim);
+        place.begin(source, range.clone());
+        self.read_ahead(source, claim);
+        let align = if direct { source.direct_align() } else { LINE };
+        let begin = range.start / align * align;
+        let wanted = (range.end - begin) as usize;
+        let target = slot.target_bytes(0);
+        let len = wanted.next_multiple_of(align as usize).min(target.len());
+        self.read_at(source, direct, place, &mut target[..len], begin, wanted)?;
+        slot.set_filled((range.start - begin) as usize, wanted);
+        let block = |whole, offset| slot.block(whole, claim.source, offset, claim.sequence);
+        self.deliver_own(
+            source,
+            place,
+            claim,
+            &range,
+            at_eof,
+            slot.bytes(),
+            block,
+            || None,
+        )
+    }
+
+    /// Hands the claim's own records to the sink: of `view`, which shows `range` of the source, and
+    /// the one that goes on past it. `broken` tells afterwards whether the view was sound.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what was fetched, and how, belongs together"
+    )]
+    fn deliver_own<'v>(
+        &self,
+        source: &Source,
+        place: &Place,
+        claim: &Claim,
+        range: &Range<u64>,
+        at_eof: bool,
+        view: &[u8],
+        block: impl FnOnce(Range<usize>, u64) -> Block<'v>,
+        broken: impl FnOnce() -> Option<Error>,
+    ) -> Result<()> {
+        let Own { whole, open } = own(&self.delivery.framing, view, range.start, claim, at_eof);
+        let tail = whole.end;
+        if whole.is_empty() {
+            broken().map_or(Ok(()), Err)?;
+        } else {
+            let offset = range.start + whole.start as u64;
+            self.delivery.deliver_if(&block(whole, offset), broken);
+        }
+        if open {
+            let record = PaddedBuf::from(&view[tail..]);
+            self.gather(source, place, claim, record, range.start + tail as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the kernel read ahead of a claim.
+    fn read_ahead(&self, source: &Source, claim: &Claim) {
+        if let Some(ahead) = &self.ahead {
+            let range = claim.range(source.len().unwrap_or(0));
+            ahead.of(source, range, claim.start.is_none());
+        }
+    }
+
+    /// What to look at for a claim, and whether that reaches the source's end.
+    fn reach(&self, source: &Source, claim: &Claim) -> (Range<u64>, bool) {
+        let len = source
+            .len()
+            .expect("only sources with a size are served here");
+        let range = claim.range(len);
+        let end = (range.end + PAST as u64).min(len);
+        (range.start..end, end == len)
+    }
+
+    /// Reads on for the end of a record that begins at `offset`.
+    fn gather(
+        &self,
+        source: &Source,
+        place: &Place,
+        claim: &Claim,
+        mut record: PaddedBuf,
+        offset: u64,
+    ) -> Result<()> {
+        let len = source.len().unwrap_or(0);
+        let mut chunk = vec![0; LONG];
+        loop {
+            let at = offset + record.len() as u64;
+            if record.len() > self.delivery.max_record {
+                self.delivery.oversized(claim.source, offset);
+                return Ok(());
+            }
+            let want = chunk.len().min((len - at) as usize);
+            if want == 0 {
+                break;
+            }
+            self.read_at(source, false, place, &mut chunk[..want], at, want)?;
+            match self.delivery.framing.first_end((), &chunk[..want]) {
+                Some(end) => {
+                    record.extend(&chunk[..end]);
+                    break;
+                }
+                None => record.extend(&chunk[..want]),
+            }
+        }
+        self.delivery
+            .deliver(&record.block(claim.source, offset, claim.sequence));
+        Ok(())
+    }
+
+    /// Fills a buffer from `offset` on, up to `wanted` bytes at least.
+    fn read_at(
+        &self,
+        source: &Source,
+        direct: bool,
+        place: &Place,
+        target: &mut [u8],
+        offset: u64,
+        wanted: usize,
+    ) -> Result<()> {
+        let range = offset..offset + wanted as u64;
+        let fail = |error: Error| {
+            error
+                .in_file(source.index(), source.name())
+                .at_bytes(range.clone())
+        };
+        let file = match (direct, source.file()) {
+            (true, _) => source.direct()?,
+            (false, Some(file)) => file,
+            (false, None) => return Err(fail(Error::new(Kind::Engine, "not a file"))),
+        };
+        let align = if direct {
+            source.direct_align() as usize
+        } else {
+            1
+        };
+        let (mut filled, mut tries) = (0, 0);
+        while filled < wanted {
+            let (target, at) = (&mut target[filled..], offset + filled as u64);
+            place.begin(source, at..range.end);
+            let read = advice::read_at(file, target, at, self.dontcache);
+            place.done();
+            match read {
+                Ok(n) => {
+                    self.reads.fetch_add(1, Relaxed);
+                    self.read_bytes.fetch_add(n as u64, Relaxed);
+                    let now = filled + n;
+                    // The next read must be aligned too, so a short one may have to be done again.
+                    let kept = if now >= wanted {
+                        now
+                    } else {
+                        now / align * align
+                    };
+                    tries = if kept > filled { 0 } else { tries + 1 };
+                    if n == 0 || tries > retry::MOST {
+                        return Err(fail(source.ended(offset + now as u64)));
+                    }
+                    filled = kept;
+                }
+                Err(errno) => {
+                    let error = errno.into();
+                    if !retry::may_pass(&error) || tries >= retry::MOST {
+                        let late = direct.then(|| refused_late(&error)).flatten();
+                        let named = late.map(|late| late.naming("--direct"));
+                        return Err(fail(named.unwrap_or_else(|| Error::io(&error))));
+                    }
+                    retry::pause(tries);
+                    tries += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,4 @@
+//! Pure decisions before the first read: sizes, and which settings contradict each other.
+
+pub(crate) mod settings;
+pub(crate) mod sizing;

@@ -1,0 +1,256 @@
+//! How much of everything a run takes where nobody says: buffers and their size, threads, how far is
+//! read ahead, what is loaded. By the memory that a control group allows: beyond it the kernel kills,
+//! and tables, threads and pages that are being read count too. The probe tells the same figures.
+
+use crate::engine::arena::Layout;
+use crate::engine::knobs::HugePages;
+use crate::error::{Error, Kind, Result};
+use crate::input::spans::Input;
+use crate::linux::cgroups::memory_limit;
+use crate::linux::pages::{HUGE_PAGE, PAGE};
+use crate::units::size;
+
+/// Bytes a read: large enough that the ring's thread is idle, and a request that most
+/// devices take whole in pages of any size. 1 MiB takes a tenth longer where the host copies.
+pub(crate) const RING_BLOCK: usize = 512 << 10;
+/// Reads in flight: with [`RING_BLOCK`] 16 MiB, enough for several drives.
+pub(crate) const DEPTH: usize = 32;
+/// Threads that can be asked for; beyond that a number is a slip.
+pub(crate) const MAX_THREADS: usize = 1024;
+/// Bytes a block that a worker reads itself. Smaller ones would stay in the core's own cache, but are
+/// copied more slowly: 512 KiB take a fifth longer.
+const PREAD_BLOCK: usize = 2 << 20;
+/// Bytes that a worker maps at once, at most. Each window that goes interrupts all processors that work
+/// on the run: 4 MiB take a twentieth longer.
+const MMAP_BLOCK: usize = 16 << 20;
+/// The smallest block where a limit on memory asks for small ones.
+const LEAST_BLOCK: usize = 32 << 10;
+/// Buffers of less than [`LARGE_BLOCK`] beside those in flight and with workers: how far a worker may
+/// lag behind before the device has to wait for it. Without them 512 KiB take a sixth longer.
+const SPARE: usize = 12;
+/// From this size on spare buffers cost memory and gain nothing.
+const LARGE_BLOCK: usize = 1 << 20;
+/// Buffers at least, where there are as many reads.
+const BUFFERS_MIN: usize = 8;
+/// What the ring itself locks, at most, at a usual depth.
+const RING_LOCKED: u64 = 64 << 10;
+/// What a worker takes with buffers, stack and the tables of some hundred keys: 2.5 MiB were seen.
+/// Keys that take more than the difference are spilled.
+const WORKER: u64 = 4 << 20;
+/// How far a file system reads ahead that doesn't tell, as an overlay: a large one.
+const UNTOLD_AHEAD: u64 = 8 << 20;
+
+/// The memory that there is room in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// What the control groups allow, if they limit it.
+    limit: Option<u64>,
+}
+
+impl Room {
+    /// That of this process.
+    pub(crate) fn here() -> Room {
+        Room {
+            limit: memory_limit(),
+        }
+    }
+
+    /// Whether there is a limit at all.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// Workers: one a processor, of those that were named if any were, but no more than half of the
+    /// memory has room for.
+    pub(crate) fn threads(&self, pin: &[u32]) -> usize {
+        let processors = match pin.len() {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            named => named,
+        };
+        self.threads_of(processors)
+    }
+
+    fn threads_of(&self, processors: usize) -> usize {
+        let fit = self.limit.map_or(u64::MAX, |limit| limit / 2 / WORKER);
+        let fit = usize::try_from(fit).unwrap_or(usize::MAX);
+        processors.min(fit).clamp(1, MAX_THREADS)
+    }
+
+    /// Bytes a read of rings that have so many buffers, by their size.
+    pub(crate) fn ring_block(&self, buffers: impl Fn(usize) -> usize) -> usize {
+        let block = self.within(RING_BLOCK, buffers(RING_BLOCK));
+        self.within(block, buffers(block))
+    }
+
+    /// What each of so many workers reads at once, and what it maps at once.
+    pub(crate) fn local_blocks(&self, threads: usize) -> (usize, usize) {
+        let within = |block| self.within(block, threads);
+        (within(PREAD_BLOCK), within(MMAP_BLOCK))
+    }
+
+    /// A block's size of which `count` take no more than a part of the memory.
+    fn within(&self, block: usize, count: usize) -> usize {
+        let Some(limit) = self.limit else {
+            return block;
+        };
+        let each = usize::try_from(limit / 8).unwrap_or(usize::MAX) / count.max(1);
+        let fits = 1 << each.checked_ilog2().unwrap_or(0);
+        block.min(fits).max(LEAST_BLOCK)
+    }
+
+    /// The buffers that a run of a large file with this many workers takes.
+    pub(crate) fn ring(&self, threads: usize) -> Buffers {
+        let of = |block| buffers(block, DEPTH, threads, 1);
+        let block = self.ring_block(of);
+        let slots = of(block);
+        Buffers(Layout { block, slots })
+    }
+
+    /// How far the run asks ahead itself, where there is no room for what the kernel reads ahead:
+    /// `ahead` bytes (`None`: it doesn't tell), of a file of `len`, at each of so many places.
+    ///
+    /// Pages that are being read can't be given back. At each place there are two windows of them,
+    /// and when they fill the group, whatever else asks for a page ends in a kill.
+    pub(crate) fn ahead_instead(&self, ahead: Option<u64>, len: u64, places: usize) -> Option<u64> {
+        let limit = self.limit?;
+        let window = ahead.unwrap_or(UNTOLD_AHEAD).min(len);
+        let under_way = window.saturating_mul(2).saturating_mul(places as u64);
+        (under_way > limit / 4).then_some(limit / 16)
+    }
+
+    /// Refuses to load what there is no room for: twice, because it is put into one piece.
+    pub(crate) fn check_loadable(&self, input: &Input) -> Result<()> {
+        let (Some(len), Some(limit)) = (input.len(), self.limit) else {
+            return Ok(());
+        };
+        if len.saturating_mul(2) <= limit / 8 * 7 {
+            return Ok(());
+        }
+        let cause = format!(
+            "--engine memory: loading {len} bytes takes twice as much, and the control group allows \
+             {limit}: choose another engine"
+        );
+        Err(Error::new(Kind::Engine, cause))
+    }
+}
+
+/// Buffers of `block` bytes of each of so many rings: one a read in flight, one in each worker's hands
+/// and one that waits for it. Of smaller blocks it takes some more, and so many that workers and
+/// dispatcher needn't wake each other for each: a mebibyte, up to 256.
+pub(crate) fn buffers(block: usize, depth: usize, threads: usize, rings: usize) -> usize {
+    let spare = if block < LARGE_BLOCK { SPARE } else { 0 };
+    let needed = depth + (2 * threads + spare).div_ceil(rings);
+    needed.max((LARGE_BLOCK / block).min(256))
+}
+
+/// So many at most where there are only so many reads: fresh memory takes about as long as a read into
+/// it, and what is left to read of a file that is cached but for some pages is little.
+pub(crate) fn buffers_at_most(reads: u64) -> usize {
+    usize::try_from(reads / 4).map_or(usize::MAX, |quarter| quarter.max(BUFFERS_MIN))
+}
+
+/// A ring's buffers, for who tells of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Buffers(Layout);
+
+impl Buffers {
+    /// How many.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.slots as u64
+    }
+
+    /// Bytes a read into one of them.
+    pub(crate) fn block(&self) -> u64 {
+        self.0.block as u64
+    }
+
+    /// The memory that a run locks by registering them.
+    pub(crate) fn locks(&self) -> u64 {
+        self.0.bytes(HugePages::Auto) as u64 + RING_LOCKED
+    }
+
+    /// How many of them a limit on locked memory has room for. Huge pages are charged whole.
+    pub(crate) fn within(&self, limit: u64) -> u64 {
+        let huge = HUGE_PAGE as u64;
+        let room = match limit.saturating_sub(RING_LOCKED) {
+            room if room >= huge => room / huge * huge,
+            room => room,
+        };
+        room.saturating_sub(PAGE as u64) / self.0.stride() as u64
+    }
+
+    /// In words.
+    pub(crate) fn words(&self) -> String {
+        format!("{} of {}", self.count(), size(self.block()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::plan::sizing::*;
+
+    fn of_mib(mib: u64) -> Room {
+        Room {
+            limit: Some(mib << 20),
+        }
+    }
+
+    const FREE: Room = Room { limit: None };
+
+    /// Whatever the machine has, half of the memory is left to everything else.
+    #[test]
+    fn small_groups_have_few_threads() {
+        for (mib, processors, threads) in [
+            (1, 64, 1),
+            (12, 64, 1),
+            (16, 64, 2),
+            (16, 1, 1),
+            (64, 64, 8),
+            (64, 2, 2),
+            (1 << 20, 5000, MAX_THREADS),
+        ] {
+            assert_eq!(of_mib(mib).threads_of(processors), threads, "{mib} MiB");
+        }
+        assert_eq!(FREE.threads_of(64), 64);
+        assert_eq!(FREE.threads(&[3, 5, 7]), 3);
+        assert_eq!(of_mib(16).threads(&[3, 5, 7]), 2);
+    }
+
+    #[test]
+    fn buffers_take_an_eighth() {
+        assert_eq!(FREE.ring(2).words(), "48 of 512 KiB");
+        assert_eq!(of_mib(256).ring(2).words(), "48 of 512 KiB");
+        assert_eq!(of_mib(64).ring(2).words(), "48 of 128 KiB");
+        assert_eq!(of_mib(1).ring(2).words(), "48 of 32 KiB");
+        assert_eq!(FREE.local_blocks(64), (PREAD_BLOCK, MMAP_BLOCK));
+        assert_eq!(of_mib(16).local_blocks(2), (1 << 20, 1 << 20));
+        for mib in [16, 40, 64, 1000] {
+            for threads in 1..=of_mib(mib).threads_of(64) {
+                let taken = of_mib(mib).ring(threads);
+                assert!(
+                    taken.count() * taken.block() <= (mib << 20) / 8,
+                    "{mib} MiB"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_read_ahead_takes_a_quarter() {
+        let file = 1 << 30;
+        let usual = Some(128 << 10);
+        assert_eq!(FREE.ahead_instead(Some(8 << 20), file, 64), None);
+        assert_eq!(of_mib(16).ahead_instead(usual, file, 1), None);
+        assert_eq!(of_mib(16).ahead_instead(usual, file, 17), Some(1 << 20));
+        let far = Some(8 << 20);
+        assert_eq!(of_mib(16).ahead_instead(far, file, 1), Some(1 << 20));
+        assert_eq!(of_mib(64).ahead_instead(far, file, 1), None);
+        assert_eq!(of_mib(64).ahead_instead(far, file, 2), Some(4 << 20));
+        assert_eq!(of_mib(16).ahead_instead(None, file, 1), Some(1 << 20));
+        assert_eq!(
+            of_mib(16).ahead_instead(far, 1 << 20, 2),
+            None,
+            "a small file"
+        );
+    }
+}

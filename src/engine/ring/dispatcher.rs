@@ -1,0 +1,608 @@
+//! The dispatcher: decides what is read next into which slot, takes completions in any order, and
+//! releases each block once its neighbour's head has arrived. It does no I/O: a [`Ring`] does.
+//!
+//! Who owns a slot: `free` -> [`Ring::submit`] -> [`Completion`] -> the span's [`Stitcher`] ->
+//! [`Release`] -> a worker -> (its `Drop`) its [`Home`] -> `free`.
+//!
+//! # Why it can't stall
+//! Reads are chosen in the order of the input, and those that are chosen together are submitted
+//! before anything else happens; at most `depth` are in flight, and there is at least one slot more
+//! than that. A piece waits only for its neighbours: one that was chosen before it, or the next one.
+//! If nothing is in flight and no worker holds a slot, every submitted piece has arrived, so all have
+//! been released but the last one of each span that waits for a read past its end; those reads go
+//! before all others, so there are never more than `depth` such pieces, and a slot is free.
+//!
+//! With a window, what is released behind its end is held. The first unfinished piece never is: it
+//! is with a worker, or waits for its neighbours as above, and then a read goes past the window.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::arena::{Home, Slot};
+use crate::engine::deliver::delivery::{Delivery, Ready};
+use crate::engine::deliver::watch::Place;
+use crate::engine::ring::seam::{Completion, Ring, Submission, failure};
+use crate::error::Error;
+use crate::input::source::{Source, refused_late};
+use crate::input::spans::{Input, Span};
+use crate::linux::retry;
+use crate::record::framing::Delimited;
+use crate::record::stitch::{Release, Stitcher};
+
+/// How far a read past a span's end looks for the end of the last record.
+const EXTENSION: u64 = 16 << 10;
+
+/// Reads of so many bytes past the page cache gain nothing from being made part of larger ones, and lose
+/// where none is answered before the end of all.
+const LARGE: u64 = 128 << 10;
+
+/// How the dispatcher reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    /// The grid on which a file is cut.
+    pub block: u64,
+    /// Reads in flight at most.
+    pub depth: usize,
+    /// For a sink that wants order: how far a block may be ahead of the first unfinished one.
+    pub window: Option<u64>,
+    /// Whether to read past the page cache.
+    pub direct: Direct,
+}
+
+/// Whether to read with O_DIRECT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direct {
+    No,
+    /// Where the file system lets us.
+    IfGranted,
+    /// Checked before the run: every source grants it.
+    Yes,
+}
+
+/// What the dispatcher did.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Counters {
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub short_reads: u64,
+    pub retries: u64,
+    pub max_in_flight: usize,
+    /// Blocks on the grid that the spans were cut into.
+    pub pieces: u64,
+    /// Time during which a read could have been submitted, but every slot was with a worker.
+    pub starved: Duration,
+}
+
+/// A span that is being read.
+struct Active {
+    source: Arc<Source>,
+    stitcher: Stitcher<Delimited, Slot>,
+    direct: bool,
+    /// The first byte at which the span's last record end may stand; `None`: the file's end.
+    cut: Option<u64>,
+    /// The number of its first piece in the run.
+    sequence: u64,
+}
+
+/// What a slot in flight is to hold.
+struct Read {
+    span: usize,
+    index: u64,
+    /// The bytes of the file that are wanted.
+    want: Range<u64>,
+}
+
+/// Where the next read of the current span begins.
+struct Cursor {
+    span: usize,
+    index: u64,
+    at: u64,
+    end: u64,
+}
+
+pub(crate) struct Dispatcher<'a> {
+    input: &'a Input,
+    spans: &'a [Span],
+    delivery: &'a Delivery<'a>,
+    plan: Plan,
+    /// First in, first out: what a worker has just read lies in its core's cache, and the device would
+    /// have to get it out of there.
+    free: VecDeque<Slot>,
+    /// By the slot's index.
+    reads: Vec<Option<Read>>,
+    /// By the slot's index: where the watch sees what is in flight.
+    places: Vec<Place>,
+    in_flight: usize,
+    /// Slots with workers, by index, and how many.
+    lent: Vec<bool>,
+    lent_count: usize,
+    next_span: usize,
+    cursor: Option<Cursor>,
+    active: BTreeMap<usize, Active>,
+    /// Reads past a span's end: the span, the number of the piece, its first byte, and how far
+    /// past the end that is already.
+    extensions: VecDeque<(usize, u64, u64, u64)>,
+    /// Sources that refuse O_DIRECT only when they are read.
+    buffered: HashSet<u32>,
+    sequence: u64,
+    /// For a window: the first unfinished piece, and which ones behind it are finished.
+    unfinished: u64,
+    finished: VecDeque<bool>,
+    released: Vec<Release<Slot>>,
+    /// Released, with their places, and on their way to the workers.
+    ready: Vec<Ready>,
+    /// Released, but behind the window's end.
+    held: Vec<Ready>,
+    counters: Counters,
+    starved_since: Option<Instant>,
+}
+
+impl<'a> Dispatcher<'a> {
+    /// A dispatcher over these spans of the input, with all slots at home; `sequence` is the number
+    /// of its first piece.
+    pub(crate) fn new(
+        input: &'a Input,
+        spans: &'a [Span],
+        delivery: &'a Delivery<'a>,
+        plan: Plan,
+        slots: Vec<Slot>,
+        sequence: u64,
+    ) -> Self {
+        assert!(
+            slots.len() > plan.depth && plan.depth > 0,
+            "one slot more than reads in flight"
+        );
+        Dispatcher {
+            input,
+            spans,
+            delivery,
+            plan,
+            reads: slots.iter().map(|_| None).collect(),
+            places: slots.iter().map(|_| delivery.watch.place()).collect(),
+            lent: vec![false; slots.len()],
+            lent_count: 0,
+            free: slots.into(),
+            in_flight: 0,
+            next_span: 0,
+            cursor: None,
+            active: BTreeMap::new(),
+            extensions: VecDeque::new(),
+            buffered: HashSet::new(),
+            sequence,
+            unfinished: sequence,
+            finished: VecDeque::new(),
+            released: Vec::new(),
+            ready: Vec::new(),
+            held: Vec::new(),
+            counters: Counters::default(),
+            starved_since: None,
+        }
+    }
+
+    /// Reads all spans through the ring; `release` takes the blocks, several at a time. Reads are
+    /// still in flight at the end only when the watch gave the run up.
+    pub(crate) async fn run<R: Ring>(
+        mut self,
+        ring: &mut R,
+        home: &mut Home,
+        mut release: impl FnMut(&mut Vec<Ready>),
+        notice: &dyn Fn(&str),
+    ) -> Counters {
+        let first = self.sequence;
+        self.plan.depth = self.plan.depth.min(ring.max_depth());
+        let mut given_up = std::pin::pin!(self.delivery.watch.given_up());
+        loop {
+            // Before the workers are woken, so that nothing is left to do but to go to sleep, which is
+            // when the kernel takes the reads: the device waits for them, and a worker may take this
+            // thread's processor.
+            while let Some(submission) = self.next_submission() {
+                ring.submit(submission);
+            }
+            if !self.ready.is_empty() {
+                release(&mut self.ready);
+            }
+            if self.in_flight == 0 {
+                let held_by_workers = !self.held.is_empty() && self.lent_count > 0;
+                if !self.wants_more() && !held_by_workers {
+                    break;
+                }
+                // What is needed is with workers, who give it back whatever happens.
+                self.come_home(home.arrival().await);
+            } else {
+                let wants_slots = self.wants_slots();
+                tokio::select! {
+                    biased;
+                    slot = home.arrival(), if wants_slots => self.come_home(slot),
+                    completion = ring.completion() => {
+                        self.complete(completion, ring, notice);
+                        while let Some(completion) = ring.try_completion() {
+                            self.complete(completion, ring, notice);
+                        }
+                    }
+                    // What is in flight stays with the ring.
+                    () = &mut given_up => break,
+                }
+            }
+            while let Some(slot) = home.try_arrival() {
+                self.come_home(slot);
+            }
+            self.hold_back();
+        }
+        // After a failure, pieces are left that wait for what was never read.
+        for (span, mut active) in std::mem::take(&mut self.active) {
+            active.stitcher.abandon(&mut self.released);
+            self.place(span, active.sequence);
+        }
+        self.ready.append(&mut self.held);
+        release(&mut self.ready);
+        self.counters.pieces = self.sequence - first;
+        self.counters
+    }
+
+    /// Whether a slot that comes home is worth waking up for: a read waits for one, or the window's
+    /// end does.
+    fn wants_slots(&self) -> bool {
+        self.free.is_empty() && self.in_flight < self.plan.depth || self.plan.window.is_some()
+    }
+
+    /// Whether there is anything left to submit.
+    fn wants_more(&mut self) -> bool {
+        !self.extensions.is_empty() || self.current().is_some()
+    }
+
+    /// The cursor, moved on to the next span where one is exhausted; `None` at the end of the
+    /// input or behind a failure.
+    fn current(&mut self) -> Option<&Cursor> {
+        while self
+            .cursor
+            .as_ref()
+            .is_none_or(|cursor| cursor.at >= cursor.end)
+        {
+            self.cursor = None;
+            let span = *self.spans.get(self.next_span)?;
+            self.open(self.next_span, span);
+            self.next_span += 1;
+        }
+        let cursor = self.cursor.as_ref()?;
+        if self
+            .delivery
+            .passed((self.spans[cursor.span].source, cursor.at))
+        {
+            return None;
+        }
+        Some(cursor)
+    }
+
+    fn open(&mut self, index: usize, span: Span) {
+        let source = Arc::clone(self.input.source(&span));
+        if span.from >= span.to {
+            return;
+        }
+        let direct = match self.plan.direct {
+            Direct::No => false,
+            Direct::Yes => true,
+            Direct::IfGranted => {
+                self.plan.block.is_multiple_of(source.direct_align())
+                    && !self.buffered.contains(&source.index())
+                    && source.direct().is_ok()
+            }
+        };
+        let cut = source
+            .len()
+            .and_then(|len| (span.to < len).then(|| span.to - 1));
+        let at = span.from.saturating_sub(1);
+        self.cursor = Some(Cursor {
+            span: index,
+            index: 0,
+            at,
+            end: span.to,
+        });
+        self.active.insert(
+            index,
+            Active {
+                source,
+                stitcher: Stitcher::new(
+                    self.delivery.framing,
+                    self.delivery.max_record,
+                    span.from == 0,
+                ),
+                direct,
+                cut,
+                sequence: self.sequence,
+            },
+        );
+    }
+
+    /// The next read, if there is one, a slot is free and the depth allows it.
+    fn next_submission(&mut self) -> Option<Submission> {
+        if self.in_flight >= self.plan.depth {
+            return None;
+        }
+        if self.free.is_empty() {
+            if self.starved_since.is_none() && self.wants_more() {
+                self.starved_since = Some(Instant::now());
+            }
+            return None;
+        }
+        let (block, window, unfinished) = (self.plan.block, self.plan.window, self.unfinished);
+        // When nothing is in flight and nothing with a worker, what has arrived waits for the next
+        // read, window or not.
+        let stuck = self.in_flight == 0 && self.lent_count == 0;
+        let (span, index, at, limit, own) = match self.next_extension() {
+            Some((span, index, at, so_far)) => (
+                span,
+                index,
+                at,
+                at + EXTENSION.max(so_far).min(block),
+                false,
+            ),
+            None => {
+                let sequence = self.sequence;
+                let cursor = self.current()?;
+                if window.is_some_and(|window| sequence - unfinished >= window) && !stuck {
+                    return None;
+                }
+                // A span's first piece begins one byte before it.
+                let begun = cursor.at + u64::from(cursor.index == 0 && cursor.at > 0);
+                let limit = (begun / block + 1) * block;
+                (cursor.span, cursor.index, cursor.at, limit, true)
+            }
+        };
+        let active = self
+            .active
+            .get_mut(&span)
+            .expect("a span with reads to do is active");
+        let end = limit.min(active.source.len().unwrap_or(u64::MAX));
+        let align = if active.direct {
+            active.source.direct_align()
+        } else {
+            1
+        };
+        let offset = at / align * align;
+        let mut slot = self.free.pop_front()?;
+        let (_, room) = slot.target(0);
+        let end = end.min(offset + room as u64);
+        let len = (end - offset).next_multiple_of(align);
+        slot.position = u64::MAX;
+        if own {
+            slot.position = self.sequence;
+            self.sequence += 1;
+            if window.is_some() {
+                self.finished.push_back(false);
+            }
+            let cursor = self.cursor.as_mut().expect("the cursor was just looked at");
+            cursor.index += 1;
+            cursor.at = end;
+        }
+        self.reads[slot.index() as usize] = Some(Read {
+            span,
+            index,
+            want: at..end,
+        });
+        self.places[slot.index() as usize].begin(&active.source, at..end);
+        self.in_flight += 1;
+        self.counters.reads += 1;
+        self.counters.max_in_flight = self.counters.max_in_flight.max(self.in_flight);
+        Some(Submission {
+            source: Arc::clone(&active.source),
+            offset,
+            len: len as usize,
+            filled: 0,
+            slot,
+            direct: active.direct,
+            apart: active.direct && block >= LARGE && index % 2 == 1,
+            tries: 0,
+        })
+    }
+
+    /// The next read past a span's end, unless something before it has failed.
+    fn next_extension(&mut self) -> Option<(usize, u64, u64, u64)> {
+        while let Some(extension) = self.extensions.pop_front() {
+            let (span, _, at, _) = extension;
+            if !self.delivery.passed((self.spans[span].source, at)) {
+                return Some(extension);
+            }
+        }
+        None
+    }
+
+    fn come_home(&mut self, slot: Slot) {
+        if let Some(since) = self.starved_since.take() {
+            self.counters.starved += since.elapsed();
+        }
+        if std::mem::take(&mut self.lent[slot.index() as usize]) {
+            self.lent_count -= 1;
+        }
+        if self.plan.window.is_some() && slot.position != u64::MAX {
+            self.finished[(slot.position - self.unfinished) as usize] = true;
+            while self.finished.front() == Some(&true) {
+                self.finished.pop_front();
+                self.unfinished += 1;
+            }
+        }
+        self.free.push_back(slot);
+    }
+
+    fn complete<R: Ring>(&mut self, completion: Completion, ring: &mut R, notice: &dyn Fn(&str)) {
+        let Completion {
+            mut submission,
+            result,
+        } = completion;
+        let slot = submission.slot.index() as usize;
+        self.places[slot].done();
+        let read = self.reads[slot]
+            .as_ref()
+            .expect("a completion belongs to a read");
+        let wanted = (read.want.end - submission.offset) as usize;
+        let stream = submission.source.len().is_none();
+        match result {
+            Ok(n) => {
+                self.counters.read_bytes += n as u64;
+                submission.filled += n;
+                let whole = submission.filled >= wanted || stream;
+                if !whole && n > 0 {
+                    // A short read isn't the end of the file: go on where it stopped.
+                    self.counters.short_reads += 1;
+                    let align = if submission.direct {
+                        submission.source.direct_align()
+                    } else {
+                        1
+                    };
+                    let kept = submission.filled / align as usize * align as usize;
+                    // What an aligned read has to do again isn't progress, all else is.
+                    submission.tries = match kept > submission.filled - n {
+                        true => 0,
+                        false => submission.tries + 1,
+                    };
+                    submission.filled = kept;
+                    if submission.tries <= retry::MOST {
+                        self.places[slot].begin(&submission.source, read.want.clone());
+                        return ring.submit(submission);
+                    }
+                }
+                self.arrived(submission, wanted, whole);
+            }
+            Err(error) if retry::may_pass(&error) && submission.tries < retry::MOST => {
+                self.counters.retries += 1;
+                submission.tries += 1;
+                retry::pause(submission.tries - 1);
+                self.places[slot].begin(&submission.source, read.want.clone());
+                ring.submit(submission);
+            }
+            Err(error) => {
+                let late = match submission.direct {
+                    true => refused_late(&error),
+                    false => None,
+                };
+                let error = match late {
+                    Some(late) if self.plan.direct == Direct::IfGranted => {
+                        self.go_on_buffered(&submission.source, &late, notice);
+                        submission.direct = false;
+                        return ring.submit(submission);
+                    }
+                    Some(late) => late.naming("--direct"),
+                    None => failure(&error),
+                };
+                let file = submission.source.index();
+                self.delivery.fail_at(file, read.want.clone(), error);
+                self.forget(submission.slot);
+            }
+        }
+    }
+
+    /// Reads a source through the page cache from now on, and says so the first time.
+    fn go_on_buffered(&mut self, source: &Source, why: &Error, notice: &dyn Fn(&str)) {
+        if self.buffered.insert(source.index()) {
+            let why = why.clone().in_file(source.index(), source.name());
+            notice(&format!("{why}; reading through it"));
+        }
+        let spans = self.active.values_mut();
+        let of_source = spans.filter(|active| active.source.index() == source.index());
+        of_source.for_each(|active| active.direct = false);
+    }
+
+    /// A read is done, as far as it will ever be.
+    fn arrived(&mut self, submission: Submission, wanted: usize, whole: bool) {
+        let Submission {
+            source,
+            offset,
+            filled,
+            mut slot,
+            ..
+        } = submission;
+        let read = self.reads[slot.index() as usize]
+            .as_ref()
+            .expect("a read was in flight");
+        let (span, index, want) = (read.span, read.index, read.want.clone());
+        if !whole {
+            let error = source.ended(offset + filled as u64);
+            self.delivery.fail_at(source.index(), want, error);
+            return self.forget(slot);
+        }
+        self.in_flight -= 1;
+        self.reads[slot.index() as usize] = None;
+        let active = self
+            .active
+            .get_mut(&span)
+            .expect("a span with reads in flight is active");
+        let filled = filled.min(wanted);
+        slot.set_filled((want.start - offset) as usize, filled);
+        let arrived_end = offset + filled as u64;
+        let out = &mut self.released;
+        let cut = active.cut.filter(|&cut| cut < arrived_end);
+        let within = cut.map(|cut| (cut.max(want.start) - want.start) as usize);
+        let mut result = Ok(());
+        if want.start < arrived_end {
+            result = active.stitcher.arrive(index, slot, want.start, within, out);
+        } else {
+            drop(slot);
+        }
+        if source.len().is_none() && arrived_end < want.end && result.is_ok() {
+            // A stream that brings less than was asked for has ended.
+            let count = if want.start < arrived_end {
+                index + 1
+            } else {
+                index
+            };
+            result = active.stitcher.finish(count, out);
+            if let Some(cursor) = self.cursor.as_mut().filter(|cursor| cursor.span == span) {
+                cursor.end = cursor.at;
+            }
+        } else if result.is_ok() && active.stitcher.end().is_none() {
+            let at_eof = source.len() == Some(arrived_end);
+            if at_eof {
+                // The file's last piece: no completion follows it.
+                result = active.stitcher.finish(index + 1, out);
+            } else if cut.is_some() && active.stitcher.wants(index + 1) {
+                // Each twice as long as the one before.
+                let so_far = arrived_end - cut.unwrap_or(arrived_end);
+                self.extensions
+                    .push_back((span, index + 1, arrived_end, so_far));
+            }
+        }
+        if let Err(over) = result {
+            self.delivery.oversized(source.index(), over.offset);
+        }
+        let sequence = active.sequence;
+        if active.stitcher.is_done() {
+            self.active.remove(&span);
+        }
+        self.place(span, sequence);
+    }
+
+    /// A read has failed; what waits for it is released at the end of the run.
+    fn forget(&mut self, slot: Slot) {
+        self.reads[slot.index() as usize] = None;
+        self.in_flight -= 1;
+    }
+
+    /// Keeps what is behind the window's end from the workers, and marks the rest as theirs. Only
+    /// a read that went past the window, or two pieces that were released together, are held.
+    fn hold_back(&mut self) {
+        if let Some(window) = self.plan.window {
+            let end = self.unfinished + window;
+            self.ready.append(&mut self.held);
+            let behind = |ready: &mut Ready| ready.sequence >= end;
+            self.held = self.ready.extract_if(.., behind).collect();
+        }
+        for ready in &self.ready {
+            self.lent[ready.release.piece.index() as usize] = true;
+            self.lent_count += 1;
+        }
+    }
+
+    /// Gives what a span has released its place in the input.
+    fn place(&mut self, span: usize, sequence: u64) {
+        let file = self.spans[span].source;
+        for release in self.released.drain(..) {
+            let sequence = sequence + release.index;
+            self.ready.push(Ready {
+                file,
+                sequence,
+                release,
+            });
+        }
+    }
+}

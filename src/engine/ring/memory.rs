@@ -1,0 +1,80 @@
+//! A ring over memory: for tests, in any order of completion, and for pricing the dispatcher.
+
+use std::io;
+
+use crate::engine::ring::seam::{Completion, Ring, Submission};
+
+/// In which order reads complete.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Order {
+    /// As they were submitted.
+    First,
+    /// The latest first.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests force it"))]
+    Last,
+    /// Any, by this seed.
+    #[cfg_attr(not(any(test, fuzzing)), expect(dead_code, reason = "tests force it"))]
+    Shuffled(u64),
+}
+
+/// Completes reads by copying from a source in memory.
+pub(crate) struct MemoryRing {
+    order: Order,
+    queue: std::collections::VecDeque<Submission>,
+}
+
+impl MemoryRing {
+    pub(crate) fn new(order: Order) -> Self {
+        MemoryRing {
+            order,
+            queue: Default::default(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Submission> {
+        match &mut self.order {
+            Order::First => self.queue.pop_front(),
+            Order::Last => self.queue.pop_back(),
+            Order::Shuffled(state) => {
+                // An LCG's high bits: any order will do, if only the seed decides it.
+                *state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let len = self.queue.len().max(1) as u64;
+                self.queue.swap_remove_back(((*state >> 33) % len) as usize)
+            }
+        }
+    }
+}
+
+impl Ring for MemoryRing {
+    fn submit(&mut self, submission: Submission) {
+        self.queue.push_back(submission);
+    }
+
+    async fn completion(&mut self) -> Completion {
+        match self.try_completion() {
+            Some(completion) => completion,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        let mut submission = self.next()?;
+        let result = match submission.source.clone().bytes() {
+            Some(bytes) => {
+                let at = submission.offset + submission.filled as u64;
+                let from = bytes.get(at as usize..).unwrap_or_default();
+                let n = from.len().min(submission.len - submission.filled);
+                submission.slot.target_bytes(submission.filled)[..n].copy_from_slice(&from[..n]);
+                Ok(n)
+            }
+            None => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        };
+        Some(Completion { submission, result })
+    }
+
+    fn max_depth(&self) -> usize {
+        usize::MAX
+    }
+}

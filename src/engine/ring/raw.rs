@@ -1,0 +1,686 @@
+//! A ring without a runtime of its own: every switch of the kernel's that tokio-uring's driver can't
+//! bear, for experiments.
+//!
+//! It waits in `io_uring_enter` itself, which is what DEFER_TASKRUN and IOPOLL ask for: there
+//! completions come only to a thread that asks for them. Slots that come home meanwhile wake it by a
+//! [`Bell`]. All calls are made by the thread that has set the ring up (SINGLE_ISSUER).
+//!
+//! # Invariant (`unsafe` room)
+//! A queue entry names memory of a [`Slot`](crate::engine::arena::Slot) and a descriptor of a source. Both
+//! stay in `in_flight` until the completion, under the slot's index, which no other read can have.
+//! Where the ring ends with reads in flight, by a panic or because the kernel takes no calls any
+//! more, it waits for them for a second, and if that doesn't help never frees the arena.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
+
+use crate::engine::arena::{Arena, Slot};
+use crate::engine::knobs::{Knobs, TaskRun};
+use crate::engine::ring::seam::{Completion, Ring, Submission};
+use crate::engine::ring::uring::{
+    self, MAX_REGISTERED, Reads, locked_limit, outcome, refused, retry_nomem,
+};
+use crate::engine::ring::wakeup::Bell;
+use crate::error::{Error, Kind, Result, describe};
+use crate::input::source::Source;
+use crate::linux::retry;
+
+/// How long one call waits at most, so that the runtime's clocks go on and a lost wake-up costs
+/// little.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The completion of the poll on the bell; all others bear a slot's index.
+const BELL: u64 = u64::MAX;
+
+/// What a ring turned out to be, and what it did.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Facts {
+    /// The switches in force, as the kernel calls them.
+    pub flags: Vec<String>,
+    /// Entries of the submission queue.
+    pub entries: u32,
+    /// Whether the buffers are registered.
+    pub registered: bool,
+    /// Calls of `io_uring_enter`.
+    pub enters: u64,
+}
+
+/// A raw ring, with buffers and files registered as the knobs say.
+pub(crate) struct RawRing {
+    ring: IoUring,
+    bell: Arc<Bell>,
+    /// Whether a poll on the bell is posted.
+    armed: bool,
+    /// Whether the kernel can poll the bell: not with IOPOLL, nor before Linux 5.13.
+    audible: bool,
+    /// Entries that the kernel hasn't been shown yet, because there was no room or no call.
+    queue: VecDeque<Entry>,
+    /// What the kernel reads, by slot.
+    in_flight: Vec<Option<Submission>>,
+    /// Reads that failed before they reached the kernel.
+    failed: VecDeque<Completion>,
+    /// Why the kernel takes no calls any more.
+    broken: Option<Error>,
+    reads: Reads,
+    /// The numbers of the sources whose files are registered, ascending: a file's place in the table.
+    files: Vec<u32>,
+    entry_flags: Flags,
+    sqpoll: bool,
+    /// Calls without progress, one after the other.
+    tries: u32,
+    pub(crate) facts: Facts,
+    /// Dropped after the ring.
+    arena: Arc<Arena>,
+}
+
+impl RawRing {
+    /// Sets up the ring that the knobs describe, for reads of `sources` into the arena's `slots`
+    /// slots. From now on only this thread may use it.
+    ///
+    /// # Errors
+    /// The kernel refuses something that was asked for: the error names it.
+    pub(crate) fn new(
+        knobs: &Knobs,
+        depth: usize,
+        arena: &Arc<Arena>,
+        slots: usize,
+        sources: &[Arc<Source>],
+        direct: bool,
+    ) -> Result<RawRing> {
+        let ring = set_up(knobs, depth).map_err(|error| culprit(knobs, depth, &error))?;
+        if !ring.params().is_feature_ext_arg() {
+            return Err(uring::unavailable("uring-raw needs Linux 5.11"));
+        }
+        let entries = ring.params().sq_entries();
+        let bell = Bell::new().map_err(|errno| refused("eventfd", &errno.into()))?;
+        let mut ring = RawRing {
+            ring,
+            bell,
+            armed: false,
+            audible: !knobs.iopoll,
+            queue: VecDeque::new(),
+            in_flight: (0..slots).map(|_| None).collect(),
+            failed: VecDeque::new(),
+            broken: None,
+            reads: Reads::new(knobs.dontcache),
+            files: Vec::new(),
+            entry_flags: Flags::empty(),
+            sqpoll: knobs.sqpoll.is_some(),
+            tries: 0,
+            facts: Facts {
+                flags: flags(knobs),
+                entries,
+                ..Facts::default()
+            },
+            arena: Arc::clone(arena),
+        };
+        if let Some(most) = knobs.punt {
+            ring.entry_flags |= Flags::ASYNC;
+            ring.cap_workers(most)?;
+        }
+        ring.register_buffers(knobs.registered_buffers)?;
+        if knobs.registered_files {
+            ring.register_files(sources, direct)?;
+        }
+        Ok(ring)
+    }
+
+    /// The waker for the task that drives the ring.
+    pub(crate) fn bell(&self) -> Arc<Bell> {
+        Arc::clone(&self.bell)
+    }
+
+    fn cap_workers(&mut self, most: Option<u32>) -> Result<()> {
+        let Some(most) = most else { return Ok(()) };
+        // Reads that are punted at once count as unbounded work: see the anchor of `uring`.
+        let capped = self
+            .ring
+            .submitter()
+            .register_iowq_max_workers(&mut [most; 2]);
+        capped.map_err(|error| {
+            let cause =
+                format!("--async={most}: the kernel's workers can't be capped before Linux 5.15");
+            Error::new(Kind::Engine, cause).with_errno(&error)
+        })
+    }
+
+    fn register_buffers(&mut self, wanted: Option<bool>) -> Result<()> {
+        if wanted == Some(false) {
+            return Ok(());
+        }
+        let (per_part, parts) = self.arena.parts(MAX_REGISTERED);
+        let parts: Vec<libc::iovec> = parts
+            .into_iter()
+            .map(|(start, len)| libc::iovec {
+                iov_base: start.as_ptr().cast(),
+                iov_len: len,
+            })
+            .collect();
+        let submitter = self.ring.submitter();
+        // SAFETY: the parts lie in the arena, which outlives the registration: it is taken back in
+        // `drop`, or the arena is kept for good.
+        let register = || unsafe { submitter.register_buffers(&parts) };
+        // Only where the limit would do is it worth waiting for memory to come back.
+        let done = match locked_limit() >= self.arena.bytes() as u64 {
+            true => retry_nomem(register),
+            false => register(),
+        };
+        match done {
+            Ok(()) => {
+                self.reads.slots_per_buffer = Some(per_part);
+                self.facts.registered = true;
+                Ok(())
+            }
+            Err(_) if wanted.is_none() => Ok(()),
+            Err(error) => Err(uring::unregistrable(self.arena.bytes(), &error)),
+        }
+    }
+
+    fn register_files(&mut self, sources: &[Arc<Source>], direct: bool) -> Result<()> {
+        let mut files: Vec<(u32, RawFd)> = sources
+            .iter()
+            .filter_map(|source| Some((source.index(), source.raw_fd(direct)?)))
+            .collect();
+        files.sort_unstable();
+        files.dedup();
+        let fds: Vec<RawFd> = files.iter().map(|file| file.1).collect();
+        let done = self.ring.submitter().register_files(&fds);
+        done.map_err(|error| {
+            let cause = format!(
+                "--registered-files: {} files can't be registered: raise ulimit -n, or leave it out",
+                fds.len()
+            );
+            Error::new(Kind::Engine, cause).with_errno(&error)
+        })?;
+        self.files = files.into_iter().map(|file| file.0).collect();
+        Ok(())
+    }
+
+    /// Reads the beginning of a source past the page cache, to see whether its file system and
+    /// device can be polled: their refusal comes with a read, not with the set-up. Gives the slot
+    /// back.
+    ///
+    /// # Errors
+    /// They can't; other failures are for the run to find.
+    pub(crate) fn try_polling(&mut self, source: &Arc<Source>, slot: Slot) -> Result<Slot> {
+        let (len, direct) = (source.direct_align() as usize, true);
+        self.submit(Submission {
+            source: Arc::clone(source),
+            offset: 0,
+            len,
+            filled: 0,
+            slot,
+            direct,
+            apart: false,
+            tries: 0,
+        });
+        let completion = loop {
+            if let Some(completion) = self.reap() {
+                break completion;
+            }
+            self.call_for(1);
+        };
+        let slot = completion.submission.slot;
+        let Err(error) = completion.result else {
+            return Ok(slot);
+        };
+        if let Some(broken) = &self.broken {
+            return Err(broken.clone());
+        }
+        if !matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) {
+            return Ok(slot);
+        }
+        let cause = "--iopoll: file system or device can't be polled: leave it out";
+        Err(Error::new(Kind::Engine, cause)
+            .with_errno(&error)
+            .in_file(source.index(), source.name()))
+    }
+
+    /// The next completion that is there.
+    fn reap(&mut self) -> Option<Completion> {
+        while let Some(cqe) = self.ring.completion().next() {
+            if cqe.user_data() == BELL {
+                self.armed &= cqueue::more(cqe.flags());
+                self.audible &= cqe.result() >= 0;
+                continue;
+            }
+            let read = usize::try_from(cqe.user_data()).ok();
+            let read = read.and_then(|slot| self.in_flight.get_mut(slot)?.take());
+            if let Some(submission) = read {
+                self.tries = 0;
+                let result = outcome(&cqe);
+                return Some(Completion { submission, result });
+            }
+        }
+        self.failed.pop_front()
+    }
+
+    /// Shows the kernel what is queued and waits for `want` completions, but not for ever. What
+    /// isn't a passing failure ends all reads.
+    ///
+    /// Returns whether it was in vain, so that the runtime's clocks should be looked at.
+    fn call_for(&mut self, want: usize) -> bool {
+        let started = Instant::now();
+        let error = match self.enter(want) {
+            Ok(()) => return false,
+            Err(error) => error,
+        };
+        match error.raw_os_error() {
+            Some(libc::ETIME) => return true,
+            // Signals while it waits are no failures.
+            Some(libc::EINTR) if started.elapsed() > Duration::from_millis(1) => return true,
+            Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) if self.tries < retry::MOST => {
+                retry::pause(self.tries);
+                self.tries += 1;
+                return true;
+            }
+            _ => {}
+        }
+        let cause = format!("io_uring_enter: {}", describe(&error));
+        let broken = Error::new(Kind::Io, cause).with_errno(&error);
+        for read in &mut self.in_flight {
+            if let Some(submission) = read.take() {
+                self.failed.push_back(fail(submission, &broken));
+            }
+        }
+        self.queue.clear();
+        self.broken = Some(broken);
+        false
+    }
+
+    fn enter(&mut self, want: usize) -> io::Result<()> {
+        if want > 0 && self.audible && !self.armed {
+            let poll = opcode::PollAdd::new(Fd(self.bell.fd()), libc::POLLIN as u32).multi(true);
+            self.queue.push_back(poll.build().user_data(BELL));
+            self.armed = true;
+        }
+        loop {
+            let mut submission = self.ring.submission();
+            let mut moved = false;
+            while let Some(entry) = self.queue.front() {
+                // SAFETY: memory and descriptor of the entry belong to the submission, which lies
+                // in `in_flight` until the completion; the bell's entry names no memory.
+                if unsafe { submission.push(entry) }.is_err() {
+                    break;
+                }
+                self.queue.pop_front();
+                moved = true;
+            }
+            drop(submission);
+            // A queue shorter than the reads in flight is filled several times.
+            let again = moved && !self.queue.is_empty();
+            self.call(if again { 0 } else { want })?;
+            if !again {
+                return Ok(());
+            }
+        }
+    }
+
+    fn call(&mut self, want: usize) -> io::Result<()> {
+        // The kernel's thread looks at the queue, then says that it sleeps, then looks again.
+        fence(Ordering::SeqCst);
+        let submission = self.ring.submission();
+        let needed = match self.sqpoll {
+            true => submission.need_wakeup(),
+            false => !submission.is_empty(),
+        };
+        drop(submission);
+        if want == 0 && !needed {
+            return Ok(());
+        }
+        self.facts.enters += 1;
+        let patience = Timespec::from(PATIENCE);
+        let arguments = SubmitArgs::new().timespec(&patience);
+        self.ring
+            .submitter()
+            .submit_with_args(want, &arguments)
+            .map(drop)
+    }
+
+    fn poll(&mut self) -> Poll<Completion> {
+        loop {
+            let idle = self.failed.is_empty() && self.ring.completion().is_empty();
+            let mut back = false;
+            if idle && !self.bell.fall_asleep() {
+                return self.bell.poll_again();
+            }
+            if idle || !self.queue.is_empty() {
+                let in_vain = self.call_for(usize::from(idle));
+                let rung = idle && self.bell.awake();
+                back = in_vain || rung;
+            }
+            if let Some(completion) = self.reap() {
+                return Poll::Ready(completion);
+            }
+            if back {
+                return self.bell.poll_again();
+            }
+        }
+    }
+}
+
+impl Ring for RawRing {
+    fn submit(&mut self, mut submission: Submission) {
+        if let Some(broken) = &self.broken {
+            return self.failed.push_back(fail(submission, broken));
+        }
+        let Some(fd) = submission.source.raw_fd(submission.direct) else {
+            let result = Err(io::Error::from_raw_os_error(libc::EBADF));
+            return self.failed.push_back(Completion { submission, result });
+        };
+        let (fd, fixed) = match self.files.binary_search(&submission.source.index()) {
+            Ok(place) => (Fd(place as RawFd), Flags::FIXED_FILE),
+            Err(_) => (Fd(fd), Flags::empty()),
+        };
+        let entry = self.reads.entry(&mut submission, fd);
+        let slot = submission.slot.index();
+        self.queue
+            .push_back(entry.flags(self.entry_flags | fixed).user_data(slot.into()));
+        self.in_flight[slot as usize] = Some(submission);
+    }
+
+    async fn completion(&mut self) -> Completion {
+        std::future::poll_fn(|_: &mut Context<'_>| self.poll()).await
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        self.reap()
+    }
+
+    fn max_depth(&self) -> usize {
+        self.in_flight.len()
+    }
+}
+
+impl Drop for RawRing {
+    fn drop(&mut self) {
+        let started = Instant::now();
+        let reads = |ring: &Self| ring.in_flight.iter().any(Option::is_some);
+        while reads(self) && started.elapsed() < PATIENCE {
+            self.call_for(1);
+            while self.reap().is_some() {}
+        }
+        if self.broken.is_some() || reads(self) {
+            // The kernel may still write to it.
+            std::mem::forget(Arc::clone(&self.arena));
+        } else if self.facts.registered {
+            // Before the process ends: the kernel gives locked memory back late, and the next run
+            // of an ordinary user needs it.
+            let _ = self.ring.submitter().unregister_buffers();
+        }
+    }
+}
+
+/// A read that the kernel will not do. It has no errno, so that nobody tries it again.
+fn fail(submission: Submission, broken: &Error) -> Completion {
+    let result = Err(io::Error::other(broken.clone()));
+    Completion { submission, result }
+}
+
+fn set_up(knobs: &Knobs, depth: usize) -> io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    let entries = knobs
+        .entries
+        .unwrap_or(depth.next_power_of_two().clamp(8, 4096) as u32);
+    // Room for each read in flight and the bell, whatever the submission queue's length.
+    let room = (depth + 1).next_power_of_two() as u32;
+    builder.setup_cqsize(room.max(2 * entries));
+    if let Some(cpu) = knobs.sqpoll {
+        builder.setup_sqpoll(uring::SQPOLL_IDLE_MS);
+        if let Some(cpu) = cpu {
+            builder.setup_sqpoll_cpu(cpu);
+        }
+    }
+    match knobs.task_run {
+        None => {}
+        Some(TaskRun::Coop) => {
+            builder.setup_coop_taskrun();
+        }
+        Some(TaskRun::Defer) => {
+            builder.setup_single_issuer().setup_defer_taskrun();
+        }
+    }
+    if knobs.iopoll {
+        builder.setup_iopoll();
+    }
+    retry_nomem(|| builder.build(entries))
+}
+
+/// The error for a ring that can't be set up: it names the knob without which it can.
+fn culprit(knobs: &Knobs, depth: usize, error: &io::Error) -> Error {
+    let without = |change: &dyn Fn(&mut Knobs)| {
+        let mut fewer = knobs.clone();
+        change(&mut fewer);
+        fewer != *knobs && set_up(&fewer, depth).is_ok()
+    };
+    let sqpoll = match knobs.sqpoll.flatten() {
+        Some(cpu) => format!(
+            "--sqpoll={cpu}: the kernel's thread can't run on processor {cpu}: name one that is \
+             online and allowed to this process"
+        ),
+        None => "--sqpoll: it takes root before Linux 5.13: leave it out".to_string(),
+    };
+    let task_run = match knobs.task_run {
+        Some(TaskRun::Defer) => "--task-run defer needs Linux 6.1: leave it out",
+        _ => "--task-run coop needs Linux 5.19: leave it out",
+    };
+    let cause = if without(&|knobs| knobs.sqpoll = None) {
+        sqpoll
+    } else if without(&|knobs| knobs.task_run = None) {
+        task_run.to_string()
+    } else if without(&|knobs| knobs.entries = None) {
+        let entries = knobs.entries.unwrap_or(0);
+        let limit = locked_limit();
+        format!("--entries {entries}: too many for the limit on locked memory ({limit}): lower it")
+    } else if without(&|knobs| knobs.iopoll = false) {
+        "--iopoll: the kernel refuses such a ring: leave it out".to_string()
+    } else {
+        return refused("io_uring_setup", error);
+    };
+    Error::new(Kind::Engine, cause).with_errno(error)
+}
+
+/// The switches by the kernel's names.
+fn flags(knobs: &Knobs) -> Vec<String> {
+    let sqpoll = match knobs.sqpoll {
+        Some(Some(cpu)) => format!("SQPOLL on processor {cpu}"),
+        _ => "SQPOLL".to_string(),
+    };
+    let punt = match knobs.punt {
+        Some(Some(most)) => format!("IOSQE_ASYNC with {most} workers"),
+        _ => "IOSQE_ASYNC".to_string(),
+    };
+    let coop = knobs.task_run == Some(TaskRun::Coop);
+    let defer = knobs.task_run == Some(TaskRun::Defer);
+    let all = [
+        (knobs.sqpoll.is_some(), sqpoll),
+        (coop, "COOP_TASKRUN".to_string()),
+        (defer, "DEFER_TASKRUN".to_string()),
+        (knobs.iopoll, "IOPOLL".to_string()),
+        (knobs.punt.is_some(), punt),
+        (knobs.registered_files, "registered files".to_string()),
+        (knobs.dontcache, "RWF_DONTCACHE".to_string()),
+    ];
+    let set = all.into_iter().filter(|(set, _)| *set);
+    set.map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    use tokio::sync::oneshot;
+
+    use crate::engine::arena::Layout;
+    use crate::engine::ring::raw::*;
+
+    /// Slow beyond doubt, but sooner than a call that nobody wakes.
+    const SOON: Duration = Duration::from_millis(100);
+
+    struct Case {
+        ring: RawRing,
+        arena: Arc<Arena>,
+        slots: Vec<Slot>,
+        /// A read of it ends when something is written.
+        source: Arc<Source>,
+        writer: io::PipeWriter,
+    }
+
+    impl Case {
+        /// `None`: there is no such ring here.
+        fn new(knobs: &Knobs) -> Option<Case> {
+            let layout = Layout {
+                block: 4096,
+                slots: 2,
+            };
+            let arena = Arena::new(layout, crate::engine::knobs::HugePages::Off).unwrap();
+            let (slots, _) = arena.slots();
+            let (reader, writer) = io::pipe().unwrap();
+            let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
+            let source = Arc::new(Source::open(0, path).unwrap());
+            let made = uring::probe(&uring::Setup::plain()).and_then(|_| {
+                RawRing::new(knobs, 1, &arena, 2, std::slice::from_ref(&source), false)
+            });
+            match made {
+                Ok(ring) => Some(Case {
+                    ring,
+                    arena,
+                    slots,
+                    source,
+                    writer,
+                }),
+                Err(error) => {
+                    eprintln!("skip: {error}");
+                    None
+                }
+            }
+        }
+
+        fn submit(&mut self) {
+            self.ring.submit(Submission {
+                source: Arc::clone(&self.source),
+                offset: 0,
+                len: 4096,
+                filled: 0,
+                slot: self.slots.pop().unwrap(),
+                direct: false,
+                apart: false,
+                tries: 0,
+            });
+        }
+    }
+
+    fn knobs() -> [Knobs; 4] {
+        let none = Knobs::default();
+        [
+            none.clone(),
+            Knobs {
+                task_run: Some(TaskRun::Defer),
+                registered_files: true,
+                ..none.clone()
+            },
+            Knobs {
+                sqpoll: Some(None),
+                ..none.clone()
+            },
+            Knobs {
+                punt: Some(None),
+                ..none
+            },
+        ]
+    }
+
+    #[test]
+    fn both_a_completion_and_the_bell_end_the_wait() {
+        for knobs in knobs() {
+            // What neither ends goes on for PATIENCE each time; a busy machine is slow now and then.
+            let quick =
+                |[heard, completed]: [Duration; 2]| heard < 5 * SOON && completed < 8 * SOON;
+            let tries = (0..5).map(|_| times_of_both(&knobs));
+            let mut tries = tries.skip_while(|times| times.is_some_and(|times| !quick(times)));
+            assert!(tries.next().is_some(), "{knobs:?}: they weren't heard");
+        }
+    }
+
+    /// When the bell is heard and when the completion, which come at once and twice [`SOON`]; `None`
+    /// where the ring can't be had.
+    fn times_of_both(knobs: &Knobs) -> Option<[Duration; 2]> {
+        let mut case = Case::new(knobs)?;
+        case.submit();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let (home, comes_home) = oneshot::channel();
+        let mut writer = case.writer;
+        let other = std::thread::spawn(move || {
+            std::thread::sleep(SOON);
+            home.send(()).unwrap();
+            std::thread::sleep(SOON);
+            writer.write_all(b"hello").unwrap();
+        });
+        let started = Instant::now();
+        let bell = case.ring.bell();
+        let task = async {
+            tokio::select! {
+                biased;
+                home = comes_home => home.unwrap(),
+                _ = case.ring.completion() => panic!("nothing was written"),
+            }
+            (started.elapsed(), case.ring.completion().await)
+        };
+        let (heard, completion) = runtime.block_on(bell.attend(task));
+        assert_eq!(completion.result.unwrap(), 5, "{knobs:?}");
+        let completed = started.elapsed();
+        other.join().unwrap();
+        drop((completion.submission, case.ring, case.slots));
+        assert_eq!(Arc::strong_count(&case.arena), 1, "the arena can go");
+        Some([heard, completed])
+    }
+
+    /// Notices of a silent device hang on that.
+    #[test]
+    fn clocks_go_on_while_nothing_completes() {
+        for knobs in &knobs()[..2] {
+            let Some(mut case) = Case::new(knobs) else {
+                continue;
+            };
+            case.submit();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .unwrap();
+            let (bell, started) = (case.ring.bell(), Instant::now());
+            let waited = async { tokio::time::timeout(SOON, case.ring.completion()).await };
+            assert!(runtime.block_on(bell.attend(waited)).is_err());
+            // The runtime looks at its clocks between two calls, the task at them after the next.
+            assert!(started.elapsed() < 8 * PATIENCE, "{knobs:?}");
+            drop(case.writer);
+        }
+    }
+
+    #[test]
+    fn a_ring_that_ends_with_a_read_in_flight_keeps_the_memory() {
+        for knobs in knobs() {
+            let Some(mut case) = Case::new(&knobs) else {
+                continue;
+            };
+            case.submit();
+            case.ring.call_for(0);
+            let started = Instant::now();
+            drop((case.ring, case.slots));
+            assert!(started.elapsed() < 3 * PATIENCE, "{knobs:?}");
+            assert!(Arc::strong_count(&case.arena) > 1, "{knobs:?}");
+        }
+    }
+}

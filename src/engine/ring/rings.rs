@@ -1,0 +1,385 @@
+//! Several rings at once: each with a thread, an arena and a dispatcher of its own over its share of
+//! the input, and all of them before one queue of workers.
+//!
+//! On a machine with several NUMA nodes the rings' threads are spread over them. Of several rings
+//! each has its buffers where its thread runs, because it is the first to have them touched; which
+//! worker takes a buffer is left to chance.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use crate::engine::arena::{self, Arena, Home, Layout, Slot};
+use crate::engine::config::Config;
+use crate::engine::deliver::delivery::{Delivery, Ready};
+use crate::engine::ring::dispatcher::{Counters, Direct, Dispatcher, Plan};
+use crate::engine::ring::raw::{Facts, RawRing};
+use crate::error::{Error, Kind, Result};
+use crate::input::source::Source;
+use crate::input::spans::{Input, Span};
+
+/// What one ring reads, and how.
+pub(crate) struct Share {
+    pub spans: Vec<Span>,
+    pub plan: Plan,
+    pub layout: Layout,
+    /// The number of its first block.
+    pub sequence: u64,
+}
+
+/// What one ring has done.
+pub(crate) struct Ran {
+    pub counters: Counters,
+    pub facts: Facts,
+    pub arena: Arc<Arena>,
+    pub buffers: usize,
+}
+
+/// What all rings have in common.
+pub(crate) struct Common<'a> {
+    pub input: &'a Input,
+    pub config: &'a Config,
+    pub delivery: &'a Delivery<'a>,
+    pub pool: &'a rayon::ThreadPool,
+}
+
+/// Cuts spans into at most `count` shares of about the same size, at multiples of `block`. Spans of
+/// no bytes are left out.
+pub(crate) fn shares(spans: &[Span], block: u64, count: usize) -> Vec<Vec<Span>> {
+    let total: u64 = spans.iter().map(|span| span.to - span.from).sum();
+    let mut shares = vec![Vec::new(); count];
+    let mut before = 0;
+    for span in spans {
+        let mut from = span.from;
+        for (n, share) in (1..).zip(&mut shares) {
+            // Where the share is to end, in bytes of the input.
+            let end = (u128::from(total) * n).div_ceil(count as u128) as u64;
+            let to = match end.checked_sub(before) {
+                Some(end) => (span.from + end).next_multiple_of(block).min(span.to),
+                None => from,
+            };
+            if from < to {
+                share.push(Span { from, to, ..*span });
+                from = to;
+            }
+        }
+        before += span.to - span.from;
+    }
+    shares.retain(|share| !share.is_empty());
+    shares
+}
+
+/// Runs a ring for each share, from set-up to the end; nothing is read before all are set up.
+///
+/// # Errors
+/// The first ring that can't be set up says why.
+pub(crate) fn run(
+    common: &Common<'_>,
+    shares: &[Share],
+    release: &(dyn Fn(&mut Vec<Ready>) + Sync),
+) -> Result<Vec<Ran>> {
+    let nodes = match shares {
+        [_] => Vec::new(),
+        _ => numa_nodes(),
+    };
+    thread::scope(|scope| {
+        let (told, tells) = mpsc::channel();
+        let mut threads = Vec::new();
+        let mut starts = Vec::new();
+        let mut failed = None;
+        for (n, share) in shares.iter().enumerate() {
+            let (start, started) = mpsc::channel();
+            let told = told.clone();
+            let node = nodes.get(n % nodes.len().max(1));
+            let spawned = thread::Builder::new()
+                .name(format!("ring-{n}"))
+                .spawn_scoped(scope, move || {
+                    if let Some(cpus) = node {
+                        stay_on(cpus);
+                    }
+                    let alone = shares.len() == 1;
+                    serve(common, share, alone, told, started, release)
+                });
+            match spawned {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    let cause = format!(
+                        "can't start a thread for each of {} rings: lower --rings, or raise the \
+                         limit on processes (ulimit -u)",
+                        shares.len()
+                    );
+                    failed = Some(Error::new(Kind::Engine, cause).with_errno(&error));
+                    break;
+                }
+            }
+            starts.push(start);
+        }
+        drop(told);
+        // The first in the order of the input, whichever thread was faster.
+        let mut ready: Vec<(u64, Result<()>)> = tells.iter().collect();
+        ready.sort_by_key(|(sequence, _)| *sequence);
+        let refused = ready.into_iter().find_map(|(_, made)| made.err());
+        let failed = failed.or(refused);
+        for start in starts {
+            // A thread whose ring couldn't be made doesn't listen; the others hear the hanging up.
+            if failed.is_none() {
+                let _ = start.send(());
+            }
+        }
+        let ran: Vec<Option<Ran>> = threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect();
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(ran.into_iter().flatten().collect()),
+        }
+    })
+}
+
+/// One ring on its thread: sets it up, tells how that went, and reads its share once all are ready.
+fn serve(
+    common: &Common<'_>,
+    share: &Share,
+    alone: bool,
+    told: mpsc::Sender<(u64, Result<()>)>,
+    started: mpsc::Receiver<()>,
+    release: &(dyn Fn(&mut Vec<Ready>) + Sync),
+) -> Option<Ran> {
+    let made = make(common, share, alone);
+    let Made {
+        mut ring,
+        arena,
+        slots,
+        mut home,
+        runtime,
+    } = match made {
+        Ok(made) => made,
+        Err(error) => {
+            let _ = told.send((share.sequence, Err(error)));
+            return None;
+        }
+    };
+    let _ = told.send((share.sequence, Ok(())));
+    drop(told);
+    started.recv().ok()?;
+    let Common {
+        input,
+        delivery,
+        config,
+        ..
+    } = common;
+    let Share {
+        spans,
+        plan,
+        sequence,
+        ..
+    } = share;
+    let dispatcher = Dispatcher::new(input, spans, delivery, *plan, slots, *sequence);
+    let bell = ring.bell();
+    let reading = dispatcher.run(&mut ring, &mut home, release, &*config.notice);
+    let counters = runtime.block_on(bell.attend(reading));
+    Some(Ran {
+        counters,
+        facts: ring.facts.clone(),
+        arena,
+        buffers: share.layout.slots,
+    })
+}
+
+/// What a ring's thread needs before it can begin.
+struct Made {
+    ring: RawRing,
+    arena: Arc<Arena>,
+    slots: Vec<Slot>,
+    home: Home,
+    runtime: tokio::runtime::Runtime,
+}
+
+fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
+    let knobs = &common.config.knobs;
+    let direct = share.plan.direct == Direct::Yes;
+    let mut sources: Vec<_> = share
+        .spans
+        .iter()
+        .map(|span| Arc::clone(common.input.source(span)))
+        .collect();
+    sources.dedup_by_key(|source| source.index());
+    let arena = Arena::new(share.layout, knobs.huge_pages)?;
+    let (mut slots, home) = arena.slots();
+    if alone {
+        common
+            .pool
+            .install(|| arena::touch(&mut slots, knobs.huge_pages));
+    }
+    let (depth, count) = (share.plan.depth, share.layout.slots);
+    let mut ring = RawRing::new(knobs, depth, &arena, count, &sources, direct)?;
+    if knobs.iopoll {
+        for source in &sources {
+            can_be_polled(source)?;
+            let slot = slots.pop().expect("there are at least two");
+            let place = common.delivery.watch.place();
+            place.begin(source, 0..source.direct_align());
+            slots.push(ring.try_polling(source, slot)?);
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| Error::new(Kind::Engine, "can't start a runtime").with_errno(&error))?;
+    Ok(Made {
+        ring,
+        arena,
+        slots,
+        home,
+        runtime,
+    })
+}
+
+/// Whether the device under a file has poll queues. Without them a kernel may read all the same and
+/// not poll; where the device isn't known, the kernel has the last word.
+fn can_be_polled(source: &Source) -> Result<()> {
+    let Some(Ok(meta)) = source.file().map(fs::File::metadata) else {
+        return Ok(());
+    };
+    let device = match meta.file_type().is_block_device() {
+        true => meta.rdev(),
+        false => meta.dev(),
+    };
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let device = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    // A partition has the queue of its disk.
+    for queue in ["queue/io_poll", "../queue/io_poll"] {
+        let path = device.join(queue);
+        match fs::read_to_string(&path).as_deref().map(str::trim) {
+            Ok("0") => {
+                let cause = format!(
+                    "--iopoll: the device has no poll queues ({} is 0): leave it out, or give its \
+                     driver some (nvme.poll_queues=N)",
+                    path.display()
+                );
+                let (index, name) = (source.index(), source.name());
+                return Err(Error::new(Kind::Engine, cause).in_file(index, name));
+            }
+            Ok(_) => return Ok(()),
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The processors of each NUMA node that has some; empty where there is but one node.
+fn numa_nodes() -> Vec<Vec<usize>> {
+    let node = |node: usize| {
+        let path = format!("/sys/devices/system/node/node{node}/cpulist");
+        fs::read_to_string(path).map(|list| numbers(&list))
+    };
+    let online = fs::read_to_string("/sys/devices/system/node/online").unwrap_or_default();
+    let nodes: Vec<_> = numbers(&online)
+        .into_iter()
+        .filter_map(|n| node(n).ok().filter(|cpus| !cpus.is_empty()))
+        .collect();
+    if nodes.len() > 1 { nodes } else { Vec::new() }
+}
+
+/// Keeps the thread on these processors, as far as it may use them; where it may not, it stays
+/// where it is.
+fn stay_on(cpus: &[usize]) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        if cpu < CpuSet::MAX_CPU && allowed.is_set(cpu) {
+            set.set(cpu);
+        }
+    }
+    if set.count() > 0 {
+        // A matter of speed: the answer is the same anywhere.
+        let _ = sched_setaffinity(None, &set);
+    }
+}
+
+/// `0-2,5` as numbers; what isn't one is left out.
+fn numbers(list: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    list.trim().split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::ring::rings::*;
+
+    #[test]
+    fn lists_of_the_kernel() {
+        assert_eq!(numbers("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(numbers("7"), [7]);
+        assert_eq!(numbers("\n"), [0; 0]);
+    }
+
+    #[test]
+    fn shares_are_the_spans_cut_on_the_grid() {
+        let span = |source, from, to| Span { source, from, to };
+        let inputs = [
+            vec![span(0, 0, 100)],
+            vec![
+                span(0, 0, 5),
+                span(1, 0, 0),
+                span(2, 0, 1000),
+                span(3, 7, 64),
+            ],
+            vec![span(0, 3, 4)],
+            vec![span(0, 0, 0)],
+        ];
+        for spans in inputs {
+            let filled: Vec<Span> = spans.iter().copied().filter(|s| s.from < s.to).collect();
+            for block in [1, 8, 64, 4096] {
+                for count in 1..10 {
+                    let shares = shares(&spans, block, count);
+                    assert!(shares.len() <= count, "{spans:?} {block} {count}");
+                    let mut joined: Vec<Span> = Vec::new();
+                    for cut in shares.into_iter().flatten() {
+                        match joined.last_mut() {
+                            Some(last) if last.source == cut.source => {
+                                assert_eq!(last.to, cut.from);
+                                assert_eq!(cut.from % block, 0, "{spans:?} {block} {count}");
+                                last.to = cut.to;
+                            }
+                            _ => joined.push(cut),
+                        }
+                    }
+                    assert_eq!(joined, filled, "{block} {count}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_even() {
+        let span = |source, to| Span {
+            source,
+            from: 0,
+            to,
+        };
+        for spans in [
+            vec![span(0, 1 << 20)],
+            vec![span(0, 1 << 19), span(1, 1 << 19)],
+        ] {
+            let shares = shares(&spans, 4096, 3);
+            let bytes = |share: &Vec<Span>| share.iter().map(|s| s.to - s.from).sum::<u64>();
+            let bytes: Vec<u64> = shares.iter().map(bytes).collect();
+            let (least, most) = (bytes.iter().min().unwrap(), bytes.iter().max().unwrap());
+            assert!(bytes.len() == 3 && most - least <= 3 * 4096, "{bytes:?}");
+        }
+    }
+}

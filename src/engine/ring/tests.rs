@@ -1,0 +1,611 @@
+//! The dispatcher over a ring in memory: every order of completion, every fault at every read.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::engine::arena::{Arena, Layout};
+use crate::engine::config::Config;
+use crate::engine::deliver::delivery::{Delivery, Ready};
+use crate::engine::deliver::watch::Watch;
+use crate::engine::ring::dispatcher::{Direct, Dispatcher, Plan};
+use crate::engine::ring::memory::{MemoryRing, Order};
+use crate::engine::ring::read::ReadRing;
+use crate::engine::ring::seam::{Completion, Ring, Submission};
+use crate::engine::sink::{Malformed, Sink};
+use crate::error::{Kind, Result};
+use crate::input::spans::{Input, Span};
+use crate::record::block::Block;
+
+/// Keeps the bytes of every block by place.
+#[derive(Default)]
+struct Keep {
+    blocks: Mutex<BTreeMap<(u32, u64), Vec<u8>>>,
+    notices: Mutex<Vec<String>>,
+}
+
+impl Sink for Keep {
+    fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
+        assert!(!block.bytes().is_empty());
+        let mut blocks = self.blocks.lock().unwrap();
+        let before = blocks.insert((block.file(), block.offset()), block.bytes().to_vec());
+        assert_eq!(before, None, "delivered twice");
+        match block.bytes().windows(3).position(|bytes| bytes == b"bad") {
+            Some(at) => Err(Malformed {
+                start: at,
+                end: at + 3,
+                cause: "bad".into(),
+                innocent: false,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Keep {
+    /// All blocks of a file, one behind the other without gap or overlap.
+    fn joined(&self, file: u32) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut next = None;
+        for ((_, offset), bytes) in self.blocks.lock().unwrap().range((file, 0)..(file + 1, 0)) {
+            assert_eq!(next.unwrap_or(*offset), *offset, "a gap or an overlap");
+            next = Some(offset + bytes.len() as u64);
+            all.extend_from_slice(bytes);
+        }
+        all
+    }
+}
+
+/// What a faulty ring does to a read.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    Errno(i32),
+    /// At most so many bytes.
+    Short(usize),
+    /// Nothing, as at the end of the file.
+    Zero,
+}
+
+/// A ring that fails its `nth` read, once or from then on.
+struct Faulty {
+    ring: MemoryRing,
+    nth: u64,
+    forever: bool,
+    fault: Fault,
+    reads: u64,
+    failed: Vec<Completion>,
+    shortened: BTreeMap<u32, usize>,
+}
+
+impl Ring for Faulty {
+    fn submit(&mut self, mut submission: Submission) {
+        let n = self.reads;
+        self.reads += 1;
+        if n != self.nth && !(self.forever && n > self.nth) {
+            return self.ring.submit(submission);
+        }
+        match self.fault {
+            Fault::Errno(errno) => {
+                let result = Err(io::Error::from_raw_os_error(errno));
+                self.failed.push(Completion { submission, result });
+            }
+            Fault::Zero => self.failed.push(Completion {
+                submission,
+                result: Ok(0),
+            }),
+            Fault::Short(most) => {
+                self.shortened
+                    .insert(submission.slot.index(), submission.len);
+                submission.len = submission.len.min(submission.filled + most);
+                self.ring.submit(submission);
+            }
+        }
+    }
+
+    async fn completion(&mut self) -> Completion {
+        if let Some(completion) = self.failed.pop() {
+            return completion;
+        }
+        let mut completion = self.ring.completion().await;
+        if let Some(len) = self.shortened.remove(&completion.submission.slot.index()) {
+            completion.submission.len = len;
+        }
+        completion
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        // One at a time, so that faults stay where they were put.
+        None
+    }
+
+    fn max_depth(&self) -> usize {
+        usize::MAX
+    }
+}
+
+struct Case {
+    block: usize,
+    depth: usize,
+    slots: usize,
+    window: Option<u64>,
+    /// Blocks that are held back, as by busy workers.
+    backlog: usize,
+    max_record: usize,
+    direct: Direct,
+}
+
+const CASE: Case = Case {
+    block: 4,
+    depth: 3,
+    slots: 5,
+    window: None,
+    backlog: 0,
+    max_record: 1000,
+    direct: Direct::No,
+};
+
+/// Runs the dispatcher; checks that it ends and that every slot has come home.
+fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> (Keep, Result<()>) {
+    let keep = Keep::default();
+    let config = Config {
+        max_record: case.max_record,
+        ..Config::default()
+    };
+    let watch = Watch::new(input, &config).unwrap();
+    let delivery = Delivery::new(input, &keep, &config, &watch);
+    let arena = Arena::new(
+        Layout {
+            block: case.block,
+            slots: case.slots,
+        },
+        crate::engine::knobs::HugePages::Off,
+    )
+    .unwrap();
+    let plan = Plan {
+        block: case.block as u64,
+        depth: case.depth,
+        window: case.window,
+        direct: case.direct,
+    };
+    let (slots, mut home) = arena.slots();
+    let dispatcher = Dispatcher::new(input, spans, &delivery, plan, slots, 0);
+    let mut backlog: Vec<Ready> = Vec::new();
+    let release = |ready: &mut Vec<Ready>| {
+        backlog.append(ready);
+        if let Some(window) = case.window {
+            let sequences = backlog.iter().map(|ready| ready.sequence);
+            let (first, last) = (sequences.clone().min(), sequences.max());
+            let ahead = last.unwrap_or(0) - first.unwrap_or(0);
+            assert!(
+                ahead < window || delivery.passed((u32::MAX, u64::MAX)),
+                "{ahead} ahead of the first unfinished block"
+            );
+        }
+        // The dispatcher must go on when so many slots are with workers.
+        while backlog.len() > case.backlog {
+            delivery.deliver_ready(backlog.remove(0));
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let notice = |text: &str| keep.notices.lock().unwrap().push(text.to_string());
+        let run = dispatcher.run(&mut ring, &mut home, release, &notice);
+        let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
+        ended.expect("the dispatcher hangs");
+    });
+    backlog
+        .into_iter()
+        .for_each(|ready| delivery.deliver_ready(ready));
+    drop(ring);
+    drop(home);
+    assert_eq!(std::sync::Arc::strong_count(&arena), 1, "a slot is lost");
+    let outcome = delivery.outcome();
+    drop(delivery);
+    (keep, outcome)
+}
+
+fn texts() -> Vec<Vec<u8>> {
+    let mut long = b"x\n".to_vec();
+    long.extend([b'y'; 40]);
+    long.extend(b"\nz\n\n\nab\ncd");
+    vec![
+        b"".to_vec(),
+        b"\n".to_vec(),
+        b"no end".to_vec(),
+        b"a\nbc\ndef\nghij\nklmno\npqrstu\nvwxyz01\n".to_vec(),
+        b"abc\ndef\nghi\njkl\n".to_vec(),
+        long,
+        b"\n\n\n\n\n\n\n\n\n".to_vec(),
+    ]
+}
+
+#[test]
+fn every_order_block_size_depth_and_backlog_gives_the_same_bytes() {
+    let input = Input::memory(texts());
+    let orders = [
+        Order::First,
+        Order::Last,
+        Order::Shuffled(1),
+        Order::Shuffled(2),
+    ];
+    for order in orders {
+        for block in [1, 2, 3, 4, 5, 8, 16, 64, 4096] {
+            for depth in [1, 2, 3, 8] {
+                for slots in [depth + 1, depth + 4] {
+                    for backlog in [0, slots - depth - 1] {
+                        let case = Case {
+                            block,
+                            depth,
+                            slots,
+                            backlog,
+                            ..CASE
+                        };
+                        let ring = MemoryRing::new(order);
+                        let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+                        outcome.unwrap();
+                        for (file, text) in (0..).zip(texts()) {
+                            assert_eq!(
+                                keep.joined(file),
+                                text,
+                                "{order:?} {block} {depth} {slots}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn any_spans_share_a_file_out_exactly() {
+    for text in texts() {
+        let len = text.len() as u64;
+        for cut in 0..=len {
+            for second in cut..=len {
+                let span = |from, to| Span {
+                    source: 0,
+                    from,
+                    to,
+                };
+                let spans = vec![span(0, cut), span(cut, second), span(second, len)];
+                let input = Input::memory([text.clone()]).with_spans(spans).unwrap();
+                for (block, depth) in [(1, 1), (3, 2), (64, 1), (8, 4)] {
+                    let case = Case {
+                        block,
+                        depth,
+                        slots: depth + 1,
+                        ..CASE
+                    };
+                    let ring = MemoryRing::new(Order::Shuffled(cut));
+                    let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+                    outcome.unwrap();
+                    assert_eq!(
+                        keep.joined(0),
+                        text,
+                        "cut at {cut} and {second}, block {block}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_window_bounds_how_far_blocks_run_ahead() {
+    // The last piece of a file is released together with the one before it, and so are those that a
+    // long record spans.
+    let lines = b"a\nbc\ndef\nseventeen letters\n".repeat(20);
+    for less in 0..27 {
+        let text = &lines[..lines.len() - less];
+        let input = Input::memory([text.to_vec(), text.to_vec()]);
+        for window in [1, 2, 3, 7] {
+            let case = Case {
+                slots: 9,
+                depth: 8,
+                window: Some(window),
+                ..CASE
+            };
+            let ring = MemoryRing::new(Order::Shuffled(window));
+            let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+            outcome.unwrap();
+            assert_eq!(keep.joined(0), text);
+            assert_eq!(keep.joined(1), text);
+        }
+    }
+}
+
+/// Read N for every N, once and for good, with every fault: the exact answer or the error.
+#[test]
+fn the_sweep_of_faults() {
+    let text = b"a\nbc\ndef\nghij\nklmno\npqrstu\nvwxyz01\nthe last one".to_vec();
+    let input = Input::memory([b"first\nfile\n".to_vec(), text.clone()]);
+    let faults = [
+        libc::EIO,
+        libc::ENODATA,
+        libc::EAGAIN,
+        libc::EINTR,
+        libc::ECANCELED,
+    ]
+    .map(Fault::Errno)
+    .into_iter()
+    .chain([Fault::Short(1), Fault::Short(3), Fault::Zero]);
+    let (mut cases, mut failures) = (0, 0);
+    for fault in faults {
+        for forever in [false, true] {
+            // Waiting ten times for a read that never works takes a second: once is enough.
+            let passing = matches!(fault, Fault::Errno(libc::EAGAIN | libc::EINTR));
+            let last = if passing && forever { 1 } else { 22 };
+            for nth in 0..last {
+                for (order, window) in [
+                    (Order::First, None),
+                    (Order::Last, None),
+                    (Order::Shuffled(nth), None),
+                    (Order::First, Some(1)),
+                    (Order::Last, Some(2)),
+                ] {
+                    let case = Case { window, ..CASE };
+                    let ring = MemoryRing::new(order);
+                    let (failed, shortened) = Default::default();
+                    let ring = Faulty {
+                        ring,
+                        nth,
+                        forever,
+                        fault,
+                        reads: 0,
+                        failed,
+                        shortened,
+                    };
+                    let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+                    cases += 1;
+                    match (outcome, fault) {
+                        (Ok(()), Fault::Errno(libc::EAGAIN | libc::EINTR)) if forever => {
+                            panic!("a read that always fails gave an answer")
+                        }
+                        (Ok(()), _) => {
+                            assert_eq!(keep.joined(0), b"first\nfile\n", "{fault:?} at {nth}");
+                            assert_eq!(keep.joined(1), text, "{fault:?} at {nth}");
+                        }
+                        (Err(error), Fault::Short(_)) => panic!("a short read failed: {error}"),
+                        (Err(error), _) => {
+                            failures += 1;
+                            assert_eq!(error.kind(), Kind::Io);
+                            assert!(error.bytes().is_some(), "{error}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{cases} cases, {failures} of them ended with an error");
+    assert!(cases > 500 && failures > 100);
+}
+
+/// Reads files, but refuses O_DIRECT from the `nth` read past the page cache on, which some file
+/// systems do although they let a file be opened so.
+struct Late<'a> {
+    ring: ReadRing<'a>,
+    nth: u64,
+    errno: i32,
+    reads: u64,
+    refused: Vec<Completion>,
+}
+
+impl Ring for Late<'_> {
+    fn submit(&mut self, submission: Submission) {
+        self.reads += u64::from(submission.direct);
+        match submission.direct && self.reads > self.nth {
+            true => {
+                let result = Err(io::Error::from_raw_os_error(self.errno));
+                self.refused.push(Completion { submission, result });
+            }
+            false => self.ring.submit(submission),
+        }
+    }
+
+    async fn completion(&mut self) -> Completion {
+        match self.refused.pop() {
+            Some(completion) => completion,
+            None => self.ring.completion().await,
+        }
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        self.refused.pop()
+    }
+
+    fn max_depth(&self) -> usize {
+        usize::MAX
+    }
+}
+
+#[test]
+fn o_direct_refused_at_a_read_is_a_fallback_unless_it_was_named() {
+    let text = b"a\nbc\ndef\n".repeat(9000);
+    let dir = tempfile::tempdir().unwrap();
+    let paths = ["one", "two"].map(|name| dir.path().join(name));
+    for path in &paths {
+        std::fs::write(path, &text).unwrap();
+    }
+    let input = Input::open(&paths).unwrap();
+    if let Err(error) = input.sources()[0].direct() {
+        return eprintln!("skip: {error}");
+    }
+    for (nth, errno) in (0..5).flat_map(|nth| [(nth, libc::EINVAL), (nth, libc::EOPNOTSUPP)]) {
+        for direct in [Direct::IfGranted, Direct::Yes] {
+            let case = Case {
+                block: 16 << 10,
+                direct,
+                ..CASE
+            };
+            let ring = Late {
+                ring: ReadRing::new(false, None),
+                nth,
+                errno,
+                reads: 0,
+                refused: Vec::new(),
+            };
+            let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+            let notices = keep.notices.lock().unwrap().clone();
+            if direct == Direct::Yes {
+                let error = outcome.unwrap_err().to_string();
+                assert!(
+                    error.contains("--direct: the file system refuses"),
+                    "{error}"
+                );
+                assert!(error.contains("byte "), "{error}");
+                assert_eq!(notices, [""; 0]);
+                continue;
+            }
+            outcome.unwrap();
+            assert_eq!(
+                (keep.joined(0), keep.joined(1)),
+                (text.clone(), text.clone())
+            );
+            assert_eq!(notices.len(), 2, "one a file: {notices:?}");
+            for (notice, path) in notices.iter().zip(&paths) {
+                assert!(notice.starts_with(path.to_str().unwrap()), "{notice}");
+                assert!(notice.ends_with("; reading through it"), "{notice}");
+            }
+        }
+    }
+}
+
+/// Tells of each read where it begins, into which slot it goes and whether it is kept apart, in the
+/// order of submission.
+struct Told<'a> {
+    ring: MemoryRing,
+    reads: &'a Mutex<Vec<(u64, u32, bool)>>,
+}
+
+impl Ring for Told<'_> {
+    fn submit(&mut self, submission: Submission) {
+        let slot = submission.slot.index();
+        let read = (submission.offset, slot, submission.apart);
+        self.reads.lock().unwrap().push(read);
+        self.ring.submit(submission);
+    }
+
+    async fn completion(&mut self) -> Completion {
+        self.ring.completion().await
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        self.ring.try_completion()
+    }
+
+    fn max_depth(&self) -> usize {
+        usize::MAX
+    }
+}
+
+/// What a run tells of its reads; checks that it delivers all of `text`.
+fn reads_of(text: &[u8], case: &Case) -> Vec<(u64, u32, bool)> {
+    let input = Input::memory([text.to_vec()]);
+    let reads = Mutex::default();
+    let ring = Told {
+        ring: MemoryRing::new(Order::First),
+        reads: &reads,
+    };
+    let (keep, outcome) = dispatch(&input, input.spans(), case, ring);
+    outcome.unwrap();
+    assert_eq!(keep.joined(0), text);
+    reads.into_inner().unwrap()
+}
+
+#[test]
+fn a_read_goes_into_the_slot_that_has_been_free_for_longest() {
+    let case = Case {
+        depth: 1,
+        slots: 6,
+        ..CASE
+    };
+    let reads = reads_of(&b"abc\n".repeat(60), &case);
+    let slots: Vec<u32> = reads.iter().map(|read| read.1).collect();
+    assert_eq!(slots.len(), 60);
+    for six in slots.windows(6) {
+        let different: std::collections::BTreeSet<_> = six.iter().collect();
+        assert_eq!(different.len(), 6, "{slots:?}");
+    }
+}
+
+#[test]
+fn past_the_page_cache_large_blocks_are_kept_apart_from_their_neighbours() {
+    for (block, direct, apart) in [
+        (64 << 10, Direct::Yes, false),
+        (128 << 10, Direct::Yes, true),
+        (256 << 10, Direct::Yes, true),
+        (256 << 10, Direct::No, false),
+    ] {
+        for depth in 4..=9 {
+            let case = Case {
+                block,
+                depth,
+                slots: depth + 1,
+                direct,
+                ..CASE
+            };
+            let reads = reads_of(&b"0123456\n".repeat(depth * block / 8), &case);
+            let told: Vec<_> = reads.iter().map(|read| (read.0, read.2)).collect();
+            let numbers = 0..depth as u64;
+            let all: Vec<_> = numbers
+                .map(|n| (n * block as u64, apart && n % 2 == 1))
+                .collect();
+            assert_eq!(told, all);
+        }
+    }
+}
+
+#[test]
+fn of_several_failures_the_lowest_is_told() {
+    let text = b"fine\nfine\nbad 1\nfine\nbad 2\nfine\nfine\nbad 3\n".to_vec();
+    let input = Input::memory([text]);
+    for seed in 0..20 {
+        for (block, depth) in [(3, 4), (4, 3), (8, 2), (64, 1)] {
+            let case = Case {
+                block,
+                depth,
+                slots: depth + 2,
+                ..CASE
+            };
+            let ring = MemoryRing::new(Order::Shuffled(seed));
+            let (_, outcome) = dispatch(&input, input.spans(), &case, ring);
+            assert_eq!(
+                outcome.unwrap_err().bytes(),
+                Some(10..13),
+                "block {block} seed {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_record_over_the_limit_is_told_at_its_start_whatever_the_block_size() {
+    for len in 0..12 {
+        let text = [&b"ok\n"[..], &vec![b'x'; len], b"\nend"].concat();
+        let input = Input::memory([text.clone()]);
+        for block in [1, 2, 3, 4, 7, 16, 64] {
+            let case = Case {
+                block,
+                max_record: 6,
+                ..CASE
+            };
+            let ring = MemoryRing::new(Order::Shuffled(len as u64));
+            let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+            match outcome {
+                Ok(()) => {
+                    assert!(len <= 6, "{len} bytes, block {block}");
+                    assert_eq!(keep.joined(0), text);
+                }
+                Err(error) => {
+                    assert!(len > 6, "{len} bytes, block {block}: {error}");
+                    assert_eq!(error.bytes(), Some(3..9));
+                }
+            }
+        }
+    }
+}

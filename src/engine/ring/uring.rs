@@ -1,0 +1,652 @@
+//! The ring: one thread, a tokio-uring runtime with its LocalSet, reads into registered buffers.
+//!
+//! Before the runtime is built the ring is probed with the raw interface, because tokio-uring
+//! panics where io_uring can't be set up and drops errors of `io_uring_enter`.
+//!
+//! # Invariant (`unsafe` room)
+//! A queue entry names memory of a [`Slot`] and a descriptor of a [`Source`]. Both travel with the
+//! entry as the operation's stable data: the driver owns them until the completion. The dispatcher
+//! ends only when nothing is in flight, and [`run`] keeps the arena until the runtime is gone, so
+//! that even a ring torn down by a panic writes into memory that is still ours.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use tokio::task::JoinSet;
+use tokio_uring::buf::fixed::FixedBufRegistry;
+use tokio_uring::buf::{IoBuf, IoBufMut};
+use tokio_uring::{OneshotOutputTransform, UnsubmittedOneshot};
+
+use crate::engine::arena::Arena;
+use crate::engine::cache::advice::DONTCACHE;
+use crate::engine::knobs::{Knobs, TaskRun};
+use crate::engine::ring::seam::{Completion, Ring, Submission};
+use crate::error::{Error, Kind, Result};
+use crate::linux::{io_priority, retry};
+
+/// The largest buffer that the kernel registers as one.
+pub(crate) const MAX_REGISTERED: usize = 1 << 30;
+/// How long a polling thread looks for submissions before it sleeps: longer than a read takes.
+pub(crate) const SQPOLL_IDLE_MS: u32 = 100;
+
+/// Why there is no ring, in words for the user.
+pub(crate) fn unavailable(cause: &str) -> Error {
+    Error::new(Kind::Engine, format!("no io_uring: {cause}"))
+}
+
+/// How a ring is to be set up and used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Setup {
+    /// Entries of the submission queue, and whether the user named the number.
+    entries: u32,
+    entries_named: bool,
+    register: Option<bool>,
+    sqpoll: Option<Option<u32>>,
+    punt: Option<Option<u32>>,
+    coop: bool,
+    dontcache: bool,
+}
+
+impl Setup {
+    /// For `depth` reads in flight, unless the knobs say how many entries.
+    pub(crate) fn new(knobs: &Knobs, depth: usize) -> Setup {
+        Setup {
+            entries: match knobs.entries {
+                Some(entries) => entries.next_power_of_two(),
+                None => depth.next_power_of_two().clamp(8, 4096) as u32,
+            },
+            entries_named: knobs.entries.is_some(),
+            register: knobs.registered_buffers,
+            sqpoll: knobs.sqpoll,
+            punt: knobs.punt,
+            coop: knobs.task_run == Some(TaskRun::Coop),
+            dontcache: knobs.dontcache,
+        }
+    }
+
+    /// The plainest ring.
+    pub(crate) fn plain() -> Setup {
+        Setup {
+            entries: 8,
+            ..Setup::default()
+        }
+    }
+
+    /// Buffered reads are to leave nothing in the page cache.
+    pub(crate) fn without_trace(self) -> Setup {
+        Setup {
+            dontcache: true,
+            ..self
+        }
+    }
+
+    fn builder(&self) -> io_uring::Builder {
+        let mut builder = IoUring::builder();
+        if let Some(cpu) = self.sqpoll {
+            builder.setup_sqpoll(SQPOLL_IDLE_MS);
+            if let Some(cpu) = cpu {
+                builder.setup_sqpoll_cpu(cpu);
+            }
+        }
+        if self.coop {
+            builder.setup_coop_taskrun();
+        }
+        builder
+    }
+
+    fn build(&self) -> io::Result<IoUring> {
+        retry_nomem(|| self.builder().build(self.entries))
+    }
+
+    /// Which knob it is that the kernel refuses; `None` when it refuses even the plainest ring.
+    fn blame(&self) -> Option<Error> {
+        let plain = Setup::plain();
+        plain.build().ok()?;
+        let knobs = [
+            (
+                self.entries_named,
+                Setup {
+                    entries: self.entries,
+                    ..plain
+                },
+            ),
+            (
+                self.coop,
+                Setup {
+                    coop: true,
+                    ..plain
+                },
+            ),
+            (
+                self.sqpoll.is_some(),
+                Setup {
+                    sqpoll: self.sqpoll,
+                    ..plain
+                },
+            ),
+        ];
+        knobs.into_iter().find_map(|(named, alone)| {
+            let error = match named {
+                true => alone.build().err()?,
+                false => return None,
+            };
+            Some(Error::new(Kind::Engine, alone.refusal(&error)).with_errno(&error))
+        })
+    }
+
+    /// What to say when the kernel refuses this one knob.
+    fn refusal(&self, error: &io::Error) -> String {
+        let errno = error.raw_os_error();
+        match self.sqpoll {
+            None if self.coop => {
+                "--task-run coop: the kernel refuses it; it needs Linux 5.19: leave it out".into()
+            }
+            None => format!(
+                "--entries {}: the kernel refuses so many; {}: lower it",
+                self.entries,
+                match errno {
+                    Some(libc::ENOMEM) => "they count as locked memory, see ulimit -l",
+                    _ => "this one takes fewer",
+                }
+            ),
+            Some(Some(cpu)) if errno == Some(libc::EINVAL) => format!(
+                "--sqpoll={cpu}: there is no such processor, it is offline, or the cpuset forbids \
+                 it to this process: name another, or none"
+            ),
+            Some(_) => format!(
+                "--sqpoll: the kernel refuses a polling thread{}: leave it out",
+                match errno {
+                    Some(libc::EPERM) => "; before Linux 5.13 that takes CAP_SYS_NICE",
+                    _ => "",
+                }
+            ),
+        }
+    }
+}
+
+/// Tries out a ring: set up, register a buffer, read. What it finds is what a run would find.
+///
+/// # Errors
+/// The cause, in words for the user; of several the knob that is to blame.
+pub(crate) fn probe(setup: &Setup) -> Result<IoUring> {
+    let built = setup.build();
+    let mut ring = built.map_err(|error| {
+        let blamed = setup.blame();
+        blamed.unwrap_or_else(|| refused("io_uring_setup", &error))
+    })?;
+
+    let mut buffer = [0u8; 8];
+    let iovec = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: the buffer outlives the registration, which is taken back below.
+    match unsafe { ring.submitter().register_buffers(&[iovec]) } {
+        Ok(()) => drop(ring.submitter().unregister_buffers()),
+        // The run goes on with plain reads then.
+        Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {}
+        Err(error) => return Err(refused("io_uring_register", &error)),
+    }
+
+    let zero = std::fs::File::open("/dev/zero").map_err(|e| refused("open /dev/zero", &e))?;
+    let fd = types::Fd(std::os::fd::AsRawFd::as_raw_fd(&zero));
+    buffer.fill(1);
+    let read = opcode::Read::new(fd, buffer.as_mut_ptr(), buffer.len() as u32).build();
+    // SAFETY: buffer and file live until the completion has been waited for.
+    unsafe { ring.submission().push(&read) }.expect("a new queue has room");
+    let mut tries = 0;
+    let waited = loop {
+        match ring.submit_and_wait(1) {
+            Err(error) if retry::may_pass(&error) && tries < retry::MOST => {
+                retry::pause(tries);
+                tries += 1;
+            }
+            waited => break waited,
+        }
+    };
+    waited.map_err(|e| refused("io_uring_enter", &e))?;
+    let result = ring
+        .completion()
+        .next()
+        .map(|completion| completion.result());
+    match result {
+        Some(8) if buffer == [0; 8] => Ok(ring),
+        Some(errno) if errno < 0 => Err(refused("a read", &io::Error::from_raw_os_error(-errno))),
+        _ => Err(unavailable("a read through it brought the wrong bytes")),
+    }
+}
+
+/// What a refused step of setting up a ring means, in words for the user.
+pub(crate) fn refused(step: &str, error: &io::Error) -> Error {
+    let cause = match error.raw_os_error() {
+        Some(libc::ENOSYS) => "the kernel doesn't have it, or seccomp says so".to_string(),
+        Some(libc::EPERM | libc::EACCES) => blocked_by(),
+        Some(libc::ENOMEM) => "the limit on locked memory is used up, see ulimit -l".to_string(),
+        Some(libc::EMFILE) => {
+            "no descriptor is left: raise ulimit -n, or lower --rings".to_string()
+        }
+        _ => "refused".to_string(),
+    };
+    unavailable(&format!("{step}: {cause}")).with_errno(error)
+}
+
+/// Names what forbids io_uring to this process.
+fn blocked_by() -> String {
+    let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+    match sysctl.trim() {
+        "1" => "sysctl kernel.io_uring_disabled is 1: only its group and root may use it".into(),
+        "2" => "sysctl kernel.io_uring_disabled is 2: nobody may use it".into(),
+        _ => "blocked by seccomp or the container".into(),
+    }
+}
+
+/// Locked memory of a process that has just ended is given back late: a moment's patience helps.
+pub(crate) fn retry_nomem<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for wait_ms in [1, 4, 15, 60] {
+        match attempt() {
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
+                std::thread::sleep(Duration::from_millis(wait_ms));
+            }
+            done => return done,
+        }
+    }
+    attempt()
+}
+
+/// How much memory this process may lock.
+pub(crate) fn locked_limit() -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock);
+    limit.current.unwrap_or(u64::MAX)
+}
+
+/// What [`run`] found out about the ring it made.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Facts {
+    /// Why the buffers aren't registered; `None` when they are.
+    pub unregistered: Option<String>,
+    /// Entries of the submission queue.
+    pub entries: u32,
+    /// The kernel's polling thread, and where it may run.
+    pub sqpoll: Option<String>,
+    /// How many worker threads of the kernel may punt, where that was limited.
+    pub workers_allowed: Option<u32>,
+    /// How many of them there were at the end: idle ones stay for some seconds.
+    pub workers: usize,
+}
+
+/// The ring of the probe, kept beside tokio-uring's, which gives nobody its descriptor: what is
+/// asked of this one holds for both, because they share the polling thread (ATTACH_WQ), or because
+/// the worker threads belong to the submitting thread.
+struct Anchor {
+    ring: IoUring,
+    /// The limit on worker threads that the submitting thread had before.
+    before: Option<[u32; 2]>,
+}
+
+impl Anchor {
+    fn new(ring: IoUring, setup: &Setup) -> Result<Anchor> {
+        let before = match setup.punt {
+            Some(Some(workers)) => {
+                // Work on files is to count against the first limit, other work against the second.
+                // But a read that is punted at once is sorted before the kernel has looked up its
+                // file, and counts against the second. The kernel puts the limits of before there.
+                let mut most = [workers; 2];
+                let limited = ring.submitter().register_iowq_max_workers(&mut most);
+                limited.map_err(|error| {
+                    let cause = format!(
+                        "--async={workers}: the kernel refuses to limit its workers; it needs \
+                         Linux 5.15: leave out ={workers}"
+                    );
+                    Error::new(Kind::Engine, cause).with_errno(&error)
+                })?;
+                Some(most)
+            }
+            _ => None,
+        };
+        Ok(Anchor { ring, before })
+    }
+
+    fn fd(&self) -> std::os::fd::RawFd {
+        std::os::fd::AsRawFd::as_raw_fd(&self.ring)
+    }
+
+    /// The polling thread, if there is one. The kernel tells nothing while the ring is busy.
+    fn polling_thread(&self) -> Option<i32> {
+        self.ring.params().is_setup_sqpoll().then_some(())?;
+        (0..10).find_map(|_| self.polling_thread_now())
+    }
+
+    fn polling_thread_now(&self) -> Option<i32> {
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", self.fd())).ok()?;
+        let id = info
+            .lines()
+            .find_map(|line| line.strip_prefix("SqThread:"))?;
+        id.trim().parse().ok().filter(|&id| id > 0)
+    }
+}
+
+impl Drop for Anchor {
+    fn drop(&mut self) {
+        if let Some(mut before) = self.before {
+            // The thread is the caller's; its next ring isn't ours.
+            let _ = self.ring.submitter().register_iowq_max_workers(&mut before);
+        }
+    }
+}
+
+/// What /proc says of a thread of this process.
+fn of_thread(id: i32, name: &str) -> String {
+    std::fs::read_to_string(format!("/proc/self/task/{id}/{name}")).unwrap_or_default()
+}
+
+/// A polling thread by name, with the processors that it may use.
+fn polling(id: i32) -> String {
+    let status = of_thread(id, "status");
+    let cpus = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let cpus = cpus.map_or("?", str::trim);
+    format!("{} on CPU {cpus}", of_thread(id, "comm").trim())
+}
+
+/// How many worker threads the kernel keeps for submissions of this thread.
+fn workers_of(id: i32) -> usize {
+    let name = format!("iou-wrk-{id}");
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    tasks
+        .flatten()
+        .filter(|task| {
+            let comm = std::fs::read_to_string(task.path().join("comm"));
+            comm.is_ok_and(|comm| comm.trim() == name)
+        })
+        .count()
+}
+
+/// Builds the runtime, registers the arena and drives `body` with the ring.
+///
+/// # Errors
+/// The ring can't be set up, or a knob is refused.
+pub(crate) fn run<T>(
+    arena: &Arc<Arena>,
+    setup: &Setup,
+    body: impl AsyncFnOnce(&mut TokioUring) -> T,
+) -> Result<(T, Facts)> {
+    let ring = probe(setup)?;
+    let entries = ring.params().sq_entries();
+    let anchored = setup.sqpoll.is_some() || setup.punt.flatten().is_some();
+    let anchor = match anchored {
+        true => Some(Anchor::new(ring, setup)?),
+        false => {
+            drop(ring);
+            None
+        }
+    };
+    // Dropped after the runtime: see the invariant.
+    let arena = Arc::clone(arena);
+    let mut flags = setup.builder();
+    if let (Some(anchor), Some(_)) = (&anchor, setup.sqpoll) {
+        flags.setup_attach_wq(anchor.fd());
+    }
+    let runtime = retry_nomem(|| {
+        let mut builder = tokio_uring::builder();
+        builder.entries(setup.entries).uring_builder(&flags);
+        tokio_uring::Runtime::new(&builder)
+    })
+    .map_err(|error| refused("the runtime can't set up its ring", &error))?;
+    let done = runtime.block_on(async {
+        let (per_part, parts) = arena.parts(MAX_REGISTERED);
+        let polling_thread = anchor.as_ref().and_then(Anchor::polling_thread);
+        let mut facts = Facts {
+            entries,
+            sqpoll: setup
+                .sqpoll
+                .map(|_| polling_thread.map_or("a kernel thread".to_string(), polling)),
+            workers_allowed: setup.punt.flatten(),
+            ..Facts::default()
+        };
+        let parts = parts
+            .into_iter()
+            .map(|(start, len)| ArenaPart { start, len });
+        let registry = FixedBufRegistry::new(parts);
+        let registered = match setup.register {
+            Some(false) => Err("not asked for".to_string()),
+            _ => {
+                // Only where the limit would do is it worth waiting for memory to come back.
+                let patient = locked_limit() >= arena.bytes() as u64;
+                let done = match patient {
+                    true => retry_nomem(|| registry.register()),
+                    false => registry.register(),
+                };
+                match done {
+                    Err(error) if setup.register == Some(true) => {
+                        return Err(unregistrable(arena.bytes(), &error));
+                    }
+                    done => done.map_err(|error| crate::error::describe(&error)),
+                }
+            }
+        };
+        facts.unregistered = registered.as_ref().err().cloned();
+        let mut reads = Reads::new(setup.dontcache);
+        reads.slots_per_buffer = registered.is_ok().then_some(per_part);
+        let mut ring = TokioUring {
+            reads,
+            in_flight: JoinSet::new(),
+            entries: entries as usize,
+            flags: match setup.punt {
+                Some(_) => squeue::Flags::ASYNC,
+                None => squeue::Flags::empty(),
+            },
+        };
+        let done = body(&mut ring).await;
+        if !ring.in_flight.is_empty() {
+            return Ok((done, facts, true));
+        }
+        if setup.punt.is_some() {
+            let submitter = rustix::thread::gettid().as_raw_nonzero().get();
+            facts.workers = workers_of(polling_thread.unwrap_or(submitter));
+        }
+        // Before the process ends: the kernel gives locked memory back late, and the next run of
+        // an ordinary user needs it.
+        if registered.is_ok() {
+            let _ = registry.unregister();
+        }
+        Ok((done, facts, false))
+    });
+    let abandoned = matches!(done, Ok((.., true)));
+    if abandoned {
+        // The reads may never end: neither does the driver, which owns their slots.
+        std::mem::forget(runtime);
+    } else {
+        drop(runtime);
+    }
+    drop(anchor);
+    drop(arena);
+    done.map(|(done, facts, _)| (done, facts))
+}
+
+/// What to say when `--registered-buffers on` can't be had.
+pub(crate) fn unregistrable(bytes: usize, error: &io::Error) -> Error {
+    let limit = match locked_limit() {
+        u64::MAX => "not limited for this user".to_string(),
+        limit => format!("limited to {limit} bytes (ulimit -l)"),
+    };
+    let cause = format!(
+        "--registered-buffers on: the kernel refuses to register {bytes} bytes of buffers; locked \
+         memory is {limit}: raise that, lower --buffers or --block-size, or leave it out"
+    );
+    Error::new(Kind::Engine, cause).with_errno(error)
+}
+
+/// What the reads of a ring have in common.
+#[derive(Debug)]
+pub(crate) struct Reads {
+    /// How many slots one registered buffer covers; `None`: nothing is registered.
+    pub slots_per_buffer: Option<usize>,
+    /// Buffered ones leave nothing in the page cache.
+    dontcache: bool,
+    /// The priority of those that are to be kept apart from their neighbours.
+    beside: u16,
+}
+
+impl Reads {
+    /// Into memory that isn't registered yet.
+    pub(crate) fn new(dontcache: bool) -> Reads {
+        Reads {
+            slots_per_buffer: None,
+            dontcache,
+            beside: io_priority::beside_own(),
+        }
+    }
+
+    /// The queue entry of a read.
+    pub(crate) fn entry(&self, submission: &mut Submission, fd: types::Fd) -> squeue::Entry {
+        let filled = submission.filled;
+        let (target, room) = submission.slot.target(filled);
+        let len = (submission.len - filled).min(room) as u32;
+        let offset = submission.offset + filled as u64;
+        // With flags of buffered reads some file systems refuse others.
+        let flags = match self.dontcache && !submission.direct {
+            true => DONTCACHE as types::RwFlags,
+            false => 0,
+        };
+        // 0: that of the thread.
+        let priority = if submission.apart { self.beside } else { 0 };
+        match self.slots_per_buffer {
+            Some(per_buffer) => {
+                let buffer = submission.slot.index() as usize / per_buffer;
+                opcode::ReadFixed::new(fd, target.as_ptr(), len, buffer as u16)
+                    .offset(offset)
+                    .rw_flags(flags)
+                    .ioprio(priority)
+                    .build()
+            }
+            None => opcode::Read::new(fd, target.as_ptr(), len)
+                .offset(offset)
+                .rw_flags(flags)
+                .ioprio(priority)
+                .build(),
+        }
+    }
+}
+
+/// The tokio-uring runtime's ring.
+pub(crate) struct TokioUring {
+    reads: Reads,
+    in_flight: JoinSet<Completion>,
+    entries: usize,
+    /// Of each entry: whether it is punted.
+    flags: squeue::Flags,
+}
+
+impl Ring for TokioUring {
+    fn submit(&mut self, mut submission: Submission) {
+        let Some(fd) = submission.source.raw_fd(submission.direct) else {
+            let result = Err(io::Error::from_raw_os_error(libc::EBADF));
+            self.in_flight
+                .spawn_local(async move { Completion { submission, result } });
+            return;
+        };
+        let entry = self.reads.entry(&mut submission, types::Fd(fd));
+        let entry = entry.flags(self.flags);
+        // Memory and descriptor of the entry belong to the submission, which the driver keeps
+        // until the completion; the slot's owner is the submission alone.
+        let op = UnsubmittedOneshot::new(submission, Collect, entry).submit();
+        self.in_flight.spawn_local(op);
+    }
+
+    async fn completion(&mut self) -> Completion {
+        match self.in_flight.join_next().await {
+            Some(joined) => done(joined),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn try_completion(&mut self) -> Option<Completion> {
+        self.in_flight.try_join_next().map(done)
+    }
+
+    fn max_depth(&self) -> usize {
+        self.entries
+    }
+}
+
+/// Operations aren't aborted; only a panic ends one without its completion.
+fn done(joined: std::result::Result<Completion, tokio::task::JoinError>) -> Completion {
+    joined.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// Gives the submission back with the count or the errno.
+struct Collect;
+
+impl OneshotOutputTransform for Collect {
+    type Output = Completion;
+    type StoredData = Submission;
+
+    fn transform_oneshot_output(self, submission: Submission, cqe: cqueue::Entry) -> Completion {
+        let result = outcome(&cqe);
+        Completion { submission, result }
+    }
+}
+
+/// The count or the errno of a completion.
+pub(crate) fn outcome(cqe: &cqueue::Entry) -> io::Result<usize> {
+    match cqe.result() {
+        n @ 0.. => Ok(n as usize),
+        errno => Err(io::Error::from_raw_os_error(-errno)),
+    }
+}
+
+/// A part of the arena as the kernel registers it.
+struct ArenaPart {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the address stays where it is as long as the arena does, and `run` keeps that until the
+// runtime, with its registration, is gone.
+unsafe impl IoBuf for ArenaPart {
+    fn stable_ptr(&self) -> *const u8 {
+        self.start.as_ptr()
+    }
+
+    fn bytes_init(&self) -> usize {
+        self.len
+    }
+
+    fn bytes_total(&self) -> usize {
+        self.len
+    }
+}
+
+// SAFETY: as above. tokio-uring itself never writes here: no buffer is ever checked out of the
+// registry, reads name slots.
+unsafe impl IoBufMut for ArenaPart {
+    fn stable_mut_ptr(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    unsafe fn set_init(&mut self, _: usize) {}
+}
+
+/// Whether the kernel is one on which the ring is used without being asked for: before 6.1 a
+/// buffered read over a bad sector never completes.
+pub(crate) fn kernel_is_trusted() -> Result<()> {
+    let release = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    let version = (numbers.next(), numbers.next());
+    match version {
+        (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < (6, 1) => {
+            Err(unavailable(&format!("kernel {release} is older than 6.1")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,461 @@
+//! Count, sum, least and greatest of the numbers under each key: `key;value` records, exactly.
+//!
+//! A block is taken window by window (8 KiB), each in passes without a branch on the data:
+//!
+//! 1. `index`: where the fields end, and whether every record has two;
+//! 2. `decode`: the numbers, proven to be of the common shape; the rest is listed;
+//! 3. `table`: hash, compare, update, in batches.
+//!
+//! Other numbers of a usual size go through `millionths`. Whatever else is set aside (a very long number or
+//! key, an empty line, a malformed record) is read by `careful`, record by record, and summed as `decimal`
+//! says, in `others`.
+//!
+//! What outgrows the `budget` of memory is held in `common` by all partials; if that is too much too, it is
+//! sorted and becomes a `region` of a temporary file. All parts meet in `summary`.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use rayon::prelude::*;
+
+use crate::engine::sink::Malformed;
+use crate::group::level::Level;
+use crate::group::memory::budget::{self, Budget, Share};
+use crate::group::scan::decode::{self, Rows};
+use crate::group::scan::index::{self, Ends};
+use crate::group::scan::scalar::{self, Record};
+use crate::group::scan::window::{WINDOW, WINDOW_MIN, Window};
+use crate::group::scan::{millionths, prefetch};
+use crate::group::summary::{Run, Summary};
+use crate::group::table::fallback::Others;
+use crate::group::table::isa::Seeds;
+use crate::group::table::shared::{Common, OWN_KEYS_MAX, shard_bits};
+use crate::group::table::small::Few;
+use crate::group::table::tables::{Job, Tables, Taken};
+use crate::group::{decimal, hint};
+use crate::job::fold::Fold;
+use crate::record::block::Block;
+
+#[cfg(test)]
+mod tests;
+
+/// What to do about a malformed record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// Report it and end the job.
+    #[default]
+    Fail,
+    /// Count it and go on.
+    Skip,
+}
+
+/// The job: group `key;value` records by key.
+#[derive(Clone)]
+pub struct Aggregate {
+    delimiter: u8,
+    terminator: u8,
+    on_error: OnError,
+    level: Level,
+    seeds: Seeds,
+    own_keys_max: usize,
+    shard_bits: u32,
+    memory: Option<u64>,
+    spill_directory: Option<PathBuf>,
+    budget: OnceLock<Arc<Budget>>,
+}
+
+impl Default for Aggregate {
+    fn default() -> Self {
+        Aggregate::new()
+    }
+}
+
+impl Aggregate {
+    /// Records of `key;value` ended by newlines; the first malformed one ends the job.
+    pub fn new() -> Self {
+        Aggregate {
+            delimiter: b';',
+            terminator: b'\n',
+            on_error: OnError::Fail,
+            level: Level::detect(),
+            seeds: Seeds::random(),
+            own_keys_max: OWN_KEYS_MAX,
+            shard_bits: shard_bits(),
+            memory: None,
+            spill_directory: None,
+            budget: OnceLock::new(),
+        }
+    }
+
+    /// The byte between key and value.
+    pub fn delimiter(self, delimiter: u8) -> Self {
+        Aggregate { delimiter, ..self }
+    }
+
+    /// The byte that ends a record. Carriage returns are special only before a newline.
+    pub fn terminator(self, terminator: u8) -> Self {
+        Aggregate { terminator, ..self }
+    }
+
+    /// What to do about a malformed record.
+    pub fn on_error(self, on_error: OnError) -> Self {
+        Aggregate { on_error, ..self }
+    }
+
+    /// How many bytes the tables of all workers may take together, growth aside. Where it would be more,
+    /// workers share them, and what is more even so goes to temporary files. Unless named, two fifths
+    /// of the memory that is available when the tables have grown to some MiB, or of what a control
+    /// group allows.
+    pub fn memory(self, bytes: u64) -> Self {
+        Aggregate {
+            memory: Some(bytes),
+            budget: OnceLock::new(),
+            ..self
+        }
+    }
+
+    /// Where the temporary files go; they have no names. Unless named, to `TMPDIR`, else to /var/tmp.
+    pub fn spill_directory(self, directory: impl Into<PathBuf>) -> Self {
+        Aggregate {
+            spill_directory: Some(directory.into()),
+            budget: OnceLock::new(),
+            ..self
+        }
+    }
+
+    /// How many keys of a size a worker keeps to itself when it shares, and how many bits of a hash tell
+    /// the shard of others.
+    #[cfg(test)]
+    fn sharing(self, own_keys_max: usize, shard_bits: u32) -> Self {
+        Aggregate {
+            own_keys_max,
+            shard_bits,
+            ..self
+        }
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        self.budget.get_or_init(|| {
+            let directory = self.spill_directory.clone();
+            Budget::new(
+                self.memory,
+                &directory.unwrap_or_else(budget::default_directory),
+            )
+        })
+    }
+
+    /// Runs at a lower level than the processor's best.
+    ///
+    /// # Panics
+    /// If the processor lacks the level.
+    pub fn level(self, level: Level) -> Self {
+        assert!(
+            Level::available().contains(&level),
+            "the processor lacks {level:?}"
+        );
+        Aggregate { level, ..self }
+    }
+
+    fn partial_of(&self, common: &Arc<Common>) -> Partial {
+        Partial {
+            tables: common.tables(),
+            common: Arc::clone(common),
+            millionths: Few::new(self.level, &self.seeds, self.delimiter),
+            others: Others::default(),
+            merged: Vec::new(),
+            runs: Vec::new(),
+            share: Share::new(self.budget()),
+            rows: 0,
+            empty_lines: 0,
+            skipped: 0,
+            spilled_bytes: 0,
+            scratch: Scratch {
+                ends: Ends::new(),
+                rows: Rows::new(),
+                millionths: Rows::new(),
+            },
+        }
+    }
+
+    /// Takes the records of a balanced window that begins at `at`, and returns where the next begins.
+    fn window(
+        &self,
+        partial: &mut Partial,
+        bytes: &[u8],
+        at: usize,
+        window: Window<'_>,
+    ) -> Result<usize, Malformed> {
+        let trims = self.terminator == b'\n';
+        decode::decode(
+            self.level,
+            window,
+            &partial.scratch.ends,
+            trims,
+            &mut partial.scratch.rows,
+        );
+        millionths::decode(
+            self.level,
+            window,
+            &partial.scratch.rows.rest,
+            trims,
+            &mut partial.scratch.millionths,
+        );
+        for position in 0..partial.scratch.millionths.rest.keys().len() {
+            let rest = &partial.scratch.millionths.rest;
+            let (key, span) = (rest.keys()[position], rest.values()[position]);
+            let start = at + (key & 0xffff) as usize;
+            let value = at + (span & 0xffff) as usize..at + (span >> 16) as usize - 1;
+            let (end, value) = (value.end, scalar::trim(&bytes[value], self.terminator));
+            match decimal::number(value) {
+                Ok(number) => partial.careful_row(window.key(key), &number),
+                // Once more, for the cause or the count of it.
+                Err(_) => self.careful_record(partial, bytes, start, end)?,
+            }
+        }
+        let lists = &partial.scratch.millionths;
+        let rows = partial.millionths.fold(window, lists, &mut partial.others);
+        partial.rows += (rows + partial.tables.fold(window, &partial.scratch.rows)) as u64;
+        Ok(at + partial.scratch.ends.end())
+    }
+
+    /// Takes all records of `block`.
+    fn records(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), Malformed> {
+        let bytes = block.bytes();
+        let mut at = first_record(block);
+        let mut length = WINDOW;
+        let mut settled = 0;
+        while at < bytes.len() {
+            if at - settled >= SETTLE {
+                settled = at;
+                partial.settle(at)?;
+            }
+            let ends = &mut partial.scratch.ends;
+            let window = Window::at(block, at, length).of_long_rows(prefetch::are_long(ends));
+            index::index(self.level, window, self.delimiter, self.terminator, ends);
+            let balanced = ends.balanced();
+            if !balanced {
+                ends.keep_balanced(window, self.delimiter, self.terminator);
+            }
+            let careful = !balanced || ends.rows() == 0;
+            at = self.window(partial, bytes, at, window)?;
+            if careful {
+                // The next record broke the balance, or is longer than the window, or the last.
+                at = self.careful_next(partial, bytes, at)?;
+            }
+            length = if balanced {
+                (2 * length).min(WINDOW)
+            } else {
+                WINDOW_MIN
+            };
+        }
+        partial.settle(bytes.len())
+    }
+
+    /// Reads the record that starts at `start`, and returns where the next one does.
+    fn careful_next(
+        &self,
+        partial: &mut Partial,
+        block: &[u8],
+        start: usize,
+    ) -> Result<usize, Malformed> {
+        let length = memchr::memchr(self.terminator, &block[start..]);
+        let end = length.map_or(block.len(), |length| start + length);
+        self.careful_record(partial, block, start, end)?;
+        Ok(end + 1)
+    }
+
+    /// Reads the record `start..end`, its terminator excluded.
+    fn careful_record(
+        &self,
+        partial: &mut Partial,
+        block: &[u8],
+        start: usize,
+        end: usize,
+    ) -> Result<(), Malformed> {
+        let record = scalar::trim(&block[start..end], self.terminator);
+        match scalar::read(record, self.delimiter) {
+            Ok(Record::Empty) => partial.empty_lines += 1,
+            Ok(Record::Row(key, number)) => partial.careful_row(key, &number),
+            Err(_) if self.on_error == OnError::Skip => partial.skipped += 1,
+            Err(cause) => {
+                return Err(Malformed {
+                    start,
+                    end: start + record.len(),
+                    cause,
+                    innocent: false,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What one worker gathers.
+pub struct Partial {
+    common: Arc<Common>,
+    tables: Tables,
+    millionths: Few,
+    others: Others,
+    /// What other partials held when they were merged with this one; brought together at the end.
+    merged: Vec<(Tables, Others)>,
+    /// What has been spilled.
+    runs: Vec<Run>,
+    share: Share,
+    rows: u64,
+    empty_lines: u64,
+    skipped: u64,
+    spilled_bytes: u64,
+    scratch: Scratch,
+}
+
+impl Partial {
+    fn careful_row(&mut self, key: &[u8], number: &decimal::Number) {
+        self.rows += 1;
+        self.others.add(key, number);
+    }
+
+    /// If all partials together have outgrown their budget after the records of a block before `at`,
+    /// shares the keys, each of which is in memory once then, and if that is too much too, spills them.
+    fn settle(&mut self, at: usize) -> Result<(), Malformed> {
+        if self.share.set(self.bytes()) {
+            self.common.want();
+        }
+        if !self.tables.shares() && self.common.is_wanted() {
+            self.tables.share();
+            self.common.joined();
+        }
+        if self.share.set(self.bytes()) {
+            let own = self.take();
+            self.spill(run(vec![own], self.common.nothing()), at)?;
+            self.share.set(self.bytes());
+        }
+        if let Some((shared, share)) = self.common.outgrown(self.share.budget()) {
+            self.spill(run(Vec::new(), shared), at)?;
+            drop(share);
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.tables.bytes() + self.millionths.bytes() + self.others.bytes()
+    }
+
+    fn spill(&mut self, mut run: Run, at: usize) -> Result<(), Malformed> {
+        let budget = self.share.budget();
+        self.spilled_bytes += run.spill(budget.directory()).map_err(|error| Malformed {
+            start: at,
+            end: at,
+            cause: budget.refused(&error),
+            innocent: true,
+        })?;
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// What is in memory; the tables are empty then.
+    fn take(&mut self) -> (Tables, Others) {
+        self.millionths.drain(&mut self.others);
+        (self.tables.take(), std::mem::take(&mut self.others))
+    }
+}
+
+/// What partials held in memory and what was shared, each key once.
+fn run(parts: Vec<(Tables, Others)>, shared: Taken) -> Run {
+    let (tables, others): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let others = others.into_par_iter().reduce_with(|mut into, from| {
+        into.merge(from);
+        into
+    });
+    Run::new(Tables::sorted(tables, shared), others.unwrap_or_default())
+}
+
+struct Scratch {
+    ends: Ends,
+    rows: Rows,
+    millionths: Rows<i64>,
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Where the records of a block begin.
+fn first_record(block: &Block<'_>) -> usize {
+    let marked = block.offset() == 0 && block.bytes().starts_with(BYTE_ORDER_MARK);
+    if marked { BYTE_ORDER_MARK.len() } else { 0 }
+}
+
+impl Fold for Aggregate {
+    type Partial = Partial;
+    type Output = Summary;
+
+    fn partial(&self) -> Partial {
+        self.partials()()
+    }
+
+    fn partials(&self) -> impl Fn() -> Partial + Sync {
+        let job = Job {
+            level: self.level,
+            seeds: self.seeds.clone(),
+            delimiter: self.delimiter,
+            own_keys_max: self.own_keys_max,
+            shard_bits: self.shard_bits,
+        };
+        let common = Arc::new(Common::new(job, self.budget()));
+        move || self.partial_of(&common)
+    }
+
+    fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), Malformed> {
+        self.records(partial, block).map_err(|mut malformed| {
+            let record = &block.bytes()[malformed.start..malformed.end];
+            if (block.offset(), malformed.start) == (0, first_record(block))
+                && let Some(hint) = hint::hint(record, self.delimiter)
+            {
+                malformed.cause += ": ";
+                malformed.cause += &hint;
+            }
+            malformed
+        })
+    }
+
+    fn merge(&self, into: &mut Partial, mut from: Partial) {
+        into.rows += from.rows;
+        into.empty_lines += from.empty_lines;
+        into.skipped += from.skipped;
+        into.spilled_bytes += from.spilled_bytes;
+        into.runs.append(&mut from.runs);
+        into.merged.append(&mut from.merged);
+        into.merged.push(from.take());
+        if !Arc::ptr_eq(&into.common, &from.common) && from.common.holds_keys() {
+            // They don't share: what others share with `from` stays apart.
+            into.runs.push(run(Vec::new(), from.common.take()));
+        }
+    }
+
+    fn finish(&self, mut total: Partial) -> Summary {
+        let mut parts = std::mem::take(&mut total.merged);
+        parts.push(total.take());
+        let shared = total.common.take();
+        if total.runs.is_empty() {
+            total.runs.push(run(parts, shared));
+        } else {
+            // Where some have spilled, there is no memory to bring the rest into one table.
+            let nothing = || total.common.nothing();
+            let rest = parts.into_par_iter().map(|part| run(vec![part], nothing()));
+            total.runs.par_extend(rest);
+            total.runs.push(run(Vec::new(), shared));
+        }
+        Summary::new(
+            total.runs,
+            [
+                total.rows,
+                total.empty_lines,
+                total.skipped,
+                total.spilled_bytes,
+                total.common.sharing(),
+            ],
+            self.budget().directory(),
+        )
+    }
+}
+
+/// Bytes of a block between two looks at the memory taken.
+const SETTLE: usize = 1 << 20;

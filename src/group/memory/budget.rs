@@ -1,0 +1,161 @@
+//! How much memory the tables of a run may take together, and where they go beyond that.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::error::{describe, errno_name};
+use crate::linux::{cgroups, proc};
+use crate::units;
+
+/// What is left to buffers and everything else of the memory that there is.
+const ASIDE: u64 = 64 << 20;
+/// Of the rest the part that tables take: while they grow or merge they take up to twice as much.
+const PART: f64 = 0.4;
+/// Less of one partial isn't worth a file, unless the budget was named: the tables of some hundred keys.
+const LEAST: u64 = 4 << 20;
+
+/// The limit on all partials of a run.
+pub(crate) struct Budget {
+    /// Unless named, looked up when a partial is large enough for it to matter: to most runs it never
+    /// does, and a look at the memory costs a quarter of a millisecond of processor time.
+    bytes: OnceLock<u64>,
+    /// What a partial may take in any case.
+    least: u64,
+    directory: PathBuf,
+    used: AtomicU64,
+    shares: AtomicU64,
+}
+
+impl Budget {
+    /// A budget of so many bytes; `None`: a part of the memory that is free, or of what a control
+    /// group allows.
+    pub(crate) fn new(bytes: Option<u64>, directory: &Path) -> Arc<Self> {
+        Arc::new(Budget {
+            bytes: bytes.map_or_else(OnceLock::new, OnceLock::from),
+            least: if bytes.is_some() { 0 } else { LEAST },
+            directory: directory.into(),
+            used: AtomicU64::new(0),
+            shares: AtomicU64::new(0),
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        *self.bytes.get_or_init(default_bytes)
+    }
+
+    /// What all shares take together.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// What each takes on an average.
+    pub(crate) fn average(&self) -> u64 {
+        self.used() / self.shares.load(Ordering::Relaxed).max(1)
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Why `error` ends the run, and what to do about it.
+    pub(crate) fn refused(&self, error: &io::Error) -> String {
+        let name = error.raw_os_error().and_then(errno_name);
+        let name = name.map_or(String::new(), |name| format!(" [{name}]"));
+        format!(
+            "the keys take more than {} of memory (--memory) and can't be written to {}: {}{name}: \
+             name a directory with room by --spill-dir",
+            units::size(self.bytes()),
+            self.directory.display(),
+            describe(error),
+        )
+    }
+}
+
+/// What a partial, or all of them in common, takes of the budget; given back on drop.
+pub(crate) struct Share {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Share {
+    pub(crate) fn new(budget: &Arc<Budget>) -> Self {
+        budget.shares.fetch_add(1, Ordering::Relaxed);
+        Share {
+            budget: Arc::clone(budget),
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// Sets what the partial takes now. Returns whether all together take too much and this one a
+    /// fair part of it.
+    pub(crate) fn set(&mut self, bytes: u64) -> bool {
+        let change = bytes.wrapping_sub(self.bytes);
+        self.budget.used.fetch_add(change, Ordering::Relaxed);
+        self.bytes = bytes;
+        bytes >= self.budget.least.max(self.budget.average() / 2)
+            && self.budget.used() > self.budget.bytes()
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0);
+        self.budget.shares.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What tables may take where nobody says.
+fn default_bytes() -> u64 {
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let available = proc::text("/proc/meminfo")
+            .ok()
+            .and_then(|text| proc::kib_field(&text, "MemAvailable"));
+        let least = available.into_iter().chain(cgroups::memory_limit()).min();
+        least.map_or(u64::MAX, |bytes| {
+            (bytes.saturating_sub(ASIDE) as f64 * PART) as u64
+        })
+    })
+}
+
+/// Where temporary files that may be large belong: `TMPDIR`, else /var/tmp. (/tmp is often memory.)
+pub(crate) fn default_directory() -> PathBuf {
+    let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty());
+    named.map_or_else(|| "/var/tmp".into(), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::group::memory::budget::*;
+
+    #[test]
+    fn the_large_ones_give_way() {
+        let budget = Budget::new(Some(100), Path::new("/"));
+        let mut shares = [(); 3].map(|()| Share::new(&budget));
+        assert!(!shares[0].set(60));
+        assert!(!shares[1].set(40));
+        assert!(!shares[2].set(10), "a small one stays");
+        assert!(shares[0].set(60));
+        assert!(!shares[0].set(0));
+        drop(shares);
+        let mut alone = Share::new(&budget);
+        assert!(!alone.set(100));
+        assert!(alone.set(101));
+    }
+
+    #[test]
+    fn what_nobody_named_is_looked_up_for_large_partials_only() {
+        let budget = Budget::new(None, Path::new("/"));
+        let mut share = Share::new(&budget);
+        assert!(!share.set(LEAST - 1));
+        assert_eq!(budget.bytes.get(), None);
+        share.set(LEAST);
+        assert_eq!(budget.bytes.get(), Some(&default_bytes()));
+    }
+}

@@ -1,0 +1,269 @@
+//! Sorted plain data that is only read any more: in memory, or in a file without a name.
+//!
+//! A file holds the values as they lay in memory, byte for byte, so nothing is encoded or decoded: it
+//! is written in one go and mapped back. The kernel may then take its pages whenever it needs memory.
+//!
+//! Where a page can't be read back its values are zeros from then on, and [`Region::is_lost`].
+//!
+//! Invariant of this room: a mapped file was written by this process with `length` values of `T`, and
+//! as it has no name nobody else can open it. Its pages, and no others, are watched for as long as
+//! they are mapped; any of them may be replaced by zeros, of which `T` can be made.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::ops::{Deref, Range};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::ptr::NonNull;
+
+use crate::group::memory::pages::{Pages, Zeroed};
+use crate::linux::pages::PAGE;
+use crate::linux::sigbus::Watch;
+
+/// Bytes of a file read ahead.
+const AHEAD: usize = 128 << 10;
+
+/// Values in memory or in a file.
+pub(crate) enum Region<T: Zeroed> {
+    /// The first so many of the pages.
+    Memory(Pages<T>, usize),
+    File(Mapped<T>),
+}
+
+/// A nameless file, mapped.
+pub(crate) struct Mapped<T> {
+    start: NonNull<T>,
+    length: usize,
+    /// `None` while it is torn down, and where no handler can be set: then a page that can't be read
+    /// back ends the process.
+    watch: Option<Watch>,
+}
+
+// SAFETY: it owns its mapping as a box would, and nobody writes to it.
+unsafe impl<T: Zeroed + Send> Send for Mapped<T> {}
+// SAFETY: as above.
+unsafe impl<T: Zeroed + Sync> Sync for Mapped<T> {}
+
+impl<T: Zeroed> Region<T> {
+    /// Moves the values to a file in `directory`; returns its bytes.
+    ///
+    /// # Errors
+    /// The file can't be made, written or mapped; the values stay where they were.
+    pub(crate) fn spill(&mut self, directory: &Path) -> io::Result<u64> {
+        let Region::Memory(pages, length) = self else {
+            return Ok(0);
+        };
+        let mut file = Spill::new(directory)?;
+        file.write(&pages[..*length])?;
+        *self = file.finish()?;
+        Ok(size_of_val(&**self) as u64)
+    }
+}
+
+impl<T: Zeroed> Region<T> {
+    /// The values of `range` in order, of a file a stretch read ahead.
+    pub(crate) fn walk(&self, range: Range<usize>) -> impl Iterator<Item = &T> {
+        self.stretches(range).flatten()
+    }
+
+    /// The same in stretches of [`AHEAD`]; the one after is on its way when one is given out.
+    pub(crate) fn stretches(&self, range: Range<usize>) -> impl Iterator<Item = &[T]> {
+        let (stretch, end) = (AHEAD / size_of::<T>(), range.end);
+        self.will_need(range.start, (range.start + stretch).min(end));
+        range.step_by(stretch).map(move |at| {
+            self.will_need((at + stretch).min(end), (at + 2 * stretch).min(end));
+            &self[at..(at + stretch).min(end)]
+        })
+    }
+
+    /// Has the kernel read these values, if they are in a file.
+    pub(crate) fn will_need(&self, from: usize, to: usize) {
+        let (from, to) = (from.min(self.len()), to.min(self.len()));
+        let Region::File(mapped) = self else {
+            return;
+        };
+        // What says where to look may be lost.
+        if from > to {
+            return;
+        }
+        // From the page that the first lies in.
+        let start = from * size_of::<T>() / PAGE * PAGE;
+        // SAFETY: part of the mapping; the call is advice, and its failure harmless.
+        unsafe {
+            let address = mapped.start.as_ptr().byte_add(start);
+            let length = to * size_of::<T>() - start;
+            libc::madvise(address.cast(), length, libc::MADV_WILLNEED);
+        }
+    }
+
+    /// Whether a value of those that were looked at so far couldn't be read back.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            Region::Memory(..) => false,
+            Region::File(mapped) => mapped.watch.as_ref().is_some_and(Watch::is_broken),
+        }
+    }
+}
+
+impl<T: Zeroed> Deref for Region<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Region::Memory(pages, length) => &pages[..*length],
+            // SAFETY: the room's invariant.
+            Region::File(mapped) => unsafe {
+                std::slice::from_raw_parts(mapped.start.as_ptr(), mapped.length)
+            },
+        }
+    }
+}
+
+impl<T> Drop for Mapped<T> {
+    fn drop(&mut self) {
+        self.watch = None;
+        // SAFETY: mapped by `Spill::finish` at this length, and no borrow outlives `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length * size_of::<T>()) };
+    }
+}
+
+/// A region's file while it is written.
+pub(crate) struct Spill<T> {
+    file: File,
+    length: usize,
+    values: PhantomData<T>,
+}
+
+impl<T: Zeroed> Spill<T> {
+    pub(crate) fn new(directory: &Path) -> io::Result<Self> {
+        Ok(Spill {
+            file: tempfile::tempfile_in(directory)?,
+            length: 0,
+            values: PhantomData,
+        })
+    }
+
+    pub(crate) fn write(&mut self, values: &[T]) -> io::Result<()> {
+        let (mut from, mut left) = (values.as_ptr().cast::<u8>(), size_of_val(values));
+        while left > 0 {
+            // SAFETY: `left` bytes of the values; the kernel copies them, padding and all.
+            let written = unsafe { libc::write(self.file.as_raw_fd(), from.cast(), left) };
+            match usize::try_from(written) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    left -= written;
+                    // SAFETY: no further than the values' end.
+                    from = unsafe { from.add(written) };
+                }
+                Err(_) => match io::Error::last_os_error() {
+                    error if error.kind() == io::ErrorKind::Interrupted => {}
+                    error => return Err(error),
+                },
+            }
+        }
+        self.length += values.len();
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> io::Result<Region<T>> {
+        if self.length == 0 {
+            return Ok(Region::Memory(Pages::new(0), 0));
+        }
+        let fd = self.file.as_raw_fd();
+        // Pages are given up more easily once they are on the disk: let them start on their way.
+        // SAFETY: advice; its failure is harmless.
+        unsafe { libc::sync_file_range(fd, 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+        let bytes = self.length * size_of::<T>();
+        // SAFETY: a fresh mapping touches nothing that exists; it keeps the file when `fd` is closed.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE,
+                fd,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // Where many runs are merged in little memory, the kernel's own reading ahead, some MiB each,
+        // would push out what was read ahead before.
+        // SAFETY: the mapping just made; advice.
+        unsafe { libc::madvise(start, bytes, libc::MADV_RANDOM) };
+        let from = start as usize;
+        // SAFETY: the pages of the mapping just made; whoever drops it drops the watch first.
+        let watch = unsafe { Watch::new(from, from + bytes.next_multiple_of(PAGE)) };
+        Ok(Region::File(Mapped {
+            start: NonNull::new(start.cast()).expect("not mapped at zero"),
+            length: self.length,
+            watch,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::group::memory::region::*;
+
+    // SAFETY: an integer.
+    unsafe impl Zeroed for u64 {}
+
+    #[test]
+    fn what_can_not_be_read_back_is_zeros_and_lost() {
+        let directory = tempfile::tempdir().unwrap();
+        let page = PAGE / size_of::<u64>();
+        let values: Vec<u64> = (1..=4 * page as u64).collect();
+        let spilled = || {
+            let mut spill = Spill::new(directory.path()).unwrap();
+            spill.write(&values).unwrap();
+            let file = spill.file.try_clone().unwrap();
+            (spill.finish().unwrap(), file)
+        };
+        let ((sound, _), (region, file)) = (spilled(), spilled());
+        file.set_len(PAGE as u64).unwrap();
+        assert_eq!(region[page - 1], page as u64);
+        assert!(!region.is_lost());
+        assert_eq!(region[2 * page], 0);
+        assert!(region.is_lost());
+        // What lies before it, or elsewhere, is none the worse.
+        assert_eq!(region[..page], values[..page]);
+        assert_eq!(sound[..], values[..]);
+        assert!(!sound.is_lost());
+        // A watch that was used before begins anew.
+        drop(region);
+        assert!(!spilled().0.is_lost());
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        for length in [0, 1, 1000, 100_000] {
+            let mut pages: Pages<u64> = Pages::new(length + 10);
+            for (at, value) in pages.iter_mut().enumerate() {
+                *value = at as u64 * 7;
+            }
+            let mut region = Region::Memory(pages, length);
+            assert_eq!(region.spill(directory.path()).unwrap(), 8 * length as u64);
+            assert_eq!(region.spill(directory.path()).unwrap(), 0);
+            assert!(region.walk(0..length).eq(region.iter()));
+            let middle = length / 3..length / 2;
+            assert!(region.walk(middle.clone()).eq(&region[middle]));
+            assert!(
+                region
+                    .iter()
+                    .copied()
+                    .eq((0..length as u64).map(|at| at * 7))
+            );
+        }
+        let names = std::fs::read_dir(directory.path()).unwrap();
+        assert_eq!(names.count(), 0);
+        let nowhere = directory.path().join("nowhere");
+        let mut region = Region::Memory(Pages::<u8>::new(3), 3);
+        assert!(region.spill(&nowhere).is_err());
+        assert_eq!(*region, [0; 3]);
+    }
+}

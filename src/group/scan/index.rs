@@ -1,0 +1,439 @@
+//! Pass 1, *index*: where the fields of a window end, and whether they alternate as they should.
+//!
+//! A field's end is the position one past its delimiter or terminator. `ends[0]` is 0, so the key of
+//! row `i` is `ends[2i]..ends[2i+1]` and its number `ends[2i+1]..ends[2i+2]`, delimiters included.
+//! The window is *balanced* if delimiters and terminators strictly alternate, delimiter first: then,
+//! and only then, every record has exactly two fields.
+//!
+//! Alternation costs no look at single bits: with `d` and `t` the masks of delimiters and
+//! terminators, `t - d` sets exactly the bits of each number's span, delimiter included and
+//! terminator not, if they alternate; else the first offender shows as a set terminator bit or a
+//! clear delimiter bit. The borrow carries an open span into the next 64 bytes.
+//!
+//! Invariant of this room: a window's bytes are readable up to 64 past its end, and [`Ends`] has
+//! room for 64 more positions than a window has bytes.
+#![allow(unsafe_code)]
+
+use crate::group::level::Level;
+use crate::group::scan::window::{WINDOW, Window};
+
+const ROOM: usize = WINDOW + 1 + 64;
+/// Zeros after the last whole record's ends: two for each row that is decoded at once.
+const ZEROS: usize = 32;
+
+/// The fields' ends of a window; 32 zeros follow those of its last whole record.
+pub(crate) struct Ends {
+    ends: Box<[u16; ROOM]>,
+    /// Delimiters and terminators found.
+    count: usize,
+    balanced: bool,
+}
+
+impl Ends {
+    pub(crate) fn new() -> Self {
+        let ends = vec![0; ROOM]
+            .into_boxed_slice()
+            .try_into()
+            .expect("as long as it was made");
+        Ends {
+            ends,
+            count: 0,
+            balanced: true,
+        }
+    }
+
+    /// Whether every record has two fields.
+    pub(crate) fn balanced(&self) -> bool {
+        self.balanced
+    }
+
+    /// Keeps the records of `window` before the first that has not two fields: then it is balanced.
+    #[cold]
+    pub(crate) fn keep_balanced(&mut self, window: Window<'_>, delimiter: u8, terminator: u8) {
+        let last = |end: u16| window.bytes()[usize::from(end) - 1];
+        let ends = self.ends[1..=self.count].as_chunks::<2>().0.iter();
+        let rows = ends
+            .take_while(|ends| ends.map(last) == [delimiter, terminator])
+            .count();
+        self.count = 2 * rows;
+        self.balanced = true;
+        self.seal();
+    }
+
+    /// Puts the zeros after the last whole record.
+    fn seal(&mut self) {
+        let end = (self.count & !1) + 1;
+        self.ends[end..end + ZEROS].fill(0);
+    }
+
+    /// Whole records, if balanced.
+    pub(crate) fn rows(&self) -> usize {
+        self.count / 2
+    }
+
+    /// `ends[0]` and the two ends of every whole record.
+    pub(crate) fn ends(&self) -> &[u16] {
+        &self.ends[..=self.count & !1]
+    }
+
+    /// The first end, for reading as far as the zeros after the last.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn pointer(&self) -> *const u16 {
+        self.ends.as_ptr()
+    }
+
+    /// Past the last whole record, if balanced.
+    pub(crate) fn end(&self) -> usize {
+        usize::from(self.ends[self.count & !1])
+    }
+}
+
+/// Finds the ends of `window`.
+pub(crate) fn index(
+    level: Level,
+    window: Window<'_>,
+    delimiter: u8,
+    terminator: u8,
+    to: &mut Ends,
+) {
+    match level {
+        // The others count delimiters and terminators each.
+        _ if delimiter == terminator => portable(window, delimiter, terminator, to),
+        Level::Portable => portable(window, delimiter, terminator, to),
+        // SAFETY: a level is only made where the processor has its features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { x86::avx2(window, delimiter, terminator, to) },
+        // SAFETY: as above; they differ.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { x86::avx512(window, delimiter, terminator, to) },
+    }
+    to.seal();
+}
+
+/// Proves alternation 64 bytes at a time.
+#[derive(Default)]
+struct Balance {
+    spans: u64,
+    offence: u64,
+}
+
+impl Balance {
+    #[inline(always)]
+    fn take(&mut self, delimiters: u64, terminators: u64) {
+        // Where they alternated up to here, a borrow and a span that is open at the end are the same, and the
+        // span's bit is had without flags, which would be longest in a chain of all chunks.
+        let open = self.spans >> 63;
+        self.spans = terminators.wrapping_sub(delimiters).wrapping_sub(open);
+        self.offence |= (self.spans & terminators) | (!self.spans & delimiters);
+    }
+}
+
+/// The twin of the vector passes: byte by byte, and safe.
+fn portable(window: Window<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
+    let mut count = 0;
+    let mut balance = Balance::default();
+    let (chunks, rest) = window.bytes().as_chunks::<64>();
+    let mut last = [0; 64];
+    last[..rest.len()].copy_from_slice(rest);
+    let last = (!rest.is_empty()).then_some((&last, u64::MAX >> (64 - rest.len().max(1))));
+    let chunks = chunks.iter().map(|chunk| (chunk, u64::MAX)).chain(last);
+    for (chunk_index, (chunk, valid)) in chunks.enumerate() {
+        let mut masks = [0_u64; 2];
+        for (word_index, word) in chunk.as_chunks::<8>().0.iter().enumerate() {
+            for (mask, byte) in masks.iter_mut().zip([delimiter, terminator]) {
+                let hits = equal(u64::from_le_bytes(*word), byte);
+                // The top bits of the 8 bytes, gathered into the low 8.
+                let hits = (hits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+                *mask |= hits << (8 * word_index);
+            }
+        }
+        masks = masks.map(|mask| mask & valid);
+        let [delimiters, terminators] = masks;
+        balance.take(delimiters, terminators);
+        let mut all = delimiters | terminators;
+        while all != 0 {
+            count += 1;
+            to.ends[count] = (64 * chunk_index + all.trailing_zeros() as usize + 1) as u16;
+            all &= all - 1;
+        }
+    }
+    to.count = count;
+    to.balanced = balance.offence == 0;
+}
+
+/// The top bit of every byte of `word` that equals `byte`, exactly.
+fn equal(word: u64, byte: u8) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let differences = word ^ (u64::from(byte) * 0x0101_0101_0101_0101);
+    !(((differences & LOW) + LOW) | differences | LOW)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use crate::group::scan::index::{Balance, Ends, WINDOW, Window};
+    use crate::group::scan::prefetch;
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// The processor must have the features named.
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub(crate) unsafe fn avx2(window: Window<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
+        // As many as most chunks of the window before had, or a few more: a branch that is foretold wrongly
+        // costs as much as six of them.
+        // SAFETY: as the caller's.
+        unsafe {
+            match to.count * 64 / WINDOW {
+                0..3 => avx2_steps::<4>(window, delimiter, terminator, to),
+                3..7 => avx2_steps::<8>(window, delimiter, terminator, to),
+                _ => avx2_steps::<12>(window, delimiter, terminator, to),
+            }
+        }
+    }
+
+    /// Takes `FIRST` positions of each chunk without a look at the mask, and four by four what more there are.
+    ///
+    /// # Safety
+    /// The processor must have the features named; `FIRST` is a multiple of four.
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    unsafe fn avx2_steps<const FIRST: usize>(
+        window: Window<'_>,
+        delimiter: u8,
+        terminator: u8,
+        to: &mut Ends,
+    ) {
+        let delimiter = _mm256_set1_epi8(delimiter as i8);
+        let terminator = _mm256_set1_epi8(terminator as i8);
+        let length = window.bytes().len();
+        let out = to.ends.as_mut_ptr();
+        let mut count = 1;
+        let mut balance = Balance::default();
+        let mut at = 0;
+        while at < length {
+            if at.is_multiple_of(prefetch::STEP) {
+                if window.has_long_rows() {
+                    prefetch::by_index::<true>(window, at);
+                } else {
+                    prefetch::by_index::<false>(window, at);
+                }
+            }
+            // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
+            let (low, high) = unsafe {
+                let from = window.pointer().add(at);
+                (
+                    _mm256_loadu_si256(from.cast()),
+                    _mm256_loadu_si256(from.add(32).cast()),
+                )
+            };
+            let hits = |byte| {
+                let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(low, byte)) as u32;
+                let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(high, byte)) as u32;
+                u64::from(low) | u64::from(high) << 32
+            };
+            let valid = if length - at < 64 {
+                _bzhi_u64(!0, (length - at) as u32)
+            } else {
+                !0
+            };
+            let (delimiters, terminators) = (hits(delimiter) & valid, hits(terminator) & valid);
+            balance.take(delimiters, terminators);
+            let mut all = delimiters | terminators;
+            let found = all.count_ones() as usize;
+            let mut taken = 0;
+            let mut take = |positions: usize| {
+                for position in 0..positions {
+                    // SAFETY: at most `at` positions stand before these 64, and no more than 64 are taken.
+                    unsafe {
+                        let end = (at + 1) as u16 + all.trailing_zeros() as u16;
+                        *out.add(count + taken + position) = end;
+                    }
+                    all = _blsr_u64(all);
+                }
+                taken += positions;
+                taken
+            };
+            take(FIRST);
+            while FIRST < found && take(4) < found {}
+            count += found;
+            at += 64;
+        }
+        to.count = count - 1;
+        to.balanced = balance.offence == 0;
+    }
+
+    /// # Safety
+    /// The processor must have the features named; delimiter and terminator differ.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+    pub(crate) unsafe fn avx512(window: Window<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
+        // Of two loops each is a tenth faster than one that looks what to ask for.
+        // SAFETY: as the caller's.
+        unsafe {
+            if window.has_long_rows() {
+                avx512_steps::<true>(window, delimiter, terminator, to);
+            } else {
+                avx512_steps::<false>(window, delimiter, terminator, to);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As that of [`avx512`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+    unsafe fn avx512_steps<const LONG_ROWS: bool>(
+        window: Window<'_>,
+        delimiter: u8,
+        terminator: u8,
+        to: &mut Ends,
+    ) {
+        let delimiter = _mm512_set1_epi8(delimiter as i8);
+        let terminator = _mm512_set1_epi8(terminator as i8);
+        let iota: [u8; 64] = std::array::from_fn(|position| position as u8);
+        // SAFETY: 64 bytes are read of 64.
+        let iota = unsafe { _mm512_loadu_si512(iota.as_ptr().cast()) };
+        let step = _mm512_set1_epi16(64);
+        let mut base = _mm512_set1_epi16(1);
+        let length = window.bytes().len();
+        let out = to.ends.as_mut_ptr();
+        let mut count = 1;
+        let mut balance = Balance::default();
+        let mut chunk = |at: usize, valid: u64| {
+            // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
+            let bytes = unsafe { _mm512_loadu_si512(window.pointer().add(at).cast()) };
+            let delimiters = _mm512_cmpeq_epi8_mask(bytes, delimiter) & valid;
+            let terminators = _mm512_cmpeq_epi8_mask(bytes, terminator) & valid;
+            balance.take(delimiters, terminators);
+            let all = delimiters | terminators;
+            // Not of all: to fetch a mask takes longer than to count twice.
+            let found = delimiters.count_ones() as usize + terminators.count_ones() as usize;
+            // In a register: compressing to memory is microcoded on some processors.
+            let positions = _mm512_maskz_compress_epi8(all, iota);
+            let first = _mm256_cvtepu8_epi16(_mm512_castsi512_si128(positions));
+            // SAFETY: at most `at` positions stand before these 64, and there is room for 64 more.
+            unsafe {
+                // Half a vector crosses a line half as often, and most chunks have no more.
+                let to = out.add(count);
+                let first = _mm256_add_epi16(first, _mm512_castsi512_si256(base));
+                _mm256_storeu_si256(to.cast(), first);
+                if found > 16 {
+                    let first = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(positions));
+                    let rest = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(positions));
+                    _mm512_storeu_si512(to.cast(), _mm512_add_epi16(first, base));
+                    _mm512_storeu_si512(to.add(32).cast(), _mm512_add_epi16(rest, base));
+                }
+            }
+            base = _mm512_add_epi16(base, step);
+            count += found;
+        };
+        let whole = length & !63;
+        let mut at = 0;
+        while at < length & !(prefetch::STEP - 1) {
+            prefetch::by_index::<LONG_ROWS>(window, at);
+            for part in (0..prefetch::STEP).step_by(64) {
+                chunk(at + part, !0);
+            }
+            at += prefetch::STEP;
+        }
+        while at < whole {
+            chunk(at, !0);
+            at += 64;
+        }
+        if whole < length {
+            chunk(whole, _bzhi_u64(!0, (length - whole) as u32));
+        }
+        to.count = count - 1;
+        to.balanced = balance.offence == 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::group::scan::index::*;
+    use crate::record::block::PaddedBuf;
+    use proptest::prelude::*;
+
+    fn check(bytes: &[u8], delimiter: u8, terminator: u8) {
+        let naive: Vec<u16> = std::iter::once(0)
+            .chain((1..).zip(bytes).filter_map(|(end, &byte)| {
+                (byte == delimiter || byte == terminator).then_some(end)
+            }))
+            .collect();
+        let alternates = (naive[1..].iter().enumerate()).all(|(number, &end)| {
+            bytes[usize::from(end) - 1]
+                == if number % 2 == 0 {
+                    delimiter
+                } else {
+                    terminator
+                }
+        });
+        for fill in [delimiter, terminator] {
+            let buffer = PaddedBuf::with_fill(bytes, fill);
+            let window = Window::at(&buffer.block(0, 0, 0), 0, WINDOW);
+            let mut ends = Ends::new();
+            let levels = Level::available();
+            // What the window before had makes no difference.
+            let before = [0, WINDOW / 16, WINDOW / 4, WINDOW];
+            for (level, before) in levels
+                .into_iter()
+                .flat_map(|level| before.map(|before| (level, before)))
+            {
+                ends.count = before;
+                index(level, window, delimiter, terminator, &mut ends);
+                let whole = (naive.len() - 1) & !1;
+                assert_eq!(ends.balanced(), alternates, "{level:?}");
+                assert_eq!(ends.ends(), &naive[..=whole], "{level:?}");
+                assert_eq!(ends.rows(), whole / 2);
+                assert_eq!(ends.end(), usize::from(naive[whole]));
+                assert!(
+                    ends.ends[whole + 1..whole + 1 + ZEROS]
+                        .iter()
+                        .all(|&end| end == 0)
+                );
+
+                let rows = naive[1..].chunks_exact(2).take_while(|ends| {
+                    bytes[usize::from(ends[0]) - 1] == delimiter
+                        && bytes[usize::from(ends[1]) - 1] == terminator
+                });
+                let rows = rows.count();
+                ends.keep_balanced(window, delimiter, terminator);
+                assert_eq!((ends.balanced(), ends.rows()), (true, rows));
+                assert_eq!(ends.ends(), &naive[..=2 * rows]);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn levels_agree_with_the_naive(
+            bytes in prop::collection::vec(prop::sample::select(b"aaaaaa;\n\xbb\x3a".to_vec()), 0..400),
+        ) {
+            check(&bytes, b';', b'\n');
+        }
+
+        #[test]
+        fn levels_prove_balance(pairs in prop::collection::vec((0..90_usize, 0..90_usize), 0..90)) {
+            let text: String =
+                pairs.iter().map(|&(a, b)| format!("{};{}\n", "a".repeat(a), "b".repeat(b))).collect();
+            check(&text.as_bytes()[..text.len().min(WINDOW)], b';', b'\n');
+        }
+    }
+
+    /// Nobody means it, but the library may be told so.
+    #[test]
+    fn one_byte_for_both() {
+        let bytes = [b';'; WINDOW];
+        let buffer = PaddedBuf::from(&bytes[..]);
+        let window = Window::at(&buffer.block(0, 0, 0), 0, WINDOW);
+        for level in Level::available() {
+            let mut ends = Ends::new();
+            index(level, window, b';', b';', &mut ends);
+            assert_eq!(ends.count, WINDOW, "{level:?}");
+        }
+    }
+
+    #[test]
+    fn full_windows() {
+        check(&b";\n".repeat(WINDOW / 2), b';', b'\n');
+        check(&b"\n;".repeat(WINDOW / 2), b';', b'\n');
+        check(&b";".repeat(WINDOW), b';', b'\n');
+        check(&b"a".repeat(WINDOW), b';', b'\n');
+    }
+}

@@ -1,0 +1,174 @@
+//! What the passes ask memory for before they come to it. They ask a little at a time, all along: there are but
+//! few buffers between memory and the caches, and these are idle while nobody asks.
+//!
+//! - *Short rows* take the core longer than memory. The lines of the next window come to the first-level cache: a
+//!   quarter of them is asked for by the index, and all by the tables, with each row that far ahead.
+//! - *Long rows* take memory longer than the core. The lines of the window after the next come to the second-level
+//!   cache, before which there are more buffers: one half is asked for by the index and the other by the tables;
+//!   and of four pages in turns, since what a processor adds by itself ends with a page.
+//!
+//! Nothing is read: any address may be asked for.
+
+use crate::group::scan::index::Ends;
+use crate::group::scan::window::{WINDOW, Window};
+use crate::group::table::isa::{prefetch, prefetch_to_second};
+
+/// Bytes of a row, on average, from which on rows are long.
+const LONG_ROW: usize = 40;
+/// Pages that are read in turns, in bytes; a power of two.
+const PAGES: usize = 4 * PAGE;
+const PAGE: usize = 4096;
+const LINE: usize = 64;
+
+/// Bytes of the window for which the index calls [`by_index`] once.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const STEP: usize = 256;
+
+/// Whether the rows of the window are long of which these are the ends.
+pub(crate) fn are_long(ends: &Ends) -> bool {
+    ends.rows() * LONG_ROW < ends.end()
+}
+
+/// The first of the four lines, a page apart, that are asked for in place of those this far in the window after the
+/// next: four that lie side by side are as many.
+#[inline(always)]
+fn far(window: Window<'_>, offset: usize) -> *const u8 {
+    let line = window.pointer().wrapping_add(2 * WINDOW + offset);
+    line.with_addr(line.addr() / PAGES * PAGES + line.addr() % PAGES / (4 * LINE) * LINE)
+}
+
+/// Two of the four each time: half of the bytes that the index has come by.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn far_by_index(window: Window<'_>, at: usize) -> [*const u8; 2] {
+    let first = far(window, at / 2).wrapping_add(at / STEP % 2 * 2 * PAGE);
+    [first, first.wrapping_add(PAGE)]
+}
+
+/// All four, of the half that is the tables'.
+#[inline(always)]
+fn far_by_row(window: Window<'_>, start: usize) -> [*const u8; 4] {
+    let first = far(window, (WINDOW + start) / 2);
+    [0, 1, 2, 3].map(|page| first.wrapping_add(page * PAGE))
+}
+
+/// What the index asks for when it has come to `at`, a multiple of [`STEP`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn by_index<const LONG_ROWS: bool>(window: Window<'_>, at: usize) {
+    if LONG_ROWS {
+        far_by_index(window, at)
+            .into_iter()
+            .for_each(prefetch_to_second);
+    } else {
+        let ahead = window.bytes().len() + at / 4;
+        prefetch(window.pointer().wrapping_add(ahead));
+    }
+}
+
+/// What the tables ask for with each four rows of a list.
+pub(crate) struct ByRows<'a> {
+    window: Window<'a>,
+    rows_a_line: usize,
+}
+
+impl<'a> ByRows<'a> {
+    /// Of the list with these `keys`.
+    #[inline(always)]
+    pub(crate) fn new(window: Window<'a>, keys: &[u32]) -> Self {
+        let [first, last] = [keys.first(), keys.last()].map(|key| key.map_or(0, |&key| start(key)));
+        let span = last.saturating_sub(first);
+        let rows_a_line = match span {
+            _ if span <= LINE / 4 * keys.len() => 4,
+            _ if span <= LINE / 2 * keys.len() => 2,
+            _ => 1,
+        };
+        ByRows {
+            window,
+            rows_a_line,
+        }
+    }
+
+    /// Asks with as many of four rows as it takes to meet each line.
+    #[inline(always)]
+    pub(crate) fn ask<K>(&self, four: &[u32; 4]) {
+        if is_far::<K>(self.window) {
+            far_by_row(self.window, start(four[0]))
+                .into_iter()
+                .for_each(prefetch_to_second);
+            return;
+        }
+        self.ask_with::<K>(four[0]);
+        if self.rows_a_line < 4 {
+            self.ask_with::<K>(four[2]);
+        }
+        if self.rows_a_line < 2 {
+            self.ask_with::<K>(four[1]);
+            self.ask_with::<K>(four[3]);
+        }
+    }
+
+    #[inline(always)]
+    fn ask_with<K>(&self, key: u32) {
+        let ahead = self.window.pointer().wrapping_add(WINDOW + start(key));
+        for line in (0..size_of::<K>()).step_by(LINE) {
+            // Long keys among short ones: too many for the first-level cache.
+            if size_of::<K>() < LINE {
+                prefetch(ahead.wrapping_add(line));
+            } else {
+                prefetch_to_second(ahead.wrapping_add(line));
+            }
+        }
+    }
+}
+
+/// Where a listed key starts in its window.
+fn start(key: u32) -> usize {
+    (key & 0xffff) as usize
+}
+
+/// Whether rows of this size class ask for the window after the next. Short keys among long rows are few; where
+/// all are short, theirs is the one loop that a look at the window would slow down.
+#[inline(always)]
+fn is_far<K>(window: Window<'_>) -> bool {
+    size_of::<K>() >= LINE && window.has_long_rows()
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use crate::group::scan::prefetch::*;
+    use crate::record::block::PaddedBuf;
+    use std::collections::HashMap;
+
+    /// Of long rows every line is asked for, and no later than in the window that it is of.
+    #[test]
+    fn every_line_of_long_rows() {
+        const WINDOWS: usize = 12;
+        let buffer = PaddedBuf::from(&[b'a'; WINDOWS * WINDOW][..]);
+        let block = buffer.block(0, 0, 0);
+        // Windows begin anywhere; each four rows are of 60 to 97 bytes.
+        for (first, four) in [(0, 240), (1, 292), (1000, 388), (5555, 300)] {
+            let window = |index: usize| Window::at(&block, first + index * WINDOW, WINDOW);
+            let mut asked: HashMap<usize, usize> = HashMap::new();
+            for index in 0..WINDOWS - 1 {
+                let at = (0..WINDOW).step_by(STEP);
+                let lines = at.flat_map(|at| far_by_index(window(index), at));
+                let starts = (0..WINDOW).step_by(four);
+                let lines = lines.chain(starts.flat_map(|start| far_by_row(window(index), start)));
+                lines.for_each(|line| {
+                    asked.entry(line.addr() / LINE).or_insert(index);
+                });
+            }
+            for index in 5..WINDOWS - 1 {
+                for offset in (0..WINDOW).step_by(LINE) {
+                    let line = window(index).pointer().wrapping_add(offset).addr() / LINE;
+                    let by = asked.get(&line);
+                    assert!(
+                        by.is_some_and(|&by| by <= index),
+                        "{index}, {offset}: {by:?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A stretch of a block small enough for 16-bit positions and the first-level cache.
+//!
+//! Invariant of this room, which the vector passes lean on: [`PADDING`] readable bytes stand before
+//! and after the window's bytes, for the block it was cut from has them.
+#![allow(unsafe_code)]
+
+use crate::record::block::{Block, PADDING};
+
+/// Bytes in a window at most. Positions, one past the last included, fit 15 bits: what is
+/// packed above 16 bits stays positive.
+pub(crate) const WINDOW: usize = 8192;
+
+/// Bytes in the window after a record that took the careful way: little is read in vain if the next
+/// one does too. From there on windows double.
+pub(crate) const WINDOW_MIN: usize = 256;
+
+const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64) && PADDING >= 64);
+
+/// A stretch of a block, with the block's padding around it.
+#[derive(Clone, Copy)]
+pub(crate) struct Window<'a> {
+    bytes: &'a [u8],
+    long_rows: bool,
+}
+
+impl<'a> Window<'a> {
+    /// The window of `block` that begins at `start`, up to `length` (at most [`WINDOW`]) bytes.
+    pub(crate) fn at(block: &Block<'a>, start: usize, length: usize) -> Self {
+        let bytes = &block.bytes()[start..];
+        Window {
+            bytes: &bytes[..bytes.len().min(length).min(WINDOW)],
+            long_rows: false,
+        }
+    }
+
+    /// The same, of which the rows are expected to be long: what is [`ahead`](crate::group::scan::prefetch) is asked for
+    /// accordingly.
+    pub(crate) fn of_long_rows(self, long_rows: bool) -> Self {
+        Window { long_rows, ..self }
+    }
+
+    pub(crate) fn has_long_rows(self) -> bool {
+        self.long_rows
+    }
+
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The window's first byte; [`PADDING`] bytes before it and after the window are readable.
+    pub(crate) fn pointer(self) -> *const u8 {
+        self.bytes.as_ptr()
+    }
+
+    /// The key of a listed row, without its delimiter: it starts where the low half says, and with the
+    /// delimiter it is as long as the high half does.
+    pub(crate) fn key(self, key: u32) -> &'a [u8] {
+        let (start, length) = ((key & 0xffff) as usize, (key >> 16) as usize);
+        &self.bytes[start..start + length - 1]
+    }
+
+    /// The 8 bytes that end at `end`, little-endian.
+    pub(crate) fn word_before(self, end: usize) -> u64 {
+        (self.words_before(end) >> 64) as u64
+    }
+
+    /// The 16 bytes that end at `end`, little-endian.
+    #[inline]
+    pub(crate) fn words_before(self, end: usize) -> u128 {
+        assert!(end <= self.bytes.len());
+        // SAFETY: `end` is within the window and PADDING >= 16 bytes before it are readable.
+        let words = unsafe {
+            self.pointer()
+                .add(end)
+                .sub(16)
+                .cast::<u128>()
+                .read_unaligned()
+        };
+        u128::from_le(words)
+    }
+}

@@ -1,0 +1,483 @@
+//! Keys by the million: small slots that point to entries which lie in the order they came, so that an
+//! empty place costs 8 bytes and not an entry.
+//!
+//! A slot holds 32 bits of hash and an entry's number. Its place is the hash's top bits, so that
+//! growth reads the old slots and writes the new ones front to back, and looks at no entry; entries
+//! grow by moving page tables, not bytes.
+//!
+//! Invariant of this room: the slots are 2^(32 - `shift`), at least one is empty, and a slot is 0 or
+//! holds the number, counted from 1, of an entry in use.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use crate::group::level::Level;
+use crate::group::memory::pages::{Pages, Zeroed};
+use crate::group::memory::region::Region;
+#[cfg(target_arch = "x86_64")]
+use crate::group::table::isa::{Avx2, Avx512, Isa, Portable, prefetch};
+use crate::group::table::key::Key;
+use crate::group::table::stats::{Adds, Stats, Tally};
+use crate::group::table::tables::Sorted;
+use rayon::prelude::*;
+
+/// A key and its statistics.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Entry<K: Key> {
+    pub(crate) key: K,
+    pub(crate) tally: K::Tally,
+}
+
+// SAFETY: bytes and integers.
+unsafe impl<K: Key> Zeroed for Entry<K> {}
+
+/// 32 bits of hash in the high half, an entry's number, counted from 1, in the low. 0 if empty.
+#[derive(Clone, Copy)]
+pub(crate) struct Slot(pub u64);
+
+// SAFETY: a plain integer.
+unsafe impl Zeroed for Slot {}
+
+impl Slot {
+    #[inline(always)]
+    pub(crate) fn entry(self) -> usize {
+        (self.0 as u32 as usize).wrapping_sub(1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn hash(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// Rows hashed and prefetched ahead.
+pub(crate) const BATCH: usize = 64;
+/// Entries at first: addresses, touched as keys come.
+const ENTRIES_MIN: usize = 1 << 10;
+/// No entry: the key is new, and the table takes no more.
+const LACKS: usize = usize::MAX;
+
+/// How many slots a table has for its keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Growth {
+    /// At first.
+    pub(crate) slots_min: usize,
+    /// Up to so many no more than a sixteenth is used, for fewer keys out of their home; then three
+    /// quarters.
+    pub(crate) sparse_max: usize,
+    /// Keys that are taken at most.
+    pub(crate) keys_max: usize,
+}
+
+/// The table of a size class.
+pub(crate) struct DenseTable<K: Key> {
+    pub(crate) slots: Pages<Slot>,
+    pub(crate) shift: u32,
+    pub(crate) entries: Pages<Entry<K>>,
+    pub(crate) used: usize,
+    /// Keys whose tally was full, and what it came to.
+    pub(crate) full: Vec<(K, Stats)>,
+    growth: Growth,
+}
+
+/// Rows whose keys are loaded and hashed.
+#[derive(Clone, Copy)]
+pub(crate) struct Loaded<'a, K> {
+    pub(crate) keys: &'a [K],
+    pub(crate) hashes: &'a [u32],
+    pub(crate) values: &'a [u32],
+}
+
+/// Asks for the entry of `slot` among `entries`.
+#[inline(always)]
+pub(crate) fn ask_entry<K: Key>(entries: *const Entry<K>, slot: Slot) {
+    prefetch(entries.wrapping_add(slot.entry()).cast());
+}
+
+impl<K: Key> DenseTable<K> {
+    pub(crate) fn new(growth: Growth) -> Self {
+        DenseTable {
+            slots: Pages::new(growth.slots_min),
+            shift: 32 - growth.slots_min.trailing_zeros(),
+            entries: Pages::new(ENTRIES_MIN),
+            used: 0,
+            full: Vec::new(),
+            growth,
+        }
+    }
+
+    /// Takes rows.
+    pub(crate) fn take_rows(&mut self, level: Level, rows: Loaded<'_, K>) {
+        match level {
+            // SAFETY: needs no feature.
+            Level::Portable => unsafe { self.asked::<Portable>(rows) },
+            // SAFETY: the level is only made where the processor has its features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { self.asked_avx2(rows) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { self.asked_avx512(rows) },
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
+    unsafe fn asked_avx2(&mut self, rows: Loaded<'_, K>) {
+        // SAFETY: as the caller's.
+        unsafe { self.asked::<Avx2>(rows) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+    unsafe fn asked_avx512(&mut self, rows: Loaded<'_, K>) {
+        // SAFETY: as the caller's.
+        unsafe { self.asked::<Avx512>(rows) }
+    }
+
+    /// # Safety
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn asked<I: Isa>(&mut self, rows: Loaded<'_, K>) {
+        let Loaded {
+            keys,
+            hashes,
+            values,
+        } = rows;
+        let batches = keys.chunks(BATCH).zip(hashes.chunks(BATCH));
+        for ((keys, hashes), values) in batches.zip(values.chunks(BATCH)) {
+            self.reserve(BATCH);
+            // SAFETY: as the caller's; room was made.
+            unsafe {
+                hashes.iter().for_each(|&hash| self.ask(hash));
+                let rows = Loaded {
+                    keys,
+                    hashes,
+                    values,
+                };
+                self.batch::<I>(rows, |_, _, _| unreachable!("it takes any number of keys"));
+            }
+        }
+    }
+
+    /// Asks for the slot that is a hash's home.
+    #[inline(always)]
+    pub(crate) fn ask(&self, hash: u32) {
+        let home = (hash >> self.shift) as usize;
+        prefetch(self.slots.as_ptr().wrapping_add(home).cast());
+    }
+
+    /// Asks for the entry of `slot`.
+    pub(crate) fn ask_entry(&self, slot: Slot) {
+        ask_entry(self.entries.as_ptr(), slot);
+    }
+
+    /// Takes rows whose slots were asked for, no more than [`BATCH`]; those whose keys the table lacks
+    /// when it takes no more go to `lacks`: key, hash, value.
+    ///
+    /// # Safety
+    /// - Room was [reserved](Self::reserve) for as many keys.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    pub(crate) unsafe fn batch<I: Isa>(
+        &mut self,
+        rows: Loaded<'_, K>,
+        mut lacks: impl FnMut(&K, u32, u32),
+    ) {
+        let mut places = [0; BATCH];
+        let mask = self.slots.len() - 1;
+        for (&hash, to) in rows.hashes.iter().zip(&mut places) {
+            let mut place = (hash >> self.shift) as usize;
+            // SAFETY: a masked place is a slot's; a prefetch reads nothing.
+            unsafe {
+                let mut slot = *self.slots.get_unchecked(place);
+                while slot.0 != 0 && slot.hash() != hash {
+                    place = (place + 1) & mask;
+                    slot = *self.slots.get_unchecked(place);
+                }
+                *to = place as u32;
+                let entry = self
+                    .entries
+                    .as_ptr()
+                    .wrapping_add(slot.entry())
+                    .cast::<u8>();
+                for line in (0..size_of::<Entry<K>>()).step_by(64) {
+                    prefetch(entry.wrapping_add(line));
+                }
+            }
+        }
+        let places = places.iter().map(|&place| place as usize);
+        let keys = rows.keys.iter().zip(rows.hashes).zip(rows.values);
+        for (((key, &hash), &value), place) in keys.zip(places) {
+            // SAFETY: as the caller's; a slot's entry is in use.
+            unsafe {
+                let entry = self.probe::<I>(key, hash, place);
+                if entry == LACKS {
+                    lacks(key, hash, value);
+                    continue;
+                }
+                let tally = &mut self.entries.get_unchecked_mut(entry).tally;
+                if tally.is_full() {
+                    self.full.push((*key, tally.stats()));
+                    *tally = K::Tally::default();
+                }
+                tally.add::<I>(value);
+            }
+        }
+    }
+
+    /// The number of the key's entry, sought from `place` on; a new one if it has none; [`LACKS`] if
+    /// the table takes no more.
+    ///
+    /// # Safety
+    /// - There is room for one more key.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn probe<I: Isa>(&mut self, key: &K, hash: u32, mut place: usize) -> usize {
+        let mask = self.slots.len() - 1;
+        loop {
+            // SAFETY: a masked place is a slot's, and its entry is in use.
+            unsafe {
+                let slot = *self.slots.get_unchecked(place);
+                if slot.0 == 0 {
+                    let entry = self.used;
+                    if entry == self.growth.keys_max {
+                        return LACKS;
+                    }
+                    self.used += 1;
+                    let slot = Slot(u64::from(hash) << 32 | self.used as u64);
+                    *self.slots.get_unchecked_mut(place) = slot;
+                    self.entries[entry].key = *key;
+                    return entry;
+                }
+                if slot.hash() == hash
+                    && key.equals::<I>(&self.entries.get_unchecked(slot.entry()).key)
+                {
+                    return slot.entry();
+                }
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// Memory that is taken.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.slots) + self.used * size_of::<Entry<K>>()
+    }
+
+    /// Takes statistics of `key`, whose hash is `hash`.
+    ///
+    /// # Panics
+    /// If it lacks the key and takes no more.
+    pub(crate) fn add(&mut self, key: &K, hash: u32, stats: &Stats) {
+        self.reserve(1);
+        let place = (hash >> self.shift) as usize;
+        // SAFETY: room was made above; needs no feature.
+        let entry = unsafe { self.probe::<Portable>(key, hash, place) };
+        let tally = &mut self.entries[entry].tally;
+        if !tally.merge(stats) {
+            self.full.push((*key, *stats));
+        }
+    }
+
+    /// Makes room for `more` keys, as far as the table takes them.
+    #[inline]
+    pub(crate) fn reserve(&mut self, more: usize) {
+        let slots = self.slots.len();
+        let used_max = if slots < self.growth.sparse_max {
+            slots / 16
+        } else {
+            slots / 4 * 3
+        };
+        let used = (self.used + more).min(self.growth.keys_max);
+        if used > used_max {
+            self.grow_slots();
+        }
+        if used > self.entries.len() {
+            let length = self.entries.len() * 2;
+            self.entries.grow(length);
+        }
+    }
+
+    #[cold]
+    fn grow_slots(&mut self) {
+        assert!(
+            self.shift > 0,
+            "more than 3 * 2^30 keys of a size in one table"
+        );
+        let length = self.slots.len() * 2;
+        self.shift -= 1;
+        let old = std::mem::replace(&mut self.slots, Pages::new(length));
+        for slot in old.iter().filter(|slot| slot.0 != 0) {
+            let mut place = (slot.hash() >> self.shift) as usize;
+            while self.slots[place].0 != 0 {
+                place = (place + 1) & (length - 1);
+            }
+            self.slots[place] = *slot;
+        }
+    }
+}
+
+/// A table's entries in byte order of their keys, where they lay.
+///
+/// The delimiter is gone from each key, and its length is in the tally.
+pub(crate) struct SortedEntries<K: Key> {
+    entries: Region<Entry<K>>,
+    /// Statistics that outgrew their tally.
+    full: Vec<(Vec<u8>, Stats)>,
+}
+
+impl<K: Key> SortedEntries<K> {
+    /// Sorts the first `used` of `entries`, in which each key is once.
+    pub(crate) fn new(
+        mut entries: Pages<Entry<K>>,
+        used: usize,
+        full: Vec<(K, Stats)>,
+        delimiter: u8,
+    ) -> Self {
+        entries[..used].par_iter_mut().for_each(|entry| {
+            let length = entry.key.strip(delimiter);
+            entry.tally.set_length(length);
+        });
+        // A key's zeros may be its own: then the shorter of two comes first.
+        entries[..used].par_sort_unstable_by(|a, b| {
+            let lengths = || a.tally.length().cmp(&b.tally.length());
+            a.key.order().cmp(&b.key.order()).then_with(lengths)
+        });
+        let full = full
+            .into_iter()
+            .map(|(key, stats)| (key.bytes()[..key.length(delimiter)].to_vec(), stats));
+        SortedEntries {
+            entries: Region::Memory(entries, used),
+            full: full.collect(),
+        }
+    }
+}
+
+impl<K: Key> Sorted for SortedEntries<K> {
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn key(&self, at: usize) -> &[u8] {
+        let entry = &self.entries[at];
+        &entry.key.bytes()[..entry.tally.length()]
+    }
+
+    fn iter(&self, range: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
+        Box::new(self.entries.walk(range).map(|entry| {
+            let length = entry.tally.length();
+            (&entry.key.bytes()[..length], entry.tally.stats())
+        }))
+    }
+
+    fn take_full(&mut self) -> Vec<(Vec<u8>, Stats)> {
+        std::mem::take(&mut self.full)
+    }
+
+    fn spill(&mut self, directory: &Path) -> io::Result<u64> {
+        self.entries.spill(directory)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.entries.is_lost()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::group::scan::decode::BIAS;
+    use crate::group::table::dense::*;
+    use crate::group::table::key::ShortKey;
+    use crate::group::table::merge;
+    use crate::group::table::own::ALL;
+    use crate::group::table::shards::{Shards, Taken};
+    use crate::group::table::stats::FLIP;
+
+    /// Statistics of that many rows, each of 0.
+    fn rows(count: u64) -> Stats {
+        Stats {
+            sum: count * u64::from(BIAS),
+            count,
+            max: BIAS,
+            flipped_min: BIAS ^ FLIP,
+            length: 0,
+        }
+    }
+
+    fn add(table: &mut DenseTable<ShortKey>, number: u32, count: u64) {
+        let mut key = ShortKey::EMPTY;
+        key.0[..9].copy_from_slice(format!("{number:08};").as_bytes());
+        table.add(&key, number.wrapping_mul(0x9e37_79b9), &rows(count));
+    }
+
+    fn nothing() -> Taken<ShortKey> {
+        Shards::new(Level::Portable, 6).take(|_| true)
+    }
+
+    fn table(numbers: Range<u32>) -> DenseTable<ShortKey> {
+        let mut table = DenseTable::new(ALL);
+        numbers.for_each(|number| add(&mut table, number, 1));
+        table
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn growth_comes_at_its_edges() {
+        let mut table = table(0..0);
+        for number in 0..200_000 {
+            add(&mut table, number, 1);
+            let used = number as usize + 1;
+            let fits = |slots: usize| match slots {
+                0..0x4_0000 => used <= slots / 16,
+                _ => used <= slots / 4 * 3,
+            };
+            let slots = table.slots.len();
+            assert!(fits(slots), "{slots} slots for {used}");
+            assert!(
+                slots == 8192 || !fits(slots / 2),
+                "{slots} slots for {used}"
+            );
+            assert_eq!(table.entries.len(), used.next_power_of_two().max(1024));
+            assert_eq!(table.bytes(), 8 * slots + 32 * used);
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "it maps files")]
+    fn merged_and_spilled() {
+        let directory = tempfile::tempdir().unwrap();
+        let expected = || (0..9000).map(|n| (format!("{n:08}"), 1 + u64::from(n / 1000 == 2)));
+        for [into, from] in [[0..3000, 2000..9000], [2000..9000, 0..3000]] {
+            let mut sorted = merge::sorted(vec![table(into), table(from)], nothing(), b';');
+            for spilled in [false, true] {
+                if spilled {
+                    assert_eq!(sorted.spill(directory.path()).unwrap(), 9000 * 32);
+                }
+                assert!(sorted.len() == 9000 && !sorted.is_lost());
+                for ((key, stats), (name, count)) in sorted.iter(0..9000).zip(expected()) {
+                    assert_eq!((key, stats.count()), (name.as_bytes(), count));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_tally_has_no_room_for_is_kept() {
+        let most = u64::from(u32::MAX);
+        let mut tables = [table(0..2), table(0..1)];
+        for table in &mut tables {
+            add(table, 1, most - 1);
+            add(table, 1, 2);
+        }
+        let mut sorted = merge::sorted(tables.into(), nothing(), b';');
+        let counts: Vec<u64> = sorted.iter(0..2).map(|(_, stats)| stats.count()).collect();
+        let full = sorted.take_full();
+        assert!(full.iter().all(|(key, _)| key == b"00000001"));
+        let more: u64 = full.iter().map(|(_, stats)| stats.count()).sum();
+        assert_eq!((counts[0], counts[1] + more), (2, 2 * most + 3));
+        assert!(sorted.take_full().is_empty());
+    }
+}

@@ -1,0 +1,633 @@
+//! Few keys: an open-addressed table of slots with key and statistics side by side.
+//!
+//! A key out of its home slot costs a mispredicted branch on each of its rows. So the table is kept sparse,
+//! most of all while it is small; and where keys are so few that all can be at home, seeds are drawn until
+//! they are.
+//!
+//! Invariant of this room: the slots are a power of two, at least one is empty, and a hash masked by
+//! `mask` is a slot's place in units of [`UNIT`].
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use crate::group::level::Level;
+use crate::group::memory::pages::{Pages, Zeroed};
+use crate::group::memory::region::Region;
+use crate::group::scan::prefetch::ByRows;
+use crate::group::scan::window::Window;
+#[cfg(target_arch = "x86_64")]
+use crate::group::table::isa::{Avx2, Avx512, Isa, Portable, Seeds, prefetch};
+use crate::group::table::key::{Key, hash};
+use crate::group::table::stats::{Stats, Sums};
+use crate::group::table::tables::Sorted;
+use crate::linux::pages::{HUGE_PAGE, PAGE};
+use rayon::slice::ParallelSliceMut;
+
+/// A key and what its rows come to. Empty if it counts no row.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Slot<K: Key, T: Sums> {
+    _line: [K::Line; 0],
+    key: K,
+    stats: T,
+}
+
+// SAFETY: a key may be all zeros, and so may its sums.
+unsafe impl<K: Key, T: Sums> Zeroed for Slot<K, T> {}
+
+/// Bytes of keys hashed and prefetched ahead.
+const BATCH_BYTES: usize = 4096;
+/// Rows of a batch at most.
+const BATCH: usize = 128;
+/// Bytes of used slots of which the first-level cache holds most beside the rows: asking for them would
+/// cost more than waiting for those that aren't there.
+const NEAR: usize = 64 << 10;
+/// Slots at first.
+const SLOTS_MIN: usize = 1 << 9;
+/// Bytes of slots at most.
+const BYTES_MAX: usize = 8 << 20;
+
+/// Pairs of rows that weren't both found at home, before seeds are drawn for the first time.
+const STRAYS: usize = 4096;
+/// Seeds drawn at once: all of 512 keys in 32,768 slots are at home by one in fifty.
+const DRAWS: usize = 64;
+
+/// Whether keys are so few that no more than eight of them meet one that was there before, on average.
+fn is_few(keys: usize, slots: usize) -> bool {
+    keys * keys <= 16 * slots
+}
+
+/// The table of a size class.
+pub(crate) struct DirectTable<K: Key, T: Sums = Stats> {
+    level: Level,
+    slots: Pages<Slot<K, T>>,
+    /// Of places.
+    mask: u32,
+    used: usize,
+    used_max: usize,
+    /// Of this table alone.
+    seeds: Seeds,
+    /// Pairs of rows not found at home since seeds were drawn, and how many of them bring about the next draw.
+    strays: usize,
+    strays_max: usize,
+    batch: Batch<K>,
+}
+
+/// A batch under way; kept, so that none begins by clearing it.
+struct Batch<K> {
+    keys: [K; BATCH],
+    /// Of home slots.
+    places: [u32; BATCH],
+}
+
+impl<K: Key, T: Sums> DirectTable<K, T> {
+    /// What a place counts, in bytes: as few as an address can be scaled by for nothing, where that
+    /// divides a slot by a power of two.
+    const UNIT: usize = if size_of::<Slot<K, T>>().is_power_of_two() {
+        8
+    } else {
+        size_of::<Slot<K, T>>()
+    };
+    /// Places in a slot.
+    const STEP: u32 = (size_of::<Slot<K, T>>() / Self::UNIT) as u32;
+    /// Rows of a batch, as many as are loaded at once or a multiple.
+    const ROWS: usize = if BATCH_BYTES / size_of::<K>() < BATCH {
+        (BATCH_BYTES / size_of::<K>()) & !3
+    } else {
+        BATCH
+    };
+    const SLOTS_MAX: usize = (BYTES_MAX / size_of::<Slot<K, T>>()).next_power_of_two();
+
+    pub(crate) fn new(level: Level, seeds: Seeds) -> Self {
+        DirectTable {
+            level,
+            slots: Pages::new(SLOTS_MIN),
+            mask: Self::mask_of(SLOTS_MIN),
+            used: 0,
+            used_max: Self::used_max_of(SLOTS_MIN),
+            seeds,
+            strays: 0,
+            strays_max: STRAYS,
+            batch: Batch {
+                keys: [K::EMPTY; BATCH],
+                places: [0; BATCH],
+            },
+        }
+    }
+
+    fn mask_of(slots: usize) -> u32 {
+        let places = u32::try_from(slots * Self::STEP as usize).expect("a table under 32 GiB");
+        places - Self::STEP
+    }
+
+    fn used_max_of(slots: usize) -> usize {
+        match slots * size_of::<Slot<K, T>>() {
+            ..HUGE_PAGE => slots / 64,
+            _ if slots < Self::SLOTS_MAX => slots / 16,
+            _ => slots / 2,
+        }
+    }
+
+    /// Takes rows whose keys are in `window`, until it [is full](Self::is_full); returns how many.
+    pub(crate) fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) -> usize {
+        let mut taken = 0;
+        for (keys, values) in keys.chunks(Self::ROWS).zip(values.chunks(Self::ROWS)) {
+            while self.used + keys.len() > self.used_max {
+                if self.is_full() {
+                    return taken;
+                }
+                self.grow();
+            }
+            if self.strays > self.strays_max {
+                self.draw_seeds();
+            }
+            taken += keys.len();
+            match self.level {
+                // SAFETY: the list's keys are in the window.
+                Level::Portable => unsafe { self.batch::<Portable>(window, keys, values) },
+                // SAFETY: as above; the level is only made where the processor has its features.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => unsafe { self.batch_avx2(window, keys, values) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => unsafe { self.batch_avx512(window, keys, values) },
+            }
+        }
+        taken
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
+    unsafe fn batch_avx2(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) {
+        // SAFETY: as the caller's.
+        unsafe { self.batch::<Avx2>(window, keys, values) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+    unsafe fn batch_avx512(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) {
+        // SAFETY: as the caller's.
+        unsafe { self.batch::<Avx512>(window, keys, values) }
+    }
+
+    /// # Safety
+    /// - `keys` are of `window`, of this size class, and no more than [`Self::ROWS`], as are
+    ///   `values`; there is room for as many new ones.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn batch<I: Isa>(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) {
+        let count = keys.len().min(values.len()).min(Self::ROWS);
+        let slots = self.slots.pointer();
+        let mask = self.mask;
+        let ahead = ByRows::new(window, keys);
+        let is_far = self.used * size_of::<Slot<K, T>>() > NEAR;
+        let (fours, _) = keys[..count].as_chunks::<4>();
+        let (to, _) = self.batch.keys.as_chunks_mut::<4>();
+        let (places, _) = self.batch.places.as_chunks_mut::<4>();
+        for ((four, to), places) in fours.iter().zip(to).zip(places) {
+            // SAFETY: the keys are in the window; a masked place is in the table.
+            unsafe {
+                ahead.ask::<K>(four);
+                let hashes = K::load_four::<I>(&self.seeds, window.pointer(), four, to);
+                *places = hashes.map(|hash| hash & mask);
+                if is_far {
+                    for &place in &*places {
+                        Self::prefetch(slots, place);
+                    }
+                }
+            }
+        }
+        for row in 4 * fours.len()..count {
+            // SAFETY: `row < count`; the key is in the window; a masked place is in the table.
+            unsafe {
+                let key = *keys.get_unchecked(row);
+                let start = window.pointer().add((key & 0xffff) as usize);
+                let to = self.batch.keys.get_unchecked_mut(row);
+                let place = K::load::<I>(&self.seeds, start, key >> 16, to) as u32 & mask;
+                *self.batch.places.get_unchecked_mut(row) = place;
+                Self::prefetch(slots, place);
+            }
+        }
+        let Batch { keys, places } = &self.batch;
+        let rows = (&keys[..count], &places[..count], &values[..count]);
+        let (key_pairs, key) = rows.0.as_chunks::<2>();
+        let (place_pairs, place) = rows.1.as_chunks::<2>();
+        let (value_pairs, value) = rows.2.as_chunks::<2>();
+        let (used, strays) = (&mut self.used, &mut self.strays);
+        for ((keys, places), values) in key_pairs.iter().zip(place_pairs).zip(value_pairs) {
+            // SAFETY: a masked place is in the table, and no slot is borrowed but here.
+            unsafe {
+                let [first, second] = places.map(|place| Self::slot(slots, place));
+                if K::equal_two::<I>(keys, [&(*first).key, &(*second).key]) {
+                    T::add_two::<I>([&raw mut (*first).stats, &raw mut (*second).stats], values);
+                    continue;
+                }
+                cold();
+                *strays += 1;
+                for row in 0..2 {
+                    let slot = Self::probe::<I>(slots, mask, used, &keys[row], places[row]);
+                    (*slot).stats.add::<I>(values[row]);
+                }
+            }
+        }
+        for ((key, place), value) in key.iter().zip(place).zip(value) {
+            // SAFETY: as above.
+            unsafe {
+                let slot = Self::probe::<I>(slots, mask, used, key, *place);
+                (*slot).stats.add::<I>(*value);
+            }
+        }
+    }
+
+    /// # Safety
+    /// - `place` is masked.
+    #[inline(always)]
+    unsafe fn slot(slots: *mut Slot<K, T>, place: u32) -> *mut Slot<K, T> {
+        // SAFETY: a masked place is in the table.
+        unsafe { slots.byte_add(place as usize * Self::UNIT) }
+    }
+
+    /// # Safety
+    /// - `place` is masked.
+    #[inline(always)]
+    unsafe fn prefetch(slots: *mut Slot<K, T>, place: u32) {
+        // SAFETY: a masked place is in the table; a prefetch reads nothing.
+        unsafe {
+            let slot = Self::slot(slots, place).cast::<u8>();
+            for line in (0..size_of::<Slot<K, T>>()).step_by(64) {
+                prefetch(slot.add(line));
+            }
+        }
+    }
+
+    /// The slot of a key, from its home on; a new one if it is in none.
+    ///
+    /// # Safety
+    /// - `slots` and `mask` are a table's, `place` is masked, and the table has an empty slot to spare.
+    /// - The features of `I` are enabled.
+    #[inline(always)]
+    unsafe fn probe<I: Isa>(
+        slots: *mut Slot<K, T>,
+        mask: u32,
+        used: &mut usize,
+        key: &K,
+        mut place: u32,
+    ) -> *mut Slot<K, T> {
+        loop {
+            // SAFETY: a masked place is in the table.
+            unsafe {
+                let slot = Self::slot(slots, place);
+                if (*slot).stats.is_empty() {
+                    (*slot).key = *key;
+                    *used += 1;
+                    return slot;
+                }
+                if key.equals::<I>(&(*slot).key) {
+                    return slot;
+                }
+                place = place.wrapping_add(Self::STEP) & mask;
+            }
+        }
+    }
+
+    /// Whether the keys are too many for this kind of table; then no row may be added.
+    pub(crate) fn is_full(&self) -> bool {
+        self.used + Self::ROWS > Self::used_max_of(Self::SLOTS_MAX)
+    }
+
+    /// Whether a table of this kind has room for so many keys.
+    pub(crate) fn holds(keys: usize) -> bool {
+        keys <= Self::used_max_of(Self::SLOTS_MAX)
+    }
+
+    /// Keys.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Memory that is taken: a key touches a page until all are, a huge one where the slots fill that. One
+    /// key isn't counted among the used: if the delimiter is NUL, an empty key equals that of an empty slot.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = size_of_val(&*self.slots);
+        let page = if bytes < HUGE_PAGE { PAGE } else { HUGE_PAGE };
+        bytes.min(self.used.max(1) * page)
+    }
+
+    /// Each key used and what its rows come to.
+    pub(crate) fn drain(self) -> impl Iterator<Item = (K, T)> {
+        let slots = self.slots;
+        (0..slots.len())
+            .map(move |at| slots[at])
+            .filter(|slot| !slot.stats.is_empty())
+            .map(|slot| (slot.key, slot.stats))
+    }
+
+    /// Takes what rows of `key` come to; the table may not be full.
+    pub(crate) fn add(&mut self, key: &K, stats: &T) {
+        if self.used + 1 > self.used_max {
+            self.grow();
+        }
+        let place = hash(self.level, &self.seeds, key) & self.mask;
+        let slots = self.slots.pointer();
+        // SAFETY: a slot was made sure of; needs no feature.
+        let slot =
+            unsafe { &mut *Self::probe::<Portable>(slots, self.mask, &mut self.used, key, place) };
+        slot.stats.merge_with(stats);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.lay_out((self.slots.len() * 4).min(Self::SLOTS_MAX));
+    }
+
+    /// Puts the keys into so many slots, by the seeds as they are now.
+    fn lay_out(&mut self, slots: usize) {
+        let old = std::mem::replace(&mut self.slots, Pages::new(slots));
+        self.mask = Self::mask_of(slots);
+        self.used_max = Self::used_max_of(slots);
+        self.used = 0;
+        for slot in old.iter().filter(|slot| !slot.stats.is_empty()) {
+            self.add(&slot.key, &slot.stats);
+        }
+    }
+
+    /// Draws seeds that put all keys into their homes, or as many as any of those drawn.
+    #[cold]
+    fn draw_seeds(&mut self) {
+        self.strays = 0;
+        self.strays_max = self.strays_max.saturating_mul(2);
+        let slots = self.slots.len();
+        if !is_few(self.used, slots) {
+            return;
+        }
+        // SAFETY: all zeros are a slot.
+        let empty: Slot<K, T> = unsafe { std::mem::zeroed() };
+        let used = self.slots.iter_mut().filter(|slot| !slot.stats.is_empty());
+        let taken: Vec<_> = used.map(|slot| std::mem::replace(slot, empty)).collect();
+        self.used = 0;
+        let (level, mask) = (self.level, self.mask);
+        let mut is_taken = vec![false; slots];
+        let mut astray = |seeds: &Seeds| {
+            is_taken.fill(false);
+            let home = |key: &K| (hash(level, seeds, key) & mask) / Self::STEP;
+            let homes = taken.iter().map(|slot| home(&slot.key) as usize);
+            homes
+                .filter(|&at| std::mem::replace(&mut is_taken[at], true))
+                .count()
+        };
+        let mut fewest = astray(&self.seeds);
+        for _ in 0..DRAWS {
+            if fewest == 0 {
+                break;
+            }
+            let seeds = Seeds::random();
+            let count = astray(&seeds);
+            if count < fewest {
+                (fewest, self.seeds) = (count, seeds);
+            }
+        }
+        for slot in &taken {
+            self.add(&slot.key, &slot.stats);
+        }
+    }
+}
+
+impl<K: Key> DirectTable<K> {
+    /// The keys in byte order, without their `delimiter`.
+    pub(crate) fn into_sorted(self, delimiter: u8) -> SortedSlots<K> {
+        SortedSlots::new(self.slots, delimiter)
+    }
+}
+
+/// A table's slots in byte order of their keys, where they lay.
+///
+/// The delimiter is gone from each key, and its length is in the statistics' spare word.
+pub(crate) struct SortedSlots<K: Key>(Region<Slot<K, Stats>>);
+
+impl<K: Key> SortedSlots<K> {
+    fn new(mut slots: Pages<Slot<K, Stats>>, delimiter: u8) -> Self {
+        let mut used = 0;
+        for at in 0..slots.len() {
+            let mut slot = slots[at];
+            if slot.stats.count > 0 {
+                slot.stats.length = slot.key.strip(delimiter) as u64;
+                slots[used] = slot;
+                used += 1;
+            }
+        }
+        // A key's zeros may be its own: then the shorter of two comes first.
+        let order = |slot: &Slot<K, Stats>| (slot.key.order(), slot.stats.length);
+        slots[..used].par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
+        SortedSlots(Region::Memory(slots, used))
+    }
+}
+
+impl<K: Key> Sorted for SortedSlots<K> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn key(&self, at: usize) -> &[u8] {
+        let slot = &self.0[at];
+        &slot.key.bytes()[..slot.stats.length as usize]
+    }
+
+    fn iter(&self, range: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
+        Box::new(self.0.walk(range).map(|slot| {
+            let length = slot.stats.length as usize;
+            (&slot.key.bytes()[..length], slot.stats)
+        }))
+    }
+
+    fn spill(&mut self, directory: &Path) -> io::Result<u64> {
+        self.0.spill(directory)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.0.is_lost()
+    }
+}
+
+/// Called where the processor seldom comes, so that the common way is laid out straight.
+#[cold]
+fn cold() {}
+
+#[cfg(test)]
+mod tests {
+    use crate::group::scan::decode::BIAS;
+    use crate::group::table::direct::*;
+    use crate::group::table::isa::{InlineKey, LongKey, MiddleKey, WideKey};
+    use crate::record::block::PaddedBuf;
+
+    /// Keys in a set.
+    const KEYS: usize = 256;
+    /// Bits of a hash at which a flood would aim: those of a place here, and in a dense table.
+    const AIMED: [fn(u32) -> u32; 2] = [|hash| hash & 0x1ff, |hash| hash >> 23];
+
+    fn key<K: Key>(text: &str) -> K {
+        let mut key = K::EMPTY;
+        key.bytes_mut()[..text.len()].copy_from_slice(text.as_bytes());
+        key
+    }
+
+    /// Slots looked at while the keys are put into a table twice as large.
+    fn looks(hashes: impl Iterator<Item = u32>) -> usize {
+        let mut used = vec![false; 2 * KEYS];
+        let mut looks = 0;
+        for hash in hashes {
+            let mut place = hash as usize % used.len();
+            while std::mem::replace(&mut used[place], true) {
+                place = (place + 1) % used.len();
+                looks += 1;
+            }
+            looks += 1;
+        }
+        looks
+    }
+
+    fn check<K: Key>(level: Level) {
+        let size = size_of::<K>();
+        // As long as the class allows, and different in the last bytes only.
+        let numbered = |number: usize| key::<K>(&format!("{number:0width$};", width = size - 1));
+        // Different in one bit.
+        let flipped = |number: usize| {
+            let mut key = numbered(0);
+            key.bytes_mut()[number % (size - 1)] ^= 1 << (number / (size - 1) % 8);
+            key
+        };
+        let (theirs, ours) = (Seeds::random(), Seeds::random());
+        let worst = |keys: &[K], seeds: &Seeds| {
+            let looks =
+                AIMED.map(|aimed| looks(keys.iter().map(|key| aimed(hash(level, seeds, key)))));
+            looks.into_iter().max().expect("two")
+        };
+        let random: Vec<K> = (0..KEYS)
+            .map(|number| numbered(number.wrapping_mul(0x9e37_79b9) % 100_000_000))
+            .collect();
+        let usual = worst(&random, &ours);
+        assert!(usual < 3 * KEYS, "{level:?}: {usual} looks for random keys");
+        for aimed in AIMED {
+            let meeting = (0..).map(numbered);
+            let meeting: Vec<K> = meeting
+                .filter(|key| aimed(hash(level, &theirs, key)) == 0)
+                .take(KEYS)
+                .collect();
+            let flood = worst(&meeting, &theirs);
+            assert!(flood > 50 * KEYS, "{level:?}: {flood} looks: no flood");
+            let spread = worst(&meeting, &ours);
+            assert!(
+                spread <= 3 * usual,
+                "{level:?}: {spread} looks, not {usual}"
+            );
+        }
+        let flips = (size - 1) * 8;
+        let flipped: Vec<K> = (0..KEYS.min(flips)).map(flipped).collect();
+        let spread = worst(&flipped, &ours);
+        assert!(
+            spread <= 3 * usual,
+            "{level:?}: {spread} looks, not {usual}"
+        );
+    }
+
+    fn grown<K: Key>(rows: usize) {
+        let mut table = DirectTable::<K>::new(Level::Portable, Seeds::random());
+        let one = Stats {
+            count: 1,
+            ..Stats::default()
+        };
+        let most = ((8 << 20) / size_of::<Slot<K, Stats>>()).next_power_of_two();
+        let (mut slots, mut used) = (512, 0);
+        while !table.is_full() {
+            table.add(&key(&format!("{used:08};")), &one);
+            used += 1;
+            let room = match slots * size_of::<Slot<K, Stats>>() {
+                ..0x20_0000 => slots / 64,
+                _ if slots < most => slots / 16,
+                _ => slots / 2,
+            };
+            if used > room {
+                slots = (4 * slots).min(most);
+            }
+            assert_eq!((table.slots.len(), table.used), (slots, used));
+            let bytes = slots * size_of::<Slot<K, Stats>>();
+            let page = if bytes < 0x20_0000 { 0x1000 } else { 0x20_0000 };
+            assert_eq!(table.bytes(), bytes.min(used * page));
+        }
+        // Full as soon as a batch may not fit.
+        assert_eq!((slots, used + rows), (most, most / 2 + 1));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn growth_comes_at_its_edges() {
+        grown::<InlineKey>(128);
+        grown::<LongKey>(40);
+        grown::<WideKey>(32);
+    }
+
+    /// Keys out of their home slots.
+    fn astray<K: Key>(table: &DirectTable<K>) -> usize {
+        let used = |(_, slot): &(usize, &Slot<K, Stats>)| slot.stats.count > 0;
+        let step = DirectTable::<K>::STEP as usize;
+        let home = |key| (hash(table.level, &table.seeds, key) & table.mask) as usize / step;
+        let slots = table.slots.iter().enumerate().filter(used);
+        slots.filter(|(at, slot)| home(&slot.key) != *at).count()
+    }
+
+    fn brought_home<K: Key>(level: Level) {
+        let names: Vec<String> = (0..300).map(|number| format!("{number:07};")).collect();
+        let text = PaddedBuf::from(names.concat().as_bytes());
+        let block = text.block(0, 0, 0);
+        let window = Window::at(&block, 0, 8 * names.len());
+        let rows: Vec<u32> = (0..300).map(|row| (8 << 16) | (8 * row)).collect();
+        let values = vec![BIAS; rows.len()];
+        let mut table = DirectTable::<K>::new(level, Seeds::random());
+        let mut folds = 0;
+        let mut fold = |table: &mut DirectTable<K>| {
+            assert_eq!(table.fold(window, &rows, &values), rows.len());
+            folds += 1;
+        };
+        fold(&mut table);
+        while astray(&table) == 0 {
+            table.seeds = Seeds::random();
+            table.lay_out(table.slots.len());
+        }
+        while table.strays_max == STRAYS {
+            fold(&mut table);
+        }
+        assert_eq!(astray(&table), 0, "{level:?}");
+        // The new seeds find what the old ones had put there.
+        fold(&mut table);
+        let mut found: Vec<(Vec<u8>, u64)> = table
+            .drain()
+            .map(|(key, stats)| (key.bytes()[..8].to_vec(), stats.count))
+            .collect();
+        found.sort();
+        let wanted = names.iter().map(|name| (name.clone().into_bytes(), folds));
+        assert_eq!(found, wanted.collect::<Vec<_>>(), "{level:?}");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn few_keys_are_brought_home() {
+        for level in Level::available() {
+            brought_home::<InlineKey>(level);
+            brought_home::<MiddleKey>(level);
+            brought_home::<LongKey>(level);
+            brought_home::<WideKey>(level);
+        }
+    }
+
+    /// Who knows the hash, but not the seeds of this run, can't choose keys that meet.
+    #[test]
+    fn hash_flooding() {
+        for level in Level::available() {
+            check::<InlineKey>(level);
+            check::<MiddleKey>(level);
+            check::<LongKey>(level);
+            check::<WideKey>(level);
+        }
+    }
+}

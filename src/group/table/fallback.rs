@@ -1,0 +1,166 @@
+//! The keys whose rows took the careful way: any key, any number.
+//!
+//! Invariant of this room: a flat key's bytes lie within those of its run.
+#![allow(unsafe_code)]
+
+use std::borrow::Cow;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use hashbrown::HashMap;
+use rayon::slice::ParallelSliceMut;
+
+use crate::group::decimal::{FlatTotals, Number, Totals};
+use crate::group::memory::pages::Zeroed;
+use crate::group::memory::region::{Region, Spill};
+
+/// Totals by key.
+#[derive(Default)]
+pub(crate) struct Others {
+    map: HashMap<Vec<u8>, Totals, ahash::RandomState>,
+    key_bytes: usize,
+}
+
+impl Others {
+    pub(crate) fn add(&mut self, key: &[u8], number: &Number) {
+        let before = self.map.len();
+        self.map.entry_ref(key).or_default().add(number);
+        self.key_bytes += key.len() * (self.map.len() - before);
+    }
+
+    pub(crate) fn add_totals(&mut self, key: Vec<u8>, totals: &Totals) {
+        let (before, length) = (self.map.len(), key.len());
+        self.map.entry(key).or_default().merge(totals);
+        self.key_bytes += length * (self.map.len() - before);
+    }
+
+    pub(crate) fn merge(&mut self, from: Others) {
+        for (key, totals) in from.map {
+            self.add_totals(key, &totals);
+        }
+    }
+
+    /// Memory that is taken, or will be while it is sorted.
+    pub(crate) fn bytes(&self) -> u64 {
+        /// What the allocator adds.
+        const OVERHEAD: usize = 16;
+        let entry = size_of::<(Vec<u8>, Totals)>();
+        let keys = self.key_bytes + self.map.len() * (entry + OVERHEAD);
+        (self.map.capacity() * (entry + 1) + keys) as u64
+    }
+
+    pub(crate) fn into_sorted(self) -> SortedOthers {
+        let mut sorted: Vec<_> = self.map.into_iter().collect();
+        sorted.par_sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        SortedOthers::Memory(sorted)
+    }
+}
+
+/// Keys and totals in byte order of the keys.
+pub(crate) enum SortedOthers {
+    Memory(Vec<(Vec<u8>, Totals)>),
+    File {
+        entries: Region<FlatEntry>,
+        keys: Region<u8>,
+    },
+}
+
+/// An entry that points to its key by number.
+#[derive(Clone, Copy)]
+pub(crate) struct FlatEntry {
+    totals: FlatTotals,
+    key_start: usize,
+    key_end: usize,
+}
+
+/// The key of an entry. Half of one that is lost may be zeros.
+fn key<'a>(keys: &'a Region<u8>, entry: &FlatEntry) -> &'a [u8] {
+    let key = keys.get(entry.key_start..entry.key_end);
+    key.unwrap_or_default()
+}
+
+// SAFETY: integers.
+unsafe impl Zeroed for FlatEntry {}
+// SAFETY: a byte.
+unsafe impl Zeroed for u8 {}
+
+impl SortedOthers {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            SortedOthers::Memory(entries) => entries.len(),
+            SortedOthers::File { entries, .. } => entries.len(),
+        }
+    }
+
+    pub(crate) fn key(&self, at: usize) -> &[u8] {
+        match self {
+            SortedOthers::Memory(entries) => &entries[at].0,
+            SortedOthers::File { entries, keys } => key(keys, &entries[at]),
+        }
+    }
+
+    pub(crate) fn iter(
+        &self,
+        range: Range<usize>,
+    ) -> Box<dyn Iterator<Item = (&[u8], Cow<'_, Totals>)> + '_> {
+        match self {
+            SortedOthers::Memory(entries) => {
+                let entries = entries[range].iter();
+                Box::new(entries.map(|(key, totals)| (&key[..], Cow::Borrowed(totals))))
+            }
+            SortedOthers::File { entries, keys } => {
+                let stretches = entries.stretches(range).flat_map(|stretch| {
+                    if let (Some(first), Some(last)) = (stretch.first(), stretch.last()) {
+                        keys.will_need(first.key_start, last.key_end);
+                    }
+                    stretch
+                });
+                Box::new(stretches.map(|entry| {
+                    let totals = Cow::Owned(Totals::from(&entry.totals));
+                    (key(keys, entry), totals)
+                }))
+            }
+        }
+    }
+
+    /// Whether keys couldn't be read back.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            SortedOthers::Memory(_) => false,
+            SortedOthers::File { entries, keys } => entries.is_lost() || keys.is_lost(),
+        }
+    }
+
+    /// Moves the keys to files in `directory`; returns their bytes.
+    ///
+    /// # Errors
+    /// They can't be made, written or mapped; the keys stay where they were.
+    pub(crate) fn spill(&mut self, directory: &Path) -> io::Result<u64> {
+        let SortedOthers::Memory(sorted) = self else {
+            return Ok(0);
+        };
+        let (mut entries, mut keys) = (Spill::new(directory)?, Spill::new(directory)?);
+        let mut key_start = 0;
+        // A few at a time: there is no memory for all of them.
+        for sorted in sorted.chunks(1024) {
+            let mut text = Vec::new();
+            let flat = sorted.iter().map(|(key, totals)| {
+                text.extend_from_slice(key);
+                let key_end = key_start + key.len();
+                let key_start = std::mem::replace(&mut key_start, key_end);
+                FlatEntry {
+                    totals: totals.into(),
+                    key_start,
+                    key_end,
+                }
+            });
+            entries.write(&flat.collect::<Vec<_>>())?;
+            keys.write(&text)?;
+        }
+        let (entries, keys) = (entries.finish()?, keys.finish()?);
+        let bytes = size_of_val(&*entries) + size_of_val(&*keys);
+        *self = SortedOthers::File { entries, keys };
+        Ok(bytes as u64)
+    }
+}

@@ -1,0 +1,125 @@
+//! Ranges of hashes: slots lie in the order of their hashes, so a range is a stretch of every table.
+
+use std::ops::Range;
+
+use crate::group::table::dense::{DenseTable, Entry, Slot};
+use crate::group::table::key::Key;
+use crate::group::table::stats::{Stats, Tally};
+
+/// Slots between an entry and the one that is asked for.
+const AHEAD: usize = 32;
+
+/// The hashes that begin with the same bits.
+#[derive(Clone, Copy)]
+pub(crate) struct Hashes {
+    pub(crate) bits: u32,
+    pub(crate) number: u32,
+}
+
+impl Hashes {
+    /// All of them, in 2^`bits` ranges.
+    pub(crate) fn ranges(bits: u32) -> impl Iterator<Item = Hashes> {
+        (0..1 << bits).map(move |number| Hashes { bits, number })
+    }
+
+    /// The range of `hash` among 2^`bits`.
+    #[inline(always)]
+    pub(crate) fn of(hash: u32, bits: u32) -> Self {
+        let number = hash >> (32 - bits);
+        Hashes { bits, number }
+    }
+
+    pub(crate) fn contain(self, hash: u32) -> bool {
+        Hashes::of(hash, self.bits).number == self.number
+    }
+
+    /// Their homes in a table.
+    fn homes(self, shift: u32) -> Range<usize> {
+        let home = |number: u64| ((number << (32 - self.bits)) >> shift) as usize;
+        home(self.number.into())..home(u64::from(self.number) + 1)
+    }
+
+    /// What a table has of them: key, hash and statistics. `ask_ahead` is told of slots that are soon to
+    /// come, for entries lie in no order.
+    pub(crate) fn entries<K: Key>(
+        self,
+        table: &DenseTable<K>,
+        ask_ahead: impl Fn(Slot),
+    ) -> impl Iterator<Item = (&K, u32, Stats)> {
+        self.slots(table).map(move |(place, slot)| {
+            if let Some(ahead) = table.slots.get(place + AHEAD) {
+                ask_ahead(*ahead);
+            }
+            let Entry { key, tally } = &table.entries[slot.entry()];
+            (key, slot.hash(), tally.stats())
+        })
+    }
+
+    /// Their slots in a table, each with its place. Those that found their home taken lie behind the
+    /// last home, with no empty slot in between.
+    fn slots<K: Key>(self, table: &DenseTable<K>) -> impl Iterator<Item = (usize, Slot)> {
+        let (homes, mask) = (self.homes(table.shift), table.slots.len() - 1);
+        (homes.start..)
+            .map(move |place| (place, table.slots[place & mask]))
+            .take_while(move |(place, slot)| *place < homes.end || slot.0 != 0)
+            .filter(move |(_, slot)| slot.0 != 0 && self.contain(slot.hash()))
+    }
+}
+
+/// What a table of one range takes for `hash`. Slots are read in the order of their hashes; taken in that
+/// order by a table that grows with them, they would all be at its one end.
+#[inline(always)]
+pub(crate) fn scattered(hash: u32) -> u32 {
+    // Odd, so that no two become the same, and near 2^32 by the golden ratio, so that neighbours part.
+    hash.wrapping_mul(0x9e37_79b1)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::group::table::hashes::*;
+
+    /// Slots looked at until each of `hashes` has one, of which three quarters are used then.
+    fn looks(hashes: &[u32]) -> usize {
+        let slots = (hashes.len() / 3 * 4).next_power_of_two();
+        let mut used = vec![false; slots];
+        let mut looks = 0;
+        for hash in hashes {
+            let mut place = *hash as usize >> (32 - slots.trailing_zeros());
+            while std::mem::replace(&mut used[place], true) {
+                place = (place + 1) % slots;
+                looks += 1;
+            }
+            looks += 1;
+        }
+        looks
+    }
+
+    /// A range's table grows several times while it takes hashes in their order: whatever part of them it
+    /// has by then, they must lie all over it.
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn hashes_in_order_are_scattered() {
+        const TAKEN: usize = 3 << 12;
+        // Murmur's last steps, which make any number look random.
+        let random = |number: u32| {
+            let number = (number ^ number >> 16).wrapping_mul(0x85eb_ca6b);
+            let number = (number ^ number >> 13).wrapping_mul(0xc2b2_ae35);
+            number ^ number >> 16
+        };
+        for bits in 4..=11 {
+            for part in [1, 4, 16] {
+                let hashes = (0..(part * TAKEN) as u32).map(|at| random(at) >> bits);
+                let mut hashes: Vec<u32> = hashes.collect();
+                hashes.sort_unstable();
+                hashes.truncate(TAKEN);
+                let within = hashes.iter().map(|hash| 5 << (32 - bits) | hash);
+                let apart: Vec<u32> = within.map(scattered).collect();
+                assert!(looks(&apart) < 8 * TAKEN, "{bits} bits, 1 of {part}");
+                if part > 1 {
+                    let order: Vec<u32> = hashes.iter().map(|hash| hash << bits).collect();
+                    assert!(looks(&order) > 50 * TAKEN, "{bits} bits: no crowd");
+                }
+            }
+        }
+    }
+}

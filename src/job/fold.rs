@@ -1,0 +1,127 @@
+//! The contract of all jobs: a partial result per worker, blocks folded into it, partials merged,
+//! the whole finished. Jobs know blocks and no engine.
+
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+
+use crate::engine::config::Config;
+use crate::engine::run::run_then;
+pub use crate::engine::sink::Malformed;
+use crate::engine::sink::Sink;
+use crate::engine::stats::Stats;
+use crate::error::Result;
+use crate::input::spans::Input;
+use crate::record::block::Block;
+
+/// A job.
+///
+/// Blocks reach a partial in any order, and any number of partials share them out, so `merge` must
+/// be associative and commutative in its result.
+///
+/// ```
+/// use ringfold::{Block, Config, Fold, Input, Malformed, fold};
+///
+/// /// The length of the longest line.
+/// struct Longest;
+///
+/// impl Fold for Longest {
+///     type Partial = usize;
+///     type Output = usize;
+///
+///     fn partial(&self) -> usize {
+///         0
+///     }
+///     fn block(&self, longest: &mut usize, block: &Block<'_>) -> Result<(), Malformed> {
+///         let lines = block.bytes().split(|&byte| byte == b'\n');
+///         *longest = lines.map(<[u8]>::len).fold(*longest, usize::max);
+///         Ok(())
+///     }
+///     fn merge(&self, into: &mut usize, from: usize) {
+///         *into = usize::max(*into, from);
+///     }
+///     fn finish(&self, longest: usize) -> usize {
+///         longest
+///     }
+/// }
+///
+/// let input = Input::memory([&b"a\nabc\nab\n"[..]]);
+/// let config = Config { engine: crate::Engine::Memory, ..Config::default() };
+/// let (longest, _) = fold(&input, &config, &Longest)?;
+/// assert_eq!(longest, 3);
+/// # Ok::<(), crate::Error>(())
+/// ```
+pub trait Fold: Sync {
+    /// What is known of some of the blocks.
+    type Partial: Send;
+    /// What is known in the end.
+    type Output: Send;
+
+    /// A partial that has seen nothing.
+    fn partial(&self) -> Self::Partial;
+
+    /// Makes the partials of a run. They may know of each other; unless a job says otherwise, they
+    /// don't.
+    fn partials(&self) -> impl Fn() -> Self::Partial + Sync {
+        || self.partial()
+    }
+
+    /// Adds a block.
+    ///
+    /// # Errors
+    /// The lowest malformed record of the block.
+    fn block(&self, partial: &mut Self::Partial, block: &Block<'_>) -> Result<(), Malformed>;
+
+    /// Adds one partial to another.
+    fn merge(&self, into: &mut Self::Partial, from: Self::Partial);
+
+    /// Makes the result of the partial that has seen everything.
+    fn finish(&self, total: Self::Partial) -> Self::Output;
+}
+
+/// Folds an input through an engine.
+///
+/// # Errors
+/// See [`run`](crate::run).
+pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Output, Stats)> {
+    let lender = Lender {
+        job,
+        partial: job.partials(),
+        idle: Mutex::new(Vec::new()),
+    };
+    let (stats, output) = run_then(input, config, &lender, || {
+        let partials = std::mem::take(&mut *lender.idle());
+        let merge = |mut a, b| {
+            job.merge(&mut a, b);
+            a
+        };
+        let total = partials.into_par_iter().reduce_with(merge);
+        job.finish(total.unwrap_or_else(&lender.partial))
+    })?;
+    Ok((output, stats))
+}
+
+/// Lends a partial to each buffer for as long as it is worked on: it has one owner at any time,
+/// needs no lock while it grows, and as the last one returned is the next one lent there are never
+/// more than workers, and the one lent is the one whose memory is still in the cache.
+struct Lender<'a, F: Fold, P> {
+    job: &'a F,
+    partial: P,
+    idle: Mutex<Vec<F::Partial>>,
+}
+
+impl<F: Fold, P> Lender<'_, F, P> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<F::Partial>> {
+        self.idle.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Lender<'_, F, P> {
+    fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
+        let lent = self.idle().pop();
+        let mut partial = lent.unwrap_or_else(&self.partial);
+        let done = self.job.block(&mut partial, block);
+        self.idle().push(partial);
+        done
+    }
+}

@@ -1,0 +1,11 @@
+//! What the kernel tells and does beside reading: procfs, sysfs, control groups, processors, pages, SIGBUS.
+
+pub(crate) mod affinity;
+pub(crate) mod cgroups;
+pub(crate) mod io_priority;
+pub(crate) mod mounts;
+pub(crate) mod pages;
+pub(crate) mod proc;
+pub(crate) mod retry;
+pub(crate) mod sigbus;
+pub(crate) mod smaps;

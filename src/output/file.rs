@@ -1,0 +1,797 @@
+//! Where bytes go: the standard output, or the file of `-o`.
+//!
+//! A regular file appears whole or not at all. Its bytes go into a file without a name
+//! (`O_TMPFILE`) in the target's directory, which [`Output::finish`] links to the target's name;
+//! until then the old file stands untouched, and whatever ends the process takes the nameless file
+//! with it. Replacing an old file takes two calls, a link under a temporary name and a rename over
+//! the target; a kill exactly between them leaves the temporary name. Where the filesystem has no
+//! nameless files the temporary name is there from the start, and is removed on drop. Whole does not
+//! mean durable: a power failure may still lose the file.
+//!
+//! What is no regular file (`/dev/null`, a FIFO, `/dev/stdout`) is written to directly, unless it is to
+//! be held back until [`Output::finish`].
+
+use crate::error::{describe, errno_name};
+use rustix::fs::{self as sys, AtFlags, CWD, FsWord, Mode, OFlags};
+use rustix::io::Errno;
+use std::error::Error;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How many bytes are gathered before they are written.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// How many symbolic links are followed, as in the kernel.
+const LINKS_MAX: usize = 40;
+/// How many temporary names are tried.
+const NAMES_MAX: usize = 10_000;
+/// Filesystems that report a failed write only when the file is closed or synced: `FUSE_SUPER_MAGIC`,
+/// `SMB2_SUPER_MAGIC` and `CIFS_SUPER_MAGIC` besides NFS.
+const LATE_ERRORS: [FsWord; 4] = [sys::NFS_SUPER_MAGIC, 0x6573_5546, 0xfe53_4d42, 0xff53_4d42];
+
+/// An open output.
+///
+/// Writes are gathered; errors are [`OutputError`]s within [`io::Error`]. Only [`Output::finish`]
+/// makes a file appear: dropping an unfinished output, after a failure, discards what was gathered
+/// and leaves the target as it was.
+#[derive(Debug)]
+pub struct Output {
+    name: PathBuf,
+    file: File,
+    /// What turns the file into the target; `None` where bytes go directly.
+    pending: Option<Pending>,
+    held: Option<Held>,
+    buffer: Vec<u8>,
+    /// The first write error: the output lacks bytes.
+    failed: Option<Errno>,
+}
+
+impl Output {
+    /// Opens `path`; `-` is the standard output.
+    ///
+    /// # Errors
+    /// When the target can't be written, or its directory can't take a new file.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Self::stdout();
+        }
+        let (file, pending) = open_target(path, Nameless::Try)
+            .map_err(|refused| failure(path, refused.action, refused.errno))?;
+        Ok(Self::new(path.to_owned(), file, pending))
+    }
+
+    /// The standard output.
+    ///
+    /// # Errors
+    /// When its descriptor can't be duplicated.
+    pub fn stdout() -> io::Result<Self> {
+        // Not through `std::io::Stdout`, which flushes at every newline.
+        let name = PathBuf::from("standard output");
+        match io::stdout().as_fd().try_clone_to_owned() {
+            Ok(stdout) => Ok(Self::new(name, stdout.into(), None)),
+            Err(error) => Err(failure(&name, "open", errno_of(&error))),
+        }
+    }
+
+    fn new(name: PathBuf, file: File, pending: Option<Pending>) -> Self {
+        Self {
+            name,
+            file,
+            pending,
+            held: None,
+            buffer: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// Has everything go to a nameless file in `directory` first, and from there to where it belongs by
+    /// [`Output::finish`]: for what may turn out to be wrong while it is written. A regular file's bytes
+    /// are held back anyway.
+    ///
+    /// # Errors
+    /// The file can't be made.
+    pub fn hold_back(&mut self, directory: &Path) -> io::Result<()> {
+        if self.pending.is_none() {
+            let file = tempfile::tempfile_in(directory)
+                .map_err(|error| failure(directory, "create a file in it", errno_of(&error)))?;
+            self.held = Some(Held {
+                file,
+                directory: directory.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes what was gathered and puts the file in its place.
+    ///
+    /// # Errors
+    /// When that fails, or when a write had failed before: a file that lacks bytes never appears.
+    pub fn finish(mut self) -> io::Result<()> {
+        if let Some(errno) = self.failed {
+            return Err(failure(&self.name, "write", errno));
+        }
+        self.flush()?;
+        if let Some(held) = self.held.take() {
+            self.let_go(held)?;
+        }
+        if reports_late(&self.file) {
+            // Asks now for the errors that closing would report to nobody.
+            match sys::fsync(&self.file) {
+                // A device or a pipe behind such a filesystem has nothing to sync.
+                Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => {}
+                Err(errno) => return Err(failure(&self.name, "write", errno)),
+            }
+        }
+        if let Some(pending) = self.pending.take() {
+            pending
+                .commit(&self.file)
+                .map_err(|errno| failure(&self.name, "create", errno))?;
+        }
+        Ok(())
+    }
+
+    fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let (mut file, name) = match &self.held {
+            Some(held) => (&held.file, &held.directory),
+            None => (&self.file, &self.name),
+        };
+        file.write_all(bytes).map_err(|error| {
+            let errno = errno_of(&error);
+            self.failed.get_or_insert(errno);
+            failure(name, "write", errno)
+        })
+    }
+
+    /// Writes what was held back.
+    fn let_go(&mut self, mut held: Held) -> io::Result<()> {
+        let unread = |error| failure(&held.directory, "read back", errno_of(&error));
+        held.file.rewind().map_err(unread)?;
+        let mut bytes = vec![0; BUFFER_BYTES];
+        loop {
+            match held.file.read(&mut bytes) {
+                Ok(0) => return Ok(()),
+                Ok(read) => self.write_through(&bytes[..read])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unread(error)),
+            }
+        }
+    }
+}
+
+/// What is not to be seen yet.
+#[derive(Debug)]
+struct Held {
+    file: File,
+    directory: PathBuf,
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() + bytes.len() > BUFFER_BYTES {
+            self.flush()?;
+        }
+        if bytes.len() >= BUFFER_BYTES {
+            self.write_through(bytes)?;
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Emptied even on failure, so that no byte is ever written twice.
+        let mut gathered = std::mem::take(&mut self.buffer);
+        let outcome = self.write_through(&gathered);
+        gathered.clear();
+        self.buffer = gathered;
+        outcome
+    }
+}
+
+/// What went wrong with an output: `out.csv: cannot write: No space left on device [ENOSPC]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputError {
+    path: PathBuf,
+    action: &'static str,
+    errno: Errno,
+}
+
+impl OutputError {
+    /// The output's path, as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The error's number.
+    pub fn errno(&self) -> i32 {
+        self.errno.raw_os_error()
+    }
+}
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            path,
+            action,
+            errno,
+        } = self;
+        write!(
+            out,
+            "{}: cannot {action}: {}",
+            path.display(),
+            described(*errno)
+        )
+    }
+}
+
+impl Error for OutputError {}
+
+/// Whether an error says that nobody reads the output any more: no failure, but a reason to end
+/// quietly (with exit code 141, as the signal would).
+pub fn is_closed_pipe(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<OutputError>())
+        .is_some_and(|error| error.errno == Errno::PIPE)
+}
+
+fn failure(path: &Path, action: &'static str, errno: Errno) -> io::Error {
+    let kind = io::Error::from(errno).kind();
+    io::Error::new(
+        kind,
+        OutputError {
+            path: path.to_owned(),
+            action,
+            errno,
+        },
+    )
+}
+
+fn errno_of(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+/// The system's words for an error, and its name in brackets: `Permission denied [EACCES]`.
+fn described(errno: Errno) -> String {
+    let words = describe(&errno.into());
+    match errno_name(errno.raw_os_error()) {
+        Some(name) => format!("{words} [{name}]"),
+        None => format!("{words} [errno {}]", errno.raw_os_error()),
+    }
+}
+
+/// Whether to try a file without a name first; tests also force the other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nameless {
+    Try,
+    #[cfg(test)]
+    Skip,
+}
+
+/// Why an output can't be opened.
+#[derive(Debug)]
+struct Refused {
+    action: &'static str,
+    errno: Errno,
+}
+
+impl From<Errno> for Refused {
+    fn from(errno: Errno) -> Self {
+        Self {
+            action: "open for writing",
+            errno,
+        }
+    }
+}
+
+/// Opens what the bytes of `path` go into, and says how it becomes `path`.
+fn open_target(path: &Path, nameless: Nameless) -> Result<(File, Option<Pending>), Refused> {
+    match resolve(path)? {
+        Target::Direct => Ok((open_direct(path)?, None)),
+        Target::New(path) => open_pending(&path, None, nameless),
+        Target::Old(path, old) => open_pending(&path, Some(old), nameless),
+    }
+}
+
+/// What a path stands for.
+enum Target {
+    /// Nothing yet: the path of the file to be.
+    New(PathBuf),
+    /// A regular file, at this path once links were followed.
+    Old(PathBuf, Metadata),
+    /// Anything else, or a file that somebody opened for us (`/dev/stdout`, `/dev/fd/3`).
+    Direct,
+}
+
+/// Follows symbolic links, so that a link to a file stays and the file is replaced.
+fn resolve(path: &Path) -> Result<Target, Errno> {
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(Errno::ISDIR);
+    }
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let found = match path.symlink_metadata() {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && path.file_name().is_some() => {
+                return Ok(Target::New(path));
+            }
+            Err(error) => return Err(errno_of(&error)),
+        };
+        if found.is_file() {
+            return Ok(Target::Old(path, found));
+        }
+        if !found.is_symlink() || is_in_proc(&path) {
+            return Ok(Target::Direct);
+        }
+        let link = path.read_link().map_err(|error| errno_of(&error))?;
+        // An absolute link replaces the whole path.
+        path = directory_of(&path).join(link);
+    }
+    Err(Errno::LOOP)
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Whether a link is one of `/proc`'s, which lead to an open file rather than to a name.
+fn is_in_proc(link: &Path) -> bool {
+    sys::statfs(directory_of(link)).is_ok_and(|found| found.f_type == sys::PROC_SUPER_MAGIC)
+}
+
+/// Opens what is no regular file. The process's own outputs are shared rather than opened anew:
+/// a socket couldn't be, and a regular file would start over at its first byte.
+fn open_direct(path: &Path) -> Result<File, Errno> {
+    if let Ok(wanted) = path.metadata() {
+        let own = [
+            io::stdout().as_fd().try_clone_to_owned(),
+            io::stderr().as_fd().try_clone_to_owned(),
+        ];
+        for file in own.into_iter().flatten().map(File::from) {
+            let same = |own: Metadata| (own.dev(), own.ino()) == (wanted.dev(), wanted.ino());
+            if !wanted.is_dir() && file.metadata().is_ok_and(same) {
+                return Ok(file);
+            }
+        }
+    }
+    let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::NOCTTY | OFlags::CLOEXEC;
+    sys::openat(CWD, path, flags, Mode::empty()).map(File::from)
+}
+
+/// Opens a new file that will be `path`, with the old file's permissions and, where we may, owner.
+fn open_pending(
+    path: &Path,
+    old: Option<Metadata>,
+    nameless: Nameless,
+) -> Result<(File, Option<Pending>), Refused> {
+    let name = path.file_name().ok_or(Errno::ISDIR)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = sys::openat(CWD, directory_of(path), flags, Mode::empty())?;
+    let mode = match old {
+        None => Mode::from_raw_mode(0o666),
+        Some(_) => {
+            // Renaming asks nobody whether the old file may be written: this does.
+            sys::openat(
+                &directory,
+                name,
+                OFlags::WRONLY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
+            Mode::from_raw_mode(0o600)
+        }
+    };
+    // From here on the directory is at fault, not the file.
+    let action = if old.is_some() {
+        "create a file beside it"
+    } else {
+        "create"
+    };
+    let beside = |errno| Refused { action, errno };
+    let mut pending = Pending {
+        directory,
+        name: name.to_owned(),
+        replaces: old.is_some(),
+        temporary: None,
+    };
+    let file = match open_nameless(&pending.directory, mode, nameless).map_err(beside)? {
+        Some(file) => file,
+        None => pending
+            .with_temporary(|directory, temporary| {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                sys::openat(directory, temporary, flags, mode)
+            })
+            .map_err(beside)?,
+    };
+    if let Some(old) = old {
+        let new = File::from(file);
+        let ours = new.metadata().map_err(|error| errno_of(&error))?;
+        if (ours.uid(), ours.gid()) != (old.uid(), old.gid()) {
+            // Only root may give files away; for others the new file is theirs.
+            let _ = fchown(&new, Some(old.uid()), Some(old.gid()));
+        }
+        sys::fchmod(&new, Mode::from_raw_mode(old.mode() & 0o7777))?;
+        return Ok((new, Some(pending)));
+    }
+    Ok((file.into(), Some(pending)))
+}
+
+/// Opens a file without a name; `None` where there are none, or where it couldn't get one later.
+fn open_nameless(
+    directory: &OwnedFd,
+    mode: Mode,
+    nameless: Nameless,
+) -> Result<Option<OwnedFd>, Errno> {
+    if nameless != Nameless::Try {
+        return Ok(None);
+    }
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match sys::openat(directory, ".", flags, mode) {
+        Ok(file) => Ok(sys::stat(proc_name(&file)).is_ok().then_some(file)),
+        // What filesystems and kernels without O_TMPFILE say.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL | Errno::NOSYS) => {
+            Ok(None)
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The name by which an open file without one can be linked.
+fn proc_name(file: &impl AsFd) -> String {
+    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
+}
+
+/// Whether the filesystem of an open file keeps errors for later.
+fn reports_late(file: &File) -> bool {
+    sys::fstatfs(file).is_ok_and(|found| LATE_ERRORS.contains(&found.f_type))
+}
+
+/// A file that is not yet at its place.
+#[derive(Debug)]
+struct Pending {
+    directory: OwnedFd,
+    name: OsString,
+    replaces: bool,
+    /// The name it has meanwhile, if any: removed on drop.
+    temporary: Option<OsString>,
+}
+
+impl Pending {
+    /// Puts the file at its place.
+    fn commit(mut self, file: &File) -> Result<(), Errno> {
+        let source = proc_name(file);
+        let link = |directory: &OwnedFd, name: &OsStr| {
+            sys::linkat(CWD, &source, directory, name, AtFlags::SYMLINK_FOLLOW)
+        };
+        if self.temporary.is_none() {
+            if !self.replaces {
+                match link(&self.directory, &self.name) {
+                    // Somebody was faster: theirs is replaced, as if it had been there before.
+                    Err(Errno::EXIST) => {}
+                    linked => return linked,
+                }
+            }
+            self.with_temporary(link)?;
+        }
+        let temporary = self
+            .temporary
+            .as_deref()
+            .expect("the file has a name by now");
+        sys::renameat(&self.directory, temporary, &self.directory, &self.name)?;
+        self.temporary = None;
+        Ok(())
+    }
+
+    /// Gives the file a name that nothing else has.
+    fn with_temporary<T>(
+        &mut self,
+        create: impl Fn(&OwnedFd, &OsStr) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let name = temporary_name();
+            match create(&self.directory, &name) {
+                // What processes of the same number have left behind.
+                Err(Errno::EXIST) if tries < NAMES_MAX => {}
+                Err(errno) => return Err(errno),
+                Ok(created) => {
+                    self.temporary = Some(name);
+                    return Ok(created);
+                }
+            }
+        }
+    }
+}
+
+/// A name that this process hasn't given yet.
+fn temporary_name() -> OsString {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    format!(".ringfold-{}-{number}.tmp", std::process::id()).into()
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Nobody is left to hear of a failure.
+            let _ = sys::unlinkat(&self.directory, temporary, AtFlags::empty());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::output::file::*;
+    use std::fs;
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+    use tempfile::tempdir;
+
+    const BOTH: [Nameless; 2] = [Nameless::Try, Nameless::Skip];
+
+    fn output(path: &Path, nameless: Nameless) -> Output {
+        let (file, pending) = open_target(path, nameless).unwrap();
+        Output::new(path.to_owned(), file, pending)
+    }
+
+    fn entries(directory: &Path) -> Vec<OsString> {
+        let mut names: Vec<_> = fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn inner(error: &io::Error) -> &OutputError {
+        error.get_ref().unwrap().downcast_ref().unwrap()
+    }
+
+    #[test]
+    fn a_new_file_appears_whole_at_the_end() {
+        for nameless in BOTH {
+            let room = tempdir().unwrap();
+            let path = room.path().join("out");
+            let mut out = output(&path, nameless);
+            write!(out, "one ").unwrap();
+            out.write_all(&[b'x'; 3 * BUFFER_BYTES]).unwrap();
+            out.flush().unwrap();
+            assert!(!path.exists());
+            write!(out, " two").unwrap();
+            out.finish().unwrap();
+            assert_eq!(entries(room.path()), ["out"]);
+            let text = fs::read(&path).unwrap();
+            assert_eq!(text.len(), 8 + 3 * BUFFER_BYTES);
+            assert!(text.starts_with(b"one x") && text.ends_with(b"x two"));
+        }
+    }
+
+    #[test]
+    fn an_unfinished_file_leaves_nothing() {
+        for nameless in BOTH {
+            let room = tempdir().unwrap();
+            let path = room.path().join("out");
+            let mut out = output(&path, nameless);
+            out.write_all(&[b'x'; 3 * BUFFER_BYTES]).unwrap();
+            drop(out);
+            assert!(entries(room.path()).is_empty());
+
+            fs::write(&path, "old").unwrap();
+            let mut out = output(&path, nameless);
+            out.write_all(&[b'x'; 3 * BUFFER_BYTES]).unwrap();
+            drop(out);
+            assert_eq!(entries(room.path()), ["out"]);
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+        }
+    }
+
+    #[test]
+    fn a_nameless_file_has_no_name_meanwhile() {
+        let room = tempdir().unwrap();
+        let mut out = output(&room.path().join("out"), Nameless::Try);
+        out.write_all(b"x").unwrap();
+        out.flush().unwrap();
+        // A filesystem without O_TMPFILE shows the temporary name instead.
+        let named = usize::from(out.pending.as_ref().unwrap().temporary.is_some());
+        assert_eq!(entries(room.path()).len(), named);
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_permissions() {
+        for nameless in BOTH {
+            for mode in [0o600, 0o640, 0o755, 0o666] {
+                let room = tempdir().unwrap();
+                let path = room.path().join("out");
+                fs::write(&path, "old and longer").unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+                let mut out = output(&path, nameless);
+                write!(out, "new").unwrap();
+                assert_eq!(fs::read(&path).unwrap(), b"old and longer");
+                out.finish().unwrap();
+                assert_eq!(fs::read(&path).unwrap(), b"new");
+                assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, mode);
+                assert_eq!(entries(room.path()), ["out"]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_file_has_the_permissions_that_others_get() {
+        for nameless in BOTH {
+            let room = tempdir().unwrap();
+            output(&room.path().join("ours"), nameless)
+                .finish()
+                .unwrap();
+            fs::write(room.path().join("theirs"), "").unwrap();
+            let mode = |name| fs::metadata(room.path().join(name)).unwrap().mode();
+            assert_eq!(mode("ours"), mode("theirs"));
+        }
+    }
+
+    #[test]
+    fn a_file_that_appeared_meanwhile_is_replaced() {
+        for nameless in BOTH {
+            let room = tempdir().unwrap();
+            let path = room.path().join("out");
+            let mut out = output(&path, nameless);
+            write!(out, "ours").unwrap();
+            fs::write(&path, "theirs").unwrap();
+            out.finish().unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"ours");
+            assert_eq!(entries(room.path()), ["out"]);
+        }
+    }
+
+    #[test]
+    fn symbolic_links_stay_and_are_followed() {
+        let room = tempdir().unwrap();
+        fs::create_dir(room.path().join("sub")).unwrap();
+        let (link, file) = (room.path().join("link"), room.path().join("sub/file"));
+        symlink("sub/hop", &link).unwrap();
+        symlink("file", room.path().join("sub/hop")).unwrap();
+        for text in ["to a missing file", "to an old one"] {
+            let mut out = Output::open(&link).unwrap();
+            write!(out, "{text}").unwrap();
+            out.finish().unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+            assert!(link.is_symlink() && room.path().join("sub/hop").is_symlink());
+        }
+        symlink("round", room.path().join("round")).unwrap();
+        let error = Output::open(&room.path().join("round")).unwrap_err();
+        assert_eq!(inner(&error).errno, Errno::LOOP);
+    }
+
+    #[test]
+    fn a_full_device_is_reported_by_name_and_number() {
+        let mut out = Output::open(Path::new("/dev/full")).unwrap();
+        write!(out, "gathered").unwrap();
+        let error = out.finish().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/dev/full: cannot write: No space left on device [ENOSPC]"
+        );
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(!is_closed_pipe(&error));
+
+        // A write that failed unheard is not forgotten.
+        let mut out = Output::open(Path::new("/dev/full")).unwrap();
+        let _ = out.write_all(&[0; 2 * BUFFER_BYTES]);
+        out.finish().unwrap_err();
+    }
+
+    #[test]
+    fn what_is_held_back_is_seen_at_the_end_or_never() {
+        let room = tempdir().unwrap();
+        let path = room.path().join("out");
+        let held = File::create(&path).unwrap();
+        for text in [&b"x"[..], &[b'y'; 3 * BUFFER_BYTES]] {
+            for finished in [false, true] {
+                let mut out = Output::open(Path::new(&proc_name(&held))).unwrap();
+                out.hold_back(room.path()).unwrap();
+                out.write_all(text).unwrap();
+                out.flush().unwrap();
+                assert_eq!(fs::read(&path).unwrap(), b"");
+                if finished {
+                    out.finish().unwrap();
+                    assert!(fs::read(&path).unwrap() == text);
+                }
+            }
+        }
+        assert_eq!(entries(room.path()), ["out"]);
+        let mut out = Output::open(Path::new("/dev/full")).unwrap();
+        let error = out.hold_back(&room.path().join("nowhere")).unwrap_err();
+        assert_eq!(inner(&error).errno, Errno::NOENT);
+        out.hold_back(room.path()).unwrap();
+        out.write_all(b"x").unwrap();
+        assert_eq!(inner(&out.finish().unwrap_err()).errno, Errno::NOSPC);
+    }
+
+    #[test]
+    fn devices_are_written_to_and_stay() {
+        let mut out = Output::open(Path::new("/dev/null")).unwrap();
+        out.write_all(&[0; 2 * BUFFER_BYTES]).unwrap();
+        out.finish().unwrap();
+        assert!(
+            fs::metadata("/dev/null")
+                .unwrap()
+                .file_type()
+                .is_char_device()
+        );
+    }
+
+    #[test]
+    fn a_fifo_gets_the_bytes() {
+        let room = tempdir().unwrap();
+        let path = room.path().join("fifo");
+        sys::mknodat(
+            CWD,
+            &path,
+            sys::FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || fs::read_to_string(path).unwrap()
+        });
+        let mut out = Output::open(&path).unwrap();
+        write!(out, "through").unwrap();
+        out.finish().unwrap();
+        assert_eq!(reader.join().unwrap(), "through");
+        assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
+    }
+
+    #[test]
+    fn an_open_file_is_written_to_by_its_proc_name() {
+        let room = tempdir().unwrap();
+        let path = room.path().join("out");
+        let held = File::create(&path).unwrap();
+        let before = held.metadata().unwrap().ino();
+        let mut out = Output::open(Path::new(&proc_name(&held))).unwrap();
+        write!(out, "text").unwrap();
+        out.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"text");
+        assert_eq!(fs::metadata(&path).unwrap().ino(), before, "the same file");
+    }
+
+    #[test]
+    fn a_closed_pipe_can_be_told_from_failures() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let mut out = Output::new("pipe".into(), OwnedFd::from(writer).into(), None);
+        write!(out, "nobody").unwrap();
+        let error = out.finish().unwrap_err();
+        assert!(is_closed_pipe(&error));
+        assert!(error.to_string().ends_with("[EPIPE]"), "{error}");
+    }
+
+    #[test]
+    fn impossible_targets_are_refused_at_once() {
+        let room = tempdir().unwrap();
+        fs::write(room.path().join("file"), "").unwrap();
+        for (path, errno) in [
+            ("missing/out", Errno::NOENT),
+            ("file/out", Errno::NOTDIR),
+            ("", Errno::ISDIR),
+            ("out/", Errno::ISDIR),
+            (".", Errno::ISDIR),
+        ] {
+            let error = Output::open(&room.path().join(path)).unwrap_err();
+            assert_eq!(inner(&error).errno, errno, "{path}");
+        }
+        assert_eq!(
+            inner(&Output::open(Path::new("")).unwrap_err()).errno,
+            Errno::NOENT
+        );
+        assert_eq!(entries(room.path()), ["file"]);
+    }
+}

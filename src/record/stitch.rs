@@ -1,0 +1,799 @@
+//! Pure: pieces of a span, arriving in any order, become runs of whole records.
+//!
+//! A *piece* is what one read brought. Its *head* is everything up to and with its first record
+//! end; the head completes the last record of the piece before it. So a piece's own records run
+//! from behind its head to the end of the next piece's head, and
+//!
+//! - a piece may be released when its own head was handed to the piece before it and it has been
+//!   completed by the head of the piece behind it; no other piece need have arrived;
+//! - a piece without any record end is absorbed whole by the piece that opened the record;
+//! - a completion is appended in place, in the spare bytes behind the piece. Where it doesn't fit,
+//!   the record is gathered apart and the rest of the piece is released without it.
+//!
+//! A span that doesn't start at its file's start reads from one byte before it, and its first head
+//! is foreign: whoever owns the span before delivers it. It ends behind the first record end at or
+//! after the last byte before its end. Neighbouring spans agree, whoever serves them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::record::block::PaddedBuf;
+use crate::record::framing::Framing;
+
+/// A buffer with what one read brought, and some room behind it.
+pub trait Piece {
+    /// What was read, and what was appended.
+    fn bytes(&self) -> &[u8];
+    /// Forgets all bytes from `len` on.
+    fn truncate(&mut self, len: usize);
+    /// Adds bytes at the end; false, and nothing added, where they don't fit.
+    fn append(&mut self, more: &[u8]) -> bool;
+}
+
+/// Whole records, ready for a worker.
+#[derive(Debug)]
+pub struct Release<P> {
+    /// The buffer.
+    pub piece: P,
+    /// Where in `piece.bytes()` the records lie.
+    pub range: Range<usize>,
+    /// Where in the file the first of them begins.
+    pub offset: u64,
+    /// The record behind them, with its offset, where it didn't fit behind the piece.
+    pub gathered: Option<(PaddedBuf, u64)>,
+    /// The piece's number in its span.
+    pub index: u64,
+}
+
+/// A record grew past the limit while it was gathered.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Oversized {
+    /// Where the record begins.
+    pub offset: u64,
+}
+
+/// What became of one piece.
+enum Entry<P, S> {
+    Missing,
+    /// Arrived, but the state before it isn't known yet (stateful framings only).
+    Raw {
+        piece: P,
+        offset: u64,
+        cut: Option<usize>,
+    },
+    /// Arrived, without a record end, and nobody before it took it yet.
+    Blank(P),
+    /// Arrived; opens the record at its end.
+    Open(Open<P, S>),
+    /// Taken over, to the last byte, by the open piece with this number.
+    Absorbed(u64),
+    Released,
+}
+
+struct Open<P, S> {
+    piece: P,
+    offset: u64,
+    /// Own records begin here: behind the head.
+    start: usize,
+    /// Own records end here once `completed`.
+    end: usize,
+    /// The state before the piece.
+    state: S,
+    head_taken: bool,
+    completed: bool,
+    /// The next piece that the open record wants to hear of.
+    next: u64,
+    gathered: Option<(PaddedBuf, u64)>,
+}
+
+/// The stitching of one span.
+pub struct Stitcher<F: Framing, P> {
+    framing: F,
+    max_record: usize,
+    /// Whether the span starts where a record starts.
+    own_start: bool,
+    /// Where it doesn't: the next piece that may end the record of the span before.
+    foreign: Option<u64>,
+    /// The number of `entries[0]`.
+    base: u64,
+    entries: VecDeque<Entry<P, F::State>>,
+    /// How many pieces there are, once that is known.
+    end: Option<u64>,
+    /// Pieces from here on are of no interest any more: a record before them was over the limit.
+    given_up: u64,
+    /// The next piece to scan and the state before it (stateful framings only).
+    scan: u64,
+    state: F::State,
+}
+
+impl<F: Framing, P: Piece> Stitcher<F, P> {
+    /// The stitching of a span; `own_start` says that a record begins at its first byte.
+    pub fn new(framing: F, max_record: usize, own_start: bool) -> Self {
+        Stitcher {
+            framing,
+            max_record,
+            own_start,
+            foreign: (!own_start).then_some(0),
+            base: 0,
+            entries: VecDeque::new(),
+            end: None,
+            given_up: u64::MAX,
+            scan: 0,
+            state: F::State::default(),
+        }
+    }
+
+    /// The number of pieces, once the end was seen.
+    pub fn end(&self) -> Option<u64> {
+        self.end
+    }
+
+    /// Whether piece `next`, past the end of the span, could still add to it: the end hasn't been
+    /// seen, no record was over the limit, and some record may begin before it.
+    pub fn wants(&self, next: u64) -> bool {
+        self.end.is_none() && self.given_up == u64::MAX && self.foreign != Some(next)
+    }
+
+    /// Whether everything that can be released has been.
+    pub fn is_done(&self) -> bool {
+        self.end.is_some_and(|end| self.base >= end)
+    }
+
+    /// Takes piece number `index`, whose first byte stands at `offset`, and adds to `out` what can
+    /// be released by it. Where the span ends within the piece, `cut` is the first byte at which
+    /// the last record end of the span may stand; as long as [`Stitcher::end`] is `None` after
+    /// that, further pieces with `cut: Some(0)` are wanted.
+    ///
+    /// # Errors
+    /// A record over the limit. All before it is still delivered, nothing behind it is.
+    pub fn arrive(
+        &mut self,
+        index: u64,
+        piece: P,
+        offset: u64,
+        cut: Option<usize>,
+        out: &mut Vec<Release<P>>,
+    ) -> Result<(), Oversized> {
+        debug_assert!(index >= self.base, "a piece arrives once");
+        if index >= self.given_up {
+            return Ok(());
+        }
+        let place = (index - self.base) as usize;
+        while self.entries.len() <= place {
+            self.entries.push_back(Entry::Missing);
+        }
+        if !F::STATEFUL {
+            return self.admit(index, piece, offset, cut, F::State::default(), out);
+        }
+        self.entries[place] = Entry::Raw { piece, offset, cut };
+        while let Some(entry @ Entry::Raw { .. }) = self.get_mut(self.scan) {
+            let Entry::Raw { piece, offset, cut } = std::mem::replace(entry, Entry::Missing) else {
+                unreachable!("just matched")
+            };
+            let (index, state) = (self.scan, self.state);
+            self.scan += 1;
+            self.state = self.framing.advance(state, piece.bytes());
+            self.admit(index, piece, offset, cut, state, out)?;
+        }
+        Ok(())
+    }
+
+    /// There are `count` pieces and no more. Said at once where the size is known, at the end of
+    /// the source where it isn't.
+    pub fn finish(&mut self, count: u64, out: &mut Vec<Release<P>>) -> Result<(), Oversized> {
+        self.end = Some(count);
+        let result = self.complete_before(count, out);
+        self.settle();
+        result
+    }
+
+    /// Releases the whole records of every piece that waits for one that will never arrive.
+    pub fn abandon(&mut self, out: &mut Vec<Release<P>>) {
+        for (index, entry) in (self.base..).zip(self.entries.drain(..)) {
+            let Entry::Open(mut open) = entry else {
+                continue;
+            };
+            if !open.completed && open.gathered.take().is_none() {
+                open.end = open.last_end(&self.framing);
+            }
+            release(open, index, out);
+        }
+    }
+
+    fn get_mut(&mut self, index: u64) -> Option<&mut Entry<P, F::State>> {
+        self.entries.get_mut(index.checked_sub(self.base)? as usize)
+    }
+
+    fn admit(
+        &mut self,
+        index: u64,
+        mut piece: P,
+        offset: u64,
+        cut: Option<usize>,
+        state: F::State,
+        out: &mut Vec<Release<P>>,
+    ) -> Result<(), Oversized> {
+        if let Some(cut) = cut {
+            let at_cut = self.framing.advance(state, &piece.bytes()[..cut]);
+            if let Some(end) = self.framing.first_end(at_cut, &piece.bytes()[cut..]) {
+                piece.truncate(cut + end);
+                self.end = Some(index + 1);
+            }
+        }
+        let own = index == 0 && self.own_start;
+        let head = if own {
+            Some(0)
+        } else {
+            self.framing.first_end(state, piece.bytes())
+        };
+        let entry = match head {
+            None => Entry::Blank(piece),
+            Some(start) => Entry::Open(Open {
+                end: piece.bytes().len(),
+                piece,
+                offset,
+                start,
+                state,
+                head_taken: own,
+                completed: false,
+                next: index + 1,
+                gathered: None,
+            }),
+        };
+        *self.get_mut(index).expect("the place was made by arrive") = entry;
+        self.drop_foreign(out);
+        let result = self.complete_before(index, out);
+        let result = result.and_then(|()| self.complete(index, out));
+        self.settle();
+        result
+    }
+
+    /// Goes on with the record that was open before piece `index`, if all between has arrived.
+    fn complete_before(&mut self, index: u64, out: &mut Vec<Release<P>>) -> Result<(), Oversized> {
+        let mut at = index;
+        while at > self.base {
+            at -= 1;
+            match self.get_mut(at) {
+                Some(Entry::Blank(_)) => {}
+                Some(Entry::Open(_)) => return self.complete(at, out),
+                Some(Entry::Absorbed(opener)) => {
+                    let opener = *opener;
+                    return self.complete(opener, out);
+                }
+                Some(Entry::Missing | Entry::Raw { .. } | Entry::Released) | None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what lies before the first record end of a span that starts within a record.
+    fn drop_foreign(&mut self, out: &mut Vec<Release<P>>) {
+        while let Some(at) = self.foreign {
+            match self.get_mut(at) {
+                Some(entry @ Entry::Blank(_)) => {
+                    *entry = Entry::Released;
+                    self.foreign = Some(at + 1);
+                }
+                Some(Entry::Open(open)) => {
+                    open.head_taken = true;
+                    self.foreign = None;
+                    self.try_release(at, out);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Forgets the entries at the front that are done with.
+    fn settle(&mut self) {
+        while let Some(Entry::Released | Entry::Absorbed(_)) = self.entries.front() {
+            self.entries.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// Completes the open piece `opener` with the pieces behind it as far as they have arrived.
+    fn complete(&mut self, opener: u64, out: &mut Vec<Release<P>>) -> Result<(), Oversized> {
+        loop {
+            let end = self.end;
+            let Some(Entry::Open(open)) = self.get_mut(opener) else {
+                return Ok(());
+            };
+            if open.completed {
+                return Ok(());
+            }
+            let next = open.next;
+            if end == Some(next) {
+                open.completed = true;
+                self.try_release(opener, out);
+                return Ok(());
+            }
+            // Both entries at once: take the open one out and put it back.
+            let place = (opener - self.base) as usize;
+            let Entry::Open(mut open) = std::mem::replace(&mut self.entries[place], Entry::Missing)
+            else {
+                unreachable!("just matched")
+            };
+            let mut over = false;
+            let mut last = true;
+            let max_record = self.max_record;
+            let framing = self.framing.clone();
+            match self.get_mut(next) {
+                Some(entry @ Entry::Blank(_)) => {
+                    let Entry::Blank(piece) = std::mem::replace(entry, Entry::Absorbed(opener))
+                    else {
+                        unreachable!("just matched")
+                    };
+                    over = !open.extend(&framing, piece.bytes(), max_record);
+                    open.next += 1;
+                    last = over;
+                }
+                Some(Entry::Open(head)) => {
+                    over = !open.extend(&framing, &head.piece.bytes()[..head.start], usize::MAX);
+                    open.completed = true;
+                    head.head_taken = true;
+                }
+                _ => {}
+            }
+            let offset = open
+                .gathered
+                .as_ref()
+                .map_or(open.offset, |(_, offset)| *offset);
+            if over {
+                open.gathered = None;
+                open.completed = true;
+            }
+            let completed = open.completed;
+            self.entries[place] = Entry::Open(open);
+            if completed {
+                self.try_release(opener, out);
+                self.try_release(next, out);
+            }
+            if over {
+                self.given_up = opener;
+                return Err(Oversized { offset });
+            }
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    fn try_release(&mut self, index: u64, out: &mut Vec<Release<P>>) {
+        if let Some(
+            entry @ Entry::Open(Open {
+                head_taken: true,
+                completed: true,
+                ..
+            }),
+        ) = self.get_mut(index)
+        {
+            let Entry::Open(open) = std::mem::replace(entry, Entry::Released) else {
+                unreachable!("just matched")
+            };
+            release(open, index, out);
+        }
+    }
+}
+
+impl<P: Piece, S: Copy> Open<P, S> {
+    /// Where the last whole record of the piece itself ends. The first piece of a file is open
+    /// even without a record end in it.
+    fn last_end<F: Framing<State = S>>(&self, framing: &F) -> usize {
+        framing
+            .last_end(self.state, self.piece.bytes())
+            .unwrap_or(self.start)
+            .max(self.start)
+    }
+
+    /// Adds bytes to the open record; false when that makes it longer than `max_record`.
+    fn extend<F: Framing<State = S>>(
+        &mut self,
+        framing: &F,
+        more: &[u8],
+        max_record: usize,
+    ) -> bool {
+        if self.gathered.is_none() {
+            if self.piece.append(more) {
+                self.end += more.len();
+                return true;
+            }
+            let end = self.last_end(framing);
+            let tail = PaddedBuf::from(&self.piece.bytes()[end..]);
+            self.end = end;
+            self.gathered = Some((tail, self.offset + self.end as u64));
+        }
+        let (gathered, _) = self.gathered.as_mut().expect("just set");
+        gathered.extend(more);
+        gathered.len() <= max_record
+    }
+}
+
+fn release<P: Piece, S>(open: Open<P, S>, index: u64, out: &mut Vec<Release<P>>) {
+    let Open {
+        piece,
+        offset,
+        start,
+        end,
+        gathered,
+        ..
+    } = open;
+    if start < end || gathered.is_some() {
+        let (range, offset) = (start..end, offset + start as u64);
+        out.push(Release {
+            piece,
+            range,
+            offset,
+            gathered,
+            index,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::record::framing::Delimited;
+    use crate::record::stitch::*;
+
+    /// A piece with `spare` bytes of room behind what was read.
+    #[derive(Debug, Clone)]
+    struct Buf {
+        bytes: Vec<u8>,
+        spare: usize,
+    }
+
+    impl Piece for Buf {
+        fn bytes(&self) -> &[u8] {
+            &self.bytes
+        }
+        fn truncate(&mut self, len: usize) {
+            self.bytes.truncate(len);
+        }
+        fn append(&mut self, more: &[u8]) -> bool {
+            let fits = more.len() <= self.spare;
+            if fits {
+                self.spare -= more.len();
+                self.bytes.extend_from_slice(more);
+            }
+            fits
+        }
+    }
+
+    /// Newlines end records, but not between quotes: a framing with a state.
+    #[derive(Clone)]
+    struct Quoted;
+
+    impl Framing for Quoted {
+        type State = bool;
+        const STATEFUL: bool = true;
+
+        fn advance(&self, quoted: bool, bytes: &[u8]) -> bool {
+            quoted ^ (bytes.iter().filter(|&&b| b == b'"').count() % 2 == 1)
+        }
+        fn first_end(&self, quoted: bool, bytes: &[u8]) -> Option<usize> {
+            ends(quoted, bytes).first().copied()
+        }
+        fn last_end(&self, quoted: bool, bytes: &[u8]) -> Option<usize> {
+            ends(quoted, bytes).last().copied()
+        }
+    }
+
+    fn ends(mut quoted: bool, bytes: &[u8]) -> Vec<usize> {
+        let mut ends = Vec::new();
+        for (at, &byte) in bytes.iter().enumerate() {
+            quoted ^= byte == b'"';
+            if byte == b'\n' && !quoted {
+                ends.push(at + 1);
+            }
+        }
+        ends
+    }
+
+    /// The oracle: offsets and bytes of all records whose first byte lies in `from..to`.
+    fn records<F: Framing<State = S>, S: Default + Copy>(
+        framing: &F,
+        text: &[u8],
+        from: usize,
+        to: usize,
+    ) -> Vec<(u64, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            // Records end outside quotes, so each starts in the initial state.
+            let end = framing
+                .first_end(S::default(), &text[at..])
+                .map_or(text.len(), |e| at + e);
+            if (from..to).contains(&at) {
+                found.push((at as u64, text[at..end].to_vec()));
+            }
+            at = end;
+        }
+        found
+    }
+
+    /// Feeds a span in blocks in the given order, as the dispatcher does.
+    fn stitch<F: Framing>(
+        framing: F,
+        text: &[u8],
+        (from, to): (usize, usize),
+        block: usize,
+        spare: usize,
+        order: &[usize],
+    ) -> Vec<(u64, Vec<u8>)> {
+        let start = from.saturating_sub(1);
+        let cut = (to < text.len()).then(|| to - 1);
+        let pieces = to.div_ceil(block).max(start / block + 1) - start / block;
+        let mut stitcher = Stitcher::new(framing, 1000, from == 0);
+        let mut out = Vec::new();
+        let bounds = |index: usize| {
+            let begin = (start / block + index) * block;
+            (begin.max(start), (begin + block).min(text.len()))
+        };
+        if cut.is_none() {
+            stitcher.finish(pieces as u64, &mut out).unwrap();
+        }
+        let arrive = |stitcher: &mut Stitcher<F, Buf>, index: usize, out: &mut Vec<_>| {
+            let (begin, end) = bounds(index);
+            let cut = cut
+                .filter(|&cut| cut < end)
+                .map(|cut| cut.max(begin) - begin);
+            let piece = Buf {
+                bytes: text[begin..end].to_vec(),
+                spare,
+            };
+            stitcher
+                .arrive(index as u64, piece, begin as u64, cut, out)
+                .unwrap();
+        };
+        for &index in order {
+            arrive(&mut stitcher, index, &mut out);
+        }
+        for index in pieces.. {
+            if stitcher.end().is_some() {
+                break;
+            }
+            if bounds(index).0 >= text.len() {
+                stitcher.finish(index as u64, &mut out).unwrap();
+                break;
+            }
+            arrive(&mut stitcher, index, &mut out);
+        }
+        assert!(stitcher.is_done(), "a piece was left behind");
+        let mut blocks = blocks(out);
+        blocks.sort();
+        blocks
+    }
+
+    fn blocks(released: Vec<Release<Buf>>) -> Vec<(u64, Vec<u8>)> {
+        let mut blocks = Vec::new();
+        for Release {
+            piece,
+            range,
+            offset,
+            gathered,
+            ..
+        } in released
+        {
+            assert!(!range.is_empty() || gathered.is_some(), "nothing in it");
+            blocks.push((offset, piece.bytes[range].to_vec()));
+            blocks.extend(gathered.map(|(bytes, offset)| (offset, bytes.bytes().to_vec())));
+        }
+        blocks.retain(|(_, bytes)| !bytes.is_empty());
+        blocks
+    }
+
+    fn joined(blocks: &[(u64, Vec<u8>)]) -> (u64, Vec<u8>) {
+        for pair in blocks.windows(2) {
+            assert_eq!(
+                pair[0].0 + pair[0].1.len() as u64,
+                pair[1].0,
+                "a gap or an overlap"
+            );
+        }
+        let first = blocks.first().map_or(0, |(offset, _)| *offset);
+        (
+            first,
+            blocks.iter().flat_map(|(_, bytes)| bytes.clone()).collect(),
+        )
+    }
+
+    fn permutations(n: usize) -> Vec<Vec<usize>> {
+        let mut all = vec![vec![]];
+        for i in 0..n {
+            all = all
+                .into_iter()
+                .flat_map(|p: Vec<usize>| {
+                    (0..=p.len()).map(move |at| {
+                        let mut q = p.clone();
+                        q.insert(at, i);
+                        q
+                    })
+                })
+                .collect();
+        }
+        all
+    }
+
+    fn texts(alphabet: &[u8], max: usize) -> Vec<Vec<u8>> {
+        let mut all = vec![vec![]];
+        let mut last = all.clone();
+        for _ in 0..max {
+            last = last
+                .iter()
+                .flat_map(|text| alphabet.iter().map(|&b| [text.as_slice(), &[b]].concat()))
+                .collect();
+            all.extend(last.clone());
+        }
+        all
+    }
+
+    /// Every text x span x block size x room x order of arrival, for one framing.
+    fn exhaust<F: Framing<State = S>, S: Default + Copy>(
+        framing: F,
+        alphabet: &[u8],
+        max: usize,
+        parts: bool,
+    ) {
+        // Miri takes a thousand times as long.
+        let (max, enough) = if cfg!(miri) { (2, 20) } else { (max, 1_000) };
+        let mut cases = 0u64;
+        let orders: Vec<_> = (0..=max).map(permutations).collect();
+        for text in texts(alphabet, max) {
+            for from in 0..text.len() {
+                for to in from + 1..=text.len() {
+                    if !parts && (from, to) != (0, text.len()) {
+                        continue;
+                    }
+                    let want = records(&framing, &text, from, to);
+                    let want_joined = joined(&want);
+                    for block in 1..=text.len().min(4) {
+                        let start = from.saturating_sub(1);
+                        let pieces = to.div_ceil(block).max(start / block + 1) - start / block;
+                        for spare in [0, 1, 100] {
+                            for order in &orders[pieces] {
+                                let got =
+                                    stitch(framing.clone(), &text, (from, to), block, spare, order);
+                                for (offset, bytes) in &got {
+                                    let end = *offset + bytes.len() as u64;
+                                    let starts = want.iter().any(|(o, _)| o == offset);
+                                    let stops = want.iter().any(|(o, b)| o + b.len() as u64 == end);
+                                    assert!(
+                                        starts && stops,
+                                        "not whole: {text:?} {from}..{to} {got:?}"
+                                    );
+                                }
+                                assert_eq!(
+                                    joined(&got),
+                                    want_joined,
+                                    "{text:?} {from}..{to} block {block} spare {spare} {order:?}"
+                                );
+                                cases += 1;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(cases > enough, "only {cases} cases");
+    }
+
+    #[test]
+    fn every_small_case_of_lines() {
+        exhaust(Delimited::NEWLINE, b"a\n", 6, true);
+    }
+
+    #[test]
+    fn every_small_case_where_every_byte_is_a_record() {
+        exhaust(Delimited::EVERY_BYTE, b"a", 6, true);
+    }
+
+    #[test]
+    fn every_small_case_of_a_framing_with_state() {
+        exhaust(Quoted, b"a\"\n", 6, false);
+    }
+
+    #[test]
+    fn a_record_over_the_limit_is_told_and_what_stands_before_it_delivered() {
+        let text = b"ok\nlooooooooooooooooong\nnever\n";
+        for block in 1..8 {
+            let mut stitcher = Stitcher::new(Delimited::NEWLINE, 5, true);
+            let mut out = Vec::new();
+            let mut failed = None;
+            for (index, bytes) in text.chunks(block).enumerate() {
+                let piece = Buf {
+                    bytes: bytes.to_vec(),
+                    spare: 0,
+                };
+                let offset = (index * block) as u64;
+                if let Err(over) = stitcher.arrive(index as u64, piece, offset, None, &mut out) {
+                    failed.get_or_insert(over.offset);
+                }
+            }
+            assert_eq!(failed, Some(3), "block {block}");
+            stitcher.abandon(&mut out);
+            let before: Vec<u8> = blocks(out)
+                .into_iter()
+                .flat_map(|(_, bytes)| bytes)
+                .collect();
+            assert_eq!(before, b"ok\n", "block {block}");
+        }
+    }
+
+    #[test]
+    fn more_is_wanted_only_while_it_could_add_something() {
+        let piece = |bytes: &str, spare| Buf {
+            bytes: bytes.into(),
+            spare,
+        };
+        let mut out = Vec::new();
+        // A span of two bytes, whose record goes on behind it.
+        let mut stitcher = Stitcher::new(Delimited::NEWLINE, 3, true);
+        let begin = stitcher.arrive(0, piece("ab", 9), 0, Some(1), &mut out);
+        assert_eq!(
+            (begin, stitcher.end(), stitcher.wants(1)),
+            (Ok(()), None, true)
+        );
+        let end = stitcher.arrive(1, piece("c\nd", 9), 2, Some(0), &mut out);
+        assert_eq!((end, stitcher.end()), (Ok(()), Some(2)));
+        assert!(!stitcher.wants(2) && stitcher.is_done(), "the end was seen");
+        assert_eq!(blocks(std::mem::take(&mut out)), [(0, b"abc\n".to_vec())]);
+
+        let mut stitcher = Stitcher::new(Delimited::NEWLINE, 3, true);
+        let begin = stitcher.arrive(0, piece("ab", 0), 0, Some(1), &mut out);
+        assert_eq!((begin, stitcher.wants(1)), (Ok(()), true));
+        let over = stitcher.arrive(1, piece("cd", 0), 2, Some(0), &mut out);
+        assert_eq!(over, Err(Oversized { offset: 0 }));
+        assert!(!stitcher.wants(2), "the record is over the limit");
+        let behind = stitcher.arrive(2, piece("\ne\n", 9), 4, Some(0), &mut out);
+        stitcher.abandon(&mut out);
+        assert_eq!((behind, blocks(std::mem::take(&mut out))), (Ok(()), vec![]));
+
+        // No record begins in a span that lies within one.
+        let mut stitcher = Stitcher::new(Delimited::NEWLINE, 3, false);
+        let within = stitcher.arrive(0, piece("ab", 9), 5, Some(1), &mut out);
+        assert_eq!(
+            (within, stitcher.end(), stitcher.wants(1)),
+            (Ok(()), None, false)
+        );
+    }
+
+    #[test]
+    fn a_piece_that_never_comes_costs_only_its_neighbours() {
+        let mut stitcher = Stitcher::new(Delimited::NEWLINE, 100, true);
+        let mut out = Vec::new();
+        for (index, bytes) in [(0, "a\nb"), (2, "c\nd\ne"), (3, "f\n")] {
+            let piece = Buf {
+                bytes: bytes.into(),
+                spare: 9,
+            };
+            stitcher
+                .arrive(index, piece, index * 10, None, &mut out)
+                .unwrap();
+        }
+        assert!(out.is_empty(), "piece 3 has no end yet, 0 and 2 wait for 1");
+        stitcher.abandon(&mut out);
+        let got = blocks(out);
+        assert_eq!(got, [(0, b"a\n".to_vec()), (22, b"d\nef\n".to_vec())]);
+    }
+
+    #[test]
+    fn a_record_gathered_apart_is_abandoned_unless_it_is_whole() {
+        let stitched = |pieces: &[(u64, &str)]| {
+            let mut stitcher = Stitcher::new(Delimited::NEWLINE, 100, true);
+            let mut out = Vec::new();
+            for &(index, bytes) in pieces {
+                let bytes = bytes.into();
+                let piece = Buf { bytes, spare: 0 };
+                stitcher
+                    .arrive(index, piece, index * 10, None, &mut out)
+                    .unwrap();
+            }
+            stitcher.abandon(&mut out);
+            blocks(out)
+        };
+        let part = stitched(&[(0, "a\nbc"), (1, "de")]);
+        assert_eq!(part, [(0, b"a\n".to_vec())], "its end never came");
+        let whole = stitched(&[(1, "a\nbc"), (2, "de\nf")]);
+        assert_eq!(whole, [(12, b"bcde\n".to_vec())]);
+    }
+}
