@@ -13,7 +13,8 @@ use ringfold::group::Aggregate;
 use ringfold::job::{Count, Counted};
 use ringfold::record::stitch::{Piece, Release, Stitcher};
 use ringfold::{
-    Block, Config, Delimited, Engine, Framing, Input, Malformed, Sink, Stats, fold, run,
+    Block, BlockError, Config, Delimited, Effect, Engine, Framing, Input, Sink, State, Stats, fold,
+    run,
 };
 
 const KIB: usize = 1 << 10;
@@ -59,8 +60,8 @@ fn framing(criterion: &mut Criterion) {
     ends_late[MIB - 1] = b'\n';
     let mut ends_early = vec![b'x'; MIB];
     ends_early[0] = b'\n';
-    let first = |text: &[u8]| LINES.first_end((), text);
-    let last = |text: &[u8]| LINES.last_end((), text);
+    let first = |text: &[u8]| LINES.first_end(State::START, text);
+    let last = |text: &[u8]| LINES.last_end(State::START, text);
     let line = lines
         .split_inclusive(|&byte| byte == b'\n')
         .next()
@@ -91,9 +92,9 @@ fn framing(criterion: &mut Criterion) {
     group.throughput(Throughput::Bytes(lines.len() as u64));
     for (max, over) in [(longest, true), (4 * KIB, false)] {
         let want = over.then(|| start..start + max);
-        assert_eq!(LINES.oversized(&lines, max), want);
+        assert_eq!(LINES.oversized(State::START, &lines, max), want);
         group.bench_function(BenchmarkId::new("oversized", max), |b| {
-            b.iter(|| LINES.oversized(black_box(&lines), max));
+            b.iter(|| LINES.oversized(State::START, black_box(&lines), max));
         });
     }
     group.finish();
@@ -165,12 +166,19 @@ fn mixed(order: &[usize]) -> Vec<usize> {
 }
 
 fn stitched(pieces: Vec<(usize, Buffer)>, size_bytes: usize) -> Vec<Release<Buffer>> {
-    let mut stitcher = Stitcher::new(LINES, MIB, true);
+    let mut stitcher = Stitcher::new(&LINES, MIB, true);
     let mut released = Vec::with_capacity(pieces.len());
     let mut result = stitcher.finish(pieces.len() as u64, &mut released);
     for (index, piece) in pieces {
         let offset = (index * size_bytes) as u64;
-        result = result.and(stitcher.arrive(index as u64, piece, offset, None, &mut released));
+        result = result.and(stitcher.arrive(
+            index as u64,
+            piece,
+            offset,
+            None,
+            Effect::NONE,
+            &mut released,
+        ));
     }
     assert_eq!(result, Ok(()));
     assert!(stitcher.is_done());
@@ -200,7 +208,7 @@ struct Empty {
 }
 
 impl Sink for Empty {
-    fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
+    fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
         self.bytes.fetch_add(block.bytes().len() as u64, Relaxed);
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! cargo run --release --example longest_line -- FILE...
 //! ```
 
-use ringfold::{Block, Config, Fold, Input, Malformed, fold};
+use ringfold::{Block, BlockError, Config, Fold, Input, fold};
 
 /// The length of a line and its place: the file's number and the byte it begins at.
 type Longest = Option<(usize, (u32, u64))>;
@@ -32,7 +32,7 @@ impl Fold for LongestLine {
         None
     }
 
-    fn block(&self, longest: &mut Longest, block: &Block<'_>) -> Result<(), Malformed> {
+    fn block(&self, longest: &mut Longest, block: &Block<'_>) -> Result<(), BlockError> {
         let mut offset = block.offset();
         for line in block.bytes().split_inclusive(|&byte| byte == b'\n') {
             let length = line.strip_suffix(b"\n").unwrap_or(line).len();

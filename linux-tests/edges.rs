@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use ringfold::job::Count;
-use ringfold::{Config, Delimited, Input, Kind, Span, fold};
+use ringfold::{Config, Input, Kind, Span, fold};
 
 use crate::probe::{Feature, skips};
 use crate::support::{cold, dir, end, end_of, evict, ringfold, str, write};
@@ -111,11 +111,9 @@ fn spans_out_of_order_are_refused() {
 #[test]
 fn memory_is_read_whatever_the_engine() {
     let input = Input::memory([&b"a\nb\n"[..], b"c"]);
-    let framing = Delimited::EVERY_BYTE;
     for engine in ringfold::Engine::ALL {
         let config = Config {
             engine,
-            framing,
             max_record: 1,
             ..Config::default()
         };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use ringfold::{
-    Block, Config, Engine, Error, Fold, Input, Kind, Malformed, Sink, Span, Stats, fold,
+    Block, BlockError, Config, Engine, Error, Fold, Input, Kind, Malformed, Sink, Span, Stats, fold,
 };
 
 use crate::answers::{any_config, fifo};
@@ -31,7 +31,7 @@ impl Fold for Keep {
         Kept::new()
     }
 
-    fn block(&self, kept: &mut Kept, block: &Block<'_>) -> Result<(), Malformed> {
+    fn block(&self, kept: &mut Kept, block: &Block<'_>) -> Result<(), BlockError> {
         let place = (block.file(), block.offset());
         assert!(!block.bytes().is_empty());
         assert!(
@@ -281,7 +281,7 @@ impl Ordered {
 }
 
 impl Sink for Ordered {
-    fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
+    fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
         let sequence = block.sequence();
         self.seen.lock().unwrap().events.push((sequence, true));
         if sequence % 8 == self.slow % 8 {
@@ -294,8 +294,14 @@ impl Sink for Ordered {
         Ok(())
     }
 
-    fn window(&self) -> Option<u64> {
-        Some(self.window)
+    fn order(&self) -> Option<&dyn ringfold::Ordered> {
+        Some(self)
+    }
+}
+
+impl ringfold::Ordered for Ordered {
+    fn window(&self) -> u64 {
+        self.window
     }
 }
 
@@ -432,7 +438,7 @@ impl Fold for Panics {
         0
     }
 
-    fn block(&self, sum: &mut u64, block: &Block<'_>) -> Result<(), Malformed> {
+    fn block(&self, sum: &mut u64, block: &Block<'_>) -> Result<(), BlockError> {
         let range = block.offset()..block.offset() + block.bytes().len() as u64;
         assert!(!range.contains(&self.0), "no block but this");
         *sum += block.bytes().len() as u64;
@@ -493,16 +499,15 @@ impl Fold for Refuses {
 
     fn partial(&self) {}
 
-    fn block(&self, (): &mut (), block: &Block<'_>) -> Result<(), Malformed> {
+    fn block(&self, (): &mut (), block: &Block<'_>) -> Result<(), BlockError> {
         let mut start = 0;
         for line in block.bytes().split_inclusive(|&b| b == b'\n') {
             if line.starts_with(b"A") {
-                return Err(Malformed {
+                return Err(BlockError::Malformed(Malformed {
                     start,
                     end: start + 1,
                     cause: "an A".into(),
-                    innocent: false,
-                });
+                }));
             }
             start += line.len();
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ringfold::job::Count;
-use ringfold::{Config, Delimited, Engine, Input, Kind, fold};
+use ringfold::{Config, Engine, Input, Kind, fold};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::faults::started_to_read;
@@ -187,7 +187,11 @@ impl ringfold::Fold for Slow {
         0
     }
 
-    fn block(&self, sum: &mut u64, block: &ringfold::Block<'_>) -> Result<(), ringfold::Malformed> {
+    fn block(
+        &self,
+        sum: &mut u64,
+        block: &ringfold::Block<'_>,
+    ) -> Result<(), ringfold::BlockError> {
         std::thread::sleep(if block.offset() == 0 { self.1 } else { self.0 });
         *sum += block.bytes().len() as u64;
         Ok(())
@@ -224,7 +228,6 @@ fn silence_is_told_of_with_file_and_bytes_again_and_again() {
         let config = Config {
             silence: Duration::from_secs(1),
             notice: Arc::new(move |notice| tell.lock().unwrap().push(notice.to_string())),
-            framing: Delimited::EVERY_BYTE,
             ..way.config()
         };
         let job = Count { delimiter: b'\n' };

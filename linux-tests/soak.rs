@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use ringfold::job::Count;
-use ringfold::{Config, Delimited, Engine, Input, Kind, fold};
+use ringfold::{Config, Engine, Input, Kind, fold};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fuse::{At, Fault, Fuse, Pages, Rule};
@@ -274,10 +274,7 @@ fn one_call(random: &mut Random, cases: &[Case]) {
     };
     let input = Input::open([&case.path]).unwrap();
     if random.one_in(2) {
-        let config = Config {
-            framing: Delimited::EVERY_BYTE,
-            ..config
-        };
+        let config = Config { ..config };
         let (counted, _) = fold(&input, &config, &Count { delimiter: b'\n' }).unwrap();
         let counted = counted.first().copied().unwrap_or_default();
         let got = (counted.records, counted.bytes);

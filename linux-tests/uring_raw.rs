@@ -6,7 +6,7 @@ use std::process::Command;
 
 use ringfold::engine::{Knobs, TaskRun};
 use ringfold::group::OnError;
-use ringfold::{Block, Config, Engine, Error, Fold, Input, Kind, Malformed, Stats};
+use ringfold::{Block, BlockError, Config, Engine, Error, Fold, Input, Kind, Stats};
 
 use crate::answers::{compare, fold};
 use crate::probe::{Feature, skips};
@@ -333,7 +333,7 @@ impl Fold for Panics {
 
     fn partial(&self) {}
 
-    fn block(&self, (): &mut (), block: &Block<'_>) -> Result<(), Malformed> {
+    fn block(&self, (): &mut (), block: &Block<'_>) -> Result<(), BlockError> {
         assert!(block.offset() < 100_000, "a job's own fault");
         Ok(())
     }

@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use crate::output::file::Output;
-use crate::{Config, Delimited, Engine, Error, Input, Kind, Result};
+use crate::{Config, Engine, Error, Input, Kind, Result};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use duration::duration;
@@ -105,7 +105,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn config(&self, framing: Delimited, progress: Arc<AtomicU64>) -> Result<Config> {
+    fn config(&self, progress: Arc<AtomicU64>) -> Result<Config> {
         let quiet = self.quiet;
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         Ok(Config {
@@ -116,7 +116,6 @@ impl Reading {
             buffers: self.buffers,
             threads: self.threads,
             max_record: bytes(self.max_record),
-            framing,
             knobs: self.switches.knobs(),
             progress: Some(progress),
             io_timeout: self.io_timeout,
@@ -132,14 +131,9 @@ impl Reading {
     }
 
     /// Folds files while a bar shows how far it is.
-    fn fold<F: crate::Fold>(
-        &self,
-        input: &Input,
-        framing: Delimited,
-        job: &F,
-    ) -> Result<(F::Output, crate::Stats)> {
+    fn fold<F: crate::Fold>(&self, input: &Input, job: &F) -> Result<(F::Output, crate::Stats)> {
         let done = Arc::new(AtomicU64::new(0));
-        let config = self.config(framing, Arc::clone(&done))?;
+        let config = self.config(Arc::clone(&done))?;
         let bar = Bar::start(self.progress, self.quiet, input.len(), done);
         let folded = crate::fold(input, &config, job);
         bar.finish();

@@ -31,12 +31,14 @@ pub mod probe;
 pub mod cli;
 
 pub use engine::config::{Config, Engine};
+pub use engine::pool::pool;
 pub use engine::run::run;
-pub use engine::sink::{Malformed, Sink};
+pub use engine::sink::{BlockError, Malformed, Ordered, Sink};
 pub use engine::stats::Stats;
+pub use engine::window::Finished;
 pub use error::{Error, Kind, Result};
 pub use input::source::Source;
 pub use input::spans::{Input, Span};
 pub use job::fold::{Fold, fold};
 pub use record::block::{Block, PADDING, PaddedBuf};
-pub use record::framing::{Delimited, Framing};
+pub use record::framing::{Delimited, Effect, Framing, Quoted, STATES_MAX, State};

@@ -9,18 +9,12 @@ use case::Case;
 use libfuzzer_sys::fuzz_target;
 use ringfold::engine::ring::simulated;
 use ringfold::job::{Count, Counted};
-use ringfold::{Config, Delimited, fold};
+use ringfold::{Config, fold};
 
 fuzz_target!(|data: &[u8]| {
     let case = Case::new(data);
     let byte = if case.spare() % 2 == 1 { 0 } else { b'\n' };
-    // The job needs no whole records; with lines it gets them, and counts the same.
-    let framing = match case.spare() % 4 {
-        0 => Delimited::NEWLINE,
-        _ => Delimited::EVERY_BYTE,
-    };
     let config = Config {
-        framing,
         max_record: 1 << 20,
         ..case.config()
     };

@@ -6,7 +6,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use ringfold::record::stitch::{Oversized, Piece, Release, Stitcher};
-use ringfold::{Delimited, Framing};
+use ringfold::{Delimited, Framing, Quoted, State};
 
 #[derive(Arbitrary, Debug)]
 struct Case {
@@ -17,6 +17,8 @@ struct Case {
     /// Where the second span begins.
     cut: u16,
     quoted: bool,
+    /// How many pieces of a span arrive before the state at its start is known.
+    known: u8,
     /// The longest record, if there is a limit.
     max_record: Option<u8>,
     /// Which of the pieces that are left arrives next.
@@ -47,41 +49,28 @@ impl Piece for Buffer {
     }
 }
 
-/// Newlines end records, but not between quotes.
-#[derive(Clone)]
-struct Quoted;
-
-impl Quoted {
-    /// Whether each byte ends a record, with one past it.
-    fn ends(mut within: bool, bytes: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
-        let mut ends = Vec::new();
-        for (at, byte) in bytes.iter().enumerate() {
-            match byte {
-                b'"' => within = !within,
-                b'\n' if !within => ends.push(at + 1),
-                _ => {}
+/// Where records end, byte by byte, by the rules of RFC 4180: the oracle of [`Quoted`].
+fn quoted_ends(text: &[u8]) -> Vec<usize> {
+    let (mut within, mut closing, mut field) = (false, false, true);
+    let mut ends = Vec::new();
+    let begin = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    for (at, &byte) in text.iter().enumerate().skip(begin) {
+        if within && !closing {
+            closing = byte == b'"';
+            continue;
+        }
+        if byte == b'"' && (field || closing) {
+            // It opens the field, or is doubled.
+            (within, closing) = (true, false);
+        } else {
+            (within, closing) = (false, false);
+            if byte == b'\n' {
+                ends.push(at + 1);
             }
         }
-        ends.into_iter()
+        field = matches!(byte, b',' | b'\n') && !within;
     }
-}
-
-impl Framing for Quoted {
-    /// Between quotes.
-    type State = bool;
-    const STATEFUL: bool = true;
-
-    fn advance(&self, within: bool, bytes: &[u8]) -> bool {
-        within ^ (bytes.iter().filter(|&&byte| byte == b'"').count() % 2 == 1)
-    }
-
-    fn first_end(&self, within: bool, bytes: &[u8]) -> Option<usize> {
-        Quoted::ends(within, bytes).next()
-    }
-
-    fn last_end(&self, within: bool, bytes: &[u8]) -> Option<usize> {
-        Quoted::ends(within, bytes).next_back()
-    }
+    ends
 }
 
 /// A record with its offset.
@@ -91,15 +80,15 @@ fuzz_target!(|case: Case| {
     let text = &case.text[..];
     let cut = usize::from(case.cut).min(text.len());
     let mut records = Vec::new();
-    let stitched = match case.quoted {
-        // A state is known only at the file's start.
-        true => serve(&case, Quoted, 0..text.len(), &mut records),
-        false => serve(&case, Delimited::NEWLINE, 0..cut, &mut records)
-            .and_then(|()| serve(&case, Delimited::NEWLINE, cut..text.len(), &mut records)),
+    let framing: &dyn Framing = match case.quoted {
+        true => &Quoted::CSV,
+        false => &Delimited::NEWLINE,
     };
+    let stitched = serve(&case, framing, 0..cut, &mut records)
+        .and_then(|()| serve(&case, framing, cut..text.len(), &mut records));
     records.sort();
     let expected = match case.quoted {
-        true => split(Quoted::ends(false, text), text),
+        true => split(quoted_ends(text).into_iter(), text),
         false => split((1..=text.len()).filter(|&end| text[end - 1] == b'\n'), text),
     };
     match stitched {
@@ -134,9 +123,9 @@ fn split(ends: impl Iterator<Item = usize>, text: &[u8]) -> Vec<Record> {
 }
 
 /// Stitches a span as an engine would, and adds its records.
-fn serve<F: Framing>(
+fn serve(
     case: &Case,
-    framing: F,
+    framing: &dyn Framing,
     span: std::ops::Range<usize>,
     records: &mut Vec<Record>,
 ) -> Result<(), Oversized> {
@@ -165,22 +154,32 @@ fn serve<F: Framing>(
         (Buffer { bytes, room }, from as u64, cut)
     };
     let max_record = case.max_record.map_or(usize::MAX, usize::from);
-    let mut stitcher = Stitcher::new(framing.clone(), max_record, own_start);
+    let mut stitcher = Stitcher::new(framing, max_record, own_start);
     let mut out = Vec::new();
     let inside = starts.iter().take_while(|&&start| start < span.end).count();
     let mut left: Vec<usize> = (0..inside).collect();
     let mut order = case.order.iter().copied();
-    let arrive = |stitcher: &mut Stitcher<F, Buffer>, index: usize, out: &mut Vec<_>| {
+    let arrive = |stitcher: &mut Stitcher<'_, Buffer>, index: usize, out: &mut Vec<_>| {
         let (piece, offset, cut) = piece_at(index);
-        stitcher.arrive(index as u64, piece, offset, cut, out)
+        let effect = framing.effect(piece.bytes());
+        stitcher.arrive(index as u64, piece, offset, cut, effect, out)
     };
+    // What others have found of the bytes before the span, known when so many of its pieces have arrived.
+    let state = framing.effect(&text[..first]).apply(framing.initial());
+    let known_at = usize::from(case.known) % (inside + 1);
     let mut stitch = |out: &mut Vec<_>| {
-        while !left.is_empty() {
+        for arrived in 0..inside {
+            if !own_start && arrived == known_at {
+                stitcher.begin(state, out)?;
+            }
             let next = usize::from(order.next().unwrap_or(0)) % left.len();
             arrive(&mut stitcher, left.remove(next), out)?;
         }
+        if !own_start && known_at == inside {
+            stitcher.begin(state, out)?;
+        }
         let mut next = inside;
-        while next < starts.len() && stitcher.wants(next as u64) {
+        while next < starts.len() && stitcher.take_wanted() == Some(next as u64) {
             arrive(&mut stitcher, next, out)?;
             next += 1;
         }
@@ -205,9 +204,14 @@ fn serve<F: Framing>(
         let bytes = &piece.bytes()[range];
         let mut ends = Vec::new();
         let mut from = 0;
-        while let Some(end) = framing.first_end(F::State::default(), &bytes[from..]) {
+        let mut state = match offset {
+            0 => framing.initial(),
+            _ => State::START,
+        };
+        while let Some(end) = framing.first_end(state, &bytes[from..]) {
             from += end;
             ends.push(from);
+            state = State::START;
         }
         let split = split(ends.into_iter(), bytes).into_iter();
         records.extend(split.map(|(at, record)| (offset + at, record)));

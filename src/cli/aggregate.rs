@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::group::aggregate::{Aggregate, OnError};
-use crate::{Delimited, Error, Input, Result, report};
+use crate::{Error, Input, Result, report};
 use clap::{Args, ValueEnum};
 
 use crate::cli::size::size;
@@ -85,7 +85,7 @@ impl Command {
             job = job.spill_directory(directory);
         }
         let input = Input::open(&self.files.paths()?)?;
-        let (summary, run) = self.reading.fold(&input, Delimited::NEWLINE, &job)?;
+        let (summary, run) = self.reading.fold(&input, &job)?;
         let format = match self.format {
             Format::OneBrc => report::Format::OneBrc,
             Format::Hovinen => report::Format::Hovinen,

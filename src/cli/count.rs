@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::job::count::{Count, Counted};
-use crate::{Delimited, Input, Result};
+use crate::{Input, Result};
 use clap::Args;
 
 use crate::cli::{Files, Reading, open_output, printable, stats, write_output};
@@ -48,11 +48,9 @@ impl Command {
         let delimiter = if self.null { 0 } else { b'\n' };
         let job = Count { delimiter };
         let output = open_output(None)?;
-        // Lines are counted, not looked at: they may be as long as they like.
-        let framing = Delimited::EVERY_BYTE;
         let paths = self.files.paths()?;
         let input = Input::open(&paths)?.without_holes();
-        let (mut counted, run) = self.reading.fold(&input, framing, &job)?;
+        let (mut counted, run) = self.reading.fold(&input, &job)?;
         counted.resize(input.sources().len(), Counted::default());
         // A hole is as many zeros.
         for (counted, hole) in counted.iter_mut().zip(input.left_out()) {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use rayon::ThreadPool;
+
 use crate::engine::knobs::Knobs;
 use crate::error::{Error, Kind};
-use crate::record::framing::Delimited;
 
 /// How the input is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,8 +91,9 @@ pub struct Config {
     pub max_record: usize,
     /// The kernel's switches.
     pub knobs: Knobs,
-    /// Where records end.
-    pub framing: Delimited,
+    /// The threads of the run, which are the caller's own: the run starts none then, and `threads` and `pin` are the
+    /// caller's matter. Who runs must not be one of them.
+    pub pool: Option<Arc<ThreadPool>>,
     /// Counts the bytes delivered while the run goes on.
     pub progress: Option<Arc<AtomicU64>>,
     /// How long a read may take. When one takes longer, the run ends with an error that names its
@@ -127,7 +129,7 @@ impl Default for Config {
             threads: None,
             max_record: 1 << 20,
             knobs: Knobs::default(),
-            framing: Delimited::NEWLINE,
+            pool: None,
             progress: None,
             io_timeout: None,
             overdue: None,
@@ -148,7 +150,7 @@ impl fmt::Debug for Config {
             .field("threads", &self.threads)
             .field("max_record", &self.max_record)
             .field("knobs", &self.knobs)
-            .field("framing", &self.framing)
+            .field("pool", &self.pool)
             .field("io_timeout", &self.io_timeout)
             .finish_non_exhaustive()
     }

@@ -2,4 +2,5 @@
 
 pub(crate) mod delivery;
 pub(crate) mod queue;
+pub(crate) mod states;
 pub(crate) mod watch;

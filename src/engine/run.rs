@@ -14,7 +14,7 @@ use crate::engine::cache::residency;
 use crate::engine::config::{Config, Engine};
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::deliver::queue::Queue;
-use crate::engine::deliver::watch::{Place, Watch, is_watched};
+use crate::engine::deliver::watch::{Watch, is_watched};
 use crate::engine::knobs::{FileAdvice, HugePages};
 use crate::engine::local::choice::Ways;
 use crate::engine::local::claims::Claims;
@@ -22,26 +22,30 @@ use crate::engine::local::mapping::Mapping;
 use crate::engine::local::workers::{Hand, Local};
 use crate::engine::plan::settings::{self, MAX_BLOCK, MAX_DEPTH};
 use crate::engine::plan::sizing::{self, Room};
+use crate::engine::pool;
 use crate::engine::ring::dispatcher::{Counters, Direct, Dispatcher, Plan};
 use crate::engine::ring::memory::{MemoryRing, Order};
 use crate::engine::ring::read::ReadRing;
 use crate::engine::ring::rings;
 use crate::engine::ring::seam::Ring;
 use crate::engine::ring::uring::{self, Setup};
-use crate::engine::sink::Sink;
+use crate::engine::sink::{BlockError, Sink};
 use crate::engine::stats::Stats;
 use crate::error::{Error, Kind, Result};
 use crate::input::load::load;
 use crate::input::source::{Change, Source};
 use crate::input::spans::{Input, Span};
-use crate::linux::affinity::{self, Pinned};
-use crate::record::framing::Delimited;
+use crate::linux::affinity::Pinned;
+use crate::record::block::Block;
+use crate::record::framing::{Delimited, Framing};
 
 /// What a worker's buffer must hold beside its block: what lies before an aligned start, the bytes
 /// read past the end, and what aligning that end adds.
 const ROOM: usize = 3 * 65536;
 /// What a read may bring of the bytes before its block, to be aligned.
 const BEFORE: usize = 65536;
+/// Bytes of a block that a worker fetches for a sink that wants order.
+const ORDERED_BLOCK: u64 = 512 << 10;
 /// Descriptors that a ring and its runtime take, and some to look into /proc by.
 const RING_DESCRIPTORS: usize = 16;
 
@@ -64,29 +68,12 @@ pub(crate) fn run_then<T: Send>(
     settings::check(config)?;
     let started = Instant::now();
     let (room, pin) = (Room::here(), &config.knobs.pin);
-    let threads = config.threads.unwrap_or_else(|| room.threads(pin));
-    // A small input wakes few threads, but all that a fuzzer asks for, whose inputs are all small.
-    let most = match input.len() {
-        Some(len) if !cfg!(fuzzing) => len / (64 << 10) + 1,
-        _ => u64::MAX,
-    };
-    let threads = threads.min(most as usize);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|index| format!("worker-{index}"))
-        .build()
-        .map_err(|error| {
-            let cause = format!("can't start {threads} threads ({error}): lower --threads");
-            Error::new(Kind::Engine, cause)
-        })?;
-    let pinned = match pin.is_empty() {
+    let pool = pool::of_run(input, config, &room)?;
+    let threads = pool.current_num_threads();
+    let _pinned = match pin.is_empty() {
         true => None,
         false => Some(Pinned::new(pin)?),
     };
-    if pinned.is_some() {
-        let held = pool.broadcast(|worker| affinity::to(pin[worker.index() % pin.len()]));
-        held.into_iter().collect::<Result<()>>()?;
-    }
     let calm = advice::calm(input, config, &room, threads);
     let fadvise = match config.knobs.fadvise {
         Some(advice) => advice::advise(input, advice)?.then(|| advice.to_string()),
@@ -109,6 +96,9 @@ pub(crate) fn run_then<T: Send>(
         _ => input,
     };
     let delivery = Delivery::new(input, sink, config, &watch);
+    if delivery.framing.is_stateful() {
+        check_cuts(input)?;
+    }
     let mut session = Session {
         input,
         config,
@@ -117,7 +107,6 @@ pub(crate) fn run_then<T: Send>(
         room,
         calm,
         threads,
-        window: sink.window().map(|window| window.max(1)),
         sequence: 0,
         told: false,
         without_trace: false,
@@ -150,7 +139,7 @@ pub(crate) fn run_then<T: Send>(
             Some(cut) if error.kind() == Kind::Data && cut.file_index() == error.file_index() => {
                 cut.clone()
             }
-            _ => with_line(input, &delivery, error),
+            _ => with_line(input, config, &pool, delivery.framing, error),
         })
         .and(served)?;
     cut_off.map_or(Ok(()), Err)?;
@@ -184,7 +173,6 @@ struct Session<'a> {
     /// asks for.
     calm: Option<u64>,
     threads: usize,
-    window: Option<u64>,
     /// The number of the next block.
     sequence: u64,
     /// Whether the user knows that there is no ring.
@@ -307,7 +295,7 @@ impl<'a> Session<'a> {
         if cold == 0 {
             return self.local(spans);
         }
-        if self.window.is_some() && resident > 0 {
+        if self.delivery.window().is_some() && resident > 0 {
             // Order across two engines at once would need a window across both.
             self.because("one way for all of it, to keep the order");
             return match resident > cold {
@@ -430,7 +418,6 @@ impl<'a> Session<'a> {
         let plan = Plan {
             block: block as u64,
             depth: depth.min(slots - 1),
-            window: self.window,
             direct,
         };
         self.stats.block_size = block;
@@ -527,7 +514,7 @@ impl<'a> Session<'a> {
     fn uring_raw(&mut self, spans: &[Span], direct: Direct) -> Result<()> {
         // What forbids io_uring altogether is told before what forbids a knob.
         uring::probe(&Setup::plain())?;
-        let rings = match self.window {
+        let rings = match self.delivery.window() {
             // Order across rings would need a window across them.
             Some(_) => 1,
             None => self.config.knobs.rings.unwrap_or(1),
@@ -535,7 +522,12 @@ impl<'a> Session<'a> {
         let (plan, _) = self.plan(spans, MAX_DEPTH, direct, rings);
         let mut shares = Vec::new();
         let mut sequence = self.sequence;
-        for spans in rings::shares(spans, plan.block, rings) {
+        // Within a file the ring behind a cut would wait until the one before it had read all.
+        let cut = match self.delivery.framing.is_stateful() {
+            true => u64::MAX,
+            false => plan.block,
+        };
+        for spans in rings::shares(spans, cut, rings) {
             let (plan, layout) = self.plan(&spans, MAX_DEPTH, direct, rings);
             let first = sequence;
             sequence += blocks(&spans, plan.block);
@@ -640,8 +632,13 @@ impl<'a> Session<'a> {
         let share = (total / (16 * self.threads as u64))
             .next_multiple_of(block)
             .max(block);
+        let stateful = self.delivery.framing.is_stateful();
+        let ordered = self.delivery.window().is_some();
         let claim = match config.block_size {
-            None if maps => share.min(map_block as u64).max(block),
+            // Results wait for their turn, so a window of them takes little memory only if each is small.
+            None if ordered => block.min(ORDERED_BLOCK),
+            // Others wait for a block's state, which isn't known before all of it was fetched.
+            None if maps && !(reads && stateful) => share.min(map_block as u64).max(block),
             _ => block,
         };
         let claims = blocks(spans, claim);
@@ -687,7 +684,7 @@ impl<'a> Session<'a> {
         }
         Ok(Local {
             input: self.input,
-            claims: Claims::new(self.input, spans, claim, self.window, sequence),
+            claims: Claims::new(self.input, spans, claim, sequence),
             delivery: self.delivery,
             queue,
             threads,
@@ -737,6 +734,10 @@ fn hand_over<'s>(
 ) {
     for _ in 0..queue.push(ready) {
         scope.spawn(move |_| queue.work(delivery));
+    }
+    if let Some(states) = &delivery.states {
+        // Workers that wait for a state have time for them.
+        states.wake();
     }
 }
 
@@ -795,42 +796,96 @@ fn tell_of_changes(input: &Input, changes: &[Option<Change>], config: &Config) {
     }
 }
 
-/// Adds the number of the line to a failure in the data: counted only now, by reading what lies
-/// before it once more, because blocks come in any order.
-fn with_line(input: &Input, delivery: &Delivery<'_>, error: Error) -> Error {
-    let source = input.sources().get(error.file_index() as usize);
-    let (Kind::Data, Some(bytes), Some(source)) = (error.kind(), error.bytes(), source) else {
+/// Refuses spans that begin within a file at a place before which not all bytes are read: where records end there isn't
+/// known with a stateful framing.
+fn check_cuts(input: &Input) -> Result<()> {
+    let mut before = (0, 0);
+    for span in input.spans() {
+        let known = span.from == 0 || (span.source, span.from) == before;
+        if !known {
+            let source = input.source(span);
+            let cause = "where records end at a span's start is only known when all bytes before it are read";
+            let error = Error::new(Kind::Usage, cause);
+            return Err(error
+                .in_file(source.index(), source.name())
+                .at_bytes(span.from..span.to));
+        }
+        before = (span.source, span.to);
+    }
+    Ok(())
+}
+
+/// Adds the number of the line to a failure in the data. It is counted only now, because blocks come in any order.
+fn with_line(
+    input: &Input,
+    config: &Config,
+    pool: &Arc<rayon::ThreadPool>,
+    framing: &dyn Framing,
+    error: Error,
+) -> Error {
+    let (Kind::Data, Some(bytes), Some(line_end)) =
+        (error.kind(), error.bytes(), framing.line_end())
+    else {
         return error;
     };
-    let place = delivery.watch.place();
-    match lines_before(source, bytes.start, delivery.framing, &place) {
+    match lines_before(
+        input,
+        config,
+        pool,
+        error.file_index(),
+        bytes.start,
+        line_end,
+    ) {
         Some(lines) => error.at_line(lines + 1),
         None => error,
     }
 }
 
-fn lines_before(source: &Source, end: u64, framing: Delimited, place: &Place) -> Option<u64> {
-    source.len()?;
-    if let Some(bytes) = source.bytes() {
-        return Some(framing.count(&bytes[..end as usize]));
+/// Counts the lines before a byte of a file by a run of its own, with the same engine and threads.
+fn lines_before(
+    input: &Input,
+    config: &Config,
+    pool: &Arc<rayon::ThreadPool>,
+    source: u32,
+    end: u64,
+    line_end: u8,
+) -> Option<u64> {
+    input.sources().get(source as usize)?.len()?;
+    let before = Span {
+        source,
+        from: 0,
+        to: end,
+    };
+    let before = input.clone().with_spans(vec![before]).ok()?.without_holes();
+    let holes = end - before.len()?;
+    let config = Config {
+        pool: Some(Arc::clone(pool)),
+        progress: None,
+        notice: Arc::new(|_| {}),
+        ..config.clone()
+    };
+    let lines = LineEnds {
+        byte: line_end,
+        count: AtomicU64::new(if line_end == 0 { holes } else { 0 }),
+    };
+    run(&before, &config, &lines).ok()?;
+    Some(lines.count.into_inner())
+}
+
+/// Counts the bytes that end lines.
+struct LineEnds {
+    byte: u8,
+    count: AtomicU64,
+}
+
+impl Sink for LineEnds {
+    fn framing(&self) -> &dyn Framing {
+        &Delimited::EVERY_BYTE
     }
-    let mut chunk = vec![0; 1 << 20];
-    let (mut at, mut lines) = (0, 0);
-    while at < end {
-        let data = source.next_data(at).min(end);
-        lines += framing.count_zeros(data - at);
-        at = data;
-        let want = chunk.len().min((end - at) as usize);
-        if want == 0 {
-            break;
-        }
-        place.begin(source, at..at + want as u64);
-        let n = rustix::io::pread(source.file()?, &mut chunk[..want], at).ok()?;
-        if n == 0 {
-            return None;
-        }
-        lines += framing.count(&chunk[..n]);
-        at += n as u64;
+
+    fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
+        let ends = bytecount::count(block.bytes(), self.byte);
+        self.count.fetch_add(ends as u64, Relaxed);
+        Ok(())
     }
-    Some(lines)
 }

@@ -1,23 +1,60 @@
 //! The contract between an engine and what takes its blocks.
 
+use crate::engine::window::Finished;
+use crate::error::Error;
 use crate::record::block::Block;
+use crate::record::framing::{Delimited, Framing};
 
 /// Receives blocks.
 pub trait Sink: Sync {
+    /// Where records end. Engines cut by it, and the record limit and the line numbers of errors go by it. It is the
+    /// same for the whole of a run. Lines, unless a sink says otherwise.
+    fn framing(&self) -> &dyn Framing {
+        &Delimited::NEWLINE
+    }
+
     /// Takes a block, on any thread, in any order, several at the same time.
     ///
     /// # Errors
-    /// The lowest record of the block that can't be taken. Blocks before it are still delivered,
-    /// and of all failures of a run the lowest is reported.
-    fn block(&self, block: &Block<'_>) -> Result<(), Malformed>;
+    /// The lowest record of the block that can't be taken, or the sink's own failure. Blocks before it are still
+    /// delivered, and of all failures of a run the lowest is reported; a failure of the sink's own is lower than all.
+    fn block(&self, block: &Block<'_>) -> Result<(), BlockError>;
 
-    /// For a sink that puts its results into the input's order and must not hold too many of them:
-    /// no block is handed out that is this many ahead of the first unfinished one, as long as no
-    /// read has failed. With one, blocks come one at a time, in the input's order; `None` leaves
-    /// the order free.
-    fn window(&self) -> Option<u64> {
+    /// For a sink that puts its results into the input's order. `None` leaves the order free.
+    fn order(&self) -> Option<&dyn Ordered> {
         None
     }
+}
+
+/// A sink that wants order. Blocks still come on any thread and at the same time, but not far ahead of each other:
+/// blocks carry a [`sequence`](Block::sequence) number, which grows with their place in the input, and the sink learns
+/// when all blocks of a number have come.
+pub trait Ordered: Sync {
+    /// How many sequence numbers the window has. No block is handed out that is so many numbers or more ahead of the
+    /// first number that isn't retired. With 1, blocks come one at a time, in the input's order.
+    fn window(&self) -> u64;
+
+    /// All blocks of a sequence number have been taken: there may have been none, or several, one behind the other.
+    /// Numbers begin at 0, each finishes once, in any order. The window moves on when the first number in it is
+    /// retired, which is when its [`Finished`] is dropped: a sink that holds results keeps it with them.
+    fn finished(&self, finished: Finished) {
+        drop(finished);
+    }
+
+    /// Something has failed at this byte of this file. What lies behind it is no part of the answer, also where its
+    /// blocks have come. It may be called several times; the lowest place counts.
+    fn failed(&self, file: u32, offset: u64) {
+        let _ = (file, offset);
+    }
+}
+
+/// Why a block can't be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlockError {
+    /// A record of it is malformed.
+    Malformed(Malformed),
+    /// What failed is the sink's own, as a file that it writes. The run ends with it, and no record is named.
+    Sink(Error),
 }
 
 /// A record that can't be taken.
@@ -29,7 +66,16 @@ pub struct Malformed {
     pub end: usize,
     /// What is wrong with it.
     pub cause: String,
-    /// Whether the record is innocent, because what failed is the sink's own, as a file that it
-    /// writes: then the run ends with the cause alone, without file, bytes and line.
-    pub innocent: bool,
+}
+
+impl From<Malformed> for BlockError {
+    fn from(malformed: Malformed) -> Self {
+        BlockError::Malformed(malformed)
+    }
+}
+
+impl From<Error> for BlockError {
+    fn from(error: Error) -> Self {
+        BlockError::Sink(error)
+    }
 }

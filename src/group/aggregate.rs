@@ -18,7 +18,8 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use crate::engine::sink::Malformed;
+use crate::engine::sink::{BlockError, Malformed};
+use crate::error::{Error, Kind};
 use crate::group::level::Level;
 use crate::group::memory::budget::{self, Budget, Share};
 use crate::group::scan::decode::{self, Rows};
@@ -35,6 +36,7 @@ use crate::group::table::tables::{Job, Tables, Taken};
 use crate::group::{decimal, hint};
 use crate::job::fold::Fold;
 use crate::record::block::Block;
+use crate::record::framing::{Delimited, Framing};
 
 #[cfg(test)]
 mod tests;
@@ -54,6 +56,7 @@ pub enum OnError {
 pub struct Aggregate {
     delimiter: u8,
     terminator: u8,
+    framing: Delimited,
     on_error: OnError,
     level: Level,
     seeds: Seeds,
@@ -76,6 +79,7 @@ impl Aggregate {
         Aggregate {
             delimiter: b';',
             terminator: b'\n',
+            framing: Delimited::NEWLINE,
             on_error: OnError::Fail,
             level: Level::detect(),
             seeds: Seeds::random(),
@@ -94,7 +98,11 @@ impl Aggregate {
 
     /// The byte that ends a record. Carriage returns are special only before a newline.
     pub fn terminator(self, terminator: u8) -> Self {
-        Aggregate { terminator, ..self }
+        Aggregate {
+            terminator,
+            framing: Delimited::by(terminator),
+            ..self
+        }
     }
 
     /// What to do about a malformed record.
@@ -184,7 +192,7 @@ impl Aggregate {
         bytes: &[u8],
         at: usize,
         window: Window<'_>,
-    ) -> Result<usize, Malformed> {
+    ) -> Result<usize, BlockError> {
         let trims = self.terminator == b'\n';
         decode::decode(
             self.level,
@@ -219,7 +227,7 @@ impl Aggregate {
     }
 
     /// Takes all records of `block`.
-    fn records(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), Malformed> {
+    fn records(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
         let bytes = block.bytes();
         let mut at = first_record(block);
         let mut length = WINDOW;
@@ -227,7 +235,7 @@ impl Aggregate {
         while at < bytes.len() {
             if at - settled >= SETTLE {
                 settled = at;
-                partial.settle(at)?;
+                partial.settle()?;
             }
             let ends = &mut partial.scratch.ends;
             let window = Window::at(block, at, length).of_long_rows(prefetch::are_long(ends));
@@ -248,7 +256,7 @@ impl Aggregate {
                 WINDOW_MIN
             };
         }
-        partial.settle(bytes.len())
+        partial.settle()
     }
 
     /// Reads the record that starts at `start`, and returns where the next one does.
@@ -257,7 +265,7 @@ impl Aggregate {
         partial: &mut Partial,
         block: &[u8],
         start: usize,
-    ) -> Result<usize, Malformed> {
+    ) -> Result<usize, BlockError> {
         let length = memchr::memchr(self.terminator, &block[start..]);
         let end = length.map_or(block.len(), |length| start + length);
         self.careful_record(partial, block, start, end)?;
@@ -271,19 +279,18 @@ impl Aggregate {
         block: &[u8],
         start: usize,
         end: usize,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), BlockError> {
         let record = scalar::trim(&block[start..end], self.terminator);
         match scalar::read(record, self.delimiter) {
             Ok(Record::Empty) => partial.empty_lines += 1,
             Ok(Record::Row(key, number)) => partial.careful_row(key, &number),
             Err(_) if self.on_error == OnError::Skip => partial.skipped += 1,
             Err(cause) => {
-                return Err(Malformed {
+                return Err(BlockError::Malformed(Malformed {
                     start,
                     end: start + record.len(),
                     cause,
-                    innocent: false,
-                });
+                }));
             }
         }
         Ok(())
@@ -314,9 +321,8 @@ impl Partial {
         self.others.add(key, number);
     }
 
-    /// If all partials together have outgrown their budget after the records of a block before `at`,
-    /// shares the keys, each of which is in memory once then, and if that is too much too, spills them.
-    fn settle(&mut self, at: usize) -> Result<(), Malformed> {
+    /// If all partials together have outgrown their budget, shares the keys, each of which is in memory once then, and if that is too much too, spills them.
+    fn settle(&mut self) -> Result<(), BlockError> {
         if self.share.set(self.bytes()) {
             self.common.want();
         }
@@ -326,11 +332,11 @@ impl Partial {
         }
         if self.share.set(self.bytes()) {
             let own = self.take();
-            self.spill(run(vec![own], self.common.nothing()), at)?;
+            self.spill(run(vec![own], self.common.nothing()))?;
             self.share.set(self.bytes());
         }
         if let Some((shared, share)) = self.common.outgrown(self.share.budget()) {
-            self.spill(run(Vec::new(), shared), at)?;
+            self.spill(run(Vec::new(), shared))?;
             drop(share);
         }
         Ok(())
@@ -340,14 +346,11 @@ impl Partial {
         self.tables.bytes() + self.millionths.bytes() + self.others.bytes()
     }
 
-    fn spill(&mut self, mut run: Run, at: usize) -> Result<(), Malformed> {
+    fn spill(&mut self, mut run: Run) -> Result<(), BlockError> {
         let budget = self.share.budget();
-        self.spilled_bytes += run.spill(budget.directory()).map_err(|error| Malformed {
-            start: at,
-            end: at,
-            cause: budget.refused(&error),
-            innocent: true,
-        })?;
+        let spilled = run.spill(budget.directory());
+        self.spilled_bytes +=
+            spilled.map_err(|error| Error::new(Kind::Io, budget.refused(&error)))?;
         self.runs.push(run);
         Ok(())
     }
@@ -403,17 +406,23 @@ impl Fold for Aggregate {
         move || self.partial_of(&common)
     }
 
-    fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), Malformed> {
-        self.records(partial, block).map_err(|mut malformed| {
-            let record = &block.bytes()[malformed.start..malformed.end];
-            if (block.offset(), malformed.start) == (0, first_record(block))
-                && let Some(hint) = hint::hint(record, self.delimiter)
-            {
-                malformed.cause += ": ";
-                malformed.cause += &hint;
-            }
-            malformed
-        })
+    fn framing(&self) -> &dyn Framing {
+        &self.framing
+    }
+
+    fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
+        let done = self.records(partial, block);
+        let Err(BlockError::Malformed(mut malformed)) = done else {
+            return done;
+        };
+        let record = &block.bytes()[malformed.start..malformed.end];
+        if (block.offset(), malformed.start) == (0, first_record(block))
+            && let Some(hint) = hint::hint(record, self.delimiter)
+        {
+            malformed.cause += ": ";
+            malformed.cause += &hint;
+        }
+        Err(malformed.into())
     }
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {

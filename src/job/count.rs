@@ -1,9 +1,10 @@
 //! The job `count`: records and bytes, like `wc -l` and `wc -c`. As little work as a job can do,
 //! so its time is the time of reading.
 
-use crate::engine::sink::Malformed;
+use crate::engine::sink::BlockError;
 use crate::job::fold::Fold;
 use crate::record::block::Block;
+use crate::record::framing::{Delimited, Framing};
 
 /// Counts record ends and bytes, file by file.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +47,12 @@ impl Fold for Count {
         Vec::new()
     }
 
-    fn block(&self, counted: &mut Vec<Counted>, block: &Block<'_>) -> Result<(), Malformed> {
+    /// Lines are counted, not looked at: they may be as long as they like, and lie across blocks.
+    fn framing(&self) -> &dyn Framing {
+        &Delimited::EVERY_BYTE
+    }
+
+    fn block(&self, counted: &mut Vec<Counted>, block: &Block<'_>) -> Result<(), BlockError> {
         let file = block.file() as usize;
         if counted.len() <= file {
             counted.resize(file + 1, Counted::default());

@@ -7,12 +7,12 @@ use rayon::prelude::*;
 
 use crate::engine::config::Config;
 use crate::engine::run::run_then;
-pub use crate::engine::sink::Malformed;
-use crate::engine::sink::Sink;
+use crate::engine::sink::{BlockError, Sink};
 use crate::engine::stats::Stats;
 use crate::error::Result;
 use crate::input::spans::Input;
 use crate::record::block::Block;
+use crate::record::framing::{Delimited, Framing};
 
 /// A job.
 ///
@@ -20,7 +20,7 @@ use crate::record::block::Block;
 /// be associative and commutative in its result.
 ///
 /// ```
-/// use ringfold::{Block, Config, Fold, Input, Malformed, fold};
+/// use ringfold::{Block, BlockError, Config, Fold, Input, fold};
 ///
 /// /// The length of the longest line.
 /// struct Longest;
@@ -32,7 +32,7 @@ use crate::record::block::Block;
 ///     fn partial(&self) -> usize {
 ///         0
 ///     }
-///     fn block(&self, longest: &mut usize, block: &Block<'_>) -> Result<(), Malformed> {
+///     fn block(&self, longest: &mut usize, block: &Block<'_>) -> Result<(), BlockError> {
 ///         let lines = block.bytes().split(|&byte| byte == b'\n');
 ///         *longest = lines.map(<[u8]>::len).fold(*longest, usize::max);
 ///         Ok(())
@@ -46,10 +46,10 @@ use crate::record::block::Block;
 /// }
 ///
 /// let input = Input::memory([&b"a\nabc\nab\n"[..]]);
-/// let config = Config { engine: crate::Engine::Memory, ..Config::default() };
+/// let config = Config { engine: ringfold::Engine::Memory, ..Config::default() };
 /// let (longest, _) = fold(&input, &config, &Longest)?;
 /// assert_eq!(longest, 3);
-/// # Ok::<(), crate::Error>(())
+/// # Ok::<(), ringfold::Error>(())
 /// ```
 pub trait Fold: Sync {
     /// What is known of some of the blocks.
@@ -66,11 +66,16 @@ pub trait Fold: Sync {
         || self.partial()
     }
 
+    /// Where records end: lines, unless a job says otherwise.
+    fn framing(&self) -> &dyn Framing {
+        &Delimited::NEWLINE
+    }
+
     /// Adds a block.
     ///
     /// # Errors
-    /// The lowest malformed record of the block.
-    fn block(&self, partial: &mut Self::Partial, block: &Block<'_>) -> Result<(), Malformed>;
+    /// The lowest malformed record of the block, or the job's own failure.
+    fn block(&self, partial: &mut Self::Partial, block: &Block<'_>) -> Result<(), BlockError>;
 
     /// Adds one partial to another.
     fn merge(&self, into: &mut Self::Partial, from: Self::Partial);
@@ -117,7 +122,11 @@ impl<F: Fold, P> Lender<'_, F, P> {
 }
 
 impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Lender<'_, F, P> {
-    fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
+    fn framing(&self) -> &dyn Framing {
+        self.job.framing()
+    }
+
+    fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
         let lent = self.idle().pop();
         let mut partial = lent.unwrap_or_else(&self.partial);
         let done = self.job.block(&mut partial, block);

@@ -13,12 +13,15 @@
 //! A span that doesn't start at its file's start reads from one byte before it, and its first head
 //! is foreign: whoever owns the span before delivers it. It ends behind the first record end at or
 //! after the last byte before its end. Neighbouring spans agree, whoever serves them.
+//!
+//! With a stateful framing a piece waits, unframed, until the state before it is known: from the effects of the pieces
+//! before it, and for a span's first piece from [`Stitcher::begin`].
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::record::block::PaddedBuf;
-use crate::record::framing::Framing;
+use crate::record::framing::{Effect, Framing, State};
 
 /// A buffer with what one read brought, and some room behind it.
 pub trait Piece {
@@ -53,24 +56,25 @@ pub struct Oversized {
 }
 
 /// What became of one piece.
-enum Entry<P, S> {
+enum Entry<P> {
     Missing,
     /// Arrived, but the state before it isn't known yet (stateful framings only).
-    Raw {
+    Unframed {
         piece: P,
         offset: u64,
         cut: Option<usize>,
+        effect: Effect,
     },
     /// Arrived, without a record end, and nobody before it took it yet.
     Blank(P),
     /// Arrived; opens the record at its end.
-    Open(Open<P, S>),
+    Open(Open<P>),
     /// Taken over, to the last byte, by the open piece with this number.
     Absorbed(u64),
     Released,
 }
 
-struct Open<P, S> {
+struct Open<P> {
     piece: P,
     offset: u64,
     /// Own records begin here: behind the head.
@@ -78,7 +82,7 @@ struct Open<P, S> {
     /// Own records end here once `completed`.
     end: usize,
     /// The state before the piece.
-    state: S,
+    state: State,
     head_taken: bool,
     completed: bool,
     /// The next piece that the open record wants to hear of.
@@ -87,8 +91,9 @@ struct Open<P, S> {
 }
 
 /// The stitching of one span.
-pub struct Stitcher<F: Framing, P> {
-    framing: F,
+pub struct Stitcher<'a, P> {
+    framing: &'a dyn Framing,
+    stateful: bool,
     max_record: usize,
     /// Whether the span starts where a record starts.
     own_start: bool,
@@ -96,30 +101,34 @@ pub struct Stitcher<F: Framing, P> {
     foreign: Option<u64>,
     /// The number of `entries[0]`.
     base: u64,
-    entries: VecDeque<Entry<P, F::State>>,
+    entries: VecDeque<Entry<P>>,
     /// How many pieces there are, once that is known.
     end: Option<u64>,
+    /// A piece past the span's end that may be wanted.
+    past_end: Option<u64>,
     /// Pieces from here on are of no interest any more: a record before them was over the limit.
     given_up: u64,
-    /// The next piece to scan and the state before it (stateful framings only).
-    scan: u64,
-    state: F::State,
+    /// The next piece to frame, and the state before it once that is known (stateful framings only).
+    unframed: u64,
+    state: Option<State>,
 }
 
-impl<F: Framing, P: Piece> Stitcher<F, P> {
-    /// The stitching of a span; `own_start` says that a record begins at its first byte.
-    pub fn new(framing: F, max_record: usize, own_start: bool) -> Self {
+impl<'a, P: Piece> Stitcher<'a, P> {
+    /// The stitching of a span; `own_start` says that it begins at the start of its file.
+    pub fn new(framing: &'a dyn Framing, max_record: usize, own_start: bool) -> Self {
         Stitcher {
             framing,
+            stateful: framing.is_stateful(),
             max_record,
             own_start,
             foreign: (!own_start).then_some(0),
             base: 0,
             entries: VecDeque::new(),
             end: None,
+            past_end: None,
             given_up: u64::MAX,
-            scan: 0,
-            state: F::State::default(),
+            unframed: 0,
+            state: own_start.then(|| framing.initial()),
         }
     }
 
@@ -128,10 +137,12 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
         self.end
     }
 
-    /// Whether piece `next`, past the end of the span, could still add to it: the end hasn't been
-    /// seen, no record was over the limit, and some record may begin before it.
-    pub fn wants(&self, next: u64) -> bool {
-        self.end.is_none() && self.given_up == u64::MAX && self.foreign != Some(next)
+    /// The number of a piece past the end of the span that could add to it, told once: the last piece was framed
+    /// and the span's end wasn't seen in it, no record was over the limit, and some record may begin before it.
+    pub fn take_wanted(&mut self) -> Option<u64> {
+        let next = self.past_end.take()?;
+        let wanted = self.end.is_none() && self.given_up == u64::MAX;
+        (wanted && self.foreign != Some(next)).then_some(next)
     }
 
     /// Whether everything that can be released has been.
@@ -139,10 +150,24 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
         self.end.is_some_and(|end| self.base >= end)
     }
 
-    /// Takes piece number `index`, whose first byte stands at `offset`, and adds to `out` what can
-    /// be released by it. Where the span ends within the piece, `cut` is the first byte at which
-    /// the last record end of the span may stand; as long as [`Stitcher::end`] is `None` after
-    /// that, further pieces with `cut: Some(0)` are wanted.
+    /// Whether pieces wait for the state at the span's start.
+    pub fn awaits_state(&self) -> bool {
+        self.stateful && self.state.is_none() && !self.entries.is_empty()
+    }
+
+    /// Says in which state the span's first piece begins: for a span that doesn't begin at the start of its file.
+    ///
+    /// # Errors
+    /// See [`Stitcher::arrive`].
+    pub fn begin(&mut self, state: State, out: &mut Vec<Release<P>>) -> Result<(), Oversized> {
+        self.state = Some(state);
+        self.frame(out)
+    }
+
+    /// Takes piece number `index`, whose first byte stands at `offset` and whose bytes have this `effect` on the
+    /// state, and adds to `out` what can be released by it. Where the span ends within the piece, `cut` is the first byte at which
+    /// the last record end of the span may stand; further pieces with `cut: Some(0)` may be wanted after that, see
+    /// [`Stitcher::take_wanted`].
     ///
     /// # Errors
     /// A record over the limit. All before it is still delivered, nothing behind it is.
@@ -152,6 +177,7 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
         piece: P,
         offset: u64,
         cut: Option<usize>,
+        effect: Effect,
         out: &mut Vec<Release<P>>,
     ) -> Result<(), Oversized> {
         debug_assert!(index >= self.base, "a piece arrives once");
@@ -162,18 +188,38 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
         while self.entries.len() <= place {
             self.entries.push_back(Entry::Missing);
         }
-        if !F::STATEFUL {
-            return self.admit(index, piece, offset, cut, F::State::default(), out);
+        if !self.stateful {
+            return self.admit(index, piece, offset, cut, State::START, out);
         }
-        self.entries[place] = Entry::Raw { piece, offset, cut };
-        while let Some(entry @ Entry::Raw { .. }) = self.get_mut(self.scan) {
-            let Entry::Raw { piece, offset, cut } = std::mem::replace(entry, Entry::Missing) else {
+        self.entries[place] = Entry::Unframed {
+            piece,
+            offset,
+            cut,
+            effect,
+        };
+        self.frame(out)
+    }
+
+    /// Frames the pieces that wait for nothing but the state before them, as far as that is known.
+    fn frame(&mut self, out: &mut Vec<Release<P>>) -> Result<(), Oversized> {
+        while let Some(state) = self.state
+            && let Some(entry @ Entry::Unframed { .. }) = self.get_mut(self.unframed)
+        {
+            let Entry::Unframed {
+                piece,
+                offset,
+                cut,
+                effect,
+            } = std::mem::replace(entry, Entry::Missing)
+            else {
                 unreachable!("just matched")
             };
-            let (index, state) = (self.scan, self.state);
-            self.scan += 1;
-            self.state = self.framing.advance(state, piece.bytes());
-            self.admit(index, piece, offset, cut, state, out)?;
+            let index = self.unframed;
+            self.unframed += 1;
+            self.state = Some(effect.apply(state));
+            if index < self.given_up {
+                self.admit(index, piece, offset, cut, state, out)?;
+            }
         }
         Ok(())
     }
@@ -194,13 +240,13 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
                 continue;
             };
             if !open.completed && open.gathered.take().is_none() {
-                open.end = open.last_end(&self.framing);
+                open.end = open.last_end(self.framing);
             }
             release(open, index, out);
         }
     }
 
-    fn get_mut(&mut self, index: u64) -> Option<&mut Entry<P, F::State>> {
+    fn get_mut(&mut self, index: u64) -> Option<&mut Entry<P>> {
         self.entries.get_mut(index.checked_sub(self.base)? as usize)
     }
 
@@ -210,14 +256,19 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
         mut piece: P,
         offset: u64,
         cut: Option<usize>,
-        state: F::State,
+        state: State,
         out: &mut Vec<Release<P>>,
     ) -> Result<(), Oversized> {
         if let Some(cut) = cut {
-            let at_cut = self.framing.advance(state, &piece.bytes()[..cut]);
+            let at_cut = match self.stateful {
+                true => self.framing.effect(&piece.bytes()[..cut]).apply(state),
+                false => state,
+            };
             if let Some(end) = self.framing.first_end(at_cut, &piece.bytes()[cut..]) {
                 piece.truncate(cut + end);
                 self.end = Some(index + 1);
+            } else {
+                self.past_end = Some(index + 1);
             }
         }
         let own = index == 0 && self.own_start;
@@ -260,7 +311,9 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
                     let opener = *opener;
                     return self.complete(opener, out);
                 }
-                Some(Entry::Missing | Entry::Raw { .. } | Entry::Released) | None => return Ok(()),
+                Some(Entry::Missing | Entry::Unframed { .. } | Entry::Released) | None => {
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -317,19 +370,19 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
             let mut over = false;
             let mut last = true;
             let max_record = self.max_record;
-            let framing = self.framing.clone();
+            let framing = self.framing;
             match self.get_mut(next) {
                 Some(entry @ Entry::Blank(_)) => {
                     let Entry::Blank(piece) = std::mem::replace(entry, Entry::Absorbed(opener))
                     else {
                         unreachable!("just matched")
                     };
-                    over = !open.extend(&framing, piece.bytes(), max_record);
+                    over = !open.extend(framing, piece.bytes(), max_record);
                     open.next += 1;
                     last = over;
                 }
                 Some(Entry::Open(head)) => {
-                    over = !open.extend(&framing, &head.piece.bytes()[..head.start], usize::MAX);
+                    over = !open.extend(framing, &head.piece.bytes()[..head.start], usize::MAX);
                     open.completed = true;
                     head.head_taken = true;
                 }
@@ -376,10 +429,10 @@ impl<F: Framing, P: Piece> Stitcher<F, P> {
     }
 }
 
-impl<P: Piece, S: Copy> Open<P, S> {
+impl<P: Piece> Open<P> {
     /// Where the last whole record of the piece itself ends. The first piece of a file is open
     /// even without a record end in it.
-    fn last_end<F: Framing<State = S>>(&self, framing: &F) -> usize {
+    fn last_end(&self, framing: &dyn Framing) -> usize {
         framing
             .last_end(self.state, self.piece.bytes())
             .unwrap_or(self.start)
@@ -387,12 +440,7 @@ impl<P: Piece, S: Copy> Open<P, S> {
     }
 
     /// Adds bytes to the open record; false when that makes it longer than `max_record`.
-    fn extend<F: Framing<State = S>>(
-        &mut self,
-        framing: &F,
-        more: &[u8],
-        max_record: usize,
-    ) -> bool {
+    fn extend(&mut self, framing: &dyn Framing, more: &[u8], max_record: usize) -> bool {
         if self.gathered.is_none() {
             if self.piece.append(more) {
                 self.end += more.len();
@@ -409,7 +457,7 @@ impl<P: Piece, S: Copy> Open<P, S> {
     }
 }
 
-fn release<P: Piece, S>(open: Open<P, S>, index: u64, out: &mut Vec<Release<P>>) {
+fn release<P: Piece>(open: Open<P>, index: u64, out: &mut Vec<Release<P>>) {
     let Open {
         piece,
         offset,
@@ -432,7 +480,7 @@ fn release<P: Piece, S>(open: Open<P, S>, index: u64, out: &mut Vec<Release<P>>)
 
 #[cfg(test)]
 mod tests {
-    use crate::record::framing::Delimited;
+    use crate::record::framing::{Delimited, Quoted};
     use crate::record::stitch::*;
 
     /// A piece with `spare` bytes of room behind what was read.
@@ -459,49 +507,18 @@ mod tests {
         }
     }
 
-    /// Newlines end records, but not between quotes: a framing with a state.
-    #[derive(Clone)]
-    struct Quoted;
-
-    impl Framing for Quoted {
-        type State = bool;
-        const STATEFUL: bool = true;
-
-        fn advance(&self, quoted: bool, bytes: &[u8]) -> bool {
-            quoted ^ (bytes.iter().filter(|&&b| b == b'"').count() % 2 == 1)
-        }
-        fn first_end(&self, quoted: bool, bytes: &[u8]) -> Option<usize> {
-            ends(quoted, bytes).first().copied()
-        }
-        fn last_end(&self, quoted: bool, bytes: &[u8]) -> Option<usize> {
-            ends(quoted, bytes).last().copied()
-        }
-    }
-
-    fn ends(mut quoted: bool, bytes: &[u8]) -> Vec<usize> {
-        let mut ends = Vec::new();
-        for (at, &byte) in bytes.iter().enumerate() {
-            quoted ^= byte == b'"';
-            if byte == b'\n' && !quoted {
-                ends.push(at + 1);
-            }
-        }
-        ends
-    }
-
     /// The oracle: offsets and bytes of all records whose first byte lies in `from..to`.
-    fn records<F: Framing<State = S>, S: Default + Copy>(
-        framing: &F,
-        text: &[u8],
-        from: usize,
-        to: usize,
-    ) -> Vec<(u64, Vec<u8>)> {
+    fn records(framing: &dyn Framing, text: &[u8], from: usize, to: usize) -> Vec<(u64, Vec<u8>)> {
         let mut found = Vec::new();
         let mut at = 0;
         while at < text.len() {
-            // Records end outside quotes, so each starts in the initial state.
+            let state = if at == 0 {
+                framing.initial()
+            } else {
+                State::START
+            };
             let end = framing
-                .first_end(S::default(), &text[at..])
+                .first_end(state, &text[at..])
                 .map_or(text.len(), |e| at + e);
             if (from..to).contains(&at) {
                 found.push((at as u64, text[at..end].to_vec()));
@@ -512,8 +529,8 @@ mod tests {
     }
 
     /// Feeds a span in blocks in the given order, as the dispatcher does.
-    fn stitch<F: Framing>(
-        framing: F,
+    fn stitch(
+        framing: &dyn Framing,
         text: &[u8],
         (from, to): (usize, usize),
         block: usize,
@@ -532,7 +549,7 @@ mod tests {
         if cut.is_none() {
             stitcher.finish(pieces as u64, &mut out).unwrap();
         }
-        let arrive = |stitcher: &mut Stitcher<F, Buf>, index: usize, out: &mut Vec<_>| {
+        let arrive = |stitcher: &mut Stitcher<'_, Buf>, index: usize, out: &mut Vec<_>| {
             let (begin, end) = bounds(index);
             let cut = cut
                 .filter(|&cut| cut < end)
@@ -541,11 +558,18 @@ mod tests {
                 bytes: text[begin..end].to_vec(),
                 spare,
             };
+            let effect = framing.effect(&piece.bytes);
             stitcher
-                .arrive(index as u64, piece, begin as u64, cut, out)
+                .arrive(index as u64, piece, begin as u64, cut, effect, out)
                 .unwrap();
         };
-        for &index in order {
+        // The state at the span's start becomes known at any moment: here in the middle.
+        let state = framing.effect(&text[..start]).apply(framing.initial());
+        let known = order.len() / 2;
+        for (n, &index) in order.iter().enumerate() {
+            if n == known && from > 0 {
+                stitcher.begin(state, &mut out).unwrap();
+            }
             arrive(&mut stitcher, index, &mut out);
         }
         for index in pieces.. {
@@ -628,12 +652,7 @@ mod tests {
     }
 
     /// Every text x span x block size x room x order of arrival, for one framing.
-    fn exhaust<F: Framing<State = S>, S: Default + Copy>(
-        framing: F,
-        alphabet: &[u8],
-        max: usize,
-        parts: bool,
-    ) {
+    fn exhaust(framing: &dyn Framing, alphabet: &[u8], max: usize) {
         // Miri takes a thousand times as long.
         let (max, enough) = if cfg!(miri) { (2, 20) } else { (max, 1_000) };
         let mut cases = 0u64;
@@ -641,18 +660,14 @@ mod tests {
         for text in texts(alphabet, max) {
             for from in 0..text.len() {
                 for to in from + 1..=text.len() {
-                    if !parts && (from, to) != (0, text.len()) {
-                        continue;
-                    }
-                    let want = records(&framing, &text, from, to);
+                    let want = records(framing, &text, from, to);
                     let want_joined = joined(&want);
                     for block in 1..=text.len().min(4) {
                         let start = from.saturating_sub(1);
                         let pieces = to.div_ceil(block).max(start / block + 1) - start / block;
                         for spare in [0, 1, 100] {
                             for order in &orders[pieces] {
-                                let got =
-                                    stitch(framing.clone(), &text, (from, to), block, spare, order);
+                                let got = stitch(framing, &text, (from, to), block, spare, order);
                                 for (offset, bytes) in &got {
                                     let end = *offset + bytes.len() as u64;
                                     let starts = want.iter().any(|(o, _)| o == offset);
@@ -679,24 +694,25 @@ mod tests {
 
     #[test]
     fn every_small_case_of_lines() {
-        exhaust(Delimited::NEWLINE, b"a\n", 6, true);
+        exhaust(&Delimited::NEWLINE, b"a\n", 6);
     }
 
     #[test]
     fn every_small_case_where_every_byte_is_a_record() {
-        exhaust(Delimited::EVERY_BYTE, b"a", 6, true);
+        exhaust(&Delimited::EVERY_BYTE, b"a", 6);
     }
 
     #[test]
     fn every_small_case_of_a_framing_with_state() {
-        exhaust(Quoted, b"a\"\n", 6, false);
+        exhaust(&Quoted::CSV, b",\"\n", 5);
+        exhaust(&Quoted::CSV, b"a\"\n", 5);
     }
 
     #[test]
     fn a_record_over_the_limit_is_told_and_what_stands_before_it_delivered() {
         let text = b"ok\nlooooooooooooooooong\nnever\n";
         for block in 1..8 {
-            let mut stitcher = Stitcher::new(Delimited::NEWLINE, 5, true);
+            let mut stitcher = Stitcher::new(&Delimited::NEWLINE, 5, true);
             let mut out = Vec::new();
             let mut failed = None;
             for (index, bytes) in text.chunks(block).enumerate() {
@@ -705,7 +721,9 @@ mod tests {
                     spare: 0,
                 };
                 let offset = (index * block) as u64;
-                if let Err(over) = stitcher.arrive(index as u64, piece, offset, None, &mut out) {
+                if let Err(over) =
+                    stitcher.arrive(index as u64, piece, offset, None, Effect::NONE, &mut out)
+                {
                     failed.get_or_insert(over.offset);
                 }
             }
@@ -727,39 +745,39 @@ mod tests {
         };
         let mut out = Vec::new();
         // A span of two bytes, whose record goes on behind it.
-        let mut stitcher = Stitcher::new(Delimited::NEWLINE, 3, true);
-        let begin = stitcher.arrive(0, piece("ab", 9), 0, Some(1), &mut out);
+        let mut stitcher = Stitcher::new(&Delimited::NEWLINE, 3, true);
+        let begin = stitcher.arrive(0, piece("ab", 9), 0, Some(1), Effect::NONE, &mut out);
         assert_eq!(
-            (begin, stitcher.end(), stitcher.wants(1)),
-            (Ok(()), None, true)
+            (begin, stitcher.end(), stitcher.take_wanted()),
+            (Ok(()), None, Some(1))
         );
-        let end = stitcher.arrive(1, piece("c\nd", 9), 2, Some(0), &mut out);
+        let end = stitcher.arrive(1, piece("c\nd", 9), 2, Some(0), Effect::NONE, &mut out);
         assert_eq!((end, stitcher.end()), (Ok(()), Some(2)));
-        assert!(!stitcher.wants(2) && stitcher.is_done(), "the end was seen");
+        assert!(stitcher.take_wanted().is_none() && stitcher.is_done());
         assert_eq!(blocks(std::mem::take(&mut out)), [(0, b"abc\n".to_vec())]);
 
-        let mut stitcher = Stitcher::new(Delimited::NEWLINE, 3, true);
-        let begin = stitcher.arrive(0, piece("ab", 0), 0, Some(1), &mut out);
-        assert_eq!((begin, stitcher.wants(1)), (Ok(()), true));
-        let over = stitcher.arrive(1, piece("cd", 0), 2, Some(0), &mut out);
+        let mut stitcher = Stitcher::new(&Delimited::NEWLINE, 3, true);
+        let begin = stitcher.arrive(0, piece("ab", 0), 0, Some(1), Effect::NONE, &mut out);
+        assert_eq!((begin, stitcher.take_wanted()), (Ok(()), Some(1)));
+        let over = stitcher.arrive(1, piece("cd", 0), 2, Some(0), Effect::NONE, &mut out);
         assert_eq!(over, Err(Oversized { offset: 0 }));
-        assert!(!stitcher.wants(2), "the record is over the limit");
-        let behind = stitcher.arrive(2, piece("\ne\n", 9), 4, Some(0), &mut out);
+        assert_eq!(stitcher.take_wanted(), None, "the record is over the limit");
+        let behind = stitcher.arrive(2, piece("\ne\n", 9), 4, Some(0), Effect::NONE, &mut out);
         stitcher.abandon(&mut out);
         assert_eq!((behind, blocks(std::mem::take(&mut out))), (Ok(()), vec![]));
 
         // No record begins in a span that lies within one.
-        let mut stitcher = Stitcher::new(Delimited::NEWLINE, 3, false);
-        let within = stitcher.arrive(0, piece("ab", 9), 5, Some(1), &mut out);
+        let mut stitcher = Stitcher::new(&Delimited::NEWLINE, 3, false);
+        let within = stitcher.arrive(0, piece("ab", 9), 5, Some(1), Effect::NONE, &mut out);
         assert_eq!(
-            (within, stitcher.end(), stitcher.wants(1)),
-            (Ok(()), None, false)
+            (within, stitcher.end(), stitcher.take_wanted()),
+            (Ok(()), None, None)
         );
     }
 
     #[test]
     fn a_piece_that_never_comes_costs_only_its_neighbours() {
-        let mut stitcher = Stitcher::new(Delimited::NEWLINE, 100, true);
+        let mut stitcher = Stitcher::new(&Delimited::NEWLINE, 100, true);
         let mut out = Vec::new();
         for (index, bytes) in [(0, "a\nb"), (2, "c\nd\ne"), (3, "f\n")] {
             let piece = Buf {
@@ -767,7 +785,7 @@ mod tests {
                 spare: 9,
             };
             stitcher
-                .arrive(index, piece, index * 10, None, &mut out)
+                .arrive(index, piece, index * 10, None, Effect::NONE, &mut out)
                 .unwrap();
         }
         assert!(out.is_empty(), "piece 3 has no end yet, 0 and 2 wait for 1");
@@ -779,13 +797,13 @@ mod tests {
     #[test]
     fn a_record_gathered_apart_is_abandoned_unless_it_is_whole() {
         let stitched = |pieces: &[(u64, &str)]| {
-            let mut stitcher = Stitcher::new(Delimited::NEWLINE, 100, true);
+            let mut stitcher = Stitcher::new(&Delimited::NEWLINE, 100, true);
             let mut out = Vec::new();
             for &(index, bytes) in pieces {
                 let bytes = bytes.into();
                 let piece = Buf { bytes, spare: 0 };
                 stitcher
-                    .arrive(index, piece, index * 10, None, &mut out)
+                    .arrive(index, piece, index * 10, None, Effect::NONE, &mut out)
                     .unwrap();
             }
             stitcher.abandon(&mut out);

@@ -1,18 +1,22 @@
 //! What every engine does with a block once it has it: the limit on records, the sink, and the
 //! lowest of all failures.
 
+use std::any::Any;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::engine::arena::Slot;
 use crate::engine::config::Config;
+use crate::engine::deliver::states::States;
 use crate::engine::deliver::watch::Watch;
-use crate::engine::sink::Sink;
+use crate::engine::sink::{BlockError, Ordered, Sink};
+use crate::engine::window::Window;
 use crate::error::{Error, Kind, Result};
 use crate::input::spans::Input;
 use crate::record::block::Block;
-use crate::record::framing::Delimited;
+use crate::record::framing::{Framing, State};
 use crate::record::stitch::Release;
 
 /// The way from an engine to its sink.
@@ -21,11 +25,20 @@ pub(crate) struct Delivery<'a> {
     sink: &'a dyn Sink,
     config: &'a Config,
     pub(crate) watch: &'a Watch,
-    pub(crate) framing: Delimited,
+    pub(crate) framing: &'a dyn Framing,
     pub(crate) max_record: usize,
+    /// With a stateful framing: the states where files are cut.
+    pub(crate) states: Option<States>,
+    order: Option<(&'a dyn Ordered, Arc<Window>)>,
     failed: AtomicBool,
-    lowest: Mutex<Option<Error>>,
+    lowest: Mutex<Option<Failure>>,
     blocks: AtomicU64,
+}
+
+/// A failure, and the file and byte from which on nothing counts any more.
+struct Failure {
+    place: (u32, u64),
+    error: Error,
 }
 
 impl<'a> Delivery<'a> {
@@ -35,16 +48,33 @@ impl<'a> Delivery<'a> {
         config: &'a Config,
         watch: &'a Watch,
     ) -> Self {
+        let framing = sink.framing();
+        let states = || States::new(input.sources().len(), framing.initial());
+        let ordered = sink.order();
         Delivery {
             input,
             sink,
             config,
             watch,
-            framing: config.framing,
+            framing,
             max_record: config.max_record,
+            states: framing.is_stateful().then(states),
+            order: ordered.map(|ordered| (ordered, Window::new(ordered.window()))),
             failed: AtomicBool::new(false),
             lowest: Mutex::new(None),
             blocks: AtomicU64::new(0),
+        }
+    }
+
+    /// The window of a sink that wants order.
+    pub(crate) fn window(&self) -> Option<&Arc<Window>> {
+        self.order.as_ref().map(|(_, window)| window)
+    }
+
+    /// All blocks of a sequence number have been delivered.
+    pub(crate) fn finish(&self, sequence: u64) {
+        if let Some((ordered, window)) = &self.order {
+            ordered.finished(window.finish(sequence));
         }
     }
 
@@ -60,7 +90,13 @@ impl<'a> Delivery<'a> {
         if self.passed(place) {
             return;
         }
-        let over = self.framing.oversized(block.bytes(), self.max_record);
+        let state = match block.offset() {
+            0 => self.framing.initial(),
+            _ => State::START,
+        };
+        let over = self
+            .framing
+            .oversized(state, block.bytes(), self.max_record);
         let fit = over
             .as_ref()
             .map_or(*block, |over| block.prefix(over.start));
@@ -71,35 +107,20 @@ impl<'a> Delivery<'a> {
         if let Some(error) = broken() {
             return self.fail(error);
         }
-        let source = &self.input.sources()[block.file() as usize];
         match done {
             Ok(Ok(())) => {}
-            Ok(Err(malformed)) if malformed.innocent => {
-                self.fail(Error::new(Kind::Io, malformed.cause));
+            Ok(Err(BlockError::Malformed(malformed))) => {
+                let bytes = malformed.start as u64..malformed.end as u64;
+                let bytes = block.offset() + bytes.start..block.offset() + bytes.end;
+                let error = Error::new(Kind::Data, malformed.cause);
+                self.fail_at(block.file(), bytes, error);
             }
-            Ok(Err(malformed)) => self.fail(
-                Error::new(Kind::Data, malformed.cause)
-                    .in_file(source.index(), source.name())
-                    .at_bytes(
-                        block.offset() + malformed.start as u64
-                            ..block.offset() + malformed.end as u64,
-                    ),
-            ),
+            Ok(Err(BlockError::Sink(error))) => self.fail_from((0, 0), error),
             Err(panic) => {
-                let text = panic
-                    .downcast_ref::<&str>()
-                    .map(ToString::to_string)
-                    .or_else(|| panic.downcast_ref::<String>().cloned())
-                    .unwrap_or_default();
+                let cause = format!("a worker panicked over this block: {}", words(&*panic));
                 let end = block.offset() + block.bytes().len() as u64;
-                self.fail(
-                    Error::new(
-                        Kind::Panic,
-                        format!("a worker panicked over this block: {text}"),
-                    )
-                    .in_file(source.index(), source.name())
-                    .at_bytes(block.offset()..end),
-                );
+                let error = Error::new(Kind::Panic, cause);
+                self.fail_at(block.file(), block.offset()..end, error);
             }
         }
         if let Some(over) = over {
@@ -145,29 +166,38 @@ impl<'a> Delivery<'a> {
     }
 
     /// Something failed at these bytes of a file.
-    pub(crate) fn fail_at(&self, file: u32, bytes: std::ops::Range<u64>, error: Error) {
+    pub(crate) fn fail_at(&self, file: u32, bytes: Range<u64>, error: Error) {
         let name = self.input.sources()[file as usize].name();
         self.fail(error.in_file(file, name).at_bytes(bytes));
     }
 
     /// Keeps the failure if it is the lowest so far.
     pub(crate) fn fail(&self, error: Error) {
-        let mut lowest = self.lowest.lock().unwrap_or_else(|e| e.into_inner());
-        if lowest
-            .as_ref()
-            .is_none_or(|known| error.place() < known.place())
-        {
-            *lowest = Some(error);
+        self.fail_from(error.place(), error);
+    }
+
+    fn fail_from(&self, place: (u32, u64), error: Error) {
+        let mut lowest = self.lowest();
+        if lowest.as_ref().is_none_or(|known| place < known.place) {
+            *lowest = Some(Failure { place, error });
         }
+        drop(lowest);
         self.failed.store(true, Relaxed);
+        if let Some((ordered, window)) = &self.order {
+            ordered.failed(place.0, place.1);
+            window.wake();
+        }
+        if let Some(states) = &self.states {
+            states.wake();
+        }
     }
 
     /// Whether something before this place has failed, or the whole run was given up, so that it
     /// doesn't matter any more.
     pub(crate) fn passed(&self, place: (u32, u64)) -> bool {
         let behind_a_failure = || {
-            let lowest = self.lowest.lock().unwrap_or_else(|e| e.into_inner());
-            lowest.as_ref().is_some_and(|error| error.place() <= place)
+            let lowest = self.lowest();
+            lowest.as_ref().is_some_and(|known| known.place <= place)
         };
         self.watch.overdue().is_some() || self.failed.load(Relaxed) && behind_a_failure()
     }
@@ -179,12 +209,22 @@ impl<'a> Delivery<'a> {
 
     /// The lowest failure, if there was one.
     pub(crate) fn outcome(&self) -> Result<()> {
-        self.lowest
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .clone()
-            .map_or(Ok(()), Err)
+        let lowest = self.lowest();
+        lowest
+            .as_ref()
+            .map_or(Ok(()), |known| Err(known.error.clone()))
     }
+
+    fn lowest(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.lowest.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// What a panic says.
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    let string = || panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(string).unwrap_or_default()
 }
 
 /// A released buffer with its place in the input.

@@ -1,13 +1,12 @@
 //! For engines whose workers fetch their own blocks: which block is next, and which records of
 //! what a worker sees are its own.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Mutex;
 
 use crate::engine::deliver::delivery::Delivery;
 use crate::input::spans::{Input, Span};
-use crate::record::framing::Framing;
+use crate::record::framing::{Framing, State};
 
 /// A block of a span that one worker fetches: the records between two cuts.
 ///
@@ -53,61 +52,51 @@ pub(crate) struct Claims<'a> {
     input: &'a Input,
     spans: &'a [Span],
     block: u64,
-    state: Mutex<State>,
-    window: Option<u64>,
+    next: Mutex<Next>,
 }
 
 #[derive(Default)]
-struct State {
+struct Next {
     span: usize,
     at: u64,
     /// Claims handed out so far.
     sequence: u64,
-    /// For a window: the first unfinished claim, and which ones behind it are finished.
-    unfinished: u64,
-    finished: VecDeque<bool>,
     /// Workers that are at it.
     workers: usize,
 }
 
 impl<'a> Claims<'a> {
-    pub(crate) fn new(
-        input: &'a Input,
-        spans: &'a [Span],
-        block: u64,
-        window: Option<u64>,
-        sequence: u64,
-    ) -> Self {
+    /// Blocks of `block` bytes; `sequence` is the number of the first.
+    pub(crate) fn new(input: &'a Input, spans: &'a [Span], block: u64, sequence: u64) -> Self {
         let at = spans.first().map_or(0, |span| span.from);
-        let state = Mutex::new(State {
+        let next = Mutex::new(Next {
             at,
             sequence,
-            unfinished: sequence,
-            ..State::default()
+            ..Next::default()
         });
         Claims {
             input,
             spans,
             block,
-            state,
-            window,
+            next,
         }
     }
 
     /// How many workers more than there are could find something to do; they are counted as being
     /// at it from now on.
-    pub(crate) fn hire(&self, threads: usize) -> usize {
-        let mut state = self.lock();
-        if self.span(&mut state).is_none() {
+    pub(crate) fn hire(&self, threads: usize, delivery: &Delivery<'_>) -> usize {
+        let mut next = self.lock();
+        if self.span(&mut next).is_none() {
             return 0;
         }
-        let open = self
-            .window
-            .map_or(u64::MAX, |window| window - state.pending());
+        let window = delivery.window();
+        let open = window.map_or(u64::MAX, |window| {
+            window.end().saturating_sub(next.sequence)
+        });
         let hired = threads
-            .saturating_sub(state.workers)
+            .saturating_sub(next.workers)
             .min(open.min(1 << 16) as usize);
-        state.workers += hired;
+        next.workers += hired;
         hired
     }
 
@@ -116,75 +105,56 @@ impl<'a> Claims<'a> {
         self.lock().sequence
     }
 
+    /// Whether no block is left to be handed out.
+    pub(crate) fn are_exhausted(&self) -> bool {
+        self.span(&mut self.lock()).is_none()
+    }
+
     /// A worker goes home.
     pub(crate) fn leave(&self) {
         self.lock().workers -= 1;
     }
 
     /// The next block. `None` sends the worker home: all is handed out, or, for a sink that wants
-    /// order, the window is full; finishing a claim then hires again.
+    /// order, the window is full.
     pub(crate) fn next(&self, delivery: &Delivery<'_>) -> Option<Claim> {
-        let mut state = self.lock();
-        if self.window.is_some_and(|window| state.pending() >= window) {
+        let mut next = self.lock();
+        let span = self.span(&mut next)?;
+        if delivery.passed((span.source, next.at)) {
+            next.span = self.spans.len();
             return None;
         }
-        let span = self.span(&mut state)?;
-        if delivery.passed((span.source, state.at)) {
-            state.span = self.spans.len();
+        let window = delivery.window();
+        if window.is_some_and(|window| next.sequence >= window.end()) {
             return None;
         }
-        let end = ((state.at / self.block + 1) * self.block).min(span.to);
+        let end = ((next.at / self.block + 1) * self.block).min(span.to);
         let len = self.input.source(&span).len();
         let claim = Claim {
             source: span.source,
-            start: state.at.checked_sub(1),
+            start: next.at.checked_sub(1),
             end: (Some(end) != len).then(|| end - 1),
-            sequence: state.sequence,
+            sequence: next.sequence,
         };
-        state.at = end;
-        state.sequence += 1;
-        if self.window.is_some() {
-            state.finished.push_back(false);
-        }
+        next.at = end;
+        next.sequence += 1;
         Some(claim)
     }
 
     /// The span that the next block comes from.
-    fn span(&self, state: &mut State) -> Option<Span> {
+    fn span(&self, next: &mut Next) -> Option<Span> {
         loop {
-            let span = self.spans.get(state.span)?;
-            if state.at < span.to {
+            let span = self.spans.get(next.span)?;
+            if next.at < span.to {
                 return Some(*span);
             }
-            state.span += 1;
-            state.at = self.spans.get(state.span)?.from;
+            next.span += 1;
+            next.at = self.spans.get(next.span)?.from;
         }
     }
 
-    /// A claim is done with; whether that may let another worker in.
-    pub(crate) fn finish(&self, claim: &Claim) -> bool {
-        if self.window.is_none() {
-            return false;
-        }
-        let mut state = self.lock();
-        let place = (claim.sequence - state.unfinished) as usize;
-        state.finished[place] = true;
-        while state.finished.front() == Some(&true) {
-            state.finished.pop_front();
-            state.unfinished += 1;
-        }
-        true
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
-    }
-}
-
-impl State {
-    /// Claims from the first unfinished one on.
-    fn pending(&self) -> u64 {
-        self.sequence - self.unfinished
+    fn lock(&self) -> std::sync::MutexGuard<'_, Next> {
+        self.next.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
@@ -197,42 +167,42 @@ pub(crate) struct Own {
     pub open: bool,
 }
 
-/// Finds a claim's own records in `view`, which begins at `offset` at or before the claim's start
-/// and reaches past its end where it can; `at_eof` says that the source ends with it.
-pub(crate) fn own<F: Framing>(
-    framing: &F,
+/// Finds a claim's own records in `view`, which begins at the claim's start and reaches past its end where it can;
+/// `at_eof` says that the source ends with it. `cuts` are the states where the claim looks for its first record's
+/// start and for its last record's end.
+pub(crate) fn own(
+    framing: &dyn Framing,
     view: &[u8],
-    offset: u64,
     claim: &Claim,
+    cuts: [State; 2],
     at_eof: bool,
 ) -> Own {
-    let state = F::State::default();
-    let nothing = Own {
-        whole: 0..0,
-        open: false,
-    };
+    let offset = claim.start.unwrap_or(0);
     let end_cut = claim.end.map_or(view.len(), |end| (end - offset) as usize);
-    let start = match claim.start {
-        None => 0,
-        Some(start) => {
-            let from = (start - offset) as usize;
-            // A record end at or behind the end's cut belongs to the next claim.
-            match framing.first_end(state, &view[from..]) {
-                Some(end) if from + end <= end_cut => from + end,
-                _ => return nothing,
+    // Records begin in this state.
+    let (start, state) = match claim.start {
+        None => (0, framing.initial()),
+        // A record end at or behind the end's cut belongs to the next claim.
+        Some(_) => match framing.first_end(cuts[0], view) {
+            Some(end) if end <= end_cut => (end, State::START),
+            _ => {
+                return Own {
+                    whole: 0..0,
+                    open: false,
+                };
             }
-        }
-    };
-    let end = match claim.end {
-        None => at_eof.then_some(view.len()),
-        Some(_) => match framing.first_end(state, &view[end_cut.min(view.len())..]) {
-            Some(end) => Some(end_cut + end),
-            None => at_eof.then_some(view.len()),
         },
     };
-    match end {
+    let last = claim
+        .end
+        .and_then(|_| framing.first_end(cuts[1], &view[end_cut.min(view.len())..]));
+    match last.map(|end| end_cut + end) {
         Some(end) => Own {
             whole: start..end,
+            open: false,
+        },
+        None if at_eof => Own {
+            whole: start..view.len(),
             open: false,
         },
         None => {
@@ -249,51 +219,84 @@ pub(crate) fn own<F: Framing>(
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::local::claims::*;
-    use crate::record::framing::Delimited;
+    use super::*;
+    use crate::record::framing::{Delimited, Quoted};
+
+    /// All texts of up to `max` bytes of an alphabet.
+    fn texts(alphabet: &[u8], max: usize) -> Vec<Vec<u8>> {
+        let mut all = vec![vec![]];
+        let mut last = all.clone();
+        for _ in 0..max {
+            last = last
+                .iter()
+                .flat_map(|text: &Vec<u8>| {
+                    alphabet.iter().map(|&b| [text.as_slice(), &[b]].concat())
+                })
+                .collect();
+            all.extend(last.clone());
+        }
+        all
+    }
+
+    /// Where the record ends that holds byte `at`, by the framing from the file's start.
+    fn end_of(framing: &dyn Framing, text: &[u8], at: usize) -> usize {
+        let (mut end, mut state) = (0, framing.initial());
+        while end <= at {
+            match framing.first_end(state, &text[end..]) {
+                Some(more) => end += more,
+                None => return text.len(),
+            }
+            state = State::START;
+        }
+        end
+    }
+
+    fn share_out(framing: &dyn Framing, text: &[u8], block: usize, past: usize) {
+        let mut all: Vec<u8> = Vec::new();
+        for from in (0..text.len()).step_by(block) {
+            let to = (from + block).min(text.len());
+            let claim = Claim {
+                source: 0,
+                start: (from as u64).checked_sub(1),
+                end: (to < text.len()).then(|| to as u64 - 1),
+                sequence: 0,
+            };
+            let tile = claim.range(text.len() as u64);
+            let state = |at: u64| {
+                framing
+                    .effect(&text[..at as usize])
+                    .apply(framing.initial())
+            };
+            let cuts = [state(tile.start), state(tile.end)];
+            let end = (to + past).min(text.len());
+            let view = &text[tile.start as usize..end];
+            let own = own(framing, view, &claim, cuts, end == text.len());
+            all.extend(&view[own.whole.clone()]);
+            if own.open {
+                // What the worker reads on for.
+                let tail = tile.start as usize + own.whole.end;
+                all.extend(&text[tail..end_of(framing, text, tail)]);
+            }
+        }
+        assert_eq!(all, text, "{framing:?} block {block} past {past}");
+    }
 
     #[test]
     fn every_small_text_is_shared_out_exactly() {
-        let mut texts = vec![vec![]];
-        for _ in 0..8 {
-            let longer: Vec<Vec<u8>> = texts
-                .iter()
-                .flat_map(|t: &Vec<u8>| [b'a', b'\n'].map(|b| [t.as_slice(), &[b]].concat()))
-                .collect();
-            texts.extend(longer);
-            texts.sort();
-            texts.dedup();
-        }
+        let lines = texts(b"a\n", 8);
+        let quoted = texts(b"a,\"\n", 6);
+        let lines = lines
+            .iter()
+            .map(|text| (&Delimited::NEWLINE as &dyn Framing, text));
+        let quoted = quoted
+            .iter()
+            .map(|text| (&Quoted::CSV as &dyn Framing, text));
         let mut cases = 0;
-        for text in texts {
+        for (framing, text) in lines.chain(quoted) {
             for block in 1..=text.len() {
                 for past in 0..4 {
-                    let mut all: Vec<u8> = Vec::new();
-                    for from in (0..text.len()).step_by(block) {
-                        let to = (from + block).min(text.len());
-                        let claim = Claim {
-                            source: 0,
-                            start: (from as u64).checked_sub(1),
-                            end: (to < text.len()).then(|| to as u64 - 1),
-                            sequence: 0,
-                        };
-                        let begin = from.saturating_sub(1);
-                        let end = (to + past).min(text.len());
-                        let view = &text[begin..end];
-                        let at_eof = end == text.len();
-                        let own = own(&Delimited::NEWLINE, view, begin as u64, &claim, at_eof);
-                        all.extend(&view[own.whole.clone()]);
-                        if own.open {
-                            // What the worker reads on for.
-                            let tail = begin + own.whole.end;
-                            let cut = (to - 1).max(tail);
-                            let rest = text[cut..].iter().position(|&b| b == b'\n');
-                            let stop = rest.map_or(text.len(), |at| cut + at + 1);
-                            all.extend(&text[tail..stop]);
-                        }
-                        cases += 1;
-                    }
-                    assert_eq!(all, text, "block {block} past {past}");
+                    share_out(framing, text, block, past);
+                    cases += 1;
                 }
             }
         }

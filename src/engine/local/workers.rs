@@ -19,7 +19,7 @@ use crate::input::source::{Source, refused_late};
 use crate::input::spans::Input;
 use crate::linux::retry;
 use crate::record::block::{Block, PaddedBuf};
-use crate::record::framing::Framing;
+use crate::record::framing::State;
 use crate::record::stitch::Piece;
 
 /// How much is read past a block's end at once to find the end of its last record.
@@ -69,22 +69,30 @@ pub(crate) struct Hand {
 }
 
 impl<'a> Local<'a> {
-    /// Sets as many workers to work as can find something to do.
+    /// Sets the workers to work. For a sink that wants order it returns when all blocks are handed out, because
+    /// workers go home where the window ends; otherwise at once.
     pub(crate) fn start<'s>(&'s self, scope: &rayon::Scope<'s>) {
-        for _ in 0..self.claims.hire(self.threads) {
-            scope.spawn(|scope| self.work(scope));
+        self.hire(scope);
+        if let Some(window) = self.delivery.window() {
+            window.wait_until(|| {
+                self.hire(scope);
+                self.claims.are_exhausted() || self.delivery.watch.overdue().is_some()
+            });
         }
     }
 
-    fn work<'s>(&'s self, scope: &rayon::Scope<'s>) {
+    /// As many workers as can find something to do.
+    fn hire<'s>(&'s self, scope: &rayon::Scope<'s>) {
+        for _ in 0..self.claims.hire(self.threads, self.delivery) {
+            scope.spawn(|_| self.work());
+        }
+    }
+
+    fn work(&self) {
         let taken = self.hands.lock().unwrap_or_else(|e| e.into_inner()).pop();
         let mut hand = taken.expect("as many hands as workers are hired");
         loop {
-            if let Some(queue) = self.queue {
-                while let Some(ready) = queue.pop() {
-                    self.delivery.deliver_ready(ready);
-                }
-            }
+            while self.work_on_queue() {}
             let Some(claim) = self.claims.next(self.delivery) else {
                 break;
             };
@@ -93,17 +101,27 @@ impl<'a> Local<'a> {
             if let Err(error) = served {
                 self.delivery.fail(error);
             }
-            if self.claims.finish(&claim) {
-                self.start(scope);
-            }
+            self.delivery.finish(claim.sequence);
         }
         self.hands
             .lock()
             .unwrap_or_else(|e| e.into_inner())
             .push(hand);
         self.claims.leave();
-        // The window may have opened between the last look and now.
-        self.start(scope);
+        if let Some(window) = self.delivery.window() {
+            // It may have moved between the last look and now.
+            window.wake();
+        }
+    }
+
+    /// Works on a buffer that the ring has released, if there is one.
+    fn work_on_queue(&self) -> bool {
+        let ready = self.queue.and_then(Queue::pop);
+        let found = ready.is_some();
+        if let Some(ready) = ready {
+            self.delivery.deliver_ready(ready);
+        }
+        found
     }
 
     /// Fetches a claim and hands it to the sink, by whichever way is at hand or, with both, is
@@ -225,7 +243,11 @@ impl<'a> Local<'a> {
         block: impl FnOnce(Range<usize>, u64) -> Block<'v>,
         broken: impl FnOnce() -> Option<Error>,
     ) -> Result<()> {
-        let Own { whole, open } = own(&self.delivery.framing, view, range.start, claim, at_eof);
+        let Some(cuts) = self.states_at_cuts(claim, view, source.len().unwrap_or(0)) else {
+            // The run has failed before this claim.
+            return broken().map_or(Ok(()), Err);
+        };
+        let Own { whole, open } = own(self.delivery.framing, view, claim, cuts, at_eof);
         let tail = whole.end;
         if whole.is_empty() {
             broken().map_or(Ok(()), Err)?;
@@ -238,6 +260,32 @@ impl<'a> Local<'a> {
             self.gather(source, place, claim, record, range.start + tail as u64)?;
         }
         Ok(())
+    }
+
+    /// The states where the claim looks for its first record's start and for its last record's end, in a source of
+    /// `len` bytes. For a stateful framing it waits for what comes before the claim; `None` when the run has failed
+    /// there.
+    fn states_at_cuts(&self, claim: &Claim, view: &[u8], len: u64) -> Option<[State; 2]> {
+        let delivery = self.delivery;
+        let Some(states) = &delivery.states else {
+            return Some([State::START; 2]);
+        };
+        let tile = claim.range(len);
+        let bytes = &view[..(tile.end - tile.start) as usize];
+        let effect = delivery.framing.effect(bytes);
+        let place = (claim.source, tile.start);
+        states.post(claim.source, tile.clone(), effect, tile.start > 0);
+        let before = match tile.start {
+            0 => delivery.framing.initial(),
+            // What the ring has released may be what the ring waits for.
+            _ => states.wait_before(
+                claim.source,
+                &tile,
+                || delivery.passed(place),
+                || self.work_on_queue(),
+            )?,
+        };
+        Some([before, effect.apply(before)])
     }
 
     /// Lets the kernel read ahead of a claim.
@@ -267,7 +315,12 @@ impl<'a> Local<'a> {
         mut record: PaddedBuf,
         offset: u64,
     ) -> Result<()> {
-        let len = source.len().unwrap_or(0);
+        let (len, framing) = (source.len().unwrap_or(0), self.delivery.framing);
+        let begins = match offset {
+            0 => framing.initial(),
+            _ => State::START,
+        };
+        let mut state = framing.effect(record.bytes()).apply(begins);
         let mut chunk = vec![0; LONG];
         loop {
             let at = offset + record.len() as u64;
@@ -280,13 +333,13 @@ impl<'a> Local<'a> {
                 break;
             }
             self.read_at(source, false, place, &mut chunk[..want], at, want)?;
-            match self.delivery.framing.first_end((), &chunk[..want]) {
-                Some(end) => {
-                    record.extend(&chunk[..end]);
-                    break;
-                }
-                None => record.extend(&chunk[..want]),
+            let chunk = &chunk[..want];
+            if let Some(end) = framing.first_end(state, chunk) {
+                record.extend(&chunk[..end]);
+                break;
             }
+            record.extend(chunk);
+            state = framing.effect(chunk).apply(state);
         }
         self.delivery
             .deliver(&record.block(claim.source, offset, claim.sequence));

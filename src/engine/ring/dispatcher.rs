@@ -12,8 +12,12 @@
 //! been released but the last one of each span that waits for a read past its end; those reads go
 //! before all others, so there are never more than `depth` such pieces, and a slot is free.
 //!
-//! With a window, what is released behind its end is held. The first unfinished piece never is: it
-//! is with a worker, or waits for its neighbours as above, and then a read goes past the window.
+//! With a window, what is released behind its end is held. The first piece in the window never is: it is with a
+//! worker, or with the sink, which retires it, or waits for its neighbours as above, and then a read goes past the
+//! window.
+//!
+//! With a stateful framing the pieces of a span that doesn't begin at its file's start may wait for the state there.
+//! It follows from blocks that others fetch, none of which waits for this span.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -22,14 +26,16 @@ use std::time::{Duration, Instant};
 
 use crate::engine::arena::{Home, Slot};
 use crate::engine::deliver::delivery::{Delivery, Ready};
+use crate::engine::deliver::states::States;
 use crate::engine::deliver::watch::Place;
 use crate::engine::ring::seam::{Completion, Ring, Submission, failure};
+use crate::engine::window::Window;
 use crate::error::Error;
 use crate::input::source::{Source, refused_late};
 use crate::input::spans::{Input, Span};
 use crate::linux::retry;
-use crate::record::framing::Delimited;
-use crate::record::stitch::{Release, Stitcher};
+use crate::record::framing::Effect;
+use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
 
 /// How far a read past a span's end looks for the end of the last record.
 const EXTENSION: u64 = 16 << 10;
@@ -45,8 +51,6 @@ pub(crate) struct Plan {
     pub block: u64,
     /// Reads in flight at most.
     pub depth: usize,
-    /// For a sink that wants order: how far a block may be ahead of the first unfinished one.
-    pub window: Option<u64>,
     /// Whether to read past the page cache.
     pub direct: Direct,
 }
@@ -76,14 +80,39 @@ pub(crate) struct Counters {
 }
 
 /// A span that is being read.
-struct Active {
+struct Active<'a> {
     source: Arc<Source>,
-    stitcher: Stitcher<Delimited, Slot>,
+    stitcher: Stitcher<'a, Slot>,
     direct: bool,
+    /// Where its first piece begins.
+    start: u64,
     /// The first byte at which the span's last record end may stand; `None`: the file's end.
     cut: Option<u64>,
+    /// Where the last piece ended that reached the cut.
+    reached: u64,
     /// The number of its first piece in the run.
     sequence: u64,
+}
+
+/// A read past a span's end.
+struct Extension {
+    span: usize,
+    /// The number of the piece.
+    index: u64,
+    at: u64,
+    /// How far past the end that is already.
+    so_far: u64,
+}
+
+/// The next read.
+struct Next {
+    span: usize,
+    index: u64,
+    at: u64,
+    /// It ends here at the latest.
+    limit: u64,
+    /// Whether it is one of the span's own, and not past its end.
+    own: bool,
 }
 
 /// What a slot in flight is to hold.
@@ -120,16 +149,12 @@ pub(crate) struct Dispatcher<'a> {
     lent_count: usize,
     next_span: usize,
     cursor: Option<Cursor>,
-    active: BTreeMap<usize, Active>,
-    /// Reads past a span's end: the span, the number of the piece, its first byte, and how far
-    /// past the end that is already.
-    extensions: VecDeque<(usize, u64, u64, u64)>,
+    active: BTreeMap<usize, Active<'a>>,
+    extensions: VecDeque<Extension>,
     /// Sources that refuse O_DIRECT only when they are read.
     buffered: HashSet<u32>,
     sequence: u64,
-    /// For a window: the first unfinished piece, and which ones behind it are finished.
-    unfinished: u64,
-    finished: VecDeque<bool>,
+    window: Option<Arc<Window>>,
     released: Vec<Release<Slot>>,
     /// Released, with their places, and on their way to the workers.
     ready: Vec<Ready>,
@@ -171,8 +196,7 @@ impl<'a> Dispatcher<'a> {
             extensions: VecDeque::new(),
             buffered: HashSet::new(),
             sequence,
-            unfinished: sequence,
-            finished: VecDeque::new(),
+            window: delivery.window().cloned(),
             released: Vec::new(),
             ready: Vec::new(),
             held: Vec::new(),
@@ -194,6 +218,10 @@ impl<'a> Dispatcher<'a> {
         self.plan.depth = self.plan.depth.min(ring.max_depth());
         let mut given_up = std::pin::pin!(self.delivery.watch.given_up());
         loop {
+            // Before the look at what is known, so that nothing becomes known unseen.
+            let more_known = self.delivery.states.as_ref().map(States::woken);
+            self.begin_spans();
+            self.hold_back();
             // Before the workers are woken, so that nothing is left to do but to go to sleep, which is
             // when the kernel takes the reads: the device waits for them, and a worker may take this
             // thread's processor.
@@ -203,32 +231,28 @@ impl<'a> Dispatcher<'a> {
             if !self.ready.is_empty() {
                 release(&mut self.ready);
             }
-            if self.in_flight == 0 {
-                let held_by_workers = !self.held.is_empty() && self.lent_count > 0;
-                if !self.wants_more() && !held_by_workers {
-                    break;
-                }
-                // What is needed is with workers, who give it back whatever happens.
-                self.come_home(home.arrival().await);
-            } else {
-                let wants_slots = self.wants_slots();
-                tokio::select! {
-                    biased;
-                    slot = home.arrival(), if wants_slots => self.come_home(slot),
-                    completion = ring.completion() => {
+            let reading = self.in_flight > 0;
+            if !reading && !self.goes_on() {
+                break;
+            }
+            let (wants_slots, window) = (self.wants_slots(), self.window.clone());
+            tokio::select! {
+                biased;
+                slot = home.arrival(), if wants_slots => self.come_home(slot),
+                completion = ring.completion(), if reading => {
+                    self.complete(completion, ring, notice);
+                    while let Some(completion) = ring.try_completion() {
                         self.complete(completion, ring, notice);
-                        while let Some(completion) = ring.try_completion() {
-                            self.complete(completion, ring, notice);
-                        }
                     }
-                    // What is in flight stays with the ring.
-                    () = &mut given_up => break,
                 }
+                () = woken(window.as_deref()) => {}
+                () = known(more_known), if self.awaits_state() => {}
+                // What is in flight stays with the ring.
+                () = &mut given_up => break,
             }
             while let Some(slot) = home.try_arrival() {
                 self.come_home(slot);
             }
-            self.hold_back();
         }
         // After a failure, pieces are left that wait for what was never read.
         for (span, mut active) in std::mem::take(&mut self.active) {
@@ -236,20 +260,74 @@ impl<'a> Dispatcher<'a> {
             self.place(span, active.sequence);
         }
         self.ready.append(&mut self.held);
+        self.lend();
         release(&mut self.ready);
+        if self.window.is_some() {
+            // The sink is to learn of all that is finished.
+            while self.lent_count > 0 {
+                self.come_home(home.arrival().await);
+            }
+            while let Some(slot) = home.try_arrival() {
+                self.come_home(slot);
+            }
+        }
         self.counters.pieces = self.sequence - first;
         self.counters
+    }
+
+    /// Whether anything is left to do or to wait for while no read is in flight.
+    fn goes_on(&mut self) -> bool {
+        let window_moves = || {
+            let with_sink = |window: &Arc<Window>| !window.waits_for_engine();
+            self.lent_count > 0 || self.window.as_ref().is_some_and(with_sink)
+        };
+        !self.held.is_empty() && window_moves() || self.awaits_state() || self.wants_more()
     }
 
     /// Whether a slot that comes home is worth waking up for: a read waits for one, or the window's
     /// end does.
     fn wants_slots(&self) -> bool {
-        self.free.is_empty() && self.in_flight < self.plan.depth || self.plan.window.is_some()
+        let no_slot = self.free.is_empty() && self.in_flight < self.plan.depth;
+        no_slot || self.in_flight == 0 || self.window.is_some()
     }
 
     /// Whether there is anything left to submit.
     fn wants_more(&mut self) -> bool {
         !self.extensions.is_empty() || self.current().is_some()
+    }
+
+    /// Whether a span's pieces wait for the state at its start, which others will find.
+    fn awaits_state(&self) -> bool {
+        self.delivery.states.is_some()
+            && self.active.values().any(|active| {
+                let place = (active.source.index(), active.start);
+                active.stitcher.awaits_state() && !self.delivery.passed(place)
+            })
+    }
+
+    /// Tells the spans whose pieces wait for it the state at their start, as far as it is known.
+    fn begin_spans(&mut self) {
+        let Some(states) = &self.delivery.states else {
+            return;
+        };
+        let waiting = self
+            .active
+            .iter()
+            .filter(|(_, active)| active.stitcher.awaits_state());
+        let waiting: Vec<usize> = waiting.map(|(span, _)| *span).collect();
+        for span in waiting {
+            let active = self.active.get_mut(&span).expect("it was just found");
+            let first_byte = active.start..active.start + 1;
+            let state = match active.start {
+                0 => Some(self.delivery.framing.initial()),
+                _ => states.before(active.source.index(), &first_byte),
+            };
+            let Some(state) = state else {
+                continue;
+            };
+            let begun = active.stitcher.begin(state, &mut self.released);
+            self.follow_up(span, begun);
+        }
     }
 
     /// The cursor, moved on to the next span where one is exhausted; `None` at the end of the
@@ -309,7 +387,9 @@ impl<'a> Dispatcher<'a> {
                     span.from == 0,
                 ),
                 direct,
+                start: at,
                 cut,
+                reached: 0,
                 sequence: self.sequence,
             },
         );
@@ -326,30 +406,14 @@ impl<'a> Dispatcher<'a> {
             }
             return None;
         }
-        let (block, window, unfinished) = (self.plan.block, self.plan.window, self.unfinished);
-        // When nothing is in flight and nothing with a worker, what has arrived waits for the next
-        // read, window or not.
-        let stuck = self.in_flight == 0 && self.lent_count == 0;
-        let (span, index, at, limit, own) = match self.next_extension() {
-            Some((span, index, at, so_far)) => (
-                span,
-                index,
-                at,
-                at + EXTENSION.max(so_far).min(block),
-                false,
-            ),
-            None => {
-                let sequence = self.sequence;
-                let cursor = self.current()?;
-                if window.is_some_and(|window| sequence - unfinished >= window) && !stuck {
-                    return None;
-                }
-                // A span's first piece begins one byte before it.
-                let begun = cursor.at + u64::from(cursor.index == 0 && cursor.at > 0);
-                let limit = (begun / block + 1) * block;
-                (cursor.span, cursor.index, cursor.at, limit, true)
-            }
-        };
+        let Next {
+            span,
+            index,
+            at,
+            limit,
+            own,
+        } = self.next_read()?;
+        let block = self.plan.block;
         let active = self
             .active
             .get_mut(&span)
@@ -369,9 +433,6 @@ impl<'a> Dispatcher<'a> {
         if own {
             slot.position = self.sequence;
             self.sequence += 1;
-            if window.is_some() {
-                self.finished.push_back(false);
-            }
             let cursor = self.cursor.as_mut().expect("the cursor was just looked at");
             cursor.index += 1;
             cursor.at = end;
@@ -397,11 +458,47 @@ impl<'a> Dispatcher<'a> {
         })
     }
 
+    /// What is to be read next, whether or not a slot is free; `None` also where the window ends.
+    fn next_read(&mut self) -> Option<Next> {
+        let block = self.plan.block;
+        if let Some(Extension {
+            span,
+            index,
+            at,
+            so_far,
+        }) = self.next_extension()
+        {
+            return Some(Next {
+                span,
+                index,
+                at,
+                limit: at + EXTENSION.max(so_far).min(block),
+                own: false,
+            });
+        }
+        let behind_window = self.window.as_ref().is_some_and(|window| {
+            // When nothing is in flight, with a worker or with the sink, what has arrived waits for the next read.
+            let stuck = self.in_flight == 0 && self.lent_count == 0 && window.waits_for_engine();
+            self.sequence >= window.end() && !stuck
+        });
+        let cursor = self.current()?;
+        // A span's first piece begins one byte before it.
+        let begun = cursor.at + u64::from(cursor.index == 0 && cursor.at > 0);
+        let next = Next {
+            span: cursor.span,
+            index: cursor.index,
+            at: cursor.at,
+            limit: (begun / block + 1) * block,
+            own: true,
+        };
+        (!behind_window).then_some(next)
+    }
+
     /// The next read past a span's end, unless something before it has failed.
-    fn next_extension(&mut self) -> Option<(usize, u64, u64, u64)> {
+    fn next_extension(&mut self) -> Option<Extension> {
         while let Some(extension) = self.extensions.pop_front() {
-            let (span, _, at, _) = extension;
-            if !self.delivery.passed((self.spans[span].source, at)) {
+            let source = self.spans[extension.span].source;
+            if !self.delivery.passed((source, extension.at)) {
                 return Some(extension);
             }
         }
@@ -415,12 +512,8 @@ impl<'a> Dispatcher<'a> {
         if std::mem::take(&mut self.lent[slot.index() as usize]) {
             self.lent_count -= 1;
         }
-        if self.plan.window.is_some() && slot.position != u64::MAX {
-            self.finished[(slot.position - self.unfinished) as usize] = true;
-            while self.finished.front() == Some(&true) {
-                self.finished.pop_front();
-                self.unfinished += 1;
-            }
+        if self.window.is_some() && slot.position != u64::MAX {
+            self.delivery.finish(slot.position);
         }
         self.free.push_back(slot);
     }
@@ -535,37 +628,51 @@ impl<'a> Dispatcher<'a> {
         let within = cut.map(|cut| (cut.max(want.start) - want.start) as usize);
         let mut result = Ok(());
         if want.start < arrived_end {
-            result = active.stitcher.arrive(index, slot, want.start, within, out);
+            let effect = effect_of(self.delivery, active, &slot, want.start, within);
+            result = active
+                .stitcher
+                .arrive(index, slot, want.start, within, effect, out);
         } else {
             drop(slot);
         }
+        if cut.is_some() {
+            active.reached = arrived_end;
+        }
         if source.len().is_none() && arrived_end < want.end && result.is_ok() {
             // A stream that brings less than was asked for has ended.
-            let count = if want.start < arrived_end {
-                index + 1
-            } else {
-                index
-            };
+            let count = index + u64::from(want.start < arrived_end);
             result = active.stitcher.finish(count, out);
             if let Some(cursor) = self.cursor.as_mut().filter(|cursor| cursor.span == span) {
                 cursor.end = cursor.at;
             }
-        } else if result.is_ok() && active.stitcher.end().is_none() {
-            let at_eof = source.len() == Some(arrived_end);
-            if at_eof {
-                // The file's last piece: no completion follows it.
-                result = active.stitcher.finish(index + 1, out);
-            } else if cut.is_some() && active.stitcher.wants(index + 1) {
-                // Each twice as long as the one before.
-                let so_far = arrived_end - cut.unwrap_or(arrived_end);
-                self.extensions
-                    .push_back((span, index + 1, arrived_end, so_far));
+        } else if source.len() == Some(arrived_end)
+            && result.is_ok()
+            && active.stitcher.end().is_none()
+        {
+            // The file's last piece: no completion follows it.
+            result = active.stitcher.finish(index + 1, out);
+        }
+        self.follow_up(span, result);
+    }
+
+    /// What follows when a span's stitcher has gone on.
+    fn follow_up(&mut self, span: usize, result: Result<(), Oversized>) {
+        let active = self.active.get_mut(&span).expect("it has just gone on");
+        let sequence = active.sequence;
+        match result {
+            Err(over) => self.delivery.oversized(active.source.index(), over.offset),
+            Ok(()) => {
+                if let (Some(index), Some(cut)) = (active.stitcher.take_wanted(), active.cut) {
+                    // Each twice as long as the one before.
+                    self.extensions.push_back(Extension {
+                        span,
+                        index,
+                        at: active.reached,
+                        so_far: active.reached - cut,
+                    });
+                }
             }
         }
-        if let Err(over) = result {
-            self.delivery.oversized(source.index(), over.offset);
-        }
-        let sequence = active.sequence;
         if active.stitcher.is_done() {
             self.active.remove(&span);
         }
@@ -573,20 +680,26 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// A read has failed; what waits for it is released at the end of the run.
-    fn forget(&mut self, slot: Slot) {
+    fn forget(&mut self, mut slot: Slot) {
         self.reads[slot.index() as usize] = None;
         self.in_flight -= 1;
+        // Its number never finishes: for a sink that wants order, the answer ends here.
+        slot.position = u64::MAX;
     }
 
     /// Keeps what is behind the window's end from the workers, and marks the rest as theirs. Only
     /// a read that went past the window, or two pieces that were released together, are held.
     fn hold_back(&mut self) {
-        if let Some(window) = self.plan.window {
-            let end = self.unfinished + window;
+        if let Some(window) = &self.window {
+            let end = window.end();
             self.ready.append(&mut self.held);
             let behind = |ready: &mut Ready| ready.sequence >= end;
             self.held = self.ready.extract_if(.., behind).collect();
         }
+        self.lend();
+    }
+
+    fn lend(&mut self) {
         for ready in &self.ready {
             self.lent[ready.release.piece.index() as usize] = true;
             self.lent_count += 1;
@@ -604,5 +717,49 @@ impl<'a> Dispatcher<'a> {
                 release,
             });
         }
+    }
+}
+
+/// The effect of a piece that begins at `start`; what of it lies before the span's end at `cut` is posted for others.
+fn effect_of(
+    delivery: &Delivery<'_>,
+    active: &Active<'_>,
+    slot: &Slot,
+    start: u64,
+    cut: Option<usize>,
+) -> Effect {
+    let Some(states) = &delivery.states else {
+        return Effect::NONE;
+    };
+    let bytes = slot.bytes();
+    let own = cut.unwrap_or(bytes.len());
+    let of_own = delivery.framing.effect(&bytes[..own]);
+    // Only the state at the start of the span is asked for, and that of a file is known.
+    let asked = start == active.start && start > 0;
+    states.post(
+        active.source.index(),
+        start..start + own as u64,
+        of_own,
+        asked,
+    );
+    match cut {
+        Some(_) => of_own.then(&delivery.framing.effect(&bytes[own..])),
+        None => of_own,
+    }
+}
+
+/// The next wake of a window; without one, never.
+async fn woken(window: Option<&Window>) {
+    match window {
+        Some(window) => window.woken().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// When more is known of the states; without them, never.
+async fn known(more: Option<impl Future<Output = ()>>) {
+    match more {
+        Some(more) => more.await,
+        None => std::future::pending().await,
     }
 }

@@ -45,8 +45,8 @@ pub(crate) struct Common<'a> {
     pub pool: &'a rayon::ThreadPool,
 }
 
-/// Cuts spans into at most `count` shares of about the same size, at multiples of `block`. Spans of
-/// no bytes are left out.
+/// Cuts spans into at most `count` shares of about the same size, at multiples of `block`; none is cut within when
+/// that is `u64::MAX`. Spans of no bytes are left out.
 pub(crate) fn shares(spans: &[Span], block: u64, count: usize) -> Vec<Vec<Span>> {
     let total: u64 = spans.iter().map(|span| span.to - span.from).sum();
     let mut shares = vec![Vec::new(); count];
@@ -57,7 +57,9 @@ pub(crate) fn shares(spans: &[Span], block: u64, count: usize) -> Vec<Vec<Span>>
             // Where the share is to end, in bytes of the input.
             let end = (u128::from(total) * n).div_ceil(count as u128) as u64;
             let to = match end.checked_sub(before) {
-                Some(end) => (span.from + end).next_multiple_of(block).min(span.to),
+                Some(end) => (span.from + end)
+                    .checked_next_multiple_of(block)
+                    .map_or(span.to, |to| to.min(span.to)),
                 None => from,
             };
             if from < to {

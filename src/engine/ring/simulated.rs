@@ -21,7 +21,7 @@ use crate::engine::knobs::HugePages;
 use crate::engine::ring::dispatcher::{Direct, Dispatcher, Plan};
 use crate::engine::ring::memory::{MemoryRing, Order};
 use crate::engine::ring::seam::{Completion, Ring, Submission};
-use crate::engine::sink::{Malformed, Sink};
+use crate::engine::sink::{BlockError, Sink};
 use crate::error::Result;
 use crate::input::spans::Input;
 use crate::job::fold::Fold;
@@ -98,7 +98,7 @@ struct Workers<'a, F: Fold, P> {
 }
 
 impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Workers<'_, F, P> {
-    fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
+    fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
         let mut held = self.partials.lock().unwrap_or_else(|e| e.into_inner());
         let (choices, partials) = &mut *held;
         let worker = choices.of(partials.len());
@@ -164,7 +164,6 @@ fn dispatch(
     let plan = Plan {
         block: schedule.block as u64,
         depth: schedule.depth,
-        window: None,
         direct: Direct::No,
     };
     let arena = Arena::new(layout, HugePages::Off)?;

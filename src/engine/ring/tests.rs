@@ -13,33 +13,54 @@ use crate::engine::ring::dispatcher::{Direct, Dispatcher, Plan};
 use crate::engine::ring::memory::{MemoryRing, Order};
 use crate::engine::ring::read::ReadRing;
 use crate::engine::ring::seam::{Completion, Ring, Submission};
-use crate::engine::sink::{Malformed, Sink};
+use crate::engine::sink::{BlockError, Malformed, Ordered, Sink};
+use crate::engine::window::Finished;
 use crate::error::{Kind, Result};
 use crate::input::spans::{Input, Span};
 use crate::record::block::Block;
+use crate::record::framing::{Delimited, Framing, Quoted, State};
 
 /// Keeps the bytes of every block by place.
-#[derive(Default)]
 struct Keep {
+    framing: &'static dyn Framing,
+    window: Option<u64>,
     blocks: Mutex<BTreeMap<(u32, u64), Vec<u8>>>,
+    finished: Mutex<Vec<u64>>,
     notices: Mutex<Vec<String>>,
 }
 
 impl Sink for Keep {
-    fn block(&self, block: &Block<'_>) -> Result<(), Malformed> {
+    fn framing(&self) -> &dyn Framing {
+        self.framing
+    }
+
+    fn order(&self) -> Option<&dyn Ordered> {
+        self.window.map(|_| self as &dyn Ordered)
+    }
+
+    fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
         assert!(!block.bytes().is_empty());
         let mut blocks = self.blocks.lock().unwrap();
         let before = blocks.insert((block.file(), block.offset()), block.bytes().to_vec());
         assert_eq!(before, None, "delivered twice");
         match block.bytes().windows(3).position(|bytes| bytes == b"bad") {
-            Some(at) => Err(Malformed {
+            Some(at) => Err(BlockError::Malformed(Malformed {
                 start: at,
                 end: at + 3,
                 cause: "bad".into(),
-                innocent: false,
-            }),
+            })),
             None => Ok(()),
         }
+    }
+}
+
+impl Ordered for Keep {
+    fn window(&self) -> u64 {
+        self.window.unwrap_or(u64::MAX)
+    }
+
+    fn finished(&self, finished: Finished) {
+        self.finished.lock().unwrap().push(finished.sequence());
     }
 }
 
@@ -125,6 +146,7 @@ impl Ring for Faulty {
 }
 
 struct Case {
+    framing: &'static dyn Framing,
     block: usize,
     depth: usize,
     slots: usize,
@@ -136,6 +158,7 @@ struct Case {
 }
 
 const CASE: Case = Case {
+    framing: &Delimited::NEWLINE,
     block: 4,
     depth: 3,
     slots: 5,
@@ -147,7 +170,13 @@ const CASE: Case = Case {
 
 /// Runs the dispatcher; checks that it ends and that every slot has come home.
 fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> (Keep, Result<()>) {
-    let keep = Keep::default();
+    let keep = Keep {
+        framing: case.framing,
+        window: case.window,
+        blocks: Mutex::default(),
+        finished: Mutex::default(),
+        notices: Mutex::default(),
+    };
     let config = Config {
         max_record: case.max_record,
         ..Config::default()
@@ -165,7 +194,6 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
     let plan = Plan {
         block: case.block as u64,
         depth: case.depth,
-        window: case.window,
         direct: case.direct,
     };
     let (slots, mut home) = arena.slots();
@@ -295,6 +323,111 @@ fn any_spans_share_a_file_out_exactly() {
     }
 }
 
+/// Texts with quotes: newlines within them, quotes that stand for one, quotes that open nothing, and one that nobody
+/// closes.
+fn quoted_texts() -> Vec<Vec<u8>> {
+    let texts: [&[u8]; 6] = [
+        b"",
+        b"\"a\nb\",c\nd,\"e\"\"\n\"\nf\n",
+        b"\xef\xbb\xbf\"a\n\"\n\"b\nc\"\n",
+        b"a\"\nb,\"\",\"\n\"\n,\"\"\"\"\nlast",
+        b"\"one record\n\n\n\n\n\n\n\n\n\n\n\nwith many lines\"\n\"and\n\"\nx\n",
+        b"a\nb\n\"open\nto\nthe\nend",
+    ];
+    texts.map(Vec::from).into()
+}
+
+/// Where the records of a text begin.
+fn starts(framing: &dyn Framing, text: &[u8]) -> Vec<u64> {
+    let (mut at, mut state, mut starts) = (0, framing.initial(), Vec::new());
+    while at < text.len() {
+        starts.push(at as u64);
+        let end = framing.first_end(state, &text[at..]);
+        at += end.unwrap_or(text.len() - at);
+        state = State::START;
+    }
+    starts
+}
+
+#[test]
+fn with_quotes_too_every_order_and_size_gives_the_same_records() {
+    let input = Input::memory(quoted_texts());
+    let orders = [
+        Order::First,
+        Order::Last,
+        Order::Shuffled(1),
+        Order::Shuffled(2),
+    ];
+    for order in orders {
+        for block in [1, 2, 3, 4, 5, 8, 16, 64, 4096] {
+            for (depth, more, window) in
+                [(1, 1, None), (2, 1, Some(1)), (3, 4, None), (8, 2, Some(3))]
+            {
+                let case = Case {
+                    framing: &Quoted::CSV,
+                    block,
+                    depth,
+                    slots: depth + more,
+                    window,
+                    ..CASE
+                };
+                let (keep, outcome) =
+                    dispatch(&input, input.spans(), &case, MemoryRing::new(order));
+                outcome.unwrap();
+                for (file, text) in (0..).zip(quoted_texts()) {
+                    let what = format!("{order:?} {block} {depth} {window:?}");
+                    assert_eq!(keep.joined(file), text, "{what}");
+                    let blocks = keep.blocks.lock().unwrap();
+                    let mut begin = blocks
+                        .range((file, 0)..(file + 1, 0))
+                        .map(|(place, _)| place.1);
+                    let starts = starts(&Quoted::CSV, &text);
+                    assert!(begin.all(|at| starts.contains(&at)), "{what}: {text:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The state at a span's start comes from the spans before it, in the same run.
+#[test]
+fn with_quotes_too_any_spans_share_a_file_out_exactly() {
+    for text in quoted_texts() {
+        let len = text.len() as u64;
+        for cut in 0..=len {
+            for second in cut..=len {
+                let span = |from, to| Span {
+                    source: 0,
+                    from,
+                    to,
+                };
+                let spans = vec![span(0, cut), span(cut, second), span(second, len)];
+                let input = Input::memory([text.clone()]).with_spans(spans).unwrap();
+                for (block, depth) in [(1, 1), (3, 2), (64, 1), (8, 4)] {
+                    let case = Case {
+                        framing: &Quoted::CSV,
+                        block,
+                        depth,
+                        slots: depth + 1,
+                        ..CASE
+                    };
+                    let ring = MemoryRing::new(Order::Shuffled(cut));
+                    let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+                    outcome.unwrap();
+                    let what = format!("cut at {cut} and {second}, block {block}");
+                    assert_eq!(keep.joined(0), text, "{what}");
+                    let starts = starts(&Quoted::CSV, &text);
+                    let blocks = keep.blocks.lock().unwrap();
+                    assert!(
+                        blocks.keys().all(|place| starts.contains(&place.1)),
+                        "{what}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_window_bounds_how_far_blocks_run_ahead() {
     // The last piece of a file is released together with the one before it, and so are those that a
@@ -315,6 +448,11 @@ fn a_window_bounds_how_far_blocks_run_ahead() {
             outcome.unwrap();
             assert_eq!(keep.joined(0), text);
             assert_eq!(keep.joined(1), text);
+            // Each number is finished once, also of pieces that brought no block.
+            let mut finished = keep.finished.into_inner().unwrap();
+            finished.sort_unstable();
+            let pieces = 2 * text.len().div_ceil(CASE.block) as u64;
+            assert_eq!(finished, (0..pieces).collect::<Vec<_>>());
         }
     }
 }

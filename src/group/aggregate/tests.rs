@@ -1,7 +1,7 @@
 //! The aggregate against an oracle that shares no code with it, on every level.
 #![allow(unsafe_code)] // one test puts a block between guard pages
 
-use crate::engine::sink::Malformed;
+use crate::engine::sink::{BlockError, Malformed};
 use crate::group::aggregate::{Aggregate, OnError, Partial};
 use crate::group::level::Level;
 use crate::group::summary::Summary;
@@ -154,7 +154,7 @@ fn check(bytes: &[u8], delimiter: u8, terminator: u8) {
             let result = job.block(&mut partial, &buffer.block(0, 0, 0));
             match (result, expected.bad.first()) {
                 (Ok(()), None) => {}
-                (Err(Malformed { start, end, .. }), Some(&first)) => {
+                (Err(BlockError::Malformed(Malformed { start, end, .. })), Some(&first)) => {
                     assert_eq!((start, end), first)
                 }
                 (result, first) => panic!("{level:?}: {result:?} where {first:?} is expected"),
@@ -767,7 +767,10 @@ fn spilling() {
     let nowhere = directory.path().join("nowhere");
     let job = Aggregate::new().memory(0).spill_directory(&nowhere);
     let refused = job.block(&mut job.partial(), &buffer.block(0, 0, 0));
-    let cause = refused.unwrap_err().cause;
+    let Err(BlockError::Sink(error)) = refused else {
+        panic!("{refused:?}");
+    };
+    let cause = error.to_string();
     assert!(
         cause.contains("nowhere: No such file or directory [ENOENT]"),
         "{cause}"

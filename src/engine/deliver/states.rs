@@ -1,0 +1,179 @@
+//! The state of a stateful framing at each place where a file is cut, from the effects of all bytes before it.
+//!
+//! Each span, and each block that a worker fetches by itself, is a *tile*: the bytes from the place where it looks for
+//! its first record's start to the place where it looks for its last record's end. Tiles lie side by side from a
+//! file's first byte on. Whoever has fetched a tile posts its effect, in any order; the state at its start is known as
+//! soon as all tiles before it were posted.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::record::framing::{Effect, State};
+
+/// How long anybody sleeps before they look whether the run was given up.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The states of a run.
+#[derive(Debug)]
+pub(crate) struct States {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+    /// The same for each thread that waits for other things too.
+    notify: Notify,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// By the source's number.
+    files: Vec<File>,
+    /// How often there was a reason to look again.
+    wakes: u64,
+}
+
+#[derive(Debug)]
+struct File {
+    /// The first byte that no effect is known of, and the state there.
+    at: u64,
+    state: State,
+    /// Tiles behind it: where they begin, their end, their effect, and whether their state is going to be asked for.
+    posted: BTreeMap<u64, (u64, Effect, bool)>,
+    /// The state at the start of each tile before it, until somebody has asked for it.
+    before: BTreeMap<u64, State>,
+}
+
+impl States {
+    /// Nothing is known yet of so many files; each begins in the state `initial`.
+    pub(crate) fn new(files: usize, initial: State) -> States {
+        let file = || File {
+            at: 0,
+            state: initial,
+            posted: BTreeMap::new(),
+            before: BTreeMap::new(),
+        };
+        States {
+            inner: Mutex::new(Inner {
+                files: (0..files).map(|_| file()).collect(),
+                wakes: 0,
+            }),
+            changed: Condvar::new(),
+            notify: Notify::new(),
+        }
+    }
+
+    /// The bytes of `tile` have this effect. Who posts it says whether it is going to ask for the state at its start,
+    /// once.
+    pub(crate) fn post(&self, source: u32, tile: Range<u64>, effect: Effect, asked: bool) {
+        if tile.is_empty() {
+            return;
+        }
+        let mut inner = self.lock();
+        let file = &mut inner.files[source as usize];
+        file.posted.insert(tile.start, (tile.end, effect, asked));
+        let known = file.at;
+        while let Some((end, effect, asked)) = file.posted.remove(&file.at) {
+            if asked {
+                file.before.insert(file.at, file.state);
+            }
+            file.state = effect.apply(file.state);
+            file.at = end;
+        }
+        if file.at > known {
+            drop(inner);
+            self.wake();
+        }
+    }
+
+    /// The state at the start of a tile, if it is known.
+    pub(crate) fn before(&self, source: u32, tile: &Range<u64>) -> Option<State> {
+        let file = &mut self.lock().files[source as usize];
+        if file.at == tile.start {
+            return Some(file.state);
+        }
+        match tile.is_empty() {
+            true => file.before.get(&tile.start).copied(),
+            false => file.before.remove(&tile.start),
+        }
+    }
+
+    /// Waits for the state at the start of a tile; `None` when the run is `given_up` there.
+    pub(crate) fn wait_before(
+        &self,
+        source: u32,
+        tile: &Range<u64>,
+        given_up: impl Fn() -> bool,
+        mut meanwhile: impl FnMut() -> bool,
+    ) -> Option<State> {
+        loop {
+            let wakes = self.lock().wakes;
+            if let Some(state) = self.before(source, tile) {
+                return Some(state);
+            }
+            if given_up() {
+                return None;
+            }
+            if meanwhile() {
+                continue;
+            }
+            let unchanged = |inner: &mut Inner| inner.wakes == wakes;
+            drop(
+                self.changed
+                    .wait_timeout_while(self.lock(), LOOK, unchanged),
+            );
+        }
+    }
+
+    /// Has whoever waits look again: more is known, there is other work, or the run is to end.
+    pub(crate) fn wake(&self) {
+        self.lock().wakes += 1;
+        self.changed.notify_all();
+        self.notify.notify_waiters();
+    }
+
+    /// The next wake from now on.
+    pub(crate) fn woken(&self) -> impl Future<Output = ()> {
+        self.notify.notified()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::framing::{Framing, Quoted};
+
+    #[test]
+    fn the_state_is_known_when_all_tiles_before_it_were_posted() {
+        let text = b"a,\"b\nc\",\"\"\"\nd\",e\n";
+        let csv = Quoted::CSV;
+        let effect =
+            |range: &Range<u64>| csv.effect(&text[range.start as usize..range.end as usize]);
+        let state = |at: u64| effect(&(0..at)).apply(csv.initial());
+        let tiles = [0..3, 3..3, 3..4, 4..9, 9..text.len() as u64];
+        for first in 0..tiles.len() {
+            let states = States::new(1, csv.initial());
+            let mut known = 0;
+            for n in 0..tiles.len() {
+                // Two from the end, then the first one, then the rest: any order will do.
+                let tile = &tiles[(first + 3 * n) % tiles.len()];
+                states.post(0, tile.clone(), effect(tile), true);
+            }
+            for tile in &tiles {
+                assert_eq!(states.before(0, tile), Some(state(tile.start)), "{tile:?}");
+                known += 1;
+            }
+            assert_eq!(known, tiles.len());
+            assert!(states.lock().files[0].before.is_empty(), "nothing is kept");
+        }
+        let states = States::new(1, csv.initial());
+        states.post(0, 3..4, effect(&(3..4)), true);
+        assert_eq!(states.before(0, &(3..4)), None);
+        assert_eq!(states.before(0, &(0..3)), Some(csv.initial()));
+    }
+}

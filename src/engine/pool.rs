@@ -1,0 +1,61 @@
+//! The threads of a run.
+
+use std::sync::Arc;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::engine::config::Config;
+use crate::engine::plan::sizing::Room;
+use crate::error::{Error, Kind, Result};
+use crate::input::spans::Input;
+use crate::linux::affinity;
+
+/// Bytes of an input for each thread, at least: a small input wakes few.
+const BYTES_A_THREAD: u64 = 64 << 10;
+
+/// Starts the threads that a run of this input would start for itself: as many as the configuration says, else one a
+/// processor, but few for a small input. With them in [`Config::pool`], whatever follows the run goes on with the same
+/// threads.
+///
+/// # Errors
+/// So many threads can't be started, or not on the processors that they are to be pinned to.
+pub fn pool(input: &Input, config: &Config) -> Result<Arc<ThreadPool>> {
+    start(input, config, &Room::here()).map(Arc::new)
+}
+
+/// The caller's threads, or new ones.
+pub(crate) fn of_run(input: &Input, config: &Config, room: &Room) -> Result<Arc<ThreadPool>> {
+    let Some(pool) = &config.pool else {
+        return start(input, config, room).map(Arc::new);
+    };
+    if pool.current_thread_index().is_some() {
+        // The run would wait for work that only this thread could do.
+        let cause = "a run can't be started on a thread of the pool that it is given";
+        return Err(Error::new(Kind::Usage, cause));
+    }
+    Ok(Arc::clone(pool))
+}
+
+fn start(input: &Input, config: &Config, room: &Room) -> Result<ThreadPool> {
+    let pin = &config.knobs.pin;
+    let threads = config.threads.unwrap_or_else(|| room.threads(pin));
+    let most = match input.len() {
+        // A fuzzer's inputs are all small; it gets what it asks for.
+        Some(len) if !cfg!(fuzzing) => len / BYTES_A_THREAD + 1,
+        _ => u64::MAX,
+    };
+    let threads = threads.min(usize::try_from(most).unwrap_or(usize::MAX));
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|index| format!("worker-{index}"))
+        .build()
+        .map_err(|error| {
+            let cause = format!("can't start {threads} threads ({error}): lower --threads");
+            Error::new(Kind::Engine, cause)
+        })?;
+    if !pin.is_empty() {
+        let held = pool.broadcast(|worker| affinity::to(pin[worker.index() % pin.len()]));
+        held.into_iter().collect::<Result<()>>()?;
+    }
+    Ok(pool)
+}

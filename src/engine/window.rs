@@ -1,0 +1,179 @@
+//! The window of a sink that wants order: how far blocks may run ahead of the first one that isn't retired. It is the
+//! same for the dispatcher and for workers that fetch their own blocks.
+//!
+//! A sequence number is *open* as long as the engine may bring a block of it, *finished* from then on, and *retired*
+//! when the sink has dropped its [`Finished`].
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+/// How long anybody sleeps before they look whether the run was given up.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A sequence number of which all blocks have been taken. Dropping it retires the number.
+#[derive(Debug)]
+pub struct Finished {
+    sequence: u64,
+    window: Arc<Window>,
+}
+
+impl Finished {
+    /// The number.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}
+
+impl Drop for Finished {
+    fn drop(&mut self) {
+        self.window.retire(self.sequence);
+    }
+}
+
+/// The window of a run.
+#[derive(Debug)]
+pub(crate) struct Window {
+    size: u64,
+    progress: Mutex<Progress>,
+    changed: Condvar,
+    /// The same for a thread that waits for other things too.
+    notify: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// The first number that isn't retired.
+    first: u64,
+    /// What has become of it and of those behind it.
+    stages: VecDeque<Stage>,
+    /// How often there was a reason to look again.
+    wakes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    Finished,
+    Retired,
+}
+
+impl Window {
+    /// A window of so many numbers, at least one. The first number is 0.
+    pub(crate) fn new(size: u64) -> Arc<Window> {
+        Arc::new(Window {
+            size: size.max(1),
+            progress: Mutex::default(),
+            changed: Condvar::new(),
+            notify: Notify::new(),
+        })
+    }
+
+    /// One past the last number that may be handed out.
+    pub(crate) fn end(&self) -> u64 {
+        self.lock().first.saturating_add(self.size)
+    }
+
+    /// Whether the first number in the window is still open.
+    pub(crate) fn waits_for_engine(&self) -> bool {
+        let progress = self.lock();
+        let first = progress.stages.front();
+        first.is_none_or(|stage| *stage == Stage::Open)
+    }
+
+    /// No more blocks of this number will come. To be handed to the sink.
+    pub(crate) fn finish(self: &Arc<Self>, sequence: u64) -> Finished {
+        self.lock().set(sequence, Stage::Finished);
+        Finished {
+            sequence,
+            window: Arc::clone(self),
+        }
+    }
+
+    fn retire(&self, sequence: u64) {
+        let mut progress = self.lock();
+        progress.set(sequence, Stage::Retired);
+        if sequence > progress.first {
+            return;
+        }
+        while progress.stages.front() == Some(&Stage::Retired) {
+            progress.stages.pop_front();
+            progress.first += 1;
+        }
+        drop(progress);
+        self.wake();
+    }
+
+    /// Has whoever waits look again: the window has moved, or the run is to end.
+    pub(crate) fn wake(&self) {
+        self.lock().wakes += 1;
+        self.changed.notify_all();
+        self.notify.notify_one();
+    }
+
+    /// Waits until `ready`, which is asked at once, after each wake, and a few times a second.
+    pub(crate) fn wait_until(&self, mut ready: impl FnMut() -> bool) {
+        loop {
+            let wakes = self.lock().wakes;
+            if ready() {
+                return;
+            }
+            let progress = self.lock();
+            let unchanged = |progress: &mut Progress| progress.wakes == wakes;
+            drop(self.changed.wait_timeout_while(progress, LOOK, unchanged));
+        }
+    }
+
+    /// The next wake, or one since the last that was waited for. For one thread, beside [`Window::wait_until`].
+    pub(crate) async fn woken(&self) {
+        self.notify.notified().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl Progress {
+    fn set(&mut self, sequence: u64, stage: Stage) {
+        let place = (sequence - self.first) as usize;
+        if self.stages.len() <= place {
+            self.stages.resize(place + 1, Stage::Open);
+        }
+        self.stages[place] = stage;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_moves_with_the_first_number_that_is_retired() {
+        let window = Window::new(2);
+        assert_eq!(window.end(), 2);
+        let second = window.finish(1);
+        assert!(window.waits_for_engine());
+        drop(second);
+        assert_eq!(window.end(), 2, "0 is still open");
+        let first = window.finish(0);
+        assert!(!window.waits_for_engine(), "0 is with the sink");
+        assert_eq!(window.end(), 2);
+        drop(first);
+        assert_eq!(window.end(), 4);
+        assert!(window.waits_for_engine());
+    }
+
+    #[test]
+    fn a_wake_before_the_wait_is_not_lost() {
+        let window = Window::new(1);
+        let waits = Arc::clone(&window);
+        let waiter = std::thread::spawn(move || waits.wait_until(|| waits.end() > 3));
+        for sequence in 0..3 {
+            drop(window.finish(sequence));
+        }
+        waiter.join().unwrap();
+    }
+}
