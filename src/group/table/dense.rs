@@ -17,7 +17,8 @@ use crate::group::level::Level;
 use crate::group::memory::pages::{Pages, Zeroed};
 use crate::group::memory::region::Region;
 #[cfg(target_arch = "x86_64")]
-use crate::group::table::isa::{Avx2, Avx512, Isa, Portable, prefetch};
+use crate::group::table::isa::{Avx2, Avx512};
+use crate::group::table::isa::{Isa, Portable, prefetch};
 use crate::group::table::key::Key;
 use crate::group::table::stats::{Adds, Stats, Tally};
 use crate::group::table::tables::Sorted;

@@ -18,7 +18,8 @@ use crate::group::memory::region::Region;
 use crate::group::scan::prefetch::ByRows;
 use crate::group::scan::window::Window;
 #[cfg(target_arch = "x86_64")]
-use crate::group::table::isa::{Avx2, Avx512, Isa, Portable, Seeds, prefetch};
+use crate::group::table::isa::{Avx2, Avx512};
+use crate::group::table::isa::{Isa, Portable, Seeds, prefetch};
 use crate::group::table::key::{Key, hash};
 use crate::group::table::stats::{Stats, Sums};
 use crate::group::table::tables::Sorted;

@@ -6,9 +6,8 @@
 
 use crate::group::level::Level;
 #[cfg(target_arch = "x86_64")]
-use crate::group::table::isa::{
-    Avx2, Avx512, InlineKey, Isa, LongKey, MiddleKey, Portable, Seeds, WideKey,
-};
+use crate::group::table::isa::{Avx2, Avx512};
+use crate::group::table::isa::{InlineKey, Isa, LongKey, MiddleKey, Portable, Seeds, WideKey};
 use crate::group::table::stats::{PackedStats, Stats, Tally};
 
 /// A key of a size class.

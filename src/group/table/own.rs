@@ -12,7 +12,8 @@ use crate::group::scan::prefetch::ByRows;
 use crate::group::scan::window::Window;
 use crate::group::table::dense::{BATCH, DenseTable, Growth, Loaded};
 #[cfg(target_arch = "x86_64")]
-use crate::group::table::isa::{Avx2, Avx512, Isa, Portable, Seeds};
+use crate::group::table::isa::{Avx2, Avx512};
+use crate::group::table::isa::{Isa, Portable, Seeds};
 use crate::group::table::key::{Key, hash};
 use crate::group::table::shards::{Outbox, Shards};
 use crate::group::table::stats::Stats;
