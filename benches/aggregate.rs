@@ -1,6 +1,6 @@
 //! What each pass costs, what the whole costs, and what another table would cost.
 //!
-//! Passes are cumulative: `decode` includes `index`, `table` and `hashbrown` include both. Every
+//! Stages are cumulative: `decode` includes `index`, `table` and `hashbrown` include both. Every
 //! benchmark checks its answer.
 
 mod data;
@@ -11,7 +11,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hashbrown::HashTable;
 use ringfold::Fold;
 use ringfold::PaddedBuf;
-use ringfold::group::passes::Passes;
+use ringfold::group::stages::Stages;
 use ringfold::group::{Aggregate, Level};
 
 struct Case {
@@ -64,15 +64,15 @@ fn aggregate(criterion: &mut Criterion) {
             .throughput(Throughput::Elements(rows as u64))
             .sample_size(20);
         for level in Level::available() {
-            let mut passes = Passes::new(level);
+            let mut stages = Stages::new(level);
             group.bench_function(format!("index/{level:?}"), |bencher| {
-                bencher.iter(|| assert_eq!(passes.index(&block), rows));
+                bencher.iter(|| assert_eq!(stages.index(&block), rows));
             });
             group.bench_function(format!("decode/{level:?}"), |bencher| {
-                bencher.iter(|| assert_eq!(passes.decode(&block), rows));
+                bencher.iter(|| assert_eq!(stages.decode(&block), rows));
             });
             group.bench_function(format!("table/{level:?}"), |bencher| {
-                bencher.iter(|| assert_eq!(passes.fold(&block), rows));
+                bencher.iter(|| assert_eq!(stages.fold(&block), rows));
             });
             let job = Aggregate::new().level(level);
             let mut partial = job.partial();
@@ -95,12 +95,12 @@ fn aggregate(criterion: &mut Criterion) {
         }
         let state = ahash::RandomState::new();
         let mut table: HashTable<(Box<[u8]>, Plain)> = HashTable::new();
-        let mut passes = Passes::new(Level::detect());
+        let mut stages = Stages::new(Level::detect());
         let mut times = 0;
         group.bench_function("hashbrown", |bencher| {
             bencher.iter(|| {
                 times += 1;
-                passes.each(&block, |key, value| {
+                stages.each(&block, |key, value| {
                     let hash = state.hash_one(key);
                     let entry = table.entry(
                         hash,

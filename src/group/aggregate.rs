@@ -8,7 +8,7 @@
 //!
 //! Other numbers of a usual size go through `millionths`. Whatever else is set aside (a very long number or
 //! key, an empty line, a malformed record) is read by `careful`, record by record, and summed as `decimal`
-//! says, in `others`.
+//! says, in `fallback`.
 //!
 //! What outgrows the `budget` of memory is held in `common` by all partials; if that is too much too, it is
 //! sorted and becomes a `region` of a temporary file. All parts meet in `summary`.
@@ -20,20 +20,22 @@ use rayon::prelude::*;
 
 use crate::engine::sink::{BlockError, Malformed};
 use crate::error::{Error, Kind};
+use crate::group::accumulate::decimal;
+use crate::group::hint;
 use crate::group::level::Level;
-use crate::group::memory::budget::{self, Budget, Share};
-use crate::group::scan::decode::{self, Rows};
 use crate::group::scan::index::{self, Ends};
+use crate::group::scan::rows::Rows;
 use crate::group::scan::scalar::{self, Record};
-use crate::group::scan::window::{WINDOW, WINDOW_MIN, Window};
-use crate::group::scan::{millionths, prefetch};
-use crate::group::summary::{Run, Summary};
-use crate::group::table::fallback::Others;
+use crate::group::scan::window::{ScanWindow, WINDOW, WINDOW_MIN};
+use crate::group::scan::{millionths, tenths};
+use crate::group::spill::budget::{self, Budget, Share};
+use crate::group::summary::{SortedRun, Summary};
+use crate::group::table::config::TableConfig;
+use crate::group::table::fallback::FallbackTable;
 use crate::group::table::isa::Seeds;
-use crate::group::table::shared::{Common, OWN_KEYS_MAX, shard_bits};
-use crate::group::table::small::Few;
-use crate::group::table::tables::{Job, Tables, Taken};
-use crate::group::{decimal, hint};
+use crate::group::table::shared::{LOCAL_KEYS_MAX, SharedTables, shard_bits};
+use crate::group::table::small::SmallTables;
+use crate::group::table::tables::{Tables, Taken};
 use crate::job::fold::Fold;
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
@@ -60,7 +62,7 @@ pub struct Aggregate {
     on_error: OnError,
     level: Level,
     seeds: Seeds,
-    own_keys_max: usize,
+    local_keys_max: usize,
     shard_bits: u32,
     memory: Option<u64>,
     spill_directory: Option<PathBuf>,
@@ -83,7 +85,7 @@ impl Aggregate {
             on_error: OnError::Fail,
             level: Level::detect(),
             seeds: Seeds::random(),
-            own_keys_max: OWN_KEYS_MAX,
+            local_keys_max: LOCAL_KEYS_MAX,
             shard_bits: shard_bits(),
             memory: None,
             spill_directory: None,
@@ -132,11 +134,11 @@ impl Aggregate {
     }
 
     /// How many keys of a size a worker keeps to itself when it shares, and how many bits of a hash tell
-    /// the shard of others.
+    /// the shard of fallback.
     #[cfg(test)]
-    fn sharing(self, own_keys_max: usize, shard_bits: u32) -> Self {
+    fn sharing(self, local_keys_max: usize, shard_bits: u32) -> Self {
         Aggregate {
-            own_keys_max,
+            local_keys_max,
             shard_bits,
             ..self
         }
@@ -164,12 +166,12 @@ impl Aggregate {
         Aggregate { level, ..self }
     }
 
-    fn partial_of(&self, common: &Arc<Common>) -> Partial {
+    fn partial_of(&self, common: &Arc<SharedTables>) -> Partial {
         Partial {
             tables: common.tables(),
             common: Arc::clone(common),
-            millionths: Few::new(self.level, &self.seeds, self.delimiter),
-            others: Others::default(),
+            millionths: SmallTables::new(self.level, &self.seeds, self.delimiter),
+            fallback: FallbackTable::default(),
             merged: Vec::new(),
             runs: Vec::new(),
             share: Share::new(self.budget()),
@@ -191,10 +193,10 @@ impl Aggregate {
         partial: &mut Partial,
         bytes: &[u8],
         at: usize,
-        window: Window<'_>,
+        window: ScanWindow<'_>,
     ) -> Result<usize, BlockError> {
         let trims = self.terminator == b'\n';
-        decode::decode(
+        tenths::decode(
             self.level,
             window,
             &partial.scratch.ends,
@@ -221,7 +223,9 @@ impl Aggregate {
             }
         }
         let lists = &partial.scratch.millionths;
-        let rows = partial.millionths.fold(window, lists, &mut partial.others);
+        let rows = partial
+            .millionths
+            .fold(window, lists, &mut partial.fallback);
         partial.rows += (rows + partial.tables.fold(window, &partial.scratch.rows)) as u64;
         Ok(at + partial.scratch.ends.end())
     }
@@ -238,7 +242,7 @@ impl Aggregate {
                 partial.settle()?;
             }
             let ends = &mut partial.scratch.ends;
-            let window = Window::at(block, at, length).of_long_rows(prefetch::are_long(ends));
+            let window = ScanWindow::at(block, at, length).of_long_rows(ends.rows_are_long());
             index::index(self.level, window, self.delimiter, self.terminator, ends);
             let balanced = ends.balanced();
             if !balanced {
@@ -299,14 +303,14 @@ impl Aggregate {
 
 /// What one worker gathers.
 pub struct Partial {
-    common: Arc<Common>,
+    common: Arc<SharedTables>,
     tables: Tables,
-    millionths: Few,
-    others: Others,
+    millionths: SmallTables,
+    fallback: FallbackTable,
     /// What other partials held when they were merged with this one; brought together at the end.
-    merged: Vec<(Tables, Others)>,
+    merged: Vec<(Tables, FallbackTable)>,
     /// What has been spilled.
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     share: Share,
     rows: u64,
     empty_lines: u64,
@@ -318,7 +322,7 @@ pub struct Partial {
 impl Partial {
     fn careful_row(&mut self, key: &[u8], number: &decimal::Number) {
         self.rows += 1;
-        self.others.add(key, number);
+        self.fallback.add(key, number);
     }
 
     /// If all partials together have outgrown their budget, shares the keys, each of which is in memory once then, and if that is too much too, spills them.
@@ -343,10 +347,10 @@ impl Partial {
     }
 
     fn bytes(&self) -> u64 {
-        self.tables.bytes() + self.millionths.bytes() + self.others.bytes()
+        self.tables.bytes() + self.millionths.bytes() + self.fallback.bytes()
     }
 
-    fn spill(&mut self, mut run: Run) -> Result<(), BlockError> {
+    fn spill(&mut self, mut run: SortedRun) -> Result<(), BlockError> {
         let budget = self.share.budget();
         let spilled = run.spill(budget.directory());
         self.spilled_bytes +=
@@ -356,20 +360,20 @@ impl Partial {
     }
 
     /// What is in memory; the tables are empty then.
-    fn take(&mut self) -> (Tables, Others) {
-        self.millionths.drain(&mut self.others);
-        (self.tables.take(), std::mem::take(&mut self.others))
+    fn take(&mut self) -> (Tables, FallbackTable) {
+        self.millionths.drain(&mut self.fallback);
+        (self.tables.take(), std::mem::take(&mut self.fallback))
     }
 }
 
 /// What partials held in memory and what was shared, each key once.
-fn run(parts: Vec<(Tables, Others)>, shared: Taken) -> Run {
-    let (tables, others): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-    let others = others.into_par_iter().reduce_with(|mut into, from| {
+fn run(parts: Vec<(Tables, FallbackTable)>, shared: Taken) -> SortedRun {
+    let (tables, fallback): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let fallback = fallback.into_par_iter().reduce_with(|mut into, from| {
         into.merge(from);
         into
     });
-    Run::new(Tables::sorted(tables, shared), others.unwrap_or_default())
+    SortedRun::new(Tables::sorted(tables, shared), fallback.unwrap_or_default())
 }
 
 struct Scratch {
@@ -395,14 +399,14 @@ impl Fold for Aggregate {
     }
 
     fn partials(&self) -> impl Fn() -> Partial + Sync {
-        let job = Job {
+        let job = TableConfig {
             level: self.level,
             seeds: self.seeds.clone(),
             delimiter: self.delimiter,
-            own_keys_max: self.own_keys_max,
+            local_keys_max: self.local_keys_max,
             shard_bits: self.shard_bits,
         };
-        let common = Arc::new(Common::new(job, self.budget()));
+        let common = Arc::new(SharedTables::new(job, self.budget()));
         move || self.partial_of(&common)
     }
 
@@ -434,7 +438,7 @@ impl Fold for Aggregate {
         into.merged.append(&mut from.merged);
         into.merged.push(from.take());
         if !Arc::ptr_eq(&into.common, &from.common) && from.common.holds_keys() {
-            // They don't share: what others share with `from` stays apart.
+            // They don't share: what fallback share with `from` stays apart.
             into.runs.push(run(Vec::new(), from.common.take()));
         }
     }

@@ -1,8 +1,12 @@
-//! From bytes to rows: the fields of a window, and the numbers in them.
+//! From bytes to rows: where the fields of a window end, and the numbers in them.
+//!
+//! [`index`](mod@index) finds the fields, [`tenths`] and [`millionths`] read the numbers and list the [`rows`];
+//! [`scalar`] reads single records.
 
-pub(crate) mod decode;
 pub(crate) mod index;
+pub(crate) mod lookahead;
 pub(crate) mod millionths;
-pub(crate) mod prefetch;
+pub(crate) mod rows;
 pub(crate) mod scalar;
+pub(crate) mod tenths;
 pub(crate) mod window;

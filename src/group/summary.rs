@@ -6,10 +6,10 @@
 //! What was spilled is read back by the merge alone, so nobody knows before its end that all of it could
 //! be: [`Summary::check`] says so then.
 
-use crate::group::decimal::{Exact, Fixed, Totals};
-use crate::group::table::fallback::{Others, SortedOthers};
-use crate::group::table::stats::{Stats, Sums};
-use crate::group::table::tables::Sorted;
+use crate::group::accumulate::decimal::{Exact, Fixed, Totals};
+use crate::group::accumulate::stats::Stats;
+use crate::group::table::fallback::{FallbackTable, SortedFallback};
+use crate::group::table::sorted::SortedKeys;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -23,29 +23,29 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Kind, Result};
 
-/// Sorted keys of a partial.
-pub(crate) struct Run {
-    tables: Vec<Box<dyn Sorted>>,
-    others: SortedOthers,
+/// SortedKeys keys of a partial.
+pub(crate) struct SortedRun {
+    tables: Vec<Box<dyn SortedKeys>>,
+    fallback: SortedFallback,
     /// Whether an entry without rows was met. None is written, so its file brought zeros.
     hollow: AtomicBool,
 }
 
-impl Run {
-    pub(crate) fn new(mut tables: Vec<Box<dyn Sorted>>, mut others: Others) -> Self {
-        for (key, stats) in tables.iter_mut().flat_map(|table| table.take_full()) {
-            others.add_totals(key, &tenths_totals(&stats));
+impl SortedRun {
+    pub(crate) fn new(mut tables: Vec<Box<dyn SortedKeys>>, mut fallback: FallbackTable) -> Self {
+        for (key, stats) in tables.iter_mut().flat_map(|table| table.take_overflow()) {
+            fallback.add_totals(key, &tenths_totals(&stats));
         }
-        Run {
+        SortedRun {
             tables,
-            others: others.into_sorted(),
+            fallback: fallback.into_sorted(),
             hollow: AtomicBool::new(false),
         }
     }
 
     /// Moves it to files in `directory`; returns their bytes.
     pub(crate) fn spill(&mut self, directory: &Path) -> io::Result<u64> {
-        let mut bytes = self.others.spill(directory)?;
+        let mut bytes = self.fallback.spill(directory)?;
         for table in &mut self.tables {
             bytes += table.spill(directory)?;
         }
@@ -53,8 +53,9 @@ impl Run {
     }
 
     /// Whether some of what was spilled couldn't be read back.
-    fn is_lost(&self) -> bool {
-        let lost = self.others.is_lost() || self.tables.iter().any(|table| table.is_lost());
+    fn read_failed(&self) -> bool {
+        let lost =
+            self.fallback.read_failed() || self.tables.iter().any(|table| table.read_failed());
         lost || self.hollow.load(Relaxed)
     }
 
@@ -85,9 +86,9 @@ impl Run {
                 numbers: Numbers::Totals(totals),
             })
         };
-        let range = between.range(self.others.len(), |at| self.others.key(at));
-        let others = Box::new(self.others.iter(range).map_while(numbers)) as Source<'_>;
-        tables.chain(std::iter::once(others))
+        let range = between.range(self.fallback.len(), |at| self.fallback.key(at));
+        let fallback = Box::new(self.fallback.iter(range).map_while(numbers)) as Source<'_>;
+        tables.chain(std::iter::once(fallback))
     }
 
     /// Keys that cut it into parts of some [`PART`] entries, in order.
@@ -97,9 +98,9 @@ impl Run {
             places.map(|at| table.key(at))
         });
         // These may be as long as a record.
-        let others = (PART_OTHERS..self.others.len()).step_by(PART_OTHERS);
-        let others = others.map(|at| self.others.key(at));
-        let mut cuts: Vec<&[u8]> = tables.chain(others).collect();
+        let fallback = (PART_FALLBACK..self.fallback.len()).step_by(PART_FALLBACK);
+        let fallback = fallback.map(|at| self.fallback.key(at));
+        let mut cuts: Vec<&[u8]> = tables.chain(fallback).collect();
         cuts.sort_unstable();
         cuts.dedup();
         cuts
@@ -110,7 +111,7 @@ type Source<'a> = Box<dyn Iterator<Item = Entry<'a>> + 'a>;
 
 /// Entries of a table from one cut to the next, and of the keys that took the careful way.
 const PART: usize = 2048;
-const PART_OTHERS: usize = 64;
+const PART_FALLBACK: usize = 64;
 
 /// From a key on, up to another, where they are named.
 #[derive(Clone, Copy)]
@@ -158,7 +159,7 @@ impl<'a> Part<'a> {
 
 /// The answer of an aggregation.
 pub struct Summary {
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     /// Records that were aggregated.
     pub rows: u64,
     /// Empty lines, which are no records.
@@ -167,7 +168,7 @@ pub struct Summary {
     pub skipped: u64,
     /// Bytes of keys that were written to temporary files, because they outgrew the memory.
     pub spilled_bytes: u64,
-    /// Workers that shared their keys with others, because they outgrew the memory.
+    /// Workers that shared their keys with fallback, because they outgrew the memory.
     pub key_sharers: u64,
     /// Where those files are.
     directory: PathBuf,
@@ -175,7 +176,7 @@ pub struct Summary {
 
 impl Summary {
     pub(crate) fn new(
-        runs: Vec<Run>,
+        runs: Vec<SortedRun>,
         [rows, empty_lines, skipped, spilled_bytes, key_sharers]: [u64; 5],
         directory: &Path,
     ) -> Self {
@@ -196,7 +197,7 @@ impl Summary {
     /// # Errors
     /// A file can't be read, or was cut.
     pub fn check(&self) -> Result<()> {
-        if !self.runs.iter().any(Run::is_lost) {
+        if !self.runs.iter().any(SortedRun::read_failed) {
             return Ok(());
         }
         let cause = format!(
@@ -216,7 +217,7 @@ impl Summary {
     pub fn len(&self) -> usize {
         match &self.runs[..] {
             // No key is in two tables.
-            [run] if run.others.len() == 0 => run.tables.iter().map(|table| table.len()).sum(),
+            [run] if run.fallback.len() == 0 => run.tables.iter().map(|table| table.len()).sum(),
             _ => self.entries().count(),
         }
     }
@@ -329,7 +330,7 @@ enum Numbers<'a> {
 impl Numbers<'_> {
     fn merge(&mut self, from: Self) {
         match (&mut *self, from) {
-            (Numbers::Tenths(stats), Numbers::Tenths(from)) => stats.merge_with(&from),
+            (Numbers::Tenths(stats), Numbers::Tenths(from)) => stats.merge(&from),
             (Numbers::Totals(totals), from) => totals.to_mut().merge(&from.into_totals()),
             (Numbers::Tenths(stats), from) => {
                 let mut totals = tenths_totals(stats);
@@ -401,7 +402,7 @@ mod tests {
         lost: bool,
     }
 
-    impl Sorted for Table {
+    impl SortedKeys for Table {
         fn len(&self) -> usize {
             self.iter(0..1).count()
         }
@@ -418,7 +419,7 @@ mod tests {
             unreachable!("nobody asks")
         }
 
-        fn is_lost(&self) -> bool {
+        fn read_failed(&self) -> bool {
             self.lost
         }
     }
@@ -430,7 +431,7 @@ mod tests {
                 entry: None,
                 lost: false,
             };
-            let run = |table| Run::new(vec![Box::new(table)], Others::default());
+            let run = |table| SortedRun::new(vec![Box::new(table)], FallbackTable::default());
             let runs = vec![run(whole.clone()), run(table), run(whole)];
             let summary = Summary::new(runs, [0; 5], Path::new("spilled"));
             assert_eq!(summary.entries().count(), 0);

@@ -10,16 +10,18 @@
 //! All work in batches: hash a batch and prefetch, then compare and update. What differs by
 //! instruction set is behind [`isa::Isa`].
 
+pub(crate) mod accumulator;
+pub(crate) mod config;
 pub(crate) mod dense;
 pub(crate) mod direct;
 pub(crate) mod fallback;
-mod hashes;
+mod hash_range;
 pub(crate) mod isa;
 pub(crate) mod key;
+mod local;
 mod merge;
-mod own;
 mod shards;
 pub(crate) mod shared;
 pub(crate) mod small;
-pub(crate) mod stats;
+pub(crate) mod sorted;
 pub(crate) mod tables;

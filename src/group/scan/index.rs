@@ -10,12 +10,13 @@
 //! terminator not, if they alternate; else the first offender shows as a set terminator bit or a
 //! clear delimiter bit. The borrow carries an open span into the next 64 bytes.
 //!
-//! Invariant of this room: a window's bytes are readable up to 64 past its end, and [`Ends`] has
+//! Invariant of this module: a window's bytes are readable up to 64 past its end, and [`Ends`] has
 //! room for 64 more positions than a window has bytes.
 #![allow(unsafe_code)]
 
 use crate::group::level::Level;
-use crate::group::scan::window::{WINDOW, Window};
+use crate::group::scan::lookahead;
+use crate::group::scan::window::{ScanWindow, WINDOW};
 
 const ROOM: usize = WINDOW + 1 + 64;
 /// Zeros after the last whole record's ends: two for each row that is decoded at once.
@@ -49,7 +50,7 @@ impl Ends {
 
     /// Keeps the records of `window` before the first that has not two fields: then it is balanced.
     #[cold]
-    pub(crate) fn keep_balanced(&mut self, window: Window<'_>, delimiter: u8, terminator: u8) {
+    pub(crate) fn keep_balanced(&mut self, window: ScanWindow<'_>, delimiter: u8, terminator: u8) {
         let last = |end: u16| window.bytes()[usize::from(end) - 1];
         let ends = self.ends[1..=self.count].as_chunks::<2>().0.iter();
         let rows = ends
@@ -82,6 +83,11 @@ impl Ends {
         self.ends.as_ptr()
     }
 
+    /// Whether the rows are long on average, for what is prefetched in the next window.
+    pub(crate) fn rows_are_long(&self) -> bool {
+        lookahead::are_long(self.rows(), self.end())
+    }
+
     /// Past the last whole record, if balanced.
     pub(crate) fn end(&self) -> usize {
         usize::from(self.ends[self.count & !1])
@@ -91,7 +97,7 @@ impl Ends {
 /// Finds the ends of `window`.
 pub(crate) fn index(
     level: Level,
-    window: Window<'_>,
+    window: ScanWindow<'_>,
     delimiter: u8,
     terminator: u8,
     to: &mut Ends,
@@ -129,7 +135,7 @@ impl Balance {
 }
 
 /// The twin of the vector passes: byte by byte, and safe.
-fn portable(window: Window<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
+fn portable(window: ScanWindow<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
     let mut count = 0;
     let mut balance = Balance::default();
     let (chunks, rest) = window.bytes().as_chunks::<64>();
@@ -170,14 +176,19 @@ fn equal(word: u64, byte: u8) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use crate::group::scan::index::{Balance, Ends, WINDOW, Window};
-    use crate::group::scan::prefetch;
+    use crate::group::scan::index::{Balance, Ends, ScanWindow, WINDOW};
+    use crate::group::scan::lookahead;
     use std::arch::x86_64::*;
 
     /// # Safety
     /// The processor must have the features named.
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub(crate) unsafe fn avx2(window: Window<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
+    pub(crate) unsafe fn avx2(
+        window: ScanWindow<'_>,
+        delimiter: u8,
+        terminator: u8,
+        to: &mut Ends,
+    ) {
         // As many as most chunks of the window before had, or a few more: a branch that is foretold wrongly
         // costs as much as six of them.
         // SAFETY: as the caller's.
@@ -196,7 +207,7 @@ mod x86 {
     /// The processor must have the features named; `FIRST` is a multiple of four.
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     unsafe fn avx2_steps<const FIRST: usize>(
-        window: Window<'_>,
+        window: ScanWindow<'_>,
         delimiter: u8,
         terminator: u8,
         to: &mut Ends,
@@ -209,11 +220,11 @@ mod x86 {
         let mut balance = Balance::default();
         let mut at = 0;
         while at < length {
-            if at.is_multiple_of(prefetch::STEP) {
+            if at.is_multiple_of(lookahead::STEP) {
                 if window.has_long_rows() {
-                    prefetch::by_index::<true>(window, at);
+                    lookahead::by_index::<true>(window, at);
                 } else {
-                    prefetch::by_index::<false>(window, at);
+                    lookahead::by_index::<false>(window, at);
                 }
             }
             // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
@@ -263,7 +274,12 @@ mod x86 {
     /// # Safety
     /// The processor must have the features named; delimiter and terminator differ.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
-    pub(crate) unsafe fn avx512(window: Window<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
+    pub(crate) unsafe fn avx512(
+        window: ScanWindow<'_>,
+        delimiter: u8,
+        terminator: u8,
+        to: &mut Ends,
+    ) {
         // Of two loops each is a tenth faster than one that looks what to ask for.
         // SAFETY: as the caller's.
         unsafe {
@@ -279,7 +295,7 @@ mod x86 {
     /// As that of [`avx512`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
     unsafe fn avx512_steps<const LONG_ROWS: bool>(
-        window: Window<'_>,
+        window: ScanWindow<'_>,
         delimiter: u8,
         terminator: u8,
         to: &mut Ends,
@@ -325,12 +341,12 @@ mod x86 {
         };
         let whole = length & !63;
         let mut at = 0;
-        while at < length & !(prefetch::STEP - 1) {
-            prefetch::by_index::<LONG_ROWS>(window, at);
-            for part in (0..prefetch::STEP).step_by(64) {
+        while at < length & !(lookahead::STEP - 1) {
+            lookahead::by_index::<LONG_ROWS>(window, at);
+            for part in (0..lookahead::STEP).step_by(64) {
                 chunk(at + part, !0);
             }
-            at += prefetch::STEP;
+            at += lookahead::STEP;
         }
         while at < whole {
             chunk(at, !0);
@@ -366,7 +382,7 @@ mod tests {
         });
         for fill in [delimiter, terminator] {
             let buffer = PaddedBuf::with_fill(bytes, fill);
-            let window = Window::at(&buffer.block(0, 0, 0), 0, WINDOW);
+            let window = ScanWindow::at(&buffer.block(0, 0, 0), 0, WINDOW);
             let mut ends = Ends::new();
             let levels = Level::available();
             // What the window before had makes no difference.
@@ -421,7 +437,7 @@ mod tests {
     fn one_byte_for_both() {
         let bytes = [b';'; WINDOW];
         let buffer = PaddedBuf::from(&bytes[..]);
-        let window = Window::at(&buffer.block(0, 0, 0), 0, WINDOW);
+        let window = ScanWindow::at(&buffer.block(0, 0, 0), 0, WINDOW);
         for level in Level::available() {
             let mut ends = Ends::new();
             index(level, window, b';', b';', &mut ends);

@@ -4,12 +4,12 @@
 //! One text without a branch on the data, over a few rows at a time, is compiled for every level: the compiler
 //! makes vectors of it. Its twin is `decimal::number`.
 //!
-//! Invariant of this room: a level is only made where the processor has its features.
+//! Invariant of this module: a level is only made where the processor has its features.
 #![allow(unsafe_code)]
 
 use crate::group::level::Level;
-use crate::group::scan::decode::{INLINE, List, Rows, WIDE};
-use crate::group::scan::window::Window;
+use crate::group::scan::rows::{INLINE, List, Rows, WIDE};
+use crate::group::scan::window::ScanWindow;
 
 /// Rows that are read at a time: two vectors of the longest.
 const BATCH: usize = 16;
@@ -21,14 +21,14 @@ const BATCH: usize = 16;
 /// If a row isn't in the window.
 pub(crate) fn decode(
     level: Level,
-    window: Window<'_>,
+    window: ScanWindow<'_>,
     from: &List,
     trims: bool,
     to: &mut Rows<i64>,
 ) {
     to.clear();
     match level {
-        // SAFETY: the room's invariant.
+        // SAFETY: the module's invariant.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512(window, from, trims, to) },
         // SAFETY: as above.
@@ -40,18 +40,18 @@ pub(crate) fn decode(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512cd,avx512dq,bmi1,bmi2,popcnt")]
-fn avx512(window: Window<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
+fn avx512(window: ScanWindow<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
     batches(window, from, trims, to);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn avx2(window: Window<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
+fn avx2(window: ScanWindow<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
     batches(window, from, trims, to);
 }
 
 #[inline(always)]
-fn batches(window: Window<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
+fn batches(window: ScanWindow<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
     let batches = from.keys().chunks(BATCH);
     for (some_keys, some_spans) in batches.zip(from.values().chunks(BATCH)) {
         // What is missing to a batch is empty, and no number.
@@ -177,11 +177,11 @@ fn fours(digits: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::group::decimal;
-    use crate::group::scan::decode::LONG;
+    use crate::group::accumulate::decimal;
     use crate::group::scan::millionths::*;
+    use crate::group::scan::rows::LONG;
     use crate::group::scan::window::WINDOW;
-    use crate::group::scan::{decode as tenths, index, scalar};
+    use crate::group::scan::{index, scalar, tenths};
     use crate::record::block::PaddedBuf;
     use proptest::prelude::*;
 
@@ -217,8 +217,8 @@ mod tests {
         assert!(text.len() <= WINDOW);
         for level in Level::available() {
             let buffer = PaddedBuf::with_fill(&text, b'0');
-            let window = Window::at(&buffer.block(0, 0, 0), 0, WINDOW);
-            let (mut ends, mut rows) = (index::Ends::new(), tenths::Rows::new());
+            let window = ScanWindow::at(&buffer.block(0, 0, 0), 0, WINDOW);
+            let (mut ends, mut rows) = (index::Ends::new(), Rows::new());
             index::index(level, window, b';', b'\n', &mut ends);
             tenths::decode(level, window, &ends, trims, &mut rows);
             let mut expected: [Vec<(u32, i64)>; 3] = Default::default();

@@ -2,7 +2,7 @@
 //!
 //! It serves what the fast passes set aside, and it is their oracle.
 
-use crate::group::decimal::{self, Number};
+use crate::group::accumulate::decimal::{self, Number};
 
 /// What a record holds.
 #[derive(Debug, PartialEq, Eq)]

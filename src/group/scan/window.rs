@@ -1,6 +1,6 @@
 //! A stretch of a block small enough for 16-bit positions and the first-level cache.
 //!
-//! Invariant of this room, which the vector passes lean on: [`PADDING`] readable bytes stand before
+//! Invariant of this module, which the vector passes lean on: [`PADDING`] readable bytes stand before
 //! and after the window's bytes, for the block it was cut from has them.
 #![allow(unsafe_code)]
 
@@ -18,25 +18,25 @@ const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64) && PADDING >
 
 /// A stretch of a block, with the block's padding around it.
 #[derive(Clone, Copy)]
-pub(crate) struct Window<'a> {
+pub(crate) struct ScanWindow<'a> {
     bytes: &'a [u8],
     long_rows: bool,
 }
 
-impl<'a> Window<'a> {
+impl<'a> ScanWindow<'a> {
     /// The window of `block` that begins at `start`, up to `length` (at most [`WINDOW`]) bytes.
     pub(crate) fn at(block: &Block<'a>, start: usize, length: usize) -> Self {
         let bytes = &block.bytes()[start..];
-        Window {
+        ScanWindow {
             bytes: &bytes[..bytes.len().min(length).min(WINDOW)],
             long_rows: false,
         }
     }
 
-    /// The same, of which the rows are expected to be long: what is [`ahead`](crate::group::scan::prefetch) is asked for
+    /// The same, of which the rows are expected to be long: what is [`ahead`](crate::group::scan::lookahead) is asked for
     /// accordingly.
     pub(crate) fn of_long_rows(self, long_rows: bool) -> Self {
-        Window { long_rows, ..self }
+        ScanWindow { long_rows, ..self }
     }
 
     pub(crate) fn has_long_rows(self) -> bool {

@@ -5,7 +5,7 @@
 //! growth reads the old slots and writes the new ones front to back, and looks at no entry; entries
 //! grow by moving page tables, not bytes.
 //!
-//! Invariant of this room: the slots are 2^(32 - `shift`), at least one is empty, and a slot is 0 or
+//! Invariant of this module: the slots are 2^(32 - `shift`), at least one is empty, and a slot is 0 or
 //! holds the number, counted from 1, of an entry in use.
 #![allow(unsafe_code)]
 
@@ -13,36 +13,38 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::group::accumulate::stats::Stats;
 use crate::group::level::Level;
-use crate::group::memory::pages::{Pages, Zeroed};
-use crate::group::memory::region::Region;
+use crate::group::prefetch;
+use crate::group::spill::pages::{Pages, Zeroed};
+use crate::group::spill::region::Region;
+use crate::group::table::accumulator::{Accumulator, EntryStats};
 #[cfg(target_arch = "x86_64")]
 use crate::group::table::isa::{Avx2, Avx512};
-use crate::group::table::isa::{Isa, Portable, prefetch};
+use crate::group::table::isa::{Isa, Portable};
 use crate::group::table::key::Key;
-use crate::group::table::stats::{Adds, Stats, Tally};
-use crate::group::table::tables::Sorted;
+use crate::group::table::sorted::SortedKeys;
 use rayon::prelude::*;
 
 /// A key and its statistics.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Entry<K: Key> {
+pub(crate) struct DenseEntry<K: Key> {
     pub(crate) key: K,
-    pub(crate) tally: K::Tally,
+    pub(crate) stats: K::EntryStats,
 }
 
 // SAFETY: bytes and integers.
-unsafe impl<K: Key> Zeroed for Entry<K> {}
+unsafe impl<K: Key> Zeroed for DenseEntry<K> {}
 
 /// 32 bits of hash in the high half, an entry's number, counted from 1, in the low. 0 if empty.
 #[derive(Clone, Copy)]
-pub(crate) struct Slot(pub u64);
+pub(crate) struct EntryRef(pub u64);
 
 // SAFETY: a plain integer.
-unsafe impl Zeroed for Slot {}
+unsafe impl Zeroed for EntryRef {}
 
-impl Slot {
+impl EntryRef {
     #[inline(always)]
     pub(crate) fn entry(self) -> usize {
         (self.0 as u32 as usize).wrapping_sub(1)
@@ -75,11 +77,11 @@ pub(crate) struct Growth {
 
 /// The table of a size class.
 pub(crate) struct DenseTable<K: Key> {
-    pub(crate) slots: Pages<Slot>,
+    pub(crate) slots: Pages<EntryRef>,
     pub(crate) shift: u32,
-    pub(crate) entries: Pages<Entry<K>>,
+    pub(crate) entries: Pages<DenseEntry<K>>,
     pub(crate) used: usize,
-    /// Keys whose tally was full, and what it came to.
+    /// Keys whose stats was full, and what it came to.
     pub(crate) full: Vec<(K, Stats)>,
     growth: Growth,
 }
@@ -94,8 +96,8 @@ pub(crate) struct Loaded<'a, K> {
 
 /// Asks for the entry of `slot` among `entries`.
 #[inline(always)]
-pub(crate) fn ask_entry<K: Key>(entries: *const Entry<K>, slot: Slot) {
-    prefetch(entries.wrapping_add(slot.entry()).cast());
+pub(crate) fn ask_entry<K: Key>(entries: *const DenseEntry<K>, slot: EntryRef) {
+    prefetch::into_l1(entries.wrapping_add(slot.entry()).cast());
 }
 
 impl<K: Key> DenseTable<K> {
@@ -167,11 +169,11 @@ impl<K: Key> DenseTable<K> {
     #[inline(always)]
     pub(crate) fn ask(&self, hash: u32) {
         let home = (hash >> self.shift) as usize;
-        prefetch(self.slots.as_ptr().wrapping_add(home).cast());
+        prefetch::into_l1(self.slots.as_ptr().wrapping_add(home).cast());
     }
 
     /// Asks for the entry of `slot`.
-    pub(crate) fn ask_entry(&self, slot: Slot) {
+    pub(crate) fn ask_entry(&self, slot: EntryRef) {
         ask_entry(self.entries.as_ptr(), slot);
     }
 
@@ -204,8 +206,8 @@ impl<K: Key> DenseTable<K> {
                     .as_ptr()
                     .wrapping_add(slot.entry())
                     .cast::<u8>();
-                for line in (0..size_of::<Entry<K>>()).step_by(64) {
-                    prefetch(entry.wrapping_add(line));
+                for line in (0..size_of::<DenseEntry<K>>()).step_by(64) {
+                    prefetch::into_l1(entry.wrapping_add(line));
                 }
             }
         }
@@ -219,12 +221,12 @@ impl<K: Key> DenseTable<K> {
                     lacks(key, hash, value);
                     continue;
                 }
-                let tally = &mut self.entries.get_unchecked_mut(entry).tally;
-                if tally.is_full() {
-                    self.full.push((*key, tally.stats()));
-                    *tally = K::Tally::default();
+                let stats = &mut self.entries.get_unchecked_mut(entry).stats;
+                if stats.is_full() {
+                    self.full.push((*key, stats.unpacked()));
+                    *stats = K::EntryStats::default();
                 }
-                tally.add::<I>(value);
+                stats.add::<I>(value);
             }
         }
     }
@@ -248,7 +250,7 @@ impl<K: Key> DenseTable<K> {
                         return LACKS;
                     }
                     self.used += 1;
-                    let slot = Slot(u64::from(hash) << 32 | self.used as u64);
+                    let slot = EntryRef(u64::from(hash) << 32 | self.used as u64);
                     *self.slots.get_unchecked_mut(place) = slot;
                     self.entries[entry].key = *key;
                     return entry;
@@ -265,7 +267,7 @@ impl<K: Key> DenseTable<K> {
 
     /// Memory that is taken.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots) + self.used * size_of::<Entry<K>>()
+        size_of_val(&*self.slots) + self.used * size_of::<DenseEntry<K>>()
     }
 
     /// Takes statistics of `key`, whose hash is `hash`.
@@ -277,8 +279,7 @@ impl<K: Key> DenseTable<K> {
         let place = (hash >> self.shift) as usize;
         // SAFETY: room was made above; needs no feature.
         let entry = unsafe { self.probe::<Portable>(key, hash, place) };
-        let tally = &mut self.entries[entry].tally;
-        if !tally.merge(stats) {
+        if !self.entries[entry].stats.try_merge(stats) {
             self.full.push((*key, *stats));
         }
     }
@@ -323,28 +324,28 @@ impl<K: Key> DenseTable<K> {
 
 /// A table's entries in byte order of their keys, where they lay.
 ///
-/// The delimiter is gone from each key, and its length is in the tally.
+/// The delimiter is gone from each key, and its length is in the stats.
 pub(crate) struct SortedEntries<K: Key> {
-    entries: Region<Entry<K>>,
-    /// Statistics that outgrew their tally.
+    entries: Region<DenseEntry<K>>,
+    /// Statistics that outgrew their stats.
     full: Vec<(Vec<u8>, Stats)>,
 }
 
 impl<K: Key> SortedEntries<K> {
     /// Sorts the first `used` of `entries`, in which each key is once.
     pub(crate) fn new(
-        mut entries: Pages<Entry<K>>,
+        mut entries: Pages<DenseEntry<K>>,
         used: usize,
         full: Vec<(K, Stats)>,
         delimiter: u8,
     ) -> Self {
         entries[..used].par_iter_mut().for_each(|entry| {
             let length = entry.key.strip(delimiter);
-            entry.tally.set_length(length);
+            entry.stats.set_length(length);
         });
         // A key's zeros may be its own: then the shorter of two comes first.
         entries[..used].par_sort_unstable_by(|a, b| {
-            let lengths = || a.tally.length().cmp(&b.tally.length());
+            let lengths = || a.stats.length().cmp(&b.stats.length());
             a.key.order().cmp(&b.key.order()).then_with(lengths)
         });
         let full = full
@@ -357,24 +358,24 @@ impl<K: Key> SortedEntries<K> {
     }
 }
 
-impl<K: Key> Sorted for SortedEntries<K> {
+impl<K: Key> SortedKeys for SortedEntries<K> {
     fn len(&self) -> usize {
         self.entries.len()
     }
 
     fn key(&self, at: usize) -> &[u8] {
         let entry = &self.entries[at];
-        &entry.key.bytes()[..entry.tally.length()]
+        &entry.key.bytes()[..entry.stats.length()]
     }
 
     fn iter(&self, range: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
         Box::new(self.entries.walk(range).map(|entry| {
-            let length = entry.tally.length();
-            (&entry.key.bytes()[..length], entry.tally.stats())
+            let length = entry.stats.length();
+            (&entry.key.bytes()[..length], entry.stats.unpacked())
         }))
     }
 
-    fn take_full(&mut self) -> Vec<(Vec<u8>, Stats)> {
+    fn take_overflow(&mut self) -> Vec<(Vec<u8>, Stats)> {
         std::mem::take(&mut self.full)
     }
 
@@ -382,20 +383,20 @@ impl<K: Key> Sorted for SortedEntries<K> {
         self.entries.spill(directory)
     }
 
-    fn is_lost(&self) -> bool {
-        self.entries.is_lost()
+    fn read_failed(&self) -> bool {
+        self.entries.read_failed()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::group::scan::decode::BIAS;
+    use crate::group::accumulate::stats::BIAS;
+    use crate::group::accumulate::stats::FLIP;
     use crate::group::table::dense::*;
     use crate::group::table::key::ShortKey;
+    use crate::group::table::local::ALL;
     use crate::group::table::merge;
-    use crate::group::table::own::ALL;
     use crate::group::table::shards::{Shards, Taken};
-    use crate::group::table::stats::FLIP;
 
     /// Statistics of that many rows, each of 0.
     fn rows(count: u64) -> Stats {
@@ -403,7 +404,7 @@ mod tests {
             sum: count * u64::from(BIAS),
             count,
             max: BIAS,
-            flipped_min: BIAS ^ FLIP,
+            max_flipped: BIAS ^ FLIP,
             length: 0,
         }
     }
@@ -457,7 +458,7 @@ mod tests {
                 if spilled {
                     assert_eq!(sorted.spill(directory.path()).unwrap(), 9000 * 32);
                 }
-                assert!(sorted.len() == 9000 && !sorted.is_lost());
+                assert!(sorted.len() == 9000 && !sorted.read_failed());
                 for ((key, stats), (name, count)) in sorted.iter(0..9000).zip(expected()) {
                     assert_eq!((key, stats.count()), (name.as_bytes(), count));
                 }
@@ -475,10 +476,10 @@ mod tests {
         }
         let mut sorted = merge::sorted(tables.into(), nothing(), b';');
         let counts: Vec<u64> = sorted.iter(0..2).map(|(_, stats)| stats.count()).collect();
-        let full = sorted.take_full();
+        let full = sorted.take_overflow();
         assert!(full.iter().all(|(key, _)| key == b"00000001"));
         let more: u64 = full.iter().map(|(_, stats)| stats.count()).sum();
         assert_eq!((counts[0], counts[1] + more), (2, 2 * most + 3));
-        assert!(sorted.take_full().is_empty());
+        assert!(sorted.take_overflow().is_empty());
     }
 }

@@ -1,69 +1,71 @@
-//! Few keys: an open-addressed table of slots with key and statistics side by side.
+//! Few keys: an open-addressed table of buckets with key and statistics side by side.
 //!
-//! A key out of its home slot costs a mispredicted branch on each of its rows. So the table is kept sparse,
+//! A key out of its home bucket costs a mispredicted branch on each of its rows. So the table is kept sparse,
 //! most of all while it is small; and where keys are so few that all can be at home, seeds are drawn until
 //! they are.
 //!
-//! Invariant of this room: the slots are a power of two, at least one is empty, and a hash masked by
-//! `mask` is a slot's place in units of [`UNIT`].
+//! Invariant of this module: the buckets are a power of two, at least one is empty, and a hash masked by
+//! `mask` is a bucket's place in units of [`UNIT`].
 #![allow(unsafe_code)]
 
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::group::accumulate::stats::Stats;
 use crate::group::level::Level;
-use crate::group::memory::pages::{Pages, Zeroed};
-use crate::group::memory::region::Region;
-use crate::group::scan::prefetch::ByRows;
-use crate::group::scan::window::Window;
+use crate::group::prefetch;
+use crate::group::scan::lookahead::RowLookahead;
+use crate::group::scan::window::ScanWindow;
+use crate::group::spill::pages::{Pages, Zeroed};
+use crate::group::spill::region::Region;
+use crate::group::table::accumulator::BucketStats;
 #[cfg(target_arch = "x86_64")]
 use crate::group::table::isa::{Avx2, Avx512};
-use crate::group::table::isa::{Isa, Portable, Seeds, prefetch};
+use crate::group::table::isa::{Isa, Portable, Seeds};
 use crate::group::table::key::{Key, hash};
-use crate::group::table::stats::{Stats, Sums};
-use crate::group::table::tables::Sorted;
+use crate::group::table::sorted::SortedKeys;
 use crate::linux::pages::{HUGE_PAGE, PAGE};
 use rayon::slice::ParallelSliceMut;
 
 /// A key and what its rows come to. Empty if it counts no row.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Slot<K: Key, T: Sums> {
+struct Bucket<K: Key, T: BucketStats> {
     _line: [K::Line; 0],
     key: K,
     stats: T,
 }
 
 // SAFETY: a key may be all zeros, and so may its sums.
-unsafe impl<K: Key, T: Sums> Zeroed for Slot<K, T> {}
+unsafe impl<K: Key, T: BucketStats> Zeroed for Bucket<K, T> {}
 
 /// Bytes of keys hashed and prefetched ahead.
 const BATCH_BYTES: usize = 4096;
 /// Rows of a batch at most.
 const BATCH: usize = 128;
-/// Bytes of used slots of which the first-level cache holds most beside the rows: asking for them would
+/// Bytes of used buckets of which the first-level cache holds most beside the rows: asking for them would
 /// cost more than waiting for those that aren't there.
 const NEAR: usize = 64 << 10;
-/// Slots at first.
-const SLOTS_MIN: usize = 1 << 9;
-/// Bytes of slots at most.
+/// Buckets at first.
+const BUCKETS_MIN: usize = 1 << 9;
+/// Bytes of buckets at most.
 const BYTES_MAX: usize = 8 << 20;
 
 /// Pairs of rows that weren't both found at home, before seeds are drawn for the first time.
 const STRAYS: usize = 4096;
-/// Seeds drawn at once: all of 512 keys in 32,768 slots are at home by one in fifty.
+/// Seeds drawn at once: all of 512 keys in 32,768 buckets are at home by one in fifty.
 const DRAWS: usize = 64;
 
 /// Whether keys are so few that no more than eight of them meet one that was there before, on average.
-fn is_few(keys: usize, slots: usize) -> bool {
-    keys * keys <= 16 * slots
+fn is_few(keys: usize, buckets: usize) -> bool {
+    keys * keys <= 16 * buckets
 }
 
 /// The table of a size class.
-pub(crate) struct DirectTable<K: Key, T: Sums = Stats> {
+pub(crate) struct DirectTable<K: Key, T: BucketStats = Stats> {
     level: Level,
-    slots: Pages<Slot<K, T>>,
+    buckets: Pages<Bucket<K, T>>,
     /// Of places.
     mask: u32,
     used: usize,
@@ -79,35 +81,35 @@ pub(crate) struct DirectTable<K: Key, T: Sums = Stats> {
 /// A batch under way; kept, so that none begins by clearing it.
 struct Batch<K> {
     keys: [K; BATCH],
-    /// Of home slots.
+    /// Of home buckets.
     places: [u32; BATCH],
 }
 
-impl<K: Key, T: Sums> DirectTable<K, T> {
+impl<K: Key, T: BucketStats> DirectTable<K, T> {
     /// What a place counts, in bytes: as few as an address can be scaled by for nothing, where that
-    /// divides a slot by a power of two.
-    const UNIT: usize = if size_of::<Slot<K, T>>().is_power_of_two() {
+    /// divides a bucket by a power of two.
+    const UNIT: usize = if size_of::<Bucket<K, T>>().is_power_of_two() {
         8
     } else {
-        size_of::<Slot<K, T>>()
+        size_of::<Bucket<K, T>>()
     };
-    /// Places in a slot.
-    const STEP: u32 = (size_of::<Slot<K, T>>() / Self::UNIT) as u32;
+    /// Places in a bucket.
+    const STEP: u32 = (size_of::<Bucket<K, T>>() / Self::UNIT) as u32;
     /// Rows of a batch, as many as are loaded at once or a multiple.
     const ROWS: usize = if BATCH_BYTES / size_of::<K>() < BATCH {
         (BATCH_BYTES / size_of::<K>()) & !3
     } else {
         BATCH
     };
-    const SLOTS_MAX: usize = (BYTES_MAX / size_of::<Slot<K, T>>()).next_power_of_two();
+    const BUCKETS_MAX: usize = (BYTES_MAX / size_of::<Bucket<K, T>>()).next_power_of_two();
 
     pub(crate) fn new(level: Level, seeds: Seeds) -> Self {
         DirectTable {
             level,
-            slots: Pages::new(SLOTS_MIN),
-            mask: Self::mask_of(SLOTS_MIN),
+            buckets: Pages::new(BUCKETS_MIN),
+            mask: Self::mask_of(BUCKETS_MIN),
             used: 0,
-            used_max: Self::used_max_of(SLOTS_MIN),
+            used_max: Self::used_max_of(BUCKETS_MIN),
             seeds,
             strays: 0,
             strays_max: STRAYS,
@@ -118,21 +120,26 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
         }
     }
 
-    fn mask_of(slots: usize) -> u32 {
-        let places = u32::try_from(slots * Self::STEP as usize).expect("a table under 32 GiB");
+    fn mask_of(buckets: usize) -> u32 {
+        let places = u32::try_from(buckets * Self::STEP as usize).expect("a table under 32 GiB");
         places - Self::STEP
     }
 
-    fn used_max_of(slots: usize) -> usize {
-        match slots * size_of::<Slot<K, T>>() {
-            ..HUGE_PAGE => slots / 64,
-            _ if slots < Self::SLOTS_MAX => slots / 16,
-            _ => slots / 2,
+    fn used_max_of(buckets: usize) -> usize {
+        match buckets * size_of::<Bucket<K, T>>() {
+            ..HUGE_PAGE => buckets / 64,
+            _ if buckets < Self::BUCKETS_MAX => buckets / 16,
+            _ => buckets / 2,
         }
     }
 
     /// Takes rows whose keys are in `window`, until it [is full](Self::is_full); returns how many.
-    pub(crate) fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) -> usize {
+    pub(crate) fn fold(
+        &mut self,
+        window: ScanWindow<'_>,
+        keys: &[u32],
+        values: &[T::Value],
+    ) -> usize {
         let mut taken = 0;
         for (keys, values) in keys.chunks(Self::ROWS).zip(values.chunks(Self::ROWS)) {
             while self.used + keys.len() > self.used_max {
@@ -161,14 +168,14 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx2(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) {
+    unsafe fn batch_avx2(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[T::Value]) {
         // SAFETY: as the caller's.
         unsafe { self.batch::<Avx2>(window, keys, values) }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx512(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) {
+    unsafe fn batch_avx512(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[T::Value]) {
         // SAFETY: as the caller's.
         unsafe { self.batch::<Avx512>(window, keys, values) }
     }
@@ -178,12 +185,12 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
     ///   `values`; there is room for as many new ones.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn batch<I: Isa>(&mut self, window: Window<'_>, keys: &[u32], values: &[T::Value]) {
+    unsafe fn batch<I: Isa>(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[T::Value]) {
         let count = keys.len().min(values.len()).min(Self::ROWS);
-        let slots = self.slots.pointer();
+        let buckets = self.buckets.pointer();
         let mask = self.mask;
-        let ahead = ByRows::new(window, keys);
-        let is_far = self.used * size_of::<Slot<K, T>>() > NEAR;
+        let ahead = RowLookahead::new(window, keys);
+        let is_far = self.used * size_of::<Bucket<K, T>>() > NEAR;
         let (fours, _) = keys[..count].as_chunks::<4>();
         let (to, _) = self.batch.keys.as_chunks_mut::<4>();
         let (places, _) = self.batch.places.as_chunks_mut::<4>();
@@ -195,7 +202,7 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
                 *places = hashes.map(|hash| hash & mask);
                 if is_far {
                     for &place in &*places {
-                        Self::prefetch(slots, place);
+                        Self::prefetch(buckets, place);
                     }
                 }
             }
@@ -208,7 +215,7 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
                 let to = self.batch.keys.get_unchecked_mut(row);
                 let place = K::load::<I>(&self.seeds, start, key >> 16, to) as u32 & mask;
                 *self.batch.places.get_unchecked_mut(row) = place;
-                Self::prefetch(slots, place);
+                Self::prefetch(buckets, place);
             }
         }
         let Batch { keys, places } = &self.batch;
@@ -218,9 +225,9 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
         let (value_pairs, value) = rows.2.as_chunks::<2>();
         let (used, strays) = (&mut self.used, &mut self.strays);
         for ((keys, places), values) in key_pairs.iter().zip(place_pairs).zip(value_pairs) {
-            // SAFETY: a masked place is in the table, and no slot is borrowed but here.
+            // SAFETY: a masked place is in the table, and no bucket is borrowed but here.
             unsafe {
-                let [first, second] = places.map(|place| Self::slot(slots, place));
+                let [first, second] = places.map(|place| Self::bucket(buckets, place));
                 if K::equal_two::<I>(keys, [&(*first).key, &(*second).key]) {
                     T::add_two::<I>([&raw mut (*first).stats, &raw mut (*second).stats], values);
                     continue;
@@ -228,16 +235,16 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
                 cold();
                 *strays += 1;
                 for row in 0..2 {
-                    let slot = Self::probe::<I>(slots, mask, used, &keys[row], places[row]);
-                    (*slot).stats.add::<I>(values[row]);
+                    let bucket = Self::probe::<I>(buckets, mask, used, &keys[row], places[row]);
+                    (*bucket).stats.add::<I>(values[row]);
                 }
             }
         }
         for ((key, place), value) in key.iter().zip(place).zip(value) {
             // SAFETY: as above.
             unsafe {
-                let slot = Self::probe::<I>(slots, mask, used, key, *place);
-                (*slot).stats.add::<I>(*value);
+                let bucket = Self::probe::<I>(buckets, mask, used, key, *place);
+                (*bucket).stats.add::<I>(*value);
             }
         }
     }
@@ -245,48 +252,48 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
     /// # Safety
     /// - `place` is masked.
     #[inline(always)]
-    unsafe fn slot(slots: *mut Slot<K, T>, place: u32) -> *mut Slot<K, T> {
+    unsafe fn bucket(buckets: *mut Bucket<K, T>, place: u32) -> *mut Bucket<K, T> {
         // SAFETY: a masked place is in the table.
-        unsafe { slots.byte_add(place as usize * Self::UNIT) }
+        unsafe { buckets.byte_add(place as usize * Self::UNIT) }
     }
 
     /// # Safety
     /// - `place` is masked.
     #[inline(always)]
-    unsafe fn prefetch(slots: *mut Slot<K, T>, place: u32) {
+    unsafe fn prefetch(buckets: *mut Bucket<K, T>, place: u32) {
         // SAFETY: a masked place is in the table; a prefetch reads nothing.
         unsafe {
-            let slot = Self::slot(slots, place).cast::<u8>();
-            for line in (0..size_of::<Slot<K, T>>()).step_by(64) {
-                prefetch(slot.add(line));
+            let bucket = Self::bucket(buckets, place).cast::<u8>();
+            for line in (0..size_of::<Bucket<K, T>>()).step_by(64) {
+                prefetch::into_l1(bucket.add(line));
             }
         }
     }
 
-    /// The slot of a key, from its home on; a new one if it is in none.
+    /// The bucket of a key, from its home on; a new one if it is in none.
     ///
     /// # Safety
-    /// - `slots` and `mask` are a table's, `place` is masked, and the table has an empty slot to spare.
+    /// - `buckets` and `mask` are a table's, `place` is masked, and the table has an empty bucket to spare.
     /// - The features of `I` are enabled.
     #[inline(always)]
     unsafe fn probe<I: Isa>(
-        slots: *mut Slot<K, T>,
+        buckets: *mut Bucket<K, T>,
         mask: u32,
         used: &mut usize,
         key: &K,
         mut place: u32,
-    ) -> *mut Slot<K, T> {
+    ) -> *mut Bucket<K, T> {
         loop {
             // SAFETY: a masked place is in the table.
             unsafe {
-                let slot = Self::slot(slots, place);
-                if (*slot).stats.is_empty() {
-                    (*slot).key = *key;
+                let bucket = Self::bucket(buckets, place);
+                if (*bucket).stats.is_empty() {
+                    (*bucket).key = *key;
                     *used += 1;
-                    return slot;
+                    return bucket;
                 }
-                if key.equals::<I>(&(*slot).key) {
-                    return slot;
+                if key.equals::<I>(&(*bucket).key) {
+                    return bucket;
                 }
                 place = place.wrapping_add(Self::STEP) & mask;
             }
@@ -295,12 +302,12 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
 
     /// Whether the keys are too many for this kind of table; then no row may be added.
     pub(crate) fn is_full(&self) -> bool {
-        self.used + Self::ROWS > Self::used_max_of(Self::SLOTS_MAX)
+        self.used + Self::ROWS > Self::used_max_of(Self::BUCKETS_MAX)
     }
 
     /// Whether a table of this kind has room for so many keys.
     pub(crate) fn holds(keys: usize) -> bool {
-        keys <= Self::used_max_of(Self::SLOTS_MAX)
+        keys <= Self::used_max_of(Self::BUCKETS_MAX)
     }
 
     /// Keys.
@@ -308,21 +315,21 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
         self.used
     }
 
-    /// Memory that is taken: a key touches a page until all are, a huge one where the slots fill that. One
-    /// key isn't counted among the used: if the delimiter is NUL, an empty key equals that of an empty slot.
+    /// Memory that is taken: a key touches a page until all are, a huge one where the buckets fill that. One
+    /// key isn't counted among the used: if the delimiter is NUL, an empty key equals that of an empty bucket.
     pub(crate) fn bytes(&self) -> usize {
-        let bytes = size_of_val(&*self.slots);
+        let bytes = size_of_val(&*self.buckets);
         let page = if bytes < HUGE_PAGE { PAGE } else { HUGE_PAGE };
         bytes.min(self.used.max(1) * page)
     }
 
     /// Each key used and what its rows come to.
     pub(crate) fn drain(self) -> impl Iterator<Item = (K, T)> {
-        let slots = self.slots;
-        (0..slots.len())
-            .map(move |at| slots[at])
-            .filter(|slot| !slot.stats.is_empty())
-            .map(|slot| (slot.key, slot.stats))
+        let buckets = self.buckets;
+        (0..buckets.len())
+            .map(move |at| buckets[at])
+            .filter(|bucket| !bucket.stats.is_empty())
+            .map(|bucket| (bucket.key, bucket.stats))
     }
 
     /// Takes what rows of `key` come to; the table may not be full.
@@ -331,26 +338,27 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
             self.grow();
         }
         let place = hash(self.level, &self.seeds, key) & self.mask;
-        let slots = self.slots.pointer();
-        // SAFETY: a slot was made sure of; needs no feature.
-        let slot =
-            unsafe { &mut *Self::probe::<Portable>(slots, self.mask, &mut self.used, key, place) };
-        slot.stats.merge_with(stats);
+        let buckets = self.buckets.pointer();
+        // SAFETY: a bucket was made sure of; needs no feature.
+        let bucket = unsafe {
+            &mut *Self::probe::<Portable>(buckets, self.mask, &mut self.used, key, place)
+        };
+        bucket.stats.merge(stats);
     }
 
     #[cold]
     fn grow(&mut self) {
-        self.lay_out((self.slots.len() * 4).min(Self::SLOTS_MAX));
+        self.lay_out((self.buckets.len() * 4).min(Self::BUCKETS_MAX));
     }
 
-    /// Puts the keys into so many slots, by the seeds as they are now.
-    fn lay_out(&mut self, slots: usize) {
-        let old = std::mem::replace(&mut self.slots, Pages::new(slots));
-        self.mask = Self::mask_of(slots);
-        self.used_max = Self::used_max_of(slots);
+    /// Puts the keys into so many buckets, by the seeds as they are now.
+    fn lay_out(&mut self, buckets: usize) {
+        let old = std::mem::replace(&mut self.buckets, Pages::new(buckets));
+        self.mask = Self::mask_of(buckets);
+        self.used_max = Self::used_max_of(buckets);
         self.used = 0;
-        for slot in old.iter().filter(|slot| !slot.stats.is_empty()) {
-            self.add(&slot.key, &slot.stats);
+        for bucket in old.iter().filter(|bucket| !bucket.stats.is_empty()) {
+            self.add(&bucket.key, &bucket.stats);
         }
     }
 
@@ -359,21 +367,26 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
     fn draw_seeds(&mut self) {
         self.strays = 0;
         self.strays_max = self.strays_max.saturating_mul(2);
-        let slots = self.slots.len();
-        if !is_few(self.used, slots) {
+        let buckets = self.buckets.len();
+        if !is_few(self.used, buckets) {
             return;
         }
-        // SAFETY: all zeros are a slot.
-        let empty: Slot<K, T> = unsafe { std::mem::zeroed() };
-        let used = self.slots.iter_mut().filter(|slot| !slot.stats.is_empty());
-        let taken: Vec<_> = used.map(|slot| std::mem::replace(slot, empty)).collect();
+        // SAFETY: all zeros are a bucket.
+        let empty: Bucket<K, T> = unsafe { std::mem::zeroed() };
+        let used = self
+            .buckets
+            .iter_mut()
+            .filter(|bucket| !bucket.stats.is_empty());
+        let taken: Vec<_> = used
+            .map(|bucket| std::mem::replace(bucket, empty))
+            .collect();
         self.used = 0;
         let (level, mask) = (self.level, self.mask);
-        let mut is_taken = vec![false; slots];
+        let mut is_taken = vec![false; buckets];
         let mut astray = |seeds: &Seeds| {
             is_taken.fill(false);
             let home = |key: &K| (hash(level, seeds, key) & mask) / Self::STEP;
-            let homes = taken.iter().map(|slot| home(&slot.key) as usize);
+            let homes = taken.iter().map(|bucket| home(&bucket.key) as usize);
             homes
                 .filter(|&at| std::mem::replace(&mut is_taken[at], true))
                 .count()
@@ -389,56 +402,56 @@ impl<K: Key, T: Sums> DirectTable<K, T> {
                 (fewest, self.seeds) = (count, seeds);
             }
         }
-        for slot in &taken {
-            self.add(&slot.key, &slot.stats);
+        for bucket in &taken {
+            self.add(&bucket.key, &bucket.stats);
         }
     }
 }
 
 impl<K: Key> DirectTable<K> {
     /// The keys in byte order, without their `delimiter`.
-    pub(crate) fn into_sorted(self, delimiter: u8) -> SortedSlots<K> {
-        SortedSlots::new(self.slots, delimiter)
+    pub(crate) fn into_sorted(self, delimiter: u8) -> SortedBuckets<K> {
+        SortedBuckets::new(self.buckets, delimiter)
     }
 }
 
-/// A table's slots in byte order of their keys, where they lay.
+/// A table's buckets in byte order of their keys, where they lay.
 ///
 /// The delimiter is gone from each key, and its length is in the statistics' spare word.
-pub(crate) struct SortedSlots<K: Key>(Region<Slot<K, Stats>>);
+pub(crate) struct SortedBuckets<K: Key>(Region<Bucket<K, Stats>>);
 
-impl<K: Key> SortedSlots<K> {
-    fn new(mut slots: Pages<Slot<K, Stats>>, delimiter: u8) -> Self {
+impl<K: Key> SortedBuckets<K> {
+    fn new(mut buckets: Pages<Bucket<K, Stats>>, delimiter: u8) -> Self {
         let mut used = 0;
-        for at in 0..slots.len() {
-            let mut slot = slots[at];
-            if slot.stats.count > 0 {
-                slot.stats.length = slot.key.strip(delimiter) as u64;
-                slots[used] = slot;
+        for at in 0..buckets.len() {
+            let mut bucket = buckets[at];
+            if bucket.stats.count > 0 {
+                bucket.stats.length = bucket.key.strip(delimiter) as u64;
+                buckets[used] = bucket;
                 used += 1;
             }
         }
         // A key's zeros may be its own: then the shorter of two comes first.
-        let order = |slot: &Slot<K, Stats>| (slot.key.order(), slot.stats.length);
-        slots[..used].par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
-        SortedSlots(Region::Memory(slots, used))
+        let order = |bucket: &Bucket<K, Stats>| (bucket.key.order(), bucket.stats.length);
+        buckets[..used].par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
+        SortedBuckets(Region::Memory(buckets, used))
     }
 }
 
-impl<K: Key> Sorted for SortedSlots<K> {
+impl<K: Key> SortedKeys for SortedBuckets<K> {
     fn len(&self) -> usize {
         self.0.len()
     }
 
     fn key(&self, at: usize) -> &[u8] {
-        let slot = &self.0[at];
-        &slot.key.bytes()[..slot.stats.length as usize]
+        let bucket = &self.0[at];
+        &bucket.key.bytes()[..bucket.stats.length as usize]
     }
 
     fn iter(&self, range: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
-        Box::new(self.0.walk(range).map(|slot| {
-            let length = slot.stats.length as usize;
-            (&slot.key.bytes()[..length], slot.stats)
+        Box::new(self.0.walk(range).map(|bucket| {
+            let length = bucket.stats.length as usize;
+            (&bucket.key.bytes()[..length], bucket.stats)
         }))
     }
 
@@ -446,8 +459,8 @@ impl<K: Key> Sorted for SortedSlots<K> {
         self.0.spill(directory)
     }
 
-    fn is_lost(&self) -> bool {
-        self.0.is_lost()
+    fn read_failed(&self) -> bool {
+        self.0.read_failed()
     }
 }
 
@@ -457,7 +470,7 @@ fn cold() {}
 
 #[cfg(test)]
 mod tests {
-    use crate::group::scan::decode::BIAS;
+    use crate::group::accumulate::stats::BIAS;
     use crate::group::table::direct::*;
     use crate::group::table::isa::{InlineKey, LongKey, MiddleKey, WideKey};
     use crate::record::block::PaddedBuf;
@@ -473,7 +486,7 @@ mod tests {
         key
     }
 
-    /// Slots looked at while the keys are put into a table twice as large.
+    /// Buckets looked at while the keys are put into a table twice as large.
     fn looks(hashes: impl Iterator<Item = u32>) -> usize {
         let mut used = vec![false; 2 * KEYS];
         let mut looks = 0;
@@ -538,26 +551,26 @@ mod tests {
             count: 1,
             ..Stats::default()
         };
-        let most = ((8 << 20) / size_of::<Slot<K, Stats>>()).next_power_of_two();
-        let (mut slots, mut used) = (512, 0);
+        let most = ((8 << 20) / size_of::<Bucket<K, Stats>>()).next_power_of_two();
+        let (mut buckets, mut used) = (512, 0);
         while !table.is_full() {
             table.add(&key(&format!("{used:08};")), &one);
             used += 1;
-            let room = match slots * size_of::<Slot<K, Stats>>() {
-                ..0x20_0000 => slots / 64,
-                _ if slots < most => slots / 16,
-                _ => slots / 2,
+            let room = match buckets * size_of::<Bucket<K, Stats>>() {
+                ..0x20_0000 => buckets / 64,
+                _ if buckets < most => buckets / 16,
+                _ => buckets / 2,
             };
             if used > room {
-                slots = (4 * slots).min(most);
+                buckets = (4 * buckets).min(most);
             }
-            assert_eq!((table.slots.len(), table.used), (slots, used));
-            let bytes = slots * size_of::<Slot<K, Stats>>();
+            assert_eq!((table.buckets.len(), table.used), (buckets, used));
+            let bytes = buckets * size_of::<Bucket<K, Stats>>();
             let page = if bytes < 0x20_0000 { 0x1000 } else { 0x20_0000 };
             assert_eq!(table.bytes(), bytes.min(used * page));
         }
         // Full as soon as a batch may not fit.
-        assert_eq!((slots, used + rows), (most, most / 2 + 1));
+        assert_eq!((buckets, used + rows), (most, most / 2 + 1));
     }
 
     #[test]
@@ -568,20 +581,22 @@ mod tests {
         grown::<WideKey>(32);
     }
 
-    /// Keys out of their home slots.
+    /// Keys out of their home buckets.
     fn astray<K: Key>(table: &DirectTable<K>) -> usize {
-        let used = |(_, slot): &(usize, &Slot<K, Stats>)| slot.stats.count > 0;
+        let used = |(_, bucket): &(usize, &Bucket<K, Stats>)| bucket.stats.count > 0;
         let step = DirectTable::<K>::STEP as usize;
         let home = |key| (hash(table.level, &table.seeds, key) & table.mask) as usize / step;
-        let slots = table.slots.iter().enumerate().filter(used);
-        slots.filter(|(at, slot)| home(&slot.key) != *at).count()
+        let buckets = table.buckets.iter().enumerate().filter(used);
+        buckets
+            .filter(|(at, bucket)| home(&bucket.key) != *at)
+            .count()
     }
 
     fn brought_home<K: Key>(level: Level) {
         let names: Vec<String> = (0..300).map(|number| format!("{number:07};")).collect();
         let text = PaddedBuf::from(names.concat().as_bytes());
         let block = text.block(0, 0, 0);
-        let window = Window::at(&block, 0, 8 * names.len());
+        let window = ScanWindow::at(&block, 0, 8 * names.len());
         let rows: Vec<u32> = (0..300).map(|row| (8 << 16) | (8 * row)).collect();
         let values = vec![BIAS; rows.len()];
         let mut table = DirectTable::<K>::new(level, Seeds::random());
@@ -593,7 +608,7 @@ mod tests {
         fold(&mut table);
         while astray(&table) == 0 {
             table.seeds = Seeds::random();
-            table.lay_out(table.slots.len());
+            table.lay_out(table.buckets.len());
         }
         while table.strays_max == STRAYS {
             fold(&mut table);

@@ -1,6 +1,6 @@
 //! The keys whose rows took the careful way: any key, any number.
 //!
-//! Invariant of this room: a flat key's bytes lie within those of its run.
+//! Invariant of this module: a flat key's bytes lie within those of its run.
 #![allow(unsafe_code)]
 
 use std::borrow::Cow;
@@ -11,18 +11,18 @@ use std::path::Path;
 use hashbrown::HashMap;
 use rayon::slice::ParallelSliceMut;
 
-use crate::group::decimal::{FlatTotals, Number, Totals};
-use crate::group::memory::pages::Zeroed;
-use crate::group::memory::region::{Region, Spill};
+use crate::group::accumulate::decimal::{FlatTotals, Number, Totals};
+use crate::group::spill::pages::Zeroed;
+use crate::group::spill::region::{Region, Spill};
 
 /// Totals by key.
 #[derive(Default)]
-pub(crate) struct Others {
+pub(crate) struct FallbackTable {
     map: HashMap<Vec<u8>, Totals, ahash::RandomState>,
     key_bytes: usize,
 }
 
-impl Others {
+impl FallbackTable {
     pub(crate) fn add(&mut self, key: &[u8], number: &Number) {
         let before = self.map.len();
         self.map.entry_ref(key).or_default().add(number);
@@ -35,7 +35,7 @@ impl Others {
         self.key_bytes += length * (self.map.len() - before);
     }
 
-    pub(crate) fn merge(&mut self, from: Others) {
+    pub(crate) fn merge(&mut self, from: FallbackTable) {
         for (key, totals) in from.map {
             self.add_totals(key, &totals);
         }
@@ -50,15 +50,15 @@ impl Others {
         (self.map.capacity() * (entry + 1) + keys) as u64
     }
 
-    pub(crate) fn into_sorted(self) -> SortedOthers {
+    pub(crate) fn into_sorted(self) -> SortedFallback {
         let mut sorted: Vec<_> = self.map.into_iter().collect();
         sorted.par_sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        SortedOthers::Memory(sorted)
+        SortedFallback::Memory(sorted)
     }
 }
 
 /// Keys and totals in byte order of the keys.
-pub(crate) enum SortedOthers {
+pub(crate) enum SortedFallback {
     Memory(Vec<(Vec<u8>, Totals)>),
     File {
         entries: Region<FlatEntry>,
@@ -85,18 +85,18 @@ unsafe impl Zeroed for FlatEntry {}
 // SAFETY: a byte.
 unsafe impl Zeroed for u8 {}
 
-impl SortedOthers {
+impl SortedFallback {
     pub(crate) fn len(&self) -> usize {
         match self {
-            SortedOthers::Memory(entries) => entries.len(),
-            SortedOthers::File { entries, .. } => entries.len(),
+            SortedFallback::Memory(entries) => entries.len(),
+            SortedFallback::File { entries, .. } => entries.len(),
         }
     }
 
     pub(crate) fn key(&self, at: usize) -> &[u8] {
         match self {
-            SortedOthers::Memory(entries) => &entries[at].0,
-            SortedOthers::File { entries, keys } => key(keys, &entries[at]),
+            SortedFallback::Memory(entries) => &entries[at].0,
+            SortedFallback::File { entries, keys } => key(keys, &entries[at]),
         }
     }
 
@@ -105,11 +105,11 @@ impl SortedOthers {
         range: Range<usize>,
     ) -> Box<dyn Iterator<Item = (&[u8], Cow<'_, Totals>)> + '_> {
         match self {
-            SortedOthers::Memory(entries) => {
+            SortedFallback::Memory(entries) => {
                 let entries = entries[range].iter();
                 Box::new(entries.map(|(key, totals)| (&key[..], Cow::Borrowed(totals))))
             }
-            SortedOthers::File { entries, keys } => {
+            SortedFallback::File { entries, keys } => {
                 let stretches = entries.stretches(range).flat_map(|stretch| {
                     if let (Some(first), Some(last)) = (stretch.first(), stretch.last()) {
                         keys.will_need(first.key_start, last.key_end);
@@ -125,10 +125,10 @@ impl SortedOthers {
     }
 
     /// Whether keys couldn't be read back.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub(crate) fn read_failed(&self) -> bool {
         match self {
-            SortedOthers::Memory(_) => false,
-            SortedOthers::File { entries, keys } => entries.is_lost() || keys.is_lost(),
+            SortedFallback::Memory(_) => false,
+            SortedFallback::File { entries, keys } => entries.read_failed() || keys.read_failed(),
         }
     }
 
@@ -137,7 +137,7 @@ impl SortedOthers {
     /// # Errors
     /// They can't be made, written or mapped; the keys stay where they were.
     pub(crate) fn spill(&mut self, directory: &Path) -> io::Result<u64> {
-        let SortedOthers::Memory(sorted) = self else {
+        let SortedFallback::Memory(sorted) = self else {
             return Ok(0);
         };
         let (mut entries, mut keys) = (Spill::new(directory)?, Spill::new(directory)?);
@@ -160,7 +160,7 @@ impl SortedOthers {
         }
         let (entries, keys) = (entries.finish()?, keys.finish()?);
         let bytes = size_of_val(&*entries) + size_of_val(&*keys);
-        *self = SortedOthers::File { entries, keys };
+        *self = SortedFallback::File { entries, keys };
         Ok(bytes as u64)
     }
 }

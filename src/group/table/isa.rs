@@ -3,13 +3,12 @@
 //! A key is hashed over all its bytes with seeds drawn at run time, so no input can aim at a table:
 //! by AES rounds where there are any, by folded multiplication elsewhere.
 //!
-//! Invariant of this room: a key's start lies in a window, so 128 bytes from it are readable as far
+//! Invariant of this module: a key's start lies in a window, so 128 bytes from it are readable as far
 //! as `length`, and 64 in any case. An implementation's methods are only called from a function that
 //! has its target features, and inline into it.
 #![allow(unsafe_code)]
 
-use crate::group::table::key::{equal_each, load_each};
-use crate::group::table::stats::{FLIP, Stats};
+use crate::group::accumulate::stats::{FLIP, Stats};
 use std::hash::{BuildHasher, RandomState};
 
 /// Random words that key the hash. One set a job, so that the tables of partials can be merged by hash; a
@@ -77,15 +76,27 @@ pub(crate) unsafe trait Isa: Sized {
         keys: &[u32; 4],
         to: &mut [InlineKey; 4],
     ) -> [u32; 4] {
-        // SAFETY: as the caller's.
-        unsafe { load_each::<Self, _>(seeds, window, keys, to) }
+        let mut hashes = [0; 4];
+        for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
+            // SAFETY: as the caller's.
+            unsafe {
+                let start = window.add((key & 0xffff) as usize);
+                let key = Self::load(start, key >> 16);
+                Self::write(key, to);
+                *hash = Self::hash(seeds, key) as u32;
+            }
+        }
+        hashes
     }
 
     /// Whether both keys are those of `others`.
     #[inline(always)]
     unsafe fn equal_two(keys: &[InlineKey; 2], others: [&InlineKey; 2]) -> bool {
         // SAFETY: as the caller's.
-        unsafe { equal_each::<Self, _>(keys, others) }
+        unsafe {
+            Self::equals(Self::read(&keys[0]), others[0])
+                && Self::equals(Self::read(&keys[1]), others[1])
+        }
     }
 
     /// The first `length` (at most 64) bytes from `start`, zeros after them, and their hash.
@@ -104,15 +115,22 @@ pub(crate) unsafe trait Isa: Sized {
         keys: &[u32; 4],
         to: &mut [LongKey; 4],
     ) -> [u32; 4] {
-        // SAFETY: as the caller's.
-        unsafe { load_each::<Self, _>(seeds, window, keys, to) }
+        let mut hashes = [0; 4];
+        for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
+            // SAFETY: as the caller's.
+            unsafe {
+                let start = window.add((key & 0xffff) as usize);
+                *hash = Self::load_long(seeds, start, key >> 16, to) as u32;
+            }
+        }
+        hashes
     }
 
     /// Whether both keys are those of `others`.
     #[inline(always)]
     unsafe fn equal_two_long(keys: &[LongKey; 2], others: [&LongKey; 2]) -> bool {
         // SAFETY: as the caller's.
-        unsafe { equal_each::<Self, _>(keys, others) }
+        unsafe { Self::equals_long(&keys[0], others[0]) && Self::equals_long(&keys[1], others[1]) }
     }
 
     /// The first `length` (at most 128) bytes from `start`, zeros after them, and their hash.
@@ -133,30 +151,6 @@ pub(crate) unsafe trait Isa: Sized {
             Self::update(&mut *stats[1], values[1]);
         }
     }
-}
-
-/// Asks for the line of `at`, which may be anywhere.
-#[inline(always)]
-pub(crate) fn prefetch(at: *const u8) {
-    // SAFETY: a prefetch reads nothing, and any x86-64 has it.
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    unsafe {
-        use std::arch::x86_64::*;
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-    let _ = at;
-}
-
-/// The same, into the second-level cache.
-#[inline(always)]
-pub(crate) fn prefetch_to_second(at: *const u8) {
-    // SAFETY: as above.
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    unsafe {
-        use std::arch::x86_64::*;
-        _mm_prefetch::<_MM_HINT_T1>(at.cast());
-    }
-    let _ = at;
 }
 
 /// 64-bit words, any processor.
@@ -284,7 +278,7 @@ unsafe impl Isa for Portable {
         stats.sum += u64::from(value);
         stats.count += 1;
         stats.max = stats.max.max(value);
-        stats.flipped_min = stats.flipped_min.max(value ^ FLIP);
+        stats.max_flipped = stats.max_flipped.max(value ^ FLIP);
     }
 }
 
@@ -341,7 +335,7 @@ mod x86 {
         }
     }
 
-    /// Adds the lanes of a row.
+    /// Accumulator the lanes of a row.
     #[inline(always)]
     unsafe fn add(stats: &mut Stats, row: __m256i) {
         // SAFETY: the caller has the features; `Stats` is 32 bytes, aligned to them, and laid out as

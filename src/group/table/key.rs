@@ -1,14 +1,15 @@
 //! The size classes of keys: each key with its delimiter and zeros after it, so that two are equal if
 //! all their bytes are, and no length is compared.
 //!
-//! Invariant of this room: an instruction set is only used by a caller that has its features.
+//! Invariant of this module: an instruction set is only used by a caller that has its features.
 #![allow(unsafe_code)]
 
+use crate::group::accumulate::stats::{PackedStats, Stats};
 use crate::group::level::Level;
+use crate::group::table::accumulator::EntryStats;
 #[cfg(target_arch = "x86_64")]
 use crate::group::table::isa::{Avx2, Avx512};
 use crate::group::table::isa::{InlineKey, Isa, LongKey, MiddleKey, Portable, Seeds, WideKey};
-use crate::group::table::stats::{PackedStats, Stats, Tally};
 
 /// A key of a size class.
 ///
@@ -16,7 +17,7 @@ use crate::group::table::stats::{PackedStats, Stats, Tally};
 /// - All zeros are a valid value, and [`Key::bytes`] is the whole of it.
 pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
     /// What a dense entry keeps of the key's rows.
-    type Tally: Tally;
+    type EntryStats: EntryStats;
     /// What a slot of a direct table is aligned to, so that it touches no more lines than it must.
     type Line: Copy + Send + Sync;
     type Order: Ord;
@@ -166,7 +167,7 @@ pub(crate) struct ShortKey(pub(crate) [u8; 16]);
 
 // SAFETY: bytes.
 unsafe impl Key for ShortKey {
-    type Tally = PackedStats;
+    type EntryStats = PackedStats;
     type Line = Line;
     type Order = u128;
     const EMPTY: Self = ShortKey([0; 16]);
@@ -202,7 +203,7 @@ unsafe impl Key for ShortKey {
 
 // SAFETY: bytes.
 unsafe impl Key for InlineKey {
-    type Tally = Stats;
+    type EntryStats = Stats;
     type Line = Line;
     type Order = [u64; 4];
     const EMPTY: Self = InlineKey([0; 32]);
@@ -262,7 +263,7 @@ macro_rules! key {
     ) => {
         // SAFETY: bytes.
         unsafe impl Key for $key {
-            type Tally = Stats;
+            type EntryStats = Stats;
             type Line = $line;
             type Order = [u8; $bytes];
             const EMPTY: Self = $key([0; $bytes]);

@@ -1,10 +1,10 @@
 //! The dense tables of all partials, brought into one: each key once, in byte order.
 //!
-//! Ranges of [`hashes`](crate::group::table::hashes) are merged side by side. Where shards have come to be, each takes
+//! Ranges of [`hashes`](crate::group::table::hash_range) are merged side by side. Where shards have come to be, each takes
 //! what the partials still have of its range. Else what the largest table has of a key is added up there;
 //! keys that it lacks go to a table of the range's own, and from there behind its entries.
 //!
-//! Invariant of this room: a task touches entries of the largest table by slots whose hashes are of its
+//! Invariant of this module: a task touches entries of the largest table by slots whose hashes are of its
 //! own range, and no others. An entry has one slot, and a hash is of one range, so no two tasks meet.
 #![allow(unsafe_code)]
 
@@ -12,13 +12,14 @@ use std::marker::PhantomData;
 
 use rayon::prelude::*;
 
-use crate::group::table::dense::{DenseTable, Entry, Slot, SortedEntries, ask_entry};
-use crate::group::table::hashes::{Hashes, scattered};
+use crate::group::accumulate::stats::Stats;
+use crate::group::table::accumulator::EntryStats;
+use crate::group::table::dense::{DenseEntry, DenseTable, EntryRef, SortedEntries, ask_entry};
+use crate::group::table::hash_range::{HashRange, scattered};
 use crate::group::table::isa::Portable;
 use crate::group::table::key::Key;
-use crate::group::table::own::SLOTS_MIN;
+use crate::group::table::local::SLOTS_MIN;
 use crate::group::table::shards::{self, Taken};
-use crate::group::table::stats::{Stats, Tally};
 
 /// Ranges for each thread, so that all are done at about the same time.
 const RANGES: usize = 8;
@@ -78,7 +79,7 @@ fn sharded<K: Key>(mut tables: Vec<DenseTable<K>>, shards: Taken<K>) -> DenseTab
     into
 }
 
-/// Adds up in `into` what `tables` have of its keys; returns their other keys.
+/// Accumulator up in `into` what `tables` have of its keys; returns their other keys.
 fn merge<K: Key>(
     into: &mut DenseTable<K>,
     tables: &[DenseTable<K>],
@@ -92,7 +93,7 @@ fn merge<K: Key>(
         entries: into.entries.pointer(),
         borrowed: PhantomData,
     };
-    let ranges: Vec<Hashes> = Hashes::ranges(bits).collect();
+    let ranges: Vec<HashRange> = HashRange::ranges(bits).collect();
     let parts = ranges.into_par_iter().map(|hashes| {
         let mut part = Part {
             new: None,
@@ -139,7 +140,7 @@ struct Part<K: Key> {
 }
 
 impl<K: Key> Part<K> {
-    fn merge(&mut self, largest: &Largest<'_, K>, table: &DenseTable<K>, hashes: Hashes) {
+    fn merge(&mut self, largest: &Largest<'_, K>, table: &DenseTable<K>, hashes: HashRange) {
         for (key, hash, stats) in hashes.entries(table, |slot| largest.ask_ahead(table, slot)) {
             // SAFETY: the hash is of this task's range.
             match unsafe { largest.add(key, hash, &stats) } {
@@ -156,25 +157,25 @@ impl<K: Key> Part<K> {
 
 /// The table that all tasks add to.
 struct Largest<'a, K: Key> {
-    slots: &'a [Slot],
+    slots: &'a [EntryRef],
     shift: u32,
-    entries: *mut Entry<K>,
-    borrowed: PhantomData<&'a mut [Entry<K>]>,
+    entries: *mut DenseEntry<K>,
+    borrowed: PhantomData<&'a mut [DenseEntry<K>]>,
 }
 
-// SAFETY: by the room's invariant no entry is touched by two tasks.
+// SAFETY: by the module's invariant no entry is touched by two tasks.
 unsafe impl<K: Key> Sync for Largest<'_, K> {}
 
 enum Added {
     Yes,
-    /// The tally has no room for it.
+    /// The stats has no room for it.
     Full,
     /// The table hasn't the key.
     Lacks,
 }
 
 impl<K: Key> Largest<'_, K> {
-    /// Adds statistics to those of `key`.
+    /// Accumulator statistics to those of `key`.
     ///
     /// # Safety
     /// - `hash` is the key's, and of the task's range.
@@ -192,7 +193,7 @@ impl<K: Key> Largest<'_, K> {
                 unsafe {
                     let entry = &mut *self.entries.add(slot.entry());
                     if key.equals::<Portable>(&entry.key) {
-                        return match entry.tally.merge(stats) {
+                        return match entry.stats.try_merge(stats) {
                             true => Added::Yes,
                             false => Added::Full,
                         };
@@ -205,7 +206,7 @@ impl<K: Key> Largest<'_, K> {
 
     /// Asks for the entries that merging `slot` of `table` will touch.
     #[inline(always)]
-    fn ask_ahead(&self, table: &DenseTable<K>, slot: Slot) {
+    fn ask_ahead(&self, table: &DenseTable<K>, slot: EntryRef) {
         let home = self.slots[(slot.hash() >> self.shift) as usize];
         table.ask_entry(slot);
         ask_entry(self.entries, home);
@@ -214,14 +215,14 @@ impl<K: Key> Largest<'_, K> {
 
 #[cfg(test)]
 mod tests {
+    use crate::group::accumulate::stats::BIAS;
+    use crate::group::accumulate::stats::FLIP;
     use crate::group::level::Level;
-    use crate::group::scan::decode::BIAS;
     use crate::group::table::key::ShortKey;
+    use crate::group::table::local::ALL;
     use crate::group::table::merge::*;
-    use crate::group::table::own::ALL;
     use crate::group::table::shards::Shards;
-    use crate::group::table::stats::FLIP;
-    use crate::group::table::tables::Sorted;
+    use crate::group::table::sorted::SortedKeys;
     use std::collections::BTreeMap;
 
     type Hash = fn(u32) -> u32;
@@ -235,7 +236,7 @@ mod tests {
                 sum: u64::from(BIAS),
                 count: 1,
                 max: BIAS,
-                flipped_min: BIAS ^ FLIP,
+                max_flipped: BIAS ^ FLIP,
                 length: 0,
             };
             table.add(&key, hash(number), &row);

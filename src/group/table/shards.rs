@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::group::level::Level;
-use crate::group::memory::pages::{Pages, Zeroed};
+use crate::group::spill::pages::{Pages, Zeroed};
 use crate::group::table::dense::{BATCH, DenseTable, Growth, Loaded};
-use crate::group::table::hashes::{Hashes, scattered};
+use crate::group::table::hash_range::{HashRange, scattered};
 use crate::group::table::key::Key;
 
 const GROWTH: Growth = Growth {
@@ -44,8 +44,8 @@ pub(crate) fn table<K: Key>() -> DenseTable<K> {
     DenseTable::new(GROWTH)
 }
 
-/// Adds what `table` has of the range `hashes` to the table of that range; but for what was full.
-pub(crate) fn absorb<K: Key>(into: &mut DenseTable<K>, table: &DenseTable<K>, hashes: Hashes) {
+/// Accumulator what `table` has of the range `hashes` to the table of that range; but for what was full.
+pub(crate) fn absorb<K: Key>(into: &mut DenseTable<K>, table: &DenseTable<K>, hashes: HashRange) {
     for (key, hash, stats) in hashes.entries(table, |slot| table.ask_entry(slot)) {
         into.add(key, scattered(hash), &stats);
     }
@@ -73,7 +73,7 @@ impl<K: Key> Shards<K> {
         if table.used == 0 {
             return;
         }
-        for hashes in Hashes::ranges(self.bits) {
+        for hashes in HashRange::ranges(self.bits) {
             self.with(hashes.number as usize, |shard| {
                 shard.full.append(&mut table.full);
                 absorb(shard, &table, hashes);
@@ -119,8 +119,8 @@ impl<K: Key> Taken<K> {
     }
 
     /// Each range of hashes and its table.
-    pub(crate) fn into_ranges(self) -> Vec<(Hashes, Option<DenseTable<K>>)> {
-        Hashes::ranges(self.bits).zip(self.tables).collect()
+    pub(crate) fn into_ranges(self) -> Vec<(HashRange, Option<DenseTable<K>>)> {
+        HashRange::ranges(self.bits).zip(self.tables).collect()
     }
 }
 
@@ -156,7 +156,7 @@ impl<K: Key> Outbox<K> {
 
     #[inline(always)]
     pub(crate) fn push(&mut self, key: &K, hash: u32, value: u32) {
-        let hashes = Hashes::of(hash, self.shards.bits);
+        let hashes = HashRange::of(hash, self.shards.bits);
         let number = hashes.number as usize;
         let bundle = &mut self.bundles[number];
         let row = bundle.rows;
@@ -196,11 +196,11 @@ impl<K: Key> Outbox<K> {
 
 #[cfg(test)]
 mod tests {
-    use crate::group::scan::decode::BIAS;
+    use crate::group::accumulate::stats::BIAS;
+    use crate::group::accumulate::stats::{FLIP, Stats};
     use crate::group::table::key::ShortKey;
-    use crate::group::table::own::ALL;
+    use crate::group::table::local::ALL;
     use crate::group::table::shards::*;
-    use crate::group::table::stats::{FLIP, Stats, Tally};
     use std::collections::BTreeMap;
 
     fn key(number: u32) -> ShortKey {
@@ -237,7 +237,7 @@ mod tests {
                         sum: u64::from(BIAS),
                         count: 1,
                         max: BIAS,
-                        flipped_min: BIAS ^ FLIP,
+                        max_flipped: BIAS ^ FLIP,
                         length: 0,
                     };
                     table.add(&key(number), hash(number), &stats);
@@ -257,7 +257,7 @@ mod tests {
             for entry in &table.entries[..table.used] {
                 let number = std::str::from_utf8(&entry.key.0[..8]).unwrap();
                 assert!(hashes.contain(hash(number.parse().unwrap())));
-                let before = counts.insert(entry.key.0, entry.tally.stats().count());
+                let before = counts.insert(entry.key.0, entry.stats.unpacked().count());
                 assert_eq!(before, None, "{number} is in two places");
             }
         }

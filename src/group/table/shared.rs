@@ -8,11 +8,12 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use crate::group::memory::budget::{Budget, Share};
-use crate::group::table::tables::{Job, Shared, Tables, Taken};
+use crate::group::spill::budget::{Budget, Share};
+use crate::group::table::config::TableConfig;
+use crate::group::table::tables::{Shared, Tables, Taken};
 
 /// Keys of a size that a worker keeps to itself when it shares the others: as many as a cache holds.
-pub(crate) const OWN_KEYS_MAX: usize = 3 << 14;
+pub(crate) const LOCAL_KEYS_MAX: usize = 3 << 14;
 
 /// Many more shards than workers, so that few ever wait for one.
 pub(crate) fn shard_bits() -> u32 {
@@ -21,7 +22,7 @@ pub(crate) fn shard_bits() -> u32 {
 }
 
 /// The keys that are shared, and who shares.
-pub(crate) struct Common {
+pub(crate) struct SharedTables {
     shared: Shared,
     spills: Mutex<Spills>,
     wanted: AtomicBool,
@@ -37,10 +38,10 @@ struct Spills {
     next: usize,
 }
 
-impl Common {
-    pub(crate) fn new(job: Job, budget: &Arc<Budget>) -> Self {
+impl SharedTables {
+    pub(crate) fn new(job: TableConfig, budget: &Arc<Budget>) -> Self {
         let share = Share::new(budget);
-        Common {
+        SharedTables {
             shared: Shared::new(job),
             spills: Mutex::new(Spills { share, next: 0 }),
             wanted: AtomicBool::new(false),

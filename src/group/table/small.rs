@@ -1,19 +1,19 @@
-//! Tables of the few keys whose numbers are in millionths; keys that have become too many go to `others`.
+//! Tables of the few keys whose numbers are in millionths; keys that have become too many go to `fallback`.
 
-use crate::group::decimal::Number;
+use crate::group::accumulate::decimal::Number;
+use crate::group::accumulate::stats::MillionthStats;
 use crate::group::level::Level;
-use crate::group::scan::decode::{List, Rows};
-use crate::group::scan::window::Window;
+use crate::group::scan::rows::{List, Rows};
+use crate::group::scan::window::ScanWindow;
 use crate::group::table::direct::DirectTable;
-use crate::group::table::fallback::Others;
+use crate::group::table::fallback::FallbackTable;
 use crate::group::table::isa::{InlineKey, LongKey, Seeds, WideKey};
 use crate::group::table::key::Key;
-use crate::group::table::stats::Millionths;
 
-type Table<K> = Option<Box<DirectTable<K, Millionths>>>;
+type Table<K> = Option<Box<DirectTable<K, MillionthStats>>>;
 
 /// Few keys and what their rows come to; a table is made when its first row comes.
-pub(crate) struct Few {
+pub(crate) struct SmallTables {
     level: Level,
     seeds: Seeds,
     delimiter: u8,
@@ -22,9 +22,9 @@ pub(crate) struct Few {
     wide: Table<WideKey>,
 }
 
-impl Few {
+impl SmallTables {
     pub(crate) fn new(level: Level, seeds: &Seeds, delimiter: u8) -> Self {
-        Few {
+        SmallTables {
             level,
             seeds: seeds.clone(),
             delimiter,
@@ -34,31 +34,31 @@ impl Few {
         }
     }
 
-    /// Takes those of `rows` that have a class, in `window`, those of keys that have become too many into `others`;
+    /// Takes those of `rows` that have a class, in `window`, those of keys that have become too many into `fallback`;
     /// returns how many they are.
     ///
     /// # Panics
     /// If one isn't in the window.
     pub(crate) fn fold(
         &mut self,
-        window: Window<'_>,
+        window: ScanWindow<'_>,
         rows: &Rows<i64>,
-        others: &mut Others,
+        fallback: &mut FallbackTable,
     ) -> usize {
         let (level, seeds) = (self.level, &self.seeds);
         let Rows {
             inline, long, wide, ..
         } = rows;
-        take_rows(&mut self.inline, level, seeds, window, inline, others)
-            + take_rows(&mut self.long, level, seeds, window, long, others)
-            + take_rows(&mut self.wide, level, seeds, window, wide, others)
+        take_rows(&mut self.inline, level, seeds, window, inline, fallback)
+            + take_rows(&mut self.long, level, seeds, window, long, fallback)
+            + take_rows(&mut self.wide, level, seeds, window, wide, fallback)
     }
 
-    /// Moves all to `others`.
-    pub(crate) fn drain(&mut self, others: &mut Others) {
-        drain(self.inline.take(), self.delimiter, others);
-        drain(self.long.take(), self.delimiter, others);
-        drain(self.wide.take(), self.delimiter, others);
+    /// Moves all to `fallback`.
+    pub(crate) fn drain(&mut self, fallback: &mut FallbackTable) {
+        drain(self.inline.take(), self.delimiter, fallback);
+        drain(self.long.take(), self.delimiter, fallback);
+        drain(self.wide.take(), self.delimiter, fallback);
     }
 
     /// Memory that is taken.
@@ -72,9 +72,9 @@ fn take_rows<K: Key>(
     table: &mut Table<K>,
     level: Level,
     seeds: &Seeds,
-    window: Window<'_>,
+    window: ScanWindow<'_>,
     list: &List<i64>,
-    others: &mut Others,
+    fallback: &mut FallbackTable,
 ) -> usize {
     let (keys, values) = (list.keys(), list.values());
     let rows = keys.len();
@@ -85,16 +85,16 @@ fn take_rows<K: Key>(
         let table = table.get_or_insert_with(new);
         let taken = table.fold(window, keys, values);
         for (&key, &value) in keys.iter().zip(values).skip(taken) {
-            others.add(window.key(key), &Number::Millionths(value));
+            fallback.add(window.key(key), &Number::Millionths(value));
         }
     }
     rows
 }
 
-fn drain<K: Key>(table: Table<K>, delimiter: u8, others: &mut Others) {
+fn drain<K: Key>(table: Table<K>, delimiter: u8, fallback: &mut FallbackTable) {
     for (key, sums) in table.into_iter().flat_map(|table| table.drain()) {
         let key = &key.bytes()[..key.length(delimiter)];
-        others.add_totals(key.to_vec(), &sums.totals());
+        fallback.add_totals(key.to_vec(), &sums.totals());
     }
 }
 

@@ -6,28 +6,26 @@
 //! | up to 96 bytes | direct | dense, those up to 64 bytes apart |
 //! | up to 128 bytes | direct | dense |
 
-use std::io;
-use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::group::level::Level;
-use crate::group::scan::decode::{List, Rows};
-use crate::group::scan::window::Window;
+use crate::group::accumulate::stats::Stats;
+use crate::group::scan::rows::{List, Rows};
+use crate::group::scan::window::ScanWindow;
+use crate::group::table::config::TableConfig;
 use crate::group::table::dense::BATCH;
 use crate::group::table::direct::DirectTable;
-use crate::group::table::isa::{InlineKey, LongKey, MiddleKey, Seeds, WideKey};
+use crate::group::table::isa::{InlineKey, LongKey, MiddleKey, WideKey};
 use crate::group::table::key::{Key, ShortKey};
+use crate::group::table::local::LocalTable;
 use crate::group::table::merge;
-use crate::group::table::own::OwnTable;
 use crate::group::table::shards::{self, Shards};
-use crate::group::table::stats::Stats;
+use crate::group::table::sorted::SortedKeys;
 
 type Inline = Apart<ShortKey, InlineKey>;
 type Long = Apart<MiddleKey, LongKey>;
-type Wide = OwnTable<WideKey>;
+type Wide = LocalTable<WideKey>;
 
 /// Every table of a partial.
 pub(crate) struct Tables {
@@ -38,19 +36,19 @@ pub(crate) struct Tables {
 
 /// What the partials of a run have in common: the keys that their own tables have no room for.
 pub(crate) struct Shared {
-    job: Job,
+    config: TableConfig,
     inline: <Inline as Many>::Shards,
     long: <Long as Many>::Shards,
     wide: <Wide as Many>::Shards,
 }
 
 impl Shared {
-    pub(crate) fn new(job: Job) -> Self {
+    pub(crate) fn new(config: TableConfig) -> Self {
         Shared {
-            inline: ShardSet::new(&job),
-            long: ShardSet::new(&job),
-            wide: ShardSet::new(&job),
-            job,
+            inline: ShardSet::new(&config),
+            long: ShardSet::new(&config),
+            wide: ShardSet::new(&config),
+            config,
         }
     }
 
@@ -62,7 +60,7 @@ impl Shared {
     /// What the shards of some numbers hold; they stay as they were new.
     pub(crate) fn take(&self, which: impl Fn(usize) -> bool) -> Taken {
         Taken {
-            job: self.job.clone(),
+            config: self.config.clone(),
             inline: self.inline.take(&which),
             long: self.long.take(&which),
             wide: self.wide.take(&which),
@@ -71,13 +69,13 @@ impl Shared {
 
     /// Shards of a size class.
     pub(crate) fn shards(&self) -> usize {
-        1 << self.job.shard_bits
+        1 << self.config.shard_bits
     }
 }
 
 /// What was shared.
 pub(crate) struct Taken {
-    job: Job,
+    config: TableConfig,
     inline: <<Inline as Many>::Shards as ShardSet>::Taken,
     long: <<Long as Many>::Shards as ShardSet>::Taken,
     wide: <<Wide as Many>::Shards as ShardSet>::Taken,
@@ -86,14 +84,14 @@ pub(crate) struct Taken {
 impl Tables {
     pub(crate) fn new(shared: &Shared) -> Self {
         Tables {
-            inline: Class::new(&shared.job, &shared.inline),
-            long: Class::new(&shared.job, &shared.long),
-            wide: Class::new(&shared.job, &shared.wide),
+            inline: Class::new(&shared.config, &shared.inline),
+            long: Class::new(&shared.config, &shared.long),
+            wide: Class::new(&shared.config, &shared.wide),
         }
     }
 
     /// Takes the rows of `window` that are not listed as its rest; returns how many.
-    pub(crate) fn fold(&mut self, window: Window<'_>, rows: &Rows) -> usize {
+    pub(crate) fn fold(&mut self, window: ScanWindow<'_>, rows: &Rows) -> usize {
         self.inline.fold(window, &rows.inline);
         self.long.fold(window, &rows.long);
         self.wide.fold(window, &rows.wide);
@@ -102,17 +100,17 @@ impl Tables {
 
     /// What all of them hold together with what was `shared`, each key once; they must have the same
     /// seeds.
-    pub(crate) fn sorted(all: Vec<Tables>, shared: Taken) -> Vec<Box<dyn Sorted>> {
+    pub(crate) fn sorted(all: Vec<Tables>, shared: Taken) -> Vec<Box<dyn SortedKeys>> {
         let (mut inline, mut long, mut wide) = (Vec::new(), Vec::new(), Vec::new());
         for tables in all {
             inline.push(tables.inline);
             long.push(tables.long);
             wide.push(tables.wide);
         }
-        let (job, mut sorted) = (shared.job, Vec::new());
-        Class::sorted(inline, shared.inline, &job, &mut sorted);
-        Class::sorted(long, shared.long, &job, &mut sorted);
-        Class::sorted(wide, shared.wide, &job, &mut sorted);
+        let (config, mut sorted) = (shared.config, Vec::new());
+        Class::sorted(inline, shared.inline, &config, &mut sorted);
+        Class::sorted(long, shared.long, &config, &mut sorted);
+        Class::sorted(wide, shared.wide, &config, &mut sorted);
         sorted
     }
 
@@ -144,21 +142,9 @@ impl Tables {
     }
 }
 
-/// What the tables of a job have in common.
-#[derive(Clone)]
-pub(crate) struct Job {
-    pub(crate) level: Level,
-    pub(crate) seeds: Seeds,
-    pub(crate) delimiter: u8,
-    /// Keys of a size that a worker keeps to itself when it shares the others.
-    pub(crate) own_keys_max: usize,
-    /// 2^`shard_bits` shards.
-    pub(crate) shard_bits: u32,
-}
-
 /// The keys of a size class.
 struct Class<M: Many> {
-    job: Job,
+    config: TableConfig,
     shards: M::Shards,
     /// Whether it shares its keys with others.
     shares: bool,
@@ -167,7 +153,7 @@ struct Class<M: Many> {
 
 enum Keys<M: Many> {
     None,
-    Few(Box<DirectTable<M::Key>>),
+    SmallTables(Box<DirectTable<M::Key>>),
     Many(Box<M>),
 }
 
@@ -175,8 +161,8 @@ enum Keys<M: Many> {
 trait Many: Send + Sized {
     type Key: Key;
     type Shards: ShardSet;
-    fn new(job: &Job, shards: &Self::Shards) -> Self;
-    fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]);
+    fn new(config: &TableConfig, shards: &Self::Shards) -> Self;
+    fn fold(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]);
     fn add(&mut self, key: &Self::Key, stats: &Stats);
     /// Hands the keys over to the shards, and from now on the rows of others than those that come first.
     fn share(&mut self);
@@ -188,23 +174,23 @@ trait Many: Send + Sized {
         all: Vec<Self>,
         shared: <Self::Shards as ShardSet>::Taken,
         delimiter: u8,
-        to: &mut Vec<Box<dyn Sorted>>,
+        to: &mut Vec<Box<dyn SortedKeys>>,
     );
 }
 
 /// The shards of a class.
 trait ShardSet: Clone + Send + Sync {
     type Taken: Send;
-    fn new(job: &Job) -> Self;
+    fn new(config: &TableConfig) -> Self;
     fn bytes(&self) -> u64;
     fn take(&self, which: impl Fn(usize) -> bool) -> Self::Taken;
     fn is_empty(taken: &Self::Taken) -> bool;
 }
 
 impl<M: Many> Class<M> {
-    fn new(job: &Job, shards: &M::Shards) -> Self {
+    fn new(config: &TableConfig, shards: &M::Shards) -> Self {
         Class {
-            job: job.clone(),
+            config: config.clone(),
             shards: shards.clone(),
             shares: false,
             keys: Keys::None,
@@ -212,16 +198,16 @@ impl<M: Many> Class<M> {
     }
 
     #[inline]
-    fn fold(&mut self, window: Window<'_>, list: &List) {
+    fn fold(&mut self, window: ScanWindow<'_>, list: &List) {
         let (mut keys, mut values) = (list.keys(), list.values());
         if keys.is_empty() {
             return;
         }
         if matches!(self.keys, Keys::None) && !self.shares {
-            let table = DirectTable::new(self.job.level, self.job.seeds.clone());
-            self.keys = Keys::Few(Box::new(table));
+            let table = DirectTable::new(self.config.level, self.config.seeds.clone());
+            self.keys = Keys::SmallTables(Box::new(table));
         }
-        if let Keys::Few(table) = &mut self.keys {
+        if let Keys::SmallTables(table) = &mut self.keys {
             let taken = table.fold(window, keys, values);
             (keys, values) = (&keys[taken..], &values[taken..]);
         }
@@ -237,8 +223,8 @@ impl<M: Many> Class<M> {
     /// The tables for many keys; the few move there.
     fn many(&mut self) -> &mut M {
         if !matches!(self.keys, Keys::Many(_)) {
-            let mut many = M::new(&self.job, &self.shards);
-            if let Keys::Few(few) = std::mem::replace(&mut self.keys, Keys::None) {
+            let mut many = M::new(&self.config, &self.shards);
+            if let Keys::SmallTables(few) = std::mem::replace(&mut self.keys, Keys::None) {
                 for (key, stats) in few.drain() {
                     many.add(&key, &stats);
                 }
@@ -262,7 +248,7 @@ impl<M: Many> Class<M> {
         if let Keys::Many(many) = &mut self.keys {
             many.flush();
         }
-        let mut fresh = Class::new(&self.job, &self.shards);
+        let mut fresh = Class::new(&self.config, &self.shards);
         fresh.shares = self.shares;
         std::mem::replace(self, fresh)
     }
@@ -270,7 +256,7 @@ impl<M: Many> Class<M> {
     fn bytes(&self) -> usize {
         match &self.keys {
             Keys::None => 0,
-            Keys::Few(few) => few.bytes(),
+            Keys::SmallTables(few) => few.bytes(),
             Keys::Many(many) => many.bytes(),
         }
     }
@@ -280,18 +266,18 @@ impl<M: Many> Class<M> {
     fn sorted(
         mut all: Vec<Self>,
         shared: <M::Shards as ShardSet>::Taken,
-        job: &Job,
-        to: &mut Vec<Box<dyn Sorted>>,
+        config: &TableConfig,
+        to: &mut Vec<Box<dyn SortedKeys>>,
     ) {
         let few = |class: &Self| match &class.keys {
             Keys::None => Some(0),
-            Keys::Few(table) => Some(table.len()),
+            Keys::SmallTables(table) => Some(table.len()),
             Keys::Many(_) => None,
         };
         let keys: Option<usize> = all.iter().map(few).sum();
         if M::Shards::is_empty(&shared) && keys.is_some_and(DirectTable::<M::Key>::holds) {
             let tables = all.into_par_iter().filter_map(|class| match class.keys {
-                Keys::Few(table) => Some(table),
+                Keys::SmallTables(table) => Some(table),
                 _ => None,
             });
             let merged = tables.reduce_with(|mut into, from| {
@@ -301,7 +287,7 @@ impl<M: Many> Class<M> {
                 into
             });
             if let Some(table) = merged {
-                to.push(Box::new(table.into_sorted(job.delimiter)));
+                to.push(Box::new(table.into_sorted(config.delimiter)));
             }
             return;
         }
@@ -313,45 +299,45 @@ impl<M: Many> Class<M> {
             Keys::Many(many) => Some(*many),
             _ => None,
         });
-        M::sorted(many.collect(), shared, job.delimiter, to);
+        M::sorted(many.collect(), shared, config.delimiter, to);
     }
 }
 
-impl<K: Key> Many for OwnTable<K> {
+impl<K: Key> Many for LocalTable<K> {
     type Key = K;
     type Shards = Arc<Shards<K>>;
 
-    fn new(job: &Job, shards: &Arc<Shards<K>>) -> Self {
-        OwnTable::new(job, shards)
+    fn new(config: &TableConfig, shards: &Arc<Shards<K>>) -> Self {
+        LocalTable::new(config, shards)
     }
 
-    fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
-        OwnTable::fold(self, window, keys, values);
+    fn fold(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
+        LocalTable::fold(self, window, keys, values);
     }
 
     fn add(&mut self, key: &K, stats: &Stats) {
-        OwnTable::add(self, key, stats);
+        LocalTable::add(self, key, stats);
     }
 
     fn share(&mut self) {
-        OwnTable::share(self);
+        LocalTable::share(self);
     }
 
     fn flush(&mut self) {
-        OwnTable::flush(self);
+        LocalTable::flush(self);
     }
 
     fn bytes(&self) -> usize {
-        OwnTable::bytes(self)
+        LocalTable::bytes(self)
     }
 
     fn sorted(
         all: Vec<Self>,
         shared: shards::Taken<K>,
         delimiter: u8,
-        to: &mut Vec<Box<dyn Sorted>>,
+        to: &mut Vec<Box<dyn SortedKeys>>,
     ) {
-        let all = all.into_iter().map(OwnTable::into_table).collect();
+        let all = all.into_iter().map(LocalTable::into_table).collect();
         to.push(Box::new(merge::sorted(all, shared, delimiter)));
     }
 }
@@ -359,8 +345,8 @@ impl<K: Key> Many for OwnTable<K> {
 impl<K: Key> ShardSet for Arc<Shards<K>> {
     type Taken = shards::Taken<K>;
 
-    fn new(job: &Job) -> Self {
-        Arc::new(Shards::new(job.level, job.shard_bits))
+    fn new(config: &TableConfig) -> Self {
+        Arc::new(Shards::new(config.level, config.shard_bits))
     }
 
     fn bytes(&self) -> u64 {
@@ -379,8 +365,8 @@ impl<K: Key> ShardSet for Arc<Shards<K>> {
 /// Keys by the thousand, of which those that fit `S` take less memory.
 struct Apart<S: Key, L: Key> {
     delimiter: u8,
-    short: OwnTable<S>,
-    long: OwnTable<L>,
+    short: LocalTable<S>,
+    long: LocalTable<L>,
     lists: Lists,
 }
 
@@ -394,17 +380,17 @@ impl<S: Key, L: Key> Many for Apart<S, L> {
     type Key = L;
     type Shards = (Arc<Shards<S>>, Arc<Shards<L>>);
 
-    fn new(job: &Job, (short, long): &Self::Shards) -> Self {
+    fn new(config: &TableConfig, (short, long): &Self::Shards) -> Self {
         let list = || vec![0; APART];
         Apart {
-            delimiter: job.delimiter,
-            short: OwnTable::new(job, short),
-            long: OwnTable::new(job, long),
+            delimiter: config.delimiter,
+            short: LocalTable::new(config, short),
+            long: LocalTable::new(config, long),
             lists: [[list(), list()], [list(), list()]],
         }
     }
 
-    fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
+    fn fold(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
         let [[short_keys, short_values], [long_keys, long_values]] = &mut self.lists;
         for (keys, values) in keys.chunks(APART).zip(values.chunks(APART)) {
             // Each row is written to both lists, and kept in one: no branch on its length.
@@ -452,20 +438,20 @@ impl<S: Key, L: Key> Many for Apart<S, L> {
         all: Vec<Self>,
         (short, long): (shards::Taken<S>, shards::Taken<L>),
         delimiter: u8,
-        to: &mut Vec<Box<dyn Sorted>>,
+        to: &mut Vec<Box<dyn SortedKeys>>,
     ) {
         let apart = all.into_iter().map(|tables| (tables.short, tables.long));
         let (shorts, longs) = apart.unzip();
-        OwnTable::sorted(shorts, short, delimiter, to);
-        OwnTable::sorted(longs, long, delimiter, to);
+        LocalTable::sorted(shorts, short, delimiter, to);
+        LocalTable::sorted(longs, long, delimiter, to);
     }
 }
 
 impl<S: Key, L: Key> ShardSet for (Arc<Shards<S>>, Arc<Shards<L>>) {
     type Taken = (shards::Taken<S>, shards::Taken<L>);
 
-    fn new(job: &Job) -> Self {
-        (ShardSet::new(job), ShardSet::new(job))
+    fn new(config: &TableConfig) -> Self {
+        (ShardSet::new(config), ShardSet::new(config))
     }
 
     fn bytes(&self) -> u64 {
@@ -479,25 +465,4 @@ impl<S: Key, L: Key> ShardSet for (Arc<Shards<S>>, Arc<Shards<L>>) {
     fn is_empty((short, long): &Self::Taken) -> bool {
         short.is_empty() && long.is_empty()
     }
-}
-
-/// The keys of a table in byte order, with their statistics.
-pub(crate) trait Sorted: Send + Sync {
-    fn len(&self) -> usize;
-    fn key(&self, at: usize) -> &[u8];
-    fn iter(&self, range: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_>;
-
-    /// Takes out what did not fit its entry; such keys have an entry as well.
-    fn take_full(&mut self) -> Vec<(Vec<u8>, Stats)> {
-        Vec::new()
-    }
-
-    /// Moves the keys to a file in `directory`; returns its bytes.
-    ///
-    /// # Errors
-    /// See [`Region::spill`](crate::group::memory::region::Region::spill).
-    fn spill(&mut self, directory: &Path) -> io::Result<u64>;
-
-    /// See [`Region::is_lost`](crate::group::memory::region::Region::is_lost).
-    fn is_lost(&self) -> bool;
 }

@@ -2,22 +2,22 @@
 //! they go to the [`shards`](crate::group::table::shards), where each is once, and so do rows from then on, but for those
 //! of the keys that come first after that: a key that comes often is among them, and nobody waits for it.
 //!
-//! Invariant of this room: an instruction set is only used by a caller that has its features.
+//! Invariant of this module: an instruction set is only used by a caller that has its features.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
 
+use crate::group::accumulate::stats::Stats;
 use crate::group::level::Level;
-use crate::group::scan::prefetch::ByRows;
-use crate::group::scan::window::Window;
+use crate::group::scan::lookahead::RowLookahead;
+use crate::group::scan::window::ScanWindow;
+use crate::group::table::config::TableConfig;
 use crate::group::table::dense::{BATCH, DenseTable, Growth, Loaded};
 #[cfg(target_arch = "x86_64")]
 use crate::group::table::isa::{Avx2, Avx512};
 use crate::group::table::isa::{Isa, Portable, Seeds};
 use crate::group::table::key::{Key, hash};
 use crate::group::table::shards::{Outbox, Shards};
-use crate::group::table::stats::Stats;
-use crate::group::table::tables::Job;
 
 /// Slots at first.
 pub(crate) const SLOTS_MIN: usize = 1 << 13;
@@ -40,7 +40,7 @@ fn kept(keys_max: usize) -> Growth {
 }
 
 /// The own table of a worker and a size class.
-pub(crate) struct OwnTable<K: Key> {
+pub(crate) struct LocalTable<K: Key> {
     level: Level,
     seeds: Seeds,
     table: DenseTable<K>,
@@ -57,26 +57,26 @@ struct Batch<K> {
     hashes: [u32; BATCH],
 }
 
-impl<K: Key> OwnTable<K> {
-    pub(crate) fn new(job: &Job, shards: &Arc<Shards<K>>) -> Self {
+impl<K: Key> LocalTable<K> {
+    pub(crate) fn new(config: &TableConfig, shards: &Arc<Shards<K>>) -> Self {
         let batch = Batch {
             keys: [K::EMPTY; BATCH],
             hashes: [0; BATCH],
         };
-        OwnTable {
-            level: job.level,
-            seeds: job.seeds.clone(),
+        LocalTable {
+            level: config.level,
+            seeds: config.seeds.clone(),
             table: DenseTable::new(ALL),
             batch: Box::new(batch),
             shards: Arc::clone(shards),
-            kept_max: job.own_keys_max,
+            kept_max: config.local_keys_max,
             outbox: None,
         }
     }
 
     /// Takes rows whose keys are in `window`: where each starts in the low half, its length in the
     /// high.
-    pub(crate) fn fold(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
+    pub(crate) fn fold(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
         for (keys, values) in keys.chunks(BATCH).zip(values.chunks(BATCH)) {
             self.table.reserve(BATCH);
             match self.level {
@@ -96,14 +96,14 @@ impl<K: Key> OwnTable<K> {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx2(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
+    unsafe fn batch_avx2(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
         // SAFETY: as the caller's.
         unsafe { self.batch::<Avx2>(window, keys, values) }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx512(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
+    unsafe fn batch_avx512(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
         // SAFETY: as the caller's.
         unsafe { self.batch::<Avx512>(window, keys, values) }
     }
@@ -113,13 +113,13 @@ impl<K: Key> OwnTable<K> {
     ///   there is room for as many new ones.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn batch<I: Isa>(&mut self, window: Window<'_>, keys: &[u32], values: &[u32]) {
+    unsafe fn batch<I: Isa>(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
         let count = keys.len().min(values.len()).min(BATCH);
         let Batch {
             keys: loaded,
             hashes,
         } = &mut *self.batch;
-        let ahead = ByRows::new(window, keys);
+        let ahead = RowLookahead::new(window, keys);
         for row in 0..count {
             // SAFETY: the key is in the window.
             unsafe {

@@ -2,35 +2,36 @@
 
 use std::ops::Range;
 
-use crate::group::table::dense::{DenseTable, Entry, Slot};
+use crate::group::accumulate::stats::Stats;
+use crate::group::table::accumulator::EntryStats;
+use crate::group::table::dense::{DenseEntry, DenseTable, EntryRef};
 use crate::group::table::key::Key;
-use crate::group::table::stats::{Stats, Tally};
 
 /// Slots between an entry and the one that is asked for.
 const AHEAD: usize = 32;
 
 /// The hashes that begin with the same bits.
 #[derive(Clone, Copy)]
-pub(crate) struct Hashes {
+pub(crate) struct HashRange {
     pub(crate) bits: u32,
     pub(crate) number: u32,
 }
 
-impl Hashes {
+impl HashRange {
     /// All of them, in 2^`bits` ranges.
-    pub(crate) fn ranges(bits: u32) -> impl Iterator<Item = Hashes> {
-        (0..1 << bits).map(move |number| Hashes { bits, number })
+    pub(crate) fn ranges(bits: u32) -> impl Iterator<Item = HashRange> {
+        (0..1 << bits).map(move |number| HashRange { bits, number })
     }
 
     /// The range of `hash` among 2^`bits`.
     #[inline(always)]
     pub(crate) fn of(hash: u32, bits: u32) -> Self {
         let number = hash >> (32 - bits);
-        Hashes { bits, number }
+        HashRange { bits, number }
     }
 
     pub(crate) fn contain(self, hash: u32) -> bool {
-        Hashes::of(hash, self.bits).number == self.number
+        HashRange::of(hash, self.bits).number == self.number
     }
 
     /// Their homes in a table.
@@ -44,20 +45,20 @@ impl Hashes {
     pub(crate) fn entries<K: Key>(
         self,
         table: &DenseTable<K>,
-        ask_ahead: impl Fn(Slot),
+        ask_ahead: impl Fn(EntryRef),
     ) -> impl Iterator<Item = (&K, u32, Stats)> {
         self.slots(table).map(move |(place, slot)| {
             if let Some(ahead) = table.slots.get(place + AHEAD) {
                 ask_ahead(*ahead);
             }
-            let Entry { key, tally } = &table.entries[slot.entry()];
-            (key, slot.hash(), tally.stats())
+            let DenseEntry { key, stats } = &table.entries[slot.entry()];
+            (key, slot.hash(), stats.unpacked())
         })
     }
 
     /// Their slots in a table, each with its place. Those that found their home taken lie behind the
     /// last home, with no empty slot in between.
-    fn slots<K: Key>(self, table: &DenseTable<K>) -> impl Iterator<Item = (usize, Slot)> {
+    fn slots<K: Key>(self, table: &DenseTable<K>) -> impl Iterator<Item = (usize, EntryRef)> {
         let (homes, mask) = (self.homes(table.shift), table.slots.len() - 1);
         (homes.start..)
             .map(move |place| (place, table.slots[place & mask]))
@@ -76,7 +77,7 @@ pub(crate) fn scattered(hash: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use crate::group::table::hashes::*;
+    use crate::group::table::hash_range::*;
 
     /// Slots looked at until each of `hashes` has one, of which three quarters are used then.
     fn looks(hashes: &[u32]) -> usize {

@@ -1,34 +1,36 @@
-//! The passes one after the other up to a chosen one, for the benchmarks.
+//! The stages one after the other up to a chosen one, for the benchmarks.
 
+use crate::group::accumulate::stats::BIAS;
 use crate::group::level::Level;
-use crate::group::scan::decode::{BIAS, Rows, decode};
 use crate::group::scan::index::{Ends, index};
-use crate::group::scan::prefetch;
-use crate::group::scan::window::{WINDOW, Window};
+use crate::group::scan::rows::Rows;
+use crate::group::scan::tenths;
+use crate::group::scan::window::{ScanWindow, WINDOW};
+use crate::group::table::config::TableConfig;
 use crate::group::table::isa::Seeds;
-use crate::group::table::tables::{Job, Shared, Tables};
+use crate::group::table::tables::{Shared, Tables};
 use crate::record::block::Block;
 
 /// Scratch and tables of a run.
-pub struct Passes {
+pub struct Stages {
     level: Level,
     ends: Ends,
     rows: Rows,
     tables: Tables,
 }
 
-impl Passes {
-    /// Passes of `level` over semicolons and newlines.
+impl Stages {
+    /// Stages of `level` over semicolons and newlines.
     pub fn new(level: Level) -> Self {
-        let job = Job {
+        let job = TableConfig {
             level,
             seeds: Seeds::random(),
             delimiter: b';',
-            own_keys_max: usize::MAX,
+            local_keys_max: usize::MAX,
             shard_bits: 6,
         };
         let tables = Tables::new(&Shared::new(job));
-        Passes {
+        Stages {
             level,
             ends: Ends::new(),
             rows: Rows::new(),
@@ -36,11 +38,11 @@ impl Passes {
         }
     }
 
-    fn windows<'a>(&mut self, block: &Block<'a>, mut each: impl FnMut(&mut Self, Window<'a>)) {
+    fn windows<'a>(&mut self, block: &Block<'a>, mut each: impl FnMut(&mut Self, ScanWindow<'a>)) {
         let mut at = 0;
         while at < block.bytes().len() {
-            let long = prefetch::are_long(&self.ends);
-            let window = Window::at(block, at, WINDOW).of_long_rows(long);
+            let long = self.ends.rows_are_long();
+            let window = ScanWindow::at(block, at, WINDOW).of_long_rows(long);
             index(self.level, window, b';', b'\n', &mut self.ends);
             assert!(
                 self.ends.balanced() && self.ends.rows() > 0,
@@ -54,16 +56,16 @@ impl Passes {
     /// The first pass; returns the rows.
     pub fn index(&mut self, block: &Block<'_>) -> usize {
         let mut rows = 0;
-        self.windows(block, |passes, _| rows += passes.ends.rows());
+        self.windows(block, |stages, _| rows += stages.ends.rows());
         rows
     }
 
     /// The first two; returns the rows that are not for the careful way.
     pub fn decode(&mut self, block: &Block<'_>) -> usize {
         let mut rows = 0;
-        self.windows(block, |passes, window| {
-            decode(passes.level, window, &passes.ends, true, &mut passes.rows);
-            rows += passes
+        self.windows(block, |stages, window| {
+            tenths::decode(stages.level, window, &stages.ends, true, &mut stages.rows);
+            rows += stages
                 .rows
                 .lists()
                 .map(|list| list.keys().len())
@@ -74,9 +76,9 @@ impl Passes {
 
     /// The first two, then `each` for every key and its value in tenths: the place of another table.
     pub fn each(&mut self, block: &Block<'_>, mut each: impl FnMut(&[u8], i32)) {
-        self.windows(block, |passes, window| {
-            decode(passes.level, window, &passes.ends, true, &mut passes.rows);
-            for list in passes.rows.lists() {
+        self.windows(block, |stages, window| {
+            tenths::decode(stages.level, window, &stages.ends, true, &mut stages.rows);
+            for list in stages.rows.lists() {
                 for (&key, &value) in list.keys().iter().zip(list.values()) {
                     each(window.key(key), value as i32 - BIAS as i32);
                 }
@@ -87,9 +89,9 @@ impl Passes {
     /// All three; returns the rows.
     pub fn fold(&mut self, block: &Block<'_>) -> usize {
         let mut rows = 0;
-        self.windows(block, |passes, window| {
-            decode(passes.level, window, &passes.ends, true, &mut passes.rows);
-            rows += passes.tables.fold(window, &passes.rows);
+        self.windows(block, |stages, window| {
+            tenths::decode(stages.level, window, &stages.ends, true, &mut stages.rows);
+            rows += stages.tables.fold(window, &stages.rows);
         });
         rows
     }

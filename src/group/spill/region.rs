@@ -1,11 +1,11 @@
-//! Sorted plain data that is only read any more: in memory, or in a file without a name.
+//! SortedKeys plain data that is only read any more: in memory, or in a file without a name.
 //!
 //! A file holds the values as they lay in memory, byte for byte, so nothing is encoded or decoded: it
 //! is written in one go and mapped back. The kernel may then take its pages whenever it needs memory.
 //!
-//! Where a page can't be read back its values are zeros from then on, and [`Region::is_lost`].
+//! Where a page can't be read back its values are zeros from then on, and [`Region::read_failed`].
 //!
-//! Invariant of this room: a mapped file was written by this process with `length` values of `T`, and
+//! Invariant of this module: a mapped file was written by this process with `length` values of `T`, and
 //! as it has no name nobody else can open it. Its pages, and no others, are watched for as long as
 //! they are mapped; any of them may be replaced by zeros, of which `T` can be made.
 #![allow(unsafe_code)]
@@ -18,7 +18,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::NonNull;
 
-use crate::group::memory::pages::{Pages, Zeroed};
+use crate::group::spill::pages::{Pages, Zeroed};
 use crate::linux::pages::PAGE;
 use crate::linux::sigbus::Watch;
 
@@ -99,7 +99,7 @@ impl<T: Zeroed> Region<T> {
     }
 
     /// Whether a value of those that were looked at so far couldn't be read back.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub(crate) fn read_failed(&self) -> bool {
         match self {
             Region::Memory(..) => false,
             Region::File(mapped) => mapped.watch.as_ref().is_some_and(Watch::is_broken),
@@ -113,7 +113,7 @@ impl<T: Zeroed> Deref for Region<T> {
     fn deref(&self) -> &[T] {
         match self {
             Region::Memory(pages, length) => &pages[..*length],
-            // SAFETY: the room's invariant.
+            // SAFETY: the module's invariant.
             Region::File(mapped) => unsafe {
                 std::slice::from_raw_parts(mapped.start.as_ptr(), mapped.length)
             },
@@ -207,7 +207,7 @@ impl<T: Zeroed> Spill<T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::group::memory::region::*;
+    use crate::group::spill::region::*;
 
     // SAFETY: an integer.
     unsafe impl Zeroed for u64 {}
@@ -226,16 +226,16 @@ mod tests {
         let ((sound, _), (region, file)) = (spilled(), spilled());
         file.set_len(PAGE as u64).unwrap();
         assert_eq!(region[page - 1], page as u64);
-        assert!(!region.is_lost());
+        assert!(!region.read_failed());
         assert_eq!(region[2 * page], 0);
-        assert!(region.is_lost());
+        assert!(region.read_failed());
         // What lies before it, or elsewhere, is none the worse.
         assert_eq!(region[..page], values[..page]);
         assert_eq!(sound[..], values[..]);
-        assert!(!sound.is_lost());
+        assert!(!sound.read_failed());
         // A watch that was used before begins anew.
         drop(region);
-        assert!(!spilled().0.is_lost());
+        assert!(!spilled().0.read_failed());
     }
 
     #[test]

@@ -9,9 +9,8 @@
 //!
 //! Nothing is read: any address may be asked for.
 
-use crate::group::scan::index::Ends;
-use crate::group::scan::window::{WINDOW, Window};
-use crate::group::table::isa::{prefetch, prefetch_to_second};
+use crate::group::prefetch;
+use crate::group::scan::window::{ScanWindow, WINDOW};
 
 /// Bytes of a row, on average, from which on rows are long.
 const LONG_ROW: usize = 40;
@@ -24,15 +23,15 @@ const LINE: usize = 64;
 #[cfg(target_arch = "x86_64")]
 pub(crate) const STEP: usize = 256;
 
-/// Whether the rows of the window are long of which these are the ends.
-pub(crate) fn are_long(ends: &Ends) -> bool {
-    ends.rows() * LONG_ROW < ends.end()
+/// Whether `rows` rows in `bytes` bytes are long.
+pub(crate) fn are_long(rows: usize, bytes: usize) -> bool {
+    rows * LONG_ROW < bytes
 }
 
 /// The first of the four lines, a page apart, that are asked for in place of those this far in the window after the
 /// next: four that lie side by side are as many.
 #[inline(always)]
-fn far(window: Window<'_>, offset: usize) -> *const u8 {
+fn far(window: ScanWindow<'_>, offset: usize) -> *const u8 {
     let line = window.pointer().wrapping_add(2 * WINDOW + offset);
     line.with_addr(line.addr() / PAGES * PAGES + line.addr() % PAGES / (4 * LINE) * LINE)
 }
@@ -40,14 +39,14 @@ fn far(window: Window<'_>, offset: usize) -> *const u8 {
 /// Two of the four each time: half of the bytes that the index has come by.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn far_by_index(window: Window<'_>, at: usize) -> [*const u8; 2] {
+fn far_by_index(window: ScanWindow<'_>, at: usize) -> [*const u8; 2] {
     let first = far(window, at / 2).wrapping_add(at / STEP % 2 * 2 * PAGE);
     [first, first.wrapping_add(PAGE)]
 }
 
 /// All four, of the half that is the tables'.
 #[inline(always)]
-fn far_by_row(window: Window<'_>, start: usize) -> [*const u8; 4] {
+fn far_by_row(window: ScanWindow<'_>, start: usize) -> [*const u8; 4] {
     let first = far(window, (WINDOW + start) / 2);
     [0, 1, 2, 3].map(|page| first.wrapping_add(page * PAGE))
 }
@@ -55,27 +54,27 @@ fn far_by_row(window: Window<'_>, start: usize) -> [*const u8; 4] {
 /// What the index asks for when it has come to `at`, a multiple of [`STEP`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(crate) fn by_index<const LONG_ROWS: bool>(window: Window<'_>, at: usize) {
+pub(crate) fn by_index<const LONG_ROWS: bool>(window: ScanWindow<'_>, at: usize) {
     if LONG_ROWS {
         far_by_index(window, at)
             .into_iter()
-            .for_each(prefetch_to_second);
+            .for_each(prefetch::into_l2);
     } else {
         let ahead = window.bytes().len() + at / 4;
-        prefetch(window.pointer().wrapping_add(ahead));
+        prefetch::into_l1(window.pointer().wrapping_add(ahead));
     }
 }
 
 /// What the tables ask for with each four rows of a list.
-pub(crate) struct ByRows<'a> {
-    window: Window<'a>,
+pub(crate) struct RowLookahead<'a> {
+    window: ScanWindow<'a>,
     rows_a_line: usize,
 }
 
-impl<'a> ByRows<'a> {
+impl<'a> RowLookahead<'a> {
     /// Of the list with these `keys`.
     #[inline(always)]
-    pub(crate) fn new(window: Window<'a>, keys: &[u32]) -> Self {
+    pub(crate) fn new(window: ScanWindow<'a>, keys: &[u32]) -> Self {
         let [first, last] = [keys.first(), keys.last()].map(|key| key.map_or(0, |&key| start(key)));
         let span = last.saturating_sub(first);
         let rows_a_line = match span {
@@ -83,7 +82,7 @@ impl<'a> ByRows<'a> {
             _ if span <= LINE / 2 * keys.len() => 2,
             _ => 1,
         };
-        ByRows {
+        RowLookahead {
             window,
             rows_a_line,
         }
@@ -95,7 +94,7 @@ impl<'a> ByRows<'a> {
         if is_far::<K>(self.window) {
             far_by_row(self.window, start(four[0]))
                 .into_iter()
-                .for_each(prefetch_to_second);
+                .for_each(prefetch::into_l2);
             return;
         }
         self.ask_with::<K>(four[0]);
@@ -114,9 +113,9 @@ impl<'a> ByRows<'a> {
         for line in (0..size_of::<K>()).step_by(LINE) {
             // Long keys among short ones: too many for the first-level cache.
             if size_of::<K>() < LINE {
-                prefetch(ahead.wrapping_add(line));
+                prefetch::into_l1(ahead.wrapping_add(line));
             } else {
-                prefetch_to_second(ahead.wrapping_add(line));
+                prefetch::into_l2(ahead.wrapping_add(line));
             }
         }
     }
@@ -130,13 +129,13 @@ fn start(key: u32) -> usize {
 /// Whether rows of this size class ask for the window after the next. Short keys among long rows are few; where
 /// all are short, theirs is the one loop that a look at the window would slow down.
 #[inline(always)]
-fn is_far<K>(window: Window<'_>) -> bool {
+fn is_far<K>(window: ScanWindow<'_>) -> bool {
     size_of::<K>() >= LINE && window.has_long_rows()
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
-    use crate::group::scan::prefetch::*;
+    use crate::group::scan::lookahead::*;
     use crate::record::block::PaddedBuf;
     use std::collections::HashMap;
 
@@ -148,7 +147,7 @@ mod tests {
         let block = buffer.block(0, 0, 0);
         // Windows begin anywhere; each four rows are of 60 to 97 bytes.
         for (first, four) in [(0, 240), (1, 292), (1000, 388), (5555, 300)] {
-            let window = |index: usize| Window::at(&block, first + index * WINDOW, WINDOW);
+            let window = |index: usize| ScanWindow::at(&block, first + index * WINDOW, WINDOW);
             let mut asked: HashMap<usize, usize> = HashMap::new();
             for index in 0..WINDOWS - 1 {
                 let at = (0..WINDOW).step_by(STEP);

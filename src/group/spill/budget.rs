@@ -132,7 +132,7 @@ pub(crate) fn default_directory() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use crate::group::memory::budget::*;
+    use crate::group::spill::budget::*;
 
     #[test]
     fn the_large_ones_give_way() {

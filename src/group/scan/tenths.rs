@@ -9,122 +9,25 @@
 //! Rows go to four lists: *inline* (the key and its delimiter fit 32 bytes), *long* (96 bytes), *wide*
 //! (128 bytes), and *rest* (any other key or number), which goes on to `millionths`.
 //!
-//! Invariant of this room: the ends of [`Ends`] rise and lie within the window, 32 zeros follow the
+//! Invariant of this module: the ends of [`Ends`] rise and lie within the window, 32 zeros follow the
 //! last row's, and a list has room for 16 more rows than a window can hold.
 #![allow(unsafe_code)]
 
+use crate::group::accumulate::stats::BIAS;
 use crate::group::level::Level;
 use crate::group::scan::index::Ends;
-use crate::group::scan::window::{WINDOW, Window};
-
-/// Bytes of an inline key, its delimiter included.
-pub(crate) const INLINE: usize = 32;
-/// Bytes of a long key, its delimiter included.
-pub(crate) const LONG: usize = 96;
-/// Bytes of a wide key, its delimiter included.
-pub(crate) const WIDE: usize = 128;
-/// Added to the tenths of a value, so that it is positive: 1..=1999.
-pub(crate) const BIAS: u32 = 1000;
-
-const ROOM: usize = WINDOW / 2 + 16;
-
-/// Aligned, so that a whole vector is stored into one line.
-#[repr(align(64))]
-struct Words<T>([T; ROOM]);
-
-/// Keys and values, row by row.
-pub(crate) struct List<V = u32> {
-    keys: Box<Words<u32>>,
-    values: Box<Words<V>>,
-    count: usize,
-}
-
-impl<V: Copy + Default> List<V> {
-    pub(crate) fn new() -> Self {
-        List {
-            keys: Box::new(Words([0; ROOM])),
-            values: Box::new(Words([V::default(); ROOM])),
-            count: 0,
-        }
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.count = 0;
-    }
-
-    /// Each row's key: where it starts in the low half, its length with its delimiter in the high.
-    pub(crate) fn keys(&self) -> &[u32] {
-        &self.keys.0[..self.count]
-    }
-
-    /// Each row's value: of the lists for the tables in tenths, [`BIAS`] added; of the rest where it starts in
-    /// the low half, and where the next row does in the high.
-    pub(crate) fn values(&self) -> &[V] {
-        &self.values.0[..self.count]
-    }
-
-    /// Writes a row past the end, and keeps it if `keep`.
-    #[inline(always)]
-    pub(crate) fn push(&mut self, key: u32, value: V, keep: bool) {
-        self.keys.0[self.count] = key;
-        self.values.0[self.count] = value;
-        self.count += usize::from(keep);
-    }
-
-    /// Keeps all of these rows.
-    #[inline(always)]
-    pub(crate) fn push_all<const N: usize>(&mut self, keys: &[u32; N], values: &[V; N]) {
-        self.keys.0[self.count..][..N].copy_from_slice(keys);
-        self.values.0[self.count..][..N].copy_from_slice(values);
-        self.count += N;
-    }
-}
-
-/// The rows of a window by the size class of their keys, and those of no class or whose number wasn't read.
-pub(crate) struct Rows<V = u32> {
-    pub(crate) inline: List<V>,
-    pub(crate) long: List<V>,
-    pub(crate) wide: List<V>,
-    pub(crate) rest: List,
-}
-
-impl<V: Copy + Default> Rows<V> {
-    pub(crate) fn new() -> Self {
-        Rows {
-            inline: List::new(),
-            long: List::new(),
-            wide: List::new(),
-            rest: List::new(),
-        }
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.inline.clear();
-        self.long.clear();
-        self.wide.clear();
-        self.rest.clear();
-    }
-
-    /// Lists a row, among the rest unless its value is `good` and its key has a class.
-    #[inline(always)]
-    pub(crate) fn push(&mut self, key: u32, value: V, good: bool, span: u32) {
-        let length = (key >> 16) as usize;
-        let [inline, long, wide] = [INLINE, LONG, WIDE].map(|most| length <= most);
-        self.inline.push(key, value, good & inline);
-        self.long.push(key, value, good & !inline & long);
-        self.wide.push(key, value, good & !long & wide);
-        self.rest.push(key, span, !(good & wide));
-    }
-
-    /// The lists of rows for the tables.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = &List<V>> {
-        [&self.inline, &self.long, &self.wide].into_iter()
-    }
-}
+use crate::group::scan::rows::Rows;
+use crate::group::scan::window::ScanWindow;
 
 /// Sorts the rows of a balanced `window` into `to`. `trims` is whether a carriage return before the
 /// terminator belongs to the line end.
-pub(crate) fn decode(level: Level, window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+pub(crate) fn decode(
+    level: Level,
+    window: ScanWindow<'_>,
+    ends: &Ends,
+    trims: bool,
+    to: &mut Rows,
+) {
     debug_assert!(ends.balanced());
     to.clear();
     match level {
@@ -144,7 +47,7 @@ const OFFENCE: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80]);
 
 /// The twin of the vector pass, row by row in 64-bit words. No byte carries into its neighbour
 /// but from one that offends already.
-fn portable(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+fn portable(window: ScanWindow<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
     for ends in ends.ends().windows(3).step_by(2) {
         let [start, key_end, end] = [ends[0], ends[1], ends[2]].map(u32::from);
         let mut word = window.word_before(end as usize - 1);
@@ -174,9 +77,11 @@ fn portable(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use crate::group::scan::decode::{
-        BIAS, Ends, INLINE, LIMITS, LONG, List, OFFENCE, Rows, SHAPE, WIDE, Window,
-    };
+    use crate::group::accumulate::stats::BIAS;
+    use crate::group::scan::index::Ends;
+    use crate::group::scan::rows::{INLINE, LONG, List, Rows, WIDE};
+    use crate::group::scan::tenths::{LIMITS, OFFENCE, SHAPE};
+    use crate::group::scan::window::ScanWindow;
     use std::arch::x86_64::*;
 
     const WEIGHTS: u64 = u64::from_le_bytes([0, 0, 0, 0, 100, 10, 0, 1]);
@@ -186,7 +91,7 @@ mod x86 {
     /// # Safety
     /// Each terminator is within the window or, past its rows, at its start less one.
     #[inline(always)]
-    unsafe fn two_words(window: Window<'_>, end: *const u16) -> __m128i {
+    unsafe fn two_words(window: ScanWindow<'_>, end: *const u16) -> __m128i {
         // SAFETY: the 8 bytes are within the window or its padding; every other end is a terminator's.
         unsafe {
             // Volatile, or the compiler would load vectors and extract from them at twice the price.
@@ -207,7 +112,7 @@ mod x86 {
     /// # Safety
     /// The processor must have the features named, and `ends` must be of `window`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
-    pub(crate) unsafe fn avx512(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+    pub(crate) unsafe fn avx512(window: ScanWindow<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
         let lanes = |word: u32| _mm512_set1_epi32(word as i32);
         let evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
         let odds = _mm512_add_epi32(evens, lanes(1));
@@ -352,7 +257,7 @@ mod x86 {
     /// # Safety
     /// The processor must have the features named, and `ends` must be of `window`.
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub(crate) unsafe fn avx2(window: Window<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+    pub(crate) unsafe fn avx2(window: ScanWindow<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
         let lanes = |word: u32| _mm256_set1_epi32(word as i32);
         let equal = |a, b| _mm256_cmpeq_epi32(a, b);
         let set = |lanes| _mm256_movemask_ps(_mm256_castsi256_ps(lanes)) as u8;
@@ -475,8 +380,10 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
-    use crate::group::decimal;
-    use crate::group::scan::decode::*;
+    use crate::group::accumulate::decimal;
+    use crate::group::scan::rows::{INLINE, LONG, WIDE};
+    use crate::group::scan::tenths::*;
+    use crate::group::scan::window::WINDOW;
     use crate::group::scan::{index, scalar};
     use crate::record::block::PaddedBuf;
     use proptest::prelude::*;
@@ -521,7 +428,7 @@ mod tests {
         assert!(text.len() <= WINDOW);
         for level in Level::available() {
             let buffer = PaddedBuf::with_fill(&text, b'0');
-            let window = Window::at(&buffer.block(0, 0, 0), 0, WINDOW);
+            let window = ScanWindow::at(&buffer.block(0, 0, 0), 0, WINDOW);
             let (mut ends, mut rows) = (Ends::new(), Rows::new());
             index::index(level, window, b';', b'\n', &mut ends);
             decode(level, window, &ends, trims, &mut rows);

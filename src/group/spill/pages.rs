@@ -1,7 +1,7 @@
 //! Zeroed memory straight from the kernel: touched page by page as it is used, huge pages where the
 //! stretch is large, given back whole.
 //!
-//! Invariant of this room: `start` maps `length * size_of::<T>()` bytes, private and zeroed at first,
+//! Invariant of this module: `start` maps `length * size_of::<T>()` bytes, private and zeroed at first,
 //! until drop. `T` is [`Zeroed`], so those bytes are `length` values of it.
 #![allow(unsafe_code)]
 
@@ -120,14 +120,14 @@ impl<T: Zeroed> Deref for Pages<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the room's invariant.
+        // SAFETY: the module's invariant.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
 
 impl<T: Zeroed> DerefMut for Pages<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: the room's invariant, and `self` is borrowed alone.
+        // SAFETY: the module's invariant, and `self` is borrowed alone.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 }
