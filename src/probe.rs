@@ -19,7 +19,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
-use crate::engine::plan::sizing::Room;
+use crate::engine::plan::sizing::MemoryLimit;
 use crate::error::Result;
 use crate::group::level::Level;
 
@@ -221,7 +221,7 @@ pub fn probe<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<Findi
 
 /// Bytes that a read of a run with defaults brings.
 fn default_block() -> u64 {
-    let room = Room::here();
+    let room = MemoryLimit::of_this_process();
     room.ring(room.threads(&[])).block()
 }
 

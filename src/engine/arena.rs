@@ -177,7 +177,7 @@ impl Arena {
     }
 
     /// All slots, and where they go when they are dropped. May be called once.
-    pub(crate) fn slots(self: &Arc<Self>) -> (Vec<Slot>, Home) {
+    pub(crate) fn slots(self: &Arc<Self>) -> (Vec<Slot>, ReturnedSlots) {
         let (way, arrivals) = unbounded_channel();
         let slots = (0..self.layout.slots)
             .map(|index| Slot {
@@ -193,7 +193,7 @@ impl Arena {
                 way: Some(way.clone()),
             })
             .collect();
-        (slots, Home { arrivals, way })
+        (slots, ReturnedSlots { arrivals, way })
     }
 
     /// The arena as address and length, in parts of at most `max` bytes that hold whole slots, and
@@ -273,13 +273,13 @@ impl Drop for Arena {
 }
 
 /// Where slots go when they are dropped.
-pub(crate) struct Home {
+pub(crate) struct ReturnedSlots {
     arrivals: UnboundedReceiver<Slot>,
     /// For those that leave again; and the channel stays open as long as this does.
     way: UnboundedSender<Slot>,
 }
 
-impl Home {
+impl ReturnedSlots {
     /// Waits for a slot.
     pub(crate) async fn arrival(&mut self) -> Slot {
         let slot = self.arrivals.recv().await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::engine::config::Config;
-use crate::engine::plan::sizing::Room;
+use crate::engine::plan::sizing::MemoryLimit;
 use crate::error::{Error, Kind, Result};
 use crate::input::spans::Input;
 use crate::linux::affinity;
@@ -20,13 +20,17 @@ const BYTES_A_THREAD: u64 = 64 << 10;
 /// # Errors
 /// So many threads can't be started, or not on the processors that they are to be pinned to.
 pub fn pool(input: &Input, config: &Config) -> Result<Arc<ThreadPool>> {
-    start(input, config, &Room::here()).map(Arc::new)
+    start(input, config, &MemoryLimit::of_this_process()).map(Arc::new)
 }
 
 /// The caller's threads, or new ones.
-pub(crate) fn of_run(input: &Input, config: &Config, room: &Room) -> Result<Arc<ThreadPool>> {
+pub(crate) fn of_run(
+    input: &Input,
+    config: &Config,
+    limit: &MemoryLimit,
+) -> Result<Arc<ThreadPool>> {
     let Some(pool) = &config.pool else {
-        return start(input, config, room).map(Arc::new);
+        return start(input, config, limit).map(Arc::new);
     };
     if pool.current_thread_index().is_some() {
         // The run would wait for work that only this thread could do.
@@ -36,9 +40,9 @@ pub(crate) fn of_run(input: &Input, config: &Config, room: &Room) -> Result<Arc<
     Ok(Arc::clone(pool))
 }
 
-fn start(input: &Input, config: &Config, room: &Room) -> Result<ThreadPool> {
+fn start(input: &Input, config: &Config, limit: &MemoryLimit) -> Result<ThreadPool> {
     let pin = &config.knobs.pin;
-    let threads = config.threads.unwrap_or_else(|| room.threads(pin));
+    let threads = config.threads.unwrap_or_else(|| limit.threads(pin));
     let most = match input.len() {
         // A fuzzer's inputs are all small; it gets what it asks for.
         Some(len) if !cfg!(fuzzing) => len / BYTES_A_THREAD + 1,

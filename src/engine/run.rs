@@ -8,20 +8,20 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::engine::arena::{self, Arena, Home, Layout, Slot};
-use crate::engine::cache::advice::{self, Ahead};
+use crate::engine::arena::{self, Arena, Layout, ReturnedSlots, Slot};
+use crate::engine::cache::advice::{self, ReadAhead};
 use crate::engine::cache::residency;
 use crate::engine::config::{Config, Engine};
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::deliver::queue::Queue;
-use crate::engine::deliver::watch::{Watch, is_watched};
+use crate::engine::deliver::watch::{Watchdog, is_watched};
 use crate::engine::knobs::{FileAdvice, HugePages};
-use crate::engine::local::choice::Ways;
+use crate::engine::local::choice::FetchChoice;
 use crate::engine::local::claims::Claims;
 use crate::engine::local::mapping::Mapping;
 use crate::engine::local::workers::{Hand, Local};
 use crate::engine::plan::settings::{self, MAX_BLOCK, MAX_DEPTH};
-use crate::engine::plan::sizing::{self, Room};
+use crate::engine::plan::sizing::{self, MemoryLimit};
 use crate::engine::pool;
 use crate::engine::ring::dispatcher::{Counters, Direct, Dispatcher, Plan};
 use crate::engine::ring::memory::{MemoryRing, Order};
@@ -67,19 +67,19 @@ pub(crate) fn run_then<T: Send>(
 ) -> Result<(Stats, T)> {
     settings::check(config)?;
     let started = Instant::now();
-    let (room, pin) = (Room::here(), &config.knobs.pin);
+    let (room, pin) = (MemoryLimit::of_this_process(), &config.knobs.pin);
     let pool = pool::of_run(input, config, &room)?;
     let threads = pool.current_num_threads();
     let _pinned = match pin.is_empty() {
         true => None,
         false => Some(Pinned::new(pin)?),
     };
-    let calm = advice::calm(input, config, &room, threads);
+    let calm = advice::limit_read_ahead(input, config, &room, threads);
     let fadvise = match config.knobs.fadvise {
         Some(advice) => advice::advise(input, advice)?.then(|| advice.to_string()),
         None => calm.map(|_| FileAdvice::Random.to_string()),
     };
-    let watch = Watch::new(input, config)?;
+    let watch = Watchdog::new(input, config)?;
     let watched = input.sources().iter().any(|source| is_watched(source));
     let opened = input;
     let loaded;
@@ -150,7 +150,7 @@ pub(crate) fn run_then<T: Send>(
 }
 
 /// What the run ends with when a read took too long, whatever else there is to tell.
-fn given_up(watch: &Watch) -> Result<()> {
+fn given_up(watch: &Watchdog) -> Result<()> {
     watch.overdue().cloned().map_or(Ok(()), Err)
 }
 
@@ -168,7 +168,7 @@ struct Session<'a> {
     config: &'a Config,
     delivery: &'a Delivery<'a>,
     pool: &'a rayon::ThreadPool,
-    room: Room,
+    room: MemoryLimit,
     /// Where the kernel's read-ahead was too much for the control group: how far the run itself
     /// asks for.
     calm: Option<u64>,
@@ -240,16 +240,16 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn ahead(&self) -> Option<Ahead> {
+    fn ahead(&self) -> Option<ReadAhead> {
         let named = self.config.knobs.readahead;
         // Ahead of reads past the page cache, or that leave nothing there, it would bring all of it in.
         let past = self.config.direct || self.config.knobs.dontcache;
         let calm = self.calm.filter(|_| !past);
-        Some(Ahead::new(self.input, named.or(calm)?))
+        Some(ReadAhead::new(self.input, named.or(calm)?))
     }
 
-    fn count_ahead(&mut self, ahead: Option<&Ahead>) {
-        self.stats.readahead_bytes += ahead.map_or(0, Ahead::bytes);
+    fn count_ahead(&mut self, ahead: Option<&ReadAhead>) {
+        self.stats.readahead_bytes += ahead.map_or(0, ReadAhead::bytes);
     }
 
     /// `--direct` is never given up: it is refused with the reason.
@@ -435,7 +435,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn arena(&mut self, layout: Layout) -> Result<(std::sync::Arc<Arena>, Vec<Slot>, Home)> {
+    fn arena(
+        &mut self,
+        layout: Layout,
+    ) -> Result<(std::sync::Arc<Arena>, Vec<Slot>, ReturnedSlots)> {
         let arena = Arena::new(layout, self.config.knobs.huge_pages)?;
         let (slots, home) = arena.slots();
         self.stats.buffers += layout.slots;
@@ -464,7 +467,7 @@ impl<'a> Session<'a> {
             }
         });
         let setup = match self.without_trace {
-            true => Setup::new(knobs, plan.depth).without_trace(),
+            true => Setup::new(knobs, plan.depth).dontcache(),
             false => Setup::new(knobs, plan.depth),
         };
         let queue = Queue::new(self.threads);
@@ -676,7 +679,7 @@ impl<'a> Session<'a> {
                 mapping,
                 place: self.delivery.watch.place(),
                 direct: config.direct,
-                ways: Ways::new(),
+                ways: FetchChoice::new(),
             });
         }
         if self.stats.block_size == 0 {

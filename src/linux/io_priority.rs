@@ -18,14 +18,14 @@ const LEVELS: u16 = 7;
 
 /// A priority that anybody may ask for and that the calling thread doesn't have; 0, which stands for
 /// its own, where there is none.
-pub(crate) fn beside_own() -> u16 {
+pub(crate) fn other_than_own() -> u16 {
     const THREAD: libc::c_int = 1; // IOPRIO_WHO_PROCESS, and its 0 is the calling thread
     // SAFETY: two numbers go in and one comes out.
     let own = unsafe { libc::syscall(libc::SYS_ioprio_get, THREAD, 0) };
-    u16::try_from(own).map_or(0, beside)
+    u16::try_from(own).map_or(0, neighbour)
 }
 
-fn beside(own: u16) -> u16 {
+fn neighbour(own: u16) -> u16 {
     let (class, level) = (own >> CLASS_SHIFT, own & LEVELS);
     match class {
         NONE => BEST_EFFORT << CLASS_SHIFT | (USUAL_LEVEL ^ 1),
@@ -44,18 +44,18 @@ mod tests {
         for class in [BEST_EFFORT, 3] {
             for level in 0..=LEVELS {
                 let own = class << CLASS_SHIFT | level;
-                let other = beside(own);
+                let other = neighbour(own);
                 assert_eq!(other >> CLASS_SHIFT, class);
                 assert_eq!((other & LEVELS).abs_diff(level), 1);
             }
         }
-        assert_eq!(beside(REAL_TIME << CLASS_SHIFT | 4), 0);
-        assert_eq!(beside(0), BEST_EFFORT << CLASS_SHIFT | 5);
+        assert_eq!(neighbour(REAL_TIME << CLASS_SHIFT | 4), 0);
+        assert_eq!(neighbour(0), BEST_EFFORT << CLASS_SHIFT | 5);
     }
 
     #[test]
     fn the_kernel_tells_that_of_this_thread() {
-        let other = beside_own();
+        let other = other_than_own();
         let class = other >> CLASS_SHIFT;
         assert!(
             other == 0 || class == BEST_EFFORT || class == 3,

@@ -5,7 +5,7 @@
 //! # Invariant (`unsafe` room)
 //! The handler does what a handler may: it reads atomics, stores one, and calls mmap, which is a
 //! plain system call. It puts zero pages where the file's are missing, from the fault to the end of
-//! the window, but only within a window that a [`Watch`] has entered, and a `Watch` is the window's
+//! the window, but only within a window that a [`GuardedRange`] has entered, and a `GuardedRange` is the window's
 //! owner. The mark is set before the zeros are there: who has read one finds it. Faults elsewhere go to
 //! whoever handled them before.
 #![allow(unsafe_code)]
@@ -18,14 +18,14 @@ use crate::linux::pages::PAGE;
 /// Windows watched at once: as many mappings as the kernel lets a process have.
 const MOST: usize = 1 << 16;
 
-struct Entry {
+struct RangeEntry {
     start: AtomicUsize,
     end: AtomicUsize,
     broken: AtomicBool,
 }
 
-static ENTRIES: [Entry; MOST] = [const {
-    Entry {
+static ENTRIES: [RangeEntry; MOST] = [const {
+    RangeEntry {
         start: AtomicUsize::new(0),
         end: AtomicUsize::new(0),
         broken: AtomicBool::new(false),
@@ -41,18 +41,18 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// A window that is watched for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct GuardedRange {
     index: usize,
 }
 
-impl Watch {
+impl GuardedRange {
     /// Watches `start..end`; `None` when too many windows are watched already, or no handler can
     /// be set.
     ///
     /// # Safety
     /// The range is mapped, whole pages, owned by the caller until the watch is dropped, and
     /// pages in it may be replaced by zero pages at any time.
-    pub(crate) unsafe fn new(start: usize, end: usize) -> Option<Watch> {
+    pub(crate) unsafe fn new(start: usize, end: usize) -> Option<GuardedRange> {
         let mut free = FREE.lock().unwrap_or_else(|e| e.into_inner());
         if !install() {
             return None;
@@ -72,7 +72,7 @@ impl Watch {
         entry.broken.store(false, Ordering::Relaxed);
         entry.start.store(start, Ordering::Relaxed);
         entry.end.store(end, Ordering::Release);
-        Some(Watch { index })
+        Some(GuardedRange { index })
     }
 
     /// Whether a page of the window couldn't be had since this was asked last.
@@ -88,7 +88,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for GuardedRange {
     fn drop(&mut self) {
         ENTRIES[self.index].end.store(0, Ordering::Release);
         FREE.lock()

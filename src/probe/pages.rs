@@ -1,7 +1,7 @@
 //! In which folios the page cache holds a file, seen through a mapping of our own.
 //!
 //! # Invariant (`unsafe` room)
-//! A [`Window`] owns a range of addresses until it is dropped. Nothing ever reads or writes them:
+//! A [`AddressRange`] owns a range of addresses until it is dropped. Nothing ever reads or writes them:
 //! pages are populated by madvise, which reports a truncated file as an error instead of SIGBUS,
 //! and are looked at through procfs.
 #![allow(unsafe_code)]
@@ -33,19 +33,19 @@ pub(crate) struct Held {
 
 /// Whether the kernel has MADV_POPULATE_READ.
 pub(crate) fn populate() -> io::Result<()> {
-    let window = Window::new(PAGE)?;
-    window.populate(0)
+    let range = AddressRange::new(PAGE)?;
+    range.populate(0)
 }
 
 /// How the page at `offset` is held; call it for a page that is in the page cache, else it is read.
 pub(crate) fn held(file: &File, offset: u64) -> io::Result<Held> {
-    let window = Window::new(2 * HUGE_PAGE)?;
-    let skip = window.base.as_ptr().align_offset(HUGE_PAGE);
+    let range = AddressRange::new(2 * HUGE_PAGE)?;
+    let skip = range.base.as_ptr().align_offset(HUGE_PAGE);
     let start = offset / HUGE_PAGE as u64 * HUGE_PAGE as u64;
-    // SAFETY: skip + HUGE_PAGE <= 2 * HUGE_PAGE, so the file replaces a part of our own window.
+    // SAFETY: skip + HUGE_PAGE <= 2 * HUGE_PAGE, so the file replaces a part of our own range.
     unsafe {
         mmap(
-            window.base.as_ptr().add(skip).cast(),
+            range.base.as_ptr().add(skip).cast(),
             HUGE_PAGE,
             ProtFlags::READ,
             MapFlags::SHARED | MapFlags::FIXED,
@@ -54,14 +54,14 @@ pub(crate) fn held(file: &File, offset: u64) -> io::Result<Held> {
         )?;
         // So that nothing is read ahead.
         madvise(
-            window.base.as_ptr().add(skip).cast(),
+            range.base.as_ptr().add(skip).cast(),
             HUGE_PAGE,
             Advice::Random,
         )?;
     }
     let at = skip + (offset - start) as usize / PAGE * PAGE;
-    window.populate(at)?;
-    let address = window.base.as_ptr() as usize + at;
+    range.populate(at)?;
+    let address = range.base.as_ptr() as usize + at;
     let mapped = smaps::bytes(address, &["FilePmdMapped", "ShmemPmdMapped"])?;
     Ok(Held {
         by_one_entry: mapped > 0,
@@ -111,13 +111,13 @@ fn words(file: &File, first: u64, words: &mut [[u8; 8]]) -> Option<usize> {
 }
 
 /// Addresses of our own.
-struct Window {
+struct AddressRange {
     base: NonNull<u8>,
     len: usize,
 }
 
-impl Window {
-    fn new(len: usize) -> io::Result<Window> {
+impl AddressRange {
+    fn new(len: usize) -> io::Result<AddressRange> {
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.
         let base = unsafe {
             mmap_anonymous(
@@ -128,13 +128,13 @@ impl Window {
             )?
         };
         let base = NonNull::new(base.cast()).expect("mmap returns no null");
-        Ok(Window { base, len })
+        Ok(AddressRange { base, len })
     }
 
     /// Maps the page at `at` bytes from the base.
     fn populate(&self, at: usize) -> io::Result<()> {
         assert!(at + PAGE <= self.len);
-        // SAFETY: the page lies within our window; its content stays as it is.
+        // SAFETY: the page lies within our range; its content stays as it is.
         let page = unsafe { self.base.as_ptr().add(at) };
         // SAFETY: as above.
         unsafe { madvise(page.cast(), PAGE, Advice::LinuxPopulateRead)? };
@@ -142,7 +142,7 @@ impl Window {
     }
 }
 
-impl Drop for Window {
+impl Drop for AddressRange {
     fn drop(&mut self) {
         // SAFETY: the range is ours and nobody looks at it.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };

@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::engine::plan::sizing::Room;
+use crate::engine::plan::sizing::MemoryLimit;
 use crate::linux::cgroups::{self, Found};
 use crate::linux::{mounts, proc};
 use crate::probe::{Section, Value};
@@ -34,7 +34,7 @@ pub(crate) fn look() -> Section {
 }
 
 fn locked_memory(section: &mut Section) {
-    let room = Room::here();
+    let room = MemoryLimit::of_this_process();
     let buffers = room.ring(room.threads(&[]));
     let wanted = format!(
         "a run with defaults registers {} ({})",
@@ -76,7 +76,7 @@ fn processors(section: &mut Section) {
             u64::from(set.count()),
             format!(
                 "in the affinity mask of this process; {} workers by default",
-                Room::here().threads(&[])
+                MemoryLimit::of_this_process().threads(&[])
             ),
         ),
         Err(errno) => section.unknown("processors", errno),
@@ -93,7 +93,7 @@ fn cgroups(section: &mut Section) {
             return;
         }
     };
-    let room = Room::here();
+    let room = MemoryLimit::of_this_process();
     match cgroups::memory(&groups, &mounts) {
         Found::Limit(bytes) => section.add(
             "cgroup memory",

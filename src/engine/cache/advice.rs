@@ -13,7 +13,7 @@ use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
 use crate::engine::config::{Config, Engine};
 use crate::engine::knobs::FileAdvice;
-use crate::engine::plan::sizing::Room;
+use crate::engine::plan::sizing::MemoryLimit;
 use crate::error::{Error, Kind, Result};
 use crate::input::source::Source;
 use crate::input::spans::Input;
@@ -95,7 +95,12 @@ pub(crate) fn advise(input: &Input, advice: FileAdvice) -> Result<bool> {
 
 /// Where the control group has no room for what the kernel would read ahead: tells it not to, and
 /// returns how far the run is to ask ahead itself. What was named holds.
-pub(crate) fn calm(input: &Input, config: &Config, room: &Room, threads: usize) -> Option<u64> {
+pub(crate) fn limit_read_ahead(
+    input: &Input,
+    config: &Config,
+    room: &MemoryLimit,
+    threads: usize,
+) -> Option<u64> {
     let knobs = &config.knobs;
     if !room.is_limited() || knobs.fadvise.is_some() || knobs.readahead.is_some() {
         return None;
@@ -112,7 +117,7 @@ pub(crate) fn calm(input: &Input, config: &Config, room: &Room, threads: usize) 
         let (Some(file), Some(len)) = (source.file(), source.len()) else {
             continue;
         };
-        let instead = room.ahead_instead(ahead, len, places);
+        let instead = room.own_read_ahead(ahead, len, places);
         if instead.is_some() && fadvise(file, 0, None, Advice::Random).is_ok() {
             distance = instead;
         }
@@ -151,7 +156,7 @@ fn read_ahead_of_device(device: u64) -> Option<u64> {
 
 /// Lets the kernel read ahead of whoever reads in order.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct ReadAhead {
     /// How far.
     distance: u64,
     /// By source: how much can be asked for at once.
@@ -159,10 +164,10 @@ pub(crate) struct Ahead {
     asked: AtomicU64,
 }
 
-impl Ahead {
-    pub(crate) fn new(input: &Input, distance: u64) -> Ahead {
+impl ReadAhead {
+    pub(crate) fn new(input: &Input, distance: u64) -> ReadAhead {
         let aheads = read_aheads(input).into_iter();
-        Ahead {
+        ReadAhead {
             distance,
             words: aheads.map(|ahead| ahead.unwrap_or(READ_AHEAD)).collect(),
             asked: AtomicU64::new(0),

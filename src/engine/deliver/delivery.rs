@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::engine::arena::Slot;
 use crate::engine::config::Config;
 use crate::engine::deliver::states::States;
-use crate::engine::deliver::watch::Watch;
+use crate::engine::deliver::watch::Watchdog;
 use crate::engine::sink::{BlockError, Ordered, Sink};
 use crate::engine::window::Window;
 use crate::error::{Error, Kind, Result};
@@ -24,7 +24,7 @@ pub(crate) struct Delivery<'a> {
     input: &'a Input,
     sink: &'a dyn Sink,
     config: &'a Config,
-    pub(crate) watch: &'a Watch,
+    pub(crate) watch: &'a Watchdog,
     pub(crate) framing: &'a dyn Framing,
     pub(crate) max_record: usize,
     /// With a stateful framing: the states where files are cut.
@@ -46,7 +46,7 @@ impl<'a> Delivery<'a> {
         input: &'a Input,
         sink: &'a dyn Sink,
         config: &'a Config,
-        watch: &'a Watch,
+        watch: &'a Watchdog,
     ) -> Self {
         let framing = sink.framing();
         let states = || States::new(input.sources().len(), framing.initial());

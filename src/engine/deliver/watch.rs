@@ -28,7 +28,7 @@ pub(crate) fn is_watched(source: &Source) -> bool {
 }
 
 /// The watch over one run.
-pub(crate) struct Watch {
+pub(crate) struct Watchdog {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -46,12 +46,12 @@ struct Shared {
     end: Condvar,
 }
 
-impl Watch {
+impl Watchdog {
     /// Begins to watch.
     ///
     /// # Errors
     /// There is no thread to be had for it, although a limit was named.
-    pub(crate) fn new(input: &Input, config: &Config) -> Result<Watch> {
+    pub(crate) fn new(input: &Input, config: &Config) -> Result<Watchdog> {
         let name = |source: &Arc<Source>| Arc::clone(source.name());
         let shared = Arc::new(Shared {
             names: input.sources().iter().map(name).collect(),
@@ -63,7 +63,7 @@ impl Watch {
             over: Mutex::new(false),
             end: Condvar::new(),
         });
-        let mut watch = Watch {
+        let mut watch = Watchdog {
             shared,
             thread: None,
         };
@@ -105,7 +105,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for Watchdog {
     fn drop(&mut self) {
         *lock(&self.shared.over) = true;
         self.shared.end.notify_all();

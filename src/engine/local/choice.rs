@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// How a worker fetches a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Fetch {
     /// Looks at it where it lies in the page cache.
     Map,
     /// Copies it into a buffer.
@@ -27,8 +27,8 @@ const STAY_MAX: u64 = 8 << 30;
 
 /// Chooses between the ways by what a byte cost on each.
 #[derive(Debug)]
-pub(crate) struct Ways {
-    way: Way,
+pub(crate) struct FetchChoice {
+    way: Fetch,
     /// Whether this is a try of the way that was dearer.
     trying: bool,
     /// Bytes that what is fetched next must have come to before anything counts.
@@ -41,10 +41,10 @@ pub(crate) struct Ways {
     other: Option<f64>,
 }
 
-impl Ways {
-    pub(crate) fn new() -> Ways {
-        Ways {
-            way: Way::Map,
+impl FetchChoice {
+    pub(crate) fn new() -> FetchChoice {
+        FetchChoice {
+            way: Fetch::Map,
             trying: true,
             uncounted: WARM_UP,
             stay: STAY,
@@ -55,7 +55,7 @@ impl Ways {
     }
 
     /// The way to take.
-    pub(crate) fn next(&self) -> Way {
+    pub(crate) fn next(&self) -> Fetch {
         self.way
     }
 
@@ -97,8 +97,8 @@ impl Ways {
 
     fn switch(&mut self, cost: f64) {
         self.way = match self.way {
-            Way::Map => Way::Read,
-            Way::Read => Way::Map,
+            Fetch::Map => Fetch::Read,
+            Fetch::Read => Fetch::Map,
         };
         self.other = Some(cost);
     }
@@ -110,13 +110,13 @@ mod tests {
 
     /// Fetches `mebibytes` of which a byte costs as `cost` says, as a worker does: sixteen mapped at
     /// once, two read. Returns how many went each way.
-    fn taken(ways: &mut Ways, mebibytes: u64, cost: impl Fn(Way) -> u64) -> [u64; 2] {
+    fn taken(ways: &mut FetchChoice, mebibytes: u64, cost: impl Fn(Fetch) -> u64) -> [u64; 2] {
         let mut taken = [0; 2];
         while taken[0] + taken[1] < mebibytes {
             let way = ways.next();
             let some = match way {
-                Way::Map => 16,
-                Way::Read => 2,
+                Fetch::Map => 16,
+                Fetch::Read => 2,
             };
             taken[way as usize] += some;
             ways.learn(some << 20, Duration::from_micros(some * cost(way)));
@@ -124,14 +124,14 @@ mod tests {
         taken
     }
 
-    fn dear(dear: Way) -> impl Fn(Way) -> u64 {
+    fn dear(dear: Fetch) -> impl Fn(Fetch) -> u64 {
         move |way| if way == dear { 500 } else { 400 }
     }
 
     #[test]
     fn keeps_to_the_cheaper_way() {
-        for (dearer, of_it) in [(Way::Map, 0), (Way::Read, 1)] {
-            let taken = taken(&mut Ways::new(), 16 << 10, dear(dearer));
+        for (dearer, of_it) in [(Fetch::Map, 0), (Fetch::Read, 1)] {
+            let taken = taken(&mut FetchChoice::new(), 16 << 10, dear(dearer));
             // One in fifty of 16 GiB.
             let rare = taken[of_it];
             assert!((1..330).contains(&rare), "{dearer:?}: {taken:?}");
@@ -140,38 +140,38 @@ mod tests {
 
     #[test]
     fn finds_out_when_the_other_becomes_cheaper() {
-        let mut ways = Ways::new();
-        taken(&mut ways, 16 << 10, dear(Way::Map));
-        let [map, read] = taken(&mut ways, 64 << 10, dear(Way::Read));
+        let mut ways = FetchChoice::new();
+        taken(&mut ways, 16 << 10, dear(Fetch::Map));
+        let [map, read] = taken(&mut ways, 64 << 10, dear(Fetch::Read));
         assert!(map > 6 * read, "{map} {read}");
     }
 
     /// What is fetched first may cost much more: tables grow, pages come in.
     #[test]
     fn the_first_of_a_try_does_not_count() {
-        let mut ways = Ways::new();
+        let mut ways = FetchChoice::new();
         for _ in 0..8 {
             ways.learn(2 << 20, Duration::from_secs(1));
         }
-        let [map, read] = taken(&mut ways, 4 << 10, dear(Way::Read));
+        let [map, read] = taken(&mut ways, 4 << 10, dear(Fetch::Read));
         assert!(map > 20 * read, "{map} {read}");
     }
 
     /// As tries of equal ways differ by chance.
     #[test]
     fn little_is_no_reason_to_change() {
-        let little_less = |way| if way == Way::Map { 400 } else { 390 };
-        let [map, read] = taken(&mut Ways::new(), 4 << 10, little_less);
+        let little_less = |way| if way == Fetch::Map { 400 } else { 390 };
+        let [map, read] = taken(&mut FetchChoice::new(), 4 << 10, little_less);
         assert!(map > 20 * read, "{map} {read}");
     }
 
     #[test]
     fn nothing_fetched_is_no_try() {
-        let mut ways = Ways::new();
+        let mut ways = FetchChoice::new();
         for _ in 0..1000 {
             ways.learn(0, Duration::ZERO);
         }
-        let [map, read] = taken(&mut ways, 4 << 10, dear(Way::Read));
+        let [map, read] = taken(&mut ways, 4 << 10, dear(Fetch::Read));
         assert!(map > 20 * read, "{map} {read}");
     }
 }

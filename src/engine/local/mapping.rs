@@ -20,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::input::source::Source;
 use crate::linux::pages::{HUGE_PAGE, PAGE};
 use crate::linux::retry;
-use crate::linux::sigbus::Watch;
+use crate::linux::sigbus::GuardedRange;
 use crate::record::block::Block;
 
 /// One worker's window.
@@ -44,7 +44,7 @@ pub(crate) struct Mapping {
     /// The source that was last found to be one that can be mapped.
     mappable: Option<u32>,
     /// `None` only while it is torn down.
-    watch: Option<Watch>,
+    watch: Option<GuardedRange>,
 }
 
 // SAFETY: the addresses are owned by the mapping alone.
@@ -78,7 +78,7 @@ impl Mapping {
         let start = map.as_ptr() as usize + skip;
         // SAFETY: the window lies within what was just reserved and is ours until drop, where the
         // watch goes before the addresses do.
-        let Some(watch) = (unsafe { Watch::new(start, start + window) }) else {
+        let Some(watch) = (unsafe { GuardedRange::new(start, start + window) }) else {
             // SAFETY: nobody else knows of the range yet.
             let _ = unsafe { munmap(map.as_ptr().cast(), map_len) };
             return Err(Error::new(
@@ -246,7 +246,7 @@ impl Mapping {
     pub(crate) fn broken(&self, source: &Source, range: Range<u64>) -> Option<Error> {
         // Within a file's last page there is no bus error: what was cut off reads as zeros.
         let shorter = source.length_now().is_some_and(|now| now < range.end);
-        let broken = self.watch.as_ref().is_some_and(Watch::take_broken) || shorter;
+        let broken = self.watch.as_ref().is_some_and(GuardedRange::take_broken) || shorter;
         broken.then(|| missing(source, &range))
     }
 

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use crate::engine::arena::{Arena, Slot};
-use crate::engine::cache::advice::{self, Ahead};
+use crate::engine::cache::advice::{self, ReadAhead};
 use crate::engine::deliver::delivery::Delivery;
 use crate::engine::deliver::queue::Queue;
 use crate::engine::deliver::watch::Place;
-use crate::engine::local::choice::{Way, Ways};
+use crate::engine::local::choice::{Fetch, FetchChoice};
 use crate::engine::local::claims::{Claim, Claims, Own, own};
 use crate::engine::local::mapping::Mapping;
 use crate::error::{Error, Kind, Result};
@@ -43,7 +43,7 @@ pub(crate) struct Local<'a> {
     pub block: u64,
     /// Whether reads leave nothing in the page cache.
     pub dontcache: bool,
-    pub ahead: Option<Ahead>,
+    pub ahead: Option<ReadAhead>,
     /// Whether a mapping that is refused is a failure, although reading is at hand.
     pub mapping_named: bool,
     /// What the hands' slots lie in.
@@ -63,7 +63,7 @@ pub(crate) struct Hand {
     /// Whether to read past the page cache.
     pub direct: bool,
     /// With both at hand: which to take.
-    pub ways: Ways,
+    pub ways: FetchChoice,
     /// Where the watch sees what is read.
     pub place: Place,
 }
@@ -152,7 +152,7 @@ impl<'a> Local<'a> {
         let Some(mapping) = &mut hand.mapping else {
             return Ok(false);
         };
-        if reads && hand.ways.next() == Way::Read {
+        if reads && hand.ways.next() == Fetch::Read {
             return Ok(false);
         }
         match self.map(mapping, &hand.place, source, claim) {

@@ -42,15 +42,15 @@ const UNTOLD_AHEAD: u64 = 8 << 20;
 
 /// The memory that there is room in.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct MemoryLimit {
     /// What the control groups allow, if they limit it.
     limit: Option<u64>,
 }
 
-impl Room {
+impl MemoryLimit {
     /// That of this process.
-    pub(crate) fn here() -> Room {
-        Room {
+    pub(crate) fn of_this_process() -> MemoryLimit {
+        MemoryLimit {
             limit: memory_limit(),
         }
     }
@@ -111,7 +111,12 @@ impl Room {
     ///
     /// Pages that are being read can't be given back. At each place there are two windows of them,
     /// and when they fill the group, whatever else asks for a page ends in a kill.
-    pub(crate) fn ahead_instead(&self, ahead: Option<u64>, len: u64, places: usize) -> Option<u64> {
+    pub(crate) fn own_read_ahead(
+        &self,
+        ahead: Option<u64>,
+        len: u64,
+        places: usize,
+    ) -> Option<u64> {
         let limit = self.limit?;
         let window = ahead.unwrap_or(UNTOLD_AHEAD).min(len);
         let under_way = window.saturating_mul(2).saturating_mul(places as u64);
@@ -189,13 +194,13 @@ impl Buffers {
 mod tests {
     use crate::engine::plan::sizing::*;
 
-    fn of_mib(mib: u64) -> Room {
-        Room {
+    fn of_mib(mib: u64) -> MemoryLimit {
+        MemoryLimit {
             limit: Some(mib << 20),
         }
     }
 
-    const FREE: Room = Room { limit: None };
+    const FREE: MemoryLimit = MemoryLimit { limit: None };
 
     /// Whatever the machine has, half of the memory is left to everything else.
     #[test]
@@ -239,16 +244,16 @@ mod tests {
     fn what_is_read_ahead_takes_a_quarter() {
         let file = 1 << 30;
         let usual = Some(128 << 10);
-        assert_eq!(FREE.ahead_instead(Some(8 << 20), file, 64), None);
-        assert_eq!(of_mib(16).ahead_instead(usual, file, 1), None);
-        assert_eq!(of_mib(16).ahead_instead(usual, file, 17), Some(1 << 20));
+        assert_eq!(FREE.own_read_ahead(Some(8 << 20), file, 64), None);
+        assert_eq!(of_mib(16).own_read_ahead(usual, file, 1), None);
+        assert_eq!(of_mib(16).own_read_ahead(usual, file, 17), Some(1 << 20));
         let far = Some(8 << 20);
-        assert_eq!(of_mib(16).ahead_instead(far, file, 1), Some(1 << 20));
-        assert_eq!(of_mib(64).ahead_instead(far, file, 1), None);
-        assert_eq!(of_mib(64).ahead_instead(far, file, 2), Some(4 << 20));
-        assert_eq!(of_mib(16).ahead_instead(None, file, 1), Some(1 << 20));
+        assert_eq!(of_mib(16).own_read_ahead(far, file, 1), Some(1 << 20));
+        assert_eq!(of_mib(64).own_read_ahead(far, file, 1), None);
+        assert_eq!(of_mib(64).own_read_ahead(far, file, 2), Some(4 << 20));
+        assert_eq!(of_mib(16).own_read_ahead(None, file, 1), Some(1 << 20));
         assert_eq!(
-            of_mib(16).ahead_instead(far, 1 << 20, 2),
+            of_mib(16).own_read_ahead(far, 1 << 20, 2),
             None,
             "a small file"
         );

@@ -2,7 +2,7 @@
 //! releases each block once its neighbour's head has arrived. It does no I/O: a [`Ring`] does.
 //!
 //! Who owns a slot: `free` -> [`Ring::submit`] -> [`Completion`] -> the span's [`Stitcher`] ->
-//! [`Release`] -> a worker -> (its `Drop`) its [`Home`] -> `free`.
+//! [`Release`] -> a worker -> (its `Drop`) its [`ReturnedSlots`] -> `free`.
 //!
 //! # Why it can't stall
 //! Reads are chosen in the order of the input, and those that are chosen together are submitted
@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::arena::{Home, Slot};
+use crate::engine::arena::{ReturnedSlots, Slot};
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::deliver::states::States;
 use crate::engine::deliver::watch::Place;
@@ -210,7 +210,7 @@ impl<'a> Dispatcher<'a> {
     pub(crate) async fn run<R: Ring>(
         mut self,
         ring: &mut R,
-        home: &mut Home,
+        home: &mut ReturnedSlots,
         mut release: impl FnMut(&mut Vec<Ready>),
         notice: &dyn Fn(&str),
     ) -> Counters {
@@ -453,7 +453,7 @@ impl<'a> Dispatcher<'a> {
             filled: 0,
             slot,
             direct: active.direct,
-            apart: active.direct && block >= LARGE && index % 2 == 1,
+            unmerged: active.direct && block >= LARGE && index % 2 == 1,
             tries: 0,
         })
     }

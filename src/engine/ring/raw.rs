@@ -3,7 +3,7 @@
 //!
 //! It waits in `io_uring_enter` itself, which is what DEFER_TASKRUN and IOPOLL ask for: there
 //! completions come only to a thread that asks for them. Slots that come home meanwhile wake it by a
-//! [`Bell`]. All calls are made by the thread that has set the ring up (SINGLE_ISSUER).
+//! [`Wakeup`]. All calls are made by the thread that has set the ring up (SINGLE_ISSUER).
 //!
 //! # Invariant (`unsafe` room)
 //! A queue entry names memory of a [`Slot`](crate::engine::arena::Slot) and a descriptor of a source. Both
@@ -28,9 +28,9 @@ use crate::engine::arena::{Arena, Slot};
 use crate::engine::knobs::{Knobs, TaskRun};
 use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::engine::ring::uring::{
-    self, MAX_REGISTERED, Reads, locked_limit, outcome, refused, retry_nomem,
+    self, MAX_REGISTERED, ReadOptions, locked_limit, outcome, refused, retry_nomem,
 };
-use crate::engine::ring::wakeup::Bell;
+use crate::engine::ring::wakeup::Wakeup;
 use crate::error::{Error, Kind, Result, describe};
 use crate::input::source::Source;
 use crate::linux::retry;
@@ -38,7 +38,7 @@ use crate::linux::retry;
 /// How long one call waits at most, so that the runtime's clocks go on and a lost wake-up costs
 /// little.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The completion of the poll on the bell; all others bear a slot's index.
+/// The completion of the poll on the wakeup; all others bear a slot's index.
 const BELL: u64 = u64::MAX;
 
 /// What a ring turned out to be, and what it did.
@@ -57,10 +57,10 @@ pub(crate) struct Facts {
 /// A raw ring, with buffers and files registered as the knobs say.
 pub(crate) struct RawRing {
     ring: IoUring,
-    bell: Arc<Bell>,
-    /// Whether a poll on the bell is posted.
+    wakeup: Arc<Wakeup>,
+    /// Whether a poll on the wakeup is posted.
     armed: bool,
-    /// Whether the kernel can poll the bell: not with IOPOLL, nor before Linux 5.13.
+    /// Whether the kernel can poll the wakeup: not with IOPOLL, nor before Linux 5.13.
     audible: bool,
     /// Entries that the kernel hasn't been shown yet, because there was no room or no call.
     queue: VecDeque<Entry>,
@@ -70,7 +70,7 @@ pub(crate) struct RawRing {
     failed: VecDeque<Completion>,
     /// Why the kernel takes no calls any more.
     broken: Option<Error>,
-    reads: Reads,
+    reads: ReadOptions,
     /// The numbers of the sources whose files are registered, ascending: a file's place in the table.
     files: Vec<u32>,
     entry_flags: Flags,
@@ -101,17 +101,17 @@ impl RawRing {
             return Err(uring::unavailable("uring-raw needs Linux 5.11"));
         }
         let entries = ring.params().sq_entries();
-        let bell = Bell::new().map_err(|errno| refused("eventfd", &errno.into()))?;
+        let wakeup = Wakeup::new().map_err(|errno| refused("eventfd", &errno.into()))?;
         let mut ring = RawRing {
             ring,
-            bell,
+            wakeup,
             armed: false,
             audible: !knobs.iopoll,
             queue: VecDeque::new(),
             in_flight: (0..slots).map(|_| None).collect(),
             failed: VecDeque::new(),
             broken: None,
-            reads: Reads::new(knobs.dontcache),
+            reads: ReadOptions::new(knobs.dontcache),
             files: Vec::new(),
             entry_flags: Flags::empty(),
             sqpoll: knobs.sqpoll.is_some(),
@@ -135,8 +135,8 @@ impl RawRing {
     }
 
     /// The waker for the task that drives the ring.
-    pub(crate) fn bell(&self) -> Arc<Bell> {
-        Arc::clone(&self.bell)
+    pub(crate) fn wakeup(&self) -> Arc<Wakeup> {
+        Arc::clone(&self.wakeup)
     }
 
     fn cap_workers(&mut self, most: Option<u32>) -> Result<()> {
@@ -220,7 +220,7 @@ impl RawRing {
             filled: 0,
             slot,
             direct,
-            apart: false,
+            unmerged: false,
             tries: 0,
         });
         let completion = loop {
@@ -299,7 +299,7 @@ impl RawRing {
 
     fn enter(&mut self, want: usize) -> io::Result<()> {
         if want > 0 && self.audible && !self.armed {
-            let poll = opcode::PollAdd::new(Fd(self.bell.fd()), libc::POLLIN as u32).multi(true);
+            let poll = opcode::PollAdd::new(Fd(self.wakeup.fd()), libc::POLLIN as u32).multi(true);
             self.queue.push_back(poll.build().user_data(BELL));
             self.armed = true;
         }
@@ -308,7 +308,7 @@ impl RawRing {
             let mut moved = false;
             while let Some(entry) = self.queue.front() {
                 // SAFETY: memory and descriptor of the entry belong to the submission, which lies
-                // in `in_flight` until the completion; the bell's entry names no memory.
+                // in `in_flight` until the completion; the wakeup's entry names no memory.
                 if unsafe { submission.push(entry) }.is_err() {
                     break;
                 }
@@ -350,19 +350,19 @@ impl RawRing {
         loop {
             let idle = self.failed.is_empty() && self.ring.completion().is_empty();
             let mut back = false;
-            if idle && !self.bell.fall_asleep() {
-                return self.bell.poll_again();
+            if idle && !self.wakeup.begin_sleep() {
+                return self.wakeup.poll_again();
             }
             if idle || !self.queue.is_empty() {
                 let in_vain = self.call_for(usize::from(idle));
-                let rung = idle && self.bell.awake();
-                back = in_vain || rung;
+                let woken = idle && self.wakeup.end_sleep();
+                back = in_vain || woken;
             }
             if let Some(completion) = self.reap() {
                 return Poll::Ready(completion);
             }
             if back {
-                return self.bell.poll_again();
+                return self.wakeup.poll_again();
             }
         }
     }
@@ -431,7 +431,7 @@ fn set_up(knobs: &Knobs, depth: usize) -> io::Result<IoUring> {
     let entries = knobs
         .entries
         .unwrap_or(depth.next_power_of_two().clamp(8, 4096) as u32);
-    // Room for each read in flight and the bell, whatever the submission queue's length.
+    // Room for each read in flight and the wakeup, whatever the submission queue's length.
     let room = (depth + 1).next_power_of_two() as u32;
     builder.setup_cqsize(room.max(2 * entries));
     if let Some(cpu) = knobs.sqpoll {
@@ -574,7 +574,7 @@ mod tests {
                 filled: 0,
                 slot: self.slots.pop().unwrap(),
                 direct: false,
-                apart: false,
+                unmerged: false,
                 tries: 0,
             });
         }
@@ -612,7 +612,7 @@ mod tests {
         }
     }
 
-    /// When the bell is heard and when the completion, which come at once and twice [`SOON`]; `None`
+    /// When the wakeup is heard and when the completion, which come at once and twice [`SOON`]; `None`
     /// where the ring can't be had.
     fn times_of_both(knobs: &Knobs) -> Option<[Duration; 2]> {
         let mut case = Case::new(knobs)?;
@@ -630,7 +630,7 @@ mod tests {
             writer.write_all(b"hello").unwrap();
         });
         let started = Instant::now();
-        let bell = case.ring.bell();
+        let wakeup = case.ring.wakeup();
         let task = async {
             tokio::select! {
                 biased;
@@ -639,7 +639,7 @@ mod tests {
             }
             (started.elapsed(), case.ring.completion().await)
         };
-        let (heard, completion) = runtime.block_on(bell.attend(task));
+        let (heard, completion) = runtime.block_on(wakeup.drive(task));
         assert_eq!(completion.result.unwrap(), 5, "{knobs:?}");
         let completed = started.elapsed();
         other.join().unwrap();
@@ -660,9 +660,9 @@ mod tests {
                 .enable_time()
                 .build()
                 .unwrap();
-            let (bell, started) = (case.ring.bell(), Instant::now());
+            let (wakeup, started) = (case.ring.wakeup(), Instant::now());
             let waited = async { tokio::time::timeout(SOON, case.ring.completion()).await };
-            assert!(runtime.block_on(bell.attend(waited)).is_err());
+            assert!(runtime.block_on(wakeup.drive(waited)).is_err());
             // The runtime looks at its clocks between two calls, the task at them after the next.
             assert!(started.elapsed() < 8 * PATIENCE, "{knobs:?}");
             drop(case.writer);

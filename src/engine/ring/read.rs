@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use crate::engine::cache::advice::{self, Ahead};
+use crate::engine::cache::advice::{self, ReadAhead};
 use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::linux::retry;
 
@@ -13,13 +13,13 @@ pub(crate) struct ReadRing<'a> {
     queue: VecDeque<Submission>,
     /// Whether reads leave nothing in the page cache.
     dontcache: bool,
-    ahead: Option<&'a Ahead>,
+    ahead: Option<&'a ReadAhead>,
     /// Where the last read of a source has left its position.
     position: Option<(u32, bool, u64)>,
 }
 
 impl<'a> ReadRing<'a> {
-    pub(crate) fn new(dontcache: bool, ahead: Option<&'a Ahead>) -> ReadRing<'a> {
+    pub(crate) fn new(dontcache: bool, ahead: Option<&'a ReadAhead>) -> ReadRing<'a> {
         ReadRing {
             queue: VecDeque::new(),
             dontcache,

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use crate::engine::arena::{self, Arena, Home, Layout, Slot};
+use crate::engine::arena::{self, Arena, Layout, ReturnedSlots, Slot};
 use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::ring::dispatcher::{Counters, Direct, Dispatcher, Plan};
@@ -184,9 +184,9 @@ fn serve(
         ..
     } = share;
     let dispatcher = Dispatcher::new(input, spans, delivery, *plan, slots, *sequence);
-    let bell = ring.bell();
+    let wakeup = ring.wakeup();
     let reading = dispatcher.run(&mut ring, &mut home, release, &*config.notice);
-    let counters = runtime.block_on(bell.attend(reading));
+    let counters = runtime.block_on(wakeup.drive(reading));
     Some(Ran {
         counters,
         facts: ring.facts.clone(),
@@ -200,7 +200,7 @@ struct Made {
     ring: RawRing,
     arena: Arc<Arena>,
     slots: Vec<Slot>,
-    home: Home,
+    home: ReturnedSlots,
     runtime: tokio::runtime::Runtime,
 }
 

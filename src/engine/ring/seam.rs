@@ -25,7 +25,7 @@ pub(crate) struct Submission {
     /// Whether past the page cache (O_DIRECT).
     pub direct: bool,
     /// Whether it is to be no part of one request with its neighbours, which aren't to be kept apart.
-    pub apart: bool,
+    pub unmerged: bool,
     /// How often it has been tried again without progress.
     pub tries: u32,
 }

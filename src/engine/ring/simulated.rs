@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::engine::arena::{Arena, Layout};
 use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
-use crate::engine::deliver::watch::Watch;
+use crate::engine::deliver::watch::Watchdog;
 use crate::engine::knobs::HugePages;
 use crate::engine::ring::dispatcher::{Direct, Dispatcher, Plan};
 use crate::engine::ring::memory::{MemoryRing, Order};
@@ -154,7 +154,7 @@ fn dispatch(
         static RUNTIME: Runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
     }
     // Nothing in memory is waited for: it starts no thread.
-    let watch = Watch::new(input, config)?;
+    let watch = Watchdog::new(input, config)?;
     let delivery = Delivery::new(input, sink, config, &watch);
     let layout = Layout {
         // A span within a file is read from a byte before it.

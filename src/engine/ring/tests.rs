@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::engine::arena::{Arena, Layout};
 use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
-use crate::engine::deliver::watch::Watch;
+use crate::engine::deliver::watch::Watchdog;
 use crate::engine::ring::dispatcher::{Direct, Dispatcher, Plan};
 use crate::engine::ring::memory::{MemoryRing, Order};
 use crate::engine::ring::read::ReadRing;
@@ -181,7 +181,7 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         max_record: case.max_record,
         ..Config::default()
     };
-    let watch = Watch::new(input, &config).unwrap();
+    let watch = Watchdog::new(input, &config).unwrap();
     let delivery = Delivery::new(input, &keep, &config, &watch);
     let arena = Arena::new(
         Layout {
@@ -623,7 +623,7 @@ struct Told<'a> {
 impl Ring for Told<'_> {
     fn submit(&mut self, submission: Submission) {
         let slot = submission.slot.index();
-        let read = (submission.offset, slot, submission.apart);
+        let read = (submission.offset, slot, submission.unmerged);
         self.reads.lock().unwrap().push(read);
         self.ring.submit(submission);
     }

@@ -77,7 +77,7 @@ impl Setup {
     }
 
     /// Buffered reads are to leave nothing in the page cache.
-    pub(crate) fn without_trace(self) -> Setup {
+    pub(crate) fn dontcache(self) -> Setup {
         Setup {
             dontcache: true,
             ..self
@@ -278,7 +278,7 @@ pub(crate) struct Facts {
     pub workers: usize,
 }
 
-/// The ring of the probe, kept beside tokio-uring's, which gives nobody its descriptor: what is
+/// The ring of the probe, kept other_priority tokio-uring's, which gives nobody its descriptor: what is
 /// asked of this one holds for both, because they share the polling thread (ATTACH_WQ), or because
 /// the worker threads belong to the submitting thread.
 struct Anchor {
@@ -430,7 +430,7 @@ pub(crate) fn run<T>(
             }
         };
         facts.unregistered = registered.as_ref().err().cloned();
-        let mut reads = Reads::new(setup.dontcache);
+        let mut reads = ReadOptions::new(setup.dontcache);
         reads.slots_per_buffer = registered.is_ok().then_some(per_part);
         let mut ring = TokioUring {
             reads,
@@ -483,22 +483,22 @@ pub(crate) fn unregistrable(bytes: usize, error: &io::Error) -> Error {
 
 /// What the reads of a ring have in common.
 #[derive(Debug)]
-pub(crate) struct Reads {
+pub(crate) struct ReadOptions {
     /// How many slots one registered buffer covers; `None`: nothing is registered.
     pub slots_per_buffer: Option<usize>,
     /// Buffered ones leave nothing in the page cache.
     dontcache: bool,
     /// The priority of those that are to be kept apart from their neighbours.
-    beside: u16,
+    other_priority: u16,
 }
 
-impl Reads {
+impl ReadOptions {
     /// Into memory that isn't registered yet.
-    pub(crate) fn new(dontcache: bool) -> Reads {
-        Reads {
+    pub(crate) fn new(dontcache: bool) -> ReadOptions {
+        ReadOptions {
             slots_per_buffer: None,
             dontcache,
-            beside: io_priority::beside_own(),
+            other_priority: io_priority::other_than_own(),
         }
     }
 
@@ -514,7 +514,11 @@ impl Reads {
             false => 0,
         };
         // 0: that of the thread.
-        let priority = if submission.apart { self.beside } else { 0 };
+        let priority = if submission.unmerged {
+            self.other_priority
+        } else {
+            0
+        };
         match self.slots_per_buffer {
             Some(per_buffer) => {
                 let buffer = submission.slot.index() as usize / per_buffer;
@@ -535,7 +539,7 @@ impl Reads {
 
 /// The tokio-uring runtime's ring.
 pub(crate) struct TokioUring {
-    reads: Reads,
+    reads: ReadOptions,
     in_flight: JoinSet<Completion>,
     entries: usize,
     /// Of each entry: whether it is punted.

@@ -1,7 +1,7 @@
 //! Wakes a ring's thread that sleeps in `io_uring_enter` when a slot comes home.
 //!
 //! The thread waits for two things: completions, which end its call to the kernel, and slots, which
-//! come over a channel of this process. The channel wakes the task that waits on it; [`Bell`] is the
+//! come over a channel of this process. The channel wakes the task that waits on it; [`Wakeup`] is the
 //! waker of that task, and where the thread sleeps in the kernel it writes to an eventfd on which
 //! the ring has a poll posted. Awake or parked in its runtime the thread costs no system call.
 
@@ -11,26 +11,26 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// Nothing has happened since the task was last polled.
-const QUIET: u8 = 0;
+const IDLE: u8 = 0;
 /// The thread is in the kernel, or about to be.
 const ASLEEP: u8 = 1;
 /// The task was woken.
-const RUNG: u8 = 2;
+const WOKEN: u8 = 2;
 
 /// The waker of a ring's task.
 #[derive(Debug)]
-pub(crate) struct Bell {
+pub(crate) struct Wakeup {
     state: AtomicU8,
     eventfd: OwnedFd,
     /// The waker of the runtime that the task runs in.
     runtime: OnceLock<Waker>,
 }
 
-impl Bell {
-    pub(crate) fn new() -> rustix::io::Result<Arc<Bell>> {
+impl Wakeup {
+    pub(crate) fn new() -> rustix::io::Result<Arc<Wakeup>> {
         let flags = rustix::event::EventfdFlags::CLOEXEC;
-        Ok(Arc::new(Bell {
-            state: AtomicU8::new(QUIET),
+        Ok(Arc::new(Wakeup {
+            state: AtomicU8::new(IDLE),
             eventfd: rustix::event::eventfd(0, flags)?,
             runtime: OnceLock::new(),
         }))
@@ -41,15 +41,15 @@ impl Bell {
         self.eventfd.as_raw_fd()
     }
 
-    /// Runs a task with the bell as its waker.
-    pub(crate) async fn attend<T>(self: &Arc<Self>, task: impl Future<Output = T>) -> T {
+    /// Runs a task with the wakeup as its waker.
+    pub(crate) async fn drive<T>(self: &Arc<Self>, task: impl Future<Output = T>) -> T {
         let mut task = std::pin::pin!(task);
         let waker = Waker::from(Arc::clone(self));
         std::future::poll_fn(|context| {
             // `block_on` has one waker from beginning to end.
             self.runtime.get_or_init(|| context.waker().clone());
-            // What has rung until now is what this poll is for.
-            self.state.swap(QUIET, SeqCst);
+            // What has woken until now is what this poll is for.
+            self.state.swap(IDLE, SeqCst);
             task.as_mut().poll(&mut Context::from_waker(&waker))
         })
         .await
@@ -57,15 +57,15 @@ impl Bell {
 
     /// To be called before the thread sleeps; `false`: something has happened since the task was
     /// polled, so that it has to return to its runtime, which will poll it again.
-    pub(crate) fn fall_asleep(&self) -> bool {
-        let quiet = self.state.compare_exchange(QUIET, ASLEEP, SeqCst, SeqCst);
-        quiet.is_ok()
+    pub(crate) fn begin_sleep(&self) -> bool {
+        let idle = self.state.compare_exchange(IDLE, ASLEEP, SeqCst, SeqCst);
+        idle.is_ok()
     }
 
-    /// To be called when the thread is back; whether it was the bell that woke it.
-    pub(crate) fn awake(&self) -> bool {
-        // Rung stays rung, until the task is polled for it.
-        let slept = self.state.compare_exchange(ASLEEP, QUIET, SeqCst, SeqCst);
+    /// To be called when the thread is back; whether it was the wakeup that woke it.
+    pub(crate) fn end_sleep(&self) -> bool {
+        // Rung stays woken, until the task is polled for it.
+        let slept = self.state.compare_exchange(ASLEEP, IDLE, SeqCst, SeqCst);
         slept.is_err()
     }
 
@@ -78,13 +78,13 @@ impl Bell {
     }
 }
 
-impl Wake for Bell {
+impl Wake for Wakeup {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if self.state.swap(RUNG, SeqCst) == ASLEEP {
+        if self.state.swap(WOKEN, SeqCst) == ASLEEP {
             // The count can't get full in a lifetime, so this neither fails nor waits.
             let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
         }
@@ -98,29 +98,34 @@ impl Wake for Bell {
 mod tests {
     use crate::engine::ring::wakeup::*;
 
-    fn rings(bell: &Bell) -> bool {
+    fn rings(wakeup: &Wakeup) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let now = Timespec::default();
-        poll(&mut [PollFd::new(&bell.eventfd, PollFlags::IN)], Some(&now)).unwrap() > 0
+        poll(
+            &mut [PollFd::new(&wakeup.eventfd, PollFlags::IN)],
+            Some(&now),
+        )
+        .unwrap()
+            > 0
     }
 
     #[test]
     fn only_a_sleeper_is_rung_for() {
-        let bell = Bell::new().unwrap();
-        let waker = Waker::from(Arc::clone(&bell));
+        let wakeup = Wakeup::new().unwrap();
+        let waker = Waker::from(Arc::clone(&wakeup));
         waker.wake_by_ref();
-        assert!(!rings(&bell), "nobody sleeps");
+        assert!(!rings(&wakeup), "nobody sleeps");
         assert!(
-            !bell.fall_asleep(),
+            !wakeup.begin_sleep(),
             "what has happened must be looked at first"
         );
-        let mut task = std::pin::pin!(bell.attend(std::future::pending::<()>()));
+        let mut task = std::pin::pin!(wakeup.drive(std::future::pending::<()>()));
         let mut context = Context::from_waker(Waker::noop());
         assert!(task.as_mut().poll(&mut context).is_pending());
-        assert!(bell.fall_asleep());
-        assert!(!bell.awake() && bell.fall_asleep());
+        assert!(wakeup.begin_sleep());
+        assert!(!wakeup.end_sleep() && wakeup.begin_sleep());
         waker.wake_by_ref();
-        assert!(rings(&bell));
-        assert!(bell.awake() && !bell.fall_asleep());
+        assert!(rings(&wakeup));
+        assert!(wakeup.end_sleep() && !wakeup.begin_sleep());
     }
 }

@@ -20,7 +20,7 @@ use std::ptr::NonNull;
 
 use crate::group::spill::pages::{Pages, Zeroed};
 use crate::linux::pages::PAGE;
-use crate::linux::sigbus::Watch;
+use crate::linux::sigbus::GuardedRange;
 
 /// Bytes of a file read ahead.
 const AHEAD: usize = 128 << 10;
@@ -38,7 +38,7 @@ pub(crate) struct Mapped<T> {
     length: usize,
     /// `None` while it is torn down, and where no handler can be set: then a page that can't be read
     /// back ends the process.
-    watch: Option<Watch>,
+    watch: Option<GuardedRange>,
 }
 
 // SAFETY: it owns its mapping as a box would, and nobody writes to it.
@@ -102,7 +102,7 @@ impl<T: Zeroed> Region<T> {
     pub(crate) fn read_failed(&self) -> bool {
         match self {
             Region::Memory(..) => false,
-            Region::File(mapped) => mapped.watch.as_ref().is_some_and(Watch::is_broken),
+            Region::File(mapped) => mapped.watch.as_ref().is_some_and(GuardedRange::is_broken),
         }
     }
 }
@@ -196,7 +196,7 @@ impl<T: Zeroed> Spill<T> {
         unsafe { libc::madvise(start, bytes, libc::MADV_RANDOM) };
         let from = start as usize;
         // SAFETY: the pages of the mapping just made; whoever drops it drops the watch first.
-        let watch = unsafe { Watch::new(from, from + bytes.next_multiple_of(PAGE)) };
+        let watch = unsafe { GuardedRange::new(from, from + bytes.next_multiple_of(PAGE)) };
         Ok(Region::File(Mapped {
             start: NonNull::new(start.cast()).expect("not mapped at zero"),
             length: self.length,
