@@ -14,6 +14,7 @@ mod group;
 mod hard;
 mod injected;
 mod knobs;
+mod layers;
 mod library;
 mod limits;
 mod liveness;
