@@ -130,15 +130,29 @@ impl Reading {
         })
     }
 
-    /// Folds files while a bar shows how far it is.
-    fn fold<F: crate::Fold>(&self, input: &Input, job: &F) -> Result<(F::Output, crate::Stats)> {
+    /// Folds files while a bar shows how far it is. Whatever follows goes on with the threads of the run.
+    fn fold<F: crate::Fold>(&self, input: &Input, job: &F) -> Result<Folded<F::Output>> {
         let done = Arc::new(AtomicU64::new(0));
-        let config = self.config(Arc::clone(&done))?;
+        let mut config = self.config(Arc::clone(&done))?;
+        let pool = crate::pool(input, &config)?;
+        config.pool = Some(Arc::clone(&pool));
         let bar = Bar::start(self.progress, self.quiet, input.len(), done);
         let folded = crate::fold(input, &config, job);
         bar.finish();
-        folded
+        let (output, stats) = folded?;
+        Ok(Folded {
+            output,
+            stats,
+            pool,
+        })
     }
+}
+
+/// What a job has come to, what the run did, and its threads.
+struct Folded<T> {
+    output: T,
+    stats: crate::Stats,
+    pool: Arc<rayon::ThreadPool>,
 }
 
 /// What to read.

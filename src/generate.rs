@@ -9,10 +9,8 @@ mod noise;
 
 use crate::generate::keys::{KEYS_MAX, KeySet, Keys, WINDOW};
 use crate::generate::noise::{Normal, Words};
-use std::collections::VecDeque;
+use crate::output::ordered::make_in_order;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Rows of a chunk: about half a megabyte, so that a chunk is still in the core's cache when it
 /// is written.
@@ -248,49 +246,19 @@ fn pump<K: Keys>(
         .thread_name(|index| format!("generate-{index}"))
         .build()
         .map_err(io::Error::other)?;
-    let in_flight_max = 2 * threads as u64 + 2;
-    let stop = AtomicBool::new(false);
-    pool.in_place_scope_fifo(|scope| {
-        let start = |chunk: u64, mut buffer: Vec<u8>| -> Receiver<(Vec<u8>, usize)> {
-            let (done, chunk_done) = sync_channel(1);
-            let (stop, rows_of) = (&stop, &rows_of);
-            scope.spawn_fifo(move |_| {
-                if !stop.load(Ordering::Relaxed) {
-                    let len = rows.fill(chunk * CHUNK_ROWS, rows_of(chunk), &mut buffer);
-                    // Nobody waits for it any more if the writer failed or is done.
-                    let _ = done.send((buffer, len));
-                }
-            });
-            chunk_done
-        };
-        // A chunk is only started when the one `in_flight_max` before it has been written: its
-        // buffer passes on, and memory stays bounded.
-        let mut in_flight: VecDeque<_> = (0..chunks.min(in_flight_max))
-            .map(|chunk| start(chunk, rows.buffer(rows_max)))
-            .collect();
-        let mut write_all = || {
-            for chunk in 0..chunks {
-                let next = in_flight
-                    .pop_front()
-                    .expect("a chunk is started before it is due");
-                // The sender is only lost if its thread panicked, which the scope then repeats.
-                let (buffer, len) = next
-                    .recv()
-                    .map_err(|_| io::Error::other("a generating thread panicked"))?;
-                if !writer.chunk(&buffer[..len], rows_of(chunk))? {
-                    break;
-                }
-                if chunk + in_flight_max < chunks {
-                    in_flight.push_back(start(chunk + in_flight_max, buffer));
-                }
-            }
-            Ok(())
-        };
-        let outcome = write_all();
-        stop.store(true, Ordering::Relaxed);
-        outcome
-    })
-    .and_then(|()| writer.finish())
+    let ahead = 2 * threads as u64 + 2;
+    let size = rows.buffer(rows_max).len();
+    let make = |chunk, buffer: &mut Vec<u8>| {
+        buffer.resize(size, 0);
+        let len = rows.fill(chunk * CHUNK_ROWS, rows_of(chunk), buffer);
+        buffer.truncate(len);
+    };
+    let mut written = Ok(true);
+    make_in_order(&pool, chunks, ahead, make, |chunk, text| {
+        written = writer.chunk(text, rows_of(chunk));
+        matches!(written, Ok(true))
+    });
+    written.and_then(|_| writer.finish())
 }
 
 #[cfg(test)]

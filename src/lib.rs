@@ -40,5 +40,6 @@ pub use error::{Error, Kind, Result};
 pub use input::source::Source;
 pub use input::spans::{Input, Span};
 pub use job::fold::{Fold, fold};
+pub use job::transform::{Transform, transform};
 pub use record::block::{Block, PADDING, PaddedBuf};
 pub use record::framing::{Delimited, Effect, Framing, Quoted, STATES_MAX, State};

@@ -1,5 +1,6 @@
 //! Where bytes go.
 
-pub mod file;
+pub(crate) mod file;
+pub(crate) mod ordered;
 
 pub use file::{Output, OutputError, is_closed_pipe};

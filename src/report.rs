@@ -2,13 +2,12 @@
 //!
 //! An answer of which keys were spilled is known to be right when all of it is written, not before.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::mpsc;
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 
 use crate::group::summary::{Entry, Part, Summary};
+use crate::output::ordered::make_in_order;
 
 /// A style of report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +35,15 @@ const BUFFER: usize = 1 << 16;
 /// Parts of a large answer whose text may lie ready for each thread.
 const AHEAD: usize = 2;
 
-/// Writes `summary` in `format`, at the format's decimals, with a thread for each processor if it is
-/// large.
+/// Writes `summary` in `format`, at the format's decimals.
 ///
 /// # Errors
 /// Whatever `out` fails with; at the end, [`Summary::check`]'s.
 pub fn write(summary: &Summary, format: Format, out: &mut impl Write) -> io::Result<()> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    write_with(summary, format, format.decimals(), threads, out)
+    write_with(summary, format, format.decimals(), None, out)
 }
 
-/// Writes `summary` in `format`, at `decimals`; if it is large, as many `threads` make the text.
+/// Writes `summary` in `format`, at `decimals`; if it is large, the threads of a `pool` make the text.
 ///
 /// # Errors
 /// Whatever `out` fails with; at the end, [`Summary::check`]'s.
@@ -54,7 +51,7 @@ pub fn write_with(
     summary: &Summary,
     format: Format,
     decimals: u32,
-    threads: usize,
+    pool: Option<&ThreadPool>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let (open, close) = match format {
@@ -66,14 +63,11 @@ pub fn write_with(
     };
     let style = Style { format, decimals };
     let parts = summary.parts();
-    let threads = threads.min(parts.len());
-    // Without threads it only takes longer.
-    let pool = (threads > 1).then(|| pool(threads)).and_then(Result::ok);
+    out.write_all(open.as_bytes())?;
     match pool {
-        Some(pool) => write_parts(&parts, style, open, &pool, out)?,
-        None => {
+        Some(pool) if parts.len() > 1 => write_parts(&parts, style, pool, out)?,
+        _ => {
             let mut text = Vec::with_capacity(2 * BUFFER);
-            text.extend_from_slice(open.as_bytes());
             for (number, entry) in summary.entries().enumerate() {
                 style.push(&entry, number == 0, &mut text);
                 if text.len() >= BUFFER {
@@ -88,43 +82,26 @@ pub fn write_with(
     summary.check().map_err(io::Error::other)
 }
 
-fn pool(threads: usize) -> Result<ThreadPool, rayon::ThreadPoolBuildError> {
-    let builder = ThreadPoolBuilder::new().num_threads(threads);
-    builder.thread_name(|at| format!("report-{at}")).build()
-}
-
-/// Writes `open` and the parts in order while the pool's threads make the text of those that follow.
+/// Writes the parts in order while the pool's threads make the text of those that follow.
 fn write_parts(
     parts: &[Part<'_>],
     style: Style,
-    open: &str,
     pool: &ThreadPool,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let most = AHEAD * pool.current_num_threads();
-    let mut parts = parts.iter().enumerate();
-    let mut texts = VecDeque::with_capacity(most);
-    pool.in_place_scope(|scope| {
-        loop {
-            for (number, part) in parts.by_ref().take(most - texts.len()) {
-                let (made, text) = mpsc::channel();
-                scope.spawn(move |_| {
-                    let mut text = Vec::from(if number == 0 { open } else { "" });
-                    for (at, entry) in part.entries().enumerate() {
-                        style.push(&entry, (number, at) == (0, 0), &mut text);
-                    }
-                    // After a failed write nobody waits for it.
-                    let _ = made.send(text);
-                });
-                texts.push_back(text);
-            }
-            // A panic of the thread that makes it goes on here, behind the loop.
-            let Some(Ok(text)) = texts.pop_front().map(|text| text.recv()) else {
-                return Ok(());
-            };
-            out.write_all(&text)?;
+    let ahead = AHEAD * pool.current_num_threads();
+    let make = |number: u64, text: &mut Vec<u8>| {
+        text.clear();
+        for (at, entry) in parts[number as usize].entries().enumerate() {
+            style.push(&entry, (number, at) == (0, 0), text);
         }
-    })
+    };
+    let mut written = Ok(());
+    make_in_order(pool, parts.len() as u64, ahead as u64, make, |_, text| {
+        written = out.write_all(text);
+        written.is_ok()
+    });
+    written
 }
 
 /// How an entry is written.

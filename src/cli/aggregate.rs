@@ -7,7 +7,7 @@ use crate::{Error, Input, Result, report};
 use clap::{Args, ValueEnum};
 
 use crate::cli::size::size;
-use crate::cli::{Files, Reading, open_output, say, stats, write_output};
+use crate::cli::{Files, Folded, Reading, open_output, say, stats, write_output};
 
 /// Min, mean and max of the values under each key, exactly
 ///
@@ -85,7 +85,11 @@ impl Command {
             job = job.spill_directory(directory);
         }
         let input = Input::open(&self.files.paths()?)?;
-        let (summary, run) = self.reading.fold(&input, &job)?;
+        let Folded {
+            output: summary,
+            stats: run,
+            pool,
+        } = self.reading.fold(&input, &job)?;
         let format = match self.format {
             Format::OneBrc => report::Format::OneBrc,
             Format::Hovinen => report::Format::Hovinen,
@@ -97,7 +101,7 @@ impl Command {
                 .map_err(|error| Error::output(&error))?;
         }
         write_output(output, |out| {
-            report::write_with(&summary, format, format.decimals(), run.threads, out)
+            report::write_with(&summary, format, format.decimals(), Some(&pool), out)
         })?;
         if summary.skipped > 0 {
             let plural = if summary.skipped == 1 { "" } else { "s" };

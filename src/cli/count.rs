@@ -9,7 +9,7 @@ use crate::job::count::{Count, Counted};
 use crate::{Input, Result};
 use clap::Args;
 
-use crate::cli::{Files, Reading, open_output, printable, stats, write_output};
+use crate::cli::{Files, Folded, Reading, open_output, printable, stats, write_output};
 
 /// A file's name as it was given; one with a newline in it may not look like two rows.
 fn written(path: &Path) -> Cow<'_, [u8]> {
@@ -50,7 +50,11 @@ impl Command {
         let output = open_output(None)?;
         let paths = self.files.paths()?;
         let input = Input::open(&paths)?.without_holes();
-        let (mut counted, run) = self.reading.fold(&input, &job)?;
+        let Folded {
+            output: mut counted,
+            stats: run,
+            ..
+        } = self.reading.fold(&input, &job)?;
         counted.resize(input.sources().len(), Counted::default());
         // A hole is as many zeros.
         for (counted, hole) in counted.iter_mut().zip(input.left_out()) {

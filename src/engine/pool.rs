@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::engine::config::Config;
+use crate::engine::plan::settings;
 use crate::engine::plan::sizing::MemoryLimit;
 use crate::error::{Error, Kind, Result};
 use crate::input::spans::Input;
@@ -20,6 +21,7 @@ const BYTES_A_THREAD: u64 = 64 << 10;
 /// # Errors
 /// So many threads can't be started, or not on the processors that they are to be pinned to.
 pub fn pool(input: &Input, config: &Config) -> Result<Arc<ThreadPool>> {
+    settings::check(config)?;
     start(input, config, &MemoryLimit::of_this_process()).map(Arc::new)
 }
 

@@ -568,7 +568,10 @@ impl<'a> Session<'a> {
             self.stats.enters += ran.facts.enters;
             self.stats.ring_flags = ran.facts.flags;
         }
-        self.sequence = sequence;
+        if shares.len() > 1 {
+            // Numbers of one ring are counted; those of several only keep their blocks apart.
+            self.sequence = sequence;
+        }
         Ok(())
     }
 
