@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use rayon::ThreadPool;
 
-use crate::group::summary::{Entry, Part, Summary};
+use crate::group::summary::{Entry, Summary, SummaryPart};
 use crate::output::ordered::make_in_order;
 
 /// A style of report.
@@ -84,7 +84,7 @@ pub fn write_with(
 
 /// Writes the parts in order while the pool's threads make the text of those that follow.
 fn write_parts(
-    parts: &[Part<'_>],
+    parts: &[SummaryPart<'_>],
     style: Style,
     pool: &ThreadPool,
     out: &mut impl Write,

@@ -3,14 +3,14 @@
 //! A block is taken window by window (8 KiB), each in passes without a branch on the data:
 //!
 //! 1. `index`: where the fields end, and whether every record has two;
-//! 2. `decode`: the numbers, proven to be of the common shape; the rest is listed;
+//! 2. `decode`: the numbers, proven to be of the shared shape; the rest is listed;
 //! 3. `table`: hash, compare, update, in batches.
 //!
 //! Other numbers of a usual size go through `millionths`. Whatever else is set aside (a very long number or
 //! key, an empty line, a malformed record) is read by `careful`, record by record, and summed as `decimal`
 //! says, in `fallback`.
 //!
-//! What outgrows the `budget` of memory is held in `common` by all partials; if that is too much too, it is
+//! What outgrows the `budget` of memory is held in `shared` by all partials; if that is too much too, it is
 //! sorted and becomes a `region` of a temporary file. All parts meet in `summary`.
 
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ use crate::group::table::fallback::FallbackTable;
 use crate::group::table::isa::Seeds;
 use crate::group::table::shared::{LOCAL_KEYS_MAX, SharedTables, shard_bits};
 use crate::group::table::small::SmallTables;
-use crate::group::table::tables::{Tables, Taken};
+use crate::group::table::tables::{DrainedClasses, Tables};
 use crate::job::fold::Fold;
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
@@ -166,10 +166,10 @@ impl Aggregate {
         Aggregate { level, ..self }
     }
 
-    fn partial_of(&self, common: &Arc<SharedTables>) -> Partial {
+    fn partial_of(&self, shared: &Arc<SharedTables>) -> Partial {
         Partial {
-            tables: common.tables(),
-            common: Arc::clone(common),
+            tables: shared.tables(),
+            shared: Arc::clone(shared),
             millionths: SmallTables::new(self.level, &self.seeds, self.delimiter),
             fallback: FallbackTable::default(),
             merged: Vec::new(),
@@ -195,19 +195,19 @@ impl Aggregate {
         at: usize,
         window: ScanWindow<'_>,
     ) -> Result<usize, BlockError> {
-        let trims = self.terminator == b'\n';
+        let trims_cr = self.terminator == b'\n';
         tenths::decode(
             self.level,
             window,
             &partial.scratch.ends,
-            trims,
+            trims_cr,
             &mut partial.scratch.rows,
         );
         millionths::decode(
             self.level,
             window,
             &partial.scratch.rows.rest,
-            trims,
+            trims_cr,
             &mut partial.scratch.millionths,
         );
         for position in 0..partial.scratch.millionths.rest.keys().len() {
@@ -217,9 +217,9 @@ impl Aggregate {
             let value = at + (span & 0xffff) as usize..at + (span >> 16) as usize - 1;
             let (end, value) = (value.end, scalar::trim(&bytes[value], self.terminator));
             match decimal::number(value) {
-                Ok(number) => partial.careful_row(window.key(key), &number),
+                Ok(number) => partial.add_fallback_row(window.key(key), &number),
                 // Once more, for the cause or the count of it.
-                Err(_) => self.careful_record(partial, bytes, start, end)?,
+                Err(_) => self.scalar_record(partial, bytes, start, end)?,
             }
         }
         let lists = &partial.scratch.millionths;
@@ -235,11 +235,11 @@ impl Aggregate {
         let bytes = block.bytes();
         let mut at = first_record(block);
         let mut length = WINDOW;
-        let mut settled = 0;
+        let mut checked = 0;
         while at < bytes.len() {
-            if at - settled >= SETTLE {
-                settled = at;
-                partial.settle()?;
+            if at - checked >= BUDGET_CHECK_BYTES {
+                checked = at;
+                partial.enforce_budget()?;
             }
             let ends = &mut partial.scratch.ends;
             let window = ScanWindow::at(block, at, length).of_long_rows(ends.rows_are_long());
@@ -248,11 +248,11 @@ impl Aggregate {
             if !balanced {
                 ends.keep_balanced(window, self.delimiter, self.terminator);
             }
-            let careful = !balanced || ends.rows() == 0;
+            let needs_scalar = !balanced || ends.rows() == 0;
             at = self.window(partial, bytes, at, window)?;
-            if careful {
+            if needs_scalar {
                 // The next record broke the balance, or is longer than the window, or the last.
-                at = self.careful_next(partial, bytes, at)?;
+                at = self.next_scalar_record(partial, bytes, at)?;
             }
             length = if balanced {
                 (2 * length).min(WINDOW)
@@ -260,11 +260,11 @@ impl Aggregate {
                 WINDOW_MIN
             };
         }
-        partial.settle()
+        partial.enforce_budget()
     }
 
     /// Reads the record that starts at `start`, and returns where the next one does.
-    fn careful_next(
+    fn next_scalar_record(
         &self,
         partial: &mut Partial,
         block: &[u8],
@@ -272,12 +272,12 @@ impl Aggregate {
     ) -> Result<usize, BlockError> {
         let length = memchr::memchr(self.terminator, &block[start..]);
         let end = length.map_or(block.len(), |length| start + length);
-        self.careful_record(partial, block, start, end)?;
+        self.scalar_record(partial, block, start, end)?;
         Ok(end + 1)
     }
 
     /// Reads the record `start..end`, its terminator excluded.
-    fn careful_record(
+    fn scalar_record(
         &self,
         partial: &mut Partial,
         block: &[u8],
@@ -287,7 +287,7 @@ impl Aggregate {
         let record = scalar::trim(&block[start..end], self.terminator);
         match scalar::read(record, self.delimiter) {
             Ok(Record::Empty) => partial.empty_lines += 1,
-            Ok(Record::Row(key, number)) => partial.careful_row(key, &number),
+            Ok(Record::Row(key, number)) => partial.add_fallback_row(key, &number),
             Err(_) if self.on_error == OnError::Skip => partial.skipped += 1,
             Err(cause) => {
                 return Err(BlockError::Malformed(Malformed {
@@ -303,7 +303,7 @@ impl Aggregate {
 
 /// What one worker gathers.
 pub struct Partial {
-    common: Arc<SharedTables>,
+    shared: Arc<SharedTables>,
     tables: Tables,
     millionths: SmallTables,
     fallback: FallbackTable,
@@ -320,27 +320,28 @@ pub struct Partial {
 }
 
 impl Partial {
-    fn careful_row(&mut self, key: &[u8], number: &decimal::Number) {
+    fn add_fallback_row(&mut self, key: &[u8], number: &decimal::Number) {
         self.rows += 1;
         self.fallback.add(key, number);
     }
 
-    /// If all partials together have outgrown their budget, shares the keys, each of which is in memory once then, and if that is too much too, spills them.
-    fn settle(&mut self) -> Result<(), BlockError> {
+    /// If all partials together have outgrown their budget, shares the keys, each of which is in memory once then, and
+    /// if that is too much too, spills them.
+    fn enforce_budget(&mut self) -> Result<(), BlockError> {
         if self.share.set(self.bytes()) {
-            self.common.want();
+            self.shared.request_sharing();
         }
-        if !self.tables.shares() && self.common.is_wanted() {
+        if !self.tables.shares() && self.shared.sharing_requested() {
             self.tables.share();
-            self.common.joined();
+            self.shared.add_sharer();
         }
         if self.share.set(self.bytes()) {
             let own = self.take();
-            self.spill(run(vec![own], self.common.nothing()))?;
+            self.spill(sorted_run(vec![own], self.shared.drain_none()))?;
             self.share.set(self.bytes());
         }
-        if let Some((shared, share)) = self.common.outgrown(self.share.budget()) {
-            self.spill(run(Vec::new(), shared))?;
+        if let Some((drained, share)) = self.shared.drain_excess(self.share.budget()) {
+            self.spill(sorted_run(Vec::new(), drained))?;
             drop(share);
         }
         Ok(())
@@ -354,7 +355,7 @@ impl Partial {
         let budget = self.share.budget();
         let spilled = run.spill(budget.directory());
         self.spilled_bytes +=
-            spilled.map_err(|error| Error::new(Kind::Io, budget.refused(&error)))?;
+            spilled.map_err(|error| Error::new(Kind::Io, budget.spill_error(&error)))?;
         self.runs.push(run);
         Ok(())
     }
@@ -367,13 +368,16 @@ impl Partial {
 }
 
 /// What partials held in memory and what was shared, each key once.
-fn run(parts: Vec<(Tables, FallbackTable)>, shared: Taken) -> SortedRun {
+fn sorted_run(parts: Vec<(Tables, FallbackTable)>, drained: DrainedClasses) -> SortedRun {
     let (tables, fallback): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     let fallback = fallback.into_par_iter().reduce_with(|mut into, from| {
         into.merge(from);
         into
     });
-    SortedRun::new(Tables::sorted(tables, shared), fallback.unwrap_or_default())
+    SortedRun::new(
+        Tables::sorted(tables, drained),
+        fallback.unwrap_or_default(),
+    )
 }
 
 struct Scratch {
@@ -399,15 +403,15 @@ impl Fold for Aggregate {
     }
 
     fn partials(&self) -> impl Fn() -> Partial + Sync {
-        let job = TableConfig {
+        let config = TableConfig {
             level: self.level,
             seeds: self.seeds.clone(),
             delimiter: self.delimiter,
             local_keys_max: self.local_keys_max,
             shard_bits: self.shard_bits,
         };
-        let common = Arc::new(SharedTables::new(job, self.budget()));
-        move || self.partial_of(&common)
+        let shared = Arc::new(SharedTables::new(config, self.budget()));
+        move || self.partial_of(&shared)
     }
 
     fn framing(&self) -> &dyn Framing {
@@ -437,24 +441,27 @@ impl Fold for Aggregate {
         into.runs.append(&mut from.runs);
         into.merged.append(&mut from.merged);
         into.merged.push(from.take());
-        if !Arc::ptr_eq(&into.common, &from.common) && from.common.holds_keys() {
+        if !Arc::ptr_eq(&into.shared, &from.shared) && from.shared.holds_keys() {
             // They don't share: what fallback share with `from` stays apart.
-            into.runs.push(run(Vec::new(), from.common.take()));
+            into.runs
+                .push(sorted_run(Vec::new(), from.shared.drain_all()));
         }
     }
 
     fn finish(&self, mut total: Partial) -> Summary {
         let mut parts = std::mem::take(&mut total.merged);
         parts.push(total.take());
-        let shared = total.common.take();
+        let drained = total.shared.drain_all();
         if total.runs.is_empty() {
-            total.runs.push(run(parts, shared));
+            total.runs.push(sorted_run(parts, drained));
         } else {
             // Where some have spilled, there is no memory to bring the rest into one table.
-            let nothing = || total.common.nothing();
-            let rest = parts.into_par_iter().map(|part| run(vec![part], nothing()));
+            let nothing = || total.shared.drain_none();
+            let rest = parts
+                .into_par_iter()
+                .map(|part| sorted_run(vec![part], nothing()));
             total.runs.par_extend(rest);
-            total.runs.push(run(Vec::new(), shared));
+            total.runs.push(sorted_run(Vec::new(), drained));
         }
         Summary::new(
             total.runs,
@@ -463,7 +470,7 @@ impl Fold for Aggregate {
                 total.empty_lines,
                 total.skipped,
                 total.spilled_bytes,
-                total.common.sharing(),
+                total.shared.sharers(),
             ],
             self.budget().directory(),
         )
@@ -471,4 +478,4 @@ impl Fold for Aggregate {
 }
 
 /// Bytes of a block between two looks at the memory taken.
-const SETTLE: usize = 1 << 20;
+const BUDGET_CHECK_BYTES: usize = 1 << 20;

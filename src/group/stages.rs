@@ -8,7 +8,7 @@ use crate::group::scan::tenths;
 use crate::group::scan::window::{ScanWindow, WINDOW};
 use crate::group::table::config::TableConfig;
 use crate::group::table::isa::Seeds;
-use crate::group::table::tables::{Shared, Tables};
+use crate::group::table::tables::{ClassShards, Tables};
 use crate::record::block::Block;
 
 /// Scratch and tables of a run.
@@ -22,14 +22,14 @@ pub struct Stages {
 impl Stages {
     /// Stages of `level` over semicolons and newlines.
     pub fn new(level: Level) -> Self {
-        let job = TableConfig {
+        let config = TableConfig {
             level,
             seeds: Seeds::random(),
             delimiter: b';',
             local_keys_max: usize::MAX,
             shard_bits: 6,
         };
-        let tables = Tables::new(&Shared::new(job));
+        let tables = Tables::new(&ClassShards::new(config));
         Stages {
             level,
             ends: Ends::new(),

@@ -28,7 +28,7 @@ pub(crate) struct SortedRun {
     tables: Vec<Box<dyn SortedKeys>>,
     fallback: SortedFallback,
     /// Whether an entry without rows was met. None is written, so its file brought zeros.
-    hollow: AtomicBool,
+    saw_empty: AtomicBool,
 }
 
 impl SortedRun {
@@ -39,7 +39,7 @@ impl SortedRun {
         SortedRun {
             tables,
             fallback: fallback.into_sorted(),
-            hollow: AtomicBool::new(false),
+            saw_empty: AtomicBool::new(false),
         }
     }
 
@@ -54,40 +54,40 @@ impl SortedRun {
 
     /// Whether some of what was spilled couldn't be read back.
     fn read_failed(&self) -> bool {
-        let lost =
+        let failed =
             self.fallback.read_failed() || self.tables.iter().any(|table| table.read_failed());
-        lost || self.hollow.load(Relaxed)
+        failed || self.saw_empty.load(Relaxed)
     }
 
     /// An entry that has rows; the first that has none ends its source.
-    fn sound<'a>(&self, entry: Entry<'a>) -> Option<Entry<'a>> {
+    fn non_empty<'a>(&self, entry: Entry<'a>) -> Option<Entry<'a>> {
         if entry.count() == 0 {
-            self.hollow.store(true, Relaxed);
+            self.saw_empty.store(true, Relaxed);
             return None;
         }
         Some(entry)
     }
 
-    /// The entries between two keys, those of each table a source.
-    fn sources<'a>(&'a self, between: Between<'a>) -> impl Iterator<Item = Source<'a>> {
+    /// The entries keys two keys, those of each table a source.
+    fn sources<'a>(&'a self, keys: KeyRange<'a>) -> impl Iterator<Item = Entries<'a>> {
         let tables = self.tables.iter().map(move |table| {
             let numbers = |(key, stats)| {
-                self.sound(Entry {
+                self.non_empty(Entry {
                     key,
                     numbers: Numbers::Tenths(stats),
                 })
             };
-            let range = between.range(table.len(), |at| table.key(at));
-            Box::new(table.iter(range).map_while(numbers)) as Source<'_>
+            let range = keys.range(table.len(), |at| table.key(at));
+            Box::new(table.iter(range).map_while(numbers)) as Entries<'_>
         });
         let numbers = |(key, totals)| {
-            self.sound(Entry {
+            self.non_empty(Entry {
                 key,
                 numbers: Numbers::Totals(totals),
             })
         };
-        let range = between.range(self.fallback.len(), |at| self.fallback.key(at));
-        let fallback = Box::new(self.fallback.iter(range).map_while(numbers)) as Source<'_>;
+        let range = keys.range(self.fallback.len(), |at| self.fallback.key(at));
+        let fallback = Box::new(self.fallback.iter(range).map_while(numbers)) as Entries<'_>;
         tables.chain(std::iter::once(fallback))
     }
 
@@ -107,7 +107,7 @@ impl SortedRun {
     }
 }
 
-type Source<'a> = Box<dyn Iterator<Item = Entry<'a>> + 'a>;
+type Entries<'a> = Box<dyn Iterator<Item = Entry<'a>> + 'a>;
 
 /// Entries of a table from one cut to the next, and of the keys that took the careful way.
 const PART: usize = 2048;
@@ -115,13 +115,13 @@ const PART_FALLBACK: usize = 64;
 
 /// From a key on, up to another, where they are named.
 #[derive(Clone, Copy)]
-struct Between<'a> {
+struct KeyRange<'a> {
     from: Option<&'a [u8]>,
     to: Option<&'a [u8]>,
 }
 
-impl Between<'_> {
-    const ALL: Between<'static> = Between {
+impl KeyRange<'_> {
+    const ALL: KeyRange<'static> = KeyRange {
         from: None,
         to: None,
     };
@@ -145,15 +145,15 @@ impl Between<'_> {
 }
 
 /// The answer's entries from one key to another.
-pub(crate) struct Part<'a> {
+pub(crate) struct SummaryPart<'a> {
     summary: &'a Summary,
-    between: Between<'a>,
+    keys: KeyRange<'a>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> SummaryPart<'a> {
     /// Every key of the part with its totals, in byte order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
-        merge(self.summary.sources(self.between))
+        merge(self.summary.sources(self.keys))
     }
 }
 
@@ -229,12 +229,12 @@ impl Summary {
 
     /// Every key with its totals, in byte order.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        merge(self.sources(Between::ALL))
+        merge(self.sources(KeyRange::ALL))
     }
 
     /// The same in parts, in order, which may be walked at the same time. What was spilled is one: its
     /// runs are read from front to back, each a little ahead.
-    pub(crate) fn parts(&self) -> Vec<Part<'_>> {
+    pub(crate) fn parts(&self) -> Vec<SummaryPart<'_>> {
         let cuts = match &self.runs[..] {
             [run] if self.spilled_bytes == 0 => run.cuts(),
             _ => Vec::new(),
@@ -242,23 +242,20 @@ impl Summary {
         let from = std::iter::once(None).chain(cuts.iter().copied().map(Some));
         let to = cuts.iter().copied().map(Some).chain([None]);
         from.zip(to)
-            .map(|(from, to)| Part {
+            .map(|(from, to)| SummaryPart {
                 summary: self,
-                between: Between { from, to },
+                keys: KeyRange { from, to },
             })
             .collect()
     }
 
-    fn sources<'a>(&'a self, between: Between<'a>) -> Vec<Source<'a>> {
-        self.runs
-            .iter()
-            .flat_map(|run| run.sources(between))
-            .collect()
+    fn sources<'a>(&'a self, keys: KeyRange<'a>) -> Vec<Entries<'a>> {
+        self.runs.iter().flat_map(|run| run.sources(keys)).collect()
     }
 }
 
 /// Merges sources that are in order, and entries of the same key.
-fn merge<'a>(mut sources: Vec<Source<'a>>) -> impl Iterator<Item = Entry<'a>> {
+fn merge<'a>(mut sources: Vec<Entries<'a>>) -> impl Iterator<Item = Entry<'a>> {
     let heads = sources.iter_mut().enumerate();
     let mut heads: BinaryHeap<Head<'_>> = heads
         .filter_map(|(source, entries)| entries.next().map(|entry| Head { entry, source }))
@@ -282,7 +279,7 @@ struct Head<'a> {
 /// Takes the entry of the least key, and puts the one behind it in its source in its place.
 fn take_least<'a>(
     heads: &mut BinaryHeap<Head<'a>>,
-    sources: &mut [Source<'a>],
+    sources: &mut [Entries<'a>],
 ) -> Option<Entry<'a>> {
     let mut least = heads.peek_mut()?;
     match sources[least.source].next() {
@@ -399,7 +396,7 @@ mod tests {
     #[derive(Clone)]
     struct Table {
         entry: Option<Stats>,
-        lost: bool,
+        failed: bool,
     }
 
     impl SortedKeys for Table {
@@ -420,16 +417,16 @@ mod tests {
         }
 
         fn read_failed(&self) -> bool {
-            self.lost
+            self.failed
         }
     }
 
     #[test]
-    fn what_was_lost_is_told() {
+    fn failed_reads_are_reported() {
         let walked = |table: Table| {
             let whole = Table {
                 entry: None,
-                lost: false,
+                failed: false,
             };
             let run = |table| SortedRun::new(vec![Box::new(table)], FallbackTable::default());
             let runs = vec![run(whole.clone()), run(table), run(whole)];
@@ -437,13 +434,13 @@ mod tests {
             assert_eq!(summary.entries().count(), 0);
             summary.check().map_err(|error| error.to_string())
         };
-        let (entry, lost) = (None, false);
-        assert_eq!(walked(Table { entry, lost }), Ok(()));
+        let (entry, failed) = (None, false);
+        assert_eq!(walked(Table { entry, failed }), Ok(()));
         // Its file can't be read, or brought zeros.
         let zeros = Some(Stats::default());
-        for (entry, lost) in [(None, true), (zeros, false)] {
-            let told = walked(Table { entry, lost }).unwrap_err();
-            assert!(told.contains("written to spilled can't"), "{told}");
+        for (entry, failed) in [(None, true), (zeros, false)] {
+            let message = walked(Table { entry, failed }).unwrap_err();
+            assert!(message.contains("written to spilled can't"), "{message}");
         }
     }
 }

@@ -18,13 +18,13 @@ use crate::group::level::Level;
 use crate::group::scan::lookahead;
 use crate::group::scan::window::{ScanWindow, WINDOW};
 
-const ROOM: usize = WINDOW + 1 + 64;
+const CAPACITY: usize = WINDOW + 1 + 64;
 /// Zeros after the last whole record's ends: two for each row that is decoded at once.
 const ZEROS: usize = 32;
 
 /// The fields' ends of a window; 32 zeros follow those of its last whole record.
 pub(crate) struct Ends {
-    ends: Box<[u16; ROOM]>,
+    ends: Box<[u16; CAPACITY]>,
     /// Delimiters and terminators found.
     count: usize,
     balanced: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Ends {
 
 impl Ends {
     pub(crate) fn new() -> Self {
-        let ends = vec![0; ROOM]
+        let ends = vec![0; CAPACITY]
             .into_boxed_slice()
             .try_into()
             .expect("as long as it was made");
@@ -120,7 +120,7 @@ pub(crate) fn index(
 #[derive(Default)]
 struct Balance {
     spans: u64,
-    offence: u64,
+    mismatches: u64,
 }
 
 impl Balance {
@@ -130,7 +130,7 @@ impl Balance {
         // span's bit is had without flags, which would be longest in a chain of all chunks.
         let open = self.spans >> 63;
         self.spans = terminators.wrapping_sub(delimiters).wrapping_sub(open);
-        self.offence |= (self.spans & terminators) | (!self.spans & delimiters);
+        self.mismatches |= (self.spans & terminators) | (!self.spans & delimiters);
     }
 }
 
@@ -164,7 +164,7 @@ fn portable(window: ScanWindow<'_>, delimiter: u8, terminator: u8, to: &mut Ends
         }
     }
     to.count = count;
-    to.balanced = balance.offence == 0;
+    to.balanced = balance.mismatches == 0;
 }
 
 /// The top bit of every byte of `word` that equals `byte`, exactly.
@@ -268,7 +268,7 @@ mod x86 {
             at += 64;
         }
         to.count = count - 1;
-        to.balanced = balance.offence == 0;
+        to.balanced = balance.mismatches == 0;
     }
 
     /// # Safety
@@ -356,7 +356,7 @@ mod x86 {
             chunk(whole, _bzhi_u64(!0, (length - whole) as u32));
         }
         to.count = count - 1;
-        to.balanced = balance.offence == 0;
+        to.balanced = balance.mismatches == 0;
     }
 }
 

@@ -60,8 +60,8 @@ pub(crate) fn by_index<const LONG_ROWS: bool>(window: ScanWindow<'_>, at: usize)
             .into_iter()
             .for_each(prefetch::into_l2);
     } else {
-        let ahead = window.bytes().len() + at / 4;
-        prefetch::into_l1(window.pointer().wrapping_add(ahead));
+        let next = window.bytes().len() + at / 4;
+        prefetch::into_l1(window.pointer().wrapping_add(next));
     }
 }
 
@@ -90,32 +90,32 @@ impl<'a> RowLookahead<'a> {
 
     /// Asks with as many of four rows as it takes to meet each line.
     #[inline(always)]
-    pub(crate) fn ask<K>(&self, four: &[u32; 4]) {
-        if is_far::<K>(self.window) {
+    pub(crate) fn prefetch<K>(&self, four: &[u32; 4]) {
+        if uses_l2::<K>(self.window) {
             far_by_row(self.window, start(four[0]))
                 .into_iter()
                 .for_each(prefetch::into_l2);
             return;
         }
-        self.ask_with::<K>(four[0]);
+        self.prefetch_row::<K>(four[0]);
         if self.rows_a_line < 4 {
-            self.ask_with::<K>(four[2]);
+            self.prefetch_row::<K>(four[2]);
         }
         if self.rows_a_line < 2 {
-            self.ask_with::<K>(four[1]);
-            self.ask_with::<K>(four[3]);
+            self.prefetch_row::<K>(four[1]);
+            self.prefetch_row::<K>(four[3]);
         }
     }
 
     #[inline(always)]
-    fn ask_with<K>(&self, key: u32) {
-        let ahead = self.window.pointer().wrapping_add(WINDOW + start(key));
+    fn prefetch_row<K>(&self, key: u32) {
+        let next = self.window.pointer().wrapping_add(WINDOW + start(key));
         for line in (0..size_of::<K>()).step_by(LINE) {
             // Long keys among short ones: too many for the first-level cache.
             if size_of::<K>() < LINE {
-                prefetch::into_l1(ahead.wrapping_add(line));
+                prefetch::into_l1(next.wrapping_add(line));
             } else {
-                prefetch::into_l2(ahead.wrapping_add(line));
+                prefetch::into_l2(next.wrapping_add(line));
             }
         }
     }
@@ -129,7 +129,7 @@ fn start(key: u32) -> usize {
 /// Whether rows of this size class ask for the window after the next. Short keys among long rows are few; where
 /// all are short, theirs is the one loop that a look at the window would slow down.
 #[inline(always)]
-fn is_far<K>(window: ScanWindow<'_>) -> bool {
+fn uses_l2<K>(window: ScanWindow<'_>) -> bool {
     size_of::<K>() >= LINE && window.has_long_rows()
 }
 

@@ -14,7 +14,7 @@ use crate::group::scan::window::ScanWindow;
 /// Rows that are read at a time: two vectors of the longest.
 const BATCH: usize = 16;
 
-/// Sorts the rows of `window` that `from` lists into `to`, their numbers in millionths. `trims` is whether a carriage return before the
+/// Sorts the rows of `window` that `from` lists into `to`, their numbers in millionths. `trims_cr` is whether a carriage return before the
 /// terminator belongs to the line end.
 ///
 /// # Panics
@@ -23,35 +23,35 @@ pub(crate) fn decode(
     level: Level,
     window: ScanWindow<'_>,
     from: &List,
-    trims: bool,
+    trims_cr: bool,
     to: &mut Rows<i64>,
 ) {
     to.clear();
     match level {
         // SAFETY: the module's invariant.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512(window, from, trims, to) },
+        Level::Avx512 => unsafe { avx512(window, from, trims_cr, to) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2(window, from, trims, to) },
-        Level::Portable => batches(window, from, trims, to),
+        Level::Avx2 => unsafe { avx2(window, from, trims_cr, to) },
+        Level::Portable => batches(window, from, trims_cr, to),
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512cd,avx512dq,bmi1,bmi2,popcnt")]
-fn avx512(window: ScanWindow<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
-    batches(window, from, trims, to);
+fn avx512(window: ScanWindow<'_>, from: &List, trims_cr: bool, to: &mut Rows<i64>) {
+    batches(window, from, trims_cr, to);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn avx2(window: ScanWindow<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
-    batches(window, from, trims, to);
+fn avx2(window: ScanWindow<'_>, from: &List, trims_cr: bool, to: &mut Rows<i64>) {
+    batches(window, from, trims_cr, to);
 }
 
 #[inline(always)]
-fn batches(window: ScanWindow<'_>, from: &List, trims: bool, to: &mut Rows<i64>) {
+fn batches(window: ScanWindow<'_>, from: &List, trims_cr: bool, to: &mut Rows<i64>) {
     let batches = from.keys().chunks(BATCH);
     for (some_keys, some_spans) in batches.zip(from.values().chunks(BATCH)) {
         // What is missing to a batch is empty, and no number.
@@ -74,21 +74,21 @@ fn batches(window: ScanWindow<'_>, from: &List, trims: bool, to: &mut Rows<i64>)
             let words = window.words_before((span >> 16) as usize - 1);
             (firsts[row], lasts[row]) = (words as u64, (words >> 64) as u64);
         }
-        let (mut values, mut offences) = ([0; BATCH], [0; BATCH]);
+        let (mut values, mut invalid) = ([0; BATCH], [0; BATCH]);
         for row in 0..BATCH {
             let span = spans[row];
             let length = u64::from((span >> 16) - 1 - (span & 0xffff));
-            let trim = trims & (lasts[row] >> 56 == u64::from(b'\r'));
-            (values[row], offences[row]) = millionths(firsts[row], lasts[row], length, trim);
+            let trim = trims_cr & (lasts[row] >> 56 == u64::from(b'\r'));
+            (values[row], invalid[row]) = millionths(firsts[row], lasts[row], length, trim);
         }
-        let offends = offences.iter().fold(0, |any, offence| any | offence);
+        let any_invalid = invalid.iter().fold(0, |any, invalid| any | invalid);
         let longest = keys.iter().fold(0, |longest, &key| longest.max(key >> 16));
-        if offends == 0 && longest as usize <= INLINE {
+        if any_invalid == 0 && longest as usize <= INLINE {
             to.inline.push_all(&keys, &values);
             continue;
         }
         for row in 0..some_keys.len() {
-            to.push(keys[row], values[row], offences[row] == 0, spans[row]);
+            to.push(keys[row], values[row], invalid[row] == 0, spans[row]);
         }
     }
 }
@@ -138,14 +138,17 @@ fn millionths(first: u64, last: u64, length: u64, trim: bool) -> (i64, u64) {
     let low = later(last, by) | earlier(first, 64_u64.wrapping_sub(by));
     let low = low & later(!0, unused.saturating_sub(64));
     // More than 9 has its byte's top bit, or gets it; what carries offends already.
-    let offends = |digits: u64| (digits.wrapping_add(each(0x76)) | digits) & TOPS;
+    let invalid_digits = |digits: u64| (digits.wrapping_add(each(0x76)) | digits) & TOPS;
     let bits = 128_u64.wrapping_sub(unused);
-    let size_offends =
+    let size_invalid =
         too_long | (length.wrapping_sub(1) > 15) | (behind > 48) | (bits.wrapping_sub(8) > 88);
-    let offence = offends(fraction) | offends(low) | offends(high) | u64::from(size_offends);
+    let invalid = invalid_digits(fraction)
+        | invalid_digits(low)
+        | invalid_digits(high)
+        | u64::from(size_invalid);
     let integer = eight_digits(low) + four_digits(high >> 32) * 100_000_000;
     let units = (integer * 1_000_000 + eight_digits(fraction)) as i64;
-    (if negative { -units } else { units }, offence)
+    (if negative { -units } else { units }, invalid)
 }
 
 /// The number of eight digits, one a byte, the first in the lowest.
@@ -200,15 +203,15 @@ mod tests {
             let last = &text[text.len().saturating_sub(16)..];
             words[16 - last.len()..].copy_from_slice(last);
             let words = u128::from_le_bytes(words);
-            let (units, offence) =
+            let (units, invalid) =
                 millionths(words as u64, (words >> 64) as u64, text.len() as u64, false);
-            let read = (offence == 0).then_some(units);
+            let read = (invalid == 0).then_some(units);
             assert_eq!(read, naive(text), "{:?}", text.escape_ascii().to_string());
         }
     }
 
     /// Rows of keys of so many bytes and numbers, at every level.
-    fn check_rows(lines: &[(usize, String)], trims: bool) {
+    fn check_rows(lines: &[(usize, String)], trims_cr: bool) {
         let mut text = Vec::new();
         for (length, value) in lines {
             text.extend(std::iter::repeat_n(b'9', *length));
@@ -220,12 +223,12 @@ mod tests {
             let window = ScanWindow::at(&buffer.block(0, 0, 0), 0, WINDOW);
             let (mut ends, mut rows) = (index::Ends::new(), Rows::new());
             index::index(level, window, b';', b'\n', &mut ends);
-            tenths::decode(level, window, &ends, trims, &mut rows);
+            tenths::decode(level, window, &ends, trims_cr, &mut rows);
             let mut expected: [Vec<(u32, i64)>; 3] = Default::default();
             let mut rest = Vec::new();
             for (&key, &span) in rows.rest.keys().iter().zip(rows.rest.values()) {
                 let whole = &text[(span & 0xffff) as usize..(span >> 16) as usize - 1];
-                let value = if trims {
+                let value = if trims_cr {
                     scalar::trim(whole, b'\n')
                 } else {
                     whole
@@ -239,7 +242,7 @@ mod tests {
                 }
             }
             let mut lists = Rows::new();
-            decode(level, window, &rows.rest, trims, &mut lists);
+            decode(level, window, &rows.rest, trims_cr, &mut lists);
             for (list, expected) in [&lists.inline, &lists.long, &lists.wide]
                 .into_iter()
                 .zip(expected)
@@ -279,9 +282,9 @@ mod tests {
         fn levels_agree_with_the_naive(
             short in prop::collection::vec((0..31_usize, "-?[0-9]{1,8}(\\.[0-9]{2,6})?"), 0..70),
             any in prop::collection::vec((0..150_usize, value()), 0..30),
-            trims in any::<bool>(),
+            trims_cr in any::<bool>(),
         ) {
-            check_rows(&[short, any].concat(), trims);
+            check_rows(&[short, any].concat(), trims_cr);
         }
     }
 
@@ -295,8 +298,8 @@ mod tests {
             "\r",
             "",
         ];
-        for trims in [true, false] {
-            check_rows(&lines.map(|value| (3, value.into())), trims);
+        for trims_cr in [true, false] {
+            check_rows(&lines.map(|value| (3, value.into())), trims_cr);
         }
     }
 

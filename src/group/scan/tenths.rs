@@ -19,13 +19,13 @@ use crate::group::scan::index::Ends;
 use crate::group::scan::rows::Rows;
 use crate::group::scan::window::ScanWindow;
 
-/// Sorts the rows of a balanced `window` into `to`. `trims` is whether a carriage return before the
+/// Sorts the rows of a balanced `window` into `to`. `trims_cr` is whether a carriage return before the
 /// terminator belongs to the line end.
 pub(crate) fn decode(
     level: Level,
     window: ScanWindow<'_>,
     ends: &Ends,
-    trims: bool,
+    trims_cr: bool,
     to: &mut Rows,
 ) {
     debug_assert!(ends.balanced());
@@ -33,26 +33,26 @@ pub(crate) fn decode(
     match level {
         // SAFETY: a level is only made where the processor has its features.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { x86::avx512(window, ends, trims, to) },
+        Level::Avx512 => unsafe { x86::avx512(window, ends, trims_cr, to) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { x86::avx2(window, ends, trims, to) },
-        Level::Portable => portable(window, ends, trims, to),
+        Level::Avx2 => unsafe { x86::avx2(window, ends, trims_cr, to) },
+        Level::Portable => portable(window, ends, trims_cr, to),
     }
 }
 
 const SHAPE: u64 = u64::from_le_bytes([0, 0, 0, 0, b'0', b'0', b'.', b'0']);
 const LIMITS: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x76, 0x76, 0x7f, 0x76]);
-const OFFENCE: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80]);
+const INVALID: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80]);
 
 /// The twin of the vector pass, row by row in 64-bit words. No byte carries into its neighbour
 /// but from one that offends already.
-fn portable(window: ScanWindow<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+fn portable(window: ScanWindow<'_>, ends: &Ends, trims_cr: bool, to: &mut Rows) {
     for ends in ends.ends().windows(3).step_by(2) {
         let [start, key_end, end] = [ends[0], ends[1], ends[2]].map(u32::from);
         let mut word = window.word_before(end as usize - 1);
         // Eights and masks in place of branches: what a number looks like can't be foretold.
-        let trim = u32::from(trims & (word >> 56 == u64::from(b'\r')));
+        let trim = u32::from(trims_cr & (word >> 56 == u64::from(b'\r')));
         word <<= 8 * trim;
         let mut unused = 64_u32
             .wrapping_sub(8 * (end - key_end - 1))
@@ -65,8 +65,8 @@ fn portable(window: ScanWindow<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
         let digits = (word >> 32) as u32;
         // Bytes below 0x80 can't carry; one at or above offends by itself.
         let low = digits & 0x7f7f_7f7f;
-        let offends = (low.wrapping_add((LIMITS >> 32) as u32) | digits) & (OFFENCE >> 32) as u32;
-        let good = fits & (offends == 0);
+        let invalid = (low.wrapping_add((LIMITS >> 32) as u32) | digits) & (INVALID >> 32) as u32;
+        let good = fits & (invalid == 0);
         let tenths = ((digits & 0xff) * 100 + (digits >> 8 & 0xff) * 10).wrapping_add(digits >> 24);
         let sign = negative.wrapping_neg();
         let value = BIAS.wrapping_add(tenths ^ sign).wrapping_add(negative);
@@ -80,7 +80,7 @@ mod x86 {
     use crate::group::accumulate::stats::BIAS;
     use crate::group::scan::index::Ends;
     use crate::group::scan::rows::{INLINE, LONG, List, Rows, WIDE};
-    use crate::group::scan::tenths::{LIMITS, OFFENCE, SHAPE};
+    use crate::group::scan::tenths::{INVALID, LIMITS, SHAPE};
     use crate::group::scan::window::ScanWindow;
     use std::arch::x86_64::*;
 
@@ -112,7 +112,12 @@ mod x86 {
     /// # Safety
     /// The processor must have the features named, and `ends` must be of `window`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
-    pub(crate) unsafe fn avx512(window: ScanWindow<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+    pub(crate) unsafe fn avx512(
+        window: ScanWindow<'_>,
+        ends: &Ends,
+        trims_cr: bool,
+        to: &mut Rows,
+    ) {
         let lanes = |word: u32| _mm512_set1_epi32(word as i32);
         let evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
         let odds = _mm512_add_epi32(evens, lanes(1));
@@ -120,7 +125,7 @@ mod x86 {
         let last_dash = lanes(u32::from(b'-') << 24);
         let shape = lanes((SHAPE >> 32) as u32);
         let limits = lanes((LIMITS >> 32) as u32);
-        let offence = lanes((OFFENCE >> 32) as u32);
+        let invalid = lanes((INVALID >> 32) as u32);
         let weights = lanes((WEIGHTS >> 32) as u32);
         let bias = lanes(BIAS);
         let inline_max = lanes((INLINE << 16 | 0xffff) as u32);
@@ -158,7 +163,7 @@ mod x86 {
             let (mut low, mut high) = (words(0), words(8));
             let last = |low, high| _mm512_permutex2var_epi32(low, odds, high);
             let mut ending = last(low, high);
-            if trims {
+            if trims_cr {
                 let trim = _mm512_cmpge_epu32_mask(ending, lanes(u32::from(b'\r') << 24))
                     & _mm512_cmplt_epu32_mask(ending, lanes((u32::from(b'\r') + 1) << 24));
                 if trim != 0 {
@@ -188,7 +193,7 @@ mod x86 {
             let good = _mm512_mask_testn_epi32_mask(
                 (three | four | five) & valid,
                 _mm512_adds_epu8(digits, limits),
-                offence,
+                invalid,
             );
             let tenths =
                 _mm512_madd_epi16(_mm512_maddubs_epi16(digits, weights), _mm512_set1_epi16(1));
@@ -234,22 +239,22 @@ mod x86 {
         }
     }
 
-    /// For each set of eight lanes, those that it has, in front.
-    static FRONT: [[u8; 8]; 256] = {
-        let mut front = [[0; 8]; 256];
+    /// For each set of eight lanes, those that it has, in compact.
+    static COMPACT: [[u8; 8]; 256] = {
+        let mut compact = [[0; 8]; 256];
         let mut set = 0;
         while set < 256 {
             let (mut lane, mut to) = (0, 0);
             while lane < 8 {
                 if set >> lane & 1 == 1 {
-                    front[set][to] = lane;
+                    compact[set][to] = lane;
                     to += 1;
                 }
                 lane += 1;
             }
             set += 1;
         }
-        front
+        compact
     };
 
     /// Eight rows at a time, as the sixteen of [`avx512`].
@@ -257,7 +262,7 @@ mod x86 {
     /// # Safety
     /// The processor must have the features named, and `ends` must be of `window`.
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub(crate) unsafe fn avx2(window: ScanWindow<'_>, ends: &Ends, trims: bool, to: &mut Rows) {
+    pub(crate) unsafe fn avx2(window: ScanWindow<'_>, ends: &Ends, trims_cr: bool, to: &mut Rows) {
         let lanes = |word: u32| _mm256_set1_epi32(word as i32);
         let equal = |a, b| _mm256_cmpeq_epi32(a, b);
         let set = |lanes| _mm256_movemask_ps(_mm256_castsi256_ps(lanes)) as u8;
@@ -297,7 +302,7 @@ mod x86 {
                 _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(low, high))
             };
             let mut ending = last(low, high);
-            if trims {
+            if trims_cr {
                 let trim = equal(_mm256_srli_epi32::<24>(ending), lanes(b'\r'.into()));
                 if set(trim) != 0 {
                     let later = |words, trim| {
@@ -319,12 +324,12 @@ mod x86 {
             let digits = _mm256_xor_si256(ending, lanes((SHAPE >> 32) as u32));
             let other = _mm256_srli_epi32::<24>(_mm256_or_si256(three, negative));
             let digits = _mm256_andnot_si256(other, digits);
-            let offence = _mm256_and_si256(
+            let invalid = _mm256_and_si256(
                 _mm256_adds_epu8(digits, lanes((LIMITS >> 32) as u32)),
-                lanes((OFFENCE >> 32) as u32),
+                lanes((INVALID >> 32) as u32),
             );
             let fits = _mm256_or_si256(_mm256_or_si256(three, four), five);
-            let good = _mm256_and_si256(fits, equal(offence, _mm256_setzero_si256()));
+            let good = _mm256_and_si256(fits, equal(invalid, _mm256_setzero_si256()));
             let good = set(good) & valid;
             let pairs = _mm256_maddubs_epi16(digits, lanes((WEIGHTS >> 32) as u32));
             let tenths = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
@@ -345,9 +350,9 @@ mod x86 {
                     list.count += 8;
                 };
                 let put_some = |list: &mut List, rows: u8, values| {
-                    let front = _mm_loadl_epi64(FRONT.as_ptr().add(rows.into()).cast());
+                    let compact = _mm_loadl_epi64(COMPACT.as_ptr().add(rows.into()).cast());
                     let put = |to: *mut u32, from| {
-                        let from = _mm256_permutevar8x32_epi32(from, _mm256_cvtepu8_epi32(front));
+                        let from = _mm256_permutevar8x32_epi32(from, _mm256_cvtepu8_epi32(compact));
                         _mm256_storeu_si256(to.cast(), from);
                     };
                     put(list.keys.0.as_mut_ptr().add(list.count), keys);
@@ -401,7 +406,7 @@ mod tests {
         }
     }
 
-    fn check(lines: &[(usize, Vec<u8>)], trims: bool) {
+    fn check(lines: &[(usize, Vec<u8>)], trims_cr: bool) {
         let mut text = Vec::new();
         let mut expected: [Vec<(u32, u32)>; 3] = Default::default();
         let mut rest = Vec::new();
@@ -413,7 +418,7 @@ mod tests {
             text.extend_from_slice(value);
             text.push(b'\n');
             let span = start | (text.len() as u32) << 16;
-            let value = if trims {
+            let value = if trims_cr {
                 scalar::trim(value, b'\n')
             } else {
                 value
@@ -431,7 +436,7 @@ mod tests {
             let window = ScanWindow::at(&buffer.block(0, 0, 0), 0, WINDOW);
             let (mut ends, mut rows) = (Ends::new(), Rows::new());
             index::index(level, window, b';', b'\n', &mut ends);
-            decode(level, window, &ends, trims, &mut rows);
+            decode(level, window, &ends, trims_cr, &mut rows);
             let lists = rows.lists().chain([&rows.rest]);
             for (list, expected) in lists.zip(expected.iter().chain([&rest])) {
                 let pairs = list
@@ -456,9 +461,9 @@ mod tests {
         #[test]
         fn levels_agree_with_the_naive(
             lines in prop::collection::vec((0..150_usize, value()), 0..50),
-            trims in any::<bool>(),
+            trims_cr in any::<bool>(),
         ) {
-            check(&lines, trims);
+            check(&lines, trims_cr);
         }
     }
 

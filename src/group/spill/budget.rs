@@ -10,11 +10,11 @@ use crate::linux::{cgroups, proc};
 use crate::units;
 
 /// What is left to buffers and everything else of the memory that there is.
-const ASIDE: u64 = 64 << 20;
+const RESERVE: u64 = 64 << 20;
 /// Of the rest the part that tables take: while they grow or merge they take up to twice as much.
-const PART: f64 = 0.4;
+const FRACTION: f64 = 0.4;
 /// Less of one partial isn't worth a file, unless the budget was named: the tables of some hundred keys.
-const LEAST: u64 = 4 << 20;
+const SHARE_MIN: u64 = 4 << 20;
 
 /// The limit on all partials of a run.
 pub(crate) struct Budget {
@@ -22,7 +22,7 @@ pub(crate) struct Budget {
     /// does, and a look at the memory costs a quarter of a millisecond of processor time.
     bytes: OnceLock<u64>,
     /// What a partial may take in any case.
-    least: u64,
+    share_min: u64,
     directory: PathBuf,
     used: AtomicU64,
     shares: AtomicU64,
@@ -34,7 +34,7 @@ impl Budget {
     pub(crate) fn new(bytes: Option<u64>, directory: &Path) -> Arc<Self> {
         Arc::new(Budget {
             bytes: bytes.map_or_else(OnceLock::new, OnceLock::from),
-            least: if bytes.is_some() { 0 } else { LEAST },
+            share_min: if bytes.is_some() { 0 } else { SHARE_MIN },
             directory: directory.into(),
             used: AtomicU64::new(0),
             shares: AtomicU64::new(0),
@@ -60,7 +60,7 @@ impl Budget {
     }
 
     /// Why `error` ends the run, and what to do about it.
-    pub(crate) fn refused(&self, error: &io::Error) -> String {
+    pub(crate) fn spill_error(&self, error: &io::Error) -> String {
         let name = error.raw_os_error().and_then(errno_name);
         let name = name.map_or(String::new(), |name| format!(" [{name}]"));
         format!(
@@ -98,7 +98,7 @@ impl Share {
         let change = bytes.wrapping_sub(self.bytes);
         self.budget.used.fetch_add(change, Ordering::Relaxed);
         self.bytes = bytes;
-        bytes >= self.budget.least.max(self.budget.average() / 2)
+        bytes >= self.budget.share_min.max(self.budget.average() / 2)
             && self.budget.used() > self.budget.bytes()
     }
 }
@@ -119,7 +119,7 @@ fn default_bytes() -> u64 {
             .and_then(|text| proc::kib_field(&text, "MemAvailable"));
         let least = available.into_iter().chain(cgroups::memory_limit()).min();
         least.map_or(u64::MAX, |bytes| {
-            (bytes.saturating_sub(ASIDE) as f64 * PART) as u64
+            (bytes.saturating_sub(RESERVE) as f64 * FRACTION) as u64
         })
     })
 }
@@ -153,9 +153,9 @@ mod tests {
     fn what_nobody_named_is_looked_up_for_large_partials_only() {
         let budget = Budget::new(None, Path::new("/"));
         let mut share = Share::new(&budget);
-        assert!(!share.set(LEAST - 1));
+        assert!(!share.set(SHARE_MIN - 1));
         assert_eq!(budget.bytes.get(), None);
-        share.set(LEAST);
+        share.set(SHARE_MIN);
         assert_eq!(budget.bytes.get(), Some(&default_bytes()));
     }
 }

@@ -23,7 +23,7 @@ use crate::linux::pages::PAGE;
 use crate::linux::sigbus::GuardedRange;
 
 /// Bytes of a file read ahead.
-const AHEAD: usize = 128 << 10;
+const READ_AHEAD: usize = 128 << 10;
 
 /// Values in memory or in a file.
 pub(crate) enum Region<T: Zeroed> {
@@ -63,18 +63,18 @@ impl<T: Zeroed> Region<T> {
 }
 
 impl<T: Zeroed> Region<T> {
-    /// The values of `range` in order, of a file a stretch read ahead.
-    pub(crate) fn walk(&self, range: Range<usize>) -> impl Iterator<Item = &T> {
-        self.stretches(range).flatten()
+    /// The values of `range` in order, of a file a chunk read ahead.
+    pub(crate) fn iter_range(&self, range: Range<usize>) -> impl Iterator<Item = &T> {
+        self.chunks(range).flatten()
     }
 
-    /// The same in stretches of [`AHEAD`]; the one after is on its way when one is given out.
-    pub(crate) fn stretches(&self, range: Range<usize>) -> impl Iterator<Item = &[T]> {
-        let (stretch, end) = (AHEAD / size_of::<T>(), range.end);
-        self.will_need(range.start, (range.start + stretch).min(end));
-        range.step_by(stretch).map(move |at| {
-            self.will_need((at + stretch).min(end), (at + 2 * stretch).min(end));
-            &self[at..(at + stretch).min(end)]
+    /// The same in chunks of [`READ_AHEAD`]; the one after is on its way when one is given out.
+    pub(crate) fn chunks(&self, range: Range<usize>) -> impl Iterator<Item = &[T]> {
+        let (chunk, end) = (READ_AHEAD / size_of::<T>(), range.end);
+        self.will_need(range.start, (range.start + chunk).min(end));
+        range.step_by(chunk).map(move |at| {
+            self.will_need((at + chunk).min(end), (at + 2 * chunk).min(end));
+            &self[at..(at + chunk).min(end)]
         })
     }
 
@@ -249,9 +249,9 @@ mod tests {
             let mut region = Region::Memory(pages, length);
             assert_eq!(region.spill(directory.path()).unwrap(), 8 * length as u64);
             assert_eq!(region.spill(directory.path()).unwrap(), 0);
-            assert!(region.walk(0..length).eq(region.iter()));
+            assert!(region.iter_range(0..length).eq(region.iter()));
             let middle = length / 3..length / 2;
-            assert!(region.walk(middle.clone()).eq(&region[middle]));
+            assert!(region.iter_range(middle.clone()).eq(&region[middle]));
             assert!(
                 region
                     .iter()

@@ -1,11 +1,11 @@
-//! Keys by the million: small slots that point to entries which lie in the order they came, so that an
-//! empty place costs 8 bytes and not an entry.
+//! The table for many keys: small slots point to entries, which lie in the order in which they came. An
+//! empty slot costs 8 bytes and not an entry.
 //!
-//! A slot holds 32 bits of hash and an entry's number. Its place is the hash's top bits, so that
-//! growth reads the old slots and writes the new ones front to back, and looks at no entry; entries
-//! grow by moving page tables, not bytes.
+//! A slot holds an [`EntryRef`]: 32 bits of hash and an entry's number. The hash's top bits choose the slot,
+//! so that growth reads the old slots and writes the new ones front to back and reads no entry. Entries grow
+//! by moving page tables, not bytes.
 //!
-//! Invariant of this module: the slots are 2^(32 - `shift`), at least one is empty, and a slot is 0 or
+//! Invariant of this module: there are 2^(32 - `shift`) slots, at least one is empty, and a slot is 0 or
 //! holds the number, counted from 1, of an entry in use.
 #![allow(unsafe_code)]
 
@@ -56,22 +56,21 @@ impl EntryRef {
     }
 }
 
-/// Rows hashed and prefetched ahead.
+/// Rows that are hashed and prefetched before they are compared.
 pub(crate) const BATCH: usize = 64;
-/// Entries at first: addresses, touched as keys come.
+/// Entries of a new table. Their memory is only mapped, and touched as keys come.
 const ENTRIES_MIN: usize = 1 << 10;
-/// No entry: the key is new, and the table takes no more.
-const LACKS: usize = usize::MAX;
+/// In place of an entry's number: the key is new, and the table takes no more keys.
+const REJECTED: usize = usize::MAX;
 
 /// How many slots a table has for its keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Growth {
-    /// At first.
+    /// Slots of a new table.
     pub(crate) slots_min: usize,
-    /// Up to so many no more than a sixteenth is used, for fewer keys out of their home; then three
-    /// quarters.
+    /// Up to so many slots at most a sixteenth is used, for few displaced keys; beyond, three quarters.
     pub(crate) sparse_max: usize,
-    /// Keys that are taken at most.
+    /// The most keys that the table takes.
     pub(crate) keys_max: usize,
 }
 
@@ -81,22 +80,22 @@ pub(crate) struct DenseTable<K: Key> {
     pub(crate) shift: u32,
     pub(crate) entries: Pages<DenseEntry<K>>,
     pub(crate) used: usize,
-    /// Keys whose stats was full, and what it came to.
-    pub(crate) full: Vec<(K, Stats)>,
+    /// Keys whose stats was overflow, and what it came to.
+    pub(crate) overflow: Vec<(K, Stats)>,
     growth: Growth,
 }
 
-/// Rows whose keys are loaded and hashed.
+/// Rows whose keys have been loaded and hashed.
 #[derive(Clone, Copy)]
-pub(crate) struct Loaded<'a, K> {
+pub(crate) struct LoadedRows<'a, K> {
     pub(crate) keys: &'a [K],
     pub(crate) hashes: &'a [u32],
     pub(crate) values: &'a [u32],
 }
 
-/// Asks for the entry of `slot` among `entries`.
+/// Prefetches the entry of `slot` among `entries`.
 #[inline(always)]
-pub(crate) fn ask_entry<K: Key>(entries: *const DenseEntry<K>, slot: EntryRef) {
+pub(crate) fn prefetch_entry<K: Key>(entries: *const DenseEntry<K>, slot: EntryRef) {
     prefetch::into_l1(entries.wrapping_add(slot.entry()).cast());
 }
 
@@ -107,44 +106,44 @@ impl<K: Key> DenseTable<K> {
             shift: 32 - growth.slots_min.trailing_zeros(),
             entries: Pages::new(ENTRIES_MIN),
             used: 0,
-            full: Vec::new(),
+            overflow: Vec::new(),
             growth,
         }
     }
 
-    /// Takes rows.
-    pub(crate) fn take_rows(&mut self, level: Level, rows: Loaded<'_, K>) {
+    /// Adds rows.
+    pub(crate) fn add_rows(&mut self, level: Level, rows: LoadedRows<'_, K>) {
         match level {
             // SAFETY: needs no feature.
-            Level::Portable => unsafe { self.asked::<Portable>(rows) },
+            Level::Portable => unsafe { self.add_batches::<Portable>(rows) },
             // SAFETY: the level is only made where the processor has its features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { self.asked_avx2(rows) },
+            Level::Avx2 => unsafe { self.add_batches_avx2(rows) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { self.asked_avx512(rows) },
+            Level::Avx512 => unsafe { self.add_batches_avx512(rows) },
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
-    unsafe fn asked_avx2(&mut self, rows: Loaded<'_, K>) {
+    unsafe fn add_batches_avx2(&mut self, rows: LoadedRows<'_, K>) {
         // SAFETY: as the caller's.
-        unsafe { self.asked::<Avx2>(rows) }
+        unsafe { self.add_batches::<Avx2>(rows) }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-    unsafe fn asked_avx512(&mut self, rows: Loaded<'_, K>) {
+    unsafe fn add_batches_avx512(&mut self, rows: LoadedRows<'_, K>) {
         // SAFETY: as the caller's.
-        unsafe { self.asked::<Avx512>(rows) }
+        unsafe { self.add_batches::<Avx512>(rows) }
     }
 
     /// # Safety
     /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn asked<I: Isa>(&mut self, rows: Loaded<'_, K>) {
-        let Loaded {
+    unsafe fn add_batches<I: Isa>(&mut self, rows: LoadedRows<'_, K>) {
+        let LoadedRows {
             keys,
             hashes,
             values,
@@ -152,42 +151,42 @@ impl<K: Key> DenseTable<K> {
         let batches = keys.chunks(BATCH).zip(hashes.chunks(BATCH));
         for ((keys, hashes), values) in batches.zip(values.chunks(BATCH)) {
             self.reserve(BATCH);
-            // SAFETY: as the caller's; room was made.
+            // SAFETY: as the caller's; space was reserved.
             unsafe {
-                hashes.iter().for_each(|&hash| self.ask(hash));
-                let rows = Loaded {
+                hashes.iter().for_each(|&hash| self.prefetch_home(hash));
+                let rows = LoadedRows {
                     keys,
                     hashes,
                     values,
                 };
-                self.batch::<I>(rows, |_, _, _| unreachable!("it takes any number of keys"));
+                self.add_batch::<I>(rows, |_, _, _| unreachable!("it takes any number of keys"));
             }
         }
     }
 
-    /// Asks for the slot that is a hash's home.
+    /// Prefetches the home slot of a hash.
     #[inline(always)]
-    pub(crate) fn ask(&self, hash: u32) {
+    pub(crate) fn prefetch_home(&self, hash: u32) {
         let home = (hash >> self.shift) as usize;
         prefetch::into_l1(self.slots.as_ptr().wrapping_add(home).cast());
     }
 
-    /// Asks for the entry of `slot`.
-    pub(crate) fn ask_entry(&self, slot: EntryRef) {
-        ask_entry(self.entries.as_ptr(), slot);
+    /// Prefetches the entry of `slot`.
+    pub(crate) fn prefetch_entry(&self, slot: EntryRef) {
+        prefetch_entry(self.entries.as_ptr(), slot);
     }
 
-    /// Takes rows whose slots were asked for, no more than [`BATCH`]; those whose keys the table lacks
-    /// when it takes no more go to `lacks`: key, hash, value.
+    /// Adds at most [`BATCH`] rows whose home slots were prefetched. Rows of new keys that the table doesn't
+    /// take go to `reject`: key, hash, value.
     ///
     /// # Safety
-    /// - Room was [reserved](Self::reserve) for as many keys.
+    /// - Space was [reserved](Self::reserve) for as many keys.
     /// - The features of `I` are enabled.
     #[inline(always)]
-    pub(crate) unsafe fn batch<I: Isa>(
+    pub(crate) unsafe fn add_batch<I: Isa>(
         &mut self,
-        rows: Loaded<'_, K>,
-        mut lacks: impl FnMut(&K, u32, u32),
+        rows: LoadedRows<'_, K>,
+        mut reject: impl FnMut(&K, u32, u32),
     ) {
         let mut places = [0; BATCH];
         let mask = self.slots.len() - 1;
@@ -217,13 +216,13 @@ impl<K: Key> DenseTable<K> {
             // SAFETY: as the caller's; a slot's entry is in use.
             unsafe {
                 let entry = self.probe::<I>(key, hash, place);
-                if entry == LACKS {
-                    lacks(key, hash, value);
+                if entry == REJECTED {
+                    reject(key, hash, value);
                     continue;
                 }
                 let stats = &mut self.entries.get_unchecked_mut(entry).stats;
                 if stats.is_full() {
-                    self.full.push((*key, stats.unpacked()));
+                    self.overflow.push((*key, stats.unpacked()));
                     *stats = K::EntryStats::default();
                 }
                 stats.add::<I>(value);
@@ -231,11 +230,11 @@ impl<K: Key> DenseTable<K> {
         }
     }
 
-    /// The number of the key's entry, sought from `place` on; a new one if it has none; [`LACKS`] if
+    /// The number of the key's entry, searched from `place` on. A new key gets an entry, or [`REJECTED`] if
     /// the table takes no more.
     ///
     /// # Safety
-    /// - There is room for one more key.
+    /// - There is space for one more key.
     /// - The features of `I` are enabled.
     #[inline(always)]
     unsafe fn probe<I: Isa>(&mut self, key: &K, hash: u32, mut place: usize) -> usize {
@@ -247,7 +246,7 @@ impl<K: Key> DenseTable<K> {
                 if slot.0 == 0 {
                     let entry = self.used;
                     if entry == self.growth.keys_max {
-                        return LACKS;
+                        return REJECTED;
                     }
                     self.used += 1;
                     let slot = EntryRef(u64::from(hash) << 32 | self.used as u64);
@@ -265,26 +264,26 @@ impl<K: Key> DenseTable<K> {
         }
     }
 
-    /// Memory that is taken.
+    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.slots) + self.used * size_of::<DenseEntry<K>>()
     }
 
-    /// Takes statistics of `key`, whose hash is `hash`.
+    /// Adds statistics of `key`, whose hash is `hash`.
     ///
     /// # Panics
-    /// If it lacks the key and takes no more.
+    /// If the key is new and the table takes no more.
     pub(crate) fn add(&mut self, key: &K, hash: u32, stats: &Stats) {
         self.reserve(1);
         let place = (hash >> self.shift) as usize;
-        // SAFETY: room was made above; needs no feature.
+        // SAFETY: space was reserved above; needs no feature.
         let entry = unsafe { self.probe::<Portable>(key, hash, place) };
         if !self.entries[entry].stats.try_merge(stats) {
-            self.full.push((*key, *stats));
+            self.overflow.push((*key, *stats));
         }
     }
 
-    /// Makes room for `more` keys, as far as the table takes them.
+    /// Makes space for `more` keys, as far as the table takes them.
     #[inline]
     pub(crate) fn reserve(&mut self, more: usize) {
         let slots = self.slots.len();
@@ -322,38 +321,38 @@ impl<K: Key> DenseTable<K> {
     }
 }
 
-/// A table's entries in byte order of their keys, where they lay.
+/// A table's entries, sorted in place by their keys.
 ///
-/// The delimiter is gone from each key, and its length is in the stats.
+/// Keys have lost their delimiter; the statistics hold the key's length.
 pub(crate) struct SortedEntries<K: Key> {
     entries: Region<DenseEntry<K>>,
-    /// Statistics that outgrew their stats.
-    full: Vec<(Vec<u8>, Stats)>,
+    /// Statistics that didn't fit their entry's count.
+    overflow: Vec<(Vec<u8>, Stats)>,
 }
 
 impl<K: Key> SortedEntries<K> {
-    /// Sorts the first `used` of `entries`, in which each key is once.
+    /// Sorts the first `used` of `entries`, in which no key occurs twice.
     pub(crate) fn new(
         mut entries: Pages<DenseEntry<K>>,
         used: usize,
-        full: Vec<(K, Stats)>,
+        overflow: Vec<(K, Stats)>,
         delimiter: u8,
     ) -> Self {
         entries[..used].par_iter_mut().for_each(|entry| {
             let length = entry.key.strip(delimiter);
             entry.stats.set_length(length);
         });
-        // A key's zeros may be its own: then the shorter of two comes first.
+        // Keys may end with zero bytes of their own; of two with equal bytes the shorter comes first.
         entries[..used].par_sort_unstable_by(|a, b| {
             let lengths = || a.stats.length().cmp(&b.stats.length());
             a.key.order().cmp(&b.key.order()).then_with(lengths)
         });
-        let full = full
+        let overflow = overflow
             .into_iter()
             .map(|(key, stats)| (key.bytes()[..key.length(delimiter)].to_vec(), stats));
         SortedEntries {
             entries: Region::Memory(entries, used),
-            full: full.collect(),
+            overflow: overflow.collect(),
         }
     }
 }
@@ -369,14 +368,14 @@ impl<K: Key> SortedKeys for SortedEntries<K> {
     }
 
     fn iter(&self, range: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
-        Box::new(self.entries.walk(range).map(|entry| {
+        Box::new(self.entries.iter_range(range).map(|entry| {
             let length = entry.stats.length();
             (&entry.key.bytes()[..length], entry.stats.unpacked())
         }))
     }
 
     fn take_overflow(&mut self) -> Vec<(Vec<u8>, Stats)> {
-        std::mem::take(&mut self.full)
+        std::mem::take(&mut self.overflow)
     }
 
     fn spill(&mut self, directory: &Path) -> io::Result<u64> {
@@ -394,9 +393,9 @@ mod tests {
     use crate::group::accumulate::stats::FLIP;
     use crate::group::table::dense::*;
     use crate::group::table::key::ShortKey;
-    use crate::group::table::local::ALL;
+    use crate::group::table::local::UNSHARED;
     use crate::group::table::merge;
-    use crate::group::table::shards::{Shards, Taken};
+    use crate::group::table::shards::{DrainedShards, Shards};
 
     /// Statistics of that many rows, each of 0.
     fn rows(count: u64) -> Stats {
@@ -415,12 +414,12 @@ mod tests {
         table.add(&key, number.wrapping_mul(0x9e37_79b9), &rows(count));
     }
 
-    fn nothing() -> Taken<ShortKey> {
-        Shards::new(Level::Portable, 6).take(|_| true)
+    fn nothing() -> DrainedShards<ShortKey> {
+        Shards::new(Level::Portable, 6).drain_if(|_| true)
     }
 
     fn table(numbers: Range<u32>) -> DenseTable<ShortKey> {
-        let mut table = DenseTable::new(ALL);
+        let mut table = DenseTable::new(UNSHARED);
         numbers.for_each(|number| add(&mut table, number, 1));
         table
     }
@@ -467,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tally_has_no_room_for_is_kept() {
+    fn counts_that_overflow_an_entry_are_kept() {
         let most = u64::from(u32::MAX);
         let mut tables = [table(0..2), table(0..1)];
         for table in &mut tables {
@@ -476,9 +475,9 @@ mod tests {
         }
         let mut sorted = merge::sorted(tables.into(), nothing(), b';');
         let counts: Vec<u64> = sorted.iter(0..2).map(|(_, stats)| stats.count()).collect();
-        let full = sorted.take_overflow();
-        assert!(full.iter().all(|(key, _)| key == b"00000001"));
-        let more: u64 = full.iter().map(|(_, stats)| stats.count()).sum();
+        let overflow = sorted.take_overflow();
+        assert!(overflow.iter().all(|(key, _)| key == b"00000001"));
+        let more: u64 = overflow.iter().map(|(_, stats)| stats.count()).sum();
         assert_eq!((counts[0], counts[1] + more), (2, 2 * most + 3));
         assert!(sorted.take_overflow().is_empty());
     }

@@ -46,19 +46,19 @@ const BATCH_BYTES: usize = 4096;
 const BATCH: usize = 128;
 /// Bytes of used buckets of which the first-level cache holds most beside the rows: asking for them would
 /// cost more than waiting for those that aren't there.
-const NEAR: usize = 64 << 10;
+const L1_BYTES: usize = 64 << 10;
 /// Buckets at first.
 const BUCKETS_MIN: usize = 1 << 9;
 /// Bytes of buckets at most.
 const BYTES_MAX: usize = 8 << 20;
 
 /// Pairs of rows that weren't both found at home, before seeds are drawn for the first time.
-const STRAYS: usize = 4096;
+const DISPLACED_MAX: usize = 4096;
 /// Seeds drawn at once: all of 512 keys in 32,768 buckets are at home by one in fifty.
-const DRAWS: usize = 64;
+const SEED_DRAWS: usize = 64;
 
 /// Whether keys are so few that no more than eight of them meet one that was there before, on average.
-fn is_few(keys: usize, buckets: usize) -> bool {
+fn may_be_collision_free(keys: usize, buckets: usize) -> bool {
     keys * keys <= 16 * buckets
 }
 
@@ -73,8 +73,8 @@ pub(crate) struct DirectTable<K: Key, T: BucketStats = Stats> {
     /// Of this table alone.
     seeds: Seeds,
     /// Pairs of rows not found at home since seeds were drawn, and how many of them bring about the next draw.
-    strays: usize,
-    strays_max: usize,
+    displaced: usize,
+    displaced_max: usize,
     batch: Batch<K>,
 }
 
@@ -111,8 +111,8 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
             used: 0,
             used_max: Self::used_max_of(BUCKETS_MIN),
             seeds,
-            strays: 0,
-            strays_max: STRAYS,
+            displaced: 0,
+            displaced_max: DISPLACED_MAX,
             batch: Batch {
                 keys: [K::EMPTY; BATCH],
                 places: [0; BATCH],
@@ -148,7 +148,7 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
                 }
                 self.grow();
             }
-            if self.strays > self.strays_max {
+            if self.displaced > self.displaced_max {
                 self.draw_seeds();
             }
             taken += keys.len();
@@ -189,18 +189,18 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
         let count = keys.len().min(values.len()).min(Self::ROWS);
         let buckets = self.buckets.pointer();
         let mask = self.mask;
-        let ahead = RowLookahead::new(window, keys);
-        let is_far = self.used * size_of::<Bucket<K, T>>() > NEAR;
+        let lookahead = RowLookahead::new(window, keys);
+        let exceeds_l1 = self.used * size_of::<Bucket<K, T>>() > L1_BYTES;
         let (fours, _) = keys[..count].as_chunks::<4>();
         let (to, _) = self.batch.keys.as_chunks_mut::<4>();
         let (places, _) = self.batch.places.as_chunks_mut::<4>();
         for ((four, to), places) in fours.iter().zip(to).zip(places) {
             // SAFETY: the keys are in the window; a masked place is in the table.
             unsafe {
-                ahead.ask::<K>(four);
+                lookahead.prefetch::<K>(four);
                 let hashes = K::load_four::<I>(&self.seeds, window.pointer(), four, to);
                 *places = hashes.map(|hash| hash & mask);
-                if is_far {
+                if exceeds_l1 {
                     for &place in &*places {
                         Self::prefetch(buckets, place);
                     }
@@ -223,7 +223,7 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
         let (key_pairs, key) = rows.0.as_chunks::<2>();
         let (place_pairs, place) = rows.1.as_chunks::<2>();
         let (value_pairs, value) = rows.2.as_chunks::<2>();
-        let (used, strays) = (&mut self.used, &mut self.strays);
+        let (used, displaced) = (&mut self.used, &mut self.displaced);
         for ((keys, places), values) in key_pairs.iter().zip(place_pairs).zip(value_pairs) {
             // SAFETY: a masked place is in the table, and no bucket is borrowed but here.
             unsafe {
@@ -233,7 +233,7 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
                     continue;
                 }
                 cold();
-                *strays += 1;
+                *displaced += 1;
                 for row in 0..2 {
                     let bucket = Self::probe::<I>(buckets, mask, used, &keys[row], places[row]);
                     (*bucket).stats.add::<I>(values[row]);
@@ -365,10 +365,10 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
     /// Draws seeds that put all keys into their homes, or as many as any of those drawn.
     #[cold]
     fn draw_seeds(&mut self) {
-        self.strays = 0;
-        self.strays_max = self.strays_max.saturating_mul(2);
+        self.displaced = 0;
+        self.displaced_max = self.displaced_max.saturating_mul(2);
         let buckets = self.buckets.len();
-        if !is_few(self.used, buckets) {
+        if !may_be_collision_free(self.used, buckets) {
             return;
         }
         // SAFETY: all zeros are a bucket.
@@ -383,7 +383,7 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
         self.used = 0;
         let (level, mask) = (self.level, self.mask);
         let mut is_taken = vec![false; buckets];
-        let mut astray = |seeds: &Seeds| {
+        let mut displaced_by = |seeds: &Seeds| {
             is_taken.fill(false);
             let home = |key: &K| (hash(level, seeds, key) & mask) / Self::STEP;
             let homes = taken.iter().map(|bucket| home(&bucket.key) as usize);
@@ -391,13 +391,13 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
                 .filter(|&at| std::mem::replace(&mut is_taken[at], true))
                 .count()
         };
-        let mut fewest = astray(&self.seeds);
-        for _ in 0..DRAWS {
+        let mut fewest = displaced_by(&self.seeds);
+        for _ in 0..SEED_DRAWS {
             if fewest == 0 {
                 break;
             }
             let seeds = Seeds::random();
-            let count = astray(&seeds);
+            let count = displaced_by(&seeds);
             if count < fewest {
                 (fewest, self.seeds) = (count, seeds);
             }
@@ -449,7 +449,7 @@ impl<K: Key> SortedKeys for SortedBuckets<K> {
     }
 
     fn iter(&self, range: Range<usize>) -> Box<dyn Iterator<Item = (&[u8], Stats)> + '_> {
-        Box::new(self.0.walk(range).map(|bucket| {
+        Box::new(self.0.iter_range(range).map(|bucket| {
             let length = bucket.stats.length as usize;
             (&bucket.key.bytes()[..length], bucket.stats)
         }))
@@ -582,7 +582,7 @@ mod tests {
     }
 
     /// Keys out of their home buckets.
-    fn astray<K: Key>(table: &DirectTable<K>) -> usize {
+    fn displaced_by<K: Key>(table: &DirectTable<K>) -> usize {
         let used = |(_, bucket): &(usize, &Bucket<K, Stats>)| bucket.stats.count > 0;
         let step = DirectTable::<K>::STEP as usize;
         let home = |key| (hash(table.level, &table.seeds, key) & table.mask) as usize / step;
@@ -592,7 +592,7 @@ mod tests {
             .count()
     }
 
-    fn brought_home<K: Key>(level: Level) {
+    fn without_collisions<K: Key>(level: Level) {
         let names: Vec<String> = (0..300).map(|number| format!("{number:07};")).collect();
         let text = PaddedBuf::from(names.concat().as_bytes());
         let block = text.block(0, 0, 0);
@@ -606,14 +606,14 @@ mod tests {
             folds += 1;
         };
         fold(&mut table);
-        while astray(&table) == 0 {
+        while displaced_by(&table) == 0 {
             table.seeds = Seeds::random();
             table.lay_out(table.buckets.len());
         }
-        while table.strays_max == STRAYS {
+        while table.displaced_max == DISPLACED_MAX {
             fold(&mut table);
         }
-        assert_eq!(astray(&table), 0, "{level:?}");
+        assert_eq!(displaced_by(&table), 0, "{level:?}");
         // The new seeds find what the old ones had put there.
         fold(&mut table);
         let mut found: Vec<(Vec<u8>, u64)> = table
@@ -627,12 +627,12 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too much for an interpreter")]
-    fn few_keys_are_brought_home() {
+    fn few_keys_end_in_their_home_buckets() {
         for level in Level::available() {
-            brought_home::<InlineKey>(level);
-            brought_home::<MiddleKey>(level);
-            brought_home::<LongKey>(level);
-            brought_home::<WideKey>(level);
+            without_collisions::<InlineKey>(level);
+            without_collisions::<MiddleKey>(level);
+            without_collisions::<LongKey>(level);
+            without_collisions::<WideKey>(level);
         }
     }
 

@@ -110,13 +110,13 @@ impl SortedFallback {
                 Box::new(entries.map(|(key, totals)| (&key[..], Cow::Borrowed(totals))))
             }
             SortedFallback::File { entries, keys } => {
-                let stretches = entries.stretches(range).flat_map(|stretch| {
-                    if let (Some(first), Some(last)) = (stretch.first(), stretch.last()) {
+                let chunks = entries.chunks(range).flat_map(|chunk| {
+                    if let (Some(first), Some(last)) = (chunk.first(), chunk.last()) {
                         keys.will_need(first.key_start, last.key_end);
                     }
-                    stretch
+                    chunk
                 });
-                Box::new(stretches.map(|entry| {
+                Box::new(chunks.map(|entry| {
                     let totals = Cow::Owned(Totals::from(&entry.totals));
                     (key(keys, entry), totals)
                 }))

@@ -1,4 +1,5 @@
-//! Ranges of hashes: slots lie in the order of their hashes, so a range is a stretch of every table.
+//! Ranges of hashes. Slots lie in the order of their hashes, so a range is a contiguous part of every dense
+//! table, and ranges can be merged in parallel.
 
 use std::ops::Range;
 
@@ -7,8 +8,8 @@ use crate::group::table::accumulator::EntryStats;
 use crate::group::table::dense::{DenseEntry, DenseTable, EntryRef};
 use crate::group::table::key::Key;
 
-/// Slots between an entry and the one that is asked for.
-const AHEAD: usize = 32;
+/// How many slots ahead entries are prefetched.
+const PREFETCH_DISTANCE: usize = 32;
 
 /// The hashes that begin with the same bits.
 #[derive(Clone, Copy)]
@@ -34,30 +35,30 @@ impl HashRange {
         HashRange::of(hash, self.bits).number == self.number
     }
 
-    /// Their homes in a table.
+    /// The home slots of these hashes in a table.
     fn homes(self, shift: u32) -> Range<usize> {
         let home = |number: u64| ((number << (32 - self.bits)) >> shift) as usize;
         home(self.number.into())..home(u64::from(self.number) + 1)
     }
 
-    /// What a table has of them: key, hash and statistics. `ask_ahead` is told of slots that are soon to
-    /// come, for entries lie in no order.
+    /// A table's entries in this range: key, hash and statistics. `prefetch` is called with slots that are
+    /// visited soon, because entries lie in no order.
     pub(crate) fn entries<K: Key>(
         self,
         table: &DenseTable<K>,
-        ask_ahead: impl Fn(EntryRef),
+        prefetch: impl Fn(EntryRef),
     ) -> impl Iterator<Item = (&K, u32, Stats)> {
         self.slots(table).map(move |(place, slot)| {
-            if let Some(ahead) = table.slots.get(place + AHEAD) {
-                ask_ahead(*ahead);
+            if let Some(later) = table.slots.get(place + PREFETCH_DISTANCE) {
+                prefetch(*later);
             }
             let DenseEntry { key, stats } = &table.entries[slot.entry()];
             (key, slot.hash(), stats.unpacked())
         })
     }
 
-    /// Their slots in a table, each with its place. Those that found their home taken lie behind the
-    /// last home, with no empty slot in between.
+    /// A table's slots in this range, each with its position. Displaced ones lie behind the last home slot
+    /// with no empty slot in between.
     fn slots<K: Key>(self, table: &DenseTable<K>) -> impl Iterator<Item = (usize, EntryRef)> {
         let (homes, mask) = (self.homes(table.shift), table.slots.len() - 1);
         (homes.start..)
@@ -67,11 +68,11 @@ impl HashRange {
     }
 }
 
-/// What a table of one range takes for `hash`. Slots are read in the order of their hashes; taken in that
-/// order by a table that grows with them, they would all be at its one end.
+/// The hash under which a table of one range stores `hash`. All hashes of a range begin with the same bits,
+/// and they arrive in order; stored as they are they would crowd at one end of the table.
 #[inline(always)]
 pub(crate) fn scattered(hash: u32) -> u32 {
-    // Odd, so that no two become the same, and near 2^32 by the golden ratio, so that neighbours part.
+    // An odd factor is a bijection; this one, 2^32 over the golden ratio, spreads neighbours far apart.
     hash.wrapping_mul(0x9e37_79b1)
 }
 
@@ -95,8 +96,8 @@ mod tests {
         looks
     }
 
-    /// A range's table grows several times while it takes hashes in their order: whatever part of them it
-    /// has by then, they must lie all over it.
+    /// A range's table grows several times while it takes hashes in order. At each size the hashes that it
+    /// has by then must be spread over all of it.
     #[test]
     #[cfg_attr(miri, ignore = "too much for an interpreter")]
     fn hashes_in_order_are_scattered() {
@@ -114,8 +115,8 @@ mod tests {
                 hashes.sort_unstable();
                 hashes.truncate(TAKEN);
                 let within = hashes.iter().map(|hash| 5 << (32 - bits) | hash);
-                let apart: Vec<u32> = within.map(scattered).collect();
-                assert!(looks(&apart) < 8 * TAKEN, "{bits} bits, 1 of {part}");
+                let spread: Vec<u32> = within.map(scattered).collect();
+                assert!(looks(&spread) < 8 * TAKEN, "{bits} bits, 1 of {part}");
                 if part > 1 {
                     let order: Vec<u32> = hashes.iter().map(|hash| hash << bits).collect();
                     assert!(looks(&order) > 50 * TAKEN, "{bits} bits: no crowd");

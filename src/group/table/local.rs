@@ -1,6 +1,8 @@
-//! The keys of a size class that a worker has to itself: all that it meets, until memory is short. Then
-//! they go to the [`shards`](crate::group::table::shards), where each is once, and so do rows from then on, but for those
-//! of the keys that come first after that: a key that comes often is among them, and nobody waits for it.
+//! A worker's own dense table of a size class. It takes all keys until memory is short.
+//!
+//! Then its keys move to the [`shards`](crate::group::table::shards), and a small new table keeps the keys
+//! that come first after that; the rows of all others are sent to the shards. Frequent keys are among the
+//! first, so that most of their rows need no lock.
 //!
 //! Invariant of this module: an instruction set is only used by a caller that has its features.
 #![allow(unsafe_code)]
@@ -12,26 +14,25 @@ use crate::group::level::Level;
 use crate::group::scan::lookahead::RowLookahead;
 use crate::group::scan::window::ScanWindow;
 use crate::group::table::config::TableConfig;
-use crate::group::table::dense::{BATCH, DenseTable, Growth, Loaded};
+use crate::group::table::dense::{BATCH, DenseTable, Growth, LoadedRows};
 #[cfg(target_arch = "x86_64")]
 use crate::group::table::isa::{Avx2, Avx512};
 use crate::group::table::isa::{Isa, Portable, Seeds};
 use crate::group::table::key::{Key, hash};
 use crate::group::table::shards::{Outbox, Shards};
 
-/// Slots at first.
+/// Slots of a new table.
 pub(crate) const SLOTS_MIN: usize = 1 << 13;
 
-/// Of a worker that has all its keys to itself.
-pub(crate) const ALL: Growth = Growth {
+/// Growth while no keys are shared.
+pub(crate) const UNSHARED: Growth = Growth {
     slots_min: SLOTS_MIN,
     sparse_max: 1 << 18,
     keys_max: usize::MAX,
 };
 
-/// Of a worker that shares keys, and keeps so many: the slots stay in the cache, for most rows find
-/// nothing there.
-fn kept(keys_max: usize) -> Growth {
+/// Growth once keys are shared. The slots stay in the cache, because most rows find nothing there.
+fn shared_growth(keys_max: usize) -> Growth {
     Growth {
         slots_min: SLOTS_MIN,
         sparse_max: 1 << 16,
@@ -39,19 +40,19 @@ fn kept(keys_max: usize) -> Growth {
     }
 }
 
-/// The own table of a worker and a size class.
+/// One worker's table of one size class.
 pub(crate) struct LocalTable<K: Key> {
     level: Level,
     seeds: Seeds,
     table: DenseTable<K>,
     batch: Box<Batch<K>>,
     shards: Arc<Shards<K>>,
-    kept_max: usize,
-    /// Rows on their way to the shards; from the first one on.
+    keys_max: usize,
+    /// Rows buffered for the shards; made for the first of them.
     outbox: Option<Outbox<K>>,
 }
 
-/// A batch under way; kept, so that none begins by clearing it.
+/// The keys and hashes of the current batch. It is kept, so that no batch begins by clearing memory.
 struct Batch<K> {
     keys: [K; BATCH],
     hashes: [u32; BATCH],
@@ -66,16 +67,16 @@ impl<K: Key> LocalTable<K> {
         LocalTable {
             level: config.level,
             seeds: config.seeds.clone(),
-            table: DenseTable::new(ALL),
+            table: DenseTable::new(UNSHARED),
             batch: Box::new(batch),
             shards: Arc::clone(shards),
-            kept_max: config.local_keys_max,
+            keys_max: config.local_keys_max,
             outbox: None,
         }
     }
 
-    /// Takes rows whose keys are in `window`: where each starts in the low half, its length in the
-    /// high.
+    /// Adds rows whose keys are in `window`: the low half of each word of `keys` is where the key starts, the
+    /// high half its length.
     pub(crate) fn fold(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
         for (keys, values) in keys.chunks(BATCH).zip(values.chunks(BATCH)) {
             self.table.reserve(BATCH);
@@ -109,8 +110,8 @@ impl<K: Key> LocalTable<K> {
     }
 
     /// # Safety
-    /// - `keys` are of `window`, of this size class, and no more than [`BATCH`], as are `values`;
-    ///   there is room for as many new ones.
+    /// - `keys` are of `window`, of this size class, and no more than [`BATCH`], as are `values`.
+    /// - Space for as many new keys was reserved.
     /// - The features of `I` are enabled.
     #[inline(always)]
     unsafe fn batch<I: Isa>(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
@@ -119,22 +120,22 @@ impl<K: Key> LocalTable<K> {
             keys: loaded,
             hashes,
         } = &mut *self.batch;
-        let ahead = RowLookahead::new(window, keys);
+        let lookahead = RowLookahead::new(window, keys);
         for row in 0..count {
             // SAFETY: the key is in the window.
             unsafe {
                 if row % 4 == 0
                     && let Some(four) = keys[row..].first_chunk()
                 {
-                    ahead.ask::<K>(four);
+                    lookahead.prefetch::<K>(four);
                 }
                 let start = window.pointer().add((keys[row] & 0xffff) as usize);
                 let hash = K::load::<I>(&self.seeds, start, keys[row] >> 16, &mut loaded[row]);
                 hashes[row] = hash as u32;
-                self.table.ask(hash as u32);
+                self.table.prefetch_home(hash as u32);
             }
         }
-        let rows = Loaded {
+        let rows = LoadedRows {
             keys: &loaded[..count],
             hashes: &hashes[..count],
             values: &values[..count],
@@ -142,37 +143,37 @@ impl<K: Key> LocalTable<K> {
         let (shards, outbox) = (&self.shards, &mut self.outbox);
         // SAFETY: as the caller's.
         unsafe {
-            self.table.batch::<I>(rows, |key, hash, value| {
+            self.table.add_batch::<I>(rows, |key, hash, value| {
                 let outbox = outbox.get_or_insert_with(|| Outbox::new(shards));
                 outbox.push(key, hash, value);
             });
         }
     }
 
-    /// Takes statistics of `key`; not for one that shares.
+    /// Adds statistics of `key`. Not for a table that shares its keys.
     pub(crate) fn add(&mut self, key: &K, stats: &Stats) {
         let hash = hash(self.level, &self.seeds, key);
         self.table.add(key, hash, stats);
     }
 
-    /// Hands its keys over, and from now on the rows of others than those that come first.
+    /// Moves all keys to the shards; from now on only the keys that come first are kept here.
     pub(crate) fn share(&mut self) {
-        let kept = DenseTable::new(kept(self.kept_max));
+        let kept = DenseTable::new(shared_growth(self.keys_max));
         let table = std::mem::replace(&mut self.table, kept);
         self.shards.absorb(table);
     }
 
-    /// Memory that the keys take.
+    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         self.table.bytes()
     }
 
-    /// Hands over the rows that are others'.
+    /// Sends the rows that are buffered for the shards.
     pub(crate) fn flush(&mut self) {
         self.outbox.iter_mut().for_each(Outbox::flush);
     }
 
-    /// The keys that it has; its rows were [handed over](Self::flush).
+    /// The local keys. Buffered rows must have been [sent](Self::flush).
     pub(crate) fn into_table(self) -> DenseTable<K> {
         self.table
     }

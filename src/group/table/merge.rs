@@ -1,11 +1,11 @@
-//! The dense tables of all partials, brought into one: each key once, in byte order.
+//! Merges the dense tables of all workers into one: each key once, in byte order.
 //!
-//! Ranges of [`hashes`](crate::group::table::hash_range) are merged side by side. Where shards have come to be, each takes
-//! what the partials still have of its range. Else what the largest table has of a key is added up there;
-//! keys that it lacks go to a table of the range's own, and from there behind its entries.
+//! Ranges of hashes ([`hash_range`](crate::group::table::hash_range)) are merged in parallel. Where keys were
+//! shared, each shard takes the local entries of its range. Otherwise entries are merged into the largest
+//! table; keys that it lacks go to a new table of the range, which is appended at the end.
 //!
-//! Invariant of this module: a task touches entries of the largest table by slots whose hashes are of its
-//! own range, and no others. An entry has one slot, and a hash is of one range, so no two tasks meet.
+//! Invariant of this module: a task accesses entries of the largest table only through slots whose hashes
+//! are in its own range. An entry has one slot, and a hash is in one range, so no two tasks share an entry.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -14,22 +14,22 @@ use rayon::prelude::*;
 
 use crate::group::accumulate::stats::Stats;
 use crate::group::table::accumulator::EntryStats;
-use crate::group::table::dense::{DenseEntry, DenseTable, EntryRef, SortedEntries, ask_entry};
+use crate::group::table::dense::{DenseEntry, DenseTable, EntryRef, SortedEntries, prefetch_entry};
 use crate::group::table::hash_range::{HashRange, scattered};
 use crate::group::table::isa::Portable;
 use crate::group::table::key::Key;
 use crate::group::table::local::SLOTS_MIN;
-use crate::group::table::shards::{self, Taken};
+use crate::group::table::shards::{self, DrainedShards};
 
-/// Ranges for each thread, so that all are done at about the same time.
+/// Ranges for each thread, so that all threads end at about the same time.
 const RANGES: usize = 8;
-/// At most so many bits of a hash tell its range: fewer than tell its place.
+/// The most bits of a hash that choose its range: fewer than choose its slot.
 const BITS_MAX: u32 = SLOTS_MIN.trailing_zeros() - 1;
 
 /// The keys of `tables` and of `shards`, all of the same seeds.
 pub(crate) fn sorted<K: Key>(
     tables: Vec<DenseTable<K>>,
-    shards: Taken<K>,
+    shards: DrainedShards<K>,
     delimiter: u8,
 ) -> SortedEntries<K> {
     let whole = if shards.is_empty() && !tables.is_empty() {
@@ -37,7 +37,7 @@ pub(crate) fn sorted<K: Key>(
     } else {
         sharded(tables, shards)
     };
-    SortedEntries::new(whole.entries, whole.used, whole.full, delimiter)
+    SortedEntries::new(whole.entries, whole.used, whole.overflow, delimiter)
 }
 
 /// The keys of `tables`, one at least, in the largest of them.
@@ -46,17 +46,17 @@ fn largest<K: Key>(mut tables: Vec<DenseTable<K>>) -> DenseTable<K> {
     let largest = (0..tables.len()).max_by_key(by_used);
     let mut into = tables.swap_remove(largest.expect("a table at least"));
     if !tables.is_empty() {
-        let news = merge(&mut into, &tables, rayon::current_num_threads());
+        let new_tables = merge(&mut into, &tables, rayon::current_num_threads());
         for mut table in tables {
-            into.full.append(&mut table.full);
+            into.overflow.append(&mut table.overflow);
         }
-        append(&mut into, news);
+        append(&mut into, new_tables);
     }
     into
 }
 
 /// The keys of `tables` and of `shards`.
-fn sharded<K: Key>(mut tables: Vec<DenseTable<K>>, shards: Taken<K>) -> DenseTable<K> {
+fn sharded<K: Key>(mut tables: Vec<DenseTable<K>>, shards: DrainedShards<K>) -> DenseTable<K> {
     let shards = shards.into_ranges().into_par_iter();
     let shards = shards.filter_map(|(hashes, shard)| {
         let mut shard = match shard {
@@ -72,7 +72,7 @@ fn sharded<K: Key>(mut tables: Vec<DenseTable<K>>, shards: Taken<K>) -> DenseTab
     let mut shards: Vec<DenseTable<K>> = shards.collect();
     let mut into = shards.pop().unwrap_or_else(shards::table);
     for table in &mut tables {
-        into.full.append(&mut table.full);
+        into.overflow.append(&mut table.overflow);
     }
     drop(tables);
     append(&mut into, shards);
@@ -95,35 +95,35 @@ fn merge<K: Key>(
     };
     let ranges: Vec<HashRange> = HashRange::ranges(bits).collect();
     let parts = ranges.into_par_iter().map(|hashes| {
-        let mut part = Part {
+        let mut part = RangeMerge {
             new: None,
-            full: Vec::new(),
+            overflow: Vec::new(),
         };
         for table in tables {
             part.merge(&largest, table, hashes);
         }
         part
     });
-    let parts: Vec<Part<K>> = parts.collect();
-    let news = parts.into_iter().filter_map(|mut part| {
-        into.full.append(&mut part.full);
+    let parts: Vec<RangeMerge<K>> = parts.collect();
+    let new_tables = parts.into_iter().filter_map(|mut part| {
+        into.overflow.append(&mut part.overflow);
         part.new
     });
-    news.collect()
+    new_tables.collect()
 }
 
-/// Puts the entries of `news` behind those of `into`, of which none are the same; its slots don't know
-/// of them.
-fn append<K: Key>(into: &mut DenseTable<K>, news: Vec<DenseTable<K>>) {
+/// Appends the entries of `new_tables` to those of `into`, which has none of these keys. No slots point to
+/// the appended entries.
+fn append<K: Key>(into: &mut DenseTable<K>, new_tables: Vec<DenseTable<K>>) {
     let from = into.used;
-    into.used += news.iter().map(|new| new.used).sum::<usize>();
+    into.used += new_tables.iter().map(|new| new.used).sum::<usize>();
     if into.used > into.entries.len() {
         into.entries.grow(into.used);
     }
     let mut room = &mut into.entries[from..into.used];
-    let mut copies = Vec::with_capacity(news.len());
-    for mut new in news {
-        into.full.append(&mut new.full);
+    let mut copies = Vec::with_capacity(new_tables.len());
+    for mut new in new_tables {
+        into.overflow.append(&mut new.overflow);
         let (own, behind) = room.split_at_mut(new.used);
         copies.push((own, new));
         room = behind;
@@ -133,20 +133,20 @@ fn append<K: Key>(into: &mut DenseTable<K>, news: Vec<DenseTable<K>>) {
         .for_each(|(own, new)| own.copy_from_slice(&new.entries[..new.used]));
 }
 
-/// What the merge of a range leaves beside the largest table.
-struct Part<K: Key> {
+/// What the merge of one range adds to the largest table.
+struct RangeMerge<K: Key> {
     new: Option<DenseTable<K>>,
-    full: Vec<(K, Stats)>,
+    overflow: Vec<(K, Stats)>,
 }
 
-impl<K: Key> Part<K> {
+impl<K: Key> RangeMerge<K> {
     fn merge(&mut self, largest: &Largest<'_, K>, table: &DenseTable<K>, hashes: HashRange) {
-        for (key, hash, stats) in hashes.entries(table, |slot| largest.ask_ahead(table, slot)) {
+        for (key, hash, stats) in hashes.entries(table, |slot| largest.prefetch(table, slot)) {
             // SAFETY: the hash is of this task's range.
             match unsafe { largest.add(key, hash, &stats) } {
                 Added::Yes => {}
-                Added::Full => self.full.push((*key, stats)),
-                Added::Lacks => {
+                Added::Overflow => self.overflow.push((*key, stats)),
+                Added::Missing => {
                     let new = self.new.get_or_insert_with(shards::table);
                     new.add(key, scattered(hash), &stats);
                 }
@@ -155,7 +155,7 @@ impl<K: Key> Part<K> {
     }
 }
 
-/// The table that all tasks add to.
+/// The largest table, to which all tasks add.
 struct Largest<'a, K: Key> {
     slots: &'a [EntryRef],
     shift: u32,
@@ -169,9 +169,9 @@ unsafe impl<K: Key> Sync for Largest<'_, K> {}
 enum Added {
     Yes,
     /// The stats has no room for it.
-    Full,
-    /// The table hasn't the key.
-    Lacks,
+    Overflow,
+    /// The table lacks the key.
+    Missing,
 }
 
 impl<K: Key> Largest<'_, K> {
@@ -185,17 +185,17 @@ impl<K: Key> Largest<'_, K> {
         loop {
             let slot = self.slots[place];
             if slot.0 == 0 {
-                return Added::Lacks;
+                return Added::Missing;
             }
             if slot.hash() == hash {
-                // SAFETY: the entry is in use, and as its hash is the task's, nobody else touches it;
-                // the comparison needs no feature.
+                // SAFETY: the entry is in use, and as its hash is in the task's range, no other task
+                // accesses it; the comparison needs no feature.
                 unsafe {
                     let entry = &mut *self.entries.add(slot.entry());
                     if key.equals::<Portable>(&entry.key) {
                         return match entry.stats.try_merge(stats) {
                             true => Added::Yes,
-                            false => Added::Full,
+                            false => Added::Overflow,
                         };
                     }
                 }
@@ -204,12 +204,12 @@ impl<K: Key> Largest<'_, K> {
         }
     }
 
-    /// Asks for the entries that merging `slot` of `table` will touch.
+    /// Prefetches the entries that merging `slot` of `table` will access.
     #[inline(always)]
-    fn ask_ahead(&self, table: &DenseTable<K>, slot: EntryRef) {
+    fn prefetch(&self, table: &DenseTable<K>, slot: EntryRef) {
         let home = self.slots[(slot.hash() >> self.shift) as usize];
-        table.ask_entry(slot);
-        ask_entry(self.entries, home);
+        table.prefetch_entry(slot);
+        prefetch_entry(self.entries, home);
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
     use crate::group::accumulate::stats::FLIP;
     use crate::group::level::Level;
     use crate::group::table::key::ShortKey;
-    use crate::group::table::local::ALL;
+    use crate::group::table::local::UNSHARED;
     use crate::group::table::merge::*;
     use crate::group::table::shards::Shards;
     use crate::group::table::sorted::SortedKeys;
@@ -228,7 +228,7 @@ mod tests {
     type Hash = fn(u32) -> u32;
 
     fn table(numbers: impl Iterator<Item = u32>, hash: Hash) -> DenseTable<ShortKey> {
-        let mut table = DenseTable::new(ALL);
+        let mut table = DenseTable::new(UNSHARED);
         for number in numbers {
             let mut key = ShortKey::EMPTY;
             key.0[..9].copy_from_slice(format!("{number:08};").as_bytes());
@@ -244,8 +244,8 @@ mod tests {
         table
     }
 
-    /// Whatever the hashes are like: well spread; all from the last home on, so that they go on at the
-    /// first; on both sides of the border of two ranges; the same.
+    /// Hashes that are well spread; that all begin at the last home slot and wrap around; on both sides of
+    /// the border of two ranges; all equal.
     const HASHES: [Hash; 4] = [
         |number| number.wrapping_mul(0x9e37_79b9),
         |number| u32::MAX - number % 3,
@@ -269,9 +269,9 @@ mod tests {
                 let mut tables = parts.map(|part| table(part, hash)).into_iter();
                 let mut into = tables.next().unwrap();
                 let rest: Vec<_> = tables.collect();
-                let news = merge(&mut into, &rest, threads);
-                append(&mut into, news);
-                let sorted = SortedEntries::new(into.entries, into.used, into.full, b';');
+                let new_tables = merge(&mut into, &rest, threads);
+                append(&mut into, new_tables);
+                let sorted = SortedEntries::new(into.entries, into.used, into.overflow, b';');
                 let got = sorted.iter(0..sorted.len());
                 let got = got.map(|(key, stats)| (key.to_vec(), stats.count()));
                 let expected = expected.into_iter();
@@ -285,7 +285,7 @@ mod tests {
     fn the_largest_grows() {
         let tables = [0..1, 0..3000, 2000..70_000, 60_000..80_000];
         let tables = tables.map(|numbers| table(numbers, HASHES[0]));
-        let nothing = Shards::new(Level::Portable, 6).take(|_| true);
+        let nothing = Shards::new(Level::Portable, 6).drain_if(|_| true);
         let sorted = sorted(tables.into(), nothing, b';');
         let got = sorted.iter(0..sorted.len());
         let expected = (0..80_000_u32).map(|number| {

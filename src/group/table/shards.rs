@@ -1,8 +1,8 @@
-//! The keys that the workers' own tables have no room for: each is in one shard, whoever meets it, so
-//! that they take memory once and not once a worker.
+//! Shared tables of one size class: a key lies in one shard, whichever worker meets it, so that it takes
+//! memory once and not once for each worker.
 //!
-//! A shard has the hashes that begin with the same bits, behind a lock. Its rows come in bundles, for
-//! which a worker takes the lock once.
+//! A shard holds the hashes that begin with the same bits, behind a lock. Workers send rows in bundles and
+//! take the lock once for each bundle.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::group::level::Level;
 use crate::group::spill::pages::{Pages, Zeroed};
-use crate::group::table::dense::{BATCH, DenseTable, Growth, Loaded};
+use crate::group::table::dense::{BATCH, DenseTable, Growth, LoadedRows};
 use crate::group::table::hash_range::{HashRange, scattered};
 use crate::group::table::key::Key;
 
@@ -23,13 +23,13 @@ const GROWTH: Growth = Growth {
 /// The shards of a size class.
 pub(crate) struct Shards<K: Key> {
     level: Level,
-    /// The first bits of a hash that tell its shard.
+    /// How many of a hash's first bits choose the shard.
     bits: u32,
     tables: Box<[Shard<K>]>,
     bytes: AtomicU64,
 }
 
-/// None until its first key. Alone on its lines: its neighbours are others' business.
+/// `None` until its first key. Aligned, so that no two locks share a cache line.
 #[repr(align(128))]
 struct Shard<K: Key>(Mutex<Option<DenseTable<K>>>);
 
@@ -46,7 +46,7 @@ pub(crate) fn table<K: Key>() -> DenseTable<K> {
 
 /// Accumulator what `table` has of the range `hashes` to the table of that range; but for what was full.
 pub(crate) fn absorb<K: Key>(into: &mut DenseTable<K>, table: &DenseTable<K>, hashes: HashRange) {
-    for (key, hash, stats) in hashes.entries(table, |slot| table.ask_entry(slot)) {
+    for (key, hash, stats) in hashes.entries(table, |slot| table.prefetch_entry(slot)) {
         into.add(key, scattered(hash), &stats);
     }
 }
@@ -68,14 +68,14 @@ impl<K: Key> Shards<K> {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes what `table`, of all hashes, has.
+    /// Moves all keys of `table` into the shards.
     pub(crate) fn absorb(&self, mut table: DenseTable<K>) {
         if table.used == 0 {
             return;
         }
         for hashes in HashRange::ranges(self.bits) {
             self.with(hashes.number as usize, |shard| {
-                shard.full.append(&mut table.full);
+                shard.overflow.append(&mut table.overflow);
                 absorb(shard, &table, hashes);
             });
         }
@@ -92,28 +92,28 @@ impl<K: Key> Shards<K> {
         }
     }
 
-    /// What those of some numbers hold.
-    pub(crate) fn take(&self, which: impl Fn(usize) -> bool) -> Taken<K> {
+    /// Takes the tables of the shards that `which` chooses by number.
+    pub(crate) fn drain_if(&self, which: impl Fn(usize) -> bool) -> DrainedShards<K> {
         let taken = self.tables.iter().enumerate().map(|(number, shard)| {
             let table = which(number).then(|| shard.table().take())??;
             self.bytes
                 .fetch_sub(table.bytes() as u64, Ordering::Relaxed);
             Some(table)
         });
-        Taken {
+        DrainedShards {
             bits: self.bits,
             tables: taken.collect(),
         }
     }
 }
 
-/// What shards held.
-pub(crate) struct Taken<K: Key> {
+/// Tables taken out of shards.
+pub(crate) struct DrainedShards<K: Key> {
     bits: u32,
     tables: Vec<Option<DenseTable<K>>>,
 }
 
-impl<K: Key> Taken<K> {
+impl<K: Key> DrainedShards<K> {
     pub(crate) fn is_empty(&self) -> bool {
         self.tables.iter().all(Option::is_none)
     }
@@ -124,13 +124,13 @@ impl<K: Key> Taken<K> {
     }
 }
 
-/// Rows of a worker on their way to the shards.
+/// Rows that a worker has buffered for the shards.
 pub(crate) struct Outbox<K: Key> {
     shards: Arc<Shards<K>>,
     bundles: Pages<Bundle<K>>,
 }
 
-/// Rows in a bundle: 32 took 1.1 of the time.
+/// Rows in a bundle: fewer take the lock too often.
 const ROWS: usize = BATCH;
 
 /// Rows for a shard.
@@ -169,22 +169,22 @@ impl<K: Key> Outbox<K> {
         }
     }
 
-    /// Hands the rows for a shard over.
+    /// Sends the rows for a shard.
     #[inline(never)]
     fn send(&mut self, number: usize) {
         let bundle = &mut self.bundles[number];
         let rows = std::mem::take(&mut bundle.rows);
-        let loaded = Loaded {
+        let loaded = LoadedRows {
             keys: &bundle.keys[..rows],
             hashes: &bundle.hashes[..rows],
             values: &bundle.values[..rows],
         };
         let level = self.shards.level;
         self.shards
-            .with(number, |table| table.take_rows(level, loaded));
+            .with(number, |table| table.add_rows(level, loaded));
     }
 
-    /// Hands over what is left.
+    /// Sends all buffered rows.
     pub(crate) fn flush(&mut self) {
         for number in 0..self.bundles.len() {
             if self.bundles[number].rows > 0 {
@@ -199,7 +199,7 @@ mod tests {
     use crate::group::accumulate::stats::BIAS;
     use crate::group::accumulate::stats::{FLIP, Stats};
     use crate::group::table::key::ShortKey;
-    use crate::group::table::local::ALL;
+    use crate::group::table::local::UNSHARED;
     use crate::group::table::shards::*;
     use std::collections::BTreeMap;
 
@@ -213,11 +213,11 @@ mod tests {
         number.wrapping_mul(0x85eb_ca6b)
     }
 
-    /// Two workers send rows while a third hands its table over, and each key is once in the end.
+    /// Two workers send rows while a third moves its table; in the end each key is there once.
     #[test]
     fn rows_and_tables_meet() {
         let shards = Arc::new(Shards::<ShortKey>::new(Level::Portable, 2));
-        assert!(shards.bytes() == 0 && shards.take(|_| true).is_empty());
+        assert!(shards.bytes() == 0 && shards.drain_if(|_| true).is_empty());
         let rows = |from: u32, to: u32| {
             let mut outbox = Outbox::new(&shards);
             for number in from..to {
@@ -231,7 +231,7 @@ mod tests {
             scope.spawn(|| rows(0, 1000));
             scope.spawn(|| rows(500, 1001));
             scope.spawn(|| {
-                let mut table = DenseTable::new(ALL);
+                let mut table = DenseTable::new(UNSHARED);
                 for number in 900..1300 {
                     let stats = Stats {
                         sum: u64::from(BIAS),
@@ -246,10 +246,13 @@ mod tests {
             });
         });
         // One of them first.
-        let taken = [shards.take(|number| number == 2), shards.take(|_| true)];
+        let taken = [
+            shards.drain_if(|number| number == 2),
+            shards.drain_if(|_| true),
+        ];
         assert_eq!(shards.bytes(), 0);
         let mut counts: BTreeMap<[u8; 16], u64> = BTreeMap::new();
-        let ranges = taken.into_iter().flat_map(Taken::into_ranges);
+        let ranges = taken.into_iter().flat_map(DrainedShards::into_ranges);
         for (hashes, table) in ranges {
             let Some(table) = table else {
                 continue;

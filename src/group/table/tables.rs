@@ -1,10 +1,10 @@
 //! The tables of a partial together: which keys go where, and when they move.
 //!
-//! | keys, with their delimiter | while few | by the thousand, own and shared |
+//! | keys, with their delimiter | few keys | many keys, local and shared |
 //! |---|---|---|
-//! | up to 32 bytes | direct | dense, those up to 16 bytes apart |
-//! | up to 96 bytes | direct | dense, those up to 64 bytes apart |
-//! | up to 128 bytes | direct | dense |
+//! | up to 32 bytes | one direct table | two dense tables: up to 16 bytes, and longer |
+//! | up to 96 bytes | one direct table | two dense tables: up to 64 bytes, and longer |
+//! | up to 128 bytes | one direct table | one dense table |
 
 use std::sync::Arc;
 
@@ -23,28 +23,28 @@ use crate::group::table::merge;
 use crate::group::table::shards::{self, Shards};
 use crate::group::table::sorted::SortedKeys;
 
-type Inline = Apart<ShortKey, InlineKey>;
-type Long = Apart<MiddleKey, LongKey>;
+type Inline = SplitTable<ShortKey, InlineKey>;
+type Long = SplitTable<MiddleKey, LongKey>;
 type Wide = LocalTable<WideKey>;
 
 /// Every table of a partial.
 pub(crate) struct Tables {
-    inline: Class<Inline>,
-    long: Class<Long>,
-    wide: Class<Wide>,
+    inline: SizeClass<Inline>,
+    long: SizeClass<Long>,
+    wide: SizeClass<Wide>,
 }
 
-/// What the partials of a run have in common: the keys that their own tables have no room for.
-pub(crate) struct Shared {
+/// The shards of all size classes, which all workers of a run share.
+pub(crate) struct ClassShards {
     config: TableConfig,
-    inline: <Inline as Many>::Shards,
-    long: <Long as Many>::Shards,
-    wide: <Wide as Many>::Shards,
+    inline: <Inline as DenseTables>::Shards,
+    long: <Long as DenseTables>::Shards,
+    wide: <Wide as DenseTables>::Shards,
 }
 
-impl Shared {
+impl ClassShards {
     pub(crate) fn new(config: TableConfig) -> Self {
-        Shared {
+        ClassShards {
             inline: ShardSet::new(&config),
             long: ShardSet::new(&config),
             wide: ShardSet::new(&config),
@@ -57,40 +57,40 @@ impl Shared {
         self.inline.bytes() + self.long.bytes() + self.wide.bytes()
     }
 
-    /// What the shards of some numbers hold; they stay as they were new.
-    pub(crate) fn take(&self, which: impl Fn(usize) -> bool) -> Taken {
-        Taken {
+    /// Takes the keys of the shards that `which` chooses by number; these shards are empty then.
+    pub(crate) fn drain_if(&self, which: impl Fn(usize) -> bool) -> DrainedClasses {
+        DrainedClasses {
             config: self.config.clone(),
-            inline: self.inline.take(&which),
-            long: self.long.take(&which),
-            wide: self.wide.take(&which),
+            inline: self.inline.drain_if(&which),
+            long: self.long.drain_if(&which),
+            wide: self.wide.drain_if(&which),
         }
     }
 
     /// Shards of a size class.
-    pub(crate) fn shards(&self) -> usize {
+    pub(crate) fn shard_count(&self) -> usize {
         1 << self.config.shard_bits
     }
 }
 
-/// What was shared.
-pub(crate) struct Taken {
+/// Keys taken out of shards.
+pub(crate) struct DrainedClasses {
     config: TableConfig,
-    inline: <<Inline as Many>::Shards as ShardSet>::Taken,
-    long: <<Long as Many>::Shards as ShardSet>::Taken,
-    wide: <<Wide as Many>::Shards as ShardSet>::Taken,
+    inline: <<Inline as DenseTables>::Shards as ShardSet>::Drained,
+    long: <<Long as DenseTables>::Shards as ShardSet>::Drained,
+    wide: <<Wide as DenseTables>::Shards as ShardSet>::Drained,
 }
 
 impl Tables {
-    pub(crate) fn new(shared: &Shared) -> Self {
+    pub(crate) fn new(shared: &ClassShards) -> Self {
         Tables {
-            inline: Class::new(&shared.config, &shared.inline),
-            long: Class::new(&shared.config, &shared.long),
-            wide: Class::new(&shared.config, &shared.wide),
+            inline: SizeClass::new(&shared.config, &shared.inline),
+            long: SizeClass::new(&shared.config, &shared.long),
+            wide: SizeClass::new(&shared.config, &shared.wide),
         }
     }
 
-    /// Takes the rows of `window` that are not listed as its rest; returns how many.
+    /// Takes the rows of `window` that are not listed as its rest; returns how dense.
     pub(crate) fn fold(&mut self, window: ScanWindow<'_>, rows: &Rows) -> usize {
         self.inline.fold(window, &rows.inline);
         self.long.fold(window, &rows.long);
@@ -98,24 +98,24 @@ impl Tables {
         rows.lists().map(|list| list.keys().len()).sum()
     }
 
-    /// What all of them hold together with what was `shared`, each key once; they must have the same
+    /// Merges the keys of all workers with those that were `shared`, each key once. All must have the same
     /// seeds.
-    pub(crate) fn sorted(all: Vec<Tables>, shared: Taken) -> Vec<Box<dyn SortedKeys>> {
+    pub(crate) fn sorted(all: Vec<Tables>, drained: DrainedClasses) -> Vec<Box<dyn SortedKeys>> {
         let (mut inline, mut long, mut wide) = (Vec::new(), Vec::new(), Vec::new());
         for tables in all {
             inline.push(tables.inline);
             long.push(tables.long);
             wide.push(tables.wide);
         }
-        let (config, mut sorted) = (shared.config, Vec::new());
-        Class::sorted(inline, shared.inline, &config, &mut sorted);
-        Class::sorted(long, shared.long, &config, &mut sorted);
-        Class::sorted(wide, shared.wide, &config, &mut sorted);
+        let (config, mut sorted) = (drained.config, Vec::new());
+        SizeClass::sorted(inline, drained.inline, &config, &mut sorted);
+        SizeClass::sorted(long, drained.long, &config, &mut sorted);
+        SizeClass::sorted(wide, drained.wide, &config, &mut sorted);
         sorted
     }
 
-    /// Hands what they hold over to the shards, and from now on the rows of all keys but those that come
-    /// first.
+    /// Moves all keys to the shards. From now on new local tables keep the keys that come first, and the
+    /// rows of all others go to the shards.
     pub(crate) fn share(&mut self) {
         self.inline.share();
         self.long.share();
@@ -126,7 +126,7 @@ impl Tables {
         self.inline.shares
     }
 
-    /// What they hold; they stay as they were new. Rows on their way are shared then.
+    /// Takes the keys out; the tables are empty then. Rows buffered for the shards are sent first.
     pub(crate) fn take(&mut self) -> Tables {
         Tables {
             inline: self.inline.take(),
@@ -143,36 +143,36 @@ impl Tables {
 }
 
 /// The keys of a size class.
-struct Class<M: Many> {
+struct SizeClass<M: DenseTables> {
     config: TableConfig,
     shards: M::Shards,
-    /// Whether it shares its keys with others.
+    /// Whether keys go to the shards.
     shares: bool,
-    keys: Keys<M>,
+    keys: TableState<M>,
 }
 
-enum Keys<M: Many> {
-    None,
-    SmallTables(Box<DirectTable<M::Key>>),
-    Many(Box<M>),
+enum TableState<M: DenseTables> {
+    Empty,
+    Direct(Box<DirectTable<M::Key>>),
+    Dense(Box<M>),
 }
 
-/// Where the keys of a class go once they are many.
-trait Many: Send + Sized {
+/// The tables of a size class once its keys are many.
+trait DenseTables: Send + Sized {
     type Key: Key;
     type Shards: ShardSet;
     fn new(config: &TableConfig, shards: &Self::Shards) -> Self;
     fn fold(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]);
     fn add(&mut self, key: &Self::Key, stats: &Stats);
-    /// Hands the keys over to the shards, and from now on the rows of others than those that come first.
+    /// See [`Tables::share`].
     fn share(&mut self);
-    /// Hands rows over that are on their way.
+    /// Sends the rows that are buffered for the shards.
     fn flush(&mut self);
     fn bytes(&self) -> usize;
-    /// What all of them hold together with what was shared.
+    /// Merges the keys of all workers with those that were shared.
     fn sorted(
         all: Vec<Self>,
-        shared: <Self::Shards as ShardSet>::Taken,
+        shared: <Self::Shards as ShardSet>::Drained,
         delimiter: u8,
         to: &mut Vec<Box<dyn SortedKeys>>,
     );
@@ -180,20 +180,20 @@ trait Many: Send + Sized {
 
 /// The shards of a class.
 trait ShardSet: Clone + Send + Sync {
-    type Taken: Send;
+    type Drained: Send;
     fn new(config: &TableConfig) -> Self;
     fn bytes(&self) -> u64;
-    fn take(&self, which: impl Fn(usize) -> bool) -> Self::Taken;
-    fn is_empty(taken: &Self::Taken) -> bool;
+    fn drain_if(&self, which: impl Fn(usize) -> bool) -> Self::Drained;
+    fn is_empty(taken: &Self::Drained) -> bool;
 }
 
-impl<M: Many> Class<M> {
+impl<M: DenseTables> SizeClass<M> {
     fn new(config: &TableConfig, shards: &M::Shards) -> Self {
-        Class {
+        SizeClass {
             config: config.clone(),
             shards: shards.clone(),
             shares: false,
-            keys: Keys::None,
+            keys: TableState::Empty,
         }
     }
 
@@ -203,81 +203,82 @@ impl<M: Many> Class<M> {
         if keys.is_empty() {
             return;
         }
-        if matches!(self.keys, Keys::None) && !self.shares {
+        if matches!(self.keys, TableState::Empty) && !self.shares {
             let table = DirectTable::new(self.config.level, self.config.seeds.clone());
-            self.keys = Keys::SmallTables(Box::new(table));
+            self.keys = TableState::Direct(Box::new(table));
         }
-        if let Keys::SmallTables(table) = &mut self.keys {
+        if let TableState::Direct(table) = &mut self.keys {
             let taken = table.fold(window, keys, values);
             (keys, values) = (&keys[taken..], &values[taken..]);
         }
         if keys.is_empty() {
             return;
         }
-        if self.shares && matches!(self.keys, Keys::None) {
-            self.many().share();
+        if self.shares && matches!(self.keys, TableState::Empty) {
+            self.dense().share();
         }
-        self.many().fold(window, keys, values);
+        self.dense().fold(window, keys, values);
     }
 
-    /// The tables for many keys; the few move there.
-    fn many(&mut self) -> &mut M {
-        if !matches!(self.keys, Keys::Many(_)) {
-            let mut many = M::new(&self.config, &self.shards);
-            if let Keys::SmallTables(few) = std::mem::replace(&mut self.keys, Keys::None) {
-                for (key, stats) in few.drain() {
-                    many.add(&key, &stats);
+    /// The dense tables. Keys of a direct table move there first.
+    fn dense(&mut self) -> &mut M {
+        if !matches!(self.keys, TableState::Dense(_)) {
+            let mut dense = M::new(&self.config, &self.shards);
+            if let TableState::Direct(direct) = std::mem::replace(&mut self.keys, TableState::Empty)
+            {
+                for (key, stats) in direct.drain() {
+                    dense.add(&key, &stats);
                 }
             }
-            self.keys = Keys::Many(Box::new(many));
+            self.keys = TableState::Dense(Box::new(dense));
         }
         match &mut self.keys {
-            Keys::Many(many) => many,
-            _ => unreachable!("made many above"),
+            TableState::Dense(dense) => dense,
+            _ => unreachable!("made dense above"),
         }
     }
 
     fn share(&mut self) {
         self.shares = true;
-        if !matches!(self.keys, Keys::None) {
-            self.many().share();
+        if !matches!(self.keys, TableState::Empty) {
+            self.dense().share();
         }
     }
 
     fn take(&mut self) -> Self {
-        if let Keys::Many(many) = &mut self.keys {
-            many.flush();
+        if let TableState::Dense(dense) = &mut self.keys {
+            dense.flush();
         }
-        let mut fresh = Class::new(&self.config, &self.shards);
+        let mut fresh = SizeClass::new(&self.config, &self.shards);
         fresh.shares = self.shares;
         std::mem::replace(self, fresh)
     }
 
     fn bytes(&self) -> usize {
         match &self.keys {
-            Keys::None => 0,
-            Keys::SmallTables(few) => few.bytes(),
-            Keys::Many(many) => many.bytes(),
+            TableState::Empty => 0,
+            TableState::Direct(direct) => direct.bytes(),
+            TableState::Dense(dense) => dense.bytes(),
         }
     }
 
-    /// What all of them hold together with what was `shared`: in a direct table where one has room for
-    /// all, even if each had keys of its own.
+    /// Merges the keys of all workers with those that were `shared`. The result is a direct table where one
+    /// has space for the sum of all keys.
     fn sorted(
         mut all: Vec<Self>,
-        shared: <M::Shards as ShardSet>::Taken,
+        shared: <M::Shards as ShardSet>::Drained,
         config: &TableConfig,
         to: &mut Vec<Box<dyn SortedKeys>>,
     ) {
-        let few = |class: &Self| match &class.keys {
-            Keys::None => Some(0),
-            Keys::SmallTables(table) => Some(table.len()),
-            Keys::Many(_) => None,
+        let direct_keys = |class: &Self| match &class.keys {
+            TableState::Empty => Some(0),
+            TableState::Direct(table) => Some(table.len()),
+            TableState::Dense(_) => None,
         };
-        let keys: Option<usize> = all.iter().map(few).sum();
+        let keys: Option<usize> = all.iter().map(direct_keys).sum();
         if M::Shards::is_empty(&shared) && keys.is_some_and(DirectTable::<M::Key>::holds) {
             let tables = all.into_par_iter().filter_map(|class| match class.keys {
-                Keys::SmallTables(table) => Some(table),
+                TableState::Direct(table) => Some(table),
                 _ => None,
             });
             let merged = tables.reduce_with(|mut into, from| {
@@ -291,19 +292,19 @@ impl<M: Many> Class<M> {
             }
             return;
         }
-        all.retain(|class| !matches!(class.keys, Keys::None));
+        all.retain(|class| !matches!(class.keys, TableState::Empty));
         all.par_iter_mut().for_each(|class| {
-            class.many();
+            class.dense();
         });
-        let many = all.into_iter().filter_map(|class| match class.keys {
-            Keys::Many(many) => Some(*many),
+        let dense = all.into_iter().filter_map(|class| match class.keys {
+            TableState::Dense(dense) => Some(*dense),
             _ => None,
         });
-        M::sorted(many.collect(), shared, config.delimiter, to);
+        M::sorted(dense.collect(), shared, config.delimiter, to);
     }
 }
 
-impl<K: Key> Many for LocalTable<K> {
+impl<K: Key> DenseTables for LocalTable<K> {
     type Key = K;
     type Shards = Arc<Shards<K>>;
 
@@ -333,7 +334,7 @@ impl<K: Key> Many for LocalTable<K> {
 
     fn sorted(
         all: Vec<Self>,
-        shared: shards::Taken<K>,
+        shared: shards::DrainedShards<K>,
         delimiter: u8,
         to: &mut Vec<Box<dyn SortedKeys>>,
     ) {
@@ -343,7 +344,7 @@ impl<K: Key> Many for LocalTable<K> {
 }
 
 impl<K: Key> ShardSet for Arc<Shards<K>> {
-    type Taken = shards::Taken<K>;
+    type Drained = shards::DrainedShards<K>;
 
     fn new(config: &TableConfig) -> Self {
         Arc::new(Shards::new(config.level, config.shard_bits))
@@ -353,17 +354,17 @@ impl<K: Key> ShardSet for Arc<Shards<K>> {
         Shards::bytes(self)
     }
 
-    fn take(&self, which: impl Fn(usize) -> bool) -> shards::Taken<K> {
-        Shards::take(self, which)
+    fn drain_if(&self, which: impl Fn(usize) -> bool) -> shards::DrainedShards<K> {
+        Shards::drain_if(self, which)
     }
 
-    fn is_empty(taken: &shards::Taken<K>) -> bool {
+    fn is_empty(taken: &shards::DrainedShards<K>) -> bool {
         taken.is_empty()
     }
 }
 
-/// Keys by the thousand, of which those that fit `S` take less memory.
-struct Apart<S: Key, L: Key> {
+/// Two dense tables: keys that fit `S` take less memory.
+struct SplitTable<S: Key, L: Key> {
     delimiter: u8,
     short: LocalTable<S>,
     long: LocalTable<L>,
@@ -373,16 +374,16 @@ struct Apart<S: Key, L: Key> {
 /// Keys and values, twice: short and long rows.
 type Lists = [[Vec<u32>; 2]; 2];
 
-/// Rows told apart at once.
-const APART: usize = 8 * BATCH;
+/// Rows that are split at once.
+const SPLIT_ROWS: usize = 8 * BATCH;
 
-impl<S: Key, L: Key> Many for Apart<S, L> {
+impl<S: Key, L: Key> DenseTables for SplitTable<S, L> {
     type Key = L;
     type Shards = (Arc<Shards<S>>, Arc<Shards<L>>);
 
     fn new(config: &TableConfig, (short, long): &Self::Shards) -> Self {
-        let list = || vec![0; APART];
-        Apart {
+        let list = || vec![0; SPLIT_ROWS];
+        SplitTable {
             delimiter: config.delimiter,
             short: LocalTable::new(config, short),
             long: LocalTable::new(config, long),
@@ -392,7 +393,7 @@ impl<S: Key, L: Key> Many for Apart<S, L> {
 
     fn fold(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
         let [[short_keys, short_values], [long_keys, long_values]] = &mut self.lists;
-        for (keys, values) in keys.chunks(APART).zip(values.chunks(APART)) {
+        for (keys, values) in keys.chunks(SPLIT_ROWS).zip(values.chunks(SPLIT_ROWS)) {
             // Each row is written to both lists, and kept in one: no branch on its length.
             let (mut shorts, mut longs) = (0, 0);
             for (&key, &value) in keys.iter().zip(values) {
@@ -436,19 +437,19 @@ impl<S: Key, L: Key> Many for Apart<S, L> {
 
     fn sorted(
         all: Vec<Self>,
-        (short, long): (shards::Taken<S>, shards::Taken<L>),
+        (short, long): (shards::DrainedShards<S>, shards::DrainedShards<L>),
         delimiter: u8,
         to: &mut Vec<Box<dyn SortedKeys>>,
     ) {
-        let apart = all.into_iter().map(|tables| (tables.short, tables.long));
-        let (shorts, longs) = apart.unzip();
+        let tables = all.into_iter().map(|tables| (tables.short, tables.long));
+        let (shorts, longs) = tables.unzip();
         LocalTable::sorted(shorts, short, delimiter, to);
         LocalTable::sorted(longs, long, delimiter, to);
     }
 }
 
 impl<S: Key, L: Key> ShardSet for (Arc<Shards<S>>, Arc<Shards<L>>) {
-    type Taken = (shards::Taken<S>, shards::Taken<L>);
+    type Drained = (shards::DrainedShards<S>, shards::DrainedShards<L>);
 
     fn new(config: &TableConfig) -> Self {
         (ShardSet::new(config), ShardSet::new(config))
@@ -458,11 +459,11 @@ impl<S: Key, L: Key> ShardSet for (Arc<Shards<S>>, Arc<Shards<L>>) {
         self.0.bytes() + self.1.bytes()
     }
 
-    fn take(&self, which: impl Fn(usize) -> bool) -> Self::Taken {
-        (self.0.take(&which), self.1.take(&which))
+    fn drain_if(&self, which: impl Fn(usize) -> bool) -> Self::Drained {
+        (self.0.drain_if(&which), self.1.drain_if(&which))
     }
 
-    fn is_empty((short, long): &Self::Taken) -> bool {
+    fn is_empty((short, long): &Self::Drained) -> bool {
         short.is_empty() && long.is_empty()
     }
 }
