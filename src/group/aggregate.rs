@@ -1,17 +1,16 @@
 //! Count, sum, least and greatest of the numbers under each key: `key;value` records, exactly.
 //!
-//! A block is taken window by window (8 KiB), each in passes without a branch on the data:
+//! A block is processed window by window (8 KiB), in stages without a branch on the data:
 //!
 //! 1. `index`: where the fields end, and whether every record has two;
-//! 2. `decode`: the numbers, proven to be of the shared shape; the rest is listed;
-//! 3. `table`: hash, compare, update, in batches.
+//! 2. `tenths` and `millionths`: read and check the numbers;
+//! 3. `tables` and `small`: hash, compare and update in batches.
 //!
-//! Other numbers of a usual size go through `millionths`. Whatever else is set aside (a very long number or
-//! key, an empty line, a malformed record) is read by `careful`, record by record, and summed as `decimal`
-//! says, in `fallback`.
+//! The `scalar` parser reads the records that are left over (a very long number or key, an empty line, a
+//! malformed record); their rows go to the `fallback` table.
 //!
-//! What outgrows the `budget` of memory is held in `shared` by all partials; if that is too much too, it is
-//! sorted and becomes a `region` of a temporary file. All parts meet in `summary`.
+//! When the tables exceed the memory `budget`, all workers share theirs (`shared`). If that is too much too,
+//! sorted keys are spilled to temporary files (`region`). `summary` merges everything.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -112,10 +111,9 @@ impl Aggregate {
         Aggregate { on_error, ..self }
     }
 
-    /// How many bytes the tables of all workers may take together, growth aside. Where it would be more,
-    /// workers share them, and what is more even so goes to temporary files. Unless named, two fifths
-    /// of the memory that is available when the tables have grown to some MiB, or of what a control
-    /// group allows.
+    /// How many bytes the tables of all workers may take together, growth aside. Beyond that, workers share
+    /// their tables, and what still exceeds it goes to temporary files. The default is two fifths of the
+    /// memory that is available when the tables have grown to some MiB, or of the control group's limit.
     pub fn memory(self, bytes: u64) -> Self {
         Aggregate {
             memory: Some(bytes),
@@ -124,7 +122,7 @@ impl Aggregate {
         }
     }
 
-    /// Where the temporary files go; they have no names. Unless named, to `TMPDIR`, else to /var/tmp.
+    /// The directory of the temporary files, which have no names. The default is `TMPDIR`, else /var/tmp.
     pub fn spill_directory(self, directory: impl Into<PathBuf>) -> Self {
         Aggregate {
             spill_directory: Some(directory.into()),
@@ -133,8 +131,8 @@ impl Aggregate {
         }
     }
 
-    /// How many keys of a size a worker keeps to itself when it shares, and how many bits of a hash tell
-    /// the shard of fallback.
+    /// How many keys of a size a worker keeps in its local table when it shares, and how many bits of a hash
+    /// choose the shard of the others.
     #[cfg(test)]
     fn sharing(self, local_keys_max: usize, shard_bits: u32) -> Self {
         Aggregate {
@@ -187,7 +185,7 @@ impl Aggregate {
         }
     }
 
-    /// Takes the records of a balanced window that begins at `at`, and returns where the next begins.
+    /// Adds the records of a balanced window that begins at `at`; returns where the next window begins.
     fn window(
         &self,
         partial: &mut Partial,
@@ -218,7 +216,7 @@ impl Aggregate {
             let (end, value) = (value.end, scalar::trim(&bytes[value], self.terminator));
             match decimal::number(value) {
                 Ok(number) => partial.add_fallback_row(window.key(key), &number),
-                // Once more, for the cause or the count of it.
+                // Read once more, for the cause or to count it.
                 Err(_) => self.scalar_record(partial, bytes, start, end)?,
             }
         }
@@ -230,7 +228,7 @@ impl Aggregate {
         Ok(at + partial.scratch.ends.end())
     }
 
-    /// Takes all records of `block`.
+    /// Adds all records of `block`.
     fn records(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
         let bytes = block.bytes();
         let mut at = first_record(block);
@@ -251,7 +249,7 @@ impl Aggregate {
             let needs_scalar = !balanced || ends.rows() == 0;
             at = self.window(partial, bytes, at, window)?;
             if needs_scalar {
-                // The next record broke the balance, or is longer than the window, or the last.
+                // The next record hasn't two fields, is longer than the window, or is the last.
                 at = self.next_scalar_record(partial, bytes, at)?;
             }
             length = if balanced {
@@ -301,15 +299,15 @@ impl Aggregate {
     }
 }
 
-/// What one worker gathers.
+/// One worker's tables and counts.
 pub struct Partial {
     shared: Arc<SharedTables>,
     tables: Tables,
     millionths: SmallTables,
     fallback: FallbackTable,
-    /// What other partials held when they were merged with this one; brought together at the end.
+    /// Tables of partials that were merged into this one; their keys are merged at the end.
     merged: Vec<(Tables, FallbackTable)>,
-    /// What has been spilled.
+    /// Spilled keys.
     runs: Vec<SortedRun>,
     share: Share,
     rows: u64,
@@ -325,8 +323,8 @@ impl Partial {
         self.fallback.add(key, number);
     }
 
-    /// If all partials together have outgrown their budget, shares the keys, each of which is in memory once then, and
-    /// if that is too much too, spills them.
+    /// If all partials together exceed the budget, shares the keys, so that each is in memory once; if that is too
+    /// much too, spills them.
     fn enforce_budget(&mut self) -> Result<(), BlockError> {
         if self.share.set(self.bytes()) {
             self.shared.request_sharing();
@@ -360,14 +358,14 @@ impl Partial {
         Ok(())
     }
 
-    /// What is in memory; the tables are empty then.
+    /// Takes the keys that are in memory; the tables are empty then.
     fn take(&mut self) -> (Tables, FallbackTable) {
         self.millionths.drain(&mut self.fallback);
         (self.tables.take(), std::mem::take(&mut self.fallback))
     }
 }
 
-/// What partials held in memory and what was shared, each key once.
+/// Merges the keys of partials and of shards, each key once.
 fn sorted_run(parts: Vec<(Tables, FallbackTable)>, drained: DrainedClasses) -> SortedRun {
     let (tables, fallback): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     let fallback = fallback.into_par_iter().reduce_with(|mut into, from| {
@@ -442,7 +440,7 @@ impl Fold for Aggregate {
         into.merged.append(&mut from.merged);
         into.merged.push(from.take());
         if !Arc::ptr_eq(&into.shared, &from.shared) && from.shared.holds_keys() {
-            // They don't share: what fallback share with `from` stays apart.
+            // The two don't share their tables: keys in the shards of `from` become a run of their own.
             into.runs
                 .push(sorted_run(Vec::new(), from.shared.drain_all()));
         }
@@ -455,7 +453,7 @@ impl Fold for Aggregate {
         if total.runs.is_empty() {
             total.runs.push(sorted_run(parts, drained));
         } else {
-            // Where some have spilled, there is no memory to bring the rest into one table.
+            // After a spill there is no memory to merge the rest into one table.
             let nothing = || total.shared.drain_none();
             let rest = parts
                 .into_par_iter()
@@ -477,5 +475,5 @@ impl Fold for Aggregate {
     }
 }
 
-/// Bytes of a block between two looks at the memory taken.
+/// The budget is checked each time so many bytes of a block are done.
 const BUDGET_CHECK_BYTES: usize = 1 << 20;

@@ -1,6 +1,6 @@
-//! What the processor offers, asked once: which twin of each pass runs.
+//! Which vector instructions the processor has, and so which version of each kernel runs.
 
-/// The instruction sets the passes are written for.
+/// The instruction sets that the kernels are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// 64-bit words, any processor.

@@ -60,7 +60,7 @@ impl Stages {
         rows
     }
 
-    /// The first two; returns the rows that are not for the careful way.
+    /// The first two; returns the rows whose numbers are in tenths and whose keys have a size class.
     pub fn decode(&mut self, block: &Block<'_>) -> usize {
         let mut rows = 0;
         self.windows(block, |stages, window| {
@@ -74,7 +74,7 @@ impl Stages {
         rows
     }
 
-    /// The first two, then `each` for every key and its value in tenths: the place of another table.
+    /// The first two, then `each` for every key and its value in tenths, in place of the tables.
     pub fn each(&mut self, block: &Block<'_>, mut each: impl FnMut(&[u8], i32)) {
         self.windows(block, |stages, window| {
             tenths::decode(stages.level, window, &stages.ends, true, &mut stages.rows);

@@ -1,10 +1,10 @@
 //! The answer: an entry for each key, in byte order of the keys.
 //!
-//! It is a merge of *runs*, each sorted where it lies, so that ten million keys need no second copy:
-//! the tables' regions, in memory or spilled to a file, and the keys that took the careful way.
+//! It is a merge of sorted runs: the tables, sorted in place in memory or in spilled files, and the fallback
+//! tables. So millions of keys need no second copy.
 //!
-//! What was spilled is read back by the merge alone, so nobody knows before its end that all of it could
-//! be: [`Summary::check`] says so then.
+//! Spilled keys are read back by the merge alone, so that a failed read is only known at its end:
+//! [`Summary::check`] reports it.
 
 use crate::group::accumulate::decimal::{Exact, Fixed, Totals};
 use crate::group::accumulate::stats::Stats;
@@ -23,11 +23,11 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Kind, Result};
 
-/// SortedKeys keys of a partial.
+/// Sorted keys of one or several partials: each key once.
 pub(crate) struct SortedRun {
     tables: Vec<Box<dyn SortedKeys>>,
     fallback: SortedFallback,
-    /// Whether an entry without rows was met. None is written, so its file brought zeros.
+    /// Whether an entry without rows was read. None is ever written, so its file returned zeros.
     saw_empty: AtomicBool,
 }
 
@@ -43,7 +43,7 @@ impl SortedRun {
         }
     }
 
-    /// Moves it to files in `directory`; returns their bytes.
+    /// Moves the keys to files in `directory`; returns their bytes.
     pub(crate) fn spill(&mut self, directory: &Path) -> io::Result<u64> {
         let mut bytes = self.fallback.spill(directory)?;
         for table in &mut self.tables {
@@ -52,14 +52,14 @@ impl SortedRun {
         Ok(bytes)
     }
 
-    /// Whether some of what was spilled couldn't be read back.
+    /// Whether a spilled key couldn't be read back.
     fn read_failed(&self) -> bool {
         let failed =
             self.fallback.read_failed() || self.tables.iter().any(|table| table.read_failed());
         failed || self.saw_empty.load(Relaxed)
     }
 
-    /// An entry that has rows; the first that has none ends its source.
+    /// The entry if it has rows. One that has none ends its iterator.
     fn non_empty<'a>(&self, entry: Entry<'a>) -> Option<Entry<'a>> {
         if entry.count() == 0 {
             self.saw_empty.store(true, Relaxed);
@@ -91,7 +91,7 @@ impl SortedRun {
         tables.chain(std::iter::once(fallback))
     }
 
-    /// Keys that cut it into parts of some [`PART`] entries, in order.
+    /// Keys that cut the run into parts of about [`PART`] entries, in order.
     fn cuts(&self) -> Vec<&[u8]> {
         let tables = self.tables.iter().flat_map(|table| {
             let places = (PART..table.len()).step_by(PART);
@@ -109,11 +109,11 @@ impl SortedRun {
 
 type Entries<'a> = Box<dyn Iterator<Item = Entry<'a>> + 'a>;
 
-/// Entries of a table from one cut to the next, and of the keys that took the careful way.
+/// Entries from one cut to the next, in a table and in a fallback table.
 const PART: usize = 2048;
 const PART_FALLBACK: usize = 64;
 
-/// From a key on, up to another, where they are named.
+/// The keys from `from` on, below `to`, where these are given.
 #[derive(Clone, Copy)]
 struct KeyRange<'a> {
     from: Option<&'a [u8]>,
@@ -126,7 +126,7 @@ impl KeyRange<'_> {
         to: None,
     };
 
-    /// Where such keys stand among `len` sorted ones.
+    /// The positions of these keys among `len` sorted ones.
     fn range<'k>(&self, len: usize, key: impl Fn(usize) -> &'k [u8]) -> Range<usize> {
         let first_from = |bound: &[u8]| {
             let (mut low, mut high) = (0, len);
@@ -166,11 +166,11 @@ pub struct Summary {
     pub empty_lines: u64,
     /// Malformed records left out.
     pub skipped: u64,
-    /// Bytes of keys that were written to temporary files, because they outgrew the memory.
+    /// Bytes of keys that were spilled to temporary files, because they exceeded the memory budget.
     pub spilled_bytes: u64,
-    /// Workers that shared their keys with fallback, because they outgrew the memory.
+    /// Workers that shared their tables, because the keys exceeded the memory budget.
     pub key_sharers: u64,
-    /// Where those files are.
+    /// The directory of the temporary files.
     directory: PathBuf,
 }
 
@@ -191,8 +191,8 @@ impl Summary {
         }
     }
 
-    /// Whether [`Summary::entries`] has read back what it needed of the temporary files. Where it
-    /// hasn't, what it gave is wrong: keys and numbers may be missing. To be asked after the walk.
+    /// Whether [`Summary::entries`] could read back all spilled keys. If not, its entries are wrong: keys and
+    /// numbers may be missing. To be called when all entries have been read.
     ///
     /// # Errors
     /// A file can't be read, or was cut.
@@ -208,12 +208,12 @@ impl Summary {
         Err(Error::new(Kind::Io, cause).with_errno(&Errno::IO.into()))
     }
 
-    /// Where the temporary files are.
+    /// The directory of the temporary files.
     pub fn spill_directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Keys. If there are several runs, or keys of both kinds, it takes a walk over all.
+    /// The number of keys. With several runs, or with keys in a fallback table, it reads all entries.
     pub fn len(&self) -> usize {
         match &self.runs[..] {
             // No key is in two tables.
@@ -232,8 +232,8 @@ impl Summary {
         merge(self.sources(KeyRange::ALL))
     }
 
-    /// The same in parts, in order, which may be walked at the same time. What was spilled is one: its
-    /// runs are read from front to back, each a little ahead.
+    /// The same in parts, in order, which may be read in parallel. Spilled keys are one part, because their
+    /// runs are read front to back with read-ahead.
     pub(crate) fn parts(&self) -> Vec<SummaryPart<'_>> {
         let cuts = match &self.runs[..] {
             [run] if self.spilled_bytes == 0 => run.cuts(),
@@ -254,7 +254,7 @@ impl Summary {
     }
 }
 
-/// Merges sources that are in order, and entries of the same key.
+/// Merges sorted sources; entries of the same key become one.
 fn merge<'a>(mut sources: Vec<Entries<'a>>) -> impl Iterator<Item = Entry<'a>> {
     let heads = sources.iter_mut().enumerate();
     let mut heads: BinaryHeap<Head<'_>> = heads
@@ -276,7 +276,7 @@ struct Head<'a> {
     source: usize,
 }
 
-/// Takes the entry of the least key, and puts the one behind it in its source in its place.
+/// Takes the entry of the least key; the next one of its source takes its place.
 fn take_least<'a>(
     heads: &mut BinaryHeap<Head<'a>>,
     sources: &mut [Entries<'a>],
@@ -436,7 +436,7 @@ mod tests {
         };
         let (entry, failed) = (None, false);
         assert_eq!(walked(Table { entry, failed }), Ok(()));
-        // Its file can't be read, or brought zeros.
+        // Its file can't be read, or returned zeros.
         let zeros = Some(Stats::default());
         for (entry, failed) in [(None, true), (zeros, false)] {
             let message = walked(Table { entry, failed }).unwrap_err();

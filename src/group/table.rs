@@ -1,14 +1,15 @@
-//! Pass 3, *fold*: rows into tables of statistics.
+//! Stage 3, *fold*: rows into hash tables of statistics.
 //!
-//! - [`direct`]: keys in the slots themselves, while they are few.
-//! - [`dense`]: a small slot points to an entry, once they are many: in a worker's [`own`] table and, when
-//!   memory is short, in the [`shards`] that all workers have in common.
+//! - [`direct`]: keys and statistics in the buckets themselves, while keys are few.
+//! - [`dense`]: small slots that point to entries, once keys are many: in a worker's [`local`] table and,
+//!   when memory is short, in [`shards`] that all workers share.
+//! - [`small`] and [`fallback`]: numbers with more than one decimal; any key and any number.
 //!
-//! All come for several sizes of [`key`]; [`tables`] sends each key to its table. In the end [`merge`]
-//! brings the own tables of all workers and the shards together.
+//! [`tables`] sends each key to its table by the key's size ([`key`]). At the end [`merge`] merges the local
+//! tables of all workers and the shards, and the result is [`sorted`].
 //!
-//! All work in batches: hash a batch and prefetch, then compare and update. What differs by
-//! instruction set is behind [`isa::Isa`].
+//! Tables work in batches: they hash a batch and prefetch, then compare and update. What depends on the
+//! instruction set is behind [`isa::Isa`] and [`accumulator::Accumulator`].
 
 pub(crate) mod accumulator;
 pub(crate) mod config;

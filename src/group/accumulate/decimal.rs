@@ -1,8 +1,8 @@
-//! Exact decimals: what a number is, how numbers add up, and how sums and means are rounded.
+//! Exact decimals: the grammar of numbers, exact sums, and rounding of sums and means.
 //!
-//! Numbers come in three sizes, each summed without loss or drift:
-//! *tenths* (the hot loop's), *millionths* (any 64-bit mantissa of up to 6 decimals), and *large*
-//! (up to 36 digits on either side of the point, summed in limbs of 18 digits).
+//! Numbers come in three sizes, each summed exactly: *tenths*, as the vector kernels read them; *millionths*
+//! (up to 12 digits before the point and 6 behind it); and *large* (up to 36 digits on either side of the
+//! point, summed in limbs of 18 digits).
 
 use num_bigint::BigInt;
 use std::fmt;
@@ -138,7 +138,7 @@ fn no_number(text: &[u8]) -> String {
     format!("`{}{dots}` is not a number", shown.escape_debug())
 }
 
-/// What a group's numbers come to: their count, sum, least and greatest, exactly.
+/// Count, sum, least and greatest of a group's numbers, exactly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Totals {
     count: u64,
@@ -158,11 +158,11 @@ struct LargeTotals {
     max: Large,
 }
 
-/// [`Totals`] without a pointer, so that they can be kept in a file as they lie.
+/// [`Totals`] without a pointer, so that they can be written to a file as they are.
 #[derive(Clone, Copy)]
 pub(crate) struct FlatTotals {
     sum: i128,
-    /// Means something if `has_large`.
+    /// Meaningless unless `has_large`.
     large: LargeTotals,
     count: u64,
     min: i64,

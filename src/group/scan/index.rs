@@ -1,23 +1,25 @@
-//! Pass 1, *index*: where the fields of a window end, and whether they alternate as they should.
+//! Stage 1, *index*: where the fields of a window end, and whether every record has two.
 //!
 //! A field's end is the position one past its delimiter or terminator. `ends[0]` is 0, so the key of
 //! row `i` is `ends[2i]..ends[2i+1]` and its number `ends[2i+1]..ends[2i+2]`, delimiters included.
 //! The window is *balanced* if delimiters and terminators strictly alternate, delimiter first: then,
 //! and only then, every record has exactly two fields.
 //!
-//! Alternation costs no look at single bits: with `d` and `t` the masks of delimiters and
-//! terminators, `t - d` sets exactly the bits of each number's span, delimiter included and
-//! terminator not, if they alternate; else the first offender shows as a set terminator bit or a
-//! clear delimiter bit. The borrow carries an open span into the next 64 bytes.
+//! Alternation is checked 64 bytes at a time. With `d` and `t` the masks of delimiters and terminators, `t -
+//! d` sets exactly the bits of each number's span, delimiter included and terminator not, if they alternate.
+//! Otherwise the first mismatch shows as a set terminator bit or a clear delimiter bit. The borrow carries an
+//! open span into the next 64 bytes.
 //!
-//! Invariant of this module: a window's bytes are readable up to 64 past its end, and [`Ends`] has
-//! room for 64 more positions than a window has bytes.
+//! Invariant of this module: a window's bytes are readable up to 64 past its end, and [`Ends`] can hold 64
+//! more positions than a window has bytes.
 #![allow(unsafe_code)]
 
 use crate::group::level::Level;
 use crate::group::scan::lookahead;
 use crate::group::scan::window::{ScanWindow, WINDOW};
 
+/// Positions of a window, the first 0, and 64 more for whole vectors.
+/// Positions of a window, the first 0, and 64 more for whole vectors.
 const CAPACITY: usize = WINDOW + 1 + 64;
 /// Zeros after the last whole record's ends: two for each row that is decoded at once.
 const ZEROS: usize = 32;
@@ -61,7 +63,7 @@ impl Ends {
         self.seal();
     }
 
-    /// Puts the zeros after the last whole record.
+    /// Writes the zeros after the last whole record.
     fn seal(&mut self) {
         let end = (self.count & !1) + 1;
         self.ends[end..end + ZEROS].fill(0);
@@ -103,7 +105,7 @@ pub(crate) fn index(
     to: &mut Ends,
 ) {
     match level {
-        // The others count delimiters and terminators each.
+        // The vector kernels would count each such byte twice.
         _ if delimiter == terminator => portable(window, delimiter, terminator, to),
         Level::Portable => portable(window, delimiter, terminator, to),
         // SAFETY: a level is only made where the processor has its features.
@@ -116,7 +118,7 @@ pub(crate) fn index(
     to.seal();
 }
 
-/// Proves alternation 64 bytes at a time.
+/// Checks alternation 64 bytes at a time.
 #[derive(Default)]
 struct Balance {
     spans: u64,
@@ -126,15 +128,15 @@ struct Balance {
 impl Balance {
     #[inline(always)]
     fn take(&mut self, delimiters: u64, terminators: u64) {
-        // Where they alternated up to here, a borrow and a span that is open at the end are the same, and the
-        // span's bit is had without flags, which would be longest in a chain of all chunks.
+        // As long as they alternate, a borrow is the same as a span that is open at the end. Taking it from the
+        // span's top bit keeps the chain from chunk to chunk shorter than by the carry flag.
         let open = self.spans >> 63;
         self.spans = terminators.wrapping_sub(delimiters).wrapping_sub(open);
         self.mismatches |= (self.spans & terminators) | (!self.spans & delimiters);
     }
 }
 
-/// The twin of the vector passes: byte by byte, and safe.
+/// The scalar counterpart of the vector kernels.
 fn portable(window: ScanWindow<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
     let mut count = 0;
     let mut balance = Balance::default();
@@ -189,8 +191,8 @@ mod x86 {
         terminator: u8,
         to: &mut Ends,
     ) {
-        // As many as most chunks of the window before had, or a few more: a branch that is foretold wrongly
-        // costs as much as six of them.
+        // As many as most chunks of the window before had, or a few more, because a mispredicted branch costs
+        // as much as several positions.
         // SAFETY: as the caller's.
         unsafe {
             match to.count * 64 / WINDOW {
@@ -201,7 +203,7 @@ mod x86 {
         }
     }
 
-    /// Takes `FIRST` positions of each chunk without a look at the mask, and four by four what more there are.
+    /// Takes `FIRST` positions of each chunk unconditionally, and further ones four by four.
     ///
     /// # Safety
     /// The processor must have the features named; `FIRST` is a multiple of four.
@@ -280,7 +282,7 @@ mod x86 {
         terminator: u8,
         to: &mut Ends,
     ) {
-        // Of two loops each is a tenth faster than one that looks what to ask for.
+        // A loop for each kind of rows is faster than one that checks.
         // SAFETY: as the caller's.
         unsafe {
             if window.has_long_rows() {
@@ -318,14 +320,14 @@ mod x86 {
             let terminators = _mm512_cmpeq_epi8_mask(bytes, terminator) & valid;
             balance.take(delimiters, terminators);
             let all = delimiters | terminators;
-            // Not of all: to fetch a mask takes longer than to count twice.
+            // Two counts are faster than moving the combined mask.
             let found = delimiters.count_ones() as usize + terminators.count_ones() as usize;
             // In a register: compressing to memory is microcoded on some processors.
             let positions = _mm512_maskz_compress_epi8(all, iota);
             let first = _mm256_cvtepu8_epi16(_mm512_castsi512_si128(positions));
-            // SAFETY: at most `at` positions stand before these 64, and there is room for 64 more.
+            // SAFETY: at most `at` positions stand before these 64, and 64 more can be stored.
             unsafe {
-                // Half a vector crosses a line half as often, and most chunks have no more.
+                // Most chunks have no more, and half a vector crosses a cache line half as often.
                 let to = out.add(count);
                 let first = _mm256_add_epi16(first, _mm512_castsi512_si256(base));
                 _mm256_storeu_si256(to.cast(), first);
@@ -385,7 +387,7 @@ mod tests {
             let window = ScanWindow::at(&buffer.block(0, 0, 0), 0, WINDOW);
             let mut ends = Ends::new();
             let levels = Level::available();
-            // What the window before had makes no difference.
+            // The count of the window before makes no difference.
             let before = [0, WINDOW / 16, WINDOW / 4, WINDOW];
             for (level, before) in levels
                 .into_iter()
@@ -432,7 +434,7 @@ mod tests {
         }
     }
 
-    /// Nobody means it, but the library may be told so.
+    /// It makes no sense, but the library accepts it.
     #[test]
     fn one_byte_for_both() {
         let bytes = [b';'; WINDOW];

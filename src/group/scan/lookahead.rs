@@ -1,25 +1,23 @@
-//! What the passes ask memory for before they come to it. They ask a little at a time, all along: there are but
-//! few buffers between memory and the caches, and these are idle while nobody asks.
+//! Which input is prefetched, and by which stage. Requests are spread over the whole window, because the
+//! line-fill buffers between memory and the caches are few and would idle in between.
 //!
-//! - *Short rows* take the core longer than memory. The lines of the next window come to the first-level cache: a
-//!   quarter of them is asked for by the index, and all by the tables, with each row that far ahead.
-//! - *Long rows* take memory longer than the core. The lines of the window after the next come to the second-level
-//!   cache, before which there are more buffers: one half is asked for by the index and the other by the tables;
-//!   and of four pages in turns, since what a processor adds by itself ends with a page.
-//!
-//! Nothing is read: any address may be asked for.
+//! - *Short rows* are bound by the core. The lines of the next window come to the first-level cache: the index
+//!   prefetches a quarter of them, and the tables all, with each row the bytes a window further on.
+//! - *Long rows* are bound by memory. The lines of the window after the next come to the second-level cache,
+//!   which has more fill buffers: the index prefetches one half, the tables the other. Requests take turns
+//!   over four pages, because the processor's own prefetching ends with a page.
 
 use crate::group::prefetch;
 use crate::group::scan::window::{ScanWindow, WINDOW};
 
-/// Bytes of a row, on average, from which on rows are long.
+/// Rows of more bytes than this, on average, are long.
 const LONG_ROW: usize = 40;
-/// Pages that are read in turns, in bytes; a power of two.
+/// Bytes of the pages that requests take turns over; a power of two.
 const PAGES: usize = 4 * PAGE;
 const PAGE: usize = 4096;
 const LINE: usize = 64;
 
-/// Bytes of the window for which the index calls [`by_index`] once.
+/// The index calls [`by_index`] once for so many bytes of the window.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const STEP: usize = 256;
 
@@ -28,15 +26,15 @@ pub(crate) fn are_long(rows: usize, bytes: usize) -> bool {
     rows * LONG_ROW < bytes
 }
 
-/// The first of the four lines, a page apart, that are asked for in place of those this far in the window after the
-/// next: four that lie side by side are as many.
+/// The first of four lines, a page from each other, that are prefetched in place of the four adjacent ones
+/// at `offset` of the window after the next.
 #[inline(always)]
 fn far(window: ScanWindow<'_>, offset: usize) -> *const u8 {
     let line = window.pointer().wrapping_add(2 * WINDOW + offset);
     line.with_addr(line.addr() / PAGES * PAGES + line.addr() % PAGES / (4 * LINE) * LINE)
 }
 
-/// Two of the four each time: half of the bytes that the index has come by.
+/// The lines that the index prefetches: two of the four each time, for half of the bytes it passes.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn far_by_index(window: ScanWindow<'_>, at: usize) -> [*const u8; 2] {
@@ -44,14 +42,14 @@ fn far_by_index(window: ScanWindow<'_>, at: usize) -> [*const u8; 2] {
     [first, first.wrapping_add(PAGE)]
 }
 
-/// All four, of the half that is the tables'.
+/// The lines that the tables prefetch: all four, for the other half of the window.
 #[inline(always)]
 fn far_by_row(window: ScanWindow<'_>, start: usize) -> [*const u8; 4] {
     let first = far(window, (WINDOW + start) / 2);
     [0, 1, 2, 3].map(|page| first.wrapping_add(page * PAGE))
 }
 
-/// What the index asks for when it has come to `at`, a multiple of [`STEP`].
+/// Prefetches when the index has reached `at`, a multiple of [`STEP`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn by_index<const LONG_ROWS: bool>(window: ScanWindow<'_>, at: usize) {
@@ -65,14 +63,14 @@ pub(crate) fn by_index<const LONG_ROWS: bool>(window: ScanWindow<'_>, at: usize)
     }
 }
 
-/// What the tables ask for with each four rows of a list.
+/// Prefetches for the tables, with each four rows of a list.
 pub(crate) struct RowLookahead<'a> {
     window: ScanWindow<'a>,
     rows_a_line: usize,
 }
 
 impl<'a> RowLookahead<'a> {
-    /// Of the list with these `keys`.
+    /// For the list with these `keys`.
     #[inline(always)]
     pub(crate) fn new(window: ScanWindow<'a>, keys: &[u32]) -> Self {
         let [first, last] = [keys.first(), keys.last()].map(|key| key.map_or(0, |&key| start(key)));
@@ -88,7 +86,7 @@ impl<'a> RowLookahead<'a> {
         }
     }
 
-    /// Asks with as many of four rows as it takes to meet each line.
+    /// Prefetches with as many of the four rows as it takes to cover every line.
     #[inline(always)]
     pub(crate) fn prefetch<K>(&self, four: &[u32; 4]) {
         if uses_l2::<K>(self.window) {
@@ -111,7 +109,7 @@ impl<'a> RowLookahead<'a> {
     fn prefetch_row<K>(&self, key: u32) {
         let next = self.window.pointer().wrapping_add(WINDOW + start(key));
         for line in (0..size_of::<K>()).step_by(LINE) {
-            // Long keys among short ones: too many for the first-level cache.
+            // Long keys fill more than the first-level cache.
             if size_of::<K>() < LINE {
                 prefetch::into_l1(next.wrapping_add(line));
             } else {
@@ -126,8 +124,8 @@ fn start(key: u32) -> usize {
     (key & 0xffff) as usize
 }
 
-/// Whether rows of this size class ask for the window after the next. Short keys among long rows are few; where
-/// all are short, theirs is the one loop that a look at the window would slow down.
+/// Whether rows of this size class prefetch the window after the next. Inline keys never do: among long
+/// rows they are few, and where all keys are inline a check would slow the loop down.
 #[inline(always)]
 fn uses_l2<K>(window: ScanWindow<'_>) -> bool {
     size_of::<K>() >= LINE && window.has_long_rows()
@@ -139,7 +137,7 @@ mod tests {
     use crate::record::block::PaddedBuf;
     use std::collections::HashMap;
 
-    /// Of long rows every line is asked for, and no later than in the window that it is of.
+    /// Of long rows every line is prefetched, and no later than in its own window.
     #[test]
     fn every_line_of_long_rows() {
         const WINDOWS: usize = 12;

@@ -1,8 +1,8 @@
-//! Pass 2 for the numbers that it leaves over, if they are of a usual size: up to 12 digits before the point and
-//! 6 behind it, 16 bytes in all, a carriage return included.
+//! Stage 2 for other numbers of usual size: up to 12 digits before the point and 6 behind it, 16 bytes in
+//! all, a carriage return included.
 //!
-//! One text without a branch on the data, over a few rows at a time, is compiled for every level: the compiler
-//! makes vectors of it. Its twin is `decimal::number`.
+//! The code has no branch on the data and takes several rows at a time. It is compiled for every level, so
+//! that the compiler vectorizes it. Its oracle is `decimal::number`.
 //!
 //! Invariant of this module: a level is only made where the processor has its features.
 #![allow(unsafe_code)]
@@ -11,11 +11,11 @@ use crate::group::level::Level;
 use crate::group::scan::rows::{INLINE, List, Rows, WIDE};
 use crate::group::scan::window::ScanWindow;
 
-/// Rows that are read at a time: two vectors of the longest.
+/// Rows that are read at a time: two of the longest vectors.
 const BATCH: usize = 16;
 
-/// Sorts the rows of `window` that `from` lists into `to`, their numbers in millionths. `trims_cr` is whether a carriage return before the
-/// terminator belongs to the line end.
+/// Lists in `to` the rows of `window` that `from` lists, their numbers in millionths. With `trims_cr` a
+/// carriage return before the terminator belongs to the line end.
 ///
 /// # Panics
 /// If a row isn't in the window.
@@ -54,7 +54,7 @@ fn avx2(window: ScanWindow<'_>, from: &List, trims_cr: bool, to: &mut Rows<i64>)
 fn batches(window: ScanWindow<'_>, from: &List, trims_cr: bool, to: &mut Rows<i64>) {
     let batches = from.keys().chunks(BATCH);
     for (some_keys, some_spans) in batches.zip(from.values().chunks(BATCH)) {
-        // What is missing to a batch is empty, and no number.
+        // A batch is filled up with empty spans, which are no numbers.
         let (mut keys, mut spans) = ([0; BATCH], [1 << 16; BATCH]);
         if let (Ok(all_keys), Ok(all_spans)) = (some_keys.try_into(), some_spans.try_into()) {
             (keys, spans) = (all_keys, all_spans);
@@ -99,8 +99,8 @@ const fn each(byte: u8) -> u64 {
 
 const TOPS: u64 = each(0x80);
 
-/// The number of `length` bytes that ends with `last`, before which is `first`, in millionths; and not 0 if it is
-/// none, or too long.
+/// The number in the last `length` bytes of `first` and `last`, in millionths. The second result isn't 0 if
+/// these bytes are no number, or a longer one.
 #[inline(always)]
 fn millionths(first: u64, last: u64, length: u64, trim: bool) -> (i64, u64) {
     // Before trimming: the byte that a carriage return displaces isn't in the words.
@@ -122,13 +122,13 @@ fn millionths(first: u64, last: u64, length: u64, trim: bool) -> (i64, u64) {
     } else {
         unused
     };
-    // A point has at most 6 digits behind it, so it is in the last word. The top bit of each byte that is one;
-    // no byte carries into the next.
+    // A point has at most 6 digits behind it, so it is in the last word. This sets the top bit of each byte
+    // that is a point; no byte carries into the next.
     let points = last ^ each(b'.');
     let points = !(((points & !TOPS) + !TOPS) | points) & TOPS;
     let points = points & later(!0, unused.saturating_sub(64));
-    // Bits behind the last point. What offends stays among the integer digits: a second point, or one at the
-    // end, which is as good as none.
+    // Bits behind the last point. A second point, or one at the end, stays among the integer digits and makes
+    // them invalid.
     let behind = u64::from(points.leading_zeros()) & 63;
     let (first, last) = (first ^ each(b'0'), last ^ each(b'0'));
     let fraction = later(earlier(last, 64 - behind), 16);
@@ -137,7 +137,7 @@ fn millionths(first: u64, last: u64, length: u64, trim: bool) -> (i64, u64) {
     let high = later(first, by) & later(!0, unused);
     let low = later(last, by) | earlier(first, 64_u64.wrapping_sub(by));
     let low = low & later(!0, unused.saturating_sub(64));
-    // More than 9 has its byte's top bit, or gets it; what carries offends already.
+    // A byte above 9 has its top bit set, or gets it here. Only an invalid byte carries.
     let invalid_digits = |digits: u64| (digits.wrapping_add(each(0x76)) | digits) & TOPS;
     let bits = 128_u64.wrapping_sub(unused);
     let size_invalid =
@@ -188,7 +188,7 @@ mod tests {
     use crate::record::block::PaddedBuf;
     use proptest::prelude::*;
 
-    /// What the pass should read.
+    /// What should be read.
     fn naive(text: &[u8]) -> Option<i64> {
         match decimal::number(text) {
             Ok(decimal::Number::Millionths(units)) if text.len() <= 16 => Some(units),
@@ -274,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn twins_agree(text in value()) {
+        fn agrees_with_the_scalar_parser(text in value()) {
             check(text.as_bytes());
         }
 

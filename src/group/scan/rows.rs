@@ -2,6 +2,12 @@
 //!
 //! The classes are *inline* (the key and its delimiter fit 32 bytes), *long* (96 bytes) and *wide* (128
 //! bytes). *Rest* are rows of a longer key, or whose number the decoder doesn't read.
+//!
+//! A list holds at most the rows of a window. Its fields are open to the decoders, which store whole vectors
+//! behind its end.
+//!
+//! A list holds at most the rows of a window. Its fields are open to the decoders, which store whole vectors
+//! behind its end.
 
 use crate::group::scan::window::WINDOW;
 
@@ -11,6 +17,8 @@ pub(crate) const INLINE: usize = 32;
 pub(crate) const LONG: usize = 96;
 /// Bytes of a wide key, its delimiter included.
 pub(crate) const WIDE: usize = 128;
+
+/// Rows of a list: as many as a window can have, and 16 more for whole vectors.
 const CAPACITY: usize = WINDOW / 2 + 16;
 
 /// Aligned, so that a whole vector is stored into one line.
@@ -37,13 +45,13 @@ impl<V: Copy + Default> List<V> {
         self.count = 0;
     }
 
-    /// Each row's key: where it starts in the low half, its length with its delimiter in the high.
+    /// Each row's key: the low half is where it starts, the high half its length with its delimiter.
     pub(crate) fn keys(&self) -> &[u32] {
         &self.keys.0[..self.count]
     }
 
-    /// Each row's value: of the lists for the tables in tenths, [`BIAS`] added; of the rest where it starts in
-    /// the low half, and where the next row does in the high.
+    /// Each row's value: in millionths, or in tenths with the tables' bias added. In the rest it is a span: the
+    /// low half is where the number starts, the high half where the next row does.
     pub(crate) fn values(&self) -> &[V] {
         &self.values.0[..self.count]
     }
@@ -65,7 +73,7 @@ impl<V: Copy + Default> List<V> {
     }
 }
 
-/// The rows of a window by the size class of their keys, and those of no class or whose number wasn't read.
+/// The rows of a window by the size class of their keys, and the rest.
 pub(crate) struct Rows<V = u32> {
     pub(crate) inline: List<V>,
     pub(crate) long: List<V>,
@@ -90,7 +98,8 @@ impl<V: Copy + Default> Rows<V> {
         self.rest.clear();
     }
 
-    /// Lists a row, among the rest unless its value is `good` and its key has a class.
+    /// Lists a row: by its class, or in the rest if its value isn't `good` or its key has no class. Every
+    /// list is written to, so that there is no branch on the data.
     #[inline(always)]
     pub(crate) fn push(&mut self, key: u32, value: V, good: bool, span: u32) {
         let length = (key >> 16) as usize;

@@ -1,6 +1,6 @@
-//! One record, read with care: the whole grammar, and the cause when a record breaks it.
+//! The scalar parser: reads one record by the whole grammar, and says why when it is malformed.
 //!
-//! It serves what the fast passes set aside, and it is their oracle.
+//! It reads what the vector kernels set aside, and is their oracle in tests.
 
 use crate::group::accumulate::decimal::{self, Number};
 

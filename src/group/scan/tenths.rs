@@ -1,16 +1,14 @@
-//! Pass 2, *decode*: the rows of a balanced window, their numbers read and proven.
+//! Stage 2, *decode*: reads and checks the numbers of a balanced window that have one decimal, and lists the
+//! rows by the size of their keys. The rest goes on to [`millionths`](crate::group::scan::millionths).
 //!
-//! The shape read here is `-?[0-9]{1,2}\.[0-9]`, before an optional carriage return. A number is
-//! aligned by its end, so its point needs no search: of the 8 bytes that end at it, the last is the
-//! decimal digit, then point, units, tens. Digits and point are proven by one saturating addition:
-//! after an exclusive-or with `00.0` a digit is at most 9 and the point 0, so adding 0x76 (0x7f for
-//! the point) sets the top bit of every byte that is not what it should be.
+//! The shape read here is `-?[0-9]{1,2}\.[0-9]`, before an optional carriage return. A number is aligned by
+//! its end, so that its point needs no search: of the 8 bytes that end at it, the last is the decimal digit,
+//! then point, units, tens. One saturating addition checks digits and point: after an exclusive-or with
+//! `00.0` a digit is at most 9 and the point 0, so adding 0x76 (0x7f for the point) sets the top bit of
+//! every other byte.
 //!
-//! Rows go to four lists: *inline* (the key and its delimiter fit 32 bytes), *long* (96 bytes), *wide*
-//! (128 bytes), and *rest* (any other key or number), which goes on to `millionths`.
-//!
-//! Invariant of this module: the ends of [`Ends`] rise and lie within the window, 32 zeros follow the
-//! last row's, and a list has room for 16 more rows than a window can hold.
+//! Invariant of this module: the ends of [`Ends`] rise and lie within the window, 32 zeros follow the last
+//! row's, and a list can hold 16 more rows than a window.
 #![allow(unsafe_code)]
 
 use crate::group::accumulate::stats::BIAS;
@@ -19,8 +17,8 @@ use crate::group::scan::index::Ends;
 use crate::group::scan::rows::Rows;
 use crate::group::scan::window::ScanWindow;
 
-/// Sorts the rows of a balanced `window` into `to`. `trims_cr` is whether a carriage return before the
-/// terminator belongs to the line end.
+/// Lists the rows of a balanced `window` in `to`. With `trims_cr` a carriage return before the terminator
+/// belongs to the line end.
 pub(crate) fn decode(
     level: Level,
     window: ScanWindow<'_>,
@@ -45,25 +43,25 @@ const SHAPE: u64 = u64::from_le_bytes([0, 0, 0, 0, b'0', b'0', b'.', b'0']);
 const LIMITS: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x76, 0x76, 0x7f, 0x76]);
 const INVALID: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80]);
 
-/// The twin of the vector pass, row by row in 64-bit words. No byte carries into its neighbour
-/// but from one that offends already.
+/// The scalar counterpart of the vector kernels, row by row in 64-bit words. A byte carries into its
+/// neighbour only if it is invalid already.
 fn portable(window: ScanWindow<'_>, ends: &Ends, trims_cr: bool, to: &mut Rows) {
     for ends in ends.ends().windows(3).step_by(2) {
         let [start, key_end, end] = [ends[0], ends[1], ends[2]].map(u32::from);
         let mut word = window.word_before(end as usize - 1);
-        // Eights and masks in place of branches: what a number looks like can't be foretold.
+        // Arithmetic in place of branches, because the shape of a number can't be predicted.
         let trim = u32::from(trims_cr & (word >> 56 == u64::from(b'\r')));
         word <<= 8 * trim;
         let mut unused = 64_u32
             .wrapping_sub(8 * (end - key_end - 1))
             .wrapping_add(8 * trim);
-        // Where it is 64 or more the shifts mean nothing, but then the number doesn't fit.
+        // From 64 on the shifts mean nothing, but then the number doesn't fit.
         let negative = u32::from(word.wrapping_shr(unused) as u8 == b'-');
         unused = unused.wrapping_add(8 * negative);
         let fits = unused.wrapping_sub(32) & !8 == 0;
         let word = (word ^ SHAPE) & u64::MAX.wrapping_shl(unused);
         let digits = (word >> 32) as u32;
-        // Bytes below 0x80 can't carry; one at or above offends by itself.
+        // Bytes below 0x80 can't carry; those above are invalid by themselves.
         let low = digits & 0x7f7f_7f7f;
         let invalid = (low.wrapping_add((LIMITS >> 32) as u32) | digits) & (INVALID >> 32) as u32;
         let good = fits & (invalid == 0);
@@ -136,7 +134,7 @@ mod x86 {
         let mut row = 0;
         while row < rows {
             let valid = _bzhi_u32(0xffff, (rows - row).min(16) as u32) as u16;
-            // SAFETY: `Ends` has room past its last end, and zeros.
+            // SAFETY: `Ends` has zeros past its last row.
             let (keys, spans) = unsafe {
                 let at = from.add(2 * row).cast::<u8>();
                 (
@@ -201,7 +199,7 @@ mod x86 {
             let values = _mm512_mask_sub_epi32(values, negative | five, bias, tenths);
 
             let inline = _mm512_mask_cmple_epu32_mask(good, keys, inline_max);
-            // SAFETY: a list has room for 16 more rows than a window can hold.
+            // SAFETY: a list can hold 16 more rows than a window.
             unsafe {
                 let put_all = |list: &mut List| {
                     _mm512_storeu_si512(list.keys.0.as_mut_ptr().add(list.count).cast(), keys);
@@ -239,7 +237,7 @@ mod x86 {
         }
     }
 
-    /// For each set of eight lanes, those that it has, in compact.
+    /// For each set of eight lanes: the lanes in the set, compacted to the front.
     static COMPACT: [[u8; 8]; 256] = {
         let mut compact = [[0; 8]; 256];
         let mut set = 0;
@@ -271,7 +269,7 @@ mod x86 {
         let mut row = 0;
         while row < rows {
             let valid = _bzhi_u32(0xff, (rows - row).min(8) as u32) as u8;
-            // SAFETY: `Ends` has room past its last end, and zeros.
+            // SAFETY: `Ends` has zeros past its last row.
             let (keys, spans) = unsafe {
                 let at = from.add(2 * row).cast::<u8>();
                 (
@@ -342,7 +340,7 @@ mod x86 {
                 !set(_mm256_cmpgt_epi32(keys, most))
             };
             let inline = good & within(INLINE);
-            // SAFETY: a list has room for 16 more rows than a window can hold; there are 256 sets.
+            // SAFETY: a list can hold 16 more rows than a window; there are 256 sets.
             unsafe {
                 let put_all = |list: &mut List| {
                     _mm256_storeu_si256(list.keys.0.as_mut_ptr().add(list.count).cast(), keys);
@@ -393,7 +391,7 @@ mod tests {
     use crate::record::block::PaddedBuf;
     use proptest::prelude::*;
 
-    /// In tenths, if `text` has the shape of this pass.
+    /// In tenths, if `text` has the shape that is read here.
     fn naive(text: &[u8]) -> Option<u32> {
         let digits = text.strip_prefix(b"-").unwrap_or(text);
         let point = digits.iter().position(|&byte| byte == b'.')?;

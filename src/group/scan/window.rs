@@ -1,22 +1,22 @@
-//! A stretch of a block small enough for 16-bit positions and the first-level cache.
+//! A window: a part of a block small enough for 16-bit positions and the first-level cache.
 //!
-//! Invariant of this module, which the vector passes lean on: [`PADDING`] readable bytes stand before
-//! and after the window's bytes, for the block it was cut from has them.
+//! Invariant of this module, on which the vector kernels rely: [`PADDING`] bytes before and after the
+//! window are readable, because those of its block are.
 #![allow(unsafe_code)]
 
 use crate::record::block::{Block, PADDING};
 
-/// Bytes in a window at most. Positions, one past the last included, fit 15 bits: what is
-/// packed above 16 bits stays positive.
+/// The most bytes of a window. Positions, one past the last included, fit 15 bits, so that what is packed
+/// above 16 bits stays positive.
 pub(crate) const WINDOW: usize = 8192;
 
-/// Bytes in the window after a record that took the careful way: little is read in vain if the next
-/// one does too. From there on windows double.
+/// Bytes of the window after a record that the scalar parser took. Little work is wasted if it takes the
+/// next one too. From there on windows double.
 pub(crate) const WINDOW_MIN: usize = 256;
 
 const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64) && PADDING >= 64);
 
-/// A stretch of a block, with the block's padding around it.
+/// A part of a block, with readable bytes around it.
 #[derive(Clone, Copy)]
 pub(crate) struct ScanWindow<'a> {
     bytes: &'a [u8],
@@ -33,8 +33,8 @@ impl<'a> ScanWindow<'a> {
         }
     }
 
-    /// The same, of which the rows are expected to be long: what is [`ahead`](crate::group::scan::lookahead) is asked for
-    /// accordingly.
+    /// The same, with rows that are expected to be long: [`lookahead`](crate::group::scan::lookahead)
+    /// prefetches accordingly.
     pub(crate) fn of_long_rows(self, long_rows: bool) -> Self {
         ScanWindow { long_rows, ..self }
     }

@@ -1,4 +1,4 @@
-//! How much memory the tables of a run may take together, and where they go beyond that.
+//! The memory budget of all tables of a run, and the directory of the temporary files beyond it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use crate::error::{describe, errno_name};
 use crate::linux::{cgroups, proc};
 use crate::units;
 
-/// What is left to buffers and everything else of the memory that there is.
+/// Bytes of the available memory that are left to buffers and everything else.
 const RESERVE: u64 = 64 << 20;
-/// Of the rest the part that tables take: while they grow or merge they take up to twice as much.
+/// The part of the rest that tables may take: while they grow or merge they need up to twice as much.
 const FRACTION: f64 = 0.4;
-/// Less of one partial isn't worth a file, unless the budget was named: the tables of some hundred keys.
+/// Unless the budget was named, a partial of fewer bytes is never spilled: it is too small for a file.
 const SHARE_MIN: u64 = 4 << 20;
 
 /// The limit on all partials of a run.
 pub(crate) struct Budget {
-    /// Unless named, looked up when a partial is large enough for it to matter: to most runs it never
-    /// does, and a look at the memory costs a quarter of a millisecond of processor time.
+    /// Unless named, it is looked up when a partial is first large enough to be spilled, because reading
+    /// /proc is slow compared with a small run.
     bytes: OnceLock<u64>,
-    /// What a partial may take in any case.
+    /// Bytes that a partial may take in any case.
     share_min: u64,
     directory: PathBuf,
     used: AtomicU64,
@@ -29,8 +29,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// A budget of so many bytes; `None`: a part of the memory that is free, or of what a control
-    /// group allows.
+    /// A budget of so many bytes. `None` is a part of the available memory, or of the control group's limit.
     pub(crate) fn new(bytes: Option<u64>, directory: &Path) -> Arc<Self> {
         Arc::new(Budget {
             bytes: bytes.map_or_else(OnceLock::new, OnceLock::from),
@@ -45,12 +44,12 @@ impl Budget {
         *self.bytes.get_or_init(default_bytes)
     }
 
-    /// What all shares take together.
+    /// Bytes of all shares together.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// What each takes on an average.
+    /// The average bytes of a share.
     pub(crate) fn average(&self) -> u64 {
         self.used() / self.shares.load(Ordering::Relaxed).max(1)
     }
@@ -59,7 +58,7 @@ impl Budget {
         &self.directory
     }
 
-    /// Why `error` ends the run, and what to do about it.
+    /// Why a failed spill ends the run, and what to do about it.
     pub(crate) fn spill_error(&self, error: &io::Error) -> String {
         let name = error.raw_os_error().and_then(errno_name);
         let name = name.map_or(String::new(), |name| format!(" [{name}]"));
@@ -73,7 +72,7 @@ impl Budget {
     }
 }
 
-/// What a partial, or all of them in common, takes of the budget; given back on drop.
+/// The bytes that a partial, or the shared tables, take of the budget; given back on drop.
 pub(crate) struct Share {
     budget: Arc<Budget>,
     bytes: u64,
@@ -92,8 +91,8 @@ impl Share {
         &self.budget
     }
 
-    /// Sets what the partial takes now. Returns whether all together take too much and this one a
-    /// fair part of it.
+    /// Sets the bytes in use. Returns whether all shares together exceed the budget, and this one is large
+    /// enough to be reduced: at least half of the average.
     pub(crate) fn set(&mut self, bytes: u64) -> bool {
         let change = bytes.wrapping_sub(self.bytes);
         self.budget.used.fetch_add(change, Ordering::Relaxed);
@@ -110,7 +109,7 @@ impl Drop for Share {
     }
 }
 
-/// What tables may take where nobody says.
+/// The budget where none is named.
 fn default_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
@@ -124,7 +123,7 @@ fn default_bytes() -> u64 {
     })
 }
 
-/// Where temporary files that may be large belong: `TMPDIR`, else /var/tmp. (/tmp is often memory.)
+/// The default directory of large temporary files: `TMPDIR`, else /var/tmp, because /tmp is often in memory.
 pub(crate) fn default_directory() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty());
     named.map_or_else(|| "/var/tmp".into(), PathBuf::from)
@@ -135,7 +134,7 @@ mod tests {
     use crate::group::spill::budget::*;
 
     #[test]
-    fn the_large_ones_give_way() {
+    fn large_shares_are_reduced() {
         let budget = Budget::new(Some(100), Path::new("/"));
         let mut shares = [(); 3].map(|()| Share::new(&budget));
         assert!(!shares[0].set(60));
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_named_is_looked_up_for_large_partials_only() {
+    fn the_default_is_looked_up_for_large_partials_only() {
         let budget = Budget::new(None, Path::new("/"));
         let mut share = Share::new(&budget);
         assert!(!share.set(SHARE_MIN - 1));

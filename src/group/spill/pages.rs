@@ -1,5 +1,4 @@
-//! Zeroed memory straight from the kernel: touched page by page as it is used, huge pages where the
-//! stretch is large, given back whole.
+//! Zeroed memory from the kernel: touched page by page as it is used, in huge pages where it is large.
 //!
 //! Invariant of this module: `start` maps `length * size_of::<T>()` bytes, private and zeroed at first,
 //! until drop. `T` is [`Zeroed`], so those bytes are `length` values of it.
@@ -11,7 +10,7 @@ use std::ptr::NonNull;
 /// From this size on the kernel is asked for huge pages.
 const HUGE_FROM: usize = 2 << 20;
 
-/// Addresses are taken, not memory. Miri maps memory too, but knows neither this nor advice.
+/// Addresses are reserved, not memory. Miri knows neither this flag nor madvise.
 const FLAGS: libc::c_int =
     libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
 
@@ -80,20 +79,20 @@ impl<T: Zeroed> Pages<T> {
         }
     }
 
-    /// The first value, for rooms that reach in without bounds.
+    /// The first value, for modules that access values without bounds checks.
     pub(crate) fn pointer(&self) -> *mut T {
         self.start.as_ptr()
     }
 
-    /// Makes it `length` values, the new ones zeroed. Page tables move, bytes do not.
+    /// Grows to `length` values, the new ones zeroed. Page tables move, bytes do not.
     ///
     /// # Panics
     /// If the kernel refuses the memory.
     pub(crate) fn grow(&mut self, length: usize) {
         assert!(self.length > 0 && length >= self.length);
         if cfg!(tsan) {
-            // ThreadSanitizer doesn't know `mremap`: what another thread had at the new place would count
-            // as a race.
+            // ThreadSanitizer doesn't know `mremap` and would report races with earlier users of the new
+            // addresses.
             let mut new = Pages::new(length);
             new[..self.length].copy_from_slice(self);
             *self = new;

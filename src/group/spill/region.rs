@@ -1,13 +1,13 @@
-//! SortedKeys plain data that is only read any more: in memory, or in a file without a name.
+//! Sorted plain data that is only read: in memory, or spilled to a file without a name.
 //!
-//! A file holds the values as they lay in memory, byte for byte, so nothing is encoded or decoded: it
-//! is written in one go and mapped back. The kernel may then take its pages whenever it needs memory.
+//! A file holds the values byte for byte as they lay in memory, so nothing is encoded or decoded: it is
+//! written once and mapped back. The kernel may drop its pages whenever it needs memory.
 //!
-//! Where a page can't be read back its values are zeros from then on, and [`Region::read_failed`].
+//! A page that can't be read back becomes zeros, and [`Region::read_failed`] reports it.
 //!
-//! Invariant of this module: a mapped file was written by this process with `length` values of `T`, and
-//! as it has no name nobody else can open it. Its pages, and no others, are watched for as long as
-//! they are mapped; any of them may be replaced by zeros, of which `T` can be made.
+//! Invariant of this module: a mapped file was written by this process with `length` values of `T`, and as
+//! it has no name nobody else can open it. Its pages, and no others, are guarded against SIGBUS while they
+//! are mapped; any of them may be replaced by zeros, which are valid values of `T`.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::group::spill::pages::{Pages, Zeroed};
 use crate::linux::pages::PAGE;
 use crate::linux::sigbus::GuardedRange;
 
-/// Bytes of a file read ahead.
+/// How many bytes of a file are read ahead.
 const READ_AHEAD: usize = 128 << 10;
 
 /// Values in memory or in a file.
@@ -36,9 +36,9 @@ pub(crate) enum Region<T: Zeroed> {
 pub(crate) struct Mapped<T> {
     start: NonNull<T>,
     length: usize,
-    /// `None` while it is torn down, and where no handler can be set: then a page that can't be read
-    /// back ends the process.
-    watch: Option<GuardedRange>,
+    /// `None` while it is dropped, and where no SIGBUS handler can be set: then a failed read ends the
+    /// process.
+    guard: Option<GuardedRange>,
 }
 
 // SAFETY: it owns its mapping as a box would, and nobody writes to it.
@@ -63,12 +63,12 @@ impl<T: Zeroed> Region<T> {
 }
 
 impl<T: Zeroed> Region<T> {
-    /// The values of `range` in order, of a file a chunk read ahead.
+    /// The values of `range` in order. A file is read a chunk ahead.
     pub(crate) fn iter_range(&self, range: Range<usize>) -> impl Iterator<Item = &T> {
         self.chunks(range).flatten()
     }
 
-    /// The same in chunks of [`READ_AHEAD`]; the one after is on its way when one is given out.
+    /// The same in chunks of [`READ_AHEAD`] bytes; the next chunk is requested before one is returned.
     pub(crate) fn chunks(&self, range: Range<usize>) -> impl Iterator<Item = &[T]> {
         let (chunk, end) = (READ_AHEAD / size_of::<T>(), range.end);
         self.will_need(range.start, (range.start + chunk).min(end));
@@ -84,7 +84,7 @@ impl<T: Zeroed> Region<T> {
         let Region::File(mapped) = self else {
             return;
         };
-        // What says where to look may be lost.
+        // The range comes from another file, which may have read as zeros.
         if from > to {
             return;
         }
@@ -98,11 +98,11 @@ impl<T: Zeroed> Region<T> {
         }
     }
 
-    /// Whether a value of those that were looked at so far couldn't be read back.
+    /// Whether a value that was accessed so far couldn't be read back.
     pub(crate) fn read_failed(&self) -> bool {
         match self {
             Region::Memory(..) => false,
-            Region::File(mapped) => mapped.watch.as_ref().is_some_and(GuardedRange::is_broken),
+            Region::File(mapped) => mapped.guard.as_ref().is_some_and(GuardedRange::is_broken),
         }
     }
 }
@@ -123,7 +123,7 @@ impl<T: Zeroed> Deref for Region<T> {
 
 impl<T> Drop for Mapped<T> {
     fn drop(&mut self) {
-        self.watch = None;
+        self.guard = None;
         // SAFETY: mapped by `Spill::finish` at this length, and no borrow outlives `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length * size_of::<T>()) };
     }
@@ -172,7 +172,7 @@ impl<T: Zeroed> Spill<T> {
             return Ok(Region::Memory(Pages::new(0), 0));
         }
         let fd = self.file.as_raw_fd();
-        // Pages are given up more easily once they are on the disk: let them start on their way.
+        // Start writing to the disk, because the kernel drops clean pages more easily.
         // SAFETY: advice; its failure is harmless.
         unsafe { libc::sync_file_range(fd, 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
         let bytes = self.length * size_of::<T>();
@@ -190,17 +190,17 @@ impl<T: Zeroed> Spill<T> {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Where many runs are merged in little memory, the kernel's own reading ahead, some MiB each,
-        // would push out what was read ahead before.
+        // Many runs are merged in little memory. The kernel's own read-ahead, some MiB for each run, would
+        // evict what was read ahead for the others.
         // SAFETY: the mapping just made; advice.
         unsafe { libc::madvise(start, bytes, libc::MADV_RANDOM) };
         let from = start as usize;
-        // SAFETY: the pages of the mapping just made; whoever drops it drops the watch first.
-        let watch = unsafe { GuardedRange::new(from, from + bytes.next_multiple_of(PAGE)) };
+        // SAFETY: the pages of the mapping just made; `Mapped` drops the guard before it unmaps them.
+        let guard = unsafe { GuardedRange::new(from, from + bytes.next_multiple_of(PAGE)) };
         Ok(Region::File(Mapped {
             start: NonNull::new(start.cast()).expect("not mapped at zero"),
             length: self.length,
-            watch,
+            guard,
         }))
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     unsafe impl Zeroed for u64 {}
 
     #[test]
-    fn what_can_not_be_read_back_is_zeros_and_lost() {
+    fn failed_reads_are_zeros_and_reported() {
         let directory = tempfile::tempdir().unwrap();
         let page = PAGE / size_of::<u64>();
         let values: Vec<u64> = (1..=4 * page as u64).collect();
@@ -229,17 +229,17 @@ mod tests {
         assert!(!region.read_failed());
         assert_eq!(region[2 * page], 0);
         assert!(region.read_failed());
-        // What lies before it, or elsewhere, is none the worse.
+        // Values before it, and in other files, are unharmed.
         assert_eq!(region[..page], values[..page]);
         assert_eq!(sound[..], values[..]);
         assert!(!sound.read_failed());
-        // A watch that was used before begins anew.
+        // A guard that is used again begins anew.
         drop(region);
         assert!(!spilled().0.read_failed());
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn spilled_values_are_read_back() {
         let directory = tempfile::tempdir().unwrap();
         for length in [0, 1, 1000, 100_000] {
             let mut pages: Pages<u64> = Pages::new(length + 10);

@@ -80,7 +80,7 @@ pub(crate) struct DenseTable<K: Key> {
     pub(crate) shift: u32,
     pub(crate) entries: Pages<DenseEntry<K>>,
     pub(crate) used: usize,
-    /// Keys whose stats was overflow, and what it came to.
+    /// Statistics that no longer fitted their entry's count.
     pub(crate) overflow: Vec<(K, Stats)>,
     growth: Growth,
 }

@@ -1,11 +1,10 @@
-//! Few keys: an open-addressed table of buckets with key and statistics side by side.
+//! The table for few keys: open addressing, with key and statistics side by side in a bucket.
 //!
-//! A key out of its home bucket costs a mispredicted branch on each of its rows. So the table is kept sparse,
-//! most of all while it is small; and where keys are so few that all can be at home, seeds are drawn until
-//! they are.
+//! A displaced key costs a mispredicted branch on each of its rows. So the table is sparse, most of all
+//! while it is small. Where keys are so few that none needs to collide, the table tries other seeds.
 //!
-//! Invariant of this module: the buckets are a power of two, at least one is empty, and a hash masked by
-//! `mask` is a bucket's place in units of [`UNIT`].
+//! Invariant of this module: the number of buckets is a power of two, at least one is empty, and a hash
+//! masked by `mask` is a bucket's place in units of `UNIT` bytes.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -28,7 +27,7 @@ use crate::group::table::sorted::SortedKeys;
 use crate::linux::pages::{HUGE_PAGE, PAGE};
 use rayon::slice::ParallelSliceMut;
 
-/// A key and what its rows come to. Empty if it counts no row.
+/// A key and its statistics. Empty if they count no row.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Bucket<K: Key, T: BucketStats> {
@@ -40,24 +39,24 @@ struct Bucket<K: Key, T: BucketStats> {
 // SAFETY: a key may be all zeros, and so may its sums.
 unsafe impl<K: Key, T: BucketStats> Zeroed for Bucket<K, T> {}
 
-/// Bytes of keys hashed and prefetched ahead.
+/// Bytes of keys that are hashed and prefetched before they are compared.
 const BATCH_BYTES: usize = 4096;
-/// Rows of a batch at most.
+/// The most rows of a batch.
 const BATCH: usize = 128;
-/// Bytes of used buckets of which the first-level cache holds most beside the rows: asking for them would
-/// cost more than waiting for those that aren't there.
+/// Up to so many bytes of used buckets the first-level cache holds most of them; prefetching would cost more
+/// than the misses.
 const L1_BYTES: usize = 64 << 10;
-/// Buckets at first.
+/// Buckets of a new table.
 const BUCKETS_MIN: usize = 1 << 9;
-/// Bytes of buckets at most.
+/// The most bytes of buckets.
 const BYTES_MAX: usize = 8 << 20;
 
-/// Pairs of rows that weren't both found at home, before seeds are drawn for the first time.
+/// How many pairs of rows with a displaced key it takes until seeds are first drawn again.
 const DISPLACED_MAX: usize = 4096;
-/// Seeds drawn at once: all of 512 keys in 32,768 buckets are at home by one in fifty.
+/// Seeds tried at once: of 512 keys in 32,768 buckets one seed in fifty displaces none.
 const SEED_DRAWS: usize = 64;
 
-/// Whether keys are so few that no more than eight of them meet one that was there before, on average.
+/// Whether at most eight keys are expected to collide, so that some seeds displace none.
 fn may_be_collision_free(keys: usize, buckets: usize) -> bool {
     keys * keys <= 16 * buckets
 }
@@ -66,19 +65,19 @@ fn may_be_collision_free(keys: usize, buckets: usize) -> bool {
 pub(crate) struct DirectTable<K: Key, T: BucketStats = Stats> {
     level: Level,
     buckets: Pages<Bucket<K, T>>,
-    /// Of places.
+    /// Masks a hash to a place.
     mask: u32,
     used: usize,
     used_max: usize,
-    /// Of this table alone.
+    /// This table's own.
     seeds: Seeds,
-    /// Pairs of rows not found at home since seeds were drawn, and how many of them bring about the next draw.
+    /// Pairs of rows with a displaced key since seeds were drawn, and how many cause the next draw.
     displaced: usize,
     displaced_max: usize,
     batch: Batch<K>,
 }
 
-/// A batch under way; kept, so that none begins by clearing it.
+/// The keys and places of the current batch. It is kept, so that no batch begins by clearing memory.
 struct Batch<K> {
     keys: [K; BATCH],
     /// Of home buckets.
@@ -86,16 +85,16 @@ struct Batch<K> {
 }
 
 impl<K: Key, T: BucketStats> DirectTable<K, T> {
-    /// What a place counts, in bytes: as few as an address can be scaled by for nothing, where that
-    /// divides a bucket by a power of two.
+    /// Bytes that a place counts: 8, by which an address is scaled at no cost, where buckets have a power of
+    /// two bytes.
     const UNIT: usize = if size_of::<Bucket<K, T>>().is_power_of_two() {
         8
     } else {
         size_of::<Bucket<K, T>>()
     };
-    /// Places in a bucket.
+    /// Places that a bucket spans.
     const STEP: u32 = (size_of::<Bucket<K, T>>() / Self::UNIT) as u32;
-    /// Rows of a batch, as many as are loaded at once or a multiple.
+    /// Rows of a batch: a multiple of those that are loaded at once.
     const ROWS: usize = if BATCH_BYTES / size_of::<K>() < BATCH {
         (BATCH_BYTES / size_of::<K>()) & !3
     } else {
@@ -133,7 +132,7 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
         }
     }
 
-    /// Takes rows whose keys are in `window`, until it [is full](Self::is_full); returns how many.
+    /// Adds rows whose keys are in `window` until the table [is full](Self::is_full); returns how many.
     pub(crate) fn fold(
         &mut self,
         window: ScanWindow<'_>,
@@ -181,8 +180,8 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
     }
 
     /// # Safety
-    /// - `keys` are of `window`, of this size class, and no more than [`Self::ROWS`], as are
-    ///   `values`; there is room for as many new ones.
+    /// - `keys` are of `window`, of this size class, and no more than [`Self::ROWS`], as are `values`.
+    /// - There is space for as many new keys.
     /// - The features of `I` are enabled.
     #[inline(always)]
     unsafe fn batch<I: Isa>(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[T::Value]) {
@@ -270,7 +269,7 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
         }
     }
 
-    /// The bucket of a key, from its home on; a new one if it is in none.
+    /// The bucket of a key, searched from its home on. A new key gets an empty one.
     ///
     /// # Safety
     /// - `buckets` and `mask` are a table's, `place` is masked, and the table has an empty bucket to spare.
@@ -300,30 +299,30 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
         }
     }
 
-    /// Whether the keys are too many for this kind of table; then no row may be added.
+    /// Whether the keys are too many for a direct table; then no row may be added.
     pub(crate) fn is_full(&self) -> bool {
         self.used + Self::ROWS > Self::used_max_of(Self::BUCKETS_MAX)
     }
 
-    /// Whether a table of this kind has room for so many keys.
+    /// Whether a direct table can hold so many keys.
     pub(crate) fn holds(keys: usize) -> bool {
         keys <= Self::used_max_of(Self::BUCKETS_MAX)
     }
 
-    /// Keys.
+    /// The number of keys.
     pub(crate) fn len(&self) -> usize {
         self.used
     }
 
-    /// Memory that is taken: a key touches a page until all are, a huge one where the buckets fill that. One
-    /// key isn't counted among the used: if the delimiter is NUL, an empty key equals that of an empty bucket.
+    /// Bytes of memory in use, at most: each key touches a page, or a huge page where the buckets fill one.
+    /// A page counts in any case, because an empty key with a NUL delimiter isn't counted as used.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = size_of_val(&*self.buckets);
         let page = if bytes < HUGE_PAGE { PAGE } else { HUGE_PAGE };
         bytes.min(self.used.max(1) * page)
     }
 
-    /// Each key used and what its rows come to.
+    /// Takes out every key and its statistics.
     pub(crate) fn drain(self) -> impl Iterator<Item = (K, T)> {
         let buckets = self.buckets;
         (0..buckets.len())
@@ -332,14 +331,14 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
             .map(|bucket| (bucket.key, bucket.stats))
     }
 
-    /// Takes what rows of `key` come to; the table may not be full.
+    /// Adds statistics of `key`. The table may not be full.
     pub(crate) fn add(&mut self, key: &K, stats: &T) {
         if self.used + 1 > self.used_max {
             self.grow();
         }
         let place = hash(self.level, &self.seeds, key) & self.mask;
         let buckets = self.buckets.pointer();
-        // SAFETY: a bucket was made sure of; needs no feature.
+        // SAFETY: there is an empty bucket to spare; needs no feature.
         let bucket = unsafe {
             &mut *Self::probe::<Portable>(buckets, self.mask, &mut self.used, key, place)
         };
@@ -351,7 +350,7 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
         self.lay_out((self.buckets.len() * 4).min(Self::BUCKETS_MAX));
     }
 
-    /// Puts the keys into so many buckets, by the seeds as they are now.
+    /// Moves the keys into so many buckets, by the current seeds.
     fn lay_out(&mut self, buckets: usize) {
         let old = std::mem::replace(&mut self.buckets, Pages::new(buckets));
         self.mask = Self::mask_of(buckets);
@@ -362,7 +361,7 @@ impl<K: Key, T: BucketStats> DirectTable<K, T> {
         }
     }
 
-    /// Draws seeds that put all keys into their homes, or as many as any of those drawn.
+    /// Tries seeds until none of the keys is displaced, and keeps the best seeds of these.
     #[cold]
     fn draw_seeds(&mut self) {
         self.displaced = 0;
@@ -415,9 +414,9 @@ impl<K: Key> DirectTable<K> {
     }
 }
 
-/// A table's buckets in byte order of their keys, where they lay.
+/// A table's buckets, sorted in place by their keys.
 ///
-/// The delimiter is gone from each key, and its length is in the statistics' spare word.
+/// Keys have lost their delimiter; the statistics hold the key's length.
 pub(crate) struct SortedBuckets<K: Key>(Region<Bucket<K, Stats>>);
 
 impl<K: Key> SortedBuckets<K> {
@@ -431,7 +430,7 @@ impl<K: Key> SortedBuckets<K> {
                 used += 1;
             }
         }
-        // A key's zeros may be its own: then the shorter of two comes first.
+        // Keys may end with zero bytes of their own; of two with equal bytes the shorter comes first.
         let order = |bucket: &Bucket<K, Stats>| (bucket.key.order(), bucket.stats.length);
         buckets[..used].par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
         SortedBuckets(Region::Memory(buckets, used))
@@ -464,7 +463,7 @@ impl<K: Key> SortedKeys for SortedBuckets<K> {
     }
 }
 
-/// Called where the processor seldom comes, so that the common way is laid out straight.
+/// Marks a branch as unlikely, so that the compiler lays out the other one straight.
 #[cold]
 fn cold() {}
 
@@ -477,7 +476,7 @@ mod tests {
 
     /// Keys in a set.
     const KEYS: usize = 256;
-    /// Bits of a hash at which a flood would aim: those of a place here, and in a dense table.
+    /// Bits of a hash that an attacker would aim at: those of a place here, and in a dense table.
     const AIMED: [fn(u32) -> u32; 2] = [|hash| hash & 0x1ff, |hash| hash >> 23];
 
     fn key<K: Key>(text: &str) -> K {
@@ -486,7 +485,7 @@ mod tests {
         key
     }
 
-    /// Buckets looked at while the keys are put into a table twice as large.
+    /// Buckets probed while the keys are put into a table twice as large.
     fn looks(hashes: impl Iterator<Item = u32>) -> usize {
         let mut used = vec![false; 2 * KEYS];
         let mut looks = 0;
@@ -503,9 +502,9 @@ mod tests {
 
     fn check<K: Key>(level: Level) {
         let size = size_of::<K>();
-        // As long as the class allows, and different in the last bytes only.
+        // As long as the class allows; they differ in the last bytes only.
         let numbered = |number: usize| key::<K>(&format!("{number:0width$};", width = size - 1));
-        // Different in one bit.
+        // They differ in one bit.
         let flipped = |number: usize| {
             let mut key = numbered(0);
             key.bytes_mut()[number % (size - 1)] ^= 1 << (number / (size - 1) % 8);
@@ -556,12 +555,12 @@ mod tests {
         while !table.is_full() {
             table.add(&key(&format!("{used:08};")), &one);
             used += 1;
-            let room = match buckets * size_of::<Bucket<K, Stats>>() {
+            let used_max = match buckets * size_of::<Bucket<K, Stats>>() {
                 ..0x20_0000 => buckets / 64,
                 _ if buckets < most => buckets / 16,
                 _ => buckets / 2,
             };
-            if used > room {
+            if used > used_max {
                 buckets = (4 * buckets).min(most);
             }
             assert_eq!((table.buckets.len(), table.used), (buckets, used));
@@ -569,7 +568,7 @@ mod tests {
             let page = if bytes < 0x20_0000 { 0x1000 } else { 0x20_0000 };
             assert_eq!(table.bytes(), bytes.min(used * page));
         }
-        // Full as soon as a batch may not fit.
+        // A table is full as soon as a batch may not fit.
         assert_eq!((buckets, used + rows), (most, most / 2 + 1));
     }
 
@@ -581,7 +580,7 @@ mod tests {
         grown::<WideKey>(32);
     }
 
-    /// Keys out of their home buckets.
+    /// The number of displaced keys.
     fn displaced_by<K: Key>(table: &DirectTable<K>) -> usize {
         let used = |(_, bucket): &(usize, &Bucket<K, Stats>)| bucket.stats.count > 0;
         let step = DirectTable::<K>::STEP as usize;
@@ -614,7 +613,7 @@ mod tests {
             fold(&mut table);
         }
         assert_eq!(displaced_by(&table), 0, "{level:?}");
-        // The new seeds find what the old ones had put there.
+        // The new seeds find the keys that the old ones placed.
         fold(&mut table);
         let mut found: Vec<(Vec<u8>, u64)> = table
             .drain()
@@ -636,7 +635,7 @@ mod tests {
         }
     }
 
-    /// Who knows the hash, but not the seeds of this run, can't choose keys that meet.
+    /// An attacker who knows the hash, but not the seeds of this run, can't choose colliding keys.
     #[test]
     fn hash_flooding() {
         for level in Level::available() {

@@ -1,6 +1,8 @@
-//! The keys whose rows took the careful way: any key, any number.
+//! The fallback table: any key, any number. It takes the rows that no other table does.
 //!
-//! Invariant of this module: a flat key's bytes lie within those of its run.
+//! Invariant of this module: a [`FlatEntry`] is made of integers, so any bytes are a valid value.
+//!
+//! Invariant of this module: a [`FlatEntry`] is made of integers, so any bytes are a valid value.
 #![allow(unsafe_code)]
 
 use std::borrow::Cow;
@@ -41,9 +43,9 @@ impl FallbackTable {
         }
     }
 
-    /// Memory that is taken, or will be while it is sorted.
+    /// Bytes of memory in use, or needed while it is sorted.
     pub(crate) fn bytes(&self) -> u64 {
-        /// What the allocator adds.
+        /// The allocator's overhead.
         const OVERHEAD: usize = 16;
         let entry = size_of::<(Vec<u8>, Totals)>();
         let keys = self.key_bytes + self.map.len() * (entry + OVERHEAD);
@@ -57,7 +59,7 @@ impl FallbackTable {
     }
 }
 
-/// Keys and totals in byte order of the keys.
+/// Keys and totals in byte order of the keys, in memory or in files.
 pub(crate) enum SortedFallback {
     Memory(Vec<(Vec<u8>, Totals)>),
     File {
@@ -66,7 +68,7 @@ pub(crate) enum SortedFallback {
     },
 }
 
-/// An entry that points to its key by number.
+/// Totals without pointers: the key is a range of the file of keys.
 #[derive(Clone, Copy)]
 pub(crate) struct FlatEntry {
     totals: FlatTotals,
@@ -74,7 +76,7 @@ pub(crate) struct FlatEntry {
     key_end: usize,
 }
 
-/// The key of an entry. Half of one that is lost may be zeros.
+/// The key of an entry; empty where a failed read left a range that makes no sense.
 fn key<'a>(keys: &'a Region<u8>, entry: &FlatEntry) -> &'a [u8] {
     let key = keys.get(entry.key_start..entry.key_end);
     key.unwrap_or_default()
@@ -124,7 +126,7 @@ impl SortedFallback {
         }
     }
 
-    /// Whether keys couldn't be read back.
+    /// Whether a key couldn't be read back.
     pub(crate) fn read_failed(&self) -> bool {
         match self {
             SortedFallback::Memory(_) => false,
@@ -135,14 +137,14 @@ impl SortedFallback {
     /// Moves the keys to files in `directory`; returns their bytes.
     ///
     /// # Errors
-    /// They can't be made, written or mapped; the keys stay where they were.
+    /// The files can't be made, written or mapped; the keys stay in memory.
     pub(crate) fn spill(&mut self, directory: &Path) -> io::Result<u64> {
         let SortedFallback::Memory(sorted) = self else {
             return Ok(0);
         };
         let (mut entries, mut keys) = (Spill::new(directory)?, Spill::new(directory)?);
         let mut key_start = 0;
-        // A few at a time: there is no memory for all of them.
+        // In small chunks, because memory is short.
         for sorted in sorted.chunks(1024) {
             let mut text = Vec::new();
             let flat = sorted.iter().map(|(key, totals)| {

@@ -1,18 +1,18 @@
-//! What the tables need of an instruction set: masked keys, keyed hashes, comparison, update.
+//! The kernels of the tables for each instruction set: load and hash a key, compare keys, add a row.
 //!
-//! A key is hashed over all its bytes with seeds drawn at run time, so no input can aim at a table:
-//! by AES rounds where there are any, by folded multiplication elsewhere.
+//! A hash covers all bytes of a key and is seeded at run time, so that no input can be made to collide. It
+//! uses AES rounds where the processor has them, and folded multiplication elsewhere.
 //!
-//! Invariant of this module: a key's start lies in a window, so 128 bytes from it are readable as far
-//! as `length`, and 64 in any case. An implementation's methods are only called from a function that
-//! has its target features, and inline into it.
+//! Invariant of this module: a key starts in a window, so that its `length` bytes and 64 bytes in any case
+//! are readable from there. An implementation's methods are only called from a function that has its target
+//! features, and are inlined into it.
 #![allow(unsafe_code)]
 
 use crate::group::accumulate::stats::{FLIP, Stats};
 use std::hash::{BuildHasher, RandomState};
 
-/// Random words that key the hash. One set a job, so that the tables of partials can be merged by hash; a
-/// direct table, which isn't, may draw its own.
+/// The hash's random seeds. All dense tables of a run have the same, so that they can be merged by hash. A
+/// direct table may draw its own.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Seeds([u64; 64]);
@@ -142,7 +142,7 @@ pub(crate) unsafe trait Isa: Sized {
     /// Updates two, one after the other: they may be the same.
     ///
     /// # Safety
-    /// Both are valid, and nobody else looks at them.
+    /// Both are valid, and nobody else accesses them.
     #[inline(always)]
     unsafe fn update_two(stats: [*mut Stats; 2], values: &[u32; 2]) {
         // SAFETY: as the caller's.
@@ -303,7 +303,7 @@ mod x86 {
         unsafe { _mm_load_si128(seeds.0.as_ptr().cast::<__m128i>().add(at)) }
     }
 
-    /// Two keyed rounds: every bit of the result hangs on every bit of `bytes`.
+    /// Two keyed rounds: every bit of the result depends on every bit of `bytes`.
     #[inline(always)]
     unsafe fn rounds128(seeds: &Seeds, bytes: __m128i, lane: usize) -> __m128i {
         // SAFETY: the caller has the features.
@@ -335,7 +335,7 @@ mod x86 {
         }
     }
 
-    /// Accumulator the lanes of a row.
+    /// Adds the lanes of a row.
     #[inline(always)]
     unsafe fn add(stats: &mut Stats, row: __m256i) {
         // SAFETY: the caller has the features; `Stats` is 32 bytes, aligned to them, and laid out as
@@ -366,7 +366,7 @@ mod x86 {
             let masks = MASKS.as_ptr().add(128 - length as usize);
             for at in (0..BYTES).step_by(32) {
                 let keep = _mm256_loadu_si256(masks.add(at).cast());
-                // Past the key's end anything readable will do.
+                // Past the key's end any readable bytes will do, because they are masked.
                 let from = if at < length as usize {
                     start.add(at)
                 } else {
@@ -559,11 +559,11 @@ mod x86 {
         }
     }
 
-    /// Hashes of two keys, of which each starts at what the low half of its word says; the bytes `kept`
-    /// are theirs.
+    /// Loads two keys and returns their hashes. The low half of each word is where the key starts; `kept`
+    /// masks the keys' bytes.
     ///
     /// # Safety
-    /// The keys are two words at `keys`, of `window`, there is room for them at `to`, and the caller has
+    /// The keys are two words at `keys`, of `window`, two keys may be written at `to`, and the caller has
     /// the features.
     #[inline(always)]
     unsafe fn load_two(
@@ -598,9 +598,9 @@ mod x86 {
         }
     }
 
-    /// Which bytes of two keys, each in half a vector, are theirs: their lengths are the third bytes of
-    /// words `PAIR` times two and the next of each 128 bits of `keys`. A mask made in general registers
-    /// takes three times as many instructions.
+    /// Masks the bytes of two keys, each in half a vector: their lengths are the third bytes of words `PAIR`
+    /// times two and the next of each 128 bits of `keys`. Making the mask in general registers takes three
+    /// times as many instructions.
     #[inline(always)]
     unsafe fn kept<const PAIR: usize>(keys: __m512i) -> __mmask64 {
         let lengths: [u8; 64] = std::array::from_fn(|byte| (8 * PAIR + 4 * (byte / 32) + 2) as u8);
@@ -615,7 +615,7 @@ mod x86 {
     /// A long key, zeros after it, and its hash, still in two lanes of 128 bits.
     ///
     /// # Safety
-    /// As [`Isa::load_long`]'s; there is room for the key at `to`.
+    /// As [`Isa::load_long`]'s; a key may be written at `to`.
     #[inline(always)]
     unsafe fn load_one_long(
         seeds: &Seeds,
@@ -624,7 +624,7 @@ mod x86 {
         to: *mut LongKey,
     ) -> __m256i {
         let places: [u8; 96] = std::array::from_fn(|byte| byte as u8);
-        // SAFETY: masked to the key; 96 bytes of places and of room, aligned to 32.
+        // SAFETY: masked to the key; `places` and `to` have 96 bytes, aligned to 32.
         unsafe {
             // The masks as in `kept`.
             let length = _mm512_set1_epi8(length as i8);
@@ -646,8 +646,7 @@ mod x86 {
     /// The same for a key that starts from `window` at what the low half of its word says.
     ///
     /// # Safety
-    /// The key is a word at `key`, of `window`, there is room for it at `to`, and the caller has the
-    /// features.
+    /// The key is a word at `key`, of `window`, a key may be written at `to`, and the caller has the features.
     #[inline(always)]
     unsafe fn load_word_long(
         seeds: &Seeds,
@@ -795,7 +794,7 @@ mod x86 {
             let (keys, to) = (keys.as_ptr(), to.as_mut_ptr());
             // SAFETY: as the caller's; a key lies behind the other.
             unsafe {
-                // No closure: the compiler may leave one alone, and without the features.
+                // No closure: the compiler may not inline it, and then it lacks the features.
                 let a = load_word_long(seeds, window, keys, to);
                 let b = load_word_long(seeds, window, keys.add(1), to.add(1));
                 let c = load_word_long(seeds, window, keys.add(2), to.add(2));
@@ -878,7 +877,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn update(stats: &mut Stats, value: u32) {
-            // SAFETY: as the twin for AVX2 says.
+            // SAFETY: as for AVX2.
             unsafe {
                 let at: *mut __m256i = std::ptr::from_mut(stats).cast();
                 let value = _mm256_set1_epi32(value as i32);

@@ -1,5 +1,5 @@
-//! The size classes of keys: each key with its delimiter and zeros after it, so that two are equal if
-//! all their bytes are, and no length is compared.
+//! The sizes of keys in the tables. A key is stored with its delimiter and zeros after it, so that two keys
+//! are equal if all their bytes are, and no length is compared.
 //!
 //! Invariant of this module: an instruction set is only used by a caller that has its features.
 #![allow(unsafe_code)]
@@ -16,9 +16,9 @@ use crate::group::table::isa::{InlineKey, Isa, LongKey, MiddleKey, Portable, See
 /// # Safety
 /// - All zeros are a valid value, and [`Key::bytes`] is the whole of it.
 pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
-    /// What a dense entry keeps of the key's rows.
+    /// The statistics in an entry of a dense table.
     type EntryStats: EntryStats;
-    /// What a slot of a direct table is aligned to, so that it touches no more lines than it must.
+    /// The alignment of a direct table's bucket, so that it spans no more cache lines than it must.
     type Line: Copy + Send + Sync;
     type Order: Ord;
     const EMPTY: Self;
@@ -62,7 +62,7 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
 
     fn bytes(&self) -> &[u8];
     fn bytes_mut(&mut self) -> &mut [u8];
-    /// Orders keys without delimiters as their bytes do, but for zeros at their ends.
+    /// Orders keys without delimiters as their bytes do, except for zeros at their ends.
     fn order(&self) -> Self::Order;
 
     /// Bytes before the delimiter.

@@ -79,7 +79,7 @@ fn sharded<K: Key>(mut tables: Vec<DenseTable<K>>, shards: DrainedShards<K>) -> 
     into
 }
 
-/// Accumulator up in `into` what `tables` have of its keys; returns their other keys.
+/// Merges the entries of `tables` whose keys `into` has; returns new tables of the other keys.
 fn merge<K: Key>(
     into: &mut DenseTable<K>,
     tables: &[DenseTable<K>],
@@ -120,17 +120,17 @@ fn append<K: Key>(into: &mut DenseTable<K>, new_tables: Vec<DenseTable<K>>) {
     if into.used > into.entries.len() {
         into.entries.grow(into.used);
     }
-    let mut room = &mut into.entries[from..into.used];
+    let mut target = &mut into.entries[from..into.used];
     let mut copies = Vec::with_capacity(new_tables.len());
     for mut new in new_tables {
         into.overflow.append(&mut new.overflow);
-        let (own, behind) = room.split_at_mut(new.used);
-        copies.push((own, new));
-        room = behind;
+        let (part, behind) = target.split_at_mut(new.used);
+        copies.push((part, new));
+        target = behind;
     }
     copies
         .into_par_iter()
-        .for_each(|(own, new)| own.copy_from_slice(&new.entries[..new.used]));
+        .for_each(|(part, new)| part.copy_from_slice(&new.entries[..new.used]));
 }
 
 /// What the merge of one range adds to the largest table.
@@ -168,14 +168,14 @@ unsafe impl<K: Key> Sync for Largest<'_, K> {}
 
 enum Added {
     Yes,
-    /// The stats has no room for it.
+    /// The entry's count would overflow.
     Overflow,
     /// The table lacks the key.
     Missing,
 }
 
 impl<K: Key> Largest<'_, K> {
-    /// Accumulator statistics to those of `key`.
+    /// Adds statistics to those of `key`.
     ///
     /// # Safety
     /// - `hash` is the key's, and of the task's range.

@@ -44,7 +44,8 @@ pub(crate) fn table<K: Key>() -> DenseTable<K> {
     DenseTable::new(GROWTH)
 }
 
-/// Accumulator what `table` has of the range `hashes` to the table of that range; but for what was full.
+/// Adds the entries of `table` whose hashes are in the range `hashes` to `into`. The overflow of `table` is
+/// not moved.
 pub(crate) fn absorb<K: Key>(into: &mut DenseTable<K>, table: &DenseTable<K>, hashes: HashRange) {
     for (key, hash, stats) in hashes.entries(table, |slot| table.prefetch_entry(slot)) {
         into.add(key, scattered(hash), &stats);

@@ -1,4 +1,4 @@
-//! Tables of the few keys whose numbers are in millionths; keys that have become too many go to `fallback`.
+//! Direct tables for numbers in millionths. They hold few keys; rows of more go to the fallback table.
 
 use crate::group::accumulate::decimal::Number;
 use crate::group::accumulate::stats::MillionthStats;
@@ -12,7 +12,7 @@ use crate::group::table::key::Key;
 
 type Table<K> = Option<Box<DirectTable<K, MillionthStats>>>;
 
-/// Few keys and what their rows come to; a table is made when its first row comes.
+/// A direct table of each size class, made when its first row comes.
 pub(crate) struct SmallTables {
     level: Level,
     seeds: Seeds,
@@ -34,11 +34,11 @@ impl SmallTables {
         }
     }
 
-    /// Takes those of `rows` that have a class, in `window`, those of keys that have become too many into `fallback`;
-    /// returns how many they are.
+    /// Adds the rows of `window` that have a size class, to `fallback` where a table is full; returns how
+    /// many they are.
     ///
     /// # Panics
-    /// If one isn't in the window.
+    /// If a row isn't in the window.
     pub(crate) fn fold(
         &mut self,
         window: ScanWindow<'_>,
@@ -54,14 +54,14 @@ impl SmallTables {
             + take_rows(&mut self.wide, level, seeds, window, wide, fallback)
     }
 
-    /// Moves all to `fallback`.
+    /// Moves all keys to `fallback`.
     pub(crate) fn drain(&mut self, fallback: &mut FallbackTable) {
         drain(self.inline.take(), self.delimiter, fallback);
         drain(self.long.take(), self.delimiter, fallback);
         drain(self.wide.take(), self.delimiter, fallback);
     }
 
-    /// Memory that is taken.
+    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> u64 {
         bytes(&self.inline) + bytes(&self.long) + bytes(&self.wide)
     }
