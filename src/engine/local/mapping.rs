@@ -1,18 +1,20 @@
-//! A window of a file in memory, moved along for each block.
+//! A worker's window of a mapped file, moved on for each block.
 //!
-//! # Invariant (`unsafe` room)
+//! # Invariant of this module
 //! A [`Mapping`] owns a reserved range of addresses: guard pages, the window, a guard page. The
 //! window is replaced by a read-only mapping of a part of the file; the guards stay zero pages, so
 //! that the padding around a block can be read even at the file's edges. Addresses and file offset
 //! agree modulo a huge page, so that the kernel maps what it has cached in large folios by one entry
-//! each. A page that can't be had is replaced by zeros and the window marked as broken (see `sigbus`). `bytes` borrows the
-//! mapping, so no window moves while somebody looks at it. Another process may write to the file
-//! meanwhile: like every program that maps files, this one assumes that nobody does, and says so.
+//! each. A page that can't be read is replaced by zeros and the window marked as broken (see `sigbus`).
+//! `bytes` borrows the mapping, so that no window moves while its bytes are in use. Another process may
+//! write to the file meanwhile: like every program that maps files, this one assumes that nobody does.
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::ops::Range;
 use std::ptr::NonNull;
 
+use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use crate::engine::knobs::{Knobs, MapAdvice};
@@ -32,31 +34,31 @@ pub(crate) struct Mapping {
     skip: usize,
     /// Bytes of the file that the window can show.
     window: usize,
-    /// Bytes of it that show a file now.
+    /// Bytes of the window that show a file now.
     mapped: usize,
-    /// The bytes asked for last, as offsets into the window.
+    /// The bytes shown last, as offsets into the window.
     shown: Range<usize>,
-    /// Whether all pages are mapped before they are looked at, and not by faults.
+    /// Whether all pages are mapped before they are accessed, and not by faults.
     populate: bool,
     advice: Option<MapAdvice>,
-    /// Whether the kernel is asked not to read around faults, where it heeds that.
-    calm: bool,
-    /// The source that was last found to be one that can be mapped.
+    /// Whether the kernel is asked not to read pages around a fault.
+    no_read_around: bool,
+    /// The source that was last found to be mappable.
     mappable: Option<u32>,
-    /// `None` only while it is torn down.
-    watch: Option<GuardedRange>,
+    /// `None` only while it is dropped.
+    guard: Option<GuardedRange>,
 }
 
 // SAFETY: the addresses are owned by the mapping alone.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Reserves addresses for windows of `window` bytes; of those that are `calm` only what is asked
-    /// for is read, unless the knobs say something of mappings.
+    /// Reserves addresses for windows of `window` bytes. With `no_read_around` the kernel reads only the
+    /// pages that are accessed, unless the knobs give advice on mappings.
     ///
     /// # Errors
     /// The address space is limited.
-    pub(crate) fn new(window: usize, knobs: &Knobs, calm: bool) -> Result<Mapping> {
+    pub(crate) fn new(window: usize, knobs: &Knobs, no_read_around: bool) -> Result<Mapping> {
         // A range may begin just before a huge page and end just behind one.
         let window = (window + HUGE_PAGE).next_multiple_of(HUGE_PAGE);
         let map_len = HUGE_PAGE + window + PAGE + HUGE_PAGE;
@@ -76,9 +78,9 @@ impl Mapping {
         let map = NonNull::new(map.cast::<u8>()).expect("mmap returns no null");
         let skip = PAGE + map.as_ptr().wrapping_add(PAGE).align_offset(HUGE_PAGE);
         let start = map.as_ptr() as usize + skip;
-        // SAFETY: the window lies within what was just reserved and is ours until drop, where the
-        // watch goes before the addresses do.
-        let Some(watch) = (unsafe { GuardedRange::new(start, start + window) }) else {
+        // SAFETY: the window lies within what was just reserved and is ours until drop, which drops the
+        // guard before it unmaps the addresses.
+        let Some(guard) = (unsafe { GuardedRange::new(start, start + window) }) else {
             // SAFETY: nobody else knows of the range yet.
             let _ = unsafe { munmap(map.as_ptr().cast(), map_len) };
             return Err(Error::new(
@@ -95,20 +97,17 @@ impl Mapping {
             shown: 0..0,
             populate: knobs.populate == Some(true),
             advice: knobs.map_advice,
-            calm: calm && !knobs.of_mappings(),
+            no_read_around: no_read_around && !knobs.of_mappings(),
             mappable: None,
-            watch: Some(watch),
+            guard: Some(guard),
         })
     }
 
-    /// Makes `range` of the source visible.
+    /// Shows `range` of the source in the window.
     pub(crate) fn view(&mut self, source: &Source, range: Range<u64>) -> Result<()> {
-        let fail = |errno: rustix::io::Errno| {
-            Error::io(&errno.into())
-                .in_file(source.index(), source.name())
-                .at_bytes(range.clone())
-        };
-        let file = source.file().ok_or(fail(rustix::io::Errno::NODEV))?;
+        let file = source
+            .file()
+            .ok_or_else(|| failed(source, &range, Errno::NODEV))?;
         let from = range.start / HUGE_PAGE as u64 * HUGE_PAGE as u64;
         let wanted = (range.end - from) as usize;
         let len = wanted
@@ -118,27 +117,59 @@ impl Mapping {
             wanted <= len && len <= self.window,
             "the window is too small for {range:?}"
         );
-        let first = (range.start - from) as usize / PAGE * PAGE;
-        let last = wanted.next_multiple_of(PAGE);
-        let refused = |errno: rustix::io::Errno| {
-            let cause = "the file can't be mapped: read it with another engine";
-            Error::new(Kind::Engine, cause)
-                .with_errno(&errno.into())
-                .in_file(source.index(), source.name())
-        };
-        if self.mappable != Some(source.index()) {
-            // A file system that refuses does so after the kernel has cleared the place: in the window
-            // that would be a hole, and what another thread maps there would go with the window.
-            // SAFETY: a new mapping at an address of the kernel's choice, which nobody looks at.
-            unsafe {
-                let anywhere = std::ptr::null_mut();
-                let shared = MapFlags::SHARED;
-                let page = mmap(anywhere, PAGE, ProtFlags::READ, shared, file, from);
-                munmap(page.map_err(refused)?, PAGE).map_err(fail)?;
-            }
-            self.mappable = Some(source.index());
+        self.check_mappable(source, file, &range, from)?;
+        self.map_file(source, file, &range, from, len)?;
+        if let Some(advice) = self.advice {
+            self.advise(advice, len)
+                .map_err(|errno| advice_refused(source, advice, &errno))?;
         }
-        // SAFETY: the window's addresses are ours, and nobody looks at them: `self` is borrowed
+        if self.no_read_around {
+            let _ = self.advise(MapAdvice::Random, len);
+        }
+        let first = (range.start - from) as usize / PAGE * PAGE;
+        self.shown = first + (range.start as usize % PAGE)..wanted;
+        // Page faults are cheaper: populating takes the lock of all mappings and looks up every page again.
+        if self.populate {
+            self.populate(source, &range, first..wanted.next_multiple_of(PAGE))?;
+        }
+        Ok(())
+    }
+
+    /// Tries once for each source whether it can be mapped at all. A file system that refuses does so after
+    /// the kernel has cleared the addresses: in the window that would leave a hole.
+    fn check_mappable(
+        &mut self,
+        source: &Source,
+        file: &File,
+        range: &Range<u64>,
+        from: u64,
+    ) -> Result<()> {
+        if self.mappable == Some(source.index()) {
+            return Ok(());
+        }
+        // SAFETY: a new mapping at an address of the kernel's choice, to which nobody has a pointer.
+        unsafe {
+            let anywhere = std::ptr::null_mut();
+            let shared = MapFlags::SHARED;
+            let page = mmap(anywhere, PAGE, ProtFlags::READ, shared, file, from);
+            let page = page.map_err(|errno| map_refused(source, errno))?;
+            munmap(page, PAGE).map_err(|errno| failed(source, range, errno))?;
+        }
+        self.mappable = Some(source.index());
+        Ok(())
+    }
+
+    /// Maps `len` bytes of the file from `from` on over the window. Pages behind them that showed a file
+    /// before become guard pages again.
+    fn map_file(
+        &mut self,
+        source: &Source,
+        file: &File,
+        range: &Range<u64>,
+        from: u64,
+        len: usize,
+    ) -> Result<()> {
+        // SAFETY: the window's addresses are ours, and nobody borrows its bytes: `self` is borrowed
         // mutably.
         let shown = unsafe {
             mmap(
@@ -150,13 +181,11 @@ impl Mapping {
                 from,
             )
         };
-        let mapped = if shown.is_ok() {
-            len.next_multiple_of(PAGE)
-        } else {
-            0
+        let mapped = match shown {
+            Ok(_) => len.next_multiple_of(PAGE),
+            Err(_) => 0,
         };
         if mapped < self.mapped {
-            // What a longer window has left behind this one becomes guard again.
             // SAFETY: as above.
             let guarded = unsafe {
                 mmap_anonymous(
@@ -166,56 +195,35 @@ impl Mapping {
                     MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
                 )
             };
-            guarded.map_err(fail)?;
+            guarded.map_err(|errno| failed(source, range, errno))?;
         }
         self.mapped = mapped;
-        if let Err(errno) = shown {
-            return Err(refused(errno));
-        }
-        if let Some(advice) = self.advice {
-            self.advise(advice, len).map_err(|errno| {
-                let why = match advice {
-                    MapAdvice::Collapse => {
-                        "; on most file systems that takes CONFIG_READ_ONLY_THP_FOR_FS and a file \
-                         that nobody writes to"
-                    }
-                    _ => "",
-                };
-                let cause =
-                    format!("the kernel refuses --map-advice {advice} here{why}: leave it out");
-                Error::new(Kind::Engine, cause)
-                    .with_errno(&errno)
-                    .in_file(source.index(), source.name())
-            })?;
-        }
-        if self.calm {
-            let _ = self.advise(MapAdvice::Random, len);
-        }
-        self.shown = first + (range.start as usize % PAGE)..wanted;
-        // Looking up every page that it has mapped, and under the lock of all mappings, costs more than
-        // the faults: one for each 64 KiB, or for a huge page.
-        if !self.populate {
-            return Ok(());
-        }
-        // SAFETY: the range lies within what was just mapped.
+        shown
+            .map(|_| ())
+            .map_err(|errno| map_refused(source, errno))
+    }
+
+    /// Maps the pages of a part of the window before they are accessed.
+    fn populate(&self, source: &Source, range: &Range<u64>, part: Range<usize>) -> Result<()> {
+        // SAFETY: the part lies within what was just mapped.
         let populated = unsafe {
-            let start = self.start().add(first).as_ptr().cast();
-            madvise(start, last - first, Advice::LinuxPopulateRead)
+            let start = self.start().add(part.start).as_ptr().cast();
+            madvise(start, part.len(), Advice::LinuxPopulateRead)
         };
         populated.map_err(|errno| match errno {
             // Touching it would be a bus error.
-            rustix::io::Errno::FAULT => missing(source, &range),
-            rustix::io::Errno::INVAL => {
+            Errno::FAULT => missing(source, range),
+            Errno::INVAL => {
                 let cause = "--populate on needs MADV_POPULATE_READ of Linux 5.14: leave it out";
                 Error::new(Kind::Engine, cause)
                     .with_errno(&errno.into())
                     .in_file(source.index(), source.name())
             }
-            _ => fail(errno),
+            _ => failed(source, range, errno),
         })
     }
 
-    /// Tells the kernel how `len` bytes of the window are going to be looked at.
+    /// Advises the kernel on how `len` bytes of the window will be accessed.
     fn advise(&self, advice: MapAdvice, len: usize) -> std::io::Result<()> {
         let word = match advice {
             MapAdvice::Normal => libc::MADV_NORMAL,
@@ -232,7 +240,7 @@ impl Mapping {
             let error = std::io::Error::last_os_error();
             match done {
                 0 => return Ok(()),
-                // Pages that are on their way somewhere can't be collapsed at the moment.
+                // Pages in use can't be collapsed at the moment.
                 _ if retry::may_pass(&error) && tries < retry::MOST => {
                     retry::pause(tries);
                     tries += 1;
@@ -242,15 +250,15 @@ impl Mapping {
         }
     }
 
-    /// Whether what was made visible last couldn't all be had: its bytes were zeros then.
+    /// The error if some of the bytes shown last couldn't be read, so that they were zeros.
     pub(crate) fn broken(&self, source: &Source, range: Range<u64>) -> Option<Error> {
         // Within a file's last page there is no bus error: what was cut off reads as zeros.
         let shorter = source.length_now().is_some_and(|now| now < range.end);
-        let broken = self.watch.as_ref().is_some_and(GuardedRange::take_broken) || shorter;
+        let broken = self.guard.as_ref().is_some_and(GuardedRange::take_broken) || shorter;
         broken.then(|| missing(source, &range))
     }
 
-    /// The bytes made visible last.
+    /// The bytes shown last.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: they lie in the window, which is mapped.
         unsafe {
@@ -272,23 +280,53 @@ impl Mapping {
     }
 
     fn start(&self) -> NonNull<u8> {
-        // SAFETY: skip is at most a huge page, and so much was reserved beside the window.
+        // SAFETY: skip is at most a huge page and a page, and so much was reserved before the window.
         unsafe { self.map.add(self.skip) }
     }
 }
 
-/// Why mapped bytes can't be had.
+/// The error for a system call that failed on `range`.
+fn failed(source: &Source, range: &Range<u64>, errno: Errno) -> Error {
+    Error::io(&errno.into())
+        .in_file(source.index(), source.name())
+        .at_bytes(range.clone())
+}
+
+/// The error for a file that can't be mapped.
+fn map_refused(source: &Source, errno: Errno) -> Error {
+    let cause = "the file can't be mapped: read it with another engine";
+    Error::new(Kind::Engine, cause)
+        .with_errno(&errno.into())
+        .in_file(source.index(), source.name())
+}
+
+/// The error for advice that the kernel refuses.
+fn advice_refused(source: &Source, advice: MapAdvice, errno: &std::io::Error) -> Error {
+    let why = match advice {
+        MapAdvice::Collapse => {
+            "; on most file systems that takes CONFIG_READ_ONLY_THP_FOR_FS and a file \
+             that nobody writes to"
+        }
+        _ => "",
+    };
+    let cause = format!("the kernel refuses --map-advice {advice} here{why}: leave it out");
+    Error::new(Kind::Engine, cause)
+        .with_errno(errno)
+        .in_file(source.index(), source.name())
+}
+
+/// The error for mapped bytes that couldn't be read.
 fn missing(source: &Source, range: &Range<u64>) -> Error {
     let error = match source.length_now() {
         Some(now) if now < range.end => source.ended(now),
-        _ => Error::io(&rustix::io::Errno::IO.into()).in_file(source.index(), source.name()),
+        _ => Error::io(&Errno::IO.into()).in_file(source.index(), source.name()),
     };
     error.at_bytes(range.clone())
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        self.watch = None;
+        self.guard = None;
         // SAFETY: guards and window are ours.
         let _ = unsafe { munmap(self.map.as_ptr().cast(), self.map_len) };
     }
