@@ -1,4 +1,4 @@
-//! What the kernel tells and does beside reading: procfs, sysfs, control groups, processors, pages, SIGBUS.
+//! Linux beside the reads: procfs, sysfs, control groups, processors, pages, SIGBUS.
 
 pub(crate) mod affinity;
 pub(crate) mod cgroups;

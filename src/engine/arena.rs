@@ -1,5 +1,5 @@
-//! The buffers: one anonymous mapping in huge pages, cut into slots that move from the ring to the
-//! workers and home again.
+//! The buffers: one anonymous mapping in huge pages, cut into slots that move from the ring to the workers
+//! and back.
 //!
 //! ```text
 //! | 4 KiB | block | spare | block | spare | …
@@ -10,7 +10,7 @@
 //! record; the last [`PADDING`] of them are never written, so that together with the page at the
 //! front every block has the padding that [`crate::record::block::Block`] promises.
 //!
-//! # Invariant (`unsafe` room)
+//! # Invariant of this module
 //! For each index there is at most one [`Slot`] at any time: [`Arena::slots`] hands out each one
 //! once, and a slot is neither `Clone` nor made elsewhere. So a slot is the only owner of its part
 //! of the mapping, which lives as long as any slot does.
@@ -62,7 +62,7 @@ impl Layout {
 #[derive(Debug)]
 pub(crate) struct Arena {
     layout: Layout,
-    /// What the slots take, from the base on.
+    /// Bytes of the slots, from the base on.
     bytes: usize,
     /// Aligned to 2 MiB when it is at least that large, else to a page.
     base: NonNull<u8>,
@@ -77,15 +77,15 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Maps the memory and asks for such pages under it.
+    /// Maps the memory and asks the kernel for pages of this kind.
     ///
     /// # Errors
-    /// There is not so much memory to be had, or not in the pages that were named.
+    /// The kernel refuses the memory, or the pages that were named.
     pub(crate) fn new(layout: Layout, pages: HugePages) -> Result<Arc<Arena>> {
         use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
         let bytes = layout.bytes(pages);
         let hugetlb = pages == HugePages::Hugetlb;
-        // Room to move the base up to the next huge page; those of the pool lie on one.
+        // More, so that the base can be aligned to a huge page. Mappings from the pool are aligned.
         let map_len = if bytes >= HUGE_PAGE && !hugetlb {
             bytes + HUGE_PAGE
         } else {
@@ -135,10 +135,10 @@ impl Arena {
             unsafe { madvise(base.as_ptr().cast(), bytes, advice) }
         };
         match pages {
-            // Where it is refused small pages do; --stats tells what was granted.
+            // A refusal leaves small pages; --stats reports what was granted.
             HugePages::Auto if bytes >= HUGE_PAGE => drop(advise(Advice::LinuxHugepage)),
             HugePages::Auto => {}
-            // A kernel that doesn't know the word has no huge pages to keep away.
+            // A kernel that refuses this has no huge pages.
             HugePages::Off => drop(advise(Advice::LinuxNoHugepage)),
             HugePages::Thp => {
                 advise(Advice::LinuxHugepage).map_err(|errno| {
@@ -158,7 +158,7 @@ impl Arena {
                     });
                 }
             }
-            // The pool may hold what a cgroup forbids; untouched it would be a SIGBUS later.
+            // The pool may have pages that the control group forbids: touched later, they would be a SIGBUS.
             HugePages::Hugetlb => match advise(Advice::LinuxPopulateWrite) {
                 // Before Linux 5.14 they are touched when they are used.
                 Ok(()) | Err(rustix::io::Errno::INVAL) => {}
@@ -176,9 +176,9 @@ impl Arena {
         self.bytes
     }
 
-    /// All slots, and where they go when they are dropped. May be called once.
+    /// All slots, and the channel that they return to when they are dropped. May be called once.
     pub(crate) fn slots(self: &Arc<Self>) -> (Vec<Slot>, ReturnedSlots) {
-        let (way, arrivals) = unbounded_channel();
+        let (sender, arrivals) = unbounded_channel();
         let slots = (0..self.layout.slots)
             .map(|index| Slot {
                 // SAFETY: PAGE + index * stride + block lies within `bytes` mapped from the base.
@@ -186,14 +186,14 @@ impl Arena {
                 begin: 0,
                 end: 0,
                 block: self.layout.block,
-                room: self.layout.stride() - PADDING,
+                capacity: self.layout.stride() - PADDING,
                 index: index as u32,
                 position: 0,
                 arena: Some(Arc::clone(self)),
-                way: Some(way.clone()),
+                sender: Some(sender.clone()),
             })
             .collect();
-        (slots, ReturnedSlots { arrivals, way })
+        (slots, ReturnedSlots { arrivals, sender })
     }
 
     /// The arena as address and length, in parts of at most `max` bytes that hold whole slots, and
@@ -213,7 +213,7 @@ impl Arena {
         (per_part, parts)
     }
 
-    /// How many bytes of it the kernel has put into huge pages, from /proc/self/smaps.
+    /// How many of its bytes are in huge pages, from /proc/self/smaps.
     pub(crate) fn huge_bytes(&self) -> io::Result<u64> {
         if self.bytes < HUGE_PAGE {
             return Ok(0);
@@ -223,14 +223,14 @@ impl Arena {
     }
 }
 
-/// Has this pool's threads touch the slots' memory, unless [`Arena::new`] has. The kernel clears a page at the first touch, and
-/// under a virtual machine the host may have to find one for it first, which takes milliseconds for
-/// 2 MiB: a ring that registers untouched buffers waits for all of it on its one thread.
+/// Touches the slots' memory on this pool's threads, unless [`Arena::new`] has. The kernel clears a page at the
+/// first touch, and a virtual machine's host may have to allocate it first. A ring that registers untouched
+/// buffers would wait for all of that on its one thread.
 pub(crate) fn touch(slots: &mut [Slot], pages: HugePages) {
     if matches!(pages, HugePages::Thp | HugePages::Hugetlb) {
         return;
     }
-    // Neighbours lie in the same huge page: each thread gets a row of them.
+    // Each thread gets adjacent slots, because these lie in the same huge page.
     let row = slots.len().div_ceil(rayon::current_num_threads());
     let rows = slots.par_chunks_mut(row.max(1));
     rows.for_each(|row| row.iter_mut().for_each(Slot::touch));
@@ -272,49 +272,49 @@ impl Drop for Arena {
     }
 }
 
-/// Where slots go when they are dropped.
+/// The channel that slots return to when they are dropped.
 pub(crate) struct ReturnedSlots {
     arrivals: UnboundedReceiver<Slot>,
-    /// For those that leave again; and the channel stays open as long as this does.
-    way: UnboundedSender<Slot>,
+    /// For slots that leave again. It also keeps the channel open.
+    sender: UnboundedSender<Slot>,
 }
 
 impl ReturnedSlots {
-    /// Waits for a slot.
+    /// Waits for a returned slot.
     pub(crate) async fn arrival(&mut self) -> Slot {
         let slot = self.arrivals.recv().await;
-        self.settle(slot.expect("home keeps the channel open"))
+        self.reconnect(slot.expect("home keeps the channel open"))
     }
 
-    /// A slot that is there already.
+    /// A slot that has returned already.
     pub(crate) fn try_arrival(&mut self) -> Option<Slot> {
         let slot = self.arrivals.try_recv().ok()?;
-        Some(self.settle(slot))
+        Some(self.reconnect(slot))
     }
 
-    fn settle(&self, mut slot: Slot) -> Slot {
-        slot.way = Some(self.way.clone());
+    fn reconnect(&self, mut slot: Slot) -> Slot {
+        slot.sender = Some(self.sender.clone());
         slot
     }
 }
 
-/// A buffer: the sole owner of its part of the arena. Dropped, it sends itself home, by whatever
-/// way the worker ended.
+/// A buffer: the only owner of its part of the arena. When it is dropped, also by a panic, it returns itself
+/// to its [`ReturnedSlots`].
 #[derive(Debug)]
 pub(crate) struct Slot {
     start: NonNull<u8>,
     begin: usize,
     end: usize,
     block: usize,
-    room: usize,
+    capacity: usize,
     index: u32,
-    /// The position in the run of what it was last filled with, for the dispatcher's bookkeeping.
+    /// The position in the run of the block that it was last filled with, for the dispatcher.
     pub(crate) position: u64,
-    /// `None` only while the slot is torn down.
+    /// `None` only while the slot is dropped.
     arena: Option<Arc<Arena>>,
-    /// The way home. A slot on it has none: one that arrives when nobody is at home any more would
-    /// keep the channel alive, and the channel the slot.
-    way: Option<UnboundedSender<Slot>>,
+    /// Returns the slot when it is dropped. A slot in the channel has none; otherwise a slot that is sent while
+    /// the receiver is dropped would keep the channel alive, and the channel the slot.
+    sender: Option<UnboundedSender<Slot>>,
 }
 
 // SAFETY: a slot is the only owner of its bytes.
@@ -328,7 +328,7 @@ impl Slot {
         self.index
     }
 
-    /// Where a read may write, and how much: `filled` bytes of the block stand already.
+    /// Where a read may write, and how much, behind `filled` bytes of the block.
     pub(crate) fn target(&mut self, filled: usize) -> (NonNull<u8>, usize) {
         assert!(filled <= self.block);
         // SAFETY: `filled` is within the block.
@@ -350,7 +350,7 @@ impl Slot {
         }
     }
 
-    /// Says which bytes of the block hold the piece.
+    /// Sets which bytes of the block hold the piece.
     pub(crate) fn set_filled(&mut self, begin: usize, end: usize) {
         assert!(begin <= end && end <= self.block);
         (self.begin, self.end) = (begin, end);
@@ -364,8 +364,8 @@ impl Slot {
         offset: u64,
         sequence: u64,
     ) -> Block<'_> {
-        // SAFETY: in front of the first slot lies a page, in front of every other one the padding
-        // of its neighbour, which nobody writes; behind the piece `append` leaves PADDING bytes.
+        // SAFETY: before the first slot lies a page, before every other one the padding of its neighbour,
+        // which nobody writes; behind the piece `append` leaves PADDING bytes.
         unsafe { Block::new(&self.bytes()[range], file, offset, sequence) }
     }
 }
@@ -383,10 +383,10 @@ impl Piece for Slot {
     }
 
     fn append(&mut self, more: &[u8]) -> bool {
-        if more.len() > self.room - self.end {
+        if more.len() > self.capacity - self.end {
             return false;
         }
-        // SAFETY: end + more.len() <= room, which is PADDING less than the stride, so the bytes
+        // SAFETY: end + more.len() <= capacity, which is PADDING less than the stride, so the bytes
         // are this slot's own; `more` can't overlap them, as nobody else can borrow them.
         unsafe {
             std::ptr::copy_nonoverlapping(
@@ -402,14 +402,14 @@ impl Piece for Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some(way) = self.way.take() {
+        if let Some(sender) = self.sender.take() {
             let slot = Slot {
                 arena: self.arena.take(),
-                way: None,
+                sender: None,
                 ..*self
             };
-            // Where nobody is at home any more the run is over.
-            let _ = way.send(slot);
+            // Without a receiver the run is over.
+            let _ = sender.send(slot);
         }
     }
 }
@@ -419,15 +419,15 @@ mod tests {
     use crate::engine::arena::*;
 
     #[test]
-    fn slots_come_home_and_do_not_overlap() {
+    fn slots_return_and_do_not_overlap() {
         for (block, slots) in [(1, 3), (4096, 2), (5000, 3), (1 << 20, 4)] {
             let arena = Arena::new(Layout { block, slots }, HugePages::Auto).unwrap();
             let (mut all, mut home) = arena.slots();
             for (fill, slot) in (1..).zip(&mut all) {
                 slot.target_bytes(0).fill(fill);
                 slot.set_filled(0, block);
-                let room = slot.room - block;
-                assert!(slot.append(&vec![fill; room]));
+                let spare = slot.capacity - block;
+                assert!(slot.append(&vec![fill; spare]));
                 assert!(!slot.append(&[0]), "the padding is not to be had");
             }
             for (fill, slot) in (1..).zip(&all) {
@@ -445,9 +445,9 @@ mod tests {
         }
     }
 
-    /// Slots that come home while nobody is left there: none may keep the memory.
+    /// Slots that are returned while the receiver is dropped must not keep the memory.
     #[test]
-    fn slots_that_meet_a_closing_door_are_gone_too() {
+    fn slots_that_race_with_the_receivers_end_are_freed() {
         use std::sync::Barrier;
         const ROUNDS: usize = 5_000;
         let layout = Layout {

@@ -1,24 +1,24 @@
-//! Which processors the run's threads may use: each worker one of a list, in turn; the thread that
-//! runs the ring any of them.
+//! Processor affinity: each worker is bound to one processor of a list, in turn; the ring's thread may use
+//! all of the list.
 //!
-//! The ring's thread is the caller's and idles most of the time. Nailed to one processor it would
-//! have to wait for the worker there; free of all it would leave the ones that the run was given.
+//! The ring's thread is the caller's and mostly idle. Bound to one processor it would wait for the worker
+//! there.
 
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::{Error, Kind, Result};
 
-/// Holds the calling thread to some processors until it is dropped.
+/// Binds the calling thread to some processors until it is dropped.
 pub(crate) struct Pinned {
     before: CpuSet,
 }
 
 impl Pinned {
-    /// Tries each of the processors, then allows all of them.
+    /// Tries each processor alone, then allows all of them.
     ///
     /// # Errors
-    /// One isn't there, or the process may not use it.
+    /// A processor doesn't exist, or the process may not use it.
     pub(crate) fn new(cpus: &[u32]) -> Result<Pinned> {
         let before = sched_getaffinity(None).map_err(|errno| refused(cpus[0], errno))?;
         let pinned = Pinned { before };
@@ -32,12 +32,12 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // Where it was allowed before it is allowed now.
+        // A failure is ignored: the thread was allowed these processors before.
         let _ = sched_setaffinity(None, &self.before);
     }
 }
 
-/// Holds the calling thread to one processor.
+/// Binds the calling thread to one processor.
 pub(crate) fn to(cpu: u32) -> Result<()> {
     allow(&[cpu]).map_err(|errno| refused(cpu, errno))
 }
@@ -46,7 +46,7 @@ fn allow(cpus: &[u32]) -> rustix::io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
         let cpu = cpu as usize;
-        // The kernel leaves out in silence what it doesn't have.
+        // The kernel silently ignores processors that it doesn't have.
         if cpu >= CpuSet::MAX_CPU {
             return Err(Errno::INVAL);
         }

@@ -5,17 +5,17 @@ use std::sync::OnceLock;
 
 use crate::linux::mounts::Mount;
 
-/// What there is to know about a limit.
+/// The result of looking for a limit.
 pub(crate) enum Found {
-    /// The least that binds.
+    /// The lowest limit.
     Limit(f64),
     /// No group has one.
     None,
-    /// Why it can't be known.
+    /// Unknown, and why.
     Hidden(String),
 }
 
-/// The least limit of the controller's groups from this process's own to the root.
+/// The lowest limit of the controller's groups, from this process's own to the root.
 pub(crate) fn limit(
     groups: &str,
     mounts: &[Mount],

@@ -1,23 +1,23 @@
-//! The I/O priority of reads that the block layer is to keep apart from their neighbours.
+//! The I/O priority of reads that the block layer must not merge with their neighbours.
 //!
-//! Of reads of one priority that are submitted together and lie side by side it makes one request, and
-//! none of them is answered before all are. The priority beside the thread's own, in the same class, is
-//! another one to it and next to nothing to schedulers and devices.
+//! It merges adjacent reads of one priority that are submitted together, and then none of them completes
+//! before all do. A neighbouring priority in the same class prevents that, and makes next to no difference
+//! to schedulers and devices.
 //!
-//! # Invariant (`unsafe` room)
-//! The one system call takes and gives numbers, and touches no memory.
+//! # Invariant of this module
+//! The one system call takes and returns numbers, and accesses no memory.
 #![allow(unsafe_code)]
 
 const CLASS_SHIFT: u16 = 13;
 const NONE: u16 = 0;
 const REAL_TIME: u16 = 1;
 const BEST_EFFORT: u16 = 2;
-/// That of a thread that has none and hasn't been made nicer.
+/// The level of a thread that has no priority of its own and nice value 0.
 const USUAL_LEVEL: u16 = 4;
 const LEVELS: u16 = 7;
 
-/// A priority that anybody may ask for and that the calling thread doesn't have; 0, which stands for
-/// its own, where there is none.
+/// A priority other than the calling thread's that needs no privilege; 0, which means its own, if there is
+/// none.
 pub(crate) fn other_than_own() -> u16 {
     const THREAD: libc::c_int = 1; // IOPRIO_WHO_PROCESS, and its 0 is the calling thread
     // SAFETY: two numbers go in and one comes out.
@@ -29,7 +29,7 @@ fn neighbour(own: u16) -> u16 {
     let (class, level) = (own >> CLASS_SHIFT, own & LEVELS);
     match class {
         NONE => BEST_EFFORT << CLASS_SHIFT | (USUAL_LEVEL ^ 1),
-        // Every use of it takes the privilege.
+        // All of this class need a privilege.
         REAL_TIME => 0,
         _ => class << CLASS_SHIFT | (level ^ 1),
     }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_that_of_this_thread() {
+    fn the_kernel_reports_this_threads_priority() {
         let other = other_than_own();
         let class = other >> CLASS_SHIFT;
         assert!(

@@ -6,7 +6,7 @@ use crate::linux::proc::text;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub id: u64,
-    /// What of the file system is mounted.
+    /// The directory of the file system that is mounted.
     pub root: String,
     pub point: String,
     pub fs: String,

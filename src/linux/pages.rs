@@ -1,6 +1,6 @@
 //! The sizes of pages.
 
-/// A page: what the kernel caches and maps by.
+/// A page: the unit in which the kernel caches and maps.
 pub(crate) const PAGE: usize = 4096;
-/// A huge page: what it takes to map much memory by few entries.
+/// A huge page: one entry of the page tables maps 512 pages.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;

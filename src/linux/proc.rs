@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// A file's text without the newline at its end; or why there is none.
+/// A file's text without the newline at its end, or why it can't be read.
 pub(crate) fn text(path: impl AsRef<Path>) -> Result<String, String> {
     let path = path.as_ref();
     match fs::read(path) {
@@ -24,7 +24,7 @@ pub(crate) fn number(path: impl AsRef<Path>) -> Result<u64, String> {
     number.map_err(|_| format!("{}: {text:?} is no number", path.display()))
 }
 
-/// What is chosen in `always [madvise] never`.
+/// The word in brackets, as in `always [madvise] never`.
 pub(crate) fn chosen(text: &str) -> &str {
     let inner = text
         .split_once('[')

@@ -1,13 +1,11 @@
-//! A page of a mapped file that can't be had (the file was truncated, the medium is bad) raises
-//! SIGBUS in whoever touches it. Here it becomes a mark on the window it lies in: one of the input, or
-//! a file of spilled keys.
+//! Handles SIGBUS. Accessing a page of a mapped file that can't be read (the file was truncated, the medium is
+//! bad) raises it. The handler puts zero pages there and marks the range as broken.
 //!
-//! # Invariant (`unsafe` room)
-//! The handler does what a handler may: it reads atomics, stores one, and calls mmap, which is a
-//! plain system call. It puts zero pages where the file's are missing, from the fault to the end of
-//! the window, but only within a window that a [`GuardedRange`] has entered, and a `GuardedRange` is the window's
-//! owner. The mark is set before the zeros are there: who has read one finds it. Faults elsewhere go to
-//! whoever handled them before.
+//! # Invariant of this module
+//! The handler does only what a signal handler may: it reads atomics, stores one, and calls mmap, which is a
+//! plain system call. It maps zero pages from the fault to the end of the range, but only within the range of
+//! a [`GuardedRange`], whose owner has agreed to that. The mark is set before the zeros are mapped, so that
+//! whoever reads a zero finds the mark. Other faults go to the handler that was set before.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
@@ -15,7 +13,7 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::linux::pages::PAGE;
 
-/// Windows watched at once: as many mappings as the kernel lets a process have.
+/// The most ranges at once: as many mappings as the kernel lets a process have.
 const MOST: usize = 1 << 16;
 
 struct RangeEntry {
@@ -32,26 +30,25 @@ static ENTRIES: [RangeEntry; MOST] = [const {
     }
 }; MOST];
 
-/// Entries that nobody uses.
+/// Entries that are free again.
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 /// Entries from here on have never been used.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// What handled SIGBUS before.
+/// The previous handler of SIGBUS.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// A window that is watched for as long as this lives.
+/// A range of mapped pages that is guarded for as long as this lives.
 #[derive(Debug)]
 pub(crate) struct GuardedRange {
     index: usize,
 }
 
 impl GuardedRange {
-    /// Watches `start..end`; `None` when too many windows are watched already, or no handler can
-    /// be set.
+    /// Guards `start..end`. `None` when too many ranges are guarded already, or no handler can be set.
     ///
     /// # Safety
-    /// The range is mapped, whole pages, owned by the caller until the watch is dropped, and
-    /// pages in it may be replaced by zero pages at any time.
+    /// The range is mapped, whole pages, owned by the caller until this is dropped, and pages in it may be
+    /// replaced by zero pages at any time.
     pub(crate) unsafe fn new(start: usize, end: usize) -> Option<GuardedRange> {
         let mut free = FREE.lock().unwrap_or_else(|e| e.into_inner());
         if !install() {
@@ -75,13 +72,13 @@ impl GuardedRange {
         Some(GuardedRange { index })
     }
 
-    /// Whether a page of the window couldn't be had since this was asked last.
+    /// Whether a page of the range couldn't be read since the last call.
     pub(crate) fn take_broken(&self) -> bool {
         fence(Ordering::Acquire);
         ENTRIES[self.index].broken.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether a page of the window couldn't be had.
+    /// Whether a page of the range couldn't be read.
     pub(crate) fn is_broken(&self) -> bool {
         fence(Ordering::Acquire);
         ENTRIES[self.index].broken.load(Ordering::Acquire)
@@ -119,7 +116,7 @@ fn install() -> bool {
 
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo; errno belongs to this thread, which was
-    // interrupted; the pages replaced lie within a watched window.
+    // interrupted; the pages replaced lie within a guarded range.
     unsafe {
         let errno = *libc::__errno_location();
         let address = (*info).si_addr() as usize;
@@ -141,13 +138,13 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     }
 }
 
-/// A fault that isn't ours.
+/// Hands a fault elsewhere to the previous handler.
 ///
 /// # Safety
 /// `info` and `context` are what the kernel passed to the handler.
 unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: what was handling the signal before is called as the kernel would have, or set again,
-    // so that the fault, which comes back at once, ends the process.
+    // SAFETY: the previous handler is called as the kernel would have called it. The default action is set
+    // again, so that the fault, which recurs at once, ends the process.
     unsafe {
         match BEFORE.get() {
             Some(before) if before.sa_sigaction > libc::SIG_IGN => {

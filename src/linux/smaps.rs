@@ -1,8 +1,8 @@
-//! What the kernel says of the pages under one of our own mappings: /proc/self/smaps.
+//! The pages of one of our own mappings, by /proc/self/smaps.
 
 use std::io;
 
-/// The bytes that these fields count together for the mapping that `address` lies in.
+/// The sum of these fields for the mapping that `address` lies in, in bytes.
 pub(crate) fn bytes(address: usize, fields: &[&str]) -> io::Result<u64> {
     let smaps = std::fs::read_to_string("/proc/self/smaps")?;
     let mut inside = false;

@@ -1,5 +1,5 @@
-//! What buffered reads do to the page cache: reads that leave nothing behind (RWF_DONTCACHE), advice
-//! on a whole file, and reading ahead of the reader.
+//! How buffered reads use the page cache: reads that leave nothing there (RWF_DONTCACHE), advice on whole
+//! files, and read-ahead.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,10 +21,10 @@ use crate::linux::proc;
 
 /// RWF_DONTCACHE, since Linux 6.14.
 pub(crate) const DONTCACHE: u32 = 0x80;
-/// A device's read-ahead where it can't be told: the kernel's default.
+/// The read-ahead of a device that doesn't report it: the kernel's default.
 const READ_AHEAD: u64 = 128 << 10;
 
-/// Reads once at an offset, and leaves nothing in the page cache if so told.
+/// Reads once at an offset; with `dontcache` it leaves nothing in the page cache.
 pub(crate) fn read_at(
     file: &File,
     target: &mut [u8],
@@ -49,7 +49,8 @@ pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
             "RWF_DONTCACHE (--dontcache) needs a file with a size, not a pipe or device",
         ));
     };
-    // A read that may not wait brings nothing in; where those are refused, one that may tells why.
+    // A read that may not wait reads nothing from the device. Where such reads are refused, one that may wait
+    // gives the reason.
     let dontcache = ReadWriteFlags::from_bits_retain(DONTCACHE);
     let mut tried = Ok(0);
     for flags in [dontcache | ReadWriteFlags::NOWAIT, dontcache] {
@@ -64,12 +65,12 @@ pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
                          older than 6.14: leave it out, or try --direct";
             Err(refused(cause).with_errno(&errno.into()))
         }
-        // The read itself fails; the run will say where.
+        // The read itself fails: the run will report where.
         _ => Ok(()),
     }
 }
 
-/// Tells the kernel how the files are going to be read. Returns whether there was any to tell of.
+/// Advises the kernel on how the files will be read. Returns whether there was any file.
 pub(crate) fn advise(input: &Input, advice: FileAdvice) -> Result<bool> {
     let word = match advice {
         FileAdvice::Normal => Advice::Normal,
@@ -93,16 +94,16 @@ pub(crate) fn advise(input: &Input, advice: FileAdvice) -> Result<bool> {
     Ok(any)
 }
 
-/// Where the control group has no room for what the kernel would read ahead: tells it not to, and
-/// returns how far the run is to ask ahead itself. What was named holds.
+/// Where the memory limit is too small for the kernel's read-ahead: turns it off, and returns how far the run
+/// reads ahead itself. Settings that were named take precedence.
 pub(crate) fn limit_read_ahead(
     input: &Input,
     config: &Config,
-    room: &MemoryLimit,
+    memory: &MemoryLimit,
     threads: usize,
 ) -> Option<u64> {
     let knobs = &config.knobs;
-    if !room.is_limited() || knobs.fadvise.is_some() || knobs.readahead.is_some() {
+    if !memory.is_limited() || knobs.fadvise.is_some() || knobs.readahead.is_some() {
         return None;
     }
     // Where reads go on at the same time. Those of one ring lie next to each other.
@@ -111,13 +112,13 @@ pub(crate) fn limit_read_ahead(
         Engine::UringRaw => knobs.rings.unwrap_or(1),
         Engine::Auto | Engine::Pread | Engine::Mmap => threads,
     };
-    let aheads = read_aheads(input);
+    let distances = read_aheads(input);
     let mut distance = None;
-    for (source, ahead) in input.sources().iter().zip(aheads) {
+    for (source, usual) in input.sources().iter().zip(distances) {
         let (Some(file), Some(len)) = (source.file(), source.len()) else {
             continue;
         };
-        let instead = room.own_read_ahead(ahead, len, places);
+        let instead = memory.own_read_ahead(usual, len, places);
         if instead.is_some() && fadvise(file, 0, None, Advice::Random).is_ok() {
             distance = instead;
         }
@@ -125,21 +126,21 @@ pub(crate) fn limit_read_ahead(
     distance
 }
 
-/// By source: how far the kernel reads ahead, where it tells. Asked once a device.
+/// By source: how far the kernel reads ahead, where it reports it. Each device is looked up once.
 fn read_aheads(input: &Input) -> Vec<Option<u64>> {
     let mut known = HashMap::new();
     let sources = input.sources().iter();
-    let ahead = |source: &Arc<Source>| {
+    let distance = |source: &Arc<Source>| {
         let device = source.device()?;
         *known
             .entry(device)
             .or_insert_with(|| read_ahead_of_device(device))
     };
-    sources.map(ahead).collect()
+    sources.map(distance).collect()
 }
 
-/// How far the kernel reads ahead on a device, and how much it does at one word: what is asked for
-/// beyond that it drops in silence.
+/// How far the kernel reads ahead on a device. It is also the most that it reads at one request; it silently
+/// ignores the rest.
 fn read_ahead_of_device(device: u64) -> Option<u64> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     // A partition has that of its disk.
@@ -154,28 +155,30 @@ fn read_ahead_of_device(device: u64) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Lets the kernel read ahead of whoever reads in order.
+/// Requests read-ahead for readers that read in order.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
-    /// How far.
+    /// How far ahead, in bytes.
     distance: u64,
-    /// By source: how much can be asked for at once.
-    words: Vec<u64>,
+    /// By source: the most bytes of one request.
+    requests_max: Vec<u64>,
     asked: AtomicU64,
 }
 
 impl ReadAhead {
     pub(crate) fn new(input: &Input, distance: u64) -> ReadAhead {
-        let aheads = read_aheads(input).into_iter();
+        let distances = read_aheads(input).into_iter();
         ReadAhead {
             distance,
-            words: aheads.map(|ahead| ahead.unwrap_or(READ_AHEAD)).collect(),
+            requests_max: distances
+                .map(|distance| distance.unwrap_or(READ_AHEAD))
+                .collect(),
             asked: AtomicU64::new(0),
         }
     }
 
-    /// Before `range` is read: asks for as much at the distance, or, where nobody has asked before
-    /// (`first`), for everything up to there.
+    /// To be called before `range` is read: requests the same number of bytes at the distance, or for the
+    /// `first` read everything up to there.
     pub(crate) fn of(&self, source: &Source, range: Range<u64>, first: bool) {
         let (Some(file), Some(len)) = (source.file(), source.len()) else {
             return;
@@ -187,20 +190,20 @@ impl ReadAhead {
         };
         let to = at(range.end);
         while from < to {
-            let word = self.words[source.index() as usize].min(to - from);
-            // What isn't read ahead is read when it is wanted.
+            let bytes = self.requests_max[source.index() as usize].min(to - from);
+            // A failure does no harm: the bytes are read when they are needed.
             let _ = fadvise(
                 file,
                 from,
-                std::num::NonZeroU64::new(word),
+                std::num::NonZeroU64::new(bytes),
                 Advice::WillNeed,
             );
-            self.asked.fetch_add(word, Relaxed);
-            from += word;
+            self.asked.fetch_add(bytes, Relaxed);
+            from += bytes;
         }
     }
 
-    /// How much was asked for.
+    /// Bytes that were requested.
     pub(crate) fn bytes(&self) -> u64 {
         self.asked.load(Relaxed)
     }

@@ -1,8 +1,8 @@
-//! What of a file lies in the page cache.
+//! Which parts of a file are in the page cache.
 //!
-//! # Invariant (`unsafe` room)
-//! One system call that libc has no wrapper for; it writes to one structure on our stack. And
-//! mappings that nobody looks into: they are made, asked about, and taken back.
+//! # Invariant of this module
+//! One system call has no wrapper in libc; it writes to one structure on our stack. Mappings are made, queried
+//! and unmapped; nobody reads their bytes.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -16,13 +16,13 @@ use crate::linux::pages::PAGE;
 
 /// The number of cachestat(2), the same on all architectures, since Linux 6.5.
 const CACHESTAT: libc::c_long = 451;
-/// The grain in which resident and cold parts are told apart.
+/// Bytes of the smallest part that is classified as resident or cold.
 const GRAIN: u64 = 1 << 20;
-/// What is asked about at once; only where it is mixed is the grain looked at.
+/// Bytes that are queried at once. Only a stride that is partly resident is queried by the grain.
 const STRIDE: u64 = 64 << 20;
-/// How many pages of a stride are looked at where the kernel doesn't tell.
+/// How many pages of a stride are sampled where cachestat is refused.
 const SAMPLES: u64 = 8;
-/// What is small: see [`is_small`].
+/// Bytes of a small input: see [`is_small`].
 const SMALL: u64 = 8 << 20;
 
 #[repr(C)]
@@ -45,7 +45,7 @@ struct Stat {
 /// How many pages of `from..to` are in the page cache.
 ///
 /// # Errors
-/// The kernel can't tell (ENOSYS), or only to the file's owner and those who may write it (EPERM).
+/// The kernel lacks cachestat (ENOSYS), or this process neither owns the file nor may write it (EPERM).
 pub(crate) fn resident_pages(file: &File, from: u64, to: u64) -> io::Result<u64> {
     let range = Range {
         off: from,
@@ -61,8 +61,8 @@ pub(crate) fn resident_pages(file: &File, from: u64, to: u64) -> io::Result<u64>
     }
 }
 
-/// Whether samples of `from..to` are in the page cache: for files of other people, of which
-/// cachestat tells nothing. `None` where not even that can be told.
+/// Whether samples of `from..to` are in the page cache, for files on which cachestat is refused. `None` where
+/// sampling fails too.
 fn sampled(file: &File, from: u64, to: u64) -> Option<bool> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
     let step = ((to - from) / SAMPLES).max(1);
@@ -78,32 +78,32 @@ fn sampled(file: &File, from: u64, to: u64) -> Option<bool> {
     Some(true)
 }
 
-/// Whether all of `from..to` is in the page cache by the look of a mapping, which shows the pages of
-/// the layer below where an overlay has none of its own. `None` where that can't be told.
+/// Whether all of `from..to` is in the page cache, by mincore on a mapping: on an overlay it reports the pages
+/// of the layer below. `None` where it fails.
 fn mapped_is_resident(file: &File, from: u64, to: u64) -> Option<bool> {
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
     let begin = from / PAGE as u64 * PAGE as u64;
     let bytes = (to - begin) as usize;
     let mut pages = vec![0_u8; bytes.div_ceil(PAGE)];
     let (anywhere, shared) = (std::ptr::null_mut(), MapFlags::SHARED);
-    // SAFETY: a new mapping at an address of the kernel's choice, given back below, and touched by
-    // nobody; `pages` has a byte for each of its pages.
-    let told = unsafe {
+    // SAFETY: a new mapping at an address of the kernel's choice, unmapped below, and accessed by nobody;
+    // `pages` has a byte for each of its pages.
+    let done = unsafe {
         let map = mmap(anywhere, bytes, ProtFlags::READ, shared, file, begin).ok()?;
-        let told = libc::mincore(map, bytes, pages.as_mut_ptr());
+        let done = libc::mincore(map, bytes, pages.as_mut_ptr());
         munmap(map, bytes).ok()?;
-        told
+        done
     };
-    (told == 0).then(|| pages.iter().all(|page| page & 1 == 1))
+    (done == 0).then(|| pages.iter().all(|page| page & 1 == 1))
 }
 
-/// Whether the file lies on an overlay, which has no pages of its own: they are the layer's below.
+/// Whether the file lies on an overlay, which has no cached pages of its own: they belong to the layer below.
 fn is_overlay(file: &File) -> bool {
     const OVERLAYFS: rustix::fs::FsWord = 0x794c_7630;
     rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == OVERLAYFS)
 }
 
-/// The file once more, so that looking at a page reads no others ahead.
+/// The file, opened again without read-ahead, so that sampling a page reads no others.
 pub(crate) fn opened_to_sample(file: &File) -> Option<File> {
     let again = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
     rustix::fs::fadvise(&again, 0, None, rustix::fs::Advice::Random).ok()?;

@@ -1,12 +1,11 @@
-//! Watches for reads that get no answer: tells of one after [`Config::silence`], and ends the run
-//! after [`Config::io_timeout`].
+//! The watchdog over reads: gives a notice of a read without an answer after [`Config::silence`], and ends the
+//! run after [`Config::io_timeout`].
 //!
-//! Whoever reads has a [`Place`], where it says what it is about to read and that it is done. One
-//! thread looks at all places now and then, and counts for how long it has met the same read. So a
-//! reader needs no clock, the time that a job takes isn't counted, and neither is the time for
-//! which the whole process was stopped.
+//! Each reader marks a [`Place`] with the read that it begins, and clears it when the read is done. One thread
+//! checks all places a few times a second and measures for how long it has seen the same read. So a reader
+//! needs no clock, and the time of the job, or while the whole process is stopped, isn't counted.
 //!
-//! Only files and block devices are watched: a pipe or a terminal may take its time.
+//! Only files and block devices are watched: pipes and terminals may be slow.
 
 use std::fs;
 use std::ops::Range;
@@ -19,15 +18,15 @@ use crate::error::{Error, Kind, Result};
 use crate::input::source::Source;
 use crate::input::spans::Input;
 
-/// The longest pause between two looks.
+/// The longest pause between two checks.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Whether a source is of the kind that answers at once or is in trouble.
+/// Whether a source is a file or block device, whose reads are expected to end soon.
 pub(crate) fn is_watched(source: &Source) -> bool {
     source.file().is_some() && source.len().is_some()
 }
 
-/// The watch over one run.
+/// The watchdog of one run.
 pub(crate) struct Watchdog {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -40,17 +39,17 @@ struct Shared {
     timeout: Option<Duration>,
     places: Mutex<Vec<Place>>,
     overdue: OnceLock<Error>,
-    /// The same for who awaits it.
+    /// The same for tasks that await it.
     given_up: tokio::sync::watch::Sender<bool>,
     over: Mutex<bool>,
     end: Condvar,
 }
 
 impl Watchdog {
-    /// Begins to watch.
+    /// Starts the watchdog's thread.
     ///
     /// # Errors
-    /// There is no thread to be had for it, although a limit was named.
+    /// The thread can't be started, although a timeout was named.
     pub(crate) fn new(input: &Input, config: &Config) -> Result<Watchdog> {
         let name = |source: &Arc<Source>| Arc::clone(source.name());
         let shared = Arc::new(Shared {
@@ -73,7 +72,7 @@ impl Watchdog {
             let look = move || shared.watch(&*notice, overdue.as_deref());
             match Builder::new().name("watch".to_string()).spawn(look) {
                 Ok(thread) => watch.thread = Some(thread),
-                // Without a notice of silence the run is as good.
+                // Without notices the run works as well.
                 Err(_) if config.io_timeout.is_none() => {}
                 Err(error) => {
                     let cause = "--io-timeout: can't start a thread to watch the reads: lower \
@@ -100,7 +99,7 @@ impl Watchdog {
     /// Waits until the run is given up, for ever if it never is.
     pub(crate) async fn given_up(&self) {
         let mut given_up = self.shared.given_up.subscribe();
-        // The sender lives as long as the watch.
+        // The sender lives as long as the watchdog.
         let _ = given_up.wait_for(|&given_up| given_up).await;
     }
 }
@@ -110,14 +109,14 @@ impl Drop for Watchdog {
         *lock(&self.shared.over) = true;
         self.shared.end.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A notice that panics is its owner's affair.
+            // A panic in the caller's notice is ignored.
             let _ = thread.join();
         }
     }
 }
 
 impl Shared {
-    /// Looks at the places until the run is over or given up.
+    /// Checks the places until the run is over or given up.
     fn watch(&self, notice: &dyn Fn(&str), overdue: Option<&Overdue>) {
         let shortest = self
             .timeout
@@ -134,14 +133,14 @@ impl Shared {
             if *over {
                 return;
             }
-            // More is a time in which nobody ran.
+            // More means that the process was stopped.
             let passed = started.elapsed().min(2 * pause);
             let waiting = self.look(passed);
             if let Some(limit) = self.timeout
                 && let Some(first) = first(&waiting, limit)
             {
                 let error = first.error(limit);
-                // Nobody else sets it.
+                // Only this thread sets it.
                 let _ = self.overdue.set(error.clone());
                 self.given_up.send_replace(true);
                 if let Some(overdue) = overdue {
@@ -158,10 +157,10 @@ impl Shared {
         }
     }
 
-    /// All reads that are waited for, each older by the time that has passed since the last look.
+    /// All pending reads, each older by the time that has passed since the last check.
     fn look(&self, passed: Duration) -> Vec<Waiting<'_>> {
         let mut places = lock(&self.places);
-        // Those that nobody has any more are swept out.
+        // Drop places that no reader has any more.
         places.retain(|place| Arc::strong_count(&place.0) > 1);
         let waiting = places.iter().filter_map(|place| {
             let mut cell = lock(&place.0);
@@ -178,7 +177,7 @@ impl Shared {
     }
 }
 
-/// A read that hasn't been answered by now.
+/// A read that is pending.
 struct Waiting<'a> {
     name: &'a Arc<str>,
     source: u32,
@@ -186,7 +185,7 @@ struct Waiting<'a> {
     age: Duration,
 }
 
-/// Of those that are so old the first in the input.
+/// Of the reads of at least this age, the first in the input.
 fn first<'w, 'a>(waiting: &'w [Waiting<'a>], age: Duration) -> Option<&'w Waiting<'a>> {
     let old = waiting.iter().filter(|waiting| waiting.age >= age);
     old.min_by_key(|waiting| (waiting.source, waiting.bytes.start))
@@ -216,7 +215,7 @@ fn words(duration: Duration) -> String {
     }
 }
 
-/// Where at most one read at a time is waited for.
+/// Marks the pending read of one reader.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Place(Arc<Mutex<Option<Read>>>);
 
@@ -224,33 +223,33 @@ pub(crate) struct Place(Arc<Mutex<Option<Read>>>);
 struct Read {
     source: u32,
     bytes: Range<u64>,
-    /// Whether a look has met it, and for how long looks have.
+    /// Whether a check has seen it, and for how long checks have.
     met: bool,
     age: Duration,
-    /// Of a mapped window: the thread that looks at it, and its major faults at the last look.
-    looker: Option<(i32, u64)>,
+    /// For a mapped window: the thread that accesses it, and its major faults at the last check.
+    mapped: Option<(i32, u64)>,
 }
 
 impl Place {
-    /// A read begins. It is waited for until the next one begins here, or [`Place::done`].
+    /// A read begins. It is pending until the next one begins here, or until [`Place::done`].
     pub(crate) fn begin(&self, source: &Source, bytes: Range<u64>) {
         self.set(source, bytes, None);
     }
 
-    /// This thread begins to look at a mapped window. It waits in page faults, between them it
-    /// works: only the time in a fault counts.
+    /// This thread begins to access a mapped window. It waits in page faults and works in between; only the
+    /// time in a fault counts.
     pub(crate) fn begin_looking(&self, source: &Source, bytes: Range<u64>) {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         self.set(source, bytes, Some((thread, 0)));
     }
 
-    fn set(&self, source: &Source, bytes: Range<u64>, looker: Option<(i32, u64)>) {
+    fn set(&self, source: &Source, bytes: Range<u64>, mapped: Option<(i32, u64)>) {
         *lock(&self.0) = is_watched(source).then(|| Read {
             source: source.index(),
             bytes,
             met: false,
             age: Duration::ZERO,
-            looker,
+            mapped,
         });
     }
 
@@ -263,7 +262,7 @@ impl Place {
 impl Read {
     fn grow(&mut self, passed: Duration) {
         let mut waits = std::mem::replace(&mut self.met, true);
-        if let Some((thread, before)) = &mut self.looker {
+        if let Some((thread, before)) = &mut self.mapped {
             let (asleep, faults) = in_the_kernel(*thread).unwrap_or_default();
             waits &= asleep && faults == std::mem::replace(before, faults);
             if !waits {
@@ -276,18 +275,17 @@ impl Read {
     }
 }
 
-/// Whether a thread of this process waits for a page, and how many page faults it has waited for so
-/// far.
+/// Whether a thread of this process waits for a page, and how many major faults it has had so far.
 fn in_the_kernel(thread: i32) -> Option<(bool, u64)> {
     let about = |file| fs::read_to_string(format!("/proc/self/task/{thread}/{file}"));
     let stat = about("stat").ok()?;
-    // The name before it may hold anything.
+    // The thread's name in parentheses may contain any character.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
     let waits = match fields.next()? {
         "D" => true,
-        // Some file systems wait so that a signal could end it. So does a job that waits for a lock,
-        // but that is in a call of its own: a fault is in none, or in the one that populates.
+        // Some file systems wait interruptibly. A job that waits for a lock does too, but in a system call;
+        // a fault happens in none, or in the madvise that populates.
         "S" => {
             let populates = libc::SYS_madvise.to_string();
             let call = about("syscall").unwrap_or_default();

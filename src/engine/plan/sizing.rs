@@ -1,6 +1,7 @@
-//! How much of everything a run takes where nobody says: buffers and their size, threads, how far is
-//! read ahead, what is loaded. By the memory that a control group allows: beyond it the kernel kills,
-//! and tables, threads and pages that are being read count too. The probe tells the same figures.
+//! The defaults of a run: buffers and their size, threads, read-ahead, and what may be loaded.
+//!
+//! In a control group they follow its memory limit, because beyond it the kernel kills the process; tables,
+//! threads and pages that are being read count too. The probe reports the same figures.
 
 use crate::engine::arena::Layout;
 use crate::engine::knobs::HugePages;
@@ -10,45 +11,45 @@ use crate::linux::cgroups::memory_limit;
 use crate::linux::pages::{HUGE_PAGE, PAGE};
 use crate::units::size;
 
-/// Bytes a read: large enough that the ring's thread is idle, and a request that most
-/// devices take whole in pages of any size. 1 MiB takes a tenth longer where the host copies.
+/// Bytes of a read: large enough that the ring's thread is mostly idle, and small enough that most devices
+/// take it as one request. Larger ones are slower where a virtual machine's host copies.
 pub(crate) const RING_BLOCK: usize = 512 << 10;
 /// Reads in flight: with [`RING_BLOCK`] 16 MiB, enough for several drives.
 pub(crate) const DEPTH: usize = 32;
-/// Threads that can be asked for; beyond that a number is a slip.
+/// The most threads that can be asked for; more must be a mistake.
 pub(crate) const MAX_THREADS: usize = 1024;
-/// Bytes a block that a worker reads itself. Smaller ones would stay in the core's own cache, but are
-/// copied more slowly: 512 KiB take a fifth longer.
+/// Bytes of a block that a worker reads itself. Smaller ones would stay in the core's own cache, but copying
+/// them is slower.
 const PREAD_BLOCK: usize = 2 << 20;
-/// Bytes that a worker maps at once, at most. Each window that goes interrupts all processors that work
-/// on the run: 4 MiB take a twentieth longer.
+/// The most bytes that a worker maps at once. Unmapping a window interrupts all processors of the run, so
+/// that smaller windows are slower.
 const MMAP_BLOCK: usize = 16 << 20;
-/// The smallest block where a limit on memory asks for small ones.
+/// The smallest block under a memory limit.
 const LEAST_BLOCK: usize = 32 << 10;
-/// Buffers of less than [`LARGE_BLOCK`] beside those in flight and with workers: how far a worker may
-/// lag behind before the device has to wait for it. Without them 512 KiB take a sixth longer.
+/// Spare buffers of less than [`LARGE_BLOCK`], beside those in flight and with workers: without them the
+/// device waits as soon as a worker lags behind.
 const SPARE: usize = 12;
 /// From this size on spare buffers cost memory and gain nothing.
 const LARGE_BLOCK: usize = 1 << 20;
-/// Buffers at least, where there are as many reads.
+/// The fewest buffers, where there are as many reads.
 const BUFFERS_MIN: usize = 8;
-/// What the ring itself locks, at most, at a usual depth.
+/// Bytes that the ring itself locks, at most, at a usual depth.
 const RING_LOCKED: u64 = 64 << 10;
-/// What a worker takes with buffers, stack and the tables of some hundred keys: 2.5 MiB were seen.
-/// Keys that take more than the difference are spilled.
+/// Bytes of a worker with buffers, stack and the tables of some hundred keys. Tables that need more are
+/// spilled.
 const WORKER: u64 = 4 << 20;
-/// How far a file system reads ahead that doesn't tell, as an overlay: a large one.
-const UNTOLD_AHEAD: u64 = 8 << 20;
+/// The read-ahead assumed of a file system that doesn't report it, as an overlay: a large one.
+const UNKNOWN_READ_AHEAD: u64 = 8 << 20;
 
-/// The memory that there is room in.
+/// The memory that a run may use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MemoryLimit {
-    /// What the control groups allow, if they limit it.
+    /// The control groups' limit, if there is one.
     limit: Option<u64>,
 }
 
 impl MemoryLimit {
-    /// That of this process.
+    /// The limit of this process.
     pub(crate) fn of_this_process() -> MemoryLimit {
         MemoryLimit {
             limit: memory_limit(),
@@ -60,8 +61,8 @@ impl MemoryLimit {
         self.limit.is_some()
     }
 
-    /// Workers: one a processor, of those that were named if any were, but no more than half of the
-    /// memory has room for.
+    /// Workers: one for each processor, of those in `pin` if any are named, but no more than fit into half of
+    /// the memory.
     pub(crate) fn threads(&self, pin: &[u32]) -> usize {
         let processors = match pin.len() {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -76,19 +77,19 @@ impl MemoryLimit {
         processors.min(fit).clamp(1, MAX_THREADS)
     }
 
-    /// Bytes a read of rings that have so many buffers, by their size.
+    /// Bytes of a read, for rings with as many buffers as `buffers` gives for a size.
     pub(crate) fn ring_block(&self, buffers: impl Fn(usize) -> usize) -> usize {
         let block = self.within(RING_BLOCK, buffers(RING_BLOCK));
         self.within(block, buffers(block))
     }
 
-    /// What each of so many workers reads at once, and what it maps at once.
+    /// The bytes that each of so many workers reads at once, and maps at once.
     pub(crate) fn local_blocks(&self, threads: usize) -> (usize, usize) {
         let within = |block| self.within(block, threads);
         (within(PREAD_BLOCK), within(MMAP_BLOCK))
     }
 
-    /// A block's size of which `count` take no more than a part of the memory.
+    /// The size of a block of which `count` take at most an eighth of the memory.
     fn within(&self, block: usize, count: usize) -> usize {
         let Some(limit) = self.limit else {
             return block;
@@ -106,24 +107,24 @@ impl MemoryLimit {
         Buffers(Layout { block, slots })
     }
 
-    /// How far the run asks ahead itself, where there is no room for what the kernel reads ahead:
-    /// `ahead` bytes (`None`: it doesn't tell), of a file of `len`, at each of so many places.
+    /// How far the run reads ahead itself, where the memory is too small for the kernel's read-ahead: `usual`
+    /// bytes (`None`: unknown) of a file of `len`, at each of so many places.
     ///
-    /// Pages that are being read can't be given back. At each place there are two windows of them,
-    /// and when they fill the group, whatever else asks for a page ends in a kill.
+    /// Pages that are being read can't be reclaimed. Each place has two windows of them; when they fill the
+    /// group, the next page that anybody needs gets the process killed.
     pub(crate) fn own_read_ahead(
         &self,
-        ahead: Option<u64>,
+        usual: Option<u64>,
         len: u64,
         places: usize,
     ) -> Option<u64> {
         let limit = self.limit?;
-        let window = ahead.unwrap_or(UNTOLD_AHEAD).min(len);
+        let window = usual.unwrap_or(UNKNOWN_READ_AHEAD).min(len);
         let under_way = window.saturating_mul(2).saturating_mul(places as u64);
         (under_way > limit / 4).then_some(limit / 16)
     }
 
-    /// Refuses to load what there is no room for: twice, because it is put into one piece.
+    /// Refuses to load an input that doesn't fit twice, because loading copies it into one piece.
     pub(crate) fn check_loadable(&self, input: &Input) -> Result<()> {
         let (Some(len), Some(limit)) = (input.len(), self.limit) else {
             return Ok(());
@@ -139,22 +140,22 @@ impl MemoryLimit {
     }
 }
 
-/// Buffers of `block` bytes of each of so many rings: one a read in flight, one in each worker's hands
-/// and one that waits for it. Of smaller blocks it takes some more, and so many that workers and
-/// dispatcher needn't wake each other for each: a mebibyte, up to 256.
+/// Buffers of `block` bytes for each of so many rings: one for each read in flight, and two for each worker.
+/// Small blocks get spare ones, and at least a mebibyte in all (up to 256 buffers), so that workers and
+/// dispatcher needn't wake each other for every block.
 pub(crate) fn buffers(block: usize, depth: usize, threads: usize, rings: usize) -> usize {
     let spare = if block < LARGE_BLOCK { SPARE } else { 0 };
     let needed = depth + (2 * threads + spare).div_ceil(rings);
     needed.max((LARGE_BLOCK / block).min(256))
 }
 
-/// So many at most where there are only so many reads: fresh memory takes about as long as a read into
-/// it, and what is left to read of a file that is cached but for some pages is little.
+/// The most buffers for so many reads: touching fresh memory takes about as long as a read into it, and a
+/// file that is mostly cached leaves few reads.
 pub(crate) fn buffers_at_most(reads: u64) -> usize {
     usize::try_from(reads / 4).map_or(usize::MAX, |quarter| quarter.max(BUFFERS_MIN))
 }
 
-/// A ring's buffers, for who tells of them.
+/// A ring's buffers, as the probe reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Buffers(Layout);
 
@@ -174,14 +175,14 @@ impl Buffers {
         self.0.bytes(HugePages::Auto) as u64 + RING_LOCKED
     }
 
-    /// How many of them a limit on locked memory has room for. Huge pages are charged whole.
+    /// How many of them fit a limit on locked memory. Huge pages are charged whole.
     pub(crate) fn within(&self, limit: u64) -> u64 {
         let huge = HUGE_PAGE as u64;
-        let room = match limit.saturating_sub(RING_LOCKED) {
-            room if room >= huge => room / huge * huge,
-            room => room,
+        let bytes = match limit.saturating_sub(RING_LOCKED) {
+            bytes if bytes >= huge => bytes / huge * huge,
+            bytes => bytes,
         };
-        room.saturating_sub(PAGE as u64) / self.0.stride() as u64
+        bytes.saturating_sub(PAGE as u64) / self.0.stride() as u64
     }
 
     /// In words.

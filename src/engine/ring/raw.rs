@@ -1,15 +1,15 @@
-//! A ring without a runtime of its own: every switch of the kernel's that tokio-uring's driver can't
-//! bear, for experiments.
+//! A ring on the raw io_uring interface, with all the kernel's switches that tokio-uring's driver doesn't
+//! support, for experiments.
 //!
-//! It waits in `io_uring_enter` itself, which is what DEFER_TASKRUN and IOPOLL ask for: there
-//! completions come only to a thread that asks for them. Slots that come home meanwhile wake it by a
-//! [`Wakeup`]. All calls are made by the thread that has set the ring up (SINGLE_ISSUER).
+//! It waits in `io_uring_enter` itself, because with DEFER_TASKRUN and IOPOLL completions come only to a
+//! thread that waits there. A slot that is returned meanwhile wakes it by a [`Wakeup`]. All calls are made
+//! by the thread that has set the ring up (SINGLE_ISSUER).
 //!
-//! # Invariant (`unsafe` room)
+//! # Invariant of this module
 //! A queue entry names memory of a [`Slot`](crate::engine::arena::Slot) and a descriptor of a source. Both
 //! stay in `in_flight` until the completion, under the slot's index, which no other read can have.
-//! Where the ring ends with reads in flight, by a panic or because the kernel takes no calls any
-//! more, it waits for them for a second, and if that doesn't help never frees the arena.
+//! A ring that ends with reads in flight, by a panic or a failure of `io_uring_enter`, waits for them for a
+//! second. If they don't complete, the arena is never freed.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -35,13 +35,12 @@ use crate::error::{Error, Kind, Result, describe};
 use crate::input::source::Source;
 use crate::linux::retry;
 
-/// How long one call waits at most, so that the runtime's clocks go on and a lost wake-up costs
-/// little.
+/// The longest wait of one call, so that the runtime's timers run.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The completion of the poll on the wakeup; all others bear a slot's index.
-const BELL: u64 = u64::MAX;
+/// The user data of the poll on the wakeup's eventfd; all others are a slot's index.
+const WAKEUP: u64 = u64::MAX;
 
-/// What a ring turned out to be, and what it did.
+/// What a ring was granted, and what it did.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Facts {
     /// The switches in force, as the kernel calls them.
@@ -58,17 +57,17 @@ pub(crate) struct Facts {
 pub(crate) struct RawRing {
     ring: IoUring,
     wakeup: Arc<Wakeup>,
-    /// Whether a poll on the wakeup is posted.
+    /// Whether a poll on the wakeup is active.
     armed: bool,
     /// Whether the kernel can poll the wakeup: not with IOPOLL, nor before Linux 5.13.
-    audible: bool,
-    /// Entries that the kernel hasn't been shown yet, because there was no room or no call.
+    can_poll_wakeup: bool,
+    /// Entries that aren't in the kernel's submission queue yet.
     queue: VecDeque<Entry>,
-    /// What the kernel reads, by slot.
+    /// Reads in flight, by slot.
     in_flight: Vec<Option<Submission>>,
     /// Reads that failed before they reached the kernel.
     failed: VecDeque<Completion>,
-    /// Why the kernel takes no calls any more.
+    /// Why `io_uring_enter` failed for good.
     broken: Option<Error>,
     reads: ReadOptions,
     /// The numbers of the sources whose files are registered, ascending: a file's place in the table.
@@ -106,7 +105,7 @@ impl RawRing {
             ring,
             wakeup,
             armed: false,
-            audible: !knobs.iopoll,
+            can_poll_wakeup: !knobs.iopoll,
             queue: VecDeque::new(),
             in_flight: (0..slots).map(|_| None).collect(),
             failed: VecDeque::new(),
@@ -169,7 +168,7 @@ impl RawRing {
         // SAFETY: the parts lie in the arena, which outlives the registration: it is taken back in
         // `drop`, or the arena is kept for good.
         let register = || unsafe { submitter.register_buffers(&parts) };
-        // Only where the limit would do is it worth waiting for memory to come back.
+        // Waiting for locked memory to be released helps only if the limit is large enough.
         let done = match locked_limit() >= self.arena.bytes() as u64 {
             true => retry_nomem(register),
             false => register(),
@@ -205,12 +204,11 @@ impl RawRing {
         Ok(())
     }
 
-    /// Reads the beginning of a source past the page cache, to see whether its file system and
-    /// device can be polled: their refusal comes with a read, not with the set-up. Gives the slot
-    /// back.
+    /// Reads the beginning of a source past the page cache, to find out whether its file system and device
+    /// can be polled, because they refuse a read, not the set-up. Returns the slot.
     ///
     /// # Errors
-    /// They can't; other failures are for the run to find.
+    /// They can't be polled. Other failures are left to the run.
     pub(crate) fn try_polling(&mut self, source: &Arc<Source>, slot: Slot) -> Result<Slot> {
         let (len, direct) = (source.direct_align() as usize, true);
         self.submit(Submission {
@@ -245,12 +243,12 @@ impl RawRing {
             .in_file(source.index(), source.name()))
     }
 
-    /// The next completion that is there.
+    /// The next completion, if there is one.
     fn reap(&mut self) -> Option<Completion> {
         while let Some(cqe) = self.ring.completion().next() {
-            if cqe.user_data() == BELL {
+            if cqe.user_data() == WAKEUP {
                 self.armed &= cqueue::more(cqe.flags());
-                self.audible &= cqe.result() >= 0;
+                self.can_poll_wakeup &= cqe.result() >= 0;
                 continue;
             }
             let read = usize::try_from(cqe.user_data()).ok();
@@ -264,10 +262,10 @@ impl RawRing {
         self.failed.pop_front()
     }
 
-    /// Shows the kernel what is queued and waits for `want` completions, but not for ever. What
-    /// isn't a passing failure ends all reads.
+    /// Submits the queued entries and waits for `want` completions, for [`PATIENCE`] at most. A failure that
+    /// isn't transient fails all reads.
     ///
-    /// Returns whether it was in vain, so that the runtime's clocks should be looked at.
+    /// Returns whether it timed out or is to be tried again, so that the runtime should check its timers.
     fn call_for(&mut self, want: usize) -> bool {
         let started = Instant::now();
         let error = match self.enter(want) {
@@ -276,7 +274,7 @@ impl RawRing {
         };
         match error.raw_os_error() {
             Some(libc::ETIME) => return true,
-            // Signals while it waits are no failures.
+            // A signal during the wait is no failure.
             Some(libc::EINTR) if started.elapsed() > Duration::from_millis(1) => return true,
             Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) if self.tries < retry::MOST => {
                 retry::pause(self.tries);
@@ -298,9 +296,9 @@ impl RawRing {
     }
 
     fn enter(&mut self, want: usize) -> io::Result<()> {
-        if want > 0 && self.audible && !self.armed {
+        if want > 0 && self.can_poll_wakeup && !self.armed {
             let poll = opcode::PollAdd::new(Fd(self.wakeup.fd()), libc::POLLIN as u32).multi(true);
-            self.queue.push_back(poll.build().user_data(BELL));
+            self.queue.push_back(poll.build().user_data(WAKEUP));
             self.armed = true;
         }
         loop {
@@ -316,7 +314,7 @@ impl RawRing {
                 moved = true;
             }
             drop(submission);
-            // A queue shorter than the reads in flight is filled several times.
+            // A submission queue shorter than the reads in flight is filled several times.
             let again = moved && !self.queue.is_empty();
             self.call(if again { 0 } else { want })?;
             if !again {
@@ -326,7 +324,7 @@ impl RawRing {
     }
 
     fn call(&mut self, want: usize) -> io::Result<()> {
-        // The kernel's thread looks at the queue, then says that it sleeps, then looks again.
+        // The kernel's polling thread checks the queue, sets its flag to sleep, then checks again.
         fence(Ordering::SeqCst);
         let submission = self.ring.submission();
         let needed = match self.sqpoll {
@@ -410,17 +408,17 @@ impl Drop for RawRing {
             while self.reap().is_some() {}
         }
         if self.broken.is_some() || reads(self) {
-            // The kernel may still write to it.
+            // The kernel may still write to the arena.
             std::mem::forget(Arc::clone(&self.arena));
         } else if self.facts.registered {
-            // Before the process ends: the kernel gives locked memory back late, and the next run
-            // of an ordinary user needs it.
+            // Before the process ends, because the kernel releases locked memory late, and the next run of
+            // an ordinary user needs it.
             let _ = self.ring.submitter().unregister_buffers();
         }
     }
 }
 
-/// A read that the kernel will not do. It has no errno, so that nobody tries it again.
+/// A read that can't be submitted any more. It has no errno, so that it isn't tried again.
 fn fail(submission: Submission, broken: &Error) -> Completion {
     let result = Err(io::Error::other(broken.clone()));
     Completion { submission, result }
@@ -431,9 +429,9 @@ fn set_up(knobs: &Knobs, depth: usize) -> io::Result<IoUring> {
     let entries = knobs
         .entries
         .unwrap_or(depth.next_power_of_two().clamp(8, 4096) as u32);
-    // Room for each read in flight and the wakeup, whatever the submission queue's length.
-    let room = (depth + 1).next_power_of_two() as u32;
-    builder.setup_cqsize(room.max(2 * entries));
+    // Completions of each read in flight and of the wakeup must fit, whatever the submission queue's length.
+    let completions = (depth + 1).next_power_of_two() as u32;
+    builder.setup_cqsize(completions.max(2 * entries));
     if let Some(cpu) = knobs.sqpoll {
         builder.setup_sqpoll(uring::SQPOLL_IDLE_MS);
         if let Some(cpu) = cpu {
@@ -524,7 +522,7 @@ mod tests {
     use crate::engine::arena::Layout;
     use crate::engine::ring::raw::*;
 
-    /// Slow beyond doubt, but sooner than a call that nobody wakes.
+    /// Long enough to be measured, but shorter than the timeout of a call that nobody wakes.
     const SOON: Duration = Duration::from_millis(100);
 
     struct Case {
@@ -601,18 +599,19 @@ mod tests {
     }
 
     #[test]
-    fn both_a_completion_and_the_bell_end_the_wait() {
+    fn both_a_completion_and_the_wakeup_end_the_wait() {
         for knobs in knobs() {
-            // What neither ends goes on for PATIENCE each time; a busy machine is slow now and then.
-            let quick =
-                |[heard, completed]: [Duration; 2]| heard < 5 * SOON && completed < 8 * SOON;
+            // A wait that neither ends takes PATIENCE. A busy machine may be slow at times.
+            let quick = |[woken_after, completed]: [Duration; 2]| {
+                woken_after < 5 * SOON && completed < 8 * SOON
+            };
             let tries = (0..5).map(|_| times_of_both(&knobs));
             let mut tries = tries.skip_while(|times| times.is_some_and(|times| !quick(times)));
             assert!(tries.next().is_some(), "{knobs:?}: they weren't heard");
         }
     }
 
-    /// When the wakeup is heard and when the completion, which come at once and twice [`SOON`]; `None`
+    /// When the wakeup is woken_after and when the completion, which come at once and twice [`SOON`]; `None`
     /// where the ring can't be had.
     fn times_of_both(knobs: &Knobs) -> Option<[Duration; 2]> {
         let mut case = Case::new(knobs)?;
@@ -639,16 +638,16 @@ mod tests {
             }
             (started.elapsed(), case.ring.completion().await)
         };
-        let (heard, completion) = runtime.block_on(wakeup.drive(task));
+        let (woken_after, completion) = runtime.block_on(wakeup.drive(task));
         assert_eq!(completion.result.unwrap(), 5, "{knobs:?}");
         let completed = started.elapsed();
         other.join().unwrap();
         drop((completion.submission, case.ring, case.slots));
         assert_eq!(Arc::strong_count(&case.arena), 1, "the arena can go");
-        Some([heard, completed])
+        Some([woken_after, completed])
     }
 
-    /// Notices of a silent device hang on that.
+    /// Notices of a silent device depend on the timers.
     #[test]
     fn clocks_go_on_while_nothing_completes() {
         for knobs in &knobs()[..2] {
@@ -663,7 +662,7 @@ mod tests {
             let (wakeup, started) = (case.ring.wakeup(), Instant::now());
             let waited = async { tokio::time::timeout(SOON, case.ring.completion()).await };
             assert!(runtime.block_on(wakeup.drive(waited)).is_err());
-            // The runtime looks at its clocks between two calls, the task at them after the next.
+            // The runtime checks its timers between two calls, the task after the next call.
             assert!(started.elapsed() < 8 * PATIENCE, "{knobs:?}");
             drop(case.writer);
         }

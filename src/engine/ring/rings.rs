@@ -1,9 +1,8 @@
-//! Several rings at once: each with a thread, an arena and a dispatcher of its own over its share of
-//! the input, and all of them before one queue of workers.
+//! Several rings at once: each has a thread, an arena and a dispatcher for its share of the input, and all
+//! feed one queue of workers.
 //!
-//! On a machine with several NUMA nodes the rings' threads are spread over them. Of several rings
-//! each has its buffers where its thread runs, because it is the first to have them touched; which
-//! worker takes a buffer is left to chance.
+//! On a machine with several NUMA nodes the rings' threads are spread over them. With several rings, each
+//! ring's thread touches its buffers first, so that they lie on its node. Any worker may take any buffer.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -29,7 +28,7 @@ pub(crate) struct Share {
     pub sequence: u64,
 }
 
-/// What one ring has done.
+/// The result of one ring.
 pub(crate) struct Ran {
     pub counters: Counters,
     pub facts: Facts,
@@ -54,7 +53,7 @@ pub(crate) fn shares(spans: &[Span], block: u64, count: usize) -> Vec<Vec<Span>>
     for span in spans {
         let mut from = span.from;
         for (n, share) in (1..).zip(&mut shares) {
-            // Where the share is to end, in bytes of the input.
+            // The end of the share, in bytes of the input.
             let end = (u128::from(total) * n).div_ceil(count as u128) as u64;
             let to = match end.checked_sub(before) {
                 Some(end) => (span.from + end)
@@ -73,10 +72,10 @@ pub(crate) fn shares(spans: &[Span], block: u64, count: usize) -> Vec<Vec<Span>>
     shares
 }
 
-/// Runs a ring for each share, from set-up to the end; nothing is read before all are set up.
+/// Runs a ring for each share. Nothing is read before all rings are set up.
 ///
 /// # Errors
-/// The first ring that can't be set up says why.
+/// Of the rings that can't be set up, the first in the order of the input.
 pub(crate) fn run(
     common: &Common<'_>,
     shares: &[Share],
@@ -87,13 +86,13 @@ pub(crate) fn run(
         _ => numa_nodes(),
     };
     thread::scope(|scope| {
-        let (told, tells) = mpsc::channel();
+        let (ready, made) = mpsc::channel();
         let mut threads = Vec::new();
         let mut starts = Vec::new();
         let mut failed = None;
         for (n, share) in shares.iter().enumerate() {
             let (start, started) = mpsc::channel();
-            let told = told.clone();
+            let ready = ready.clone();
             let node = nodes.get(n % nodes.len().max(1));
             let spawned = thread::Builder::new()
                 .name(format!("ring-{n}"))
@@ -102,7 +101,7 @@ pub(crate) fn run(
                         stay_on(cpus);
                     }
                     let alone = shares.len() == 1;
-                    serve(common, share, alone, told, started, release)
+                    serve(common, share, alone, ready, started, release)
                 });
             match spawned {
                 Ok(thread) => threads.push(thread),
@@ -118,14 +117,14 @@ pub(crate) fn run(
             }
             starts.push(start);
         }
-        drop(told);
-        // The first in the order of the input, whichever thread was faster.
-        let mut ready: Vec<(u64, Result<()>)> = tells.iter().collect();
-        ready.sort_by_key(|(sequence, _)| *sequence);
-        let refused = ready.into_iter().find_map(|(_, made)| made.err());
+        drop(ready);
+        // In the order of the input, whichever thread was faster.
+        let mut results: Vec<(u64, Result<()>)> = made.iter().collect();
+        results.sort_by_key(|(sequence, _)| *sequence);
+        let refused = results.into_iter().find_map(|(_, made)| made.err());
         let failed = failed.or(refused);
         for start in starts {
-            // A thread whose ring couldn't be made doesn't listen; the others hear the hanging up.
+            // After a failure the senders are dropped unused, which ends the other threads.
             if failed.is_none() {
                 let _ = start.send(());
             }
@@ -145,12 +144,12 @@ pub(crate) fn run(
     })
 }
 
-/// One ring on its thread: sets it up, tells how that went, and reads its share once all are ready.
+/// One ring on its thread: sets it up, reports the result, and reads its share once all rings are ready.
 fn serve(
     common: &Common<'_>,
     share: &Share,
     alone: bool,
-    told: mpsc::Sender<(u64, Result<()>)>,
+    ready: mpsc::Sender<(u64, Result<()>)>,
     started: mpsc::Receiver<()>,
     release: &(dyn Fn(&mut Vec<Ready>) + Sync),
 ) -> Option<Ran> {
@@ -164,12 +163,12 @@ fn serve(
     } = match made {
         Ok(made) => made,
         Err(error) => {
-            let _ = told.send((share.sequence, Err(error)));
+            let _ = ready.send((share.sequence, Err(error)));
             return None;
         }
     };
-    let _ = told.send((share.sequence, Ok(())));
-    drop(told);
+    let _ = ready.send((share.sequence, Ok(())));
+    drop(ready);
     started.recv().ok()?;
     let Common {
         input,
@@ -244,8 +243,8 @@ fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
     })
 }
 
-/// Whether the device under a file has poll queues. Without them a kernel may read all the same and
-/// not poll; where the device isn't known, the kernel has the last word.
+/// Refuses a file whose device has no poll queues, because some kernels then read without polling. Where the
+/// device is unknown, the read decides.
 fn can_be_polled(source: &Source) -> Result<()> {
     let Some(Ok(meta)) = source.file().map(fs::File::metadata) else {
         return Ok(());
@@ -290,8 +289,7 @@ fn numa_nodes() -> Vec<Vec<usize>> {
     if nodes.len() > 1 { nodes } else { Vec::new() }
 }
 
-/// Keeps the thread on these processors, as far as it may use them; where it may not, it stays
-/// where it is.
+/// Binds the thread to those of these processors that it may use, if there are any.
 fn stay_on(cpus: &[usize]) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(allowed) = sched_getaffinity(None) else {
@@ -304,7 +302,7 @@ fn stay_on(cpus: &[usize]) {
         }
     }
     if set.count() > 0 {
-        // A matter of speed: the answer is the same anywhere.
+        // A failure only costs speed.
         let _ = sched_setaffinity(None, &set);
     }
 }

@@ -3,7 +3,7 @@
 //! Before the runtime is built the ring is probed with the raw interface, because tokio-uring
 //! panics where io_uring can't be set up and drops errors of `io_uring_enter`.
 //!
-//! # Invariant (`unsafe` room)
+//! # Invariant of this module
 //! A queue entry names memory of a [`Slot`] and a descriptor of a [`Source`]. Both travel with the
 //! entry as the operation's stable data: the driver owns them until the completion. The dispatcher
 //! ends only when nothing is in flight, and [`run`] keeps the arena until the runtime is gone, so
@@ -30,7 +30,7 @@ use crate::linux::{io_priority, retry};
 
 /// The largest buffer that the kernel registers as one.
 pub(crate) const MAX_REGISTERED: usize = 1 << 30;
-/// How long a polling thread looks for submissions before it sleeps: longer than a read takes.
+/// How long a polling thread polls before it sleeps: longer than a read takes.
 pub(crate) const SQPOLL_IDLE_MS: u32 = 100;
 
 /// Why there is no ring, in words for the user.
@@ -168,10 +168,10 @@ impl Setup {
     }
 }
 
-/// Tries out a ring: set up, register a buffer, read. What it finds is what a run would find.
+/// Tests a ring as a run would use it: sets it up, registers a buffer, reads.
 ///
 /// # Errors
-/// The cause, in words for the user; of several the knob that is to blame.
+/// The cause, in words for the user; of several knobs the one that is refused.
 pub(crate) fn probe(setup: &Setup) -> Result<IoUring> {
     let built = setup.build();
     let mut ring = built.map_err(|error| {
@@ -184,10 +184,10 @@ pub(crate) fn probe(setup: &Setup) -> Result<IoUring> {
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),
     };
-    // SAFETY: the buffer outlives the registration, which is taken back below.
+    // SAFETY: the buffer outlives the registration, which is removed below.
     match unsafe { ring.submitter().register_buffers(&[iovec]) } {
         Ok(()) => drop(ring.submitter().unregister_buffers()),
-        // The run goes on with plain reads then.
+        // The run uses plain reads then.
         Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {}
         Err(error) => return Err(refused("io_uring_register", &error)),
     }
@@ -234,7 +234,7 @@ pub(crate) fn refused(step: &str, error: &io::Error) -> Error {
     unavailable(&format!("{step}: {cause}")).with_errno(error)
 }
 
-/// Names what forbids io_uring to this process.
+/// Why this process may not use io_uring.
 fn blocked_by() -> String {
     let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
     match sysctl.trim() {
@@ -244,7 +244,7 @@ fn blocked_by() -> String {
     }
 }
 
-/// Locked memory of a process that has just ended is given back late: a moment's patience helps.
+/// Retries for a moment after ENOMEM, because the kernel releases locked memory of an ended process late.
 pub(crate) fn retry_nomem<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for wait_ms in [1, 4, 15, 60] {
         match attempt() {
@@ -263,7 +263,7 @@ pub(crate) fn locked_limit() -> u64 {
     limit.current.unwrap_or(u64::MAX)
 }
 
-/// What [`run`] found out about the ring it made.
+/// What the ring of [`run`] was granted.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Facts {
     /// Why the buffers aren't registered; `None` when they are.
@@ -272,15 +272,15 @@ pub(crate) struct Facts {
     pub entries: u32,
     /// The kernel's polling thread, and where it may run.
     pub sqpoll: Option<String>,
-    /// How many worker threads of the kernel may punt, where that was limited.
+    /// The limit on the kernel's worker threads, where one was set.
     pub workers_allowed: Option<u32>,
-    /// How many of them there were at the end: idle ones stay for some seconds.
+    /// The number of these threads at the end: idle ones stay for some seconds.
     pub workers: usize,
 }
 
-/// The ring of the probe, kept other_priority tokio-uring's, which gives nobody its descriptor: what is
-/// asked of this one holds for both, because they share the polling thread (ATTACH_WQ), or because
-/// the worker threads belong to the submitting thread.
+/// The probe's ring, kept beside tokio-uring's, whose descriptor isn't accessible. Settings of this one apply
+/// to both, because they share the polling thread (ATTACH_WQ), or because the kernel's worker threads belong
+/// to the submitting thread.
 struct Anchor {
     ring: IoUring,
     /// The limit on worker threads that the submitting thread had before.
@@ -291,9 +291,9 @@ impl Anchor {
     fn new(ring: IoUring, setup: &Setup) -> Result<Anchor> {
         let before = match setup.punt {
             Some(Some(workers)) => {
-                // Work on files is to count against the first limit, other work against the second.
-                // But a read that is punted at once is sorted before the kernel has looked up its
-                // file, and counts against the second. The kernel puts the limits of before there.
+                // The first limit is for work on files, the second for other work. But a read that is
+                // punted at once counts against the second, because its file isn't looked up yet. The
+                // kernel writes the previous limits back.
                 let mut most = [workers; 2];
                 let limited = ring.submitter().register_iowq_max_workers(&mut most);
                 limited.map_err(|error| {
@@ -314,7 +314,8 @@ impl Anchor {
         std::os::fd::AsRawFd::as_raw_fd(&self.ring)
     }
 
-    /// The polling thread, if there is one. The kernel tells nothing while the ring is busy.
+    /// The polling thread, if there is one. Several tries, because the kernel reports none while the ring is
+    /// locked.
     fn polling_thread(&self) -> Option<i32> {
         self.ring.params().is_setup_sqpoll().then_some(())?;
         (0..10).find_map(|_| self.polling_thread_now())
@@ -332,18 +333,18 @@ impl Anchor {
 impl Drop for Anchor {
     fn drop(&mut self) {
         if let Some(mut before) = self.before {
-            // The thread is the caller's; its next ring isn't ours.
+            // The thread is the caller's, and its next ring isn't ours.
             let _ = self.ring.submitter().register_iowq_max_workers(&mut before);
         }
     }
 }
 
-/// What /proc says of a thread of this process.
+/// A file of /proc on a thread of this process.
 fn of_thread(id: i32, name: &str) -> String {
     std::fs::read_to_string(format!("/proc/self/task/{id}/{name}")).unwrap_or_default()
 }
 
-/// A polling thread by name, with the processors that it may use.
+/// The name of a polling thread and the processors that it may use.
 fn polling(id: i32) -> String {
     let status = of_thread(id, "status");
     let cpus = status
@@ -353,7 +354,7 @@ fn polling(id: i32) -> String {
     format!("{} on CPU {cpus}", of_thread(id, "comm").trim())
 }
 
-/// How many worker threads the kernel keeps for submissions of this thread.
+/// The number of the kernel's worker threads for submissions of this thread.
 fn workers_of(id: i32) -> usize {
     let name = format!("iou-wrk-{id}");
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
@@ -415,7 +416,7 @@ pub(crate) fn run<T>(
         let registered = match setup.register {
             Some(false) => Err("not asked for".to_string()),
             _ => {
-                // Only where the limit would do is it worth waiting for memory to come back.
+                // Waiting for locked memory to be released helps only if the limit is large enough.
                 let patient = locked_limit() >= arena.bytes() as u64;
                 let done = match patient {
                     true => retry_nomem(|| registry.register()),
@@ -449,8 +450,8 @@ pub(crate) fn run<T>(
             let submitter = rustix::thread::gettid().as_raw_nonzero().get();
             facts.workers = workers_of(polling_thread.unwrap_or(submitter));
         }
-        // Before the process ends: the kernel gives locked memory back late, and the next run of
-        // an ordinary user needs it.
+        // Before the process ends, because the kernel releases locked memory late, and the next run of an
+        // ordinary user needs it.
         if registered.is_ok() {
             let _ = registry.unregister();
         }
@@ -458,7 +459,7 @@ pub(crate) fn run<T>(
     });
     let abandoned = matches!(done, Ok((.., true)));
     if abandoned {
-        // The reads may never end: neither does the driver, which owns their slots.
+        // The reads may never complete. The driver, which owns their slots, is leaked.
         std::mem::forget(runtime);
     } else {
         drop(runtime);
@@ -468,7 +469,7 @@ pub(crate) fn run<T>(
     done.map(|(done, facts, _)| (done, facts))
 }
 
-/// What to say when `--registered-buffers on` can't be had.
+/// The error when registered buffers were asked for and are refused.
 pub(crate) fn unregistrable(bytes: usize, error: &io::Error) -> Error {
     let limit = match locked_limit() {
         u64::MAX => "not limited for this user".to_string(),
@@ -481,19 +482,19 @@ pub(crate) fn unregistrable(bytes: usize, error: &io::Error) -> Error {
     Error::new(Kind::Engine, cause).with_errno(error)
 }
 
-/// What the reads of a ring have in common.
+/// The options that all reads of a ring have.
 #[derive(Debug)]
 pub(crate) struct ReadOptions {
     /// How many slots one registered buffer covers; `None`: nothing is registered.
     pub slots_per_buffer: Option<usize>,
-    /// Buffered ones leave nothing in the page cache.
+    /// Whether buffered reads leave nothing in the page cache.
     dontcache: bool,
-    /// The priority of those that are to be kept apart from their neighbours.
+    /// The I/O priority of reads that must not be merged with their neighbours.
     other_priority: u16,
 }
 
 impl ReadOptions {
-    /// Into memory that isn't registered yet.
+    /// Options for memory that isn't registered.
     pub(crate) fn new(dontcache: bool) -> ReadOptions {
         ReadOptions {
             slots_per_buffer: None,
@@ -508,12 +509,12 @@ impl ReadOptions {
         let (target, room) = submission.slot.target(filled);
         let len = (submission.len - filled).min(room) as u32;
         let offset = submission.offset + filled as u64;
-        // With flags of buffered reads some file systems refuse others.
+        // Some file systems refuse the flag on direct reads.
         let flags = match self.dontcache && !submission.direct {
             true => DONTCACHE as types::RwFlags,
             false => 0,
         };
-        // 0: that of the thread.
+        // 0 is the thread's own.
         let priority = if submission.unmerged {
             self.other_priority
         } else {
@@ -542,7 +543,7 @@ pub(crate) struct TokioUring {
     reads: ReadOptions,
     in_flight: JoinSet<Completion>,
     entries: usize,
-    /// Of each entry: whether it is punted.
+    /// The flags of each entry: whether the kernel's workers do the read (ASYNC).
     flags: squeue::Flags,
 }
 
@@ -578,12 +579,12 @@ impl Ring for TokioUring {
     }
 }
 
-/// Operations aren't aborted; only a panic ends one without its completion.
+/// The completion of a task. Tasks aren't aborted, so a failure to join is a panic.
 fn done(joined: std::result::Result<Completion, tokio::task::JoinError>) -> Completion {
     joined.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-/// Gives the submission back with the count or the errno.
+/// Returns the submission with the count or the errno.
 struct Collect;
 
 impl OneshotOutputTransform for Collect {
@@ -610,8 +611,7 @@ struct ArenaPart {
     len: usize,
 }
 
-// SAFETY: the address stays where it is as long as the arena does, and `run` keeps that until the
-// runtime, with its registration, is gone.
+// SAFETY: the arena doesn't move, and `run` keeps it until the runtime, with its registration, is gone.
 unsafe impl IoBuf for ArenaPart {
     fn stable_ptr(&self) -> *const u8 {
         self.start.as_ptr()
@@ -626,8 +626,8 @@ unsafe impl IoBuf for ArenaPart {
     }
 }
 
-// SAFETY: as above. tokio-uring itself never writes here: no buffer is ever checked out of the
-// registry, reads name slots.
+// SAFETY: as above. tokio-uring itself never writes here, because no buffer is checked out of the registry:
+// reads name slots.
 unsafe impl IoBufMut for ArenaPart {
     fn stable_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()
@@ -636,8 +636,7 @@ unsafe impl IoBufMut for ArenaPart {
     unsafe fn set_init(&mut self, _: usize) {}
 }
 
-/// Whether the kernel is one on which the ring is used without being asked for: before 6.1 a
-/// buffered read over a bad sector never completes.
+/// Whether `auto` uses io_uring on this kernel: before 6.1 a buffered read of a bad sector never completes.
 pub(crate) fn kernel_is_trusted() -> Result<()> {
     let release = rustix::system::uname()
         .release()

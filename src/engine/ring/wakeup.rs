@@ -1,9 +1,8 @@
-//! Wakes a ring's thread that sleeps in `io_uring_enter` when a slot comes home.
+//! Wakes a ring's thread that sleeps in `io_uring_enter` when a slot is returned.
 //!
-//! The thread waits for two things: completions, which end its call to the kernel, and slots, which
-//! come over a channel of this process. The channel wakes the task that waits on it; [`Wakeup`] is the
-//! waker of that task, and where the thread sleeps in the kernel it writes to an eventfd on which
-//! the ring has a poll posted. Awake or parked in its runtime the thread costs no system call.
+//! The thread waits for completions, which end its system call, and for returned slots, which come over a
+//! channel. The channel wakes the task that waits on it; [`Wakeup`] is the waker of that task. If the thread
+//! sleeps in the kernel, it writes to an eventfd that the ring polls. Otherwise it costs no system call.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
@@ -36,40 +35,40 @@ impl Wakeup {
         }))
     }
 
-    /// What becomes readable when the sleeper is to wake.
+    /// The descriptor that becomes readable to end the sleep.
     pub(crate) fn fd(&self) -> RawFd {
         self.eventfd.as_raw_fd()
     }
 
-    /// Runs a task with the wakeup as its waker.
+    /// Runs a task with this as its waker.
     pub(crate) async fn drive<T>(self: &Arc<Self>, task: impl Future<Output = T>) -> T {
         let mut task = std::pin::pin!(task);
         let waker = Waker::from(Arc::clone(self));
         std::future::poll_fn(|context| {
             // `block_on` has one waker from beginning to end.
             self.runtime.get_or_init(|| context.waker().clone());
-            // What has woken until now is what this poll is for.
+            // This poll is for all wake-ups until now.
             self.state.swap(IDLE, SeqCst);
             task.as_mut().poll(&mut Context::from_waker(&waker))
         })
         .await
     }
 
-    /// To be called before the thread sleeps; `false`: something has happened since the task was
-    /// polled, so that it has to return to its runtime, which will poll it again.
+    /// To be called before the thread sleeps. `false` means that the task was woken since it was polled: the
+    /// thread has to return to its runtime, which will poll the task again.
     pub(crate) fn begin_sleep(&self) -> bool {
         let idle = self.state.compare_exchange(IDLE, ASLEEP, SeqCst, SeqCst);
         idle.is_ok()
     }
 
-    /// To be called when the thread is back; whether it was the wakeup that woke it.
+    /// To be called when the thread is back. Returns whether the task was woken meanwhile.
     pub(crate) fn end_sleep(&self) -> bool {
-        // Rung stays woken, until the task is polled for it.
+        // The state stays WOKEN until the task is polled.
         let slept = self.state.compare_exchange(ASLEEP, IDLE, SeqCst, SeqCst);
         slept.is_err()
     }
 
-    /// Has the task polled again, after the runtime has looked at its clocks.
+    /// Has the task polled again, after the runtime has checked its timers.
     pub(crate) fn poll_again<T>(&self) -> Poll<T> {
         if let Some(runtime) = self.runtime.get() {
             runtime.wake_by_ref();
@@ -85,7 +84,7 @@ impl Wake for Wakeup {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if self.state.swap(WOKEN, SeqCst) == ASLEEP {
-            // The count can't get full in a lifetime, so this neither fails nor waits.
+            // The eventfd's count can't overflow in practice, so this neither fails nor waits.
             let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
         }
         if let Some(runtime) = self.runtime.get() {
