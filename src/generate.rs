@@ -1,8 +1,8 @@
 //! Makes measurement files for the One Billion Row Challenge: `key;value` lines from a seed.
 //!
-//! Rows are made in chunks of fixed size on all threads and written in order by the calling one.
-//! What a row holds depends on the seed and on the row's number alone (`noise`), so that the
-//! bytes are the same for any number of threads. `keys` knows the names.
+//! Rows are made in chunks of fixed size on all threads and written in order by the calling one. A row
+//! depends only on the seed and on its number (`noise`), so that the bytes are the same for any number of
+//! threads. `keys` makes the names.
 
 mod keys;
 mod noise;
@@ -57,11 +57,11 @@ pub struct Generated {
 }
 
 impl Generate {
-    /// Writes the rows, in order, from the calling thread, and flushes. `progress` is told the
-    /// rows and the bytes written so far, after every chunk.
+    /// Writes the rows, in order, from the calling thread, and flushes. `progress` is called after every
+    /// chunk with the rows and bytes written so far.
     ///
     /// # Errors
-    /// `out`'s own errors as they are; [`io::ErrorKind::InvalidInput`] if neither `rows` nor
+    /// The errors of `out`; [`io::ErrorKind::InvalidInput`] if neither `rows` nor
     /// `bytes` is given or if `keys` is out of range.
     pub fn run(
         &self,
@@ -85,7 +85,7 @@ impl Generate {
         }
     }
 
-    /// The most rows there can be: with `bytes` alone a bound that the shortest lines would reach.
+    /// The most rows there can be: with `bytes` alone, as many as the shortest lines would give.
     fn rows_max(&self) -> io::Result<u64> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if self
@@ -120,8 +120,8 @@ impl<K: Keys> Rows<K> {
         }
     }
 
-    /// A buffer that any chunk of at most `rows` rows fits in. Its pages are only backed once
-    /// they are written to, and most never are.
+    /// A buffer for any chunk of at most `rows` rows. Its pages take memory only once they are written to,
+    /// and most never are.
     fn buffer(&self, rows: u64) -> Vec<u8> {
         let row_bytes_max = self.keys.longest() + VALUE_BYTES_MAX;
         vec![0; rows.min(CHUNK_ROWS) as usize * row_bytes_max + WINDOW]
@@ -133,9 +133,8 @@ impl<K: Keys> Rows<K> {
         let keys = self.keys.count();
         let mut at = 0;
         for _ in 0..rows {
-            // One multiplication gives both draws: its upper half is the key, uniform in
-            // 0..keys; its lower half says where between this key and the next the word fell,
-            // which is uniform again.
+            // One multiplication gives both draws: its upper half is the key, uniform in 0..keys; its
+            // lower half is where between two keys the word fell, which is uniform too.
             let draw = u128::from(words.next_word()) * u128::from(keys);
             let window = buffer[at..]
                 .first_chunk_mut()
@@ -149,8 +148,7 @@ impl<K: Keys> Rows<K> {
     }
 }
 
-/// Every value as it stands in a line, from its delimiter to its newline; the eighth byte is its
-/// length.
+/// The text of every value, from its delimiter to its newline; the eighth byte is its length.
 struct Values {
     texts: Vec<[u8; 8]>,
 }
@@ -177,7 +175,7 @@ impl Values {
     }
 }
 
-/// The ordered end of the pipe: it writes, counts and stops at the limit of bytes.
+/// The writer: it writes chunks in order, counts, and stops at the limit of bytes.
 struct Writer<'a, W> {
     out: &'a mut W,
     progress: &'a (dyn Fn(u64, u64) + Sync),

@@ -1,11 +1,10 @@
 //! What this kernel, user, memory, processor, file and device allow, and what follows from it.
 //!
-//! Everything is looked at, nothing is changed: flags are tried on rings, mappings and descriptors
-//! of our own, of a file a few pages are read at most, and none of it is evicted. What can't be
-//! known says why, and never fails the probe.
+//! The probe changes nothing: it tries flags on rings, mappings and descriptors of its own, reads a few pages
+//! of a file at most, and evicts none. An entry that can't be found out says why, and never fails the probe.
 //!
-//! One room each: `kernel`, `user`, `memory`, `file` and `device`; `pages` asks in which folios the
-//! page cache holds a file, and `system` reads the small files of procfs and sysfs.
+//! One module each: `kernel`, `user`, `memory`, `file` and `device`; `pages` finds the folios in which the
+//! page cache holds a file.
 
 mod device;
 mod file;
@@ -26,32 +25,32 @@ use crate::group::level::Level;
 /// The version of the shape of [`Findings`] as it is serialised.
 const SCHEMA: u32 = 1;
 
-/// All that was found.
+/// The whole result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Findings {
-    /// The version of this shape; it changes when a field goes or means something else.
+    /// The version of this shape; it changes when a field is removed or changes its meaning.
     pub schema: u32,
-    /// What was looked at, in order.
+    /// What was examined, in order.
     pub sections: Vec<Section>,
     /// What `auto` would do here, and what to try.
     pub summary: Vec<String>,
 }
 
-/// One thing that was looked at.
+/// One thing that was examined.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     /// `kernel`, `user`, `memory`, `processor`, `file` or `device`.
     pub name: &'static str,
     /// Which file or device, where there can be several.
     pub subject: Option<String>,
-    /// What was found of it, in order.
+    /// Its facts, in order.
     pub entries: Vec<Entry>,
 }
 
 /// One fact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What it is called; the kernel's own word where there is one.
+    /// Its name; the kernel's own word where there is one.
     pub name: &'static str,
     /// What was found.
     pub value: Value,
@@ -68,16 +67,16 @@ pub enum Value {
     Count(u64),
     /// A number of bytes.
     Bytes(u64),
-    /// A share of a hundred.
+    /// A percentage.
     Percent(f64),
-    /// Whether it is so.
+    /// Yes or no.
     Flag(bool),
-    /// It can't be told; the meaning says why.
+    /// Unknown; the meaning says why.
     Unknown,
 }
 
 impl Value {
-    /// What its number counts, where that isn't the entry's name.
+    /// The unit of its number, where that isn't the entry's name.
     pub fn unit(&self) -> Option<&'static str> {
         match self {
             Value::Bytes(_) => Some("bytes"),
@@ -156,13 +155,13 @@ impl Section {
     }
 }
 
-/// What the summary and other sections need to know of the machine.
+/// What the summary and other sections need to know about the machine.
 struct Machine {
     /// Why there is no ring, where there is none.
     ring: Result<()>,
-    /// Whether the kernel is one on which `auto` uses the ring.
+    /// Whether `auto` uses the ring on this kernel.
     trusted: Result<()>,
-    /// Whether an arena gets huge pages; `None` where it can't be told.
+    /// Whether an arena gets huge pages; `None` where it is unknown.
     huge_pages: Option<bool>,
 }
 
@@ -173,7 +172,7 @@ impl Machine {
     }
 }
 
-/// Looks at the machine, and at these files with their devices; `-` is standard input.
+/// Examines the machine, and these files with their devices; `-` is standard input.
 ///
 /// # Errors
 /// A file can't be opened.
@@ -219,7 +218,7 @@ pub fn probe<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<Findi
     })
 }
 
-/// Bytes that a read of a run with defaults brings.
+/// Bytes of a read by default.
 fn default_block() -> u64 {
     let room = MemoryLimit::of_this_process();
     room.ring(room.threads(&[])).block()

@@ -1,6 +1,6 @@
-//! A summary as text, byte for byte as each style has it. Keys are written as they stood.
+//! Writes a summary as text, in one of several styles. Keys are written byte for byte as they were read.
 //!
-//! An answer of which keys were spilled is known to be right when all of it is written, not before.
+//! If keys were spilled, a failed read is only known when the whole answer has been written.
 
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Decimals unless told otherwise.
+    /// The default number of decimals.
     pub fn decimals(self) -> u32 {
         match self {
             Format::OneBrc | Format::Hovinen => 1,
@@ -30,15 +30,15 @@ impl Format {
     }
 }
 
-/// Bytes handed to the writer at once, at least.
+/// The fewest bytes that are written at once.
 const BUFFER: usize = 1 << 16;
-/// Parts of a large answer whose text may lie ready for each thread.
+/// Parts of a large answer whose text may wait to be written, for each thread.
 const AHEAD: usize = 2;
 
 /// Writes `summary` in `format`, at the format's decimals.
 ///
 /// # Errors
-/// Whatever `out` fails with; at the end, [`Summary::check`]'s.
+/// The errors of `out`; at the end, that of [`Summary::check`].
 pub fn write(summary: &Summary, format: Format, out: &mut impl Write) -> io::Result<()> {
     write_with(summary, format, format.decimals(), None, out)
 }
@@ -46,7 +46,7 @@ pub fn write(summary: &Summary, format: Format, out: &mut impl Write) -> io::Res
 /// Writes `summary` in `format`, at `decimals`; if it is large, the threads of a `pool` make the text.
 ///
 /// # Errors
-/// Whatever `out` fails with; at the end, [`Summary::check`]'s.
+/// The errors of `out`; at the end, that of [`Summary::check`].
 pub fn write_with(
     summary: &Summary,
     format: Format,
@@ -56,7 +56,7 @@ pub fn write_with(
 ) -> io::Result<()> {
     let (open, close) = match format {
         Format::OneBrc => ("{", "}\n"),
-        // An empty answer of this style is `{` newline `}`.
+        // An empty answer in this style is `{` newline `}`.
         Format::Hovinen if summary.is_empty() => ("{", "\n}"),
         Format::Hovinen => ("{\n    ", "\n}"),
         Format::Lines => ("", ""),
@@ -112,7 +112,7 @@ struct Style {
 }
 
 impl Style {
-    /// Appends an entry, and before all but an answer's first what stands between two.
+    /// Appends an entry, with the separator before all but the answer's first.
     fn push(self, entry: &Entry<'_>, first: bool, text: &mut Vec<u8>) {
         let Style { format, decimals } = self;
         let between = match format {

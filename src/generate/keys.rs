@@ -1,8 +1,8 @@
 //! The keys a generated file draws from: the 413 stations, or any number of invented names.
 //!
-//! An invented name is a function of its index and of how many names there are: nothing needs to
-//! be stored to know them distinct. Up to [`STORED_MAX`] names are stored all the same, because a
-//! load beats making them; beyond that they are made again for every row, in constant memory.
+//! An invented name depends only on its index and on how many names there are, so that names are distinct
+//! without being stored. Up to [`STORED_MAX`] names are stored, because that is faster; beyond that a name is
+//! made again for every row, in constant memory.
 
 use crate::generate::noise::mix;
 
@@ -17,12 +17,12 @@ pub const KEYS_MAX: u64 = 1 << 32;
 /// Key bytes that are copied at once.
 const HEAD_BYTES: usize = 32;
 
-/// Something that can write its `index`th key.
+/// A set of keys by index.
 pub trait Keys: Sync {
     /// How many keys there are: at least one.
     fn count(&self) -> u64;
-    /// Writes a key at the window's start; returns its length and its mean in tenths. What
-    /// follows the key in the window is left with any content.
+    /// Writes a key at the window's start; returns its length and its mean in tenths. The content of the
+    /// window behind the key is undefined.
     fn put(&self, index: u64, window: &mut [u8; WINDOW]) -> (usize, i32);
     /// The longest key's length.
     fn longest(&self) -> usize;
@@ -140,13 +140,12 @@ fn stations() -> Stored {
     stored
 }
 
-/// Makes up names.
+/// Invents names.
 ///
 /// A name starts with its number, written in syllables to the base of 64 (scrambled first, so that
-/// neighbours look nothing alike); syllables that mean nothing follow until it has its length. No
-/// syllable is another's beginning, so the number can be read back: names with different numbers
-/// differ. All numbers have the same number of syllables. A few names are shorter than any number,
-/// and differ from each other by their length or their first syllable.
+/// neighbours differ); random syllables follow until it has its length. No syllable is another's beginning,
+/// so that names with different numbers differ. All numbers have the same number of syllables. A few names
+/// are shorter than any number, and differ from each other by their length or their first syllable.
 pub struct Inventor {
     count: u64,
     /// Syllables that a number takes.
@@ -156,7 +155,7 @@ pub struct Inventor {
     scripts: Vec<Script>,
 }
 
-/// The 64 syllables of one way of writing.
+/// The 64 syllables of one script.
 struct Script {
     syllables: [Syllable; 64],
     /// The same with a capital.
@@ -204,9 +203,9 @@ const CYRILLIC_CONSONANTS: [char; 16] = [
     'б', 'в', 'г', 'д', 'ж', 'з', 'к', 'л', 'м', 'н', 'п', 'р', 'с', 'т', 'ф', 'ч',
 ];
 const CYRILLIC_VOWELS: [char; 4] = ['а', 'е', 'и', 'о'];
-/// What may stand between two parts of a name: what naive splitting of answers trips over, too.
+/// Separators between two parts of a name, among them some that break naive parsers of the answer.
 const SEPARATORS: [u8; 8] = *b"   -'/=,";
-/// How many short names of one length there are at most.
+/// The most short names of one length.
 const SHORTS_PER_LENGTH: u64 = 16;
 
 impl Inventor {
@@ -362,7 +361,7 @@ impl Syllable {
     }
 }
 
-/// A name while it is written.
+/// A name that is being written.
 struct Name<'a> {
     window: &'a mut [u8; WINDOW],
     len: usize,
@@ -390,7 +389,7 @@ impl Name<'_> {
     }
 }
 
-/// How many lengths the short names have: those that no number fits in.
+/// How many lengths the short names have: those too short for a number.
 fn short_lengths(digits: u32) -> u64 {
     2 * u64::from(digits) - 1
 }
@@ -414,7 +413,7 @@ fn take(word: &mut u64, bits: u32) -> usize {
     taken as usize
 }
 
-/// Shuffles the numbers of so many bits among themselves: each step is a bijection on them.
+/// A permutation of the numbers of so many bits: each step is a bijection.
 #[inline]
 fn scramble(number: u64, bits: u32) -> u64 {
     let mask = (1 << bits) - 1;
@@ -513,8 +512,7 @@ mod tests {
 
     #[test]
     fn numbers_can_be_read_back_from_names() {
-        // What makes names distinct for counts too big to compare them all: sampled here at the
-        // largest count.
+        // Names of counts too large to compare them all, sampled at the largest count.
         let inventor = Inventor::new(KEYS_MAX);
         let mut window = [0; WINDOW];
         for sample in 0..20_000u64 {

@@ -1,4 +1,4 @@
-//! Chance for the generator: a random word for each row, and the normal distribution's quantiles.
+//! Random numbers for the generator: a word for each row, and the quantiles of the normal distribution.
 //!
 //! Everything here is integer arithmetic or plain IEEE `+ - * /` (no libm), so that a seed gives
 //! the same bytes on every machine.
@@ -16,8 +16,8 @@ pub fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Random words by counting: the word of row `r` depends on the seed and on `r` alone, so that any
-/// chunk of rows may be made on any thread.
+/// Counter-based random words: the word of row `r` depends only on the seed and on `r`, so that any thread can
+/// make any chunk of rows.
 #[derive(Clone, Copy)]
 pub struct Words {
     state: u64,
@@ -43,7 +43,7 @@ impl Words {
 /// Cells of the quantile table, as a power of two.
 const CELL_BITS: u32 = 12;
 const CELLS: usize = 1 << CELL_BITS;
-/// Bits that say where within its cell a draw falls.
+/// Bits of a draw that give its position within its cell.
 const WITHIN_BITS: u32 = 16;
 /// Fraction bits of the table's entries, which count tenths.
 const SCALE_BITS: u32 = 5;
@@ -55,9 +55,8 @@ const CUT_SIGMAS: f64 = 4.5;
 /// The normal distribution by its quantiles: a table of 4096 equally likely cells, linear within a
 /// cell.
 ///
-/// An approximation: exact to well below a tenth of a degree in the body; the outermost cell on
-/// each side (one draw in 4096, beyond 3.49 sigma) is spread evenly up to 4.5 sigma, and nothing
-/// lies further out.
+/// It is an approximation: the body is exact to well below a tenth of a degree; the outermost cell on each
+/// side (one draw in 4096, beyond 3.49 sigma) is spread evenly up to 4.5 sigma, and nothing lies further out.
 pub struct Normal {
     quantiles: Box<[i16; CELLS + 1]>,
 }

@@ -1,4 +1,4 @@
-//! The block device under a file, and those that it stands on: what sysfs says of their queues.
+//! The block device under a file, and the devices below it: their queues, by sysfs.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -10,9 +10,9 @@ use crate::linux::proc::{self, chosen};
 use crate::probe::Section;
 use crate::units::size;
 
-/// What drivers say that know no limit on a request.
+/// The value of drivers that have no limit on a request.
 const NO_LIMIT_KB: u64 = i32::MAX as u64;
-/// How many devices of a stack are told about.
+/// The most devices of a stack that are reported.
 const MOST: usize = 12;
 
 /// A device, or why there is none.
@@ -33,12 +33,12 @@ impl Device {
         }
     }
 
-    /// The device of a mounted file system; `dev` is what stat says of a file in it.
+    /// The device of a mounted file system; `dev` is the device number of a file in it.
     pub(crate) fn of_mount(dev: u64, mount: &Mount) -> Device {
         if rustix::fs::major(dev) != 0 {
             return Device::number(dev);
         }
-        // btrfs and others number their volumes themselves; the mount names a device.
+        // btrfs and others have device numbers of their own; the mount names the block device.
         match fs::metadata(&mount.source) {
             Ok(meta) if meta.file_type().is_block_device() => Device::number(meta.rdev()),
             _ => Device::none(&match mount.fs.as_str() {
@@ -54,12 +54,12 @@ impl Device {
 }
 
 impl Device {
-    /// How far the file system on it reads ahead; `dev` is what stat says of a file in it.
+    /// How far the file system on it reads ahead; `dev` is the device number of a file in it.
     pub(crate) fn read_ahead_kb(&self, dev: u64, fs: &str) -> Result<u64, String> {
         let (major, minor) = self.number.clone()?;
         let of_files = (rustix::fs::major(dev), rustix::fs::minor(dev));
         if fs != "btrfs" {
-            // A block device's own number, or that of the file system on it.
+            // The number of a block device, or of the file system on it.
             let (major, minor) = match of_files {
                 (0, _) => of_files,
                 _ => (major, minor),
@@ -80,7 +80,7 @@ impl Device {
     }
 }
 
-/// A section for the device and for each one it stands on.
+/// A section for the device and for each device below it.
 pub(crate) fn look(device: Device) -> Vec<Section> {
     let none = |why: &str| {
         let mut section = Section::new("device", None);
@@ -114,11 +114,11 @@ pub(crate) fn look(device: Device) -> Vec<Section> {
 
 fn name_of(dir: &Path) -> String {
     let name = dir.file_name().unwrap_or_default();
-    // sysfs writes a slash in a device's name so.
+    // sysfs replaces the slash in a device's name.
     name.to_string_lossy().replace('!', "/")
 }
 
-/// What is said of a device, and the directories of those that it stands on.
+/// A device's section, and the directories of the devices below it.
 fn one(dir: &Path) -> (Section, Vec<PathBuf>) {
     let name = name_of(dir);
     let mut section = Section::new("device", Some(name.clone()));
@@ -142,7 +142,7 @@ fn one(dir: &Path) -> (Section, Vec<PathBuf>) {
     (section, below)
 }
 
-/// Its number and what it stands on; returns the whole disk and the devices below.
+/// Its number and the devices below it; returns the whole disk and these devices.
 fn stack(
     section: &mut Section,
     dir: &Path,
@@ -193,7 +193,7 @@ fn stack(
 fn model(section: &mut Section, disk: &Path) {
     let words = |name: &str| proc::text(disk.join("device").join(name));
     match (words("vendor"), words("model")) {
-        // A PCI or virtio vendor is a number, which says nothing.
+        // The vendor of a PCI or virtio device is only a number.
         (Ok(vendor), Ok(model)) if !vendor.starts_with("0x") => section.add(
             "model",
             format!("{} {}", vendor.trim(), model.trim()),
@@ -208,7 +208,7 @@ fn model(section: &mut Section, disk: &Path) {
     }
 }
 
-/// Who takes reads, and how many wait.
+/// The scheduler and the depth of the queue.
 fn scheduling(section: &mut Section, queue: &Path) {
     let number = |name: &str| proc::number(queue.join(name));
     match number("rotational") {
@@ -255,7 +255,7 @@ fn scheduling(section: &mut Section, queue: &Path) {
     }
 }
 
-/// Into how many requests a block is split, by its pieces of memory and by its size.
+/// Into how many requests a block is split, by the limits on segments and on size.
 fn splitting(section: &mut Section, queue: &Path) {
     let number = |name: &str| proc::number(queue.join(name));
     let block = crate::probe::default_block();
@@ -320,7 +320,7 @@ fn splitting(section: &mut Section, queue: &Path) {
     }
 }
 
-/// What the device reads by, and ahead.
+/// The device's block sizes and read-ahead.
 fn units(section: &mut Section, queue: &Path) {
     let number = |name: &str| proc::number(queue.join(name));
     match number("read_ahead_kb") {
@@ -393,12 +393,12 @@ fn polls(section: &mut Section, disk: &Path, queue: &Path) {
     }
 }
 
-/// The NUMA node of the nearest device of the machine that has one.
+/// The NUMA node of the nearest device above it in sysfs that has one.
 fn node(section: &mut Section, disk: &Path) {
     const NAME: &str = "NUMA node";
     let device = disk.join("device").canonicalize().ok();
     let above = device.iter().flat_map(|device| device.ancestors());
-    // A drive with several controllers names none itself, but they do.
+    // A drive with several controllers has none itself, but its controllers do.
     let controllers: Vec<PathBuf> = fs::read_dir(disk.join("device"))
         .into_iter()
         .flatten()
@@ -421,7 +421,7 @@ fn node(section: &mut Section, disk: &Path) {
     }
 }
 
-/// Whether the disk is one of a virtual machine, or this kernel's `own` making.
+/// Whether the disk is a virtual machine's, or made by this kernel (`own`).
 fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
     const NAME: &str = "virtual";
     const CAVEAT: &str = "the host's cache may serve reads: \"cold\" is then not the drive's \

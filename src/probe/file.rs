@@ -1,4 +1,4 @@
-//! A file: what it is, how it can be read, and what of it is cached.
+//! A file: what it is, how it can be read, and which part of it is cached.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -22,19 +22,19 @@ use crate::probe::kernel::dontcache;
 use crate::probe::{Machine, Section, Value, pages};
 use crate::units::size;
 
-/// How many places of a file are looked at where the kernel tells only about single pages.
+/// How many pages of a file are sampled where cachestat is refused.
 const SAMPLES: u64 = 32;
-/// How many folios are looked at.
+/// How many folios are sampled.
 const FOLIOS: u64 = 16;
 
-/// A file to be looked at.
+/// A file to be examined.
 pub(crate) struct Subject {
     name: String,
     meta: Metadata,
-    /// Open, if it can be read anywhere. A pipe isn't opened: that would wake, and then deceive,
-    /// whoever waits to write into it. Neither is a device that isn't a block device.
+    /// Open, if it can be read at any offset. A pipe isn't opened, because that would wake a process that waits
+    /// to write into it. Neither is a device that isn't a block device.
     file: Option<File>,
-    /// The same as runs have it.
+    /// The same, as a run opens it.
     input: Option<Input>,
     mount: std::result::Result<Mount, String>,
 }
@@ -47,7 +47,7 @@ struct Allowed {
 
 impl Subject {
     /// # Errors
-    /// It can't be opened, or is a directory.
+    /// The file can't be opened, or is a directory.
     pub(crate) fn open(index: u32, path: &Path) -> Result<Subject> {
         let name = path.to_string_lossy().into_owned();
         let refused = |error: io::Error| Error::io(&error).in_file(index, &name.as_str().into());
@@ -232,7 +232,7 @@ impl Subject {
         }
     }
 
-    /// How much of it is cached.
+    /// How many of its bytes are cached.
     fn resident(&self, section: &mut Section, source: &Source, file: &File) {
         const NAME: &str = "resident";
         let len = source.len().unwrap_or(0);
@@ -266,7 +266,7 @@ impl Subject {
         }
     }
 
-    /// In which folios the page cache holds it: of some cached pages.
+    /// The folios in which the page cache holds it, by samples of cached pages.
     fn folios(&self, section: &mut Section, source: &Source, file: &File) {
         const NAME: &str = "large folios";
         let len = source.len().unwrap_or(0);
@@ -324,7 +324,7 @@ impl Subject {
         }
     }
 
-    /// How many of its pages are cached, where the kernel tells.
+    /// How many of its pages are cached, if cachestat isn't refused.
     fn cached_pages(&self, file: &File, len: u64) -> std::result::Result<u64, String> {
         if self.fs() == "overlay" {
             return Err("an overlay's pages are cached as those of its layers".into());
@@ -382,7 +382,7 @@ impl Subject {
     }
 }
 
-/// Whether `auto` is told what is cached, and needn't take samples.
+/// Whether `auto` can use cachestat and needn't take samples.
 fn source_tells(input: &Input) -> bool {
     let file = input.sources()[0].file();
     file.is_some_and(|file| resident_pages(file, 0, PAGE as u64).is_ok())
@@ -465,7 +465,7 @@ fn direct(section: &mut Section, source: &Source) -> bool {
 fn try_direct(source: &Source, align: usize) -> std::result::Result<usize, String> {
     let file = source.direct().map_err(|error| {
         let text = error.to_string();
-        // The name is the section's.
+        // The section has the name already.
         let name = format!("{}: ", source.name());
         text.strip_prefix(&name).unwrap_or(&text).to_string()
     })?;
@@ -501,8 +501,8 @@ fn drops(section: &mut Section, source: &Source, file: &File) -> bool {
     tried.is_ok()
 }
 
-/// How many of some pages are cached, by reads that may not wait. By that a page that wasn't cached
-/// may be read in: so other ones are looked at each time.
+/// How many of some pages are cached, by reads that may not wait. Such a read may start reading a page that
+/// isn't cached, so that each call samples other pages.
 fn sampled(file: &File, len: u64) -> Option<(u64, u64)> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
     let again = residency::opened_to_sample(file)?;
@@ -535,7 +535,7 @@ fn places(len: u64, most: u64, shift: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// A name without what would move the terminal's cursor.
+/// A name without control characters.
 fn shown(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_control() { '?' } else { c })

@@ -1,4 +1,4 @@
-//! The kernel: io_uring with its set-up flags, features and opcodes, and the calls around it.
+//! The kernel: io_uring with its set-up flags, features and opcodes, and other system calls.
 
 use std::fs::File;
 use std::io;
@@ -184,7 +184,7 @@ fn flags(section: &mut Section, ring: bool) {
     }
 }
 
-/// The calls beside the ring, tried on the running program's file, of which nothing is read.
+/// The other system calls, tried on the running program's file, of which nothing is read.
 fn calls(section: &mut Section, release: &str) {
     let program = File::open("/proc/self/exe");
     let program = program.map_err(|error| format!("/proc/self/exe: {}", describe(&error)));
@@ -204,7 +204,7 @@ fn calls(section: &mut Section, release: &str) {
             true,
             "auto learns what is cached at once and exactly",
         ),
-        // It is there, but tells only of one's own files.
+        // It exists, but works only on one's own files.
         Ok(Err(error)) if error.raw_os_error() == Some(libc::EPERM) => section.add(
             "cachestat",
             true,
@@ -257,8 +257,8 @@ fn calls(section: &mut Section, release: &str) {
     }
 }
 
-/// Whether the kernel takes RWF_DONTCACHE for this file: asked for a read at its `end`, where
-/// nothing is read, because the flag is checked before.
+/// Whether the kernel takes RWF_DONTCACHE for this file. The read is at its `end` and reads nothing, because
+/// the flag is checked before.
 pub(crate) fn dontcache(file: &File, end: u64) -> io::Result<()> {
     use rustix::io::{ReadWriteFlags, preadv2};
     const DONTCACHE: u32 = 0x80;

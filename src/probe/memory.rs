@@ -1,4 +1,4 @@
-//! Memory: huge pages as they are set and as they are granted, NUMA nodes.
+//! Memory: huge pages, as configured and as granted, and NUMA nodes.
 
 use crate::engine::arena::{Arena, Layout};
 use crate::engine::knobs::HugePages;
@@ -7,7 +7,7 @@ use crate::probe::{Section, Value};
 use crate::units::size;
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-/// What is mapped to see what is granted: two huge pages.
+/// Bytes that are mapped to see what is granted: two huge pages.
 const TRIED: Layout = Layout {
     block: 1 << 20,
     slots: 3,
@@ -68,7 +68,7 @@ pub(crate) fn look() -> (Section, Option<bool>) {
     (section, granted)
 }
 
-/// Maps an arena, touches it, and looks what lies under it.
+/// Maps an arena, touches it, and finds out in which pages it lies.
 fn granted(section: &mut Section) -> Option<bool> {
     const NAME: &str = "huge pages";
     let arena = match Arena::new(TRIED, HugePages::Auto) {

@@ -1,9 +1,9 @@
-//! In which folios the page cache holds a file, seen through a mapping of our own.
+//! The folios in which the page cache holds a file, found through a mapping of our own.
 //!
-//! # Invariant (`unsafe` room)
-//! A [`AddressRange`] owns a range of addresses until it is dropped. Nothing ever reads or writes them:
-//! pages are populated by madvise, which reports a truncated file as an error instead of SIGBUS,
-//! and are looked at through procfs.
+//! # Invariant of this module
+//! An [`AddressRange`] owns a range of addresses until it is dropped. Nothing ever reads or writes there:
+//! pages are populated by madvise, which reports a truncated file as an error instead of SIGBUS, and are
+//! examined through procfs.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -15,7 +15,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 use crate::linux::pages::{HUGE_PAGE, PAGE};
 use crate::linux::smaps;
 
-/// Bits of /proc/kpageflags: a folio of several pages begins, and goes on.
+/// Bits of /proc/kpageflags: the first page of a folio of several pages, and a later one.
 const COMPOUND_HEAD: u64 = 1 << 15;
 const COMPOUND_TAIL: u64 = 1 << 16;
 /// Bits of /proc/self/pagemap.
@@ -27,7 +27,7 @@ const FRAME: u64 = (1 << 55) - 1;
 pub(crate) struct Held {
     /// Whether one entry of the page table maps the 2 MiB around it.
     pub by_one_entry: bool,
-    /// The size of its folio, where the kernel shows it: to root.
+    /// The size of its folio, which the kernel shows to root only.
     pub folio_bytes: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn populate() -> io::Result<()> {
     range.populate(0)
 }
 
-/// How the page at `offset` is held; call it for a page that is in the page cache, else it is read.
+/// How the page cache holds the page at `offset`. A page that isn't cached is read.
 pub(crate) fn held(file: &File, offset: u64) -> io::Result<Held> {
     let range = AddressRange::new(2 * HUGE_PAGE)?;
     let skip = range.base.as_ptr().align_offset(HUGE_PAGE);
@@ -93,7 +93,7 @@ fn folio_bytes(address: usize) -> Option<u64> {
     Some(folio_pages(&flags, (frame - first) as usize)? * PAGE as u64)
 }
 
-/// How many pages the folio has that page `at` belongs to.
+/// The number of pages of the folio that page `at` belongs to.
 fn folio_pages(flags: &[u64], at: usize) -> Option<u64> {
     let tail = |flags: &&u64| **flags & COMPOUND_TAIL != 0;
     let before = flags.get(..=at)?.iter().rev().take_while(tail).count();
@@ -104,13 +104,13 @@ fn folio_pages(flags: &[u64], at: usize) -> Option<u64> {
     Some(1 + flags[head + 1..].iter().take_while(tail).count() as u64)
 }
 
-/// Reads 8-byte words from the `first` on; returns how many there were.
+/// Reads 8-byte words from the `first` on; returns how many it read.
 fn words(file: &File, first: u64, words: &mut [[u8; 8]]) -> Option<usize> {
     let read = rustix::io::pread(file, words.as_flattened_mut(), first * 8).ok()?;
     (read >= 8).then_some(read / 8)
 }
 
-/// Addresses of our own.
+/// A reserved range of addresses.
 struct AddressRange {
     base: NonNull<u8>,
     len: usize,
@@ -144,7 +144,7 @@ impl AddressRange {
 
 impl Drop for AddressRange {
     fn drop(&mut self) {
-        // SAFETY: the range is ours and nobody looks at it.
+        // SAFETY: the range is ours and nobody accesses it.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
@@ -159,7 +159,7 @@ mod tests {
         let flags = [one, head, tail, tail, tail, head, tail, one];
         let sizes: Vec<_> = (0..8).map(|at| folio_pages(&flags, at)).collect();
         assert_eq!(sizes, [1, 4, 4, 4, 4, 2, 2, 1].map(Some));
-        // A folio that began before what is seen.
+        // A folio that began before the first page shown.
         assert_eq!(folio_pages(&[tail, tail], 1), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The user and what limits this process: locked memory, open files, processors, control groups.
+//! The user and the limits of this process: locked memory, open files, processors, control groups.
 
 use rustix::process::{Resource, getrlimit};
 
