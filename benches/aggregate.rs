@@ -1,4 +1,4 @@
-//! What each pass costs, what the whole costs, and what another table would cost.
+//! What each stage costs, what the whole costs, and what another table would cost.
 //!
 //! Stages are cumulative: `decode` includes `index`, `table` and `hashbrown` include both. Every
 //! benchmark checks its answer.

@@ -131,7 +131,7 @@ impl Arena {
             map_len,
         };
         let advise = |advice| {
-            // SAFETY: the range lies within our own mapping, of which nobody knows yet.
+            // SAFETY: the range lies within our own mapping, into which nobody else has a pointer yet.
             unsafe { madvise(base.as_ptr().cast(), bytes, advice) }
         };
         match pages {

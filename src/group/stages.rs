@@ -1,4 +1,4 @@
-//! The stages one after the other up to a chosen one, for the benchmarks.
+//! The stages of the aggregate up to a chosen one, for the benchmarks.
 
 use crate::group::accumulate::stats::BIAS;
 use crate::group::level::Level;
@@ -53,14 +53,14 @@ impl Stages {
         }
     }
 
-    /// The first pass; returns the rows.
+    /// The first stage; returns the number of rows.
     pub fn index(&mut self, block: &Block<'_>) -> usize {
         let mut rows = 0;
         self.windows(block, |stages, _| rows += stages.ends.rows());
         rows
     }
 
-    /// The first two; returns the rows whose numbers are in tenths and whose keys have a size class.
+    /// The first two; returns the number of rows whose numbers are in tenths and whose keys have a size class.
     pub fn decode(&mut self, block: &Block<'_>) -> usize {
         let mut rows = 0;
         self.windows(block, |stages, window| {
@@ -86,7 +86,7 @@ impl Stages {
         });
     }
 
-    /// All three; returns the rows.
+    /// All three; returns the number of rows.
     pub fn fold(&mut self, block: &Block<'_>) -> usize {
         let mut rows = 0;
         self.windows(block, |stages, window| {

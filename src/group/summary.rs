@@ -68,7 +68,7 @@ impl SortedRun {
         Some(entry)
     }
 
-    /// The entries keys two keys, those of each table a source.
+    /// The entries of these keys, one iterator for each table.
     fn sources<'a>(&'a self, keys: KeyRange<'a>) -> impl Iterator<Item = Entries<'a>> {
         let tables = self.tables.iter().map(move |table| {
             let numbers = |(key, stats)| {
@@ -97,7 +97,7 @@ impl SortedRun {
             let places = (PART..table.len()).step_by(PART);
             places.map(|at| table.key(at))
         });
-        // These may be as long as a record.
+        // Fewer entries, because these keys may be as long as a record.
         let fallback = (PART_FALLBACK..self.fallback.len()).step_by(PART_FALLBACK);
         let fallback = fallback.map(|at| self.fallback.key(at));
         let mut cuts: Vec<&[u8]> = tables.chain(fallback).collect();
@@ -345,7 +345,7 @@ impl Numbers<'_> {
     }
 }
 impl<'a> Entry<'a> {
-    /// The key, as it stood in the input.
+    /// The key, byte for byte as in the input.
     pub fn key(&self) -> &'a [u8] {
         self.key
     }

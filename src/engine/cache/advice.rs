@@ -106,7 +106,7 @@ pub(crate) fn limit_read_ahead(
     if !memory.is_limited() || knobs.fadvise.is_some() || knobs.readahead.is_some() {
         return None;
     }
-    // Where reads go on at the same time. Those of one ring lie next to each other.
+    // How many places are read at the same time. Reads of one ring are adjacent.
     let places = match config.engine {
         Engine::Uring | Engine::Read | Engine::Memory => 1,
         Engine::UringRaw => knobs.rings.unwrap_or(1),

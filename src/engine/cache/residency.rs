@@ -115,12 +115,12 @@ pub(crate) fn opened_to_sample(file: &File) -> Option<File> {
 pub(crate) struct Split {
     pub resident: Vec<Span>,
     pub cold: Vec<Span>,
-    /// Whether the kernel could tell.
+    /// Whether the kernel reported it for all parts.
     pub known: bool,
 }
 
-/// Asks the kernel which parts of the spans are cached, on the threads of the current pool, because
-/// it takes a look at every cached page: 5 ms a GB. What it can't tell counts as cold.
+/// Asks the kernel which parts of the spans are cached. It examines every cached page, so the threads of the
+/// current pool share the work. Unknown parts count as cold.
 pub(crate) fn split(input: &Input, spans: &[Span]) -> Split {
     let strides: Vec<Span> = spans
         .iter()
@@ -139,23 +139,23 @@ pub(crate) fn split(input: &Input, spans: &[Span]) -> Split {
         })
         .filter(|stride| stride.from < stride.to)
         .collect();
-    let looked: Vec<Split> = strides
+    let parts: Vec<Split> = strides
         .par_iter()
-        .map(|stride| look(input, *stride))
+        .map(|stride| split_stride(input, *stride))
         .collect();
     let mut split = Split {
-        known: looked.iter().all(|part| part.known),
+        known: parts.iter().all(|part| part.known),
         ..Split::default()
     };
-    for part in looked {
+    for part in parts {
         part.resident.iter().for_each(|span| split.add(span, true));
         part.cold.iter().for_each(|span| split.add(span, false));
     }
     split
 }
 
-/// A stride of a span: whole, where it is all cached or not at all.
-fn look(input: &Input, stride: Span) -> Split {
+/// Splits one stride of a span. It stays whole where all or none of it is cached.
+fn split_stride(input: &Input, stride: Span) -> Split {
     let mut split = Split {
         known: true,
         ..Split::default()

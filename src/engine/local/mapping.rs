@@ -81,7 +81,7 @@ impl Mapping {
         // SAFETY: the window lies within what was just reserved and is ours until drop, which drops the
         // guard before it unmaps the addresses.
         let Some(guard) = (unsafe { GuardedRange::new(start, start + window) }) else {
-            // SAFETY: nobody else knows of the range yet.
+            // SAFETY: nobody else has a pointer into the range yet.
             let _ = unsafe { munmap(map.as_ptr().cast(), map_len) };
             return Err(Error::new(
                 Kind::Engine,

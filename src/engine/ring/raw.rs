@@ -612,7 +612,7 @@ mod tests {
     }
 
     /// When the wakeup is woken_after and when the completion, which come at once and twice [`SOON`]; `None`
-    /// where the ring can't be had.
+    /// where the ring can't be set up.
     fn times_of_both(knobs: &Knobs) -> Option<[Duration; 2]> {
         let mut case = Case::new(knobs)?;
         case.submit();

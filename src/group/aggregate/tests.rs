@@ -355,12 +355,12 @@ fn nasty_by_hand() {
     check("\n".repeat(9000).as_bytes(), b';', b'\n');
     check(";".repeat(9000).as_bytes(), b';', b'\n');
     check(";0.0\n".repeat(9000).as_bytes(), b';', b'\n');
-    // An empty key that NUL ends is all zeros, as an empty slot is.
+    // An empty key that NUL ends is all zeros, as an empty bucket is.
     check(b"\x006.2\n", 0, b'\n');
     check(&b"\x006.2\na\x001.0\n".repeat(5000), 0, b'\n');
 }
 
-/// More keys than the direct tables hold, their numbers of the common shape and of another.
+/// More keys than the direct tables hold, with numbers in tenths and with others.
 #[test]
 #[cfg_attr(miri, ignore = "too much for an interpreter")]
 fn many_keys() {
@@ -373,7 +373,7 @@ fn check_many_keys(more_decimals: &str) {
     let mut text = String::new();
     for round in 0..2 {
         for key in 0..100_000 {
-            // Of every class more than its direct table holds; some just fit, some just don't.
+            // Of every class more than its direct table holds; the longest of a class and one byte more.
             let width = [1, 15, 16][key % 3];
             let (degrees, tenths) = (key % 100, (key + round) % 10);
             text += &format!("{key:0width$x};{degrees}.{tenths}{more_decimals}\n");
@@ -480,7 +480,7 @@ fn every_way_at_once() {
     }
 }
 
-/// A record for each key, of every class; its value is told by its key.
+/// A record for each key, of every class; its value depends on its key.
 fn text_of_keys(keys: std::ops::Range<usize>) -> String {
     let mut text = String::new();
     for key in keys {
@@ -496,7 +496,7 @@ fn text_of_keys(keys: std::ops::Range<usize>) -> String {
     text
 }
 
-/// Enough keys that the partials change their tables, at different times, and merge in every way.
+/// Enough keys that the partials change their tables, at different times, and merge in every combination.
 #[test]
 #[cfg_attr(miri, ignore = "too much for an interpreter")]
 fn few_and_many() {
@@ -545,8 +545,8 @@ fn few_and_many() {
     }
 }
 
-/// Partials that outgrow the memory together share their keys, while others work on, and nothing that is
-/// on its way in the end is lost.
+/// Partials that exceed the budget together share their keys while others work on, and no row that is
+/// buffered at the end is lost.
 #[test]
 #[cfg_attr(miri, ignore = "too much for an interpreter")]
 fn shared_keys() {
@@ -565,7 +565,7 @@ fn shared_keys() {
     let mut alone = [Aggregate::new().partial()];
     feed(&Aggregate::new(), &mut alone, 0);
     let one = alone[0].bytes();
-    // One that got all of its rows before the others began keeps its tables.
+    // A partial that got all of its rows before the others began keeps its tables.
     for (level, memory, early) in [
         (Level::Portable, 2 * one, 0),
         (Level::detect(), 2 * one, 1),
@@ -616,7 +616,7 @@ fn shared_keys() {
     }
 }
 
-/// Text is made part by part, whatever the keys' tables, and some keys are in two.
+/// The text is made in parts, whatever tables the keys are in; some keys are in two.
 #[test]
 #[cfg_attr(miri, ignore = "too much for an interpreter")]
 fn a_large_report_is_the_same_by_any_number_of_threads() {
@@ -735,10 +735,10 @@ fn reads_stay_within_the_padding() {
     }
 }
 
-/// What the tables take is told of all classes of keys, few or many.
+/// The memory in use is reported for all classes of keys, few or many.
 #[test]
 #[cfg_attr(miri, ignore = "too much for an interpreter")]
-fn tables_tell_what_they_take() {
+fn tables_report_their_memory() {
     let job = Aggregate::new().memory(1 << 40);
     let taken = |widths: &[usize], keys: usize| {
         let rows = widths.iter().flat_map(|&width| {
@@ -750,22 +750,23 @@ fn tables_tell_what_they_take() {
         job.block(&mut partial, &text.block(0, 0, 0)).unwrap();
         partial.tables.bytes()
     };
-    // A page for a key, while they are few.
+    // While keys are few, each takes a page.
     assert_eq!(taken(&[8, 70, 100], 1), 3 * 4096);
-    // Those of other numbers are told beside.
+    // The tables of numbers in millionths are counted too.
     let text = ["a", &"b".repeat(70), &"c".repeat(100)].map(|key| format!("{key};1\n"));
     let mut partial = job.partial();
     let text = PaddedBuf::from(text.concat().as_bytes());
     job.block(&mut partial, &text.block(0, 0, 0)).unwrap();
     assert_eq!((partial.tables.bytes(), partial.bytes()), (0, 3 * 4096));
-    // Slots at first, and after growth.
+    // Slots of a new table, and after growth.
     let (least, slots) = (8 << 13, 8 << 18);
     assert_eq!(taken(&[40], 40_000), slots + least + 40_000 * 96);
     assert_eq!(taken(&[70], 40_000), slots + least + 40_000 * 128);
     assert_eq!(taken(&[100], 40_000), slots + 40_000 * 160);
 }
 
-/// A directory that can't be had ends the run with the way out; nothing is left in one that can.
+/// A directory that can't be used ends the run with an error that says what to do. Nothing is left in a
+/// directory that was used.
 #[test]
 fn spilling() {
     let directory = tempfile::tempdir().unwrap();
@@ -788,7 +789,7 @@ fn spilling() {
     for _ in 0..3 {
         job.block(&mut partial, &buffer.block(0, 0, 0)).unwrap();
     }
-    // What both have spilled adds up, be it equal or not.
+    // The spilled bytes of both add up.
     let mut other = job.partial();
     job.block(&mut other, &buffer.block(0, 0, 0)).unwrap();
     let (bytes, more) = (partial.spilled_bytes, other.spilled_bytes);

@@ -50,7 +50,7 @@ impl<T: Zeroed> Region<T> {
     /// Moves the values to a file in `directory`; returns its bytes.
     ///
     /// # Errors
-    /// The file can't be made, written or mapped; the values stay where they were.
+    /// The file can't be made, written or mapped; the values stay in memory.
     pub(crate) fn spill(&mut self, directory: &Path) -> io::Result<u64> {
         let Region::Memory(pages, length) = self else {
             return Ok(0);
@@ -78,7 +78,7 @@ impl<T: Zeroed> Region<T> {
         })
     }
 
-    /// Has the kernel read these values, if they are in a file.
+    /// Requests that the kernel reads these values, if they are in a file.
     pub(crate) fn will_need(&self, from: usize, to: usize) {
         let (from, to) = (from.min(self.len()), to.min(self.len()));
         let Region::File(mapped) = self else {
@@ -129,7 +129,7 @@ impl<T> Drop for Mapped<T> {
     }
 }
 
-/// A region's file while it is written.
+/// A region's file that is being written.
 pub(crate) struct Spill<T> {
     file: File,
     length: usize,

@@ -30,7 +30,8 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
     /// - The features of `I` are enabled.
     unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64;
 
-    /// Loads four, each where the low half of its word says, as long as the high half does.
+    /// Loads four keys: the low half of each word is where the key starts, the high half its length. Returns
+    /// the low halves of the hashes.
     ///
     /// # Safety
     /// - The keys are in `window`, and fit the class.
@@ -110,7 +111,7 @@ pub(crate) unsafe fn equal_each<I: Isa, K: Key>(keys: &[K; 2], others: [&K; 2]) 
     unsafe { keys[0].equals::<I>(others[0]) && keys[1].equals::<I>(others[1]) }
 }
 
-/// The hash of a key, as loading it from a window gives it.
+/// The hash of a key, the same as when it is loaded from a window.
 pub(crate) fn hash<K: Key>(level: Level, seeds: &Seeds, key: &K) -> u32 {
     match level {
         // SAFETY: needs no feature.
@@ -254,8 +255,8 @@ unsafe impl Key for InlineKey {
     }
 }
 
-/// A key whose bytes are compared as they lie, by an instruction set's methods for its length; and by
-/// those for several at once, where it has any.
+/// Implements [`Key`] by an instruction set's methods for this length, and by those for several keys at once
+/// where it has any.
 macro_rules! key {
     (
         $key:ident, $bytes:literal, $line:ty, $load:ident, $equals:ident
