@@ -261,9 +261,6 @@ mod x86 {
     /// The processor must have the features named, and `ends` must be of `window`.
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub(crate) unsafe fn avx2(window: ScanWindow<'_>, ends: &Ends, trims_cr: bool, to: &mut Rows) {
-        let lanes = |word: u32| _mm256_set1_epi32(word as i32);
-        let equal = |a, b| _mm256_cmpeq_epi32(a, b);
-        let set = |lanes| _mm256_movemask_ps(_mm256_castsi256_ps(lanes)) as u8;
         let from = ends.pointer();
         let rows = ends.rows();
         let mut row = 0;
@@ -279,9 +276,9 @@ mod x86 {
             };
             let keys = _mm256_sub_epi32(keys, _mm256_slli_epi32::<16>(keys));
             // The terminator is counted.
-            let mut lengths = _mm256_sub_epi32(
+            let lengths = _mm256_sub_epi32(
                 _mm256_srli_epi32::<16>(spans),
-                _mm256_and_si256(spans, lanes(0xffff)),
+                _mm256_and_si256(spans, _mm256_set1_epi32(0xffff)),
             );
             // SAFETY: `Ends` has zeros past its last row.
             let words = |first: usize| unsafe {
@@ -289,94 +286,126 @@ mod x86 {
                 let low = _mm256_castsi128_si256(two(first));
                 _mm256_inserti128_si256::<1>(low, two(first + 4))
             };
-            // Rows 0, 1, 4, 5 and 2, 3, 6, 7: halves of them are picked in order.
-            let (mut low, mut high) = (words(0), words(2));
-            let last = |low, high| {
-                let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
-                _mm256_castps_si256(_mm256_shuffle_ps::<0xdd>(low, high))
-            };
-            let first = |low, high| {
-                let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
-                _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(low, high))
-            };
-            let mut ending = last(low, high);
-            if trims_cr {
-                let trim = equal(_mm256_srli_epi32::<24>(ending), lanes(b'\r'.into()));
-                if set(trim) != 0 {
-                    let later = |words, trim| {
-                        _mm256_blendv_epi8(words, _mm256_slli_epi64::<8>(words), trim)
-                    };
-                    low = later(low, _mm256_unpacklo_epi32(trim, trim));
-                    high = later(high, _mm256_unpackhi_epi32(trim, trim));
-                    ending = last(low, high);
-                    lengths = _mm256_add_epi32(lengths, trim);
-                }
-            }
-            let of_length = |length: u32| equal(lengths, lanes(length + 1));
-            let (three, four) = (of_length(3), of_length(4));
-            let dash = lanes(b'-'.into());
-            let first_dash = equal(_mm256_and_si256(ending, lanes(0xff)), dash);
-            let negative = _mm256_and_si256(four, first_dash);
-            let before = _mm256_srli_epi32::<24>(first(low, high));
-            let five = _mm256_and_si256(of_length(5), equal(before, dash));
-            let digits = _mm256_xor_si256(ending, lanes((SHAPE >> 32) as u32));
-            let other = _mm256_srli_epi32::<24>(_mm256_or_si256(three, negative));
-            let digits = _mm256_andnot_si256(other, digits);
-            let invalid = _mm256_and_si256(
-                _mm256_adds_epu8(digits, lanes((LIMITS >> 32) as u32)),
-                lanes((INVALID >> 32) as u32),
-            );
-            let fits = _mm256_or_si256(_mm256_or_si256(three, four), five);
-            let good = _mm256_and_si256(fits, equal(invalid, _mm256_setzero_si256()));
-            let good = set(good) & valid;
-            let pairs = _mm256_maddubs_epi16(digits, lanes((WEIGHTS >> 32) as u32));
-            let tenths = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-            let sign = _mm256_or_si256(negative, five);
-            let tenths = _mm256_sub_epi32(_mm256_xor_si256(tenths, sign), sign);
-            let values = _mm256_add_epi32(lanes(BIAS), tenths);
-
-            let within = |most: usize| {
-                let most = lanes((most << 16 | 0xffff) as u32);
-                !set(_mm256_cmpgt_epi32(keys, most))
-            };
-            let inline = good & within(INLINE);
-            // SAFETY: a list can hold 16 more rows than a window; there are 256 sets.
-            unsafe {
-                let put_all = |list: &mut List| {
-                    _mm256_storeu_si256(list.keys.0.as_mut_ptr().add(list.count).cast(), keys);
-                    _mm256_storeu_si256(list.values.0.as_mut_ptr().add(list.count).cast(), values);
-                    list.count += 8;
-                };
-                let put_some = |list: &mut List, rows: u8, values| {
-                    let compact = _mm_loadl_epi64(COMPACT.as_ptr().add(rows.into()).cast());
-                    let put = |to: *mut u32, from| {
-                        let from = _mm256_permutevar8x32_epi32(from, _mm256_cvtepu8_epi32(compact));
-                        _mm256_storeu_si256(to.cast(), from);
-                    };
-                    put(list.keys.0.as_mut_ptr().add(list.count), keys);
-                    put(list.values.0.as_mut_ptr().add(list.count), values);
-                    list.count += rows.count_ones() as usize;
-                };
-                if inline == 0xff {
-                    put_all(&mut to.inline);
-                    row += 8;
-                    continue;
-                }
-                let long = good & !inline & within(LONG);
-                if long == 0xff {
-                    put_all(&mut to.long);
-                    row += 8;
-                    continue;
-                }
-                put_some(&mut to.inline, inline, values);
-                if inline != valid {
-                    let good_and_wide = good & within(WIDE);
-                    put_some(&mut to.long, long, values);
-                    put_some(&mut to.wide, good_and_wide & !(inline | long), values);
-                    put_some(&mut to.rest, valid & !good_and_wide, spans);
-                }
-            }
+            // Rows 0, 1, 4, 5 and 2, 3, 6, 7, so that shuffles within the halves pick them in order.
+            let (values, good) = eight_tenths(words(0), words(2), lengths, trims_cr);
+            // SAFETY: the rows are of a window.
+            unsafe { list_eight(keys, values, spans, good & valid, valid, to) };
             row += 8;
+        }
+    }
+
+    /// The set of lanes that are all ones.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn set(lanes: __m256i) -> u8 {
+        _mm256_movemask_ps(_mm256_castsi256_ps(lanes)) as u8
+    }
+
+    /// The values of eight numbers, and the set of those that have the shape. The 8 bytes before the
+    /// terminators are in `low` (rows 0, 1, 4, 5) and `high` (rows 2, 3, 6, 7).
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn eight_tenths(
+        mut low: __m256i,
+        mut high: __m256i,
+        mut lengths: __m256i,
+        trims_cr: bool,
+    ) -> (__m256i, u8) {
+        let lanes = |word: u32| _mm256_set1_epi32(word as i32);
+        let equal = |a, b| _mm256_cmpeq_epi32(a, b);
+        let last = |low, high| {
+            let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
+            _mm256_castps_si256(_mm256_shuffle_ps::<0xdd>(low, high))
+        };
+        let first = |low, high| {
+            let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
+            _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(low, high))
+        };
+        let mut ending = last(low, high);
+        if trims_cr {
+            let trim = equal(_mm256_srli_epi32::<24>(ending), lanes(b'\r'.into()));
+            if set(trim) != 0 {
+                let later =
+                    |words, trim| _mm256_blendv_epi8(words, _mm256_slli_epi64::<8>(words), trim);
+                low = later(low, _mm256_unpacklo_epi32(trim, trim));
+                high = later(high, _mm256_unpackhi_epi32(trim, trim));
+                ending = last(low, high);
+                lengths = _mm256_add_epi32(lengths, trim);
+            }
+        }
+        let of_length = |length: u32| equal(lengths, lanes(length + 1));
+        let (three, four) = (of_length(3), of_length(4));
+        let dash = lanes(b'-'.into());
+        let first_dash = equal(_mm256_and_si256(ending, lanes(0xff)), dash);
+        let negative = _mm256_and_si256(four, first_dash);
+        let before = _mm256_srli_epi32::<24>(first(low, high));
+        let five = _mm256_and_si256(of_length(5), equal(before, dash));
+        let digits = _mm256_xor_si256(ending, lanes((SHAPE >> 32) as u32));
+        let other = _mm256_srli_epi32::<24>(_mm256_or_si256(three, negative));
+        let digits = _mm256_andnot_si256(other, digits);
+        let invalid = _mm256_and_si256(
+            _mm256_adds_epu8(digits, lanes((LIMITS >> 32) as u32)),
+            lanes((INVALID >> 32) as u32),
+        );
+        let fits = _mm256_or_si256(_mm256_or_si256(three, four), five);
+        let good = _mm256_and_si256(fits, equal(invalid, _mm256_setzero_si256()));
+        let pairs = _mm256_maddubs_epi16(digits, lanes((WEIGHTS >> 32) as u32));
+        let tenths = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+        let sign = _mm256_or_si256(negative, five);
+        let tenths = _mm256_sub_epi32(_mm256_xor_si256(tenths, sign), sign);
+        (_mm256_add_epi32(lanes(BIAS), tenths), set(good))
+    }
+
+    /// Lists the `valid` ones of eight rows, of which `good` have a value.
+    ///
+    /// # Safety
+    /// The rows are of a window, and no row of it is listed twice.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    unsafe fn list_eight(
+        keys: __m256i,
+        values: __m256i,
+        spans: __m256i,
+        good: u8,
+        valid: u8,
+        to: &mut Rows,
+    ) {
+        let within = |most: usize| {
+            let most = _mm256_set1_epi32((most << 16 | 0xffff) as i32);
+            !set(_mm256_cmpgt_epi32(keys, most))
+        };
+        let inline = good & within(INLINE);
+        // SAFETY: a list can hold 16 more rows than a window; there are 256 sets.
+        unsafe {
+            let put_all = |list: &mut List| {
+                _mm256_storeu_si256(list.keys.0.as_mut_ptr().add(list.count).cast(), keys);
+                _mm256_storeu_si256(list.values.0.as_mut_ptr().add(list.count).cast(), values);
+                list.count += 8;
+            };
+            let put_some = |list: &mut List, rows: u8, values| {
+                let compact = _mm_loadl_epi64(COMPACT.as_ptr().add(rows.into()).cast());
+                let put = |to: *mut u32, from| {
+                    let from = _mm256_permutevar8x32_epi32(from, _mm256_cvtepu8_epi32(compact));
+                    _mm256_storeu_si256(to.cast(), from);
+                };
+                put(list.keys.0.as_mut_ptr().add(list.count), keys);
+                put(list.values.0.as_mut_ptr().add(list.count), values);
+                list.count += rows.count_ones() as usize;
+            };
+            if inline == 0xff {
+                return put_all(&mut to.inline);
+            }
+            let long = good & !inline & within(LONG);
+            if long == 0xff {
+                return put_all(&mut to.long);
+            }
+            put_some(&mut to.inline, inline, values);
+            if inline != valid {
+                let good_and_wide = good & within(WIDE);
+                put_some(&mut to.long, long, values);
+                put_some(&mut to.wide, good_and_wide & !(inline | long), values);
+                put_some(&mut to.rest, valid & !good_and_wide, spans);
+            }
         }
     }
 }
