@@ -13,6 +13,7 @@ mod probe;
 mod process;
 mod progress;
 mod size;
+mod spell;
 mod stats;
 
 use std::io::{self, IsTerminal, Write};
@@ -123,7 +124,7 @@ impl Reading {
             overdue: Some(Arc::new(|error| give_up(error))),
             notice: Arc::new(move |notice| {
                 if !quiet {
-                    say(&format!("notice: {notice}"));
+                    say(&format!("notice: {}", spell::notice(notice)));
                 }
             }),
             ..Config::default()
@@ -240,7 +241,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if error.kind() != Kind::ClosedPipe {
-                say(&error.to_string());
+                say(&spell::error(&error));
             }
             ExitCode::from(error.exit_code())
         }
@@ -272,7 +273,7 @@ fn tell_panics() {
 
 /// Ends the process with an error from wherever it is.
 fn give_up(error: &Error) -> ! {
-    process::give_up(error.exit_code(), || say(&error.to_string()))
+    process::give_up(error.exit_code(), || say(&spell::error(error)))
 }
 
 /// Says a line on stderr. Where that is closed there is nobody to tell.

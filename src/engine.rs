@@ -20,6 +20,7 @@ pub(crate) mod config;
 pub(crate) mod deliver;
 pub(crate) mod knobs;
 pub(crate) mod local;
+pub(crate) mod notice;
 pub(crate) mod plan;
 pub(crate) mod pool;
 #[cfg(not(fuzzing))]

@@ -1,9 +1,15 @@
 //! What can go wrong, and the one line that says so: `FILE: byte A-B (line N): cause [ERRNO]`.
 
+pub(crate) mod refusal;
+pub(crate) mod setting;
+
 use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+
+use crate::error::refusal::{Fields, Refusal, Speller};
+use crate::error::setting::Setting;
 
 /// What kind of failure it was; the exit code follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +29,69 @@ pub enum Kind {
     ClosedPipe,
 }
 
+/// What went wrong: words, or a refusal that can be matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// In words.
+    Words(String),
+    /// As data.
+    Refused(Box<Refusal>),
+}
+
+impl Cause {
+    fn spelled(&self, speller: &dyn Speller) -> String {
+        match self {
+            Cause::Words(words) => words.clone(),
+            Cause::Refused(refusal) => refusal.spelled(speller),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.spelled(&Fields))
+    }
+}
+
+impl From<String> for Cause {
+    fn from(words: String) -> Cause {
+        Cause::Words(words)
+    }
+}
+
+impl From<&str> for Cause {
+    fn from(words: &str) -> Cause {
+        Cause::Words(words.into())
+    }
+}
+
+impl From<Refusal> for Cause {
+    fn from(refusal: Refusal) -> Cause {
+        Cause::Refused(Box::new(refusal))
+    }
+}
+
 /// A failure with the place it concerns.
+///
+/// What can't be had is a [`Refusal`], which a program can match:
+///
+/// ```
+/// use ringfold::job::Count;
+/// use ringfold::{Config, Input, Refusal, Setting, fold};
+///
+/// let input = Input::memory([&b"a\nb\n"[..]]);
+/// let mut config = Config { queue_depth: Some(1_000_000), ..Config::default() };
+/// let job = Count { delimiter: b'\n' };
+/// let error = fold(&input, &config, &job).unwrap_err();
+/// assert_eq!(error.to_string(), "queue_depth 1000000 is out of range: 1 to 4096");
+///
+/// if let Some(&Refusal::OutOfRange { setting: Setting::QueueDepth, max, .. }) = error.refusal() {
+///     config.queue_depth = Some(max as usize);
+/// }
+/// let (counted, _) = fold(&input, &config, &job)?;
+/// assert_eq!(counted[0].records, 2);
+/// # Ok::<(), ringfold::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: Kind,
@@ -31,7 +99,7 @@ pub struct Error {
     file_index: u32,
     bytes: Option<Range<u64>>,
     line: Option<u64>,
-    cause: String,
+    cause: Cause,
     errno: Option<i32>,
 }
 
@@ -40,7 +108,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// A failure that concerns no file.
-    pub fn new(kind: Kind, cause: impl Into<String>) -> Self {
+    pub fn new(kind: Kind, cause: impl Into<Cause>) -> Self {
         Error {
             kind,
             file: None,
@@ -61,8 +129,11 @@ impl Error {
         Error::new(kind, describe(error)).with_errno(error)
     }
 
-    /// A failure to write the output.
+    /// A failure to write the output. An [`Error`] within is given as it is.
     pub fn output(error: &io::Error) -> Self {
+        if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            return Error::clone(error);
+        }
         let kind = match error.kind() {
             io::ErrorKind::BrokenPipe => Kind::ClosedPipe,
             _ => Kind::Io,
@@ -76,10 +147,16 @@ impl Error {
         self
     }
 
-    /// The same for a flag that can't be had without what has failed, unless one is named already.
-    pub(crate) fn naming(mut self, flag: &str) -> Self {
-        if !self.cause.starts_with("--") {
-            self.cause = format!("{flag}: {}: leave it out", self.cause);
+    /// The same for a setting that needs what can't be had, unless one is named already.
+    pub(crate) fn for_setting(mut self, setting: Setting) -> Self {
+        if let Cause::Refused(what) = self.cause {
+            self.cause = match *what {
+                what @ Refusal::Unavailable { .. } => {
+                    let what = Box::new(what);
+                    Refusal::Missing { setting, what }.into()
+                }
+                named => named.into(),
+            };
         }
         self
     }
@@ -118,6 +195,36 @@ impl Error {
         self.file_index
     }
 
+    /// What was refused and why, where the failure is a refusal.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match &self.cause {
+            Cause::Refused(refusal) => Some(refusal),
+            Cause::Words(_) => None,
+        }
+    }
+
+    /// The line with settings and advice as a program's users know them.
+    pub fn spelled(&self, speller: &dyn Speller) -> String {
+        let mut line = String::new();
+        if let Some(file) = &self.file {
+            line += &format!("{file}: ");
+        }
+        if let Some(bytes) = &self.bytes {
+            line += &format!("byte {}-{}", bytes.start, bytes.end);
+            if let Some(number) = self.line {
+                line += &format!(" (line {number})");
+            }
+            line += ": ";
+        }
+        line += &self.cause.spelled(speller);
+        match (self.errno, self.errno.and_then(errno_name)) {
+            (_, Some(name)) => line += &format!(" [{name}]"),
+            (Some(errno), None) => line += &format!(" [errno {errno}]"),
+            (None, None) => {}
+        }
+        line
+    }
+
     /// Where it stands in the input: of several failures the lowest is reported.
     pub(crate) fn place(&self) -> (u32, u64) {
         (
@@ -138,22 +245,30 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(file) = &self.file {
-            write!(f, "{file}: ")?;
-        }
-        if let Some(bytes) = &self.bytes {
-            write!(f, "byte {}-{}", bytes.start, bytes.end)?;
-            if let Some(line) = self.line {
-                write!(f, " (line {line})")?;
-            }
-            write!(f, ": ")?;
-        }
-        write!(f, "{}", self.cause)?;
-        match self.errno.map(errno_name) {
-            Some(Some(name)) => write!(f, " [{name}]"),
-            Some(None) => write!(f, " [errno {}]", self.errno.unwrap_or(0)),
-            None => Ok(()),
-        }
+        f.write_str(&self.spelled(&Fields))
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Error {
+        let kind = match &refusal {
+            Refusal::OutOfRange { .. }
+            | Refusal::Zero { .. }
+            | Refusal::TooFew { .. }
+            | Refusal::Misaligned { .. }
+            | Refusal::Contradiction { .. }
+            | Refusal::NeedsEngine { .. }
+            | Refusal::NeedsSetting { .. } => Kind::Usage,
+            Refusal::NotAFile { .. }
+            | Refusal::NotGranted { .. }
+            | Refusal::Missing { .. }
+            | Refusal::Unavailable { .. }
+            | Refusal::NoMemory { .. }
+            | Refusal::NoThreads { .. } => Kind::Engine,
+            Refusal::Exceeded { .. } | Refusal::Malformed { .. } => Kind::Data,
+            Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Kind::Io,
+        };
+        Error::new(kind, refusal)
     }
 }
 

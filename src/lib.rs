@@ -6,9 +6,10 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("ringfold reads through io_uring and other Linux calls: it builds for Linux only");
 
+pub(crate) mod units;
+
 pub mod error;
 pub(crate) mod linux;
-pub(crate) mod units;
 
 pub mod output;
 
@@ -31,12 +32,15 @@ pub mod probe;
 pub mod cli;
 
 pub use engine::config::{Config, Engine};
+pub use engine::notice::Notice;
 pub use engine::pool::pool;
 pub use engine::run::run;
 pub use engine::sink::{BlockError, Malformed, Ordered, Sink};
 pub use engine::stats::Stats;
 pub use engine::window::Finished;
-pub use error::{Error, Kind, Result};
+pub use error::refusal::{Facility, Hint, Refusal, Refuser, Speller};
+pub use error::setting::{Choice, Setting};
+pub use error::{Cause, Error, Kind, Result};
 pub use input::source::Source;
 pub use input::spans::{Input, Span};
 pub use job::fold::{Fold, fold};

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::Stats;
+use crate::cli::spell;
 use serde_json::{Value, json};
 
 /// How to print it.
@@ -25,6 +26,7 @@ pub(super) fn print(format: Format, stats: &Stats, job: &[(&str, u64)]) {
         Format::Json => {
             let mut object = serde_json::to_value(stats).unwrap_or_else(|_| json!({}));
             object["schema"] = json!(SCHEMA);
+            object["without_effect"] = json!(without_effect(stats));
             object["gb_per_s"] = json!(gb_per_s);
             object["peak_memory_bytes"] = json!(peak);
             object["job"] = job
@@ -142,12 +144,18 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
         rows.push(("io timeout", format!("{limit} s a read")));
     }
     if !stats.without_effect.is_empty() {
-        rows.push(("without effect", stats.without_effect.join(" ")));
+        rows.push(("without effect", without_effect(stats).join(" ")));
     }
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     rows.iter()
         .map(|(name, value)| format!("{:width$}  {value}\n", name.replace('_', " ")))
         .collect()
+}
+
+/// The flags that were given and had no effect.
+fn without_effect(stats: &Stats) -> Vec<&'static str> {
+    let settings = stats.without_effect.iter();
+    settings.map(|setting| spell::flag(*setting)).collect()
 }
 
 /// What the ring was.

@@ -24,7 +24,9 @@ use rayon::prelude::*;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::engine::knobs::HugePages;
-use crate::error::{Error, Kind, Result};
+use crate::error::refusal::{Refusal, Refuser};
+use crate::error::setting::Setting;
+use crate::error::{Error, Result};
 use crate::linux::pages::{HUGE_PAGE, PAGE};
 use crate::linux::smaps;
 use crate::record::block::{Block, PADDING};
@@ -105,15 +107,14 @@ impl Arena {
             )
         };
         let map = map.map_err(|errno| {
-            let cause = match hugetlb {
+            let refusal = match hugetlb {
                 true => pool_too_small(bytes),
-                false => format!(
-                    "no memory for {} buffers of {} bytes: lower --buffers, --queue-depth or \
-                     --block-size",
-                    layout.slots, layout.block
-                ),
+                false => Refusal::NoMemory {
+                    buffers: layout.slots,
+                    bytes: layout.block,
+                },
             };
-            Error::new(Kind::Engine, cause).with_errno(&errno.into())
+            Error::from(refusal).with_errno(&errno.into())
         })?;
         let map = NonNull::new(map.cast::<u8>()).expect("mmap returns no null");
         let skip = if bytes >= HUGE_PAGE {
@@ -135,23 +136,22 @@ impl Arena {
             unsafe { madvise(base.as_ptr().cast(), bytes, advice) }
         };
         match pages {
-            // A refusal leaves small pages; --stats reports what was granted.
+            // A refusal leaves small pages; the statistics tell what was granted.
             HugePages::Auto if bytes >= HUGE_PAGE => drop(advise(Advice::LinuxHugepage)),
             HugePages::Auto => {}
             // A kernel that refuses this has no huge pages.
             HugePages::Off => drop(advise(Advice::LinuxNoHugepage)),
             HugePages::Thp => {
                 advise(Advice::LinuxHugepage).map_err(|errno| {
-                    let cause = "--huge-pages thp: this kernel has no transparent huge pages: \
-                                 leave it out or try hugetlb";
-                    Error::new(Kind::Engine, cause).with_errno(&errno.into())
+                    let why = "this kernel has no transparent huge pages".to_string();
+                    let refusal = not_granted(HugePages::Thp, Refuser::Kernel, why);
+                    Error::from(refusal).with_errno(&errno.into())
                 })?;
                 // They are granted at the first touch.
                 let touched = advise(Advice::LinuxPopulateWrite);
                 let granted = arena.huge_bytes().unwrap_or(0);
                 if granted < bytes as u64 {
-                    let cause = no_thp(granted, bytes);
-                    let error = Error::new(Kind::Engine, cause);
+                    let error = Error::from(no_thp(granted, bytes));
                     return Err(match touched {
                         Ok(()) => error,
                         Err(errno) => error.with_errno(&errno.into()),
@@ -163,8 +163,7 @@ impl Arena {
                 // Before Linux 5.14 they are touched when they are used.
                 Ok(()) | Err(rustix::io::Errno::INVAL) => {}
                 Err(errno) => {
-                    let cause = pool_too_small(bytes);
-                    return Err(Error::new(Kind::Engine, cause).with_errno(&errno.into()));
+                    return Err(Error::from(pool_too_small(bytes)).with_errno(&errno.into()));
                 }
             },
         }
@@ -237,7 +236,7 @@ pub(crate) fn touch(slots: &mut [Slot], pages: HugePages) {
 }
 
 /// Why there are no transparent huge pages under all of the buffers.
-fn no_thp(granted: u64, bytes: usize) -> String {
+fn no_thp(granted: u64, bytes: usize) -> Refusal {
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     let why = match mode {
         Ok(mode) if mode.contains("[never]") => {
@@ -245,23 +244,25 @@ fn no_thp(granted: u64, bytes: usize) -> String {
         }
         _ => "memory is fragmented or short, or this process may have none",
     };
-    format!(
-        "--huge-pages thp: the kernel grants {granted} of {bytes} bytes of the buffers in huge \
-         pages ({why}): lower --buffers or --block-size, or leave it out"
-    )
+    let why = format!(
+        "the kernel grants {granted} of {bytes} bytes of the buffers in huge pages ({why})"
+    );
+    not_granted(HugePages::Thp, Refuser::Memory, why)
 }
 
 /// Why the pool has no pages for the buffers.
-fn pool_too_small(bytes: usize) -> String {
+fn pool_too_small(bytes: usize) -> Refusal {
     let pool = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
     let free = std::fs::read_to_string(pool).map_or("no such pool".to_string(), |free| {
         format!("{} in the pool are free", free.trim())
     });
-    format!(
-        "--huge-pages hugetlb: {} pages of 2 MiB are needed, {free}: raise sysctl vm.nr_hugepages, \
-         lower --buffers or --block-size, or leave it out",
-        bytes / HUGE_PAGE
-    )
+    let why = format!("{} pages of 2 MiB are needed, {free}", bytes / HUGE_PAGE);
+    not_granted(HugePages::Hugetlb, Refuser::Memory, why)
+}
+
+fn not_granted(pages: HugePages, by: Refuser, why: String) -> Refusal {
+    let choice = Setting::HugePages.of(pages);
+    Refusal::NotGranted { choice, by, why }
 }
 
 impl Drop for Arena {

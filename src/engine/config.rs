@@ -9,6 +9,7 @@ use std::time::Duration;
 use rayon::ThreadPool;
 
 use crate::engine::knobs::Knobs;
+use crate::engine::notice::Notice;
 use crate::error::{Error, Kind};
 
 /// How the input is read.
@@ -43,7 +44,7 @@ impl Engine {
         Engine::Memory,
     ];
 
-    /// The name on the command line.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Auto => "auto",
@@ -112,7 +113,7 @@ pub struct Config {
     /// How long a read may take before there is a notice of it, and then after each such time.
     pub silence: Duration,
     /// Gets what the user should know while the run goes on: a fallback, a device that is silent.
-    pub notice: Arc<dyn Fn(&str) + Send + Sync>,
+    pub notice: Arc<dyn Fn(&Notice) + Send + Sync>,
 }
 
 /// Is told of a read that has taken too long: [`Config::overdue`].

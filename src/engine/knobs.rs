@@ -4,9 +4,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::error::setting::Setting;
 use crate::error::{Error, Kind};
 
-/// An enumeration whose values have names on the command line.
+/// An enumeration whose values have names.
 macro_rules! named {
     ($(#[$of:meta])* $type:ident, $what:literal: $($(#[$is:meta])* $value:ident = $name:literal,)*) => {
         $(#[$of])*
@@ -19,7 +20,7 @@ macro_rules! named {
             /// All of them.
             pub const ALL: &[$type] = &[$($type::$value),*];
 
-            /// The name on the command line.
+            /// Its name.
             pub fn name(self) -> &'static str {
                 match self {
                     $($type::$value => $name,)*
@@ -110,7 +111,7 @@ named! {
 /// What can be set of the kernel's I/O. The default leaves everything to the engine.
 ///
 /// What is set here is never given up silently: what the kernel refuses is an error that names the
-/// flag, and what the engine that ran had no use for is told in [`Stats::without_effect`].
+/// setting, and what the engine that ran had no use for is told in [`Stats::without_effect`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Knobs {
     /// Buffered, but dropped from the page cache at once (RWF_DONTCACHE, Linux 6.14).
@@ -150,19 +151,20 @@ pub struct Knobs {
 
 impl Knobs {
     /// The first knob that was set of those which only a ring has.
-    pub(crate) fn of_the_ring(&self) -> Option<&'static str> {
+    pub(crate) fn of_the_ring(&self) -> Option<Setting> {
         let set = [
             (
-                "--registered-buffers",
+                Setting::RegisteredBuffers,
                 self.registered_buffers == Some(true),
             ),
-            ("--registered-files", self.registered_files),
-            ("--sqpoll", self.sqpoll.is_some()),
-            ("--async", self.punt.is_some()),
-            ("--task-run", self.task_run.is_some()),
-            ("--entries", self.entries.is_some()),
+            (Setting::RegisteredFiles, self.registered_files),
+            (Setting::Sqpoll, self.sqpoll.is_some()),
+            (Setting::Punt, self.punt.is_some()),
+            (Setting::TaskRun, self.task_run.is_some()),
+            (Setting::Entries, self.entries.is_some()),
         ];
-        set.into_iter().find(|(_, set)| *set).map(|(flag, _)| flag)
+        let named = set.into_iter().find(|(_, set)| *set);
+        named.map(|(setting, _)| setting)
     }
 
     /// Whether anything was asked of mappings.

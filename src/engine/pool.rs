@@ -7,6 +7,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::engine::config::Config;
 use crate::engine::plan::settings;
 use crate::engine::plan::sizing::MemoryLimit;
+use crate::error::refusal::Refusal;
+use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::input::spans::Input;
 use crate::linux::affinity;
@@ -56,8 +58,10 @@ fn start(input: &Input, config: &Config, limit: &MemoryLimit) -> Result<ThreadPo
         .thread_name(|index| format!("worker-{index}"))
         .build()
         .map_err(|error| {
-            let cause = format!("can't start {threads} threads ({error}): lower --threads");
-            Error::new(Kind::Engine, cause)
+            let setting = Setting::Threads;
+            let refused = Error::from(Refusal::NoThreads { setting, threads });
+            let errno = std::error::Error::source(&error).and_then(|error| error.downcast_ref());
+            errno.map_or(refused.clone(), |errno| refused.with_errno(errno))
         })?;
     if !pin.is_empty() {
         let held = pool.broadcast(|worker| affinity::to(pin[worker.index() % pin.len()]));

@@ -20,6 +20,7 @@ use crate::engine::local::choice::FetchChoice;
 use crate::engine::local::claims::Claims;
 use crate::engine::local::mapping::Mapping;
 use crate::engine::local::workers::{Hand, Local};
+use crate::engine::notice::Notice;
 use crate::engine::plan::settings::{self, MAX_BLOCK, MAX_DEPTH};
 use crate::engine::plan::sizing::{self, MemoryLimit};
 use crate::engine::pool;
@@ -31,6 +32,8 @@ use crate::engine::ring::seam::Ring;
 use crate::engine::ring::uring::{self, Setup};
 use crate::engine::sink::{BlockError, Sink};
 use crate::engine::stats::Stats;
+use crate::error::refusal::Refusal;
+use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::input::load::load;
 use crate::input::source::{Change, Source};
@@ -213,9 +216,9 @@ impl<'a> Session<'a> {
                 self.because("streams are read by read()");
             }
             if self.config.knobs.readahead.is_some() {
-                let cause = "--readahead needs a file with a size, not a pipe or device";
+                let setting = Setting::Readahead;
                 let source = self.input.source(&spans[0]);
-                let error = Error::new(Kind::Engine, cause);
+                let error = Error::from(Refusal::NotAFile { setting });
                 return Err(error.in_file(source.index(), source.name()));
             }
             let before = self.stats.dispatched_bytes;
@@ -252,20 +255,27 @@ impl<'a> Session<'a> {
         self.stats.readahead_bytes += ahead.map_or(0, ReadAhead::bytes);
     }
 
-    /// `--direct` is never given up: it is refused with the reason.
+    /// Direct reads that were asked for are never given up: they are refused with the reason.
     fn check_direct(&self, source: &Source) -> Result<()> {
+        let setting = Setting::Direct;
         if source.len().is_none() {
-            let cause = "O_DIRECT (--direct) needs a file with a size, not a pipe or device";
-            return Err(Error::new(Kind::Engine, cause).in_file(source.index(), source.name()));
+            let refused = Error::from(Refusal::NotAFile { setting });
+            return Err(refused.in_file(source.index(), source.name()));
         }
-        source.direct().map_err(|error| error.naming("--direct"))?;
+        source
+            .direct()
+            .map_err(|error| error.for_setting(setting))?;
         let (align, block) = (
             source.direct_align(),
             self.config.block_size.unwrap_or(sizing::RING_BLOCK),
         );
         if !(block as u64).is_multiple_of(align) {
-            let cause = format!("--block-size must be a multiple of {align} with --direct here");
-            return Err(Error::new(Kind::Usage, cause).in_file(source.index(), source.name()));
+            let refused = Error::from(Refusal::Misaligned {
+                setting: Setting::BlockSize,
+                align,
+                other: setting,
+            });
+            return Err(refused.in_file(source.index(), source.name()));
         }
         Ok(())
     }
@@ -279,7 +289,7 @@ impl<'a> Session<'a> {
             (false, false) => Direct::IfGranted,
         };
         if self.config.direct {
-            self.because("--direct");
+            self.because("O_DIRECT was asked for");
             return self.uring_or_pread(spans, direct, &[]);
         }
         if residency::is_small(spans) {
@@ -324,15 +334,11 @@ impl<'a> Session<'a> {
         };
         let dontcache = |source: &&Arc<Source>| advice::check_dontcache(source).is_ok();
         self.without_trace = refused.iter().all(dontcache);
-        let how = match self.without_trace {
-            true => "reading through it, and leaving nothing there",
-            false => "reading through it",
-        };
-        let others = match refused.len() - 1 {
-            0 => String::new(),
-            n => format!(", and {n} more"),
-        };
-        (self.config.notice)(&format!("{error}{others}; {how}"));
+        (self.config.notice)(&Notice::ThroughPageCache {
+            error,
+            others: refused.len() - 1,
+            dontcache: self.without_trace,
+        });
         self.stats.dontcache |= self.without_trace;
     }
 
@@ -341,7 +347,7 @@ impl<'a> Session<'a> {
         let can = uring::kernel_is_trusted().and_then(|()| uring::probe(&setup).map(drop));
         if let Err(error) = can {
             if let Some(knob) = self.config.knobs.of_the_ring() {
-                return Err(error.naming(knob));
+                return Err(error.for_setting(knob));
             }
             let all = in_order(spans, resident);
             return self.without_ring(&error, "there is no io_uring", &all);
@@ -362,7 +368,8 @@ impl<'a> Session<'a> {
     /// What `auto` does where there is no ring.
     fn without_ring(&mut self, error: &Error, reason: &str, spans: &[Span]) -> Result<()> {
         if !std::mem::replace(&mut self.told, true) {
-            (self.config.notice)(&format!("{error}; reading with pread instead"));
+            let error = error.clone();
+            (self.config.notice)(&Notice::WithoutRing { error });
         }
         self.because(&format!("pread, because {reason}"));
         self.local(spans)
@@ -787,16 +794,15 @@ fn cut_off(input: &Input, changes: &[Option<Change>]) -> Option<Error> {
 /// written to, for what was rewritten may be.
 fn tell_of_changes(input: &Input, changes: &[Option<Change>], config: &Config) {
     for (source, change) in input.sources().iter().zip(changes) {
-        let name = source.name();
+        let file = Arc::clone(source.name());
         match change {
-            Some(Change::Grown(now)) => (config.notice)(&format!(
-                "{name}: has grown from {} to {now} bytes; what was added wasn't read",
-                source.len().unwrap_or(0)
-            )),
+            Some(Change::Grown(now)) => (config.notice)(&Notice::Grown {
+                file,
+                from: source.len().unwrap_or(0),
+                to: *now,
+            }),
             // What was cut off isn't wanted.
-            Some(Change::Written | Change::Cut(_)) => (config.notice)(&format!(
-                "{name}: was written to while it was read; the answer may be of old and new bytes"
-            )),
+            Some(Change::Written | Change::Cut(_)) => (config.notice)(&Notice::Written { file }),
             None => {}
         }
     }

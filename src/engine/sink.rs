@@ -1,7 +1,7 @@
 //! The contract between an engine and what takes its blocks.
 
 use crate::engine::window::Finished;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
 
@@ -65,7 +65,7 @@ pub struct Malformed {
     /// One past its last byte, the line's end not counted.
     pub end: usize,
     /// What is wrong with it.
-    pub cause: String,
+    pub cause: Cause,
 }
 
 impl From<Malformed> for BlockError {

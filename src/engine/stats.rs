@@ -1,5 +1,7 @@
 //! What a run did, in figures.
 
+use crate::error::setting::Setting;
+
 /// What a run did.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Stats {
@@ -77,6 +79,6 @@ pub struct Stats {
     /// How long a read was allowed to take, in seconds, where that was limited and there were reads
     /// that it holds for.
     pub io_timeout_s: Option<f64>,
-    /// Flags that were given and have no effect on this engine.
-    pub without_effect: Vec<String>,
+    /// Settings that were made and had no effect on this run.
+    pub without_effect: Vec<Setting>,
 }

@@ -18,7 +18,8 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use crate::engine::sink::{BlockError, Malformed};
-use crate::error::{Error, Kind};
+use crate::error::Error;
+use crate::error::refusal::Refusal;
 use crate::group::accumulate::decimal;
 use crate::group::hint;
 use crate::group::level::Level;
@@ -291,7 +292,7 @@ impl Aggregate {
                 return Err(BlockError::Malformed(Malformed {
                     start,
                     end: start + record.len(),
-                    cause,
+                    cause: cause.into(),
                 }));
             }
         }
@@ -352,8 +353,7 @@ impl Partial {
     fn spill(&mut self, mut run: SortedRun) -> Result<(), BlockError> {
         let budget = self.share.budget();
         let spilled = run.spill(budget.directory());
-        self.spilled_bytes +=
-            spilled.map_err(|error| Error::new(Kind::Io, budget.spill_error(&error)))?;
+        self.spilled_bytes += spilled.map_err(|error| Error::from(budget.spill_error(&error)))?;
         self.runs.push(run);
         Ok(())
     }
@@ -425,8 +425,8 @@ impl Fold for Aggregate {
         if (block.offset(), malformed.start) == (0, first_record(block))
             && let Some(hint) = hint::hint(record, self.delimiter)
         {
-            malformed.cause += ": ";
-            malformed.cause += &hint;
+            let why = malformed.cause.to_string();
+            malformed.cause = Refusal::Malformed { why, hint }.into();
         }
         Err(malformed.into())
     }

@@ -1,5 +1,6 @@
 //! What an input may be whose very first record is malformed: a word for who reads the error.
 
+use crate::error::refusal::Hint;
 use crate::group::scan::scalar::{self, Record};
 
 /// How files begin that another program makes text of.
@@ -14,25 +15,25 @@ const OTHERS: [(&[u8], &str, &str); 8] = [
     (b"\xfe\xff", "UTF-16", "iconv -f UTF-16 -t UTF-8"),
 ];
 
-/// As they are named on the command line.
-const DELIMITERS: [(u8, &str); 4] = [(b',', ","), (b'\t', "\\t"), (b'|', "|"), (b';', ";")];
+/// Those that are usual.
+const DELIMITERS: [u8; 4] = [b',', b'\t', b'|', b';'];
 
 /// What `record`, the first of an input and malformed, looks like.
-pub(crate) fn hint(record: &[u8], delimiter: u8) -> Option<String> {
+pub(crate) fn hint(record: &[u8], delimiter: u8) -> Option<Hint> {
     let other = OTHERS.iter().find(|(start, ..)| record.starts_with(start));
-    if let Some((_, kind, program)) = other {
-        return Some(format!("this is how {kind} begins: try `{program}`"));
+    if let Some(&(_, kind, program)) = other {
+        return Some(Hint::Encoded { kind, program });
     }
     let is_row = |delimiter| matches!(scalar::read(record, delimiter), Ok(Record::Row(..)));
-    if let Some((_, name)) = DELIMITERS.iter().find(|(other, _)| is_row(*other)) {
-        return Some(format!("`-d '{name}'` makes it 2"));
+    if let Some(other) = DELIMITERS.into_iter().find(|&other| is_row(other)) {
+        return Some(Hint::Delimiter(other));
     }
     let is_name = |field: &[u8]| {
         let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || b"_ ".contains(byte);
         field.len() > 1 && field.iter().all(is_letter)
     };
     let is_header = record.contains(&delimiter) && record.split(|&b| b == delimiter).all(is_name);
-    is_header.then(|| "a header is left out by `--on-error skip`".to_string())
+    is_header.then_some(Hint::Header)
 }
 
 #[cfg(test)]
@@ -41,17 +42,17 @@ mod tests {
 
     #[test]
     fn it_says_no_more_than_it_sees() {
-        let said = |record: &[u8]| hint(record, b';').unwrap_or_default();
+        let said = |record: &[u8]| hint(record, b';');
         assert_eq!(
             said(b"\x1f\x8b\x08;;"),
-            "this is how a gzip file begins: try `zcat`"
+            Some(Hint::Encoded {
+                kind: "a gzip file",
+                program: "zcat"
+            })
         );
-        assert_eq!(said(b"Hamburg,12.0"), "`-d ','` makes it 2");
-        assert_eq!(said(b"Hamburg\t12.0"), "`-d '\\t'` makes it 2");
-        assert_eq!(
-            said(b"station name;value"),
-            "a header is left out by `--on-error skip`"
-        );
+        assert_eq!(said(b"Hamburg,12.0"), Some(Hint::Delimiter(b',')));
+        assert_eq!(said(b"Hamburg\t12.0"), Some(Hint::Delimiter(b'\t')));
+        assert_eq!(said(b"station name;value"), Some(Hint::Header));
         for other in [
             "Hamburg",
             "Hamburg,12.0,5",
@@ -61,8 +62,8 @@ mod tests {
             "a;;b",
             "",
         ] {
-            assert_eq!(said(other.as_bytes()), "", "{other}");
+            assert_eq!(said(other.as_bytes()), None, "{other}");
         }
-        assert_eq!(hint(b"Hamburg;12.0", b',').unwrap(), "`-d ';'` makes it 2");
+        assert_eq!(hint(b"Hamburg;12.0", b','), Some(Hint::Delimiter(b';')));
     }
 }

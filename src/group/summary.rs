@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::io::Errno;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::refusal::Refusal;
+use crate::error::{Error, Result};
 
 /// Sorted keys of one or several partials: each key once.
 pub(crate) struct SortedRun {
@@ -200,12 +201,8 @@ impl Summary {
         if !self.runs.iter().any(SortedRun::read_failed) {
             return Ok(());
         }
-        let cause = format!(
-            "keys that were written to {} can't be read back: the disk failed, or a temporary file was \
-             cut: name another directory by --spill-dir, or give more --memory",
-            self.directory.display(),
-        );
-        Err(Error::new(Kind::Io, cause).with_errno(&Errno::IO.into()))
+        let directory = self.directory.clone();
+        Err(Error::from(Refusal::SpillLost { directory }).with_errno(&Errno::IO.into()))
     }
 
     /// The directory of the temporary files.

@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use crate::error::refusal::{Facility, Refusal, Refuser};
 use crate::error::{Error, Kind, Result};
 
 /// What a pipe may hold, as much as an ordinary user may ask for.
@@ -298,9 +299,9 @@ impl Source {
     }
 
     fn open_direct(&self) -> Result<File> {
-        let refused = |cause: &str| Error::new(Kind::Engine, cause).in_file(self.index, &self.name);
+        let refused = |by, why: &str| no_direct(by, why).in_file(self.index, &self.name);
         let Some(file) = &self.file else {
-            return Err(refused("O_DIRECT needs a file"));
+            return Err(refused(Refuser::Memory, "O_DIRECT needs a file"));
         };
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_DIRECT);
@@ -314,9 +315,9 @@ impl Source {
             Some(cause) => {
                 let cause =
                     format!("to read past the page cache (O_DIRECT) takes one more: {cause}");
-                refused(&cause).with_errno(&error)
+                refused(Refuser::DescriptorLimit, &cause).with_errno(&error)
             }
-            None => refused(O_DIRECT_REFUSED).with_errno(&error),
+            None => refused(Refuser::FileSystem, O_DIRECT_REFUSED).with_errno(&error),
         })
     }
 
@@ -344,7 +345,16 @@ impl Source {
 pub(crate) fn refused_late(error: &io::Error) -> Option<Error> {
     let errno = error.raw_os_error();
     matches!(errno, Some(libc::EINVAL | libc::EOPNOTSUPP))
-        .then(|| Error::new(Kind::Engine, O_DIRECT_REFUSED).with_errno(error))
+        .then(|| no_direct(Refuser::FileSystem, O_DIRECT_REFUSED).with_errno(error))
+}
+
+/// Why a file can't be read past the page cache.
+fn no_direct(by: Refuser, why: &str) -> Error {
+    Error::from(Refusal::Unavailable {
+        what: Facility::DirectReads,
+        by,
+        why: why.into(),
+    })
 }
 
 impl AsFd for Source {

@@ -7,7 +7,9 @@
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::refusal::{Refusal, Refuser};
+use crate::error::setting::Setting;
+use crate::error::{Error, Result};
 
 /// Binds the calling thread to some processors until it is dropped.
 pub(crate) struct Pinned {
@@ -60,9 +62,13 @@ fn refused(cpu: u32, errno: Errno) -> Error {
         .map_or(String::new(), |list| {
             format!(" ({} are online)", list.trim())
         });
-    let cause = format!(
-        "--pin {cpu}: there is no such processor, it is offline, or the cpuset forbids it to this \
-         process{online}: name others"
-    );
-    Error::new(Kind::Engine, cause).with_errno(&errno.into())
+    let refusal = Refusal::NotGranted {
+        choice: Setting::Pin.of(cpu),
+        by: Refuser::Processor,
+        why: format!(
+            "there is no such processor, it is offline, or the cpuset forbids it to this \
+             process{online}"
+        ),
+    };
+    Error::from(refusal).with_errno(&errno.into())
 }

@@ -14,7 +14,9 @@ use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 use crate::engine::config::{Config, Engine};
 use crate::engine::knobs::FileAdvice;
 use crate::engine::plan::sizing::MemoryLimit;
-use crate::error::{Error, Kind, Result};
+use crate::error::refusal::{Refusal, Refuser};
+use crate::error::setting::Setting;
+use crate::error::{Error, Result};
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::linux::proc;
@@ -40,14 +42,12 @@ pub(crate) fn read_at(
     }
 }
 
-/// Refuses `--dontcache` where the file system does.
+/// Refuses reads that leave nothing in the page cache where the file system does.
 pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
-    let refused =
-        |cause: &str| Error::new(Kind::Engine, cause).in_file(source.index(), source.name());
+    let setting = Setting::Dontcache;
+    let refused = |refusal: Refusal| Error::from(refusal).in_file(source.index(), source.name());
     let (Some(file), Some(_)) = (source.file(), source.len()) else {
-        return Err(refused(
-            "RWF_DONTCACHE (--dontcache) needs a file with a size, not a pipe or device",
-        ));
+        return Err(refused(Refusal::NotAFile { setting }));
     };
     // A read that may not wait reads nothing from the device. Where such reads are refused, one that may wait
     // gives the reason.
@@ -61,9 +61,12 @@ pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
     }
     match tried {
         Err(errno @ (Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS)) => {
-            let cause = "the file system refuses RWF_DONTCACHE (--dontcache), or the kernel is \
-                         older than 6.14: leave it out, or try --direct";
-            Err(refused(cause).with_errno(&errno.into()))
+            let refusal = Refusal::NotGranted {
+                choice: setting.into(),
+                by: Refuser::FileSystem,
+                why: "the file system refuses it, or the kernel is older than 6.14".into(),
+            };
+            Err(refused(refusal).with_errno(&errno.into()))
         }
         // The read itself fails: the run will report where.
         _ => Ok(()),
@@ -84,8 +87,12 @@ pub(crate) fn advise(input: &Input, advice: FileAdvice) -> Result<bool> {
     for source in input.sources() {
         let Some(file) = source.file() else { continue };
         fadvise(file, 0, None, word).map_err(|errno| {
-            let cause = format!("the kernel takes no advice on it: leave out --fadvise {advice}");
-            Error::new(Kind::Engine, cause)
+            let refusal = Refusal::NotGranted {
+                choice: Setting::Fadvise.of(advice),
+                by: Refuser::Kernel,
+                why: "the kernel takes no advice on this file".into(),
+            };
+            Error::from(refusal)
                 .with_errno(&errno.into())
                 .in_file(source.index(), source.name())
         })?;

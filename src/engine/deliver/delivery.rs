@@ -13,6 +13,7 @@ use crate::engine::deliver::states::States;
 use crate::engine::deliver::watch::Watchdog;
 use crate::engine::sink::{BlockError, Ordered, Sink};
 use crate::engine::window::Window;
+use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind, Result};
 use crate::input::spans::Input;
 use crate::record::block::Block;
@@ -157,11 +158,10 @@ impl<'a> Delivery<'a> {
     /// A record that begins at `offset` is over the limit.
     pub(crate) fn oversized(&self, file: u32, offset: u64) {
         let max = self.max_record;
-        let cause = format!("a record of more than {max} bytes: raise --max-record");
         self.fail_at(
             file,
             offset..offset + max as u64,
-            Error::new(Kind::Data, cause),
+            Error::from(Refusal::Exceeded { max_record: max }),
         );
     }
 

@@ -14,6 +14,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::engine::config::{Config, Overdue};
+use crate::engine::notice::Notice;
+use crate::error::refusal::{Refusal, Refuser};
+use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::input::source::Source;
 use crate::input::spans::Input;
@@ -75,9 +78,12 @@ impl Watchdog {
                 // Without notices the run works as well.
                 Err(_) if config.io_timeout.is_none() => {}
                 Err(error) => {
-                    let cause = "--io-timeout: can't start a thread to watch the reads: lower \
-                                 --threads, or raise the limit on processes (ulimit -u)";
-                    return Err(Error::new(Kind::Engine, cause).with_errno(&error));
+                    let refusal = Refusal::NotGranted {
+                        choice: Setting::IoTimeout.into(),
+                        by: Refuser::ProcessLimit,
+                        why: "can't start a thread to watch the reads".into(),
+                    };
+                    return Err(Error::from(refusal).with_errno(&error));
                 }
             }
         }
@@ -117,7 +123,7 @@ impl Drop for Watchdog {
 
 impl Shared {
     /// Checks the places until the run is over or given up.
-    fn watch(&self, notice: &dyn Fn(&str), overdue: Option<&Overdue>) {
+    fn watch(&self, notice: &dyn Fn(&Notice), overdue: Option<&Overdue>) {
         let shortest = self
             .timeout
             .map_or(self.silence, |timeout| timeout.min(self.silence));
@@ -200,10 +206,12 @@ impl Waiting<'_> {
             .at_bytes(self.bytes.clone())
     }
 
-    fn notice(&self) -> String {
-        let Range { start, end } = self.bytes;
-        let (name, seconds) = (self.name, words(Duration::from_secs(self.age.as_secs())));
-        format!("{name}: byte {start}-{end}: no answer for {seconds}, waiting on")
+    fn notice(&self) -> Notice {
+        Notice::Silent {
+            file: Arc::clone(self.name),
+            bytes: self.bytes.clone(),
+            age: Duration::from_secs(self.age.as_secs()),
+        }
     }
 }
 

@@ -18,7 +18,9 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use crate::engine::knobs::{Knobs, MapAdvice};
-use crate::error::{Error, Kind, Result};
+use crate::error::refusal::{Facility, Refusal, Refuser};
+use crate::error::setting::Setting;
+use crate::error::{Error, Result};
 use crate::input::source::Source;
 use crate::linux::pages::{HUGE_PAGE, PAGE};
 use crate::linux::retry;
@@ -72,8 +74,8 @@ impl Mapping {
             )
         };
         let map = map.map_err(|errno| {
-            Error::new(Kind::Engine, "no addresses for a window of the mmap engine")
-                .with_errno(&errno.into())
+            let why = "no addresses for a window of the mmap engine";
+            unavailable(why).with_errno(&errno.into())
         })?;
         let map = NonNull::new(map.cast::<u8>()).expect("mmap returns no null");
         let skip = PAGE + map.as_ptr().wrapping_add(PAGE).align_offset(HUGE_PAGE);
@@ -83,10 +85,7 @@ impl Mapping {
         let Some(guard) = (unsafe { GuardedRange::new(start, start + window) }) else {
             // SAFETY: nobody else has a pointer into the range yet.
             let _ = unsafe { munmap(map.as_ptr().cast(), map_len) };
-            return Err(Error::new(
-                Kind::Engine,
-                "too many windows of the mmap engine",
-            ));
+            return Err(unavailable("too many windows of the mmap engine"));
         };
         Ok(Mapping {
             map,
@@ -214,8 +213,12 @@ impl Mapping {
             // Touching it would be a bus error.
             Errno::FAULT => missing(source, range),
             Errno::INVAL => {
-                let cause = "--populate on needs MADV_POPULATE_READ of Linux 5.14: leave it out";
-                Error::new(Kind::Engine, cause)
+                let refusal = Refusal::NotGranted {
+                    choice: Setting::Populate.of("on"),
+                    by: Refuser::Kernel,
+                    why: "it needs MADV_POPULATE_READ of Linux 5.14".into(),
+                };
+                Error::from(refusal)
                     .with_errno(&errno.into())
                     .in_file(source.index(), source.name())
             }
@@ -294,8 +297,12 @@ fn failed(source: &Source, range: &Range<u64>, errno: Errno) -> Error {
 
 /// The error for a file that can't be mapped.
 fn map_refused(source: &Source, errno: Errno) -> Error {
-    let cause = "the file can't be mapped: read it with another engine";
-    Error::new(Kind::Engine, cause)
+    let refusal = Refusal::Unavailable {
+        what: Facility::Mapping,
+        by: Refuser::FileSystem,
+        why: "the file can't be mapped".into(),
+    };
+    Error::from(refusal)
         .with_errno(&errno.into())
         .in_file(source.index(), source.name())
 }
@@ -309,10 +316,23 @@ fn advice_refused(source: &Source, advice: MapAdvice, errno: &std::io::Error) ->
         }
         _ => "",
     };
-    let cause = format!("the kernel refuses --map-advice {advice} here{why}: leave it out");
-    Error::new(Kind::Engine, cause)
+    let refusal = Refusal::NotGranted {
+        choice: Setting::MapAdvice.of(advice),
+        by: Refuser::Kernel,
+        why: format!("the kernel refuses it here{why}"),
+    };
+    Error::from(refusal)
         .with_errno(errno)
         .in_file(source.index(), source.name())
+}
+
+/// The error for a window that there is no room for.
+fn unavailable(why: &str) -> Error {
+    Error::from(Refusal::Unavailable {
+        what: Facility::Mapping,
+        by: Refuser::Memory,
+        why: why.into(),
+    })
 }
 
 /// The error for mapped bytes that couldn't be read.

@@ -14,6 +14,7 @@ use crate::engine::deliver::watch::Place;
 use crate::engine::local::choice::{Fetch, FetchChoice};
 use crate::engine::local::claims::{Claim, Claims, Own, own};
 use crate::engine::local::mapping::Mapping;
+use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::input::source::{Source, refused_late};
 use crate::input::spans::Input;
@@ -399,7 +400,7 @@ impl<'a> Local<'a> {
                     let error = errno.into();
                     if !retry::may_pass(&error) || tries >= retry::MOST {
                         let late = direct.then(|| refused_late(&error)).flatten();
-                        let named = late.map(|late| late.naming("--direct"));
+                        let named = late.map(|late| late.for_setting(Setting::Direct));
                         return Err(fail(named.unwrap_or_else(|| Error::io(&error))));
                     }
                     retry::pause(tries);

@@ -4,7 +4,9 @@ use crate::engine::config::{Config, Engine};
 use crate::engine::knobs::{FileAdvice, HugePages, TaskRun};
 use crate::engine::plan::sizing::MAX_THREADS;
 use crate::engine::stats::Stats;
-use crate::error::{Error, Kind, Result};
+use crate::error::refusal::Refusal;
+use crate::error::setting::{Choice, Setting};
+use crate::error::{Error, Result};
 
 /// The most entries that a submission queue may have.
 const MAX_ENTRIES: u32 = 32768;
@@ -17,179 +19,211 @@ const MAX_RINGS: usize = 256;
 
 /// Refuses what can't be meant.
 pub(crate) fn check(config: &Config) -> Result<()> {
-    let usage = |cause: String| Err(Error::new(Kind::Usage, cause));
     let limits = [
-        ("--block-size", config.block_size, 1, MAX_BLOCK),
-        ("--queue-depth", config.queue_depth, 1, MAX_DEPTH),
-        ("--buffers", config.buffers, 2, 2 * MAX_DEPTH),
-        ("--threads", config.threads, 1, MAX_THREADS),
-        ("--max-record", Some(config.max_record), 1, MAX_BLOCK),
-        ("--rings", config.knobs.rings, 1, MAX_RINGS),
+        (Setting::BlockSize, config.block_size, 1, MAX_BLOCK),
+        (Setting::QueueDepth, config.queue_depth, 1, MAX_DEPTH),
+        (Setting::Buffers, config.buffers, 2, 2 * MAX_DEPTH),
+        (Setting::Threads, config.threads, 1, MAX_THREADS),
+        (Setting::MaxRecord, Some(config.max_record), 1, MAX_BLOCK),
+        (Setting::Rings, config.knobs.rings, 1, MAX_RINGS),
     ];
-    for (flag, value, min, max) in limits {
-        if let Some(value) = value.filter(|value| !(min..=max).contains(value)) {
-            return usage(format!("{flag} {value} is out of range: {min} to {max}"));
-        }
+    for (setting, value, min, max) in limits {
+        within(setting, value.map(|value| value as u64), min, max as u64)?;
     }
-    if let (Some(depth), Some(buffers)) = (config.queue_depth, config.buffers)
-        && buffers <= depth
-    {
-        return usage(format!(
-            "--buffers {buffers} is too few for --queue-depth {depth}: a block waits for its \
-             neighbour, so at least {} are needed",
-            depth + 1
-        ));
+    if let (Some(depth), Some(buffers)) = (config.queue_depth, config.buffers) {
+        let (few, other) = (Setting::Buffers, Setting::QueueDepth);
+        enough(few, buffers as u64, other, depth as u64, depth as u64 + 1)?;
     }
     if config.direct && matches!(config.engine, Engine::Mmap | Engine::Memory) {
-        return usage(format!(
-            "--direct reads past the page cache; --engine {} doesn't read: leave one of them out",
-            config.engine
-        ));
+        return Err(Error::from(Refusal::Contradiction {
+            choice: Setting::Direct.into(),
+            asks: "reads past the page cache",
+            other: Setting::Engine.of(config.engine),
+            but: "doesn't read",
+        }));
     }
     if config.io_timeout.is_some_and(|limit| limit.is_zero()) {
-        return usage("--io-timeout 0: no read takes no time: raise it, or leave it out".into());
+        let setting = Setting::IoTimeout;
+        return Err(Error::from(Refusal::Zero { setting }));
     }
     check_knobs(config)
 }
 
-/// Refuses knobs that contradict each other, the engine, or themselves.
-pub(crate) fn check_knobs(config: &Config) -> Result<()> {
-    let usage = |cause: String| Err(Error::new(Kind::Usage, cause));
-    let knobs = &config.knobs;
-    let raw = config.engine == Engine::UringRaw;
-    let raw_only = [
-        ("--task-run defer", knobs.task_run == Some(TaskRun::Defer)),
-        ("--registered-files", knobs.registered_files),
-        ("--iopoll", knobs.iopoll),
-        ("--rings", knobs.rings.is_some()),
-    ];
-    if let Some((flag, _)) = raw_only.into_iter().find(|(_, set)| *set && !raw) {
-        return usage(format!(
-            "{flag} can't be had with --engine {}: name --engine uring-raw",
-            config.engine
-        ));
-    }
-    let limits = [
-        ("--entries", knobs.entries, MAX_ENTRIES),
-        ("--async", knobs.punt.flatten(), MAX_WORKERS),
-    ];
-    for (flag, value, max) in limits {
-        if let Some(value) = value.filter(|value| !(1..=max).contains(value)) {
-            return usage(format!("{flag} {value} is out of range: 1 to {max}"));
-        }
-    }
-    if let (Some(entries), Some(depth)) = (knobs.entries, config.queue_depth)
-        && (entries as usize) < depth
-        && !raw
-    {
-        return usage(format!(
-            "--entries {entries} is too few for --queue-depth {depth}: a read in flight takes an \
-             entry"
-        ));
-    }
-    if knobs.dontcache && matches!(config.engine, Engine::Mmap | Engine::Memory) {
-        return usage(format!(
-            "--dontcache is a way to read; --engine {} doesn't read that way: leave one of them out",
-            config.engine
-        ));
-    }
-    if knobs.iopoll && !config.direct {
-        return usage(
-            "--iopoll polls the device, which only reads past the page cache reach: add --direct"
-                .to_string(),
-        );
-    }
-    let brings = knobs.readahead.is_some() || knobs.fadvise == Some(FileAdvice::WillNeed);
-    let ahead = match knobs.readahead {
-        Some(_) => "--readahead",
-        None => "--fadvise willneed",
-    };
-    let through_cache = "brings the file into the page cache";
-    let contradictions = [
-        (
-            config.direct && knobs.dontcache,
-            "--direct reads past the page cache, --dontcache through it".to_string(),
-        ),
-        (
-            config.direct && brings,
-            format!("--direct reads past the page cache, {ahead} {through_cache}"),
-        ),
-        (
-            config.direct && knobs.fadvise.is_some(),
-            "--direct reads past the page cache, --fadvise is about reading through it".to_string(),
-        ),
-        (
-            knobs.dontcache && brings,
-            format!("--dontcache leaves nothing in the page cache, {ahead} {through_cache}"),
-        ),
-        (
-            knobs.sqpoll.is_some() && knobs.task_run.is_some(),
-            "--task-run is about the thread that submits, which with --sqpoll is the kernel's"
-                .to_string(),
-        ),
-    ];
-    match contradictions.into_iter().find(|(meant, _)| *meant) {
-        Some((_, cause)) => usage(format!("{cause}: leave one of them out")),
-        None => Ok(()),
+/// Refuses a value outside of its limits.
+fn within(setting: Setting, value: Option<u64>, min: u64, max: u64) -> Result<()> {
+    match value {
+        Some(value) if !(min..=max).contains(&value) => Err(Error::from(Refusal::OutOfRange {
+            setting,
+            value,
+            min,
+            max,
+        })),
+        _ => Ok(()),
     }
 }
 
-/// The flags that were given although nothing in this run heeded them.
-pub(crate) fn without_effect(config: &Config, stats: &Stats) -> Vec<String> {
+/// Refuses a value that is too small for another one.
+fn enough(
+    setting: Setting,
+    value: u64,
+    other: Setting,
+    other_value: u64,
+    needed: u64,
+) -> Result<()> {
+    match value >= needed {
+        true => Ok(()),
+        false => Err(Error::from(Refusal::TooFew {
+            setting,
+            value,
+            other,
+            other_value,
+            needed,
+        })),
+    }
+}
+
+/// Refuses knobs that contradict each other, the engine, or themselves.
+pub(crate) fn check_knobs(config: &Config) -> Result<()> {
+    let knobs = &config.knobs;
+    let raw = config.engine == Engine::UringRaw;
+    let raw_only = [
+        (
+            Setting::TaskRun.of(TaskRun::Defer),
+            knobs.task_run == Some(TaskRun::Defer),
+        ),
+        (Setting::RegisteredFiles.into(), knobs.registered_files),
+        (Setting::Iopoll.into(), knobs.iopoll),
+        (Setting::Rings.into(), knobs.rings.is_some()),
+    ];
+    if let Some((choice, _)) = raw_only.into_iter().find(|(_, set)| *set && !raw) {
+        return Err(Error::from(Refusal::NeedsEngine {
+            choice,
+            engine: config.engine.name(),
+            needs: Engine::UringRaw.name(),
+        }));
+    }
+    for (setting, value, max) in [
+        (Setting::Entries, knobs.entries, MAX_ENTRIES),
+        (Setting::Punt, knobs.punt.flatten(), MAX_WORKERS),
+    ] {
+        within(setting, value.map(u64::from), 1, u64::from(max))?;
+    }
+    if let (Some(entries), Some(depth), false) = (knobs.entries, config.queue_depth, raw) {
+        let (few, other) = (Setting::Entries, Setting::QueueDepth);
+        enough(few, entries.into(), other, depth as u64, depth as u64)?;
+    }
+    if knobs.dontcache && matches!(config.engine, Engine::Mmap | Engine::Memory) {
+        return Err(Error::from(Refusal::Contradiction {
+            choice: Setting::Dontcache.into(),
+            asks: "is a way to read",
+            other: Setting::Engine.of(config.engine),
+            but: "doesn't read that way",
+        }));
+    }
+    if knobs.iopoll && !config.direct {
+        return Err(Error::from(Refusal::NeedsSetting {
+            setting: Setting::Iopoll,
+            other: Setting::Direct,
+            why: "polls the device, which only reads past the page cache reach",
+        }));
+    }
+    let brings = match (knobs.readahead, knobs.fadvise) {
+        (Some(_), _) => Some(Setting::Readahead.into()),
+        (None, Some(FileAdvice::WillNeed)) => Some(Setting::Fadvise.of(FileAdvice::WillNeed)),
+        _ => None,
+    };
+    let fadvise = knobs.fadvise.map(|_| Setting::Fadvise.into());
+    let task_run = knobs.task_run.map(|_| Setting::TaskRun.into());
+    let when = |set: bool, setting: Setting| set.then(|| Choice::from(setting));
+    let direct = when(config.direct, Setting::Direct);
+    let dontcache = when(knobs.dontcache, Setting::Dontcache);
+    let past = "reads past the page cache";
+    let (through, into) = ("reads through it", "brings the file into the page cache");
+    for (choice, asks, other, but) in [
+        (&direct, past, &dontcache, through),
+        (&direct, past, &brings, into),
+        (&direct, past, &fadvise, "is about reading through it"),
+        (
+            &dontcache,
+            "leaves nothing in the page cache",
+            &brings,
+            into,
+        ),
+        (
+            &task_run,
+            "is about the thread that submits",
+            &when(knobs.sqpoll.is_some(), Setting::Sqpoll),
+            "has the kernel submit",
+        ),
+    ] {
+        if let (Some(choice), Some(other)) = (choice.clone(), other.clone()) {
+            return Err(Error::from(Refusal::Contradiction {
+                choice,
+                asks,
+                other,
+                but,
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// The settings that were made although nothing in this run heeded them.
+pub(crate) fn without_effect(config: &Config, stats: &Stats) -> Vec<Setting> {
     let knobs = &config.knobs;
     let dispatched = stats.dispatched_bytes > 0;
     let sequential = config.engine == Engine::Read;
     let (ring, mapped) = (stats.entries > 0, stats.mapped_bytes > 0);
-    let flags = [
+    let settings = [
         (
-            "--queue-depth",
+            Setting::QueueDepth,
             config.queue_depth.is_some(),
             dispatched && !sequential,
         ),
-        ("--buffers", config.buffers.is_some(), dispatched),
+        (Setting::Buffers, config.buffers.is_some(), dispatched),
         (
-            "--io-timeout",
+            Setting::IoTimeout,
             config.io_timeout.is_some(),
             stats.io_timeout_s.is_some(),
         ),
-        ("--dontcache", knobs.dontcache, stats.dontcache),
+        (Setting::Dontcache, knobs.dontcache, stats.dontcache),
         (
-            "--huge-pages",
+            Setting::HugePages,
             knobs.huge_pages != HugePages::Auto,
             stats.buffers > 0,
         ),
         (
-            "--registered-buffers",
+            Setting::RegisteredBuffers,
             knobs.registered_buffers.is_some(),
             ring,
         ),
-        ("--registered-files", knobs.registered_files, ring),
-        ("--sqpoll", knobs.sqpoll.is_some(), ring),
-        ("--async", knobs.punt.is_some(), ring),
-        ("--task-run", knobs.task_run.is_some(), ring),
-        ("--entries", knobs.entries.is_some(), ring),
-        ("--iopoll", knobs.iopoll, ring),
+        (Setting::RegisteredFiles, knobs.registered_files, ring),
+        (Setting::Sqpoll, knobs.sqpoll.is_some(), ring),
+        (Setting::Punt, knobs.punt.is_some(), ring),
+        (Setting::TaskRun, knobs.task_run.is_some(), ring),
+        (Setting::Entries, knobs.entries.is_some(), ring),
+        (Setting::Iopoll, knobs.iopoll, ring),
         (
-            "--rings",
+            Setting::Rings,
             knobs.rings.is_some_and(|rings| rings > 1),
             stats.rings > 1,
         ),
         (
-            "--fadvise",
+            Setting::Fadvise,
             knobs.fadvise.is_some(),
             stats.fadvise.is_some(),
         ),
         (
-            "--readahead",
+            Setting::Readahead,
             knobs.readahead.is_some(),
             stats.readahead_bytes > 0,
         ),
-        ("--populate", knobs.populate.is_some(), mapped),
-        ("--map-advice", knobs.map_advice.is_some(), mapped),
+        (Setting::Populate, knobs.populate.is_some(), mapped),
+        (Setting::MapAdvice, knobs.map_advice.is_some(), mapped),
     ];
-    flags
+    settings
         .into_iter()
-        .filter(|(_, given, heeded)| *given && !heeded)
-        .map(|(flag, ..)| flag.to_string())
+        .filter(|(_, made, heeded)| *made && !heeded)
+        .map(|(setting, ..)| setting)
         .collect()
 }

@@ -5,7 +5,9 @@
 
 use crate::engine::arena::Layout;
 use crate::engine::knobs::HugePages;
-use crate::error::{Error, Kind, Result};
+use crate::error::refusal::{Refusal, Refuser};
+use crate::error::setting::Setting;
+use crate::error::{Error, Result};
 use crate::input::spans::Input;
 use crate::linux::cgroups::memory_limit;
 use crate::linux::pages::{HUGE_PAGE, PAGE};
@@ -132,11 +134,13 @@ impl MemoryLimit {
         if len.saturating_mul(2) <= limit / 8 * 7 {
             return Ok(());
         }
-        let cause = format!(
-            "--engine memory: loading {len} bytes takes twice as much, and the control group allows \
-             {limit}: choose another engine"
-        );
-        Err(Error::new(Kind::Engine, cause))
+        Err(Error::from(Refusal::NotGranted {
+            choice: Setting::Engine.of("memory"),
+            by: Refuser::ControlGroup,
+            why: format!(
+                "loading {len} bytes takes twice as much, and the control group allows {limit}"
+            ),
+        }))
     }
 }
 

@@ -28,9 +28,11 @@ use crate::engine::arena::{ReturnedSlots, Slot};
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::deliver::states::States;
 use crate::engine::deliver::watch::Place;
+use crate::engine::notice::Notice;
 use crate::engine::ring::seam::{Completion, Ring, Submission, failure};
 use crate::engine::window::Window;
 use crate::error::Error;
+use crate::error::setting::Setting;
 use crate::input::source::{Source, refused_late};
 use crate::input::spans::{Input, Span};
 use crate::linux::retry;
@@ -212,7 +214,7 @@ impl<'a> Dispatcher<'a> {
         ring: &mut R,
         home: &mut ReturnedSlots,
         mut release: impl FnMut(&mut Vec<Ready>),
-        notice: &dyn Fn(&str),
+        notice: &dyn Fn(&Notice),
     ) -> Counters {
         let first = self.sequence;
         self.plan.depth = self.plan.depth.min(ring.max_depth());
@@ -518,7 +520,12 @@ impl<'a> Dispatcher<'a> {
         self.free.push_back(slot);
     }
 
-    fn complete<R: Ring>(&mut self, completion: Completion, ring: &mut R, notice: &dyn Fn(&str)) {
+    fn complete<R: Ring>(
+        &mut self,
+        completion: Completion,
+        ring: &mut R,
+        notice: &dyn Fn(&Notice),
+    ) {
         let Completion {
             mut submission,
             result,
@@ -575,7 +582,7 @@ impl<'a> Dispatcher<'a> {
                         submission.direct = false;
                         return ring.submit(submission);
                     }
-                    Some(late) => late.naming("--direct"),
+                    Some(late) => late.for_setting(Setting::Direct),
                     None => failure(&error),
                 };
                 let file = submission.source.index();
@@ -586,10 +593,13 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Reads a source through the page cache from now on, and says so the first time.
-    fn go_on_buffered(&mut self, source: &Source, why: &Error, notice: &dyn Fn(&str)) {
+    fn go_on_buffered(&mut self, source: &Source, why: &Error, notice: &dyn Fn(&Notice)) {
         if self.buffered.insert(source.index()) {
-            let why = why.clone().in_file(source.index(), source.name());
-            notice(&format!("{why}; reading through it"));
+            notice(&Notice::ThroughPageCache {
+                error: why.clone().in_file(source.index(), source.name()),
+                others: 0,
+                dontcache: false,
+            });
         }
         let spans = self.active.values_mut();
         let of_source = spans.filter(|active| active.source.index() == source.index());

@@ -31,6 +31,8 @@ use crate::engine::ring::uring::{
     self, MAX_REGISTERED, ReadOptions, locked_limit, outcome, refused, retry_nomem,
 };
 use crate::engine::ring::wakeup::Wakeup;
+use crate::error::refusal::{Refusal, Refuser};
+use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result, describe};
 use crate::input::source::Source;
 use crate::linux::retry;
@@ -97,7 +99,10 @@ impl RawRing {
     ) -> Result<RawRing> {
         let ring = set_up(knobs, depth).map_err(|error| culprit(knobs, depth, &error))?;
         if !ring.params().is_feature_ext_arg() {
-            return Err(uring::unavailable("uring-raw needs Linux 5.11"));
+            return Err(uring::unavailable(
+                Refuser::Kernel,
+                "uring-raw needs Linux 5.11",
+            ));
         }
         let entries = ring.params().sq_entries();
         let wakeup = Wakeup::new().map_err(|errno| refused("eventfd", &errno.into()))?;
@@ -145,11 +150,7 @@ impl RawRing {
             .ring
             .submitter()
             .register_iowq_max_workers(&mut [most; 2]);
-        capped.map_err(|error| {
-            let cause =
-                format!("--async={most}: the kernel's workers can't be capped before Linux 5.15");
-            Error::new(Kind::Engine, cause).with_errno(&error)
-        })
+        capped.map_err(|error| Error::from(uring::unlimited(most)).with_errno(&error))
     }
 
     fn register_buffers(&mut self, wanted: Option<bool>) -> Result<()> {
@@ -194,11 +195,12 @@ impl RawRing {
         let fds: Vec<RawFd> = files.iter().map(|file| file.1).collect();
         let done = self.ring.submitter().register_files(&fds);
         done.map_err(|error| {
-            let cause = format!(
-                "--registered-files: {} files can't be registered: raise ulimit -n, or leave it out",
-                fds.len()
-            );
-            Error::new(Kind::Engine, cause).with_errno(&error)
+            let refusal = Refusal::NotGranted {
+                choice: Setting::RegisteredFiles.into(),
+                by: Refuser::DescriptorLimit,
+                why: format!("{} files can't be registered", fds.len()),
+            };
+            Error::from(refusal).with_errno(&error)
         })?;
         self.files = files.into_iter().map(|file| file.0).collect();
         Ok(())
@@ -237,8 +239,12 @@ impl RawRing {
         if !matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) {
             return Ok(slot);
         }
-        let cause = "--iopoll: file system or device can't be polled: leave it out";
-        Err(Error::new(Kind::Engine, cause)
+        let refusal = Refusal::NotGranted {
+            choice: Setting::Iopoll.into(),
+            by: Refuser::FileSystem,
+            why: "file system or device can't be polled".into(),
+        };
+        Err(Error::from(refusal)
             .with_errno(&error)
             .in_file(source.index(), source.name()))
     }
@@ -460,31 +466,51 @@ fn culprit(knobs: &Knobs, depth: usize, error: &io::Error) -> Error {
         change(&mut fewer);
         fewer != *knobs && set_up(&fewer, depth).is_ok()
     };
-    let sqpoll = match knobs.sqpoll.flatten() {
-        Some(cpu) => format!(
-            "--sqpoll={cpu}: the kernel's thread can't run on processor {cpu}: name one that is \
-             online and allowed to this process"
-        ),
-        None => "--sqpoll: it takes root before Linux 5.13: leave it out".to_string(),
-    };
-    let task_run = match knobs.task_run {
-        Some(TaskRun::Defer) => "--task-run defer needs Linux 6.1: leave it out",
-        _ => "--task-run coop needs Linux 5.19: leave it out",
-    };
-    let cause = if without(&|knobs| knobs.sqpoll = None) {
-        sqpoll
+    let (choice, by, why) = if without(&|knobs| knobs.sqpoll = None) {
+        match knobs.sqpoll.flatten() {
+            Some(cpu) => (
+                Setting::Sqpoll.of(cpu),
+                Refuser::Processor,
+                format!(
+                    "the kernel's thread can't run on processor {cpu}, which must be online and \
+                     allowed to this process"
+                ),
+            ),
+            None => (
+                Setting::Sqpoll.into(),
+                Refuser::Kernel,
+                "it takes root before Linux 5.13".into(),
+            ),
+        }
     } else if without(&|knobs| knobs.task_run = None) {
-        task_run.to_string()
+        let (mode, version) = match knobs.task_run {
+            Some(TaskRun::Defer) => (TaskRun::Defer, "6.1"),
+            _ => (TaskRun::Coop, "5.19"),
+        };
+        (
+            Setting::TaskRun.of(mode),
+            Refuser::Kernel,
+            format!("it needs Linux {version}"),
+        )
     } else if without(&|knobs| knobs.entries = None) {
-        let entries = knobs.entries.unwrap_or(0);
-        let limit = locked_limit();
-        format!("--entries {entries}: too many for the limit on locked memory ({limit}): lower it")
+        (
+            Setting::Entries.of(knobs.entries.unwrap_or(0)),
+            Refuser::LockedMemoryLimit,
+            format!(
+                "too many for the limit on locked memory ({})",
+                locked_limit()
+            ),
+        )
     } else if without(&|knobs| knobs.iopoll = false) {
-        "--iopoll: the kernel refuses such a ring: leave it out".to_string()
+        (
+            Setting::Iopoll.into(),
+            Refuser::Kernel,
+            "the kernel refuses such a ring".into(),
+        )
     } else {
         return refused("io_uring_setup", error);
     };
-    Error::new(Kind::Engine, cause).with_errno(error)
+    Error::from(Refusal::NotGranted { choice, by, why }).with_errno(error)
 }
 
 /// The switches by the kernel's names.

@@ -15,6 +15,8 @@ use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::ring::dispatcher::{Counters, Direct, Dispatcher, Plan};
 use crate::engine::ring::raw::{Facts, RawRing};
+use crate::error::refusal::{Refusal, Refuser};
+use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
@@ -106,12 +108,9 @@ pub(crate) fn run(
             match spawned {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    let cause = format!(
-                        "can't start a thread for each of {} rings: lower --rings, or raise the \
-                         limit on processes (ulimit -u)",
-                        shares.len()
-                    );
-                    failed = Some(Error::new(Kind::Engine, cause).with_errno(&error));
+                    let (setting, threads) = (Setting::Rings, shares.len());
+                    let refusal = Refusal::NoThreads { setting, threads };
+                    failed = Some(Error::from(refusal).with_errno(&error));
                     break;
                 }
             }
@@ -260,13 +259,13 @@ fn can_be_polled(source: &Source) -> Result<()> {
         let path = device.join(queue);
         match fs::read_to_string(&path).as_deref().map(str::trim) {
             Ok("0") => {
-                let cause = format!(
-                    "--iopoll: the device has no poll queues ({} is 0): leave it out, or give its \
-                     driver some (nvme.poll_queues=N)",
-                    path.display()
-                );
+                let refusal = Refusal::NotGranted {
+                    choice: Setting::Iopoll.into(),
+                    by: Refuser::Device,
+                    why: format!("the device has no poll queues ({} is 0)", path.display()),
+                };
                 let (index, name) = (source.index(), source.name());
-                return Err(Error::new(Kind::Engine, cause).in_file(index, name));
+                return Err(Error::from(refusal).in_file(index, name));
             }
             Ok(_) => return Ok(()),
             Err(_) => {}

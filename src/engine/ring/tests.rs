@@ -9,6 +9,7 @@ use crate::engine::arena::{Arena, Layout};
 use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::deliver::watch::Watchdog;
+use crate::engine::notice::Notice;
 use crate::engine::ring::dispatcher::{Direct, Dispatcher, Plan};
 use crate::engine::ring::memory::{MemoryRing, Order};
 use crate::engine::ring::read::ReadRing;
@@ -220,7 +221,7 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         .build()
         .unwrap();
     runtime.block_on(async {
-        let notice = |text: &str| keep.notices.lock().unwrap().push(text.to_string());
+        let notice = |notice: &Notice| keep.notices.lock().unwrap().push(notice.to_string());
         let run = dispatcher.run(&mut ring, &mut home, release, &notice);
         let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
         ended.expect("the dispatcher hangs");
@@ -591,10 +592,7 @@ fn o_direct_refused_at_a_read_is_a_fallback_unless_it_was_named() {
             let notices = keep.notices.lock().unwrap().clone();
             if direct == Direct::Yes {
                 let error = outcome.unwrap_err().to_string();
-                assert!(
-                    error.contains("--direct: the file system refuses"),
-                    "{error}"
-                );
+                assert!(error.contains("direct: the file system refuses"), "{error}");
                 assert!(error.contains("byte "), "{error}");
                 assert_eq!(notices, [""; 0]);
                 continue;

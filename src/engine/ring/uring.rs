@@ -25,7 +25,9 @@ use crate::engine::arena::Arena;
 use crate::engine::cache::advice::DONTCACHE;
 use crate::engine::knobs::{Knobs, TaskRun};
 use crate::engine::ring::seam::{Completion, Ring, Submission};
-use crate::error::{Error, Kind, Result};
+use crate::error::refusal::{Facility, Refusal, Refuser};
+use crate::error::setting::Setting;
+use crate::error::{Error, Result};
 use crate::linux::{io_priority, retry};
 
 /// The largest buffer that the kernel registers as one.
@@ -33,9 +35,13 @@ pub(crate) const MAX_REGISTERED: usize = 1 << 30;
 /// How long a polling thread polls before it sleeps: longer than a read takes.
 pub(crate) const SQPOLL_IDLE_MS: u32 = 100;
 
-/// Why there is no ring, in words for the user.
-pub(crate) fn unavailable(cause: &str) -> Error {
-    Error::new(Kind::Engine, format!("no io_uring: {cause}"))
+/// Why there is no ring.
+pub(crate) fn unavailable(by: Refuser, why: impl Into<String>) -> Error {
+    Error::from(Refusal::Unavailable {
+        what: Facility::Ring,
+        by,
+        why: why.into(),
+    })
 }
 
 /// How a ring is to be set up and used.
@@ -134,37 +140,48 @@ impl Setup {
                 true => alone.build().err()?,
                 false => return None,
             };
-            Some(Error::new(Kind::Engine, alone.refusal(&error)).with_errno(&error))
+            Some(Error::from(alone.refusal(&error)).with_errno(&error))
         })
     }
 
-    /// What to say when the kernel refuses this one knob.
-    fn refusal(&self, error: &io::Error) -> String {
+    /// Why the kernel refuses this one knob.
+    fn refusal(&self, error: &io::Error) -> Refusal {
         let errno = error.raw_os_error();
-        match self.sqpoll {
-            None if self.coop => {
-                "--task-run coop: the kernel refuses it; it needs Linux 5.19: leave it out".into()
-            }
-            None => format!(
-                "--entries {}: the kernel refuses so many; {}: lower it",
-                self.entries,
-                match errno {
-                    Some(libc::ENOMEM) => "they count as locked memory, see ulimit -l",
-                    _ => "this one takes fewer",
-                }
+        let (choice, by, why) = match self.sqpoll {
+            None if self.coop => (
+                Setting::TaskRun.of(TaskRun::Coop),
+                Refuser::Kernel,
+                "the kernel refuses it; it needs Linux 5.19",
             ),
-            Some(Some(cpu)) if errno == Some(libc::EINVAL) => format!(
-                "--sqpoll={cpu}: there is no such processor, it is offline, or the cpuset forbids \
-                 it to this process: name another, or none"
+            None if errno == Some(libc::ENOMEM) => (
+                Setting::Entries.of(self.entries),
+                Refuser::LockedMemoryLimit,
+                "the kernel refuses so many; they count as locked memory, see ulimit -l",
             ),
-            Some(_) => format!(
-                "--sqpoll: the kernel refuses a polling thread{}: leave it out",
-                match errno {
-                    Some(libc::EPERM) => "; before Linux 5.13 that takes CAP_SYS_NICE",
-                    _ => "",
-                }
+            None => (
+                Setting::Entries.of(self.entries),
+                Refuser::Kernel,
+                "the kernel refuses so many; this one takes fewer",
             ),
-        }
+            Some(Some(cpu)) if errno == Some(libc::EINVAL) => (
+                Setting::Sqpoll.of(cpu),
+                Refuser::Processor,
+                "there is no such processor, it is offline, or the cpuset forbids it to this \
+                 process",
+            ),
+            Some(_) if errno == Some(libc::EPERM) => (
+                Setting::Sqpoll.into(),
+                Refuser::Kernel,
+                "the kernel refuses a polling thread; before Linux 5.13 that takes CAP_SYS_NICE",
+            ),
+            Some(_) => (
+                Setting::Sqpoll.into(),
+                Refuser::Kernel,
+                "the kernel refuses a polling thread",
+            ),
+        };
+        let why = why.to_string();
+        Refusal::NotGranted { choice, by, why }
     }
 }
 
@@ -216,22 +233,32 @@ pub(crate) fn probe(setup: &Setup) -> Result<IoUring> {
     match result {
         Some(8) if buffer == [0; 8] => Ok(ring),
         Some(errno) if errno < 0 => Err(refused("a read", &io::Error::from_raw_os_error(-errno))),
-        _ => Err(unavailable("a read through it brought the wrong bytes")),
+        _ => Err(unavailable(
+            Refuser::Kernel,
+            "a read through it brought the wrong bytes",
+        )),
     }
 }
 
-/// What a refused step of setting up a ring means, in words for the user.
+/// What a refused step of setting up a ring means.
 pub(crate) fn refused(step: &str, error: &io::Error) -> Error {
-    let cause = match error.raw_os_error() {
-        Some(libc::ENOSYS) => "the kernel doesn't have it, or seccomp says so".to_string(),
-        Some(libc::EPERM | libc::EACCES) => blocked_by(),
-        Some(libc::ENOMEM) => "the limit on locked memory is used up, see ulimit -l".to_string(),
-        Some(libc::EMFILE) => {
-            "no descriptor is left: raise ulimit -n, or lower --rings".to_string()
-        }
-        _ => "refused".to_string(),
+    let (by, why) = match error.raw_os_error() {
+        Some(libc::ENOSYS) => (
+            Refuser::Kernel,
+            "the kernel doesn't have it, or seccomp says so".to_string(),
+        ),
+        Some(libc::EPERM | libc::EACCES) => (Refuser::Administrator, blocked_by()),
+        Some(libc::ENOMEM) => (
+            Refuser::LockedMemoryLimit,
+            "the limit on locked memory is used up, see ulimit -l".to_string(),
+        ),
+        Some(libc::EMFILE) => (
+            Refuser::DescriptorLimit,
+            "no descriptor is left, see ulimit -n".to_string(),
+        ),
+        _ => (Refuser::Kernel, "refused".to_string()),
     };
-    unavailable(&format!("{step}: {cause}")).with_errno(error)
+    unavailable(by, format!("{step}: {why}")).with_errno(error)
 }
 
 /// Why this process may not use io_uring.
@@ -296,13 +323,7 @@ impl Anchor {
                 // kernel writes the previous limits back.
                 let mut most = [workers; 2];
                 let limited = ring.submitter().register_iowq_max_workers(&mut most);
-                limited.map_err(|error| {
-                    let cause = format!(
-                        "--async={workers}: the kernel refuses to limit its workers; it needs \
-                         Linux 5.15: leave out ={workers}"
-                    );
-                    Error::new(Kind::Engine, cause).with_errno(&error)
-                })?;
+                limited.map_err(|error| Error::from(unlimited(workers)).with_errno(&error))?;
                 Some(most)
             }
             _ => None,
@@ -469,17 +490,29 @@ pub(crate) fn run<T>(
     done.map(|(done, facts, _)| (done, facts))
 }
 
+/// The error when the kernel's workers can't be limited to so many.
+pub(crate) fn unlimited(workers: u32) -> Refusal {
+    Refusal::NotGranted {
+        choice: Setting::Punt.of(workers),
+        by: Refuser::Kernel,
+        why: "the kernel refuses to limit its workers; it needs Linux 5.15".into(),
+    }
+}
+
 /// The error when registered buffers were asked for and are refused.
 pub(crate) fn unregistrable(bytes: usize, error: &io::Error) -> Error {
     let limit = match locked_limit() {
         u64::MAX => "not limited for this user".to_string(),
         limit => format!("limited to {limit} bytes (ulimit -l)"),
     };
-    let cause = format!(
-        "--registered-buffers on: the kernel refuses to register {bytes} bytes of buffers; locked \
-         memory is {limit}: raise that, lower --buffers or --block-size, or leave it out"
-    );
-    Error::new(Kind::Engine, cause).with_errno(error)
+    let refusal = Refusal::NotGranted {
+        choice: Setting::RegisteredBuffers.of("on"),
+        by: Refuser::LockedMemoryLimit,
+        why: format!(
+            "the kernel refuses to register {bytes} bytes of buffers; locked memory is {limit}"
+        ),
+    };
+    Error::from(refusal).with_errno(error)
 }
 
 /// The options that all reads of a ring have.
@@ -648,7 +681,8 @@ pub(crate) fn kernel_is_trusted() -> Result<()> {
     let version = (numbers.next(), numbers.next());
     match version {
         (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < (6, 1) => {
-            Err(unavailable(&format!("kernel {release} is older than 6.1")))
+            let why = format!("kernel {release} is older than 6.1");
+            Err(unavailable(Refuser::Kernel, why))
         }
         _ => Ok(()),
     }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::error::refusal::Refusal;
 use crate::error::{describe, errno_name};
 use crate::linux::{cgroups, proc};
-use crate::units;
 
 /// Bytes of the available memory that are left to buffers and everything else.
 const RESERVE: u64 = 64 << 20;
@@ -58,17 +58,15 @@ impl Budget {
         &self.directory
     }
 
-    /// Why a failed spill ends the run, and what to do about it.
-    pub(crate) fn spill_error(&self, error: &io::Error) -> String {
+    /// Why a failed spill ends the run.
+    pub(crate) fn spill_error(&self, error: &io::Error) -> Refusal {
         let name = error.raw_os_error().and_then(errno_name);
         let name = name.map_or(String::new(), |name| format!(" [{name}]"));
-        format!(
-            "the keys take more than {} of memory (--memory) and can't be written to {}: {}{name}: \
-             name a directory with room by --spill-dir",
-            units::size(self.bytes()),
-            self.directory.display(),
-            describe(error),
-        )
+        Refusal::NotSpilled {
+            memory: self.bytes(),
+            directory: self.directory.clone(),
+            why: format!("{}{name}", describe(error)),
+        }
     }
 }
 

@@ -1,0 +1,287 @@
+//! How the command line writes settings, errors and notices: by flags, with what its user can do.
+
+use crate::{Choice, Error, Facility, Hint, Notice, Refusal, Refuser, Setting, Speller};
+
+/// An error's line.
+pub(super) fn error(error: &Error) -> String {
+    error.spelled(&Flags)
+}
+
+/// A notice's line.
+pub(super) fn notice(notice: &Notice) -> String {
+    notice.spelled(&Flags)
+}
+
+/// The flag that makes a setting.
+pub(super) fn flag(setting: Setting) -> &'static str {
+    match setting {
+        Setting::Engine => "--engine",
+        Setting::Direct => "--direct",
+        Setting::BlockSize => "--block-size",
+        Setting::QueueDepth => "--queue-depth",
+        Setting::Buffers => "--buffers",
+        Setting::Threads => "--threads",
+        Setting::MaxRecord => "--max-record",
+        Setting::IoTimeout => "--io-timeout",
+        Setting::Dontcache => "--dontcache",
+        Setting::HugePages => "--huge-pages",
+        Setting::RegisteredBuffers => "--registered-buffers",
+        Setting::RegisteredFiles => "--registered-files",
+        Setting::Sqpoll => "--sqpoll",
+        Setting::Punt => "--async",
+        Setting::TaskRun => "--task-run",
+        Setting::Entries => "--entries",
+        Setting::Iopoll => "--iopoll",
+        Setting::Rings => "--rings",
+        Setting::Pin => "--pin",
+        Setting::Fadvise => "--fadvise",
+        Setting::Readahead => "--readahead",
+        Setting::Populate => "--populate",
+        Setting::MapAdvice => "--map-advice",
+        Setting::Delimiter => "--delimiter",
+        Setting::OnError => "--on-error",
+        Setting::Memory => "--memory",
+        Setting::SpillDirectory => "--spill-dir",
+    }
+}
+
+/// Settings as flags.
+struct Flags;
+
+impl Speller for Flags {
+    fn choice(&self, choice: &Choice) -> String {
+        let flag = flag(choice.setting);
+        match (&choice.value, choice.setting) {
+            (None, _) => flag.to_string(),
+            // Flags that may stand alone take a value only so.
+            (Some(value), Setting::Sqpoll | Setting::Punt) => format!("{flag}={value}"),
+            (Some(value), _) => format!("{flag} {value}"),
+        }
+    }
+
+    fn advice(&self, refusal: &Refusal) -> Option<String> {
+        let advice = match refusal {
+            Refusal::Zero { .. } => "raise it, or leave it out",
+            Refusal::Contradiction { .. } => "leave one of them out",
+            Refusal::NotGranted { choice, by, .. } => return Some(otherwise(choice, *by)),
+            Refusal::Missing { .. } => "leave it out",
+            Refusal::Unavailable {
+                what: Facility::Ring,
+                by: Refuser::DescriptorLimit,
+                ..
+            } => "raise it, or lower --rings",
+            Refusal::Unavailable {
+                what: Facility::Mapping,
+                by: Refuser::FileSystem,
+                ..
+            } => "read it with another engine",
+            Refusal::NoMemory { .. } => "lower --buffers, --queue-depth or --block-size",
+            Refusal::NoThreads {
+                setting: Setting::Rings,
+                ..
+            } => "lower --rings, or raise the limit on processes (ulimit -u)",
+            Refusal::NoThreads { .. } => "lower --threads",
+            Refusal::Exceeded { .. } => "raise --max-record",
+            Refusal::Malformed { hint, .. } => return hinted(*hint),
+            Refusal::NotSpilled { .. } => "name a directory with room by --spill-dir",
+            Refusal::SpillLost { .. } => {
+                "name another directory by --spill-dir, or give more --memory"
+            }
+            _ => return None,
+        };
+        Some(advice.to_string())
+    }
+}
+
+/// What to do without a choice that isn't granted.
+fn otherwise(choice: &Choice, by: Refuser) -> String {
+    let advice = match (choice.setting, choice.value.as_deref(), by) {
+        (Setting::Engine, ..) => "choose another engine",
+        (Setting::HugePages, _, Refuser::Kernel) => "leave it out or try hugetlb",
+        (Setting::HugePages, Some("hugetlb"), _) => {
+            "raise sysctl vm.nr_hugepages, lower --buffers or --block-size, or leave it out"
+        }
+        (Setting::HugePages, ..) => "lower --buffers or --block-size, or leave it out",
+        (Setting::Dontcache, ..) => "leave it out, or try --direct",
+        (Setting::Iopoll, _, Refuser::Device) => {
+            "leave it out, or give its driver some (nvme.poll_queues=N)"
+        }
+        (Setting::Entries, ..) => "lower it",
+        (Setting::Sqpoll, Some(_), _) => "name another, or none",
+        (Setting::Punt, Some(workers), _) => return format!("leave out ={workers}"),
+        (Setting::RegisteredBuffers, ..) => {
+            "raise that, lower --buffers or --block-size, or leave it out"
+        }
+        (Setting::RegisteredFiles, ..) => "raise ulimit -n, or leave it out",
+        (Setting::Pin, ..) => "name others",
+        (Setting::IoTimeout, ..) => "lower --threads, or raise the limit on processes (ulimit -u)",
+        _ => "leave it out",
+    };
+    advice.to_string()
+}
+
+/// What to do about an input of another kind.
+fn hinted(hint: Hint) -> Option<String> {
+    Some(match hint {
+        Hint::Encoded { program, .. } => format!("try `{program}`"),
+        Hint::Delimiter(b'\t') => "`-d '\\t'` makes it 2".to_string(),
+        Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", char::from(byte)),
+        Hint::Header => "a header is left out by `--on-error skip`".to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    use crate::cli::Cli;
+    use crate::cli::spell::*;
+
+    /// The string literals of a Rust file, each with its line; comments are no strings.
+    fn literals(text: &str) -> Vec<(usize, String)> {
+        let (mut literals, mut rest, mut line) = (Vec::new(), text, 1);
+        while let Some(first) = rest.chars().next() {
+            let quoted = |rest: &str, quote: &str| rest.find(quote).map(|at| at + quote.len());
+            let raw = rest.strip_prefix('r').map(|rest| {
+                let hashes = rest.len() - rest.trim_start_matches('#').len();
+                (hashes, &rest[hashes..])
+            });
+            let taken = if rest.starts_with("//") {
+                rest.find('\n').unwrap_or(rest.len())
+            } else if let Some((hashes, body)) = raw
+                && let Some(body) = body.strip_prefix('"')
+            {
+                let end = format!("\"{}", "#".repeat(hashes));
+                let len = quoted(body, &end).expect("a raw string ends");
+                literals.push((line, body[..len - end.len()].to_string()));
+                hashes + 2 + len
+            } else if first == '"' {
+                let mut escaped = false;
+                let len = rest[1..].find(|c| {
+                    let ends = c == '"' && !escaped;
+                    escaped = c == '\\' && !escaped;
+                    ends
+                });
+                let len = len.expect("a string ends");
+                literals.push((line, rest[1..1 + len].to_string()));
+                len + 2
+            } else if rest.starts_with("'\"'") || rest.starts_with("'\\\"'") {
+                rest[1..].find('\'').expect("a quote ends") + 2
+            } else {
+                first.len_utf8()
+            };
+            line += rest[..taken].matches('\n').count();
+            rest = &rest[taken..];
+        }
+        literals
+    }
+
+    /// Whether a text spells a flag, or gives advice that only the command line can.
+    fn is_for_users_of_flags(text: &str) -> bool {
+        let is_flag = |(at, _): (usize, &str)| {
+            let before = text[..at].chars().next_back();
+            let after = text[at + 2..].chars().next();
+            before.is_none_or(|c| !c.is_alphanumeric() && c != '-')
+                && after.is_some_and(|c| c.is_ascii_lowercase())
+        };
+        text.match_indices("--").any(is_flag) || text.contains("leave it out")
+    }
+
+    #[test]
+    fn strings_are_found() {
+        let text = "// \"--no\"\nlet a = '\"'; f(\"--a \\\" b\", r#\"x \"--y\" \"#); let b = '\\\"';\n\"c\"";
+        let found = literals(text);
+        let texts: Vec<_> = found.iter().map(|(line, text)| (*line, &**text)).collect();
+        let want = [(2, "--a \\\" b"), (2, "x \"--y\" "), (3, "c")];
+        assert_eq!(texts, want);
+        for flag in [
+            "--a",
+            "name (--memory) it",
+            "`-d` or --on-error",
+            "leave it out",
+        ] {
+            assert!(is_for_users_of_flags(flag), "{flag}");
+        }
+        for none in ["a--b", "`--5.0` is none", "---", "a -- b", ""] {
+            assert!(!is_for_users_of_flags(none), "{none}");
+        }
+    }
+
+    /// The library names settings by their fields; what the probe tells is for the command line's users.
+    #[test]
+    fn no_flag_is_spelled_in_the_library() {
+        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut folders, mut seen) = (vec![src.clone()], 0);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.strip_prefix(&src).unwrap().with_extension("");
+                if name.starts_with("cli") || name.starts_with("probe") {
+                    continue;
+                }
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    for (line, text) in literals(&std::fs::read_to_string(&path).unwrap()) {
+                        let path = path.display();
+                        assert!(!is_for_users_of_flags(&text), "{path}:{line}: {text}");
+                        seen += 1;
+                    }
+                }
+            }
+        }
+        assert!(seen > 500, "{seen} strings");
+    }
+
+    /// Each setting is a flag of a job, whose help lists it.
+    #[test]
+    fn every_setting_has_a_flag() {
+        let has = |command: &Command, name: &str| {
+            command.get_arguments().any(|arg| {
+                let long = arg.get_long().is_some_and(|long| long == name);
+                long && !arg.is_hide_set()
+            })
+        };
+        let program = Cli::command();
+        let aggregate = program.find_subcommand("aggregate").unwrap();
+        for &setting in Setting::ALL {
+            let name = flag(setting).strip_prefix("--").unwrap();
+            assert!(has(aggregate, name), "{setting} isn't --{name}");
+        }
+    }
+
+    #[test]
+    fn values_are_written_as_they_are_read() {
+        let written = |choice: Choice| Flags.choice(&choice);
+        assert_eq!(written(Setting::Direct.into()), "--direct");
+        assert_eq!(written(Setting::TaskRun.of("defer")), "--task-run defer");
+        assert_eq!(written(Setting::Sqpoll.of(3)), "--sqpoll=3");
+        assert_eq!(written(Setting::Punt.of(2)), "--async=2");
+    }
+
+    #[test]
+    fn a_line_says_what_refused_and_what_to_do() {
+        let missing = Refusal::Unavailable {
+            what: Facility::Ring,
+            by: Refuser::DescriptorLimit,
+            why: "io_uring_setup: no descriptor is left, see ulimit -n".into(),
+        };
+        let refused = Error::from(missing).for_setting(Setting::Punt);
+        assert_eq!(
+            error(&refused.with_errno(&rustix::io::Errno::MFILE.into())),
+            "--async: no io_uring: io_uring_setup: no descriptor is left, see ulimit -n: raise it, \
+             or lower --rings: leave it out [EMFILE]"
+        );
+        let refused = Error::from(Refusal::NotAFile {
+            setting: Setting::Direct,
+        });
+        assert_eq!(
+            error(&refused),
+            "O_DIRECT (--direct) needs a file with a size, not a pipe or device"
+        );
+        assert_eq!(
+            refused.to_string(),
+            "O_DIRECT (direct) needs a file with a size, not a pipe or device"
+        );
+    }
+}
