@@ -50,6 +50,7 @@ soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked,
 lint: toolchain ## Format and clippy, warnings are errors
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --no-default-features --lib -- -D warnings
 
 doc: toolchain ## Documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps

@@ -24,10 +24,13 @@ pub mod group;
 
 pub mod report;
 
+#[cfg(feature = "cli")]
 pub mod generate;
 
+#[cfg(feature = "cli")]
 pub mod probe;
 
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 

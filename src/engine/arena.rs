@@ -28,7 +28,7 @@ use crate::error::refusal::{Refusal, Refuser};
 use crate::error::setting::Setting;
 use crate::error::{Error, Result};
 use crate::linux::pages::{HUGE_PAGE, PAGE};
-use crate::linux::smaps;
+use crate::linux::{proc, smaps};
 use crate::record::block::{Block, PADDING};
 use crate::record::stitch::Piece;
 
@@ -239,7 +239,7 @@ pub(crate) fn touch(slots: &mut [Slot], pages: HugePages) {
 fn no_thp(granted: u64, bytes: usize) -> Refusal {
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     let why = match mode {
-        Ok(mode) if mode.contains("[never]") => {
+        Ok(mode) if proc::chosen(&mode) == "never" => {
             "/sys/kernel/mm/transparent_hugepage/enabled says never"
         }
         _ => "memory is fragmented or short, or this process may have none",

@@ -3,7 +3,8 @@
 use crate::error::setting::Setting;
 
 /// What a run did.
-#[derive(Debug, Clone, Default, serde::Serialize)]
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Stats {
     /// What read the input.
     pub engine: String,

@@ -98,6 +98,7 @@ impl fmt::Display for Setting {
     }
 }
 
+#[cfg(feature = "serde")]
 impl serde::Serialize for Setting {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())

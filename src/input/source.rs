@@ -278,6 +278,7 @@ impl Source {
     }
 
     /// Whether that is known, not assumed.
+    #[cfg(feature = "cli")]
     pub(crate) fn direct_align_is_known(&self) -> bool {
         self.told_align().is_some()
     }

@@ -11,8 +11,8 @@ pub(crate) enum Found {
     Limit(f64),
     /// No group has one.
     None,
-    /// Unknown, and why.
-    Hidden(String),
+    /// Unknown, and why: the probe reports it.
+    Hidden(#[cfg_attr(not(feature = "cli"), expect(dead_code))] String),
 }
 
 /// The lowest limit of the controller's groups, from this process's own to the root.

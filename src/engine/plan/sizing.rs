@@ -3,15 +3,14 @@
 //! In a control group they follow its memory limit, because beyond it the kernel kills the process; tables,
 //! threads and pages that are being read count too. The probe reports the same figures.
 
-use crate::engine::arena::Layout;
-use crate::engine::knobs::HugePages;
+#[cfg(feature = "cli")]
+mod buffers;
+
 use crate::error::refusal::{Refusal, Refuser};
 use crate::error::setting::Setting;
 use crate::error::{Error, Result};
 use crate::input::spans::Input;
 use crate::linux::cgroups::memory_limit;
-use crate::linux::pages::{HUGE_PAGE, PAGE};
-use crate::units::size;
 
 /// Bytes of a read: large enough that the ring's thread is mostly idle, and small enough that most devices
 /// take it as one request. Larger ones are slower where a virtual machine's host copies.
@@ -35,8 +34,6 @@ const SPARE: usize = 12;
 const LARGE_BLOCK: usize = 1 << 20;
 /// The fewest buffers, where there are as many reads.
 const BUFFERS_MIN: usize = 8;
-/// Bytes that the ring itself locks, at most, at a usual depth.
-const RING_LOCKED: u64 = 64 << 10;
 /// Bytes of a worker with buffers, stack and the tables of some hundred keys. Tables that need more are
 /// spilled.
 const WORKER: u64 = 4 << 20;
@@ -101,14 +98,6 @@ impl MemoryLimit {
         block.min(fits).max(LEAST_BLOCK)
     }
 
-    /// The buffers that a run of a large file with this many workers takes.
-    pub(crate) fn ring(&self, threads: usize) -> Buffers {
-        let of = |block| buffers(block, DEPTH, threads, 1);
-        let block = self.ring_block(of);
-        let slots = of(block);
-        Buffers(Layout { block, slots })
-    }
-
     /// How far the run reads ahead itself, where the memory is too small for the kernel's read-ahead: `usual`
     /// bytes (`None`: unknown) of a file of `len`, at each of so many places.
     ///
@@ -159,42 +148,6 @@ pub(crate) fn buffers_at_most(reads: u64) -> usize {
     usize::try_from(reads / 4).map_or(usize::MAX, |quarter| quarter.max(BUFFERS_MIN))
 }
 
-/// A ring's buffers, as the probe reports them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Buffers(Layout);
-
-impl Buffers {
-    /// How many.
-    pub(crate) fn count(&self) -> u64 {
-        self.0.slots as u64
-    }
-
-    /// Bytes a read into one of them.
-    pub(crate) fn block(&self) -> u64 {
-        self.0.block as u64
-    }
-
-    /// The memory that a run locks by registering them.
-    pub(crate) fn locks(&self) -> u64 {
-        self.0.bytes(HugePages::Auto) as u64 + RING_LOCKED
-    }
-
-    /// How many of them fit a limit on locked memory. Huge pages are charged whole.
-    pub(crate) fn within(&self, limit: u64) -> u64 {
-        let huge = HUGE_PAGE as u64;
-        let bytes = match limit.saturating_sub(RING_LOCKED) {
-            bytes if bytes >= huge => bytes / huge * huge,
-            bytes => bytes,
-        };
-        bytes.saturating_sub(PAGE as u64) / self.0.stride() as u64
-    }
-
-    /// In words.
-    pub(crate) fn words(&self) -> String {
-        format!("{} of {}", self.count(), size(self.block()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::engine::plan::sizing::*;
@@ -227,22 +180,9 @@ mod tests {
     }
 
     #[test]
-    fn buffers_take_an_eighth() {
-        assert_eq!(FREE.ring(2).words(), "48 of 512 KiB");
-        assert_eq!(of_mib(256).ring(2).words(), "48 of 512 KiB");
-        assert_eq!(of_mib(64).ring(2).words(), "48 of 128 KiB");
-        assert_eq!(of_mib(1).ring(2).words(), "48 of 32 KiB");
+    fn blocks_of_workers_fit() {
         assert_eq!(FREE.local_blocks(64), (PREAD_BLOCK, MMAP_BLOCK));
         assert_eq!(of_mib(16).local_blocks(2), (1 << 20, 1 << 20));
-        for mib in [16, 40, 64, 1000] {
-            for threads in 1..=of_mib(mib).threads_of(64) {
-                let taken = of_mib(mib).ring(threads);
-                assert!(
-                    taken.count() * taken.block() <= (mib << 20) / 8,
-                    "{mib} MiB"
-                );
-            }
-        }
     }
 
     #[test]
