@@ -11,8 +11,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hashbrown::HashTable;
 use ringfold::Fold;
 use ringfold::PaddedBuf;
-use ringfold::group::stages::Stages;
 use ringfold::group::{Aggregate, Level};
+use ringfold::internals::Stages;
 
 struct Case {
     name: &'static str,

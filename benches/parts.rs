@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use ringfold::generate::Generate;
 use ringfold::group::Aggregate;
+use ringfold::internals::Generate;
+use ringfold::internals::{Piece, Release, Stitcher};
 use ringfold::job::{Count, Counted};
-use ringfold::record::stitch::{Piece, Release, Stitcher};
 use ringfold::{
     Block, BlockError, Config, Delimited, Effect, Engine, Framing, Input, Sink, State, Stats, fold,
     run,

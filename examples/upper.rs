@@ -28,10 +28,10 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         // Who reads the output has seen enough.
-        Err(error) if error.kind() == Kind::ClosedPipe => ExitCode::from(error.exit_code()),
+        Err(error) if error.kind() == Kind::ClosedPipe => ExitCode::from(141),
         Err(error) => {
             eprintln!("{error}");
-            ExitCode::from(error.exit_code())
+            ExitCode::FAILURE
         }
     }
 }

@@ -8,9 +8,8 @@ use std::process::Stdio;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use ringfold::engine::{HugePages, Knobs, MapAdvice};
 use ringfold::group::{Aggregate, OnError};
-use ringfold::{Config, Engine, Error, Input, report};
+use ringfold::{Config, Engine, Error, HugePages, Input, Knobs, MapAdvice, report};
 
 use crate::probe::{Feature, skips};
 use crate::reference::{self, Answer, Style};

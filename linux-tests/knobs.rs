@@ -6,9 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ringfold::engine::{HugePages, Knobs};
 use ringfold::job::Count;
-use ringfold::{Engine, Input};
+use ringfold::{Engine, HugePages, Input, Knobs};
 use serde_json::{Value, json};
 
 use crate::probe::{self, Feature, skips};

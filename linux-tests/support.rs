@@ -9,9 +9,8 @@ use std::sync::LazyLock;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use ringfold::engine::Knobs;
-use ringfold::generate::Generate;
-use ringfold::{Config, Engine};
+use ringfold::internals::Generate;
+use ringfold::{Config, Engine, Knobs};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 

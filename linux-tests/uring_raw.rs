@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use ringfold::engine::{Knobs, TaskRun};
 use ringfold::group::OnError;
 use ringfold::{
-    Block, BlockError, Config, Engine, Error, Fold, Input, Kind, Refusal, Setting, Stats,
+    Block, BlockError, Config, Engine, Error, Fold, Input, Kind, Knobs, Refusal, Setting, Stats,
+    TaskRun,
 };
 
 use crate::answers::{compare, fold};
@@ -543,7 +543,7 @@ fn contradictions_are_usage_errors_that_name_the_way_out() {
         },
     ] {
         let error = counted(std::slice::from_ref(&path), &raw(knobs)).unwrap_err();
-        assert_eq!(error.exit_code(), 2, "{error}");
+        assert_eq!(error.kind(), Kind::Usage, "{error}");
     }
     let both = Config {
         direct: true,
@@ -553,8 +553,8 @@ fn contradictions_are_usage_errors_that_name_the_way_out() {
         })
     };
     assert_eq!(
-        fold(&[path], &both, OnError::Fail).unwrap_err().exit_code(),
-        2
+        fold(&[path], &both, OnError::Fail).unwrap_err().kind(),
+        Kind::Usage
     );
 }
 

@@ -23,20 +23,8 @@ pub(crate) mod local;
 pub(crate) mod notice;
 pub(crate) mod plan;
 pub(crate) mod pool;
-#[cfg(not(fuzzing))]
 pub(crate) mod ring;
-#[cfg(fuzzing)]
-#[doc(hidden)]
-pub mod ring;
 pub(crate) mod run;
 pub(crate) mod sink;
 pub(crate) mod stats;
 pub(crate) mod window;
-
-pub use config::{Config, Engine, Overdue};
-pub use knobs::{FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
-pub use pool::pool;
-pub use run::run;
-pub use sink::{BlockError, Malformed, Ordered, Sink};
-pub use stats::Stats;
-pub use window::Finished;

@@ -130,7 +130,7 @@ impl Error {
     }
 
     /// A failure to write the output. An [`Error`] within is given as it is.
-    pub fn output(error: &io::Error) -> Self {
+    pub(crate) fn output(error: &io::Error) -> Self {
         if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
             return Error::clone(error);
         }
@@ -142,7 +142,7 @@ impl Error {
     }
 
     /// The same with the errno's name behind it.
-    pub fn with_errno(mut self, error: &io::Error) -> Self {
+    pub(crate) fn with_errno(mut self, error: &io::Error) -> Self {
         self.errno = error.raw_os_error();
         self
     }
@@ -162,20 +162,20 @@ impl Error {
     }
 
     /// The same for a file.
-    pub fn in_file(mut self, index: u32, name: &Arc<str>) -> Self {
+    pub(crate) fn in_file(mut self, index: u32, name: &Arc<str>) -> Self {
         self.file_index = index;
         self.file = Some(Arc::clone(name));
         self
     }
 
     /// The same for these bytes of the file.
-    pub fn at_bytes(mut self, bytes: Range<u64>) -> Self {
+    pub(crate) fn at_bytes(mut self, bytes: Range<u64>) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
     /// The same with the number of the line, from 1.
-    pub fn at_line(mut self, line: u64) -> Self {
+    pub(crate) fn at_line(mut self, line: u64) -> Self {
         self.line = Some(line);
         self
     }
@@ -185,9 +185,24 @@ impl Error {
         self.kind
     }
 
+    /// The name of the file that it concerns.
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+
     /// The bytes of the file that it concerns, zero-based and half-open.
     pub fn bytes(&self) -> Option<Range<u64>> {
         self.bytes.clone()
+    }
+
+    /// The number of the line, from 1.
+    pub fn line(&self) -> Option<u64> {
+        self.line
+    }
+
+    /// The kernel's number of the error.
+    pub fn errno(&self) -> Option<i32> {
+        self.errno
     }
 
     /// The number of the file among the input's sources.
@@ -233,8 +248,9 @@ impl Error {
         )
     }
 
-    /// What the program should exit with.
-    pub fn exit_code(&self) -> u8 {
+    /// What the program exits with.
+    #[cfg(feature = "cli")]
+    pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {
             Kind::Usage => 2,
             Kind::ClosedPipe => 141,
@@ -286,7 +302,7 @@ pub(crate) fn describe(error: &io::Error) -> String {
 macro_rules! names {
     ($($name:ident)*) => {
         /// The name of an errno, for those a reader or writer of files can meet.
-        pub fn errno_name(errno: i32) -> Option<&'static str> {
+        pub(crate) fn errno_name(errno: i32) -> Option<&'static str> {
             match errno {
                 $(libc::$name => Some(stringify!($name)),)*
                 _ => None,
@@ -317,7 +333,6 @@ mod tests {
             error.to_string(),
             "data.txt: byte 4096-8192 (line 12): Input/output error [EIO]"
         );
-        assert_eq!(error.exit_code(), 1);
         let error = Error::new(Kind::Data, "no value")
             .in_file(0, &"a".into())
             .at_bytes(0..1);

@@ -10,8 +10,7 @@ pub(crate) mod level;
 pub(crate) mod prefetch;
 pub(crate) mod scan;
 pub(crate) mod spill;
-#[doc(hidden)]
-pub mod stages;
+pub(crate) mod stages;
 pub(crate) mod summary;
 pub(crate) mod table;
 

@@ -3,5 +3,5 @@
 #[cfg(feature = "cli")]
 pub(crate) mod descriptors;
 pub(crate) mod load;
-pub mod source;
-pub mod spans;
+pub(crate) mod source;
+pub(crate) mod spans;

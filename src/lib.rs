@@ -1,22 +1,105 @@
-//! Group-by over text at the speed of the drive.
+//! Group-by over text at the speed of the drive, and any other job over the records of large files.
 //!
-//! The data's way, and the order of the modules: an [`input`] is cut into spans; an [`engine`] reads them into blocks
-//! of whole [`record`]s; a [`job`] folds the blocks, as [`group`] does; a [`report`] goes to an [`output`].
+//! An [`Input`] is read by an [`Engine`] in blocks of whole records, on all processors; a job folds them. Which
+//! engine reads, and how, a [`Config`] says: unless told otherwise, what is cached is read by the workers and the
+//! rest through io_uring past the page cache. Several files are one input.
+//!
+//! Count the lines of a file:
+//!
+//! ```
+//! use ringfold::job::Count;
+//! use ringfold::{Config, Input, fold};
+//!
+//! # let path = std::env::temp_dir().join(format!("ringfold-lines-{}", std::process::id()));
+//! # std::fs::write(&path, "one\ntwo\n").unwrap();
+//! let input = Input::open([&path])?;
+//! let (counted, stats) = fold(&input, &Config::default(), &Count { delimiter: b'\n' })?;
+//! assert_eq!(counted[0].records, 2);
+//! println!("{} bytes in {:.3} s by {}", stats.bytes, stats.elapsed_s, stats.engine);
+//! # std::fs::remove_file(&path).unwrap();
+//! # Ok::<(), ringfold::Error>(())
+//! ```
+//!
+//! Group `key;value` records by key, exactly, and print them:
+//!
+//! ```
+//! use ringfold::group::Aggregate;
+//! use ringfold::report::{self, Format};
+//! use ringfold::{Config, Input, fold};
+//!
+//! let input = Input::memory([&b"Bern;7.5\nOslo;-3.0\nBern;8.5\n"[..]]);
+//! let (summary, _) = fold(&input, &Config::default(), &Aggregate::new())?;
+//! for entry in summary.entries() {
+//!     let key = String::from_utf8_lossy(entry.key());
+//!     println!("{key}: {} rows, mean {}", entry.count(), entry.mean(2));
+//! }
+//!
+//! // Or all of it in one of the styles of the program.
+//! let mut text = Vec::new();
+//! report::write(&summary, Format::OneBrc, &mut text).unwrap();
+//! assert_eq!(text, b"{Bern=7.5/8.0/8.5, Oslo=-3.0/-3.0/-3.0}\n");
+//! # Ok::<(), ringfold::Error>(())
+//! ```
+//!
+//! A job of one's own is a [`Fold`]: what one worker knows, how a block adds to it, how two of them merge:
+//!
+//! ```
+//! use ringfold::{Block, BlockError, Config, Fold, Input, fold};
+//!
+//! /// How often a word stands in the text.
+//! struct Find(&'static str);
+//!
+//! impl Fold for Find {
+//!     type Partial = u64;
+//!     type Output = u64;
+//!
+//!     fn partial(&self) -> u64 {
+//!         0
+//!     }
+//!     fn block(&self, found: &mut u64, block: &Block<'_>) -> Result<(), BlockError> {
+//!         // Whole lines: no word is cut.
+//!         let text = String::from_utf8_lossy(block.bytes());
+//!         *found += text.matches(self.0).count() as u64;
+//!         Ok(())
+//!     }
+//!     fn merge(&self, into: &mut u64, from: u64) {
+//!         *into += from;
+//!     }
+//!     fn finish(&self, found: u64) -> u64 {
+//!         found
+//!     }
+//! }
+//!
+//! let input = Input::memory([&b"a ring\nno\n"[..], b"ring after ring\n"]);
+//! let (found, _) = fold(&input, &Config::default(), &Find("ring"))?;
+//! assert_eq!(found, 3);
+//! # Ok::<(), ringfold::Error>(())
+//! ```
+//!
+//! A job that makes bytes of records, written in the input's order, is a [`Transform`] for [`transform()`]. One that
+//! wants the blocks themselves, in order if it likes, is a [`Sink`] for [`run`].
+//!
+//! What can't be had is an [`Error`] with a [`Refusal`] that a program can match. Nothing that was asked for is given up in
+//! silence: [`Stats`] tell what a run did, and [`Config::notice`] gets what the user should know meanwhile.
+//!
+//! Without the feature `cli` (on by default) there is only the library.
+
+// The modules in the order of the data's way, after what all of them stand on.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("ringfold reads through io_uring and other Linux calls: it builds for Linux only");
 
-pub(crate) mod units;
+mod units;
 
-pub mod error;
-pub(crate) mod linux;
+mod error;
+mod linux;
 
 pub mod output;
 
-pub mod input;
-pub mod record;
+mod input;
+mod record;
 
-pub mod engine;
+mod engine;
 
 pub mod job;
 
@@ -25,16 +108,17 @@ pub mod group;
 pub mod report;
 
 #[cfg(feature = "cli")]
-pub mod generate;
+mod generate;
 
 #[cfg(feature = "cli")]
-pub mod probe;
+mod probe;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 
-pub use engine::config::{Config, Engine};
+pub use engine::config::{Config, Engine, Overdue};
+pub use engine::knobs::{FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
 pub use engine::notice::Notice;
 pub use engine::pool::pool;
 pub use engine::run::run;
@@ -50,3 +134,14 @@ pub use job::fold::{Fold, fold};
 pub use job::transform::{Transform, transform};
 pub use record::block::{Block, PADDING, PaddedBuf};
 pub use record::framing::{Delimited, Effect, Framing, Quoted, STATES_MAX, State};
+
+/// What benchmarks, fuzzing and the tests of the program look at. It may change at any time.
+#[doc(hidden)]
+pub mod internals {
+    #[cfg(fuzzing)]
+    pub use crate::engine::ring::simulated;
+    #[cfg(feature = "cli")]
+    pub use crate::generate::Generate;
+    pub use crate::group::stages::Stages;
+    pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
+}

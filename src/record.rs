@@ -1,5 +1,5 @@
 //! Blocks, records, and where records end: pure code, without I/O or threads.
 
-pub mod block;
-pub mod framing;
-pub mod stitch;
+pub(crate) mod block;
+pub(crate) mod framing;
+pub(crate) mod stitch;

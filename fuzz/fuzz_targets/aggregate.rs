@@ -11,7 +11,7 @@ mod reference;
 use case::Case;
 use libfuzzer_sys::fuzz_target;
 use reference::{Answer, Style};
-use ringfold::engine::ring::simulated;
+use ringfold::internals::simulated;
 use ringfold::group::{Aggregate, OnError, Summary};
 use ringfold::report::{self, Format};
 use ringfold::{Error, fold};

@@ -3,7 +3,7 @@
 //! The first [`HEADER`] bytes are settings, zeros where they are missing, and the rest is text as it
 //! stands, so that a dictionary's words and a mutation's copies stay whole.
 
-use ringfold::engine::ring::simulated::Schedule;
+use ringfold::internals::simulated::Schedule;
 use ringfold::{Config, Engine, Input, Span};
 
 pub const HEADER: usize = 16;

@@ -7,7 +7,7 @@ mod case;
 
 use case::Case;
 use libfuzzer_sys::fuzz_target;
-use ringfold::engine::ring::simulated;
+use ringfold::internals::simulated;
 use ringfold::job::{Count, Counted};
 use ringfold::{Config, fold};
 

@@ -5,7 +5,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use ringfold::record::stitch::{Oversized, Piece, Release, Stitcher};
+use ringfold::internals::{Oversized, Piece, Release, Stitcher};
 use ringfold::{Delimited, Framing, Quoted, State};
 
 #[derive(Arbitrary, Debug)]

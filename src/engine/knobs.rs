@@ -111,7 +111,7 @@ named! {
 /// What can be set of the kernel's I/O. The default leaves everything to the engine.
 ///
 /// What is set here is never given up silently: what the kernel refuses is an error that names the
-/// setting, and what the engine that ran had no use for is told in [`Stats::without_effect`].
+/// setting, and what the engine that ran had no use for is told in [`Stats::without_effect`](crate::Stats::without_effect).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Knobs {
     /// Buffered, but dropped from the page cache at once (RWF_DONTCACHE, Linux 6.14).

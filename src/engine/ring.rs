@@ -7,7 +7,6 @@ pub(crate) mod read;
 pub(crate) mod rings;
 pub(crate) mod seam;
 #[cfg(fuzzing)]
-#[doc(hidden)]
 pub mod simulated;
 #[cfg(test)]
 mod tests;

@@ -64,7 +64,7 @@ impl Source {
     ///
     /// # Errors
     /// It is missing, unreadable, a directory, or the limit on open files is reached.
-    pub fn open(index: u32, path: impl AsRef<Path>) -> Result<Self> {
+    pub(crate) fn open(index: u32, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if path.as_os_str() == "-" {
             let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
@@ -75,7 +75,7 @@ impl Source {
     }
 
     /// Bytes in memory as a source; `name` stands for it in errors.
-    pub fn memory(index: u32, name: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
+    pub(crate) fn memory(index: u32, name: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
         Source {
             index,
             name: name.into(),

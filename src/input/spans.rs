@@ -28,7 +28,7 @@ impl Input {
     /// Whole files, in order; `-` is standard input.
     ///
     /// # Errors
-    /// See [`Source::open`].
+    /// A file is missing, unreadable or a directory, or the limit on open files is reached.
     pub fn open<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self> {
         let mut input = Input::default();
         for path in paths {
