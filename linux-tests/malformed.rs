@@ -122,27 +122,32 @@ fn a_long_bad_number_is_shortened() {
 fn an_input_of_another_kind_gets_a_hint() {
     let dir = dir();
     let gzip = b"\x1f\x8b\x08\x00abc";
-    let hints: [(&[u8], &str); 3] = [
+    let hints: [(&[u8], &[u8], &str); 4] = [
         (
             gzip,
+            &STATIONS,
             "1 field where 2 are expected: this is how a gzip file begins: try `zcat`",
         ),
         (
             b"a,1.0",
+            b"b,2.0\n",
             "1 field where 2 are expected: `-d ','` makes it 2",
         ),
         (
             b"city;mean",
+            &STATIONS,
             "`mean` is not a number: a header is left out by `--on-error skip`",
         ),
+        (
+            b"city\tmean",
+            b"a\t1.0\n",
+            "1 field where 2 are expected: try `-d '\\t' --on-error skip`, which leaves out this header",
+        ),
     ];
-    for (record, told) in hints {
-        let first = write(
-            dir.path(),
-            "first",
-            &[record, b"\n", &STATIONS[..]].concat(),
-        );
-        let marked = write(dir.path(), "marked", &[b"\xef\xbb\xbf", record].concat());
+    for (record, rest, told) in hints {
+        let text = [record, b"\n", rest].concat();
+        let first = write(dir.path(), "first", &text);
+        let marked = write(dir.path(), "marked", &[b"\xef\xbb\xbf", &text[..]].concat());
         let second = write(dir.path(), "second", &[b"a;1.0\n", record, b"\n"].concat());
         let (bare, _) = told.split_once(": ").unwrap();
         let length = record.len();
@@ -160,6 +165,84 @@ fn an_input_of_another_kind_gets_a_hint() {
             assert_eq!(said(&second), want, "{way:?}");
         }
     }
+}
+
+/// Who follows a hint gets an answer of all of the file's rows.
+#[test]
+fn a_hint_is_right() {
+    let dir = dir();
+    for (text, flags, rows) in [
+        ("Kiel,1.5\nBonn,2\n", &["-d", ","][..], 2),
+        (
+            "station;value\nKiel;1\nBonn;2\n",
+            &["--on-error", "skip"],
+            2,
+        ),
+        (
+            "station\tvalue\r\nKiel\t1\r\n",
+            &["-d", "\\t", "--on-error", "skip"],
+            1,
+        ),
+    ] {
+        let path = write(dir.path(), "file", text.as_bytes());
+        let error = end(&mut ringfold(["aggregate", str(&path)])).failure(1);
+        let hint = flags.join(" ").replace(",", "','").replace("\\t", "'\\t'");
+        assert!(error.contains(&format!("`{hint}`")), "{error}");
+        let mut command = ringfold(["aggregate", "--stats=json"]);
+        let (_, said) = end(command.args(flags).arg(&path)).answer_and_notices();
+        let json = said.lines().find(|line| line.starts_with('{')).unwrap();
+        let stats: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(stats["job"]["rows"], rows, "{said}");
+    }
+    for (text, delimiters) in [
+        ("Kiel;1,5\nBonn;2,5\n", &[";"][..]),
+        ("id,name,town,street,value,date\n1,a,b,c,5,d\n", &[";", ","]),
+        ("station,value\nKiel,Holtenau,3\n", &[";", ","]),
+    ] {
+        for delimiter in delimiters {
+            let path = write(dir.path(), "file", text.as_bytes());
+            let error = end(&mut ringfold(["aggregate", "-d", delimiter, str(&path)])).failure(1);
+            assert!(
+                !error.contains("-d '") && !error.contains("skip"),
+                "{error}"
+            );
+        }
+    }
+}
+
+/// An answer without rows would look like that of an empty file.
+#[test]
+fn nothing_but_skipped_records_is_an_error() {
+    let dir = dir();
+    let path = write(dir.path(), "file", b"\na,b,c\n1,2,3\n4,5,6\n");
+    let target = dir.path().join("out");
+    for way in WAYS.iter() {
+        for block in ["3", "1M"]
+            .iter()
+            .filter(|&&block| !way.direct || block != "3")
+        {
+            let mut command = ringfold(["aggregate", "-d,", "--on-error=skip", "-q", "-b", block]);
+            command
+                .args(way.flags())
+                .args(["-o", str(&target), str(&path)]);
+            let error = end(&mut command).failure(1);
+            let want =
+                "byte 1-6: 3 fields where 2 are expected (the first of 3 records, all skipped)";
+            assert_eq!(error, format!("{}: {want}", str(&path)), "{way:?}");
+            assert!(!target.exists());
+        }
+    }
+    let empty = write(dir.path(), "empty", b"\n\n");
+    assert_eq!(
+        end(&mut ringfold(["aggregate", str(&empty)])).answer(),
+        b"{}\n"
+    );
+    // One row is an answer, and what was skipped is told, whatever else isn't to be.
+    let some = write(dir.path(), "some", b"broken\na;1.0\n");
+    let mut command = ringfold(["aggregate", "-q", "--on-error", "skip", str(&some)]);
+    let (out, said) = end(&mut command).answer_and_notices();
+    assert_eq!(out, b"{a=1.0/1.0/1.0}\n");
+    assert_eq!(said, "ringfold: skipped 1 malformed record\n");
 }
 
 #[test]

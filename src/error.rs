@@ -39,7 +39,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    fn spelled(&self, speller: &dyn Speller) -> String {
+    pub(crate) fn spelled(&self, speller: &dyn Speller) -> String {
         match self {
             Cause::Words(words) => words.clone(),
             Cause::Refused(refusal) => refusal.spelled(speller),

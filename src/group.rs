@@ -17,4 +17,4 @@ pub(crate) mod table;
 pub use accumulate::decimal::{DIGITS_MAX, Exact, Fixed};
 pub use aggregate::{Aggregate, OnError, Partial};
 pub use level::Level;
-pub use summary::{Entry, Summary};
+pub use summary::{Entry, Skipped, Summary};

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use crate::group::aggregate::{Aggregate, OnError};
-use crate::{Error, Input, Result, report};
+use crate::group::summary::Skipped;
+use crate::{Error, Input, Kind, Result, report};
 use clap::{Args, ValueEnum};
 
 use crate::cli::size::size;
-use crate::cli::{Files, Folded, Reading, open_output, say, stats, write_output};
+use crate::cli::{Files, Folded, Reading, open_output, say, spell, stats, write_output};
 
 /// Min, mean and max of the values under each key, exactly
 ///
@@ -90,6 +91,9 @@ impl Command {
             stats: run,
             pool,
         } = self.reading.fold(&input, &job)?;
+        if let Some(first) = summary.first_skipped.as_ref().filter(|_| summary.rows == 0) {
+            return Err(nothing_but_skipped(&input, first, summary.skipped));
+        }
         let format = match self.format {
             Format::OneBrc => report::Format::OneBrc,
             Format::Hovinen => report::Format::Hovinen,
@@ -126,6 +130,22 @@ impl Command {
             stats::print(format, &run, &job);
         }
         Ok(())
+    }
+}
+
+/// What a run ends with that skipped every record: an empty answer would look like one.
+fn nothing_but_skipped(input: &Input, first: &Skipped, skipped: u64) -> Error {
+    let of = match skipped {
+        1 => "the only record, skipped".to_string(),
+        many => format!("the first of {} records, all skipped", stats::grouped(many)),
+    };
+    let name = input.sources()[first.file as usize].name();
+    let error = Error::new(Kind::Data, format!("{} ({of})", spell::cause(&first.cause)))
+        .in_file(first.file, name)
+        .at_bytes(first.bytes.clone());
+    match first.bytes.start {
+        0 => error.at_line(1),
+        _ => error,
     }
 }
 

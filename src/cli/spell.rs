@@ -1,10 +1,15 @@
 //! How the command line writes settings, errors and notices: by flags, with what its user can do.
 
-use crate::{Choice, Error, Facility, Hint, Notice, Refusal, Refuser, Setting, Speller};
+use crate::{Cause, Choice, Error, Facility, Hint, Notice, Refusal, Refuser, Setting, Speller};
 
 /// An error's line.
 pub(super) fn error(error: &Error) -> String {
     error.spelled(&Flags)
+}
+
+/// What is wrong with a record.
+pub(super) fn cause(cause: &Cause) -> String {
+    cause.spelled(&Flags)
 }
 
 /// A notice's line.
@@ -124,10 +129,21 @@ fn otherwise(choice: &Choice, by: Refuser) -> String {
 fn hinted(hint: Hint) -> Option<String> {
     Some(match hint {
         Hint::Encoded { program, .. } => format!("try `{program}`"),
-        Hint::Delimiter(b'\t') => "`-d '\\t'` makes it 2".to_string(),
-        Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", char::from(byte)),
+        Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", written(byte)),
         Hint::Header => "a header is left out by `--on-error skip`".to_string(),
+        Hint::HeaderAndDelimiter(byte) => {
+            let byte = written(byte);
+            format!("try `-d '{byte}' --on-error skip`, which leaves out this header")
+        }
     })
+}
+
+/// A delimiter as it is typed.
+fn written(byte: u8) -> String {
+    match byte {
+        b'\t' => "\\t".into(),
+        byte => char::from(byte).into(),
+    }
 }
 
 #[cfg(test)]

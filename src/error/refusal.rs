@@ -204,6 +204,8 @@ pub enum Hint {
     Delimiter(u8),
     /// The names of the columns.
     Header,
+    /// The names of the columns, between these delimiters.
+    HeaderAndDelimiter(u8),
 }
 
 /// Writes settings and advice as the users of a program know them.
@@ -343,7 +345,7 @@ impl Refusal {
             Refusal::Exceeded { max_record } => format!("a record of more than {max_record} bytes"),
             Refusal::Malformed { why, hint } => match hint {
                 Hint::Encoded { kind, .. } => format!("{why}: this is how {kind} begins"),
-                Hint::Delimiter(_) | Hint::Header => why.clone(),
+                Hint::Delimiter(_) | Hint::Header | Hint::HeaderAndDelimiter(_) => why.clone(),
             },
             Refusal::NotSpilled {
                 memory,

@@ -29,7 +29,7 @@ use crate::group::scan::scalar::{self, Record};
 use crate::group::scan::window::{ScanWindow, WINDOW, WINDOW_MIN};
 use crate::group::scan::{millionths, tenths};
 use crate::group::spill::budget::{self, Budget, Share};
-use crate::group::summary::{SortedRun, Summary};
+use crate::group::summary::{Skipped, SortedRun, Summary};
 use crate::group::table::config::TableConfig;
 use crate::group::table::fallback::FallbackTable;
 use crate::group::table::isa::Seeds;
@@ -177,6 +177,8 @@ impl Aggregate {
             rows: 0,
             empty_lines: 0,
             skipped: 0,
+            skipped_here: None,
+            first_skipped: None,
             spilled_bytes: 0,
             scratch: Scratch {
                 ends: Ends::new(),
@@ -287,16 +289,38 @@ impl Aggregate {
         match scalar::read(record, self.delimiter) {
             Ok(Record::Empty) => partial.empty_lines += 1,
             Ok(Record::Row(key, number)) => partial.add_fallback_row(key, &number),
-            Err(_) if self.on_error == OnError::Skip => partial.skipped += 1,
             Err(cause) => {
-                return Err(BlockError::Malformed(Malformed {
+                let malformed = Malformed {
                     start,
                     end: start + record.len(),
                     cause: cause.into(),
-                }));
+                };
+                if self.on_error == OnError::Fail {
+                    return Err(malformed.into());
+                }
+                partial.skipped += 1;
+                partial.skipped_here.get_or_insert(malformed);
             }
         }
         Ok(())
+    }
+
+    /// The same, with a hint if it is the first record of its file.
+    fn hinted(&self, mut malformed: Malformed, block: &Block<'_>) -> Malformed {
+        let bytes = block.bytes();
+        let place = (block.offset(), malformed.start);
+        if place != (0, first_record(block)) {
+            return malformed;
+        }
+        let mut records = bytes[malformed.start..]
+            .split(|&byte| byte == self.terminator)
+            .map(|record| scalar::trim(record, self.terminator));
+        let record = records.next().unwrap_or_default();
+        if let Some(hint) = hint::hint(record, records, self.delimiter) {
+            let why = malformed.cause.to_string();
+            malformed.cause = Refusal::Malformed { why, hint }.into();
+        }
+        malformed
     }
 }
 
@@ -314,6 +338,10 @@ pub struct Partial {
     rows: u64,
     empty_lines: u64,
     skipped: u64,
+    /// The first malformed record of the block that is being added.
+    skipped_here: Option<Malformed>,
+    /// The first one of all blocks.
+    first_skipped: Option<Skipped>,
     spilled_bytes: u64,
     scratch: Scratch,
 }
@@ -418,23 +446,21 @@ impl Fold for Aggregate {
 
     fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
         let done = self.records(partial, block);
-        let Err(BlockError::Malformed(mut malformed)) = done else {
-            return done;
-        };
-        let record = &block.bytes()[malformed.start..malformed.end];
-        if (block.offset(), malformed.start) == (0, first_record(block))
-            && let Some(hint) = hint::hint(record, self.delimiter)
-        {
-            let why = malformed.cause.to_string();
-            malformed.cause = Refusal::Malformed { why, hint }.into();
+        if let Some(malformed) = partial.skipped_here.take() {
+            let first = Skipped::new(self.hinted(malformed, block), block);
+            partial.first_skipped = Skipped::lower(partial.first_skipped.take(), Some(first));
         }
-        Err(malformed.into())
+        done.map_err(|error| match error {
+            BlockError::Malformed(malformed) => self.hinted(malformed, block).into(),
+            sink => sink,
+        })
     }
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {
         into.rows += from.rows;
         into.empty_lines += from.empty_lines;
         into.skipped += from.skipped;
+        into.first_skipped = Skipped::lower(into.first_skipped.take(), from.first_skipped.take());
         into.spilled_bytes += from.spilled_bytes;
         into.runs.append(&mut from.runs);
         into.merged.append(&mut from.merged);
@@ -447,6 +473,7 @@ impl Fold for Aggregate {
     }
 
     fn finish(&self, mut total: Partial) -> Summary {
+        let first_skipped = total.first_skipped.take();
         let mut parts = std::mem::take(&mut total.merged);
         parts.push(total.take());
         let drained = total.shared.drain_all();
@@ -461,7 +488,7 @@ impl Fold for Aggregate {
             total.runs.par_extend(rest);
             total.runs.push(sorted_run(Vec::new(), drained));
         }
-        Summary::new(
+        let mut summary = Summary::new(
             total.runs,
             [
                 total.rows,
@@ -471,7 +498,9 @@ impl Fold for Aggregate {
                 total.shared.sharers(),
             ],
             self.budget().directory(),
-        )
+        );
+        summary.first_skipped = first_skipped;
+        summary
     }
 }
 

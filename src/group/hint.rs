@@ -1,6 +1,7 @@
 //! What an input may be whose very first record is malformed: a word for who reads the error.
 
 use crate::error::refusal::Hint;
+use crate::group::accumulate::decimal;
 use crate::group::scan::scalar::{self, Record};
 
 /// How files begin that another program makes text of.
@@ -18,42 +19,105 @@ const OTHERS: [(&[u8], &str, &str); 8] = [
 /// Those that are usual.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b'|', b';'];
 
-/// What `record`, the first of an input and malformed, looks like.
-pub(crate) fn hint(record: &[u8], delimiter: u8) -> Option<Hint> {
+/// Records behind the first that a hint is tried on.
+const TRIED: usize = 100;
+
+/// What an input looks like whose first record, trimmed, is malformed. `following` are the records behind it, as
+/// far as they are known: each of them is read as the hint would have it, and if one can't be there is no hint.
+pub(crate) fn hint<'a>(
+    record: &[u8],
+    following: impl Iterator<Item = &'a [u8]> + Clone,
+    delimiter: u8,
+) -> Option<Hint> {
     let other = OTHERS.iter().find(|(start, ..)| record.starts_with(start));
     if let Some(&(_, kind, program)) = other {
         return Some(Hint::Encoded { kind, program });
     }
-    let is_row = |delimiter| matches!(scalar::read(record, delimiter), Ok(Record::Row(..)));
-    if let Some(other) = DELIMITERS.into_iter().find(|&other| is_row(other)) {
-        return Some(Hint::Delimiter(other));
-    }
-    let is_name = |field: &[u8]| {
-        let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || b"_ ".contains(byte);
-        field.len() > 1 && field.iter().all(is_letter)
+    let fits = |delimiter| {
+        let mut records = following.clone().filter(|record| !record.is_empty());
+        records
+            .by_ref()
+            .take(TRIED)
+            .all(|record| is_row(record, delimiter))
     };
-    let is_header = record.contains(&delimiter) && record.split(|&b| b == delimiter).all(is_name);
-    is_header.then_some(Hint::Header)
+    let is_followed = following.clone().any(|record| !record.is_empty());
+    if is_header(record, delimiter) {
+        return (is_followed && fits(delimiter)).then_some(Hint::Header);
+    }
+    // A record that is split already has its delimiter: the other byte belongs to a field.
+    if record.contains(&delimiter) {
+        return None;
+    }
+    DELIMITERS.into_iter().find_map(|other| {
+        if other == delimiter || !fits(other) {
+            return None;
+        }
+        if is_row(record, other) {
+            return Some(Hint::Delimiter(other));
+        }
+        let is_header = is_followed && is_header(record, other);
+        is_header.then_some(Hint::HeaderAndDelimiter(other))
+    })
+}
+
+/// Whether it is a key and a number. With a comma between two numbers it may as well be one number, as `1,5`.
+fn is_row(record: &[u8], delimiter: u8) -> bool {
+    let is_decimal_comma = |key: &[u8]| delimiter == b',' && decimal::number(key).is_ok();
+    match scalar::read(record, delimiter) {
+        Ok(Record::Row(key, _)) => !key.is_empty() && !is_decimal_comma(key),
+        _ => false,
+    }
+}
+
+/// Whether it is a name for a key and one for a number.
+fn is_header(record: &[u8], delimiter: u8) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || b"_ ".contains(byte);
+    let mut names = record.split(|&byte| byte == delimiter);
+    let are_names = names
+        .by_ref()
+        .take(2)
+        .filter(|name| name.len() > 1 && name.iter().all(is_letter));
+    are_names.count() == 2 && names.next().is_none()
 }
 
 #[cfg(test)]
 mod tests {
     use crate::group::hint::*;
 
+    fn said(lines: &str, delimiter: u8) -> Option<Hint> {
+        let mut lines = lines.split('\n').map(str::as_bytes);
+        let first = lines.next().unwrap();
+        hint(first, lines, delimiter)
+    }
+
+    #[test]
+    fn it_is_given_where_the_records_fit_it() {
+        let gzip = Hint::Encoded {
+            kind: "a gzip file",
+            program: "zcat",
+        };
+        let begins = b"\x1f\x8b\x08;;";
+        assert_eq!(hint(begins, std::iter::empty(), b';'), Some(gzip));
+        for (lines, delimiter, want) in [
+            ("Hamburg,12.0", b';', Hint::Delimiter(b',')),
+            ("Hamburg,12.0\n\nKiel,1", b';', Hint::Delimiter(b',')),
+            ("Hamburg\t12.0", b';', Hint::Delimiter(b'\t')),
+            ("Hamburg;12.0", b',', Hint::Delimiter(b';')),
+            ("7\t12.0", b';', Hint::Delimiter(b'\t')),
+            ("station name;value\nKiel;1", b';', Hint::Header),
+            (
+                "station,value\nKiel,1",
+                b';',
+                Hint::HeaderAndDelimiter(b','),
+            ),
+        ] {
+            assert_eq!(said(lines, delimiter), Some(want), "{lines}");
+        }
+    }
+
     #[test]
     fn it_says_no_more_than_it_sees() {
-        let said = |record: &[u8]| hint(record, b';');
-        assert_eq!(
-            said(b"\x1f\x8b\x08;;"),
-            Some(Hint::Encoded {
-                kind: "a gzip file",
-                program: "zcat"
-            })
-        );
-        assert_eq!(said(b"Hamburg,12.0"), Some(Hint::Delimiter(b',')));
-        assert_eq!(said(b"Hamburg\t12.0"), Some(Hint::Delimiter(b'\t')));
-        assert_eq!(said(b"station name;value"), Some(Hint::Header));
-        for other in [
+        for lines in [
             "Hamburg",
             "Hamburg,12.0,5",
             "Hamburg;x",
@@ -61,9 +125,18 @@ mod tests {
             ";;",
             "a;;b",
             "",
+            // A number with a comma in it.
+            "1,5",
+            "Hamburg;1,5",
+            // The next record has another form.
+            "Hamburg,12.0\nKiel,Holtenau,1",
+            "station;value\nKiel;Holtenau;1",
+            "station;value",
+            "city;country;mean\nKiel;Germany;1",
+            "city,country,mean\nKiel,Germany,1",
         ] {
-            assert_eq!(said(other.as_bytes()), None, "{other}");
+            assert_eq!(said(lines, b';'), None, "{lines}");
         }
-        assert_eq!(hint(b"Hamburg;12.0", b','), Some(Hint::Delimiter(b';')));
+        assert_eq!(said("a,b,c,d,e,f\n1,2,3,4,5,6", b','), None);
     }
 }

@@ -21,8 +21,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::io::Errno;
 
+use crate::engine::sink::Malformed;
 use crate::error::refusal::Refusal;
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
+use crate::record::block::Block;
 
 /// Sorted keys of one or several partials: each key once.
 pub(crate) struct SortedRun {
@@ -158,6 +160,34 @@ impl<'a> SummaryPart<'a> {
     }
 }
 
+/// A malformed record that was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The number of its file among the input's sources.
+    pub file: u32,
+    /// Its bytes in the file, the line's end not counted.
+    pub bytes: Range<u64>,
+    /// What is wrong with it.
+    pub cause: Cause,
+}
+
+impl Skipped {
+    pub(crate) fn new(malformed: Malformed, block: &Block<'_>) -> Self {
+        let at = |position: usize| block.offset() + position as u64;
+        Skipped {
+            file: block.file(),
+            bytes: at(malformed.start)..at(malformed.end),
+            cause: malformed.cause,
+        }
+    }
+
+    /// The one that stands first in the input.
+    pub(crate) fn lower(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let both = one.into_iter().chain(other);
+        both.min_by_key(|skipped| (skipped.file, skipped.bytes.start))
+    }
+}
+
 /// The answer of an aggregation.
 pub struct Summary {
     runs: Vec<SortedRun>,
@@ -167,6 +197,8 @@ pub struct Summary {
     pub empty_lines: u64,
     /// Malformed records left out.
     pub skipped: u64,
+    /// The first of those.
+    pub first_skipped: Option<Skipped>,
     /// Bytes of keys that were spilled to temporary files, because they exceeded the memory budget.
     pub spilled_bytes: u64,
     /// Workers that shared their tables, because the keys exceeded the memory budget.
@@ -186,6 +218,7 @@ impl Summary {
             rows,
             empty_lines,
             skipped,
+            first_skipped: None,
             spilled_bytes,
             key_sharers,
             directory: directory.into(),
