@@ -1,7 +1,9 @@
 //! What can't be meant is refused with exit code 2 before anything is read.
 
+use std::fs::File;
+
 use crate::probe::{Feature, skips};
-use crate::support::{dir, end, ringfold, str, write};
+use crate::support::{dir, end, names, ringfold, str, write};
 
 #[test]
 fn contradictions() {
@@ -115,6 +117,66 @@ fn no_file_is_standard_input() {
         command.stdin(std::fs::File::open(&path).unwrap());
         assert_eq!(String::from_utf8(end(&mut command).answer()).unwrap(), want);
     }
+}
+
+/// By whatever name, and nothing is read or made.
+#[test]
+fn an_output_that_is_an_input_is_refused() {
+    let dir = dir();
+    let text = b"a;1.0\n";
+    let path = write(dir.path(), "file", text);
+    let other = write(dir.path(), "other", b"b;2.0\n");
+    let (symbolic, hard) = (dir.path().join("symbolic"), dir.path().join("hard"));
+    std::os::unix::fs::symlink("file", &symbolic).unwrap();
+    std::fs::hard_link(&path, &hard).unwrap();
+    let roundabout = dir.path().join("./file");
+    let unchanged = || {
+        assert_eq!(std::fs::read(&path).unwrap(), text);
+        assert_eq!(names(dir.path()), ["file", "hard", "other", "symbolic"]);
+    };
+    for output in [&path, &symbolic, &hard, &roundabout] {
+        let refused = |error: String| {
+            let begins = format!("{} is the input", str(output));
+            assert!(error.starts_with(&begins), "{error}");
+            unchanged();
+        };
+        let mut command = ringfold(["aggregate", "-o", str(output), str(&other), str(&path)]);
+        refused(end(&mut command).failure(2));
+        for names in [&["-"][..], &[]] {
+            let mut command = ringfold(["aggregate", "-o", str(output)]);
+            command.args(names).stdin(File::open(&path).unwrap());
+            refused(end(&mut command).failure(2));
+        }
+    }
+    // Standard output: what is appended would be read.
+    let appended = || File::options().append(true).open(&path).unwrap();
+    let stdout = |args: &[&str]| {
+        let mut command = ringfold(["aggregate"]);
+        command.args(args).stdin(File::open(&path).unwrap());
+        let ended = command.stdout(appended()).output().unwrap();
+        (
+            ended.status.code(),
+            String::from_utf8(ended.stderr).unwrap(),
+        )
+    };
+    for args in [
+        &[str(&hard)][..],
+        &["-"],
+        &["-o", "-", str(&path)],
+        &["-o", "/dev/stdout"],
+    ] {
+        let (code, said) = stdout(args);
+        assert_eq!(code, Some(2), "{args:?}: {said}");
+        assert!(said.contains(" is the input"), "{said}");
+        unchanged();
+    }
+    // An empty one may be anything; and what isn't read may be written to.
+    assert_eq!(stdout(&[str(&other)]), (Some(0), String::new()));
+    assert_eq!(std::fs::read(&path).unwrap(), b"a;1.0\n{b=2.0/2.0/2.0}\n");
+    std::fs::write(&path, "").unwrap();
+    assert_eq!(stdout(&[str(&path)]), (Some(0), String::new()));
+    let mut command = ringfold(["aggregate", "-o", "/dev/null", "/dev/null"]);
+    assert_eq!(end(&mut command).answer(), b"");
 }
 
 #[test]

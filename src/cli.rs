@@ -9,6 +9,7 @@ mod duration;
 mod generate;
 mod inherited;
 mod knobs;
+mod own_input;
 mod probe;
 mod process;
 mod progress;

@@ -8,7 +8,7 @@ use crate::{Error, Input, Kind, Result, report};
 use clap::{Args, ValueEnum};
 
 use crate::cli::size::size;
-use crate::cli::{Files, Folded, Reading, open_output, say, spell, stats, write_output};
+use crate::cli::{Files, Folded, Reading, open_output, own_input, say, spell, stats, write_output};
 
 /// Min, mean and max of the values under each key, exactly
 ///
@@ -75,6 +75,8 @@ impl Command {
             Policy::Fail => OnError::Fail,
             Policy::Skip => OnError::Skip,
         };
+        let paths = self.files.paths()?;
+        own_input::refuse(self.output.as_ref(), &paths)?;
         let mut output = open_output(self.output.as_ref())?;
         let mut job = Aggregate::new()
             .delimiter(self.delimiter)
@@ -85,7 +87,7 @@ impl Command {
         if let Some(directory) = &self.spill_dir {
             job = job.spill_directory(directory);
         }
-        let input = Input::open(&self.files.paths()?)?;
+        let input = Input::open(&paths)?;
         let Folded {
             output: summary,
             stats: run,
