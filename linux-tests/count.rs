@@ -143,6 +143,49 @@ fn standard_input_is_counted_too() {
     }
 }
 
+#[test]
+fn what_is_piped_in_has_no_name() {
+    let mut child = start(ringfold(["count", "-l"]).stdin(Stdio::piped()));
+    feed(&mut child, b"a\nb\n".to_vec());
+    assert_eq!(end_of(child).answer(), b"2\n");
+}
+
+/// As wc does: what can't be opened is told, the rest counted, and the exit code 1.
+#[test]
+fn a_missing_file_is_told_and_the_others_are_counted() {
+    let dir = dir();
+    let (one, two) = (
+        write(dir.path(), "one", b"a\n"),
+        write(dir.path(), "two", b"b\nc\n"),
+    );
+    let missing = dir.path().join("missing");
+    let (one, two, missing) = (str(&one), str(&two), str(&missing));
+    let not_there = format!("ringfold: {missing}: No such file or directory [ENOENT]\n");
+    let is_directory = format!("ringfold: {}: Is a directory [EISDIR]\n", str(dir.path()));
+    for (files, counted, told) in [
+        (
+            &[one, missing, two][..],
+            format!("1 {one}\n2 {two}\n3 total\n"),
+            &not_there,
+        ),
+        (&[missing, two], format!("2 {two}\n2 total\n"), &not_there),
+        (
+            &[str(dir.path()), two],
+            format!("2 {two}\n2 total\n"),
+            &is_directory,
+        ),
+        (&[missing], String::new(), &not_there),
+    ] {
+        for way in cached_ways() {
+            let mut command = ringfold(["count", "-l"]);
+            let ended = end(command.args(way.flags()).args(files));
+            assert_eq!(ended.code, Some(1), "{way:?}");
+            assert_eq!(String::from_utf8(ended.stdout).unwrap(), counted, "{way:?}");
+            assert_eq!(&ended.stderr, told, "{way:?}");
+        }
+    }
+}
+
 /// It answers what `wc` answers, whatever lies in the file.
 #[test]
 fn a_line_may_be_as_long_as_it_likes() {

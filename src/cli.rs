@@ -206,6 +206,12 @@ fn write_output(
     written.map_err(|error| Error::output(&error))
 }
 
+/// Writes a text to standard output.
+fn print(text: &[u8]) -> Result<ExitCode> {
+    write_output(open_output(None)?, |out| out.write_all(text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Runs the program.
 pub fn main() -> ExitCode {
     process::hold_signals();
@@ -223,23 +229,27 @@ pub fn main() -> ExitCode {
     crate::input::descriptors::make_room_for_files(std::env::args_os().len());
     process::take_signals();
     let done = match command {
-        Command::Aggregate(command) => command.run(),
+        Command::Aggregate(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Count(command) => command.run(),
-        Command::Generate(command) => command.run(),
-        Command::Probe(command) => command.run(),
+        Command::Generate(command) => command.run().map(|()| ExitCode::SUCCESS),
+        Command::Probe(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "ringfold", &mut script);
-            open_output(None).and_then(|out| write_output(out, |out| out.write_all(&script)))
+            print(&script)
         }
-        Command::Man => open_output(None).and_then(|out| {
-            write_output(out, |out| clap_mangen::Man::new(Cli::command()).render(out))
-        }),
+        Command::Man => {
+            let mut page = Vec::new();
+            let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
+            rendered
+                .map_err(|error| Error::output(&error))
+                .and_then(|()| print(&page))
+        }
     };
     let ending = process::ending();
     std::mem::forget(ending);
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             if error.kind() != Kind::ClosedPipe {
                 say(&spell::error(&error));

@@ -180,6 +180,11 @@ impl Error {
         self
     }
 
+    /// Whether no more files can be open at once.
+    pub(crate) fn is_about_descriptors(&self) -> bool {
+        matches!(self.errno, Some(libc::EMFILE | libc::ENFILE))
+    }
+
     /// The kind of failure.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use crate::job::count::{Count, Counted};
 use crate::{Input, Result};
 use clap::Args;
 
-use crate::cli::{Files, Folded, Reading, open_output, printable, stats, write_output};
+use crate::cli::{Files, Folded, Reading, open_output, printable, say, stats, write_output};
 
 /// A file's name as it was given; one with a newline in it may not look like two rows.
 fn written(path: &Path) -> Cow<'_, [u8]> {
@@ -18,6 +19,24 @@ fn written(path: &Path) -> Cow<'_, [u8]> {
         true => printable(&path.to_string_lossy()).into_bytes().into(),
         false => name.into(),
     }
+}
+
+/// Opens what can be opened, tells what can't, and says with which code the program ends.
+fn open(paths: Vec<PathBuf>) -> Result<(Input, Vec<PathBuf>, ExitCode)> {
+    let (mut input, mut opened) = (Input::default(), Vec::new());
+    let mut code = ExitCode::SUCCESS;
+    for path in paths {
+        match input.add(&path) {
+            Ok(()) => opened.push(path),
+            // With these no other file can be opened either.
+            Err(error) if error.is_about_descriptors() => return Err(error),
+            Err(error) => {
+                say(&error.to_string());
+                code = ExitCode::from(error.exit_code());
+            }
+        }
+    }
+    Ok((input, opened, code))
 }
 
 /// Count lines and bytes, as wc -l and wc -c do
@@ -44,12 +63,13 @@ impl Command {
         self.reading.io_timeout.is_some()
     }
 
-    pub(super) fn run(&self) -> Result<()> {
+    pub(super) fn run(&self) -> Result<ExitCode> {
         let delimiter = if self.null { 0 } else { b'\n' };
         let job = Count { delimiter };
         let output = open_output(None)?;
         let paths = self.files.paths()?;
-        let input = Input::open(&paths)?.without_holes();
+        let (input, paths, missing) = open(paths)?;
+        let input = input.without_holes();
         let Folded {
             output: mut counted,
             stats: run,
@@ -67,7 +87,7 @@ impl Command {
             total.bytes += counted.bytes;
         }
         write_output(output, |out| {
-            let several = counted.len() > 1;
+            let several = self.files.files.len() > 1;
             let rows = counted.iter().zip(paths.iter().map(|path| written(path)));
             // Figures as wide as the widest, as wc has them.
             let widest = if several {
@@ -80,11 +100,15 @@ impl Command {
             for (counted, name) in rows.chain(total) {
                 let (lines, bytes) = (counted.records, counted.bytes);
                 match (self.lines, self.bytes) {
-                    (true, false) => write!(out, "{lines:>width$} ")?,
-                    (false, true) => write!(out, "{bytes:>width$} ")?,
-                    _ => write!(out, "{lines:>width$} {bytes:>width$} ")?,
+                    (true, false) => write!(out, "{lines:>width$}")?,
+                    (false, true) => write!(out, "{bytes:>width$}")?,
+                    _ => write!(out, "{lines:>width$} {bytes:>width$}")?,
                 }
-                out.write_all(&name)?;
+                // What was piped in has no name.
+                if !self.files.files.is_empty() {
+                    out.write_all(b" ")?;
+                    out.write_all(&name)?;
+                }
                 out.write_all(b"\n")?;
             }
             Ok(())
@@ -92,6 +116,6 @@ impl Command {
         if let Some(format) = self.reading.stats {
             stats::print(format, &run, &[("records", total.records)]);
         }
-        Ok(())
+        Ok(missing)
     }
 }

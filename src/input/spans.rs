@@ -32,9 +32,18 @@ impl Input {
     pub fn open<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self> {
         let mut input = Input::default();
         for path in paths {
-            input.push(Source::open(input.sources.len() as u32, path)?);
+            input.add(path)?;
         }
         Ok(input)
+    }
+
+    /// One more whole file; `-` is standard input. If it can't be opened nothing is added.
+    ///
+    /// # Errors
+    /// See [`Source::open`].
+    pub fn add(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        self.push(Source::open(self.sources.len() as u32, path)?);
+        Ok(())
     }
 
     /// Texts in memory, in order, named by their numbers.
