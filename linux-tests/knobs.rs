@@ -260,7 +260,7 @@ fn the_table_tells_it_too() {
     let dir = dir();
     let path = write(dir.path(), "file", &STATIONS);
     let table = |flags: &str| {
-        let mut command = ringfold(["count", "--stats"]);
+        let mut command = ringfold(["count", "--stats=full"]);
         command.args(flags.split(' ')).arg(&path);
         end(&mut command).answer_and_notices().1
     };

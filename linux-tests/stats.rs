@@ -47,6 +47,8 @@ fn json_holds_the_figures_of_the_run() {
         assert!(stats["elapsed_s"].as_f64().unwrap() > 0.0);
         assert!(stats["gb_per_s"].as_f64().unwrap() > 0.0);
         assert!(figure(&stats, "peak_memory_bytes") > 0);
+        assert!(figure(&stats, "peak_anonymous_bytes") > 0);
+        assert!(figure(&stats, "peak_mapped_bytes") > 0);
         if matches!(way.engine, Engine::Uring | Engine::UringRaw) {
             assert!(
                 (1..=16).contains(&figure(&stats, "max_in_flight")),
@@ -61,7 +63,7 @@ fn the_table_holds_them_too() {
     let dir = dir();
     let path = write(dir.path(), "rows", b"a;1.0\n\nb;2.0\nbroken\n");
     for way in WAYS.iter() {
-        for flag in ["--stats", "--stats=text"] {
+        for flag in ["--stats", "--stats=text", "--stats=full"] {
             let mut command = ringfold(["aggregate", "--on-error=skip", flag]);
             command.args(way.flags()).arg(&path);
             let (_, said) = end(&mut command).answer_and_notices();
@@ -77,18 +79,22 @@ fn the_table_holds_them_too() {
                     .1
                     .trim()
             };
+            assert_eq!(row("rows"), "2 of 2 keys");
+            assert!(row("time").contains(" s for 20 bytes, "), "{said}");
+            assert!(row("memory").ends_with("iB of mapped files"), "{said}");
+            if flag != "--stats=full" {
+                assert_eq!(rows.len(), 3, "{said}");
+                continue;
+            }
             assert!(row("engine").starts_with(way.engine.name()), "{said}");
             for (name, figure) in [
                 ("bytes", "20"),
-                ("rows", "2"),
                 ("keys", "2"),
                 ("empty lines", "1"),
                 ("skipped", "1"),
             ] {
                 assert_eq!(row(name), figure, "{said}");
             }
-            assert!(row("time").contains(" s"), "{said}");
-            assert!(row("peak memory").ends_with("iB"), "{said}");
         }
     }
 }
@@ -185,6 +191,22 @@ fn a_small_file_takes_little_memory() {
             assert!(peak < 20 << 20, "{way:?}: {peak} bytes");
         }
     }
+}
+
+/// What is mapped is no memory of the process's own.
+#[test]
+fn mapped_files_are_told_apart() {
+    if probe::skips("mapped_files_are_told_apart", &[Feature::Plain]) {
+        return;
+    }
+    let dir = dir();
+    let path = write(dir.path(), "rows", &STATIONS.repeat(120));
+    let (_, stats) = json(&["aggregate", "-j", "1", "--engine", "mmap"], str(&path));
+    let own = figure(&stats, "peak_anonymous_bytes");
+    assert!(own < 10 << 20, "{stats}");
+    let (_, stats) = json(&["aggregate", "-j", "1", "--engine", "memory"], str(&path));
+    let own = figure(&stats, "peak_anonymous_bytes");
+    assert!(own >= 120 * STATIONS.len() as u64, "{stats}");
 }
 
 #[test]

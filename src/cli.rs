@@ -9,6 +9,7 @@ mod duration;
 mod generate;
 mod inherited;
 mod knobs;
+mod memory;
 mod own_input;
 mod probe;
 mod process;
@@ -92,9 +93,14 @@ struct Reading {
     /// take their time [default: none; after 30s there is a notice]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     io_timeout: Option<Duration>,
-    /// Print what the run did on stderr: as a table, or with =json as JSON
+    /// Print what the run did on stderr: rows, time and memory; all figures with =full, or with
+    /// =json as JSON
+    ///
+    /// Memory is the process's own (anonymous pages), which --memory limits the tables of, and the
+    /// mapped pages of files, which the kernel takes back when it needs them: the most of each that
+    /// was seen at 50 looks a second.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
-          default_missing_value = "text")]
+          default_missing_value = "text", hide_possible_values = true)]
     stats: Option<stats::Format>,
     /// When to draw progress on stderr (auto: on a terminal)
     #[arg(long, value_name = "WHEN", default_value = "auto")]

@@ -1,17 +1,32 @@
-//! Sizes in words.
+//! Bytes in words, for everything that people read.
+
+const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// A size as people write it: `1 MiB`, `2.5 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
     if bytes == 1 {
         return "1 byte".into();
     }
-    let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let unit = (bytes.max(1).ilog2() / 10) as usize;
+    let unit = unit(bytes);
     let whole = 1u64 << (10 * unit);
     match bytes % whole {
-        0 => format!("{} {}", bytes / whole, units[unit]),
-        _ => format!("{:.1} {}", bytes as f64 / whole as f64, units[unit]),
+        0 => format!("{} {}", bytes / whole, UNITS[unit]),
+        _ => format!("{:.1} {}", bytes as f64 / whole as f64, UNITS[unit]),
     }
+}
+
+/// So many bytes in so many seconds: `2.10 GiB/s`.
+pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
+    let per_second = bytes as f64 / seconds.max(1e-9);
+    let unit = unit(per_second as u64);
+    let whole = (1u64 << (10 * unit)) as f64;
+    let decimals = if unit == 0 { 0 } else { 2 };
+    format!("{:.decimals$} {}/s", per_second / whole, UNITS[unit])
+}
+
+/// The largest unit of which there is one.
+fn unit(bytes: u64) -> usize {
+    (bytes.max(1).ilog2() / 10) as usize
 }
 
 #[cfg(test)]
@@ -29,6 +44,19 @@ mod tests {
             (u64::MAX, "16.0 EiB"),
         ] {
             assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn rates() {
+        for (bytes, seconds, text) in [
+            (0, 1.0, "0 bytes/s"),
+            (100, 0.5, "200 bytes/s"),
+            (3 << 20, 2.0, "1.50 MiB/s"),
+            (9 << 30, 4.0, "2.25 GiB/s"),
+            (0, 0.0, "0 bytes/s"),
+        ] {
+            assert_eq!(rate(bytes, seconds), text);
         }
     }
 }

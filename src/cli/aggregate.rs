@@ -8,7 +8,9 @@ use crate::{Error, Input, Kind, Result, report};
 use clap::{Args, ValueEnum};
 
 use crate::cli::size::size;
-use crate::cli::{Files, Folded, Reading, open_output, own_input, say, spell, stats, write_output};
+use crate::cli::{
+    Files, Folded, Reading, memory, open_output, own_input, say, spell, stats, write_output,
+};
 
 /// Min, mean and max of the values under each key, exactly
 ///
@@ -88,6 +90,7 @@ impl Command {
             job = job.spill_directory(directory);
         }
         let input = Input::open(&paths)?;
+        let memory = memory::Watch::start(self.reading.stats.is_some());
         let Folded {
             output: summary,
             stats: run,
@@ -129,7 +132,7 @@ impl Command {
                 ("key_sharers", summary.key_sharers),
                 ("spilled_bytes", summary.spilled_bytes),
             ];
-            stats::print(format, &run, &job);
+            stats::print(format, &run, &job, memory.peak());
         }
         Ok(())
     }

@@ -10,7 +10,9 @@ use crate::job::count::{Count, Counted};
 use crate::{Input, Result};
 use clap::Args;
 
-use crate::cli::{Files, Folded, Reading, open_output, printable, say, stats, write_output};
+use crate::cli::{
+    Files, Folded, Reading, memory, open_output, printable, say, stats, write_output,
+};
 
 /// A file's name as it was given; one with a newline in it may not look like two rows.
 fn written(path: &Path) -> Cow<'_, [u8]> {
@@ -70,6 +72,7 @@ impl Command {
         let paths = self.files.paths()?;
         let (input, paths, missing) = open(paths)?;
         let input = input.without_holes();
+        let memory = memory::Watch::start(self.reading.stats.is_some());
         let Folded {
             output: mut counted,
             stats: run,
@@ -114,7 +117,7 @@ impl Command {
             Ok(())
         })?;
         if let Some(format) = self.reading.stats {
-            stats::print(format, &run, &[("records", total.records)]);
+            stats::print(format, &run, &[("records", total.records)], memory.peak());
         }
         Ok(missing)
     }

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::Result;
 use crate::probe::{Entry, Findings, Section, Value, probe};
+use crate::{Result, units};
 use clap::Args;
 
 use crate::cli::{open_output, write_output};
@@ -108,18 +108,11 @@ fn shown(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
         Value::Count(n) => n.to_string(),
-        Value::Bytes(bytes) => bytes_shown(*bytes),
+        Value::Bytes(bytes) => units::size(*bytes),
         Value::Percent(share) => format!("{share:.1}%"),
         Value::Flag(true) => "yes".into(),
         Value::Flag(false) => "no".into(),
         Value::Unknown => "?".into(),
-    }
-}
-
-fn bytes_shown(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} bytes"),
-        _ => indicatif::BinaryBytes(bytes).to_string(),
     }
 }
 

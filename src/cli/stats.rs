@@ -2,15 +2,18 @@
 
 use std::io::Write;
 
-use crate::Stats;
+use crate::cli::memory::Peak;
 use crate::cli::spell;
+use crate::{Stats, units};
 use serde_json::{Value, json};
 
 /// How to print it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
-    /// A line a figure.
+    /// What matters to most: rows, time and memory.
     Text,
+    /// A line a figure.
+    Full,
     /// One object.
     Json,
 }
@@ -18,42 +21,80 @@ pub(super) enum Format {
 /// The version of the JSON object's shape.
 const SCHEMA: u32 = 1;
 
-/// Prints the figures of a run and of its job; `job` names what it counted.
-pub(super) fn print(format: Format, stats: &Stats, job: &[(&str, u64)]) {
-    let peak = peak_memory_bytes();
-    let gb_per_s = stats.bytes as f64 / stats.elapsed_s.max(1e-9) / 1e9;
+/// Prints the figures of a run and of its job; `job` names what it counted, what is one row each first.
+pub(super) fn print(format: Format, stats: &Stats, job: &[(&str, u64)], memory: Peak) {
     let text = match format {
         Format::Json => {
             let mut object = serde_json::to_value(stats).unwrap_or_else(|_| json!({}));
             object["schema"] = json!(SCHEMA);
             object["without_effect"] = json!(without_effect(stats));
-            object["gb_per_s"] = json!(gb_per_s);
-            object["peak_memory_bytes"] = json!(peak);
+            object["gb_per_s"] = json!(stats.bytes as f64 / stats.elapsed_s.max(1e-9) / 1e9);
+            object["peak_memory_bytes"] = json!(memory.together);
+            object["peak_anonymous_bytes"] = json!(memory.anonymous);
+            object["peak_mapped_bytes"] = json!(memory.mapped);
             object["job"] = job
                 .iter()
                 .map(|(name, n)| (name.to_string(), json!(n)))
                 .collect::<Value>();
             format!("{object}\n")
         }
-        Format::Text => table(stats, job, gb_per_s, peak),
+        Format::Text => table(short(stats, job, memory)),
+        Format::Full => table(full(stats, job, memory)),
     };
     // The answer is out; where stderr is closed nobody wants this.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -> String {
-    let mut rows: Vec<(&str, String)> = Vec::new();
+/// Names and what is said of them.
+type Rows<'a> = Vec<(&'a str, String)>;
+
+fn table(rows: Rows<'_>) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    rows.iter()
+        .map(|(name, value)| format!("{:width$}  {value}\n", name.replace('_', " ")))
+        .collect()
+}
+
+/// What matters to most, and what was asked for in vain.
+fn short<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
+    let mut rows = Vec::new();
+    if let Some((name, n)) = job.first() {
+        let keys = job.iter().find(|(name, _)| *name == "keys");
+        let keys = keys.map_or(String::new(), |(_, keys)| match keys {
+            1 => " of 1 key".into(),
+            keys => format!(" of {} keys", grouped(*keys)),
+        });
+        rows.push((*name, grouped(*n) + &keys));
+    }
+    let rate = units::rate(stats.bytes, stats.elapsed_s);
+    let bytes = units::size(stats.bytes);
+    rows.push((
+        "time",
+        format!("{:.3} s for {bytes}, {rate}", stats.elapsed_s),
+    ));
+    if let (Some(anonymous), Some(mapped)) = (memory.anonymous, memory.mapped) {
+        let (anonymous, mapped) = (units::size(anonymous), units::size(mapped));
+        rows.push((
+            "memory",
+            format!("at most {anonymous}, and {mapped} of mapped files"),
+        ));
+    }
+    if !stats.without_effect.is_empty() {
+        rows.push(("without effect", without_effect(stats).join(" ")));
+    }
+    rows
+}
+
+/// All there is to tell.
+fn full<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
+    let mut rows = short(stats, job, memory);
     let reason = match stats.engine_reason.as_str() {
         "" => String::new(),
         reason => format!(" ({reason})"),
     };
     rows.push(("engine", format!("{}{reason}", stats.engine)));
-    rows.push((
-        "time",
-        format!("{:.3} s, {gb_per_s:.2} GB/s", stats.elapsed_s),
-    ));
     rows.push(("bytes", grouped(stats.bytes)));
-    for (name, n) in job {
+    for (name, n) in job.iter().skip(1) {
         rows.push((name, grouped(*n)));
     }
     rows.push((
@@ -61,7 +102,7 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
         format!(
             "{} of up to {}",
             grouped(stats.blocks),
-            binary(stats.block_size as u64)
+            units::size(stats.block_size as u64)
         ),
     ));
     let mut reads = grouped(stats.reads);
@@ -86,7 +127,7 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
     let ways: Vec<_> = ways.into_iter().filter(|(_, bytes)| *bytes > 0).collect();
     let ways = ways
         .iter()
-        .map(|(way, bytes)| format!("{} {way}", binary(*bytes)));
+        .map(|(way, bytes)| format!("{} {way}", units::size(*bytes)));
     rows.push(("ways", ways.collect::<Vec<_>>().join(", ")));
     if stats.buffers > 0 {
         let kind = match stats.huge_pages.as_str() {
@@ -103,8 +144,8 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
             format!(
                 "{}: {} of anonymous memory, {} of it in huge pages{kind}{registered}",
                 stats.buffers,
-                binary(stats.buffer_bytes),
-                binary(stats.huge_page_bytes)
+                units::size(stats.buffer_bytes),
+                units::size(stats.huge_page_bytes)
             ),
         ));
     }
@@ -137,19 +178,10 @@ fn table(stats: &Stats, job: &[(&str, u64)], gb_per_s: f64, peak: Option<u64>) -
         }
     };
     rows.push(("threads", format!("{}{pinned}", stats.threads)));
-    if let Some(peak) = peak {
-        rows.push(("peak memory", binary(peak)));
-    }
     if let Some(limit) = stats.io_timeout_s {
         rows.push(("io timeout", format!("{limit} s a read")));
     }
-    if !stats.without_effect.is_empty() {
-        rows.push(("without effect", without_effect(stats).join(" ")));
-    }
-    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    rows.iter()
-        .map(|(name, value)| format!("{:width$}  {value}\n", name.replace('_', " ")))
-        .collect()
+    rows
 }
 
 /// The flags that were given and had no effect.
@@ -189,7 +221,7 @@ fn cache(stats: &Stats) -> Vec<String> {
         cache.push(format!("fadvise {advice}"));
     }
     if stats.readahead_bytes > 0 {
-        let ahead = binary(stats.readahead_bytes);
+        let ahead = units::size(stats.readahead_bytes);
         cache.push(format!("{ahead} asked for ahead"));
     }
     if let Some(advice) = &stats.map_advice {
@@ -209,20 +241,6 @@ pub(super) fn grouped(n: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-fn binary(bytes: u64) -> String {
-    indicatif::BinaryBytes(bytes).to_string()
-}
-
-/// The most memory that the process had in RAM, mapped files included.
-fn peak_memory_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
-    Some(kib << 10)
 }
 
 #[cfg(test)]

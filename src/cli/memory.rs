@@ -1,0 +1,112 @@
+//! How much memory the process has had, for `--stats`: its own apart from mapped files.
+//!
+//! The kernel keeps the peak of both together only (`VmHWM`), so a thread looks at each as the run goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::linux::proc;
+
+/// The time between two looks.
+const TICK: Duration = Duration::from_millis(20);
+
+/// The most memory that was seen, in bytes; `None` where /proc doesn't tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Peak {
+    /// The process's own: anonymous pages, huge ones included.
+    pub(super) anonymous: Option<u64>,
+    /// Pages of mapped files, which belong to the page cache.
+    pub(super) mapped: Option<u64>,
+    /// The most of both at a time, as the kernel has it.
+    pub(super) together: Option<u64>,
+}
+
+/// Looks at the memory until it is asked.
+pub(super) struct Watch {
+    seen: Arc<Seen>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    stop: AtomicBool,
+    anonymous: AtomicU64,
+    mapped: AtomicU64,
+}
+
+impl Watch {
+    /// Begins to look, if anybody wants to know.
+    pub(super) fn start(wanted: bool) -> Watch {
+        let seen = Arc::new(Seen::default());
+        let thread = wanted.then(|| {
+            let seen = Arc::clone(&seen);
+            let watch = move || {
+                while !seen.stop.load(Relaxed) {
+                    seen.look();
+                    std::thread::park_timeout(TICK);
+                }
+            };
+            // Without a thread there is the look at the end.
+            std::thread::Builder::new()
+                .name("memory".into())
+                .spawn(watch)
+                .ok()
+        });
+        Watch {
+            seen,
+            thread: thread.flatten(),
+        }
+    }
+
+    /// What was seen, and what there is now.
+    pub(super) fn peak(mut self) -> Peak {
+        let now = self.seen.look();
+        self.seen.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+        let seen = |peak: &AtomicU64| now.map(|_| peak.load(Relaxed));
+        Peak {
+            anonymous: seen(&self.seen.anonymous),
+            mapped: seen(&self.seen.mapped),
+            together: now.flatten(),
+        }
+    }
+}
+
+impl Seen {
+    /// Looks once; returns the kernel's own peak, if /proc tells anything.
+    fn look(&self) -> Option<Option<u64>> {
+        let status = proc::text("/proc/self/status").ok()?;
+        let bytes = |name| proc::kib_field(&status, name);
+        let anonymous = bytes("RssAnon")? + bytes("HugetlbPages").unwrap_or(0);
+        self.anonymous.fetch_max(anonymous, Relaxed);
+        self.mapped.fetch_max(bytes("RssFile")?, Relaxed);
+        Some(bytes("VmHWM"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::memory::*;
+
+    /// Memory that is gone again when it is asked was seen all the same.
+    #[test]
+    fn a_peak_that_has_passed() {
+        const SIZE: usize = 32 << 20;
+        let watch = Watch::start(true);
+        let held = std::hint::black_box(vec![1_u8; SIZE]);
+        let reached = || watch.seen.anonymous.load(Relaxed) >= SIZE as u64;
+        while !reached() {
+            std::thread::yield_now();
+        }
+        drop(held);
+        let peak = watch.peak();
+        assert!(peak.anonymous.unwrap() >= SIZE as u64, "{peak:?}");
+        assert!(peak.mapped.unwrap() > 0, "{peak:?}");
+        assert!(peak.together.unwrap() >= SIZE as u64, "{peak:?}");
+    }
+}
