@@ -23,6 +23,7 @@ mod memory;
 mod old_kernels;
 mod probe;
 mod probe_command;
+mod progress;
 mod quoted;
 mod reference;
 mod soak;

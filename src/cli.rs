@@ -290,11 +290,20 @@ fn tell_panics() {
 
 /// Ends the process with an error from wherever it is.
 fn give_up(error: &Error) -> ! {
-    process::give_up(error.exit_code(), || say(&spell::error(error)))
+    process::give_up(error.exit_code(), || {
+        progress::clear_for_good();
+        tell(&spell::error(error));
+    })
 }
 
-/// Says a line on stderr. Where that is closed there is nobody to tell.
+/// Says a line on stderr, where progress may stand.
 fn say(line: &str) {
+    progress::clear();
+    tell(line);
+}
+
+/// Writes a line to stderr. Where that is closed there is nobody to tell.
+fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "ringfold: {}", printable(line));
 }
 

@@ -20,7 +20,9 @@ use std::fs::{self, File};
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 
+use crate::cli::progress;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
 /// What the process exits with when a signal ends it.
@@ -28,6 +30,9 @@ const SIGNALS: [(libc::c_int, u8); 2] = [(libc::SIGINT, 130), (libc::SIGTERM, 14
 
 /// The output's descriptors are below: it is opened before any input.
 const FEW: RawFd = 64;
+
+/// What the guard waits for a child's last word.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// Where the guard hears that the work is given up.
 static GUARD: OnceLock<PipeWriter> = OnceLock::new();
@@ -72,13 +77,21 @@ pub(super) fn hold_signals() {
 /// From now on SIGINT and SIGTERM, unless they were ignored, end the process at once: nothing is on
 /// stdout before the end, and an output file has no name before it is complete.
 pub(super) fn take_signals() {
+    take_signals_after(|_| ());
+}
+
+/// The same, after something else is done about the signal.
+fn take_signals_after(first: impl FnOnce(Signal) + Send + 'static) {
     let wait = || {
         let set = signal_set();
         let mut taken = 0;
         // SAFETY: set and number are on the stack.
         while unsafe { libc::sigwait(&set, &mut taken) } != 0 {}
+        if let Some(signal) = Signal::from_named_raw(taken) {
+            first(signal);
+        }
         let code = SIGNALS.iter().find(|(signal, _)| *signal == taken);
-        give_up(code.map_or(1, |(_, code)| *code), || ())
+        give_up(code.map_or(1, |(_, code)| *code), progress::clear_for_good)
     };
     let thread = std::thread::Builder::new().name("signals".to_string());
     if thread.spawn(wait).is_err() {
@@ -110,7 +123,11 @@ pub(super) fn guard() {
         child => {
             drop(sender);
             let child = Pid::from_raw(child).expect("a child has a number");
-            take_signals();
+            // The child leaves the terminal as it should be, if it can, before a shell has it again.
+            take_signals_after(move |signal| {
+                let _ = kill_process(child, signal);
+                std::thread::sleep(GRACE);
+            });
             let mut word = [0];
             if let Ok(1) = receiver.read(&mut word) {
                 exit(word[0].into());

@@ -1,12 +1,16 @@
-//! Progress on stderr while a run goes on.
+//! Progress on stderr while a run goes on: one line, as wide as the terminal allows, gone at the end.
 
-use std::io::IsTerminal;
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::units;
 
 /// When to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -19,7 +23,7 @@ pub(super) enum When {
     Never,
 }
 
-/// A bar that follows a counter of bytes.
+/// A line that follows a counter of bytes.
 pub(super) struct Bar {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -28,19 +32,83 @@ pub(super) struct Bar {
 /// Runs shorter than this show nothing.
 const PATIENCE: Duration = Duration::from_millis(300);
 const TICK: Duration = Duration::from_millis(100);
+/// The rate is that of so many ticks.
+const TICKS: usize = 30;
+/// Columns where stderr is no terminal.
+const WIDTH: usize = 80;
+/// Columns of the bar itself, its brackets included.
+const BAR: std::ops::RangeInclusive<usize> = 12..=32;
+/// To the line's start, and everything from there on cleared.
+const CLEAR: &str = "\r\x1b[K";
+
+/// What stands on the line where progress is drawn.
+enum Line {
+    Nothing,
+    Progress,
+    /// The process ends: nothing is to be drawn any more.
+    Over,
+}
+
+static LINE: Mutex<Line> = Mutex::new(Line::Nothing);
+
+/// Clears the line, if progress stands there, for something else; the next tick draws it again.
+pub(super) fn clear() {
+    let mut line = LINE.lock().unwrap_or_else(|error| error.into_inner());
+    if let Line::Progress = *line {
+        write(CLEAR);
+        *line = Line::Nothing;
+    }
+}
+
+/// Clears the line for good, as the process ends. It waits neither for a terminal that takes nothing nor for who
+/// does.
+pub(super) fn clear_for_good() {
+    // Who draws is done in a moment, unless the terminal takes nothing.
+    let free = (0..10).find_map(|_| match LINE.try_lock() {
+        Ok(line) => Some(line),
+        Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+        Err(TryLockError::WouldBlock) => {
+            std::thread::sleep(Duration::from_millis(5));
+            None
+        }
+    });
+    let Some(mut line) = free else {
+        return;
+    };
+    let stderr = io::stderr();
+    let mut takes = [PollFd::new(&stderr, PollFlags::OUT)];
+    let at_once = rustix::time::Timespec::default();
+    if let (Line::Progress, Ok(1)) = (&*line, poll(&mut takes, Some(&at_once))) {
+        let _ = rustix::io::write(&stderr, CLEAR.as_bytes());
+    }
+    *line = Line::Over;
+}
+
+fn write(text: &str) {
+    // A line that can't be drawn is no reason to lose the answer.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+fn draw(text: &str) {
+    let mut line = LINE.lock().unwrap_or_else(|error| error.into_inner());
+    if !matches!(*line, Line::Over) {
+        write(&format!("{CLEAR}{text}"));
+        *line = Line::Progress;
+    }
+}
 
 impl Bar {
     pub(super) fn start(when: When, quiet: bool, total: Option<u64>, done: Arc<AtomicU64>) -> Bar {
         let stop = Arc::new(AtomicBool::new(false));
-        let draw = match when {
-            When::Auto => !quiet && std::io::stderr().is_terminal(),
+        let draws = match when {
+            When::Auto => !quiet && io::stderr().is_terminal(),
             When::Always => true,
             When::Never => false,
         };
-        let thread = draw.then(|| {
+        let thread = draws.then(|| {
             let stop = Arc::clone(&stop);
             let follow = move || follow(total, &done, &stop);
-            // Where no thread is to be had the run goes on without a bar.
+            // Where no thread is to be had the run goes on without progress.
             std::thread::Builder::new().spawn(follow).ok()
         });
         Bar {
@@ -53,36 +121,141 @@ impl Bar {
         self.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A bar that couldn't be drawn is no reason to lose the answer.
             let _ = thread.join();
         }
     }
 }
 
 fn follow(total: Option<u64>, done: &AtomicU64, stop: &AtomicBool) {
+    let mut seen = VecDeque::from([(Instant::now(), 0)]);
     std::thread::park_timeout(PATIENCE);
-    if stop.load(Relaxed) {
-        return;
-    }
-    let target = ProgressDrawTarget::stderr();
-    let (bar, template) = match total {
-        Some(total) => (
-            ProgressBar::with_draw_target(Some(total), target),
-            "{bar:30} {percent:>3}%  {binary_bytes} of {binary_total_bytes}  \
-             {binary_bytes_per_sec}  {eta} left",
-        ),
-        None => (
-            ProgressBar::with_draw_target(None, target),
-            "{spinner} {binary_bytes}  {binary_bytes_per_sec}",
-        ),
-    };
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
-    }
     while !stop.load(Relaxed) {
-        bar.set_position(done.load(Relaxed));
-        bar.tick();
+        let (now, done) = (Instant::now(), done.load(Relaxed));
+        if seen.len() == TICKS {
+            seen.pop_front();
+        }
+        seen.push_back((now, done));
+        let (then, before) = seen[0];
+        let bytes = done.saturating_sub(before);
+        let seconds = now.duration_since(then).as_secs_f64();
+        draw(&line(total, done, (bytes, seconds), width()));
         std::thread::park_timeout(TICK);
     }
-    bar.finish_and_clear();
+    clear();
+}
+
+/// Columns that may be written to.
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr().as_fd());
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    // In the last one the cursor may go to the next line.
+    if columns == 0 { WIDTH - 1 } else { columns - 1 }
+}
+
+/// What is shown of so many bytes done: as much as `width` columns hold, what matters least left out first.
+fn line(total: Option<u64>, done: u64, (bytes, seconds): (u64, f64), width: usize) -> String {
+    let rate = units::rate(bytes, seconds);
+    let Some(total) = total else {
+        let done = units::size(done);
+        return fitting(&[&[&done, &rate], &[&done]], width);
+    };
+    let done = done.min(total);
+    let share = if total == 0 {
+        1.0
+    } else {
+        done as f64 / total as f64
+    };
+    let percent = format!("{:>3}%", (100.0 * share) as u64);
+    let amounts = format!("{} of {}", units::size(done), units::size(total));
+    let left = match bytes {
+        0 => String::new(),
+        _ => left((total - done) as f64 * seconds / bytes as f64) + " left",
+    };
+    let all: [&str; 4] = [&percent, &amounts, &rate, &left];
+    let text = fitting(
+        &[
+            &all,
+            &[&percent, &rate, &left],
+            &[&percent, &left],
+            &[&percent],
+        ],
+        width,
+    );
+    let space = width.saturating_sub(text.chars().count() + 2);
+    if space < *BAR.start() {
+        return text;
+    }
+    let columns = space.min(*BAR.end()) - 2;
+    let full = (share * columns as f64) as usize;
+    let head = if full < columns { ">" } else { "" };
+    let bar = format!("{}{head}", "=".repeat(full));
+    format!("[{bar:columns$}]  {text}")
+}
+
+/// The first of several that fits.
+fn fitting(choices: &[&[&str]], width: usize) -> String {
+    let joined = choices.iter().map(|parts| {
+        let parts = parts.iter().copied().filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join("  ")
+    });
+    let mut fitting = joined.filter(|text| text.len() <= width);
+    fitting.next().unwrap_or_default()
+}
+
+/// Seconds in words: `5 s`, `2 min 5 s`, `1 h 3 min`.
+fn left(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::progress::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn it_is_as_long_as_the_terminal_allows() {
+        let at = |width| line(Some(8 * GIB), 2 * GIB, (GIB, 0.5), width);
+        let whole = format!(
+            "[{:30}]   25%  2 GiB of 8 GiB  2.00 GiB/s  3 s left",
+            "=======>"
+        );
+        assert_eq!(at(199), whole);
+        assert_eq!(at(79), whole);
+        assert_eq!(
+            at(60),
+            "[===>          ]   25%  2 GiB of 8 GiB  2.00 GiB/s  3 s left"
+        );
+        assert_eq!(at(43), " 25%  2 GiB of 8 GiB  2.00 GiB/s  3 s left");
+        assert_eq!(at(39), " 25%  2.00 GiB/s  3 s left");
+        assert_eq!(at(20), " 25%  3 s left");
+        assert_eq!(at(5), " 25%");
+        assert_eq!(at(1), "");
+        let stream = |width| line(None, 2 * GIB, (GIB, 0.5), width);
+        assert_eq!(stream(79), "2 GiB  2.00 GiB/s");
+        assert_eq!(stream(9), "2 GiB");
+        for width in 0..120 {
+            for (total, done) in [(Some(0), 0), (Some(7), 7), (Some(u64::MAX), GIB), (None, 9)] {
+                let text = line(total, done, (done, 1.0), width);
+                assert!(text.len() <= width, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_left() {
+        for (seconds, text) in [
+            (0.2, "1 s"),
+            (59.0, "59 s"),
+            (125.0, "2 min 5 s"),
+            (3780.0, "1 h 3 min"),
+        ] {
+            assert_eq!(left(seconds), text);
+        }
+    }
 }
