@@ -192,6 +192,8 @@ fn help_and_version_and_completions_go_to_standard_output() {
         &["completions", "zsh"],
         &["completions", "fish"],
         &["man"],
+        &["man", "aggregate"],
+        &["count", "--help-io"],
     ] {
         let out = end(&mut ringfold(args)).answer();
         assert!(
@@ -199,6 +201,118 @@ fn help_and_version_and_completions_go_to_standard_output() {
             "{args:?}"
         );
     }
+}
+
+/// By `--help`, and by `--help-io`.
+fn flags_told(help: &str) -> Vec<String> {
+    let out = end(&mut ringfold(["aggregate", help])).answer();
+    let out = String::from_utf8(out).unwrap();
+    let lines = out
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with('-') && line.contains("--"));
+    let flag = |line: &str| {
+        let from = line.find("--").unwrap();
+        let is_name = |c: char| c.is_ascii_lowercase() || c == '-';
+        let length = line[from..]
+            .find(|c| !is_name(c))
+            .unwrap_or(line.len() - from);
+        line[from..from + length].to_string()
+    };
+    lines.map(flag).collect()
+}
+
+#[test]
+fn everyday_flags_come_first_and_examples_last() {
+    for help in ["-h", "--help"] {
+        let flags = flags_told(help);
+        assert_eq!(
+            flags[..4],
+            ["--delimiter", "--format", "--output", "--on-error"]
+        );
+        assert!(flags.len() <= 13, "{flags:?}");
+        let out = String::from_utf8(end(&mut ringfold(["aggregate", help])).answer()).unwrap();
+        let (_, examples) = out.split_once("Examples:\n").expect(&out);
+        assert_eq!(
+            examples.matches("ringfold aggregate ").count(),
+            5,
+            "{examples}"
+        );
+    }
+    let io = flags_told("--help-io");
+    assert!(
+        ["--engine", "--direct", "--block-size", "--sqpoll"]
+            .iter()
+            .all(|flag| io.iter().any(|told| told == flag)),
+        "{io:?}"
+    );
+    assert!(!io.iter().any(|told| told == "--format"), "{io:?}");
+}
+
+/// The manual holds what both have.
+#[test]
+fn the_manual_documents_every_flag() {
+    let page = |args: &[&str]| {
+        let out = end(ringfold(["man"]).args(args)).answer();
+        String::from_utf8(out).unwrap().replace('\\', "")
+    };
+    let manual = page(&["aggregate"]);
+    for flag in flags_told("--help").iter().chain(&flags_told("--help-io")) {
+        assert!(manual.contains(&**flag), "no {flag} in {manual}");
+    }
+    for title in [".TH ringfold-aggregate 1", "EXAMPLES", "SEE ALSO"] {
+        assert!(manual.contains(title), "no {title} in {manual}");
+    }
+    let overview = page(&[]);
+    for words in [
+        "ringfold-aggregate",
+        "ringfold-count",
+        "ringfold-probe",
+        "EXIT STATUS",
+    ] {
+        assert!(overview.contains(words), "no {words} in {overview}");
+    }
+    let error = end(&mut ringfold(["man", "nothing"])).failure(2);
+    assert!(error.contains("aggregate, count"), "{error}");
+    let help = String::from_utf8(end(&mut ringfold(["--help"])).answer()).unwrap();
+    assert!(
+        help.lines().any(|line| line.starts_with("  man ")),
+        "{help}"
+    );
+}
+
+#[test]
+fn a_file_without_a_command_is_told_what_to_type() {
+    let dir = dir();
+    let path = write(dir.path(), "file", b"a;1.0\n");
+    for word in [str(&path), "missing.txt", "a/b", "-"] {
+        let error = end(&mut ringfold([word])).failure(2);
+        let told = format!("{word} is no command: type `ringfold aggregate {word}`");
+        assert!(error.starts_with(&told), "{error}");
+    }
+}
+
+/// Of a flag that is given twice the last one holds; files are all read.
+#[test]
+fn the_last_of_a_flag_holds() {
+    let dir = dir();
+    let (one, two) = (
+        write(dir.path(), "one", b"a,1.0\n"),
+        write(dir.path(), "two", b"a,2.0\n"),
+    );
+    let mut command = ringfold([
+        "aggregate",
+        "-d",
+        ";",
+        "-f",
+        "lines",
+        "-q",
+        "-d",
+        ",",
+        "--format=1brc",
+    ]);
+    command.args(["-q", str(&one), "-j1", str(&two), "-j", "2"]);
+    assert_eq!(end(&mut command).answer(), b"{a=1.0/1.5/2.0}\n");
 }
 
 #[test]

@@ -7,8 +7,10 @@ mod aggregate;
 mod count;
 mod duration;
 mod generate;
+mod help;
 mod inherited;
 mod knobs;
+mod man;
 mod memory;
 mod own_input;
 mod probe;
@@ -35,7 +37,15 @@ use size::size;
 
 /// Group-by over text at the speed of the drive.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    version,
+    arg_required_else_help = true,
+    args_override_self = true,
+    max_term_width = 100,
+    after_help = "\
+To begin with: ringfold aggregate FILE, where FILE has lines of `key;value`.
+All flags of a command: ringfold COMMAND --help, or ringfold man COMMAND | man -l -"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -47,25 +57,50 @@ enum Command {
     Count(count::Command),
     Generate(generate::Command),
     Probe(probe::Command),
+    Man(man::Command),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page (troff)
-    #[command(hide = true)]
-    Man,
 }
 
-/// How to read: the same for all jobs.
+/// What all jobs that read have in common.
 #[derive(Args)]
-#[command(next_help_heading = "Reading")]
 struct Reading {
-    /// What reads the input
+    /// Worker threads [default: one a core]
+    #[arg(short = 'j', long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print what the run did on stderr: rows, time and memory; all figures with =full, or with
+    /// =json as JSON
+    ///
+    /// Memory is the process's own (anonymous pages), which --memory limits the tables of, and the
+    /// mapped pages of files, which the kernel takes back when it needs them: the most of each that
+    /// was seen at 50 looks a second.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "text", hide_possible_values = true)]
+    stats: Option<stats::Format>,
+    /// When to draw progress on stderr (auto: on a terminal)
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    progress: When,
+    /// No progress and no notices. What an answer lacks is told all the same
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print the flags that say how files are read: engines, block sizes, io_uring, the page cache
+    #[arg(long)]
+    help_io: bool,
+    #[command(flatten)]
+    how: How,
+}
+
+/// How files are read: `--help-io`.
+#[derive(Args)]
+#[command(next_help_heading = "I/O")]
+struct How {
+    /// What reads the input: auto (cached parts by the workers, the rest through the ring), uring,
+    /// uring-raw, read, pread, mmap or memory
     #[arg(long, value_name = "ENGINE", default_value = "auto", hide_possible_values = true,
-          value_parser = Engine::ALL.map(Engine::name),
-          help = "What reads the input: auto (cached parts by the workers, the rest through the \
-                  ring), uring, uring-raw, read, pread, mmap or memory")]
+          value_parser = Engine::ALL.map(Engine::name))]
     engine: String,
     /// Read past the page cache (O_DIRECT); fails where the file system refuses it. Helps cold
     /// files: nothing is copied, nothing evicted
@@ -82,9 +117,6 @@ struct Reading {
     /// then [default: depth + 2 x threads, 12 more below 1M]
     #[arg(long, value_name = "N")]
     buffers: Option<usize>,
-    /// Worker threads [default: one a core]
-    #[arg(short = 'j', long, value_name = "N")]
-    threads: Option<usize>,
     /// The longest record
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
     max_record: u64,
@@ -93,21 +125,6 @@ struct Reading {
     /// take their time [default: none; after 30s there is a notice]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     io_timeout: Option<Duration>,
-    /// Print what the run did on stderr: rows, time and memory; all figures with =full, or with
-    /// =json as JSON
-    ///
-    /// Memory is the process's own (anonymous pages), which --memory limits the tables of, and the
-    /// mapped pages of files, which the kernel takes back when it needs them: the most of each that
-    /// was seen at 50 looks a second.
-    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
-          default_missing_value = "text", hide_possible_values = true)]
-    stats: Option<stats::Format>,
-    /// When to draw progress on stderr (auto: on a terminal)
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
-    progress: When,
-    /// No progress and no notices
-    #[arg(short, long)]
-    quiet: bool,
     #[command(flatten)]
     switches: knobs::Switches,
 }
@@ -117,16 +134,16 @@ impl Reading {
         let quiet = self.quiet;
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         Ok(Config {
-            engine: self.engine.parse::<Engine>()?,
-            direct: self.direct,
-            block_size: self.block_size.map(bytes),
-            queue_depth: self.queue_depth,
-            buffers: self.buffers,
+            engine: self.how.engine.parse::<Engine>()?,
+            direct: self.how.direct,
+            block_size: self.how.block_size.map(bytes),
+            queue_depth: self.how.queue_depth,
+            buffers: self.how.buffers,
             threads: self.threads,
-            max_record: bytes(self.max_record),
-            knobs: self.switches.knobs(),
+            max_record: bytes(self.how.max_record),
+            knobs: self.how.switches.knobs(),
             progress: Some(progress),
-            io_timeout: self.io_timeout,
+            io_timeout: self.how.io_timeout,
             // Threads and rings that wait for the read may never come back, so nobody waits for them.
             overdue: Some(Arc::new(|error| give_up(error))),
             notice: Arc::new(move |notice| {
@@ -222,7 +239,10 @@ fn print(text: &[u8]) -> Result<ExitCode> {
 pub fn main() -> ExitCode {
     process::hold_signals();
     tell_panics();
-    let command = Cli::parse().command;
+    let command = match help::parsed() {
+        Ok(command) => command,
+        Err(code) => return code,
+    };
     let limited = match &command {
         Command::Aggregate(command) => command.is_limited(),
         Command::Count(command) => command.is_limited(),
@@ -244,13 +264,7 @@ pub fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "ringfold", &mut script);
             print(&script)
         }
-        Command::Man => {
-            let mut page = Vec::new();
-            let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
-            rendered
-                .map_err(|error| Error::output(&error))
-                .and_then(|()| print(&page))
-        }
+        Command::Man(command) => command.run().map(|()| ExitCode::SUCCESS),
     };
     let ending = process::ending();
     std::mem::forget(ending);

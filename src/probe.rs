@@ -13,6 +13,8 @@ mod memory;
 mod pages;
 mod user;
 
+pub(crate) use file::quoted;
+
 use std::path::Path;
 
 use serde::Serialize;

@@ -16,18 +16,30 @@ use crate::cli::{
 ///
 /// Each line is a key, a delimiter and a decimal number. Several files are one input.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ringfold aggregate measurements.txt
+      lines of `key;value`; the answer on one line
+  ringfold aggregate -d, -f lines --on-error skip data.csv
+      lines of `key,value` after a header; the answer a line a key
+  cut -f 2,5 table.tsv | ringfold aggregate -d '\\t' -o answer.txt
+      two columns of many; the file appears when the answer is complete
+  awk '{print $7 \";\" $10}' access.log | ringfold aggregate -f lines
+      bytes sent by page, from a web server's log
+  ringfold aggregate --memory 1G --stats big.txt
+      many keys in little memory; at the end rows, time and memory")]
 pub(super) struct Command {
     #[command(flatten)]
     files: Files,
+    /// The byte between key and value; \t is a tab
+    #[arg(short, long, value_name = "BYTE", default_value = ";", value_parser = byte)]
+    delimiter: u8,
     /// How the answer is written
     #[arg(short, long, value_name = "FORMAT", default_value = "1brc")]
     format: Format,
     /// Where it goes [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The byte between key and value
-    #[arg(short, long, value_name = "BYTE", default_value = ";", value_parser = byte)]
-    delimiter: u8,
     /// What a malformed record does: fail, or skip (counted and told on stderr)
     #[arg(
         long,
@@ -36,13 +48,14 @@ pub(super) struct Command {
         hide_possible_values = true
     )]
     on_error: Policy,
-    /// What the tables of all workers may take together, as 512M or 8G; when it would be more they
-    /// share them, and what is more even so goes to files without names. Helps where keys are many
-    /// and memory is short [default: two fifths of the memory that is free, or that a control group
-    /// allows]
+    /// What the tables of all workers may take together, as 512M or 8G [default: two fifths of the
+    /// memory that is free, or that a control group allows]
+    ///
+    /// When it would be more the workers share their tables, and what is more even so goes to files
+    /// without names. Helps where keys are many and memory is short.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
-    /// Where those files go [default: $TMPDIR, else /var/tmp]
+    /// Where the files go that hold what outgrows the memory [default: $TMPDIR, else /var/tmp]
     #[arg(long, value_name = "DIR")]
     spill_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -69,7 +82,7 @@ enum Policy {
 impl Command {
     /// Whether reads have a limit.
     pub(super) fn is_limited(&self) -> bool {
-        self.reading.io_timeout.is_some()
+        self.reading.how.io_timeout.is_some()
     }
 
     pub(super) fn run(&self) -> Result<()> {

@@ -62,7 +62,7 @@ pub(super) struct Command {
 impl Command {
     /// Whether reads have a limit.
     pub(super) fn is_limited(&self) -> bool {
-        self.reading.io_timeout.is_some()
+        self.reading.how.io_timeout.is_some()
     }
 
     pub(super) fn run(&self) -> Result<ExitCode> {

@@ -18,9 +18,7 @@ pub(super) struct Switches {
 }
 
 #[derive(Args)]
-#[command(
-    next_help_heading = "Kernel I/O: the ring (uring, uring-raw, and auto where it uses one)"
-)]
+#[command(next_help_heading = "I/O: the ring (uring, uring-raw, and auto where it uses one)")]
 struct RingFlags {
     /// Pin the buffers once, not for each read (Linux 5.1): auto, on or off. Helps with small
     /// blocks; counts as locked memory [default: auto]
@@ -55,7 +53,7 @@ struct RingFlags {
 }
 
 #[derive(Args)]
-#[command(next_help_heading = "Kernel I/O: the page cache")]
+#[command(next_help_heading = "I/O: the page cache")]
 struct CacheFlags {
     /// Read through the page cache, but leave nothing there (RWF_DONTCACHE, Linux 6.14). Helps
     /// where memory is full; uring, read, pread, auto
@@ -81,7 +79,7 @@ struct CacheFlags {
 }
 
 #[derive(Args)]
-#[command(next_help_heading = "Kernel I/O: memory and processors")]
+#[command(next_help_heading = "I/O: memory and processors")]
 struct MemoryFlags {
     /// Pages under the buffers: auto (transparent huge pages where they can be had), thp, hugetlb
     /// (the pool of vm.nr_hugepages) or off. Huge ones help reads of 512K and more

@@ -543,7 +543,7 @@ fn shown(name: &str) -> String {
 }
 
 /// A name as a shell takes it.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
     match !name.is_empty() && name.chars().all(plain) {
         true => name.to_string(),

@@ -1,0 +1,82 @@
+//! What is shown of the command line where: everyday flags by `--help`, those of I/O by `--help-io`, all of them in
+//! manual pages and completions. And what to say to who leaves out the command.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches};
+
+use crate::cli::{Cli, Command, print, say};
+use crate::probe::quoted;
+
+/// The command line as it was given; or the code to end with, when everything is said.
+pub(super) fn parsed() -> Result<Command, ExitCode> {
+    let matches = showing(|arg| !is_io(arg)).try_get_matches();
+    let matches = matches.map_err(|error| refused(&error))?;
+    if let Some((name, of_command)) = matches.subcommand()
+        && asks_for_io(of_command)
+    {
+        return Err(io(name));
+    }
+    let parsed = Cli::from_arg_matches(&matches);
+    parsed.map(|cli| cli.command).map_err(|error| error.exit())
+}
+
+/// All commands, with those flags visible in their help that `is_shown`.
+fn showing(is_shown: impl Fn(&Arg) -> bool) -> clap::Command {
+    let mut cli = Cli::command();
+    for command in cli.get_subcommands_mut() {
+        let all = std::mem::take(command);
+        *command = all.mut_args(|arg| match is_shown(&arg) {
+            true => arg,
+            false => arg.hide(true),
+        });
+    }
+    cli
+}
+
+fn is_io(arg: &Arg) -> bool {
+    arg.get_help_heading()
+        .is_some_and(|heading| heading.starts_with("I/O"))
+}
+
+fn asks_for_io(matches: &ArgMatches) -> bool {
+    matches!(matches.try_get_one("help_io"), Ok(Some(true)))
+}
+
+/// Prints the flags of I/O of a command.
+fn io(name: &str) -> ExitCode {
+    let mut cli = showing(is_io);
+    cli.build();
+    let command = cli.find_subcommand_mut(name).expect("it was parsed");
+    let mut command = std::mem::take(command)
+        .mut_arg("help", |help| help.hide(true))
+        .about("How files are read. What is left out is chosen by the machine and the file")
+        .long_about(None)
+        .after_help("docs/knobs.md and docs/tuning.md say when each helps; `ringfold probe FILE` what can be had here.");
+    match print(command.render_help().to_string().as_bytes()) {
+        Ok(code) => code,
+        Err(error) => {
+            say(&error.to_string());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Says what clap found, or what to type where a file stands in place of a command.
+fn refused(error: &clap::Error) -> ExitCode {
+    let word = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) if error.kind() == ErrorKind::InvalidSubcommand => word,
+        _ => error.exit(),
+    };
+    let is_path = word == "-" || word.contains(['/', '.']) || Path::new(word).exists();
+    if !is_path {
+        error.exit();
+    }
+    let word = quoted(word);
+    say(&format!(
+        "{word} is no command: type `ringfold aggregate {word}`, or `ringfold count {word}` for its lines"
+    ));
+    ExitCode::from(2)
+}
