@@ -238,8 +238,9 @@ fn text_and_json_agree() {
     let dir = dir();
     let path = write(dir.path(), "file", b"a;1.0\n");
     let found = Found::of(&path);
-    let text = String::from_utf8(end(ringfold(["probe"]).arg(&path)).answer()).unwrap();
-    for line in text.lines().filter(|line| !line.starts_with("  try: ")) {
+    let all = end(ringfold(["probe", "--all"]).arg(&path)).answer();
+    let text = String::from_utf8(all).unwrap();
+    for line in text.lines().filter(|line| !line.starts_with("try: ")) {
         assert!(
             line.chars().count() <= 100 && line.trim_end() == line,
             "{line}"
@@ -286,6 +287,42 @@ fn text_and_json_agree() {
     for line in found.summary().lines() {
         assert!(all.contains(&squeezed(line)), "{line} in {text}");
     }
+}
+
+/// What auto does, what is in the way, and what to change: in a few lines, and more by `--all`.
+#[test]
+fn the_verdict_comes_first() {
+    let dir = dir();
+    let path = write(dir.path(), "file", b"a;1.0\n");
+    let found = Found::of(&path);
+    let text = String::from_utf8(end(ringfold(["probe"]).arg(&path)).answer()).unwrap();
+    let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+    let first = found.summary().lines().next().unwrap().to_string();
+    assert!(squeezed(&text).starts_with(&squeezed(&first)), "{text}");
+    let checks = found.0["checks"].as_array().unwrap();
+    assert!(!checks.is_empty());
+    for check in checks {
+        let mark = match check["mark"].as_str().unwrap() {
+            "good" => '+',
+            "fair" => '~',
+            "bad" => '!',
+            other => panic!("{other}"),
+        };
+        let what = check["what"].as_str().unwrap();
+        let begins = format!("  {mark} {}", &what[..what.len().min(30)]);
+        assert!(
+            text.lines().any(|line| line.starts_with(&begins)),
+            "{begins} in {text}"
+        );
+        assert_eq!(check["advice"].is_null(), mark == '+', "{check}");
+        let advice = squeezed(check["advice"].as_str().unwrap_or_default());
+        assert!(squeezed(&text).contains(&advice), "{advice} in {text}");
+    }
+    assert!(
+        text.ends_with("all details: --all\n") && !text.contains("release"),
+        "{text}"
+    );
+    assert!(!text.contains('\x1b'), "colours where there is no terminal");
 }
 
 /// What the summary says of `auto` is what a run says that it did.
@@ -374,6 +411,9 @@ fn a_blocked_ring_is_told_with_its_cause() {
         sys::deny_calls(command.arg(&path), calls, errno);
         let found = Found::by(&mut command);
         assert_eq!(found.value("kernel", "io_uring"), false);
+        let worst = &found.0["checks"][0];
+        assert_eq!(worst["mark"], "bad");
+        assert!(worst["what"].as_str().unwrap().contains(words), "{worst}");
         let meaning = found.meaning("kernel", "io_uring");
         assert!(
             meaning.contains(words) && meaning.contains("pread"),

@@ -6,6 +6,7 @@
 //! One module each: `kernel`, `user`, `memory`, `file` and `device`; `pages` finds the folios in which the
 //! page cache holds a file.
 
+mod check;
 mod device;
 mod file;
 mod kernel;
@@ -13,6 +14,7 @@ mod memory;
 mod pages;
 mod user;
 
+pub use check::{Check, Mark};
 pub(crate) use file::quoted;
 
 use std::path::Path;
@@ -36,6 +38,8 @@ pub struct Findings {
     pub sections: Vec<Section>,
     /// What `auto` would do here, and what to try.
     pub summary: Vec<String>,
+    /// What is good, fair and bad here, and what to change: the worst first.
+    pub checks: Vec<Check>,
 }
 
 /// One thing that was examined.
@@ -47,6 +51,9 @@ pub struct Section {
     pub subject: Option<String>,
     /// Its facts, in order.
     pub entries: Vec<Entry>,
+    /// What of it matters most; told with those of all sections.
+    #[serde(skip)]
+    checks: Vec<Check>,
 }
 
 /// One fact.
@@ -141,6 +148,7 @@ impl Section {
             name,
             subject,
             entries: Vec::new(),
+            checks: Vec::new(),
         }
     }
 
@@ -150,6 +158,10 @@ impl Section {
             value: value.into(),
             meaning: meaning.into(),
         });
+    }
+
+    fn check(&mut self, check: Check) {
+        self.checks.push(check);
     }
 
     fn unknown(&mut self, name: &'static str, why: impl std::fmt::Display) {
@@ -163,8 +175,6 @@ struct Machine {
     ring: Result<()>,
     /// Whether `auto` uses the ring on this kernel.
     trusted: Result<()>,
-    /// Whether an arena gets huge pages; `None` where it is unknown.
-    huge_pages: Option<bool>,
 }
 
 impl Machine {
@@ -184,12 +194,8 @@ pub fn probe<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<Findi
         .map(|(index, path)| file::Subject::open(index as u32, path.as_ref()))
         .collect::<Result<_>>()?;
     let (kernel, ring, trusted) = kernel::look();
-    let (memory, huge_pages) = memory::look();
-    let machine = Machine {
-        ring,
-        trusted,
-        huge_pages,
-    };
+    let memory = memory::look();
+    let machine = Machine { ring, trusted };
     let mut sections = vec![kernel, user::look(), memory, processor()];
     let mut summary = Vec::new();
     for file in &files {
@@ -208,15 +214,22 @@ pub fn probe<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<Findi
         });
         summary.push("name a FILE to see what holds for it: ringfold probe FILE".into());
     }
-    if let Some(false) = machine.huge_pages {
-        summary.push(
-            "no huge pages were granted: reads past the page cache will be split and slower".into(),
-        );
+    let mut checks: Vec<Check> = Vec::new();
+    for check in sections
+        .iter_mut()
+        .flat_map(|section| section.checks.drain(..))
+    {
+        // Files may lie on one device.
+        if !checks.contains(&check) {
+            checks.push(check);
+        }
     }
+    checks.sort_by_key(|check| std::cmp::Reverse(check.mark));
     Ok(Findings {
         schema: SCHEMA,
         sections,
         summary,
+        checks,
     })
 }
 

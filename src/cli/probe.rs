@@ -1,29 +1,33 @@
 //! `ringfold probe`: what the machine and a file allow, for people and for programs.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use crate::probe::{Entry, Findings, Section, Value, probe};
+use crate::probe::{Check, Entry, Findings, Mark, Section, Value, probe};
 use crate::{Result, units};
 use clap::Args;
 
 use crate::cli::{open_output, write_output};
 
-/// Columns of a line, and where values and meanings begin.
+/// Columns of a line where there is no terminal, and the fewest it is cut to.
 const WIDTH: usize = 100;
+const WIDTH_MIN: usize = 20;
+/// Where values and meanings begin; below [`TABLE`] columns they stand under each other.
 const VALUE: usize = 23;
 const MEANING: usize = 41;
+const TABLE: usize = 70;
 
 /// Tell what this machine and a file allow: io_uring, limits, O_DIRECT, the device
 #[derive(Args)]
 #[command(after_help = "\
-Each line is a name, what was found, and what follows from it for ringfold. Nothing is changed,
-of a file a few pages are read at most, and root isn't needed: what can't be known says why. The
-exit code is 0 whatever was found, and 1 where a FILE can't be opened.
+What auto does comes first, then what is good (+), fair (~) and bad (!) for it, and what to change.
+Nothing is changed, of a file a few pages are read at most, and root isn't needed. The exit code is
+0 whatever was found, and 1 where a FILE can't be opened.
 
 Examples:
   ringfold probe                              the kernel, the user, memory and processor
   ringfold probe data.txt                     the same, then the file and the device it lies on
+  ringfold probe --all data.txt               all that was found, and what follows from it
   ringfold probe --json data.txt | jq '.sections[] | select(.name == \"device\")'
 
 docs/probe.md explains every line and the JSON.")]
@@ -31,8 +35,11 @@ pub(super) struct Command {
     /// Files to look at, with their devices; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Print JSON: sections with entries of name, value, unit and meaning
+    /// Print all that was found: a name, a value, and what follows from it for ringfold
     #[arg(long)]
+    all: bool,
+    /// Print JSON: sections with entries of name, value, unit and meaning
+    #[arg(long, conflicts_with = "all")]
     json: bool,
 }
 
@@ -42,30 +49,103 @@ impl Command {
         let findings = probe(&self.files)?;
         let text = match self.json {
             true => serde_json::to_string_pretty(&findings).expect("plain values") + "\n",
-            false => text(&findings),
+            false => Page::here().text(&findings, self.all),
         };
         write_output(output, |out| out.write_all(text.as_bytes()))
     }
 }
 
-fn text(findings: &Findings) -> String {
-    let mut out = String::new();
-    for section in &findings.sections {
-        title(&mut out, section);
-        for entry in &section.entries {
-            line(&mut out, entry);
+/// Where the text goes.
+struct Page {
+    width: usize,
+    colours: bool,
+}
+
+impl Page {
+    /// As standard output has it.
+    fn here() -> Page {
+        let stdout = std::io::stdout();
+        let terminal = stdout.is_terminal();
+        let columns = terminal.then(|| rustix::termios::tcgetwinsize(&stdout).ok());
+        let columns = columns.flatten().map_or(0, |size| usize::from(size.ws_col));
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Page {
+            width: if columns == 0 {
+                WIDTH
+            } else {
+                columns.max(WIDTH_MIN)
+            },
+            colours: terminal && !plain,
+        }
+    }
+
+    fn text(&self, findings: &Findings, all: bool) -> String {
+        let mut out = String::new();
+        let is_command = |line: &&String| line.starts_with("try: ");
+        for line in findings.summary.iter().filter(|line| !is_command(line)) {
+            out += &(wrapped(line, self.width).join("\n") + "\n");
+        }
+        let of = |mark| {
+            findings
+                .checks
+                .iter()
+                .filter(move |check| check.mark == mark)
+                .count()
+        };
+        let verdict = match (of(Mark::Bad), of(Mark::Fair)) {
+            (0, 0) => "Nothing is in the way.".to_string(),
+            (0, 1) => "Nothing is in the way; 1 thing to mind:".to_string(),
+            (0, fair) => format!("Nothing is in the way; {fair} things to mind:"),
+            (1, _) => "1 thing is in the way:".to_string(),
+            (bad, _) => format!("{bad} things are in the way:"),
+        };
+        out += &(wrapped(&verdict, self.width).join("\n") + "\n\n");
+        for check in &findings.checks {
+            self.check(&mut out, check);
         }
         out.push('\n');
-    }
-    out.push_str("summary\n");
-    for line in &findings.summary {
         // A command stays on its line, to be copied.
-        match line.starts_with("try: ") {
-            true => out.push_str(&format!("  {line}\n")),
-            false => out.push_str(&format!("  {}\n", wrapped(line, WIDTH - 2).join("\n    "))),
+        for line in findings.summary.iter().filter(is_command) {
+            out += &format!("{line}\n");
+        }
+        if !all {
+            return out + "all details: --all\n";
+        }
+        for section in &findings.sections {
+            out.push('\n');
+            title(&mut out, section);
+            for entry in &section.entries {
+                line(&mut out, entry, self.width);
+            }
+        }
+        out
+    }
+
+    /// A mark, what it is, and below what to do.
+    fn check(&self, out: &mut String, check: &Check) {
+        let (mark, colour) = match check.mark {
+            Mark::Good => ('+', 32),
+            Mark::Fair => ('~', 33),
+            Mark::Bad => ('!', 31),
+        };
+        let mark = match self.colours {
+            true => format!("\x1b[{colour}m{mark}\x1b[0m"),
+            false => mark.to_string(),
+        };
+        let what = wrapped(&check.what, self.width - 4);
+        let advice = check
+            .advice
+            .iter()
+            .flat_map(|advice| wrapped(advice, self.width - 7));
+        for (number, line) in what.iter().enumerate() {
+            let before = if number == 0 { &*mark } else { " " };
+            push(out, &format!("  {before} {line}"));
+        }
+        for (number, line) in advice.enumerate() {
+            let before = if number == 0 { "->" } else { "  " };
+            push(out, &format!("    {before} {line}"));
         }
     }
-    out
 }
 
 fn title(out: &mut String, section: &Section) {
@@ -78,16 +158,29 @@ fn title(out: &mut String, section: &Section) {
 }
 
 /// Three columns; what doesn't fit goes on below its column, a long value over the whole width.
-fn line(out: &mut String, entry: &Entry) {
-    let mut row = format!("  {:width$}", entry.name, width = VALUE - 2);
+fn line(out: &mut String, entry: &Entry, width: usize) {
+    if width < TABLE {
+        push(out, &format!("  {}", entry.name));
+        let value = shown(&entry.value);
+        for text in [&value, &entry.meaning]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+        {
+            for line in wrapped(text, width - 4) {
+                push(out, &format!("    {line}"));
+            }
+        }
+        return;
+    }
+    let mut row = format!("  {:1$}", entry.name, VALUE - 2);
     let value = shown(&entry.value);
-    let mut lines = wrapped(&entry.meaning, WIDTH - MEANING).into_iter();
+    let mut lines = wrapped(&entry.meaning, width - MEANING).into_iter();
     if value.chars().count() <= MEANING - VALUE - 2 {
         let first = lines.next().unwrap_or_default();
-        row += &format!("{value:width$}{first}", width = MEANING - VALUE);
+        row += &format!("{value:0$}{first}", MEANING - VALUE);
         push(out, &row);
     } else {
-        let mut values = wrapped(&value, WIDTH - VALUE).into_iter();
+        let mut values = wrapped(&value, width - VALUE).into_iter();
         row += &values.next().unwrap_or_default();
         push(out, &row);
         for rest in values {
@@ -167,10 +260,46 @@ mod tests {
         };
         for value in ["short", &"a,long,value,".repeat(20)] {
             let mut out = String::new();
-            line(&mut out, &entry(value));
+            line(&mut out, &entry(value), WIDTH);
             assert!(out.lines().all(|line| line.len() <= WIDTH), "{out}");
             assert_eq!(out.matches("meaning").count(), 9, "{out}");
             assert_eq!(out.lines().next().unwrap().find(&value[..5]), Some(VALUE));
+            for width in WIDTH_MIN..200 {
+                let mut out = String::new();
+                line(&mut out, &entry(value), width);
+                assert!(
+                    out.lines().all(|line| line.len() <= width),
+                    "{width}: {out}"
+                );
+                assert_eq!(out.matches("meaning").count(), 9, "{out}");
+            }
         }
+    }
+
+    #[test]
+    fn the_verdict_comes_first_and_marks_have_colours_on_a_terminal() {
+        let findings = Findings {
+            schema: 1,
+            sections: Vec::new(),
+            summary: vec![
+                "f: auto: all of it is cached".into(),
+                "try: ringfold count f".into(),
+            ],
+            checks: vec![
+                Check::bad("no io_uring", "allow it"),
+                Check::fair("a virtual disk", "mind it"),
+                Check::good("huge pages"),
+            ],
+        };
+        let page = |width, colours| Page { width, colours }.text(&findings, false);
+        assert_eq!(
+            page(80, false),
+            "f: auto: all of it is cached\n1 thing is in the way:\n\n  ! no io_uring\n    -> allow it\n  \
+             ~ a virtual disk\n    -> mind it\n  + huge pages\n\ntry: ringfold count f\nall details: --all\n"
+        );
+        assert!(page(80, true).contains("  \x1b[31m!\x1b[0m no io_uring\n"));
+        let narrow = page(WIDTH_MIN, false);
+        let mut lines = narrow.lines().filter(|line| !line.starts_with("try: "));
+        assert!(lines.all(|line| line.len() <= WIDTH_MIN), "{narrow}");
     }
 }

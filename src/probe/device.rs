@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::linux::mounts::Mount;
 use crate::linux::pages::PAGE;
 use crate::linux::proc::{self, chosen};
-use crate::probe::Section;
+use crate::probe::{Check, Section};
 use crate::units::size;
 
 /// The value of drivers that have no limit on a request.
@@ -219,6 +219,21 @@ fn scheduling(section: &mut Section, queue: &Path) {
         }),
         Err(why) => section.unknown("rotational", why),
     }
+    let is_fast = number("rotational") == Ok(0);
+    if let (true, Ok(text)) = (is_fast, proc::text(queue.join("scheduler")))
+        && chosen(&text) != "none"
+    {
+        section.check(Check::fair(
+            format!(
+                "reads go through the scheduler {}: none costs less",
+                chosen(&text)
+            ),
+            format!(
+                "echo none > {} (as root)",
+                queue.join("scheduler").display()
+            ),
+        ));
+    }
     match proc::text(queue.join("scheduler")) {
         Ok(text) => {
             let scheduler = chosen(&text);
@@ -429,11 +444,20 @@ fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
                           differs by the minute; compare only runs that were interleaved";
     let path = disk.to_string_lossy();
     let name = name_of(disk);
+    let host = || {
+        Check::fair(
+            format!(
+                "{name} may be a virtual disk: cold times depend on its host, and change by the minute"
+            ),
+            "compare only runs that were interleaved",
+        )
+    };
     if own {
         let meaning = "made by this kernel: as fast as what it stands on";
         return section.add(NAME, true, meaning);
     }
     if path.contains("/virtio") || path.contains("/vmbus") || name.starts_with("xvd") {
+        section.check(host());
         return section.add(NAME, true, CAVEAT);
     }
     let cpuinfo = proc::text("/proc/cpuinfo").unwrap_or_default();
@@ -444,6 +468,9 @@ fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
                 .any(|flag| flag == "hypervisor")
     });
     let machine = machine || Path::new("/sys/hypervisor/type").exists();
+    if machine {
+        section.check(host());
+    }
     match machine {
         true => section.add(
             NAME,

@@ -19,7 +19,7 @@ use crate::linux::pages::{HUGE_PAGE, PAGE};
 use crate::linux::proc;
 use crate::probe::device::Device;
 use crate::probe::kernel::dontcache;
-use crate::probe::{Machine, Section, Value, pages};
+use crate::probe::{Check, Machine, Section, Value, pages};
 use crate::units::size;
 
 /// How many pages of a file are sampled where cachestat is refused.
@@ -139,6 +139,20 @@ impl Subject {
             direct: direct(&mut section, source),
             dontcache: drops(&mut section, source, file),
         };
+        section.check(match (allowed.direct, self.fs()) {
+            (_, "tmpfs" | "ramfs") => Check::good(format!("{} lies in memory", shown(&self.name))),
+            (true, _) => Check::good(format!(
+                "{} can be read past the page cache (O_DIRECT)",
+                shown(&self.name)
+            )),
+            (false, fs) => Check::fair(
+                format!(
+                    "{fs} refuses to read {} past the page cache (O_DIRECT)",
+                    shown(&self.name)
+                ),
+                "a cold file is read faster from ext4 or XFS",
+            ),
+        });
         self.resident(&mut section, source, file);
         self.folios(&mut section, source, file);
         self.read_ahead(&mut section);

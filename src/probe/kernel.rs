@@ -9,7 +9,7 @@ use crate::engine::cache::residency;
 use crate::engine::ring::uring;
 use crate::error::{Result, describe, errno_name};
 use crate::linux::proc;
-use crate::probe::{Section, Value, pages};
+use crate::probe::{Check, Section, Value, pages};
 
 /// Entries of the rings that are tried.
 const ENTRIES: u32 = 8;
@@ -38,7 +38,25 @@ pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
             format!("{error}: auto reads with pread, --engine uring is an error"),
         ),
     }
-    match proc::number("/proc/sys/kernel/io_uring_disabled") {
+    let sysctl = proc::number("/proc/sys/kernel/io_uring_disabled");
+    section.check(match (&ring, &trusted) {
+        (Ok(()), Ok(())) => Check::good("io_uring works"),
+        (Ok(()), Err(_)) => Check::fair(
+            format!("Linux {release} is older than 6.1: auto reads with pread"),
+            "a newer kernel, or --engine uring where it works",
+        ),
+        (Err(error), _) => Check::bad(
+            format!("no io_uring, so auto reads with pread: {error}"),
+            match sysctl {
+                Ok(1 | 2) => "sysctl kernel.io_uring_disabled=0 (as root)",
+                _ => {
+                    "allow io_uring_setup, io_uring_enter and io_uring_register in the seccomp profile of the \
+                     container or service"
+                }
+            },
+        ),
+    });
+    match sysctl {
         Ok(n) => section.add(
             "io_uring_disabled",
             n,

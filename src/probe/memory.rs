@@ -3,7 +3,7 @@
 use crate::engine::arena::{Arena, Layout};
 use crate::engine::knobs::HugePages;
 use crate::linux::proc::{self, chosen, kib_field};
-use crate::probe::{Section, Value};
+use crate::probe::{Check, Section, Value};
 use crate::units::size;
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -13,8 +13,7 @@ const TRIED: Layout = Layout {
     slots: 3,
 };
 
-/// The section, and whether buffers get huge pages.
-pub(crate) fn look() -> (Section, Option<bool>) {
+pub(crate) fn look() -> Section {
     let mut section = Section::new("memory", None);
     let meminfo = proc::text("/proc/meminfo");
     let bytes = |name: &str| -> Result<u64, String> {
@@ -49,7 +48,14 @@ pub(crate) fn look() -> (Section, Option<bool>) {
         }
         Err(why) => section.unknown("THP", why),
     }
-    let granted = granted(&mut section);
+    match granted(&mut section) {
+        Some(true) => section.check(Check::good("buffers lie in huge pages")),
+        Some(false) => section.check(Check::fair(
+            "no huge pages for buffers: reads past the page cache may be split, and cost more",
+            format!("echo madvise > {THP} (as root), free memory, or --huge-pages hugetlb"),
+        )),
+        None => {}
+    }
     pool(&mut section, &meminfo);
     match proc::text("/sys/devices/system/node/online") {
         Ok(nodes) => {
@@ -65,7 +71,7 @@ pub(crate) fn look() -> (Section, Option<bool>) {
         }
         Err(why) => section.unknown("NUMA nodes", why),
     }
-    (section, granted)
+    section
 }
 
 /// Maps an arena, touches it, and finds out in which pages it lies.

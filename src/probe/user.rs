@@ -5,7 +5,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::engine::plan::sizing::MemoryLimit;
 use crate::linux::cgroups::{self, Found};
 use crate::linux::{mounts, proc};
-use crate::probe::{Section, Value};
+use crate::probe::{Check, Section, Value};
 use crate::units::size;
 
 /// The capability that lifts the limit on locked memory.
@@ -47,6 +47,18 @@ fn locked_memory(section: &mut Section) {
         let capabilities = u64::from_str_radix(&capabilities, 16).ok()?;
         Some(capabilities >> CAP_IPC_LOCK & 1 == 1)
     });
+    match (limit, lifted) {
+        (Some(limit), None | Some(false)) if buffers.within(limit) < buffers.count() => {
+            section.check(Check::fair(
+                format!(
+                    "only {} of locked memory: buffers aren't registered with the ring",
+                    size(limit)
+                ),
+                format!("ulimit -l {} (in KiB)", buffers.locks().div_ceil(1024)),
+            ));
+        }
+        _ => section.check(Check::good("buffers can be registered with the ring")),
+    }
     let meaning = match (limit, lifted) {
         (_, Some(true)) => {
             format!("doesn't bind: this process has CAP_IPC_LOCK; {wanted}")
@@ -95,16 +107,18 @@ fn cgroups(section: &mut Section) {
     };
     let room = MemoryLimit::of_this_process();
     match cgroups::memory(&groups, &mounts) {
-        Found::Limit(bytes) => section.add(
-            "cgroup memory",
-            Value::Bytes(bytes as u64),
-            format!(
-                "beyond it processes are killed; cached pages of files count too, but go first; a run \
-                 with defaults fits itself in (threads: {}, buffers of {})",
-                room.threads(&[]),
-                size(crate::probe::default_block())
-            ),
-        ),
+        Found::Limit(bytes) => {
+            section.add(
+                "cgroup memory",
+                Value::Bytes(bytes as u64),
+                format!(
+                    "beyond it processes are killed; cached pages of files count too, but go first; a run \
+                     with defaults fits itself in (threads: {}, buffers of {})",
+                    room.threads(&[]),
+                    size(crate::probe::default_block())
+                ),
+            );
+        }
         Found::None => section.add("cgroup memory", "no limit", "no group binds the memory"),
         Found::Hidden(why) => section.unknown("cgroup memory", why),
     }
@@ -120,11 +134,17 @@ fn cgroups(section: &mut Section) {
         })
     });
     match cpu {
-        Found::Limit(processors) => section.add(
-            "cgroup cpu",
-            format!("{processors:.2} processors"),
-            "the group is stopped when it has used up its time: more --threads don't help",
-        ),
+        Found::Limit(processors) => {
+            section.check(Check::fair(
+                format!("the control group has the time of {processors:.2} processors"),
+                "more --threads don't help; raise cpu.max",
+            ));
+            section.add(
+                "cgroup cpu",
+                format!("{processors:.2} processors"),
+                "the group is stopped when it has used up its time: more --threads don't help",
+            );
+        }
         Found::None => section.add(
             "cgroup cpu",
             "no limit",

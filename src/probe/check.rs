@@ -1,0 +1,51 @@
+//! What is good, fair and bad for ringfold here, and what to change.
+
+use serde::Serialize;
+
+/// How it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mark {
+    /// As it should be.
+    Good,
+    /// It works, but could be better, or asks for care.
+    Fair,
+    /// It is in the way.
+    Bad,
+}
+
+/// One thing that matters to how files are read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// How it stands.
+    pub mark: Mark,
+    /// What it is.
+    pub what: String,
+    /// What to change and how, or what to mind.
+    pub advice: Option<String>,
+}
+
+impl Check {
+    pub(crate) fn good(what: impl Into<String>) -> Self {
+        Check {
+            mark: Mark::Good,
+            what: what.into(),
+            advice: None,
+        }
+    }
+
+    pub(crate) fn fair(what: impl Into<String>, advice: impl Into<String>) -> Self {
+        Check {
+            mark: Mark::Fair,
+            what: what.into(),
+            advice: Some(advice.into()),
+        }
+    }
+
+    pub(crate) fn bad(what: impl Into<String>, advice: impl Into<String>) -> Self {
+        Check {
+            mark: Mark::Bad,
+            ..Check::fair(what, advice)
+        }
+    }
+}
