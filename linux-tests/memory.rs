@@ -71,13 +71,19 @@ fn millions_of_keys_under_a_control_group() {
         return;
     }
     let (_, path, answer) = many_keys();
-    let group = Group::new("memory", 160 << 20).unwrap();
-    for engine in ["auto", "uring", "pread", "mmap"] {
-        let mut run = ringfold(["aggregate", "--engine", engine, str(path)]);
-        group.take_in(&mut run);
-        let (stdout, said) = end(&mut run).answer_and_notices();
-        assert!(stdout == *answer, "{engine}");
-        assert!(said.contains("outgrew the memory"), "{engine}: {said}");
+    // 64 is the least that is promised.
+    for mib in [160, 64] {
+        let group = Group::new("memory", mib << 20).unwrap();
+        for engine in ["auto", "uring", "pread", "mmap"] {
+            let mut run = ringfold(["aggregate", "--engine", engine, str(path)]);
+            group.take_in(&mut run);
+            let (stdout, said) = end(&mut run).answer_and_notices();
+            assert!(stdout == *answer, "{mib} MiB, {engine}");
+            assert!(
+                said.contains("outgrew the memory"),
+                "{mib} MiB, {engine}: {said}"
+            );
+        }
     }
 }
 

@@ -528,6 +528,10 @@ fn buffers_in_a_small_control_group() {
         let mut command = ringfold(["probe", "--json"]);
         group.take_in(command.arg(&path));
         let found = Found::by(&mut command);
+        let worst = &found.0["checks"][0];
+        let is_small =
+            worst["mark"] == "bad" && worst["what"].as_str().unwrap().contains("group allows");
+        assert_eq!(is_small, mib < 64, "{worst}");
         let mut command = ringfold(["count", "--engine=uring", "--stats=json"]);
         group.take_in(command.arg(&path));
         let (_, stats) = end(&mut command).answer_and_notices();

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use crate::group::aggregate::{Aggregate, OnError};
+use crate::group::spill::budget::GROUP_MIN;
 use crate::group::summary::Skipped;
+use crate::linux::cgroups;
+use crate::units;
 use crate::{Error, Input, Kind, Result, report};
 use clap::{Args, ValueEnum};
 
@@ -52,7 +55,8 @@ pub(super) struct Command {
     /// memory that is free, or that a control group allows]
     ///
     /// When it would be more the workers share their tables, and what is more even so goes to files
-    /// without names. Helps where keys are many and memory is short.
+    /// without names. Helps where keys are many and memory is short. A control group must allow 64M
+    /// at least.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// Where the files go that hold what outgrows the memory [default: $TMPDIR, else /var/tmp]
@@ -92,6 +96,7 @@ impl Command {
         };
         let paths = self.files.paths()?;
         own_input::refuse(self.output.as_ref(), &paths)?;
+        refuse_small_group(cgroups::memory_limit())?;
         let mut output = open_output(self.output.as_ref())?;
         let mut job = Aggregate::new()
             .delimiter(self.delimiter)
@@ -164,6 +169,20 @@ fn nothing_but_skipped(input: &Input, first: &Skipped, skipped: u64) -> Error {
     match first.bytes.start {
         0 => error.at_line(1),
         _ => error,
+    }
+}
+
+/// Refuses a control group in which the kernel might kill the process in the middle of its work.
+fn refuse_small_group(limit: Option<u64>) -> Result<()> {
+    match limit {
+        Some(limit) if limit < GROUP_MIN => {
+            let (limit, least) = (units::size(limit), units::size(GROUP_MIN));
+            let cause = format!(
+                "the control group allows {limit} of memory, and aggregate needs {least}: raise its limit"
+            );
+            Err(Error::new(Kind::Engine, cause))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 use rustix::process::{Resource, getrlimit};
 
 use crate::engine::plan::sizing::MemoryLimit;
+use crate::group::spill::budget::GROUP_MIN;
 use crate::linux::cgroups::{self, Found};
 use crate::linux::{mounts, proc};
 use crate::probe::{Check, Section, Value};
@@ -108,6 +109,15 @@ fn cgroups(section: &mut Section) {
     let room = MemoryLimit::of_this_process();
     match cgroups::memory(&groups, &mounts) {
         Found::Limit(bytes) => {
+            if (bytes as u64) < GROUP_MIN {
+                section.check(Check::bad(
+                    format!("the control group allows {} of memory", size(bytes as u64)),
+                    format!(
+                        "aggregate needs {}: raise memory.max; count works",
+                        size(GROUP_MIN)
+                    ),
+                ));
+            }
             section.add(
                 "cgroup memory",
                 Value::Bytes(bytes as u64),

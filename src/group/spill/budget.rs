@@ -16,6 +16,10 @@ const FRACTION: f64 = 0.4;
 /// Unless the budget was named, a partial of fewer bytes is never spilled: it is too small for a file.
 const SHARE_MIN: u64 = 4 << 20;
 
+/// The least memory of a control group that aggregation is promised to hold in, whatever the number of keys: below
+/// it the merge of what was spilled may take too much, and the kernel kills.
+pub(crate) const GROUP_MIN: u64 = 64 << 20;
+
 /// The limit on all partials of a run.
 pub(crate) struct Budget {
     /// Unless named, it is looked up when a partial is first large enough to be spilled, because reading
