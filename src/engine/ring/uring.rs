@@ -399,85 +399,11 @@ pub(crate) fn run<T>(
 ) -> Result<(T, Facts)> {
     let ring = probe(setup)?;
     let entries = ring.params().sq_entries();
-    let anchored = setup.sqpoll.is_some() || setup.punt.flatten().is_some();
-    let anchor = match anchored {
-        true => Some(Anchor::new(ring, setup)?),
-        false => {
-            drop(ring);
-            None
-        }
-    };
+    let anchor = anchor(ring, setup)?;
     // Dropped after the runtime: see the invariant.
     let arena = Arc::clone(arena);
-    let mut flags = setup.builder();
-    if let (Some(anchor), Some(_)) = (&anchor, setup.sqpoll) {
-        flags.setup_attach_wq(anchor.fd());
-    }
-    let runtime = retry_nomem(|| {
-        let mut builder = tokio_uring::builder();
-        builder.entries(setup.entries).uring_builder(&flags);
-        tokio_uring::Runtime::new(&builder)
-    })
-    .map_err(|error| refused("the runtime can't set up its ring", &error))?;
-    let done = runtime.block_on(async {
-        let (per_part, parts) = arena.parts(MAX_REGISTERED);
-        let polling_thread = anchor.as_ref().and_then(Anchor::polling_thread);
-        let mut facts = Facts {
-            entries,
-            sqpoll: setup
-                .sqpoll
-                .map(|_| polling_thread.map_or("a kernel thread".to_string(), polling)),
-            workers_allowed: setup.punt.flatten(),
-            ..Facts::default()
-        };
-        let parts = parts
-            .into_iter()
-            .map(|(start, len)| ArenaPart { start, len });
-        let registry = FixedBufRegistry::new(parts);
-        let registered = match setup.register {
-            Some(false) => Err("not asked for".to_string()),
-            _ => {
-                // Waiting for locked memory to be released helps only if the limit is large enough.
-                let patient = locked_limit() >= arena.bytes() as u64;
-                let done = match patient {
-                    true => retry_nomem(|| registry.register()),
-                    false => registry.register(),
-                };
-                match done {
-                    Err(error) if setup.register == Some(true) => {
-                        return Err(unregistrable(arena.bytes(), &error));
-                    }
-                    done => done.map_err(|error| crate::error::describe(&error)),
-                }
-            }
-        };
-        facts.unregistered = registered.as_ref().err().cloned();
-        let mut reads = ReadOptions::new(setup.dontcache);
-        reads.slots_per_buffer = registered.is_ok().then_some(per_part);
-        let mut ring = TokioUring {
-            reads,
-            in_flight: JoinSet::new(),
-            entries: entries as usize,
-            flags: match setup.punt {
-                Some(_) => squeue::Flags::ASYNC,
-                None => squeue::Flags::empty(),
-            },
-        };
-        let done = body(&mut ring).await;
-        if !ring.in_flight.is_empty() {
-            return Ok((done, facts, true));
-        }
-        if setup.punt.is_some() {
-            let submitter = rustix::thread::gettid().as_raw_nonzero().get();
-            facts.workers = workers_of(polling_thread.unwrap_or(submitter));
-        }
-        // Before the process ends, because the kernel releases locked memory late, and the next run of an
-        // ordinary user needs it.
-        if registered.is_ok() {
-            let _ = registry.unregister();
-        }
-        Ok((done, facts, false))
-    });
+    let runtime = runtime(setup, anchor.as_ref())?;
+    let done = runtime.block_on(drive(&arena, setup, anchor.as_ref(), entries, body));
     let abandoned = matches!(done, Ok((.., true)));
     if abandoned {
         // The reads may never complete. The driver, which owns their slots, is leaked.
@@ -488,6 +414,103 @@ pub(crate) fn run<T>(
     drop(anchor);
     drop(arena);
     done.map(|(done, facts, _)| (done, facts))
+}
+
+/// The probe's ring as an anchor, where the setup needs one.
+fn anchor(ring: IoUring, setup: &Setup) -> Result<Option<Anchor>> {
+    match setup.sqpoll.is_some() || setup.punt.flatten().is_some() {
+        true => Ok(Some(Anchor::new(ring, setup)?)),
+        false => Ok(None),
+    }
+}
+
+fn runtime(setup: &Setup, anchor: Option<&Anchor>) -> Result<tokio_uring::Runtime> {
+    let mut flags = setup.builder();
+    if let (Some(anchor), Some(_)) = (anchor, setup.sqpoll) {
+        flags.setup_attach_wq(anchor.fd());
+    }
+    retry_nomem(|| {
+        let mut builder = tokio_uring::builder();
+        builder.entries(setup.entries).uring_builder(&flags);
+        tokio_uring::Runtime::new(&builder)
+    })
+    .map_err(|error| refused("the runtime can't set up its ring", &error))
+}
+
+/// Registers the arena and drives `body` with the ring, on its runtime. The last result is whether `body`
+/// left reads in flight.
+async fn drive<T>(
+    arena: &Arena,
+    setup: &Setup,
+    anchor: Option<&Anchor>,
+    entries: u32,
+    body: impl AsyncFnOnce(&mut TokioUring) -> T,
+) -> Result<(T, Facts, bool)> {
+    let (per_part, parts) = arena.parts(MAX_REGISTERED);
+    let polling_thread = anchor.and_then(Anchor::polling_thread);
+    let mut facts = Facts {
+        entries,
+        sqpoll: setup
+            .sqpoll
+            .map(|_| polling_thread.map_or("a kernel thread".to_string(), polling)),
+        workers_allowed: setup.punt.flatten(),
+        ..Facts::default()
+    };
+    let parts = parts
+        .into_iter()
+        .map(|(start, len)| ArenaPart { start, len });
+    let registry = FixedBufRegistry::new(parts);
+    facts.unregistered = register(&registry, arena, setup)?;
+    let registered = facts.unregistered.is_none();
+    let mut reads = ReadOptions::new(setup.dontcache);
+    reads.slots_per_buffer = registered.then_some(per_part);
+    let mut ring = TokioUring {
+        reads,
+        in_flight: JoinSet::new(),
+        entries: entries as usize,
+        flags: match setup.punt {
+            Some(_) => squeue::Flags::ASYNC,
+            None => squeue::Flags::empty(),
+        },
+    };
+    let done = body(&mut ring).await;
+    if !ring.in_flight.is_empty() {
+        return Ok((done, facts, true));
+    }
+    if setup.punt.is_some() {
+        let submitter = rustix::thread::gettid().as_raw_nonzero().get();
+        facts.workers = workers_of(polling_thread.unwrap_or(submitter));
+    }
+    // Before the process ends, because the kernel releases locked memory late, and the next run of an
+    // ordinary user needs it.
+    if registered {
+        let _ = registry.unregister();
+    }
+    Ok((done, facts, false))
+}
+
+/// Registers the buffers, unless the setup says not to. Returns why they aren't registered, if they aren't.
+///
+/// # Errors
+/// The kernel refuses, and registered buffers were asked for.
+fn register(
+    registry: &FixedBufRegistry<ArenaPart>,
+    arena: &Arena,
+    setup: &Setup,
+) -> Result<Option<String>> {
+    if setup.register == Some(false) {
+        return Ok(Some("not asked for".to_string()));
+    }
+    // Waiting for locked memory to be released helps only if the limit is large enough.
+    let done = match locked_limit() >= arena.bytes() as u64 {
+        true => retry_nomem(|| registry.register()),
+        false => registry.register(),
+    };
+    match done {
+        Ok(()) => Ok(None),
+        Err(error) if setup.register == Some(true) => Err(unregistrable(arena.bytes(), &error)),
+        Err(error) => Ok(Some(crate::error::describe(&error))),
+    }
 }
 
 /// The error when the kernel's workers can't be limited to so many.
