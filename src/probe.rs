@@ -235,8 +235,8 @@ pub fn probe<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<Findi
 
 /// Bytes of a read by default.
 fn default_block() -> u64 {
-    let room = MemoryLimit::of_this_process();
-    room.ring(room.threads(&[])).block()
+    let memory = MemoryLimit::of_this_process();
+    memory.ring(memory.threads(&[])).block()
 }
 
 fn processor() -> Section {

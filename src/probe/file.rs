@@ -491,9 +491,9 @@ fn try_direct(source: &Source, align: usize) -> std::result::Result<usize, Strin
     };
     let arena = Arena::new(layout, HugePages::Off).map_err(|error| error.to_string())?;
     let (mut slots, _home) = arena.slots();
-    let room = slots[0].target_bytes(0);
-    let skip = room.as_ptr().align_offset(len);
-    rustix::io::pread(file, &mut room[skip..skip + len], 0)
+    let target = slots[0].target_bytes(0);
+    let skip = target.as_ptr().align_offset(len);
+    rustix::io::pread(file, &mut target[skip..skip + len], 0)
         .map_err(|errno| format!("a read of {len} bytes: {}", named(&errno.into())))
 }
 

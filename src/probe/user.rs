@@ -35,8 +35,8 @@ pub(crate) fn look() -> Section {
 }
 
 fn locked_memory(section: &mut Section) {
-    let room = MemoryLimit::of_this_process();
-    let buffers = room.ring(room.threads(&[]));
+    let memory = MemoryLimit::of_this_process();
+    let buffers = memory.ring(memory.threads(&[]));
     let wanted = format!(
         "a run with defaults registers {} ({})",
         buffers.words(),
@@ -106,7 +106,7 @@ fn cgroups(section: &mut Section) {
             return;
         }
     };
-    let room = MemoryLimit::of_this_process();
+    let memory = MemoryLimit::of_this_process();
     match cgroups::memory(&groups, &mounts) {
         Found::Limit(bytes) => {
             if (bytes as u64) < GROUP_MIN {
@@ -124,7 +124,7 @@ fn cgroups(section: &mut Section) {
                 format!(
                     "beyond it processes are killed; cached pages of files count too, but go first; a run \
                      with defaults fits itself in (threads: {}, buffers of {})",
-                    room.threads(&[]),
+                    memory.threads(&[]),
                     size(crate::probe::default_block())
                 ),
             );

@@ -562,8 +562,8 @@ impl ReadOptions {
     /// The queue entry of a read.
     pub(crate) fn entry(&self, submission: &mut Submission, fd: types::Fd) -> squeue::Entry {
         let filled = submission.filled;
-        let (target, room) = submission.slot.target(filled);
-        let len = (submission.len - filled).min(room) as u32;
+        let (target, space) = submission.slot.target(filled);
+        let len = (submission.len - filled).min(space) as u32;
         let offset = submission.offset + filled as u64;
         // Some file systems refuse the flag on direct reads.
         let flags = match self.dontcache && !submission.direct {
