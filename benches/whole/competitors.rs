@@ -8,7 +8,6 @@ use crate::process::Ended;
 
 /// The binary that this benchmark was built with.
 const RINGFOLD: &str = env!("CARGO_BIN_EXE_ringfold");
-const ANSWER: &str = include_str!("answer.py");
 /// Python's libraries, as import and as people know them, with their queries.
 const LIBRARIES: [(&str, &str, &str); 2] = [
     ("duckdb", "DuckDB", include_str!("query_duckdb.py")),
@@ -140,8 +139,7 @@ fn library(
         .as_deref()
         .and_then(|told| told.split_once('\n'))
         .ok_or_else(|| format!("python3 can't import it; pip install {import}"))?;
-    let script = format!("{ANSWER}\n\n{query}");
-    let mut line = [python, "-c", &script].map(OsString::from).to_vec();
+    let mut line = [python, "-c", query].map(OsString::from).to_vec();
     line.push(file.into());
     Ok(Competitor {
         name: import,
@@ -265,8 +263,13 @@ impl Answers {
             let last = ended.stderr.trim_end().lines().last().unwrap_or_default();
             return Err(format!("{}: {last}", ended.status));
         }
+        let in_our_style;
         let (known, answer) = match competitor.question {
-            Question::Groups => (&mut self.groups, &ended.stdout[..]),
+            Question::Groups if competitor.ours => (&mut self.groups, &ended.stdout[..]),
+            Question::Groups => {
+                in_our_style = one_line(&ended.stdout);
+                (&mut self.groups, &in_our_style[..])
+            }
             // The file's name stands behind it.
             Question::Lines => {
                 let number = ended
@@ -302,6 +305,19 @@ impl Answers {
             }
         }
     }
+}
+
+/// The lines `key;min;mean;max` of the libraries as ringfold's one line.
+fn one_line(rows: &[u8]) -> Vec<u8> {
+    let rows = String::from_utf8_lossy(rows);
+    let entries: Vec<_> = rows
+        .lines()
+        .map(|row| match row.rsplitn(4, ';').collect::<Vec<_>>()[..] {
+            [max, mean, min, key] => format!("{key}={min}/{mean}/{max}"),
+            _ => row.to_string(),
+        })
+        .collect();
+    format!("{{{}}}\n", entries.join(", ")).into_bytes()
 }
 
 fn excerpt(answer: &[u8], at: usize) -> String {

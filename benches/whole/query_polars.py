@@ -1,8 +1,17 @@
-# The group-by in Polars, streaming; runs behind answer.py. The file's shape is told, nothing inferred.
+# The group-by in Polars, streaming, which writes the answer itself: `key;min;mean;max`, a line a key. The
+# file's shape is told, nothing inferred. The mean is rounded half up, in tenths, as integers.
+import sys
+
 import polars as pl
 
+
+def tenths(value):
+    return (value * 10).round().cast(pl.Int64)
+
+
 value = pl.col("value")
-write(
+count = pl.len().cast(pl.Int64)
+(
     pl.scan_csv(
         sys.argv[1],
         separator=";",
@@ -11,7 +20,18 @@ write(
         schema={"key": pl.String, "value": pl.Float64},
     )
     .group_by("key")
-    .agg(value.min().alias("min"), value.max().alias("max"), value.sum().alias("sum"), pl.len())
-    .collect(engine="streaming")
-    .iter_rows()
+    .agg(
+        (tenths(value.min()) / 10).alias("min"),
+        ((2 * tenths(value.sum()) + count) // (2 * count) / 10).alias("mean"),
+        (tenths(value.max()) / 10).alias("max"),
+    )
+    .sort("key")
+    .sink_csv(
+        "/dev/stdout",
+        include_header=False,
+        separator=";",
+        quote_style="never",
+        float_precision=1,
+        engine="streaming",
+    )
 )
