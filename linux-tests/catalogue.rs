@@ -37,7 +37,6 @@ const ROWS: &[(&str, &[&str])] = &[
             "limits::calls_that_a_container_lacks",
             "limits::io_uring_disabled_by_sysctl",
             "limits::io_uring_disabled_by_sysctl_for_real",
-            "uring_raw::without_io_uring_it_fails_and_says_why",
         ],
     ),
     (
@@ -65,7 +64,6 @@ const ROWS: &[(&str, &[&str])] = &[
     (
         "runs of an ordinary user, back to back and eight at once",
         &[
-            "faults::many_runs_of_an_ordinary_user_at_once_and_one_after_the_other",
             "limits::a_hundred_runs_and_eight_at_once_with_64_kib_of_locked_memory",
             "limits::a_hundred_runs_and_eight_at_once_with_8_mib_of_locked_memory",
         ],
@@ -76,7 +74,6 @@ const ROWS: &[(&str, &[&str])] = &[
             "faults::a_limit_on_processes_is_told_or_lived_with",
             "faults::more_files_than_may_be_open",
             "limits::a_thousand_files",
-            "limits::an_old_output_is_replaced_with_few_processes",
             "limits::few_descriptors_give_the_answer_or_a_line",
             "limits::little_address_space_gives_the_answer_or_a_line",
             "limits::few_processes_in_the_control_group",
@@ -194,8 +191,6 @@ const ROWS: &[(&str, &[&str])] = &[
         "empty, sparse and huge files",
         &[
             "answers::empty_files_are_fine_past_the_page_cache_too",
-            "faults::a_sparse_file_is_zeros",
-            "faults::offsets_past_32_bits",
             "sparse::holes_are_counted_as_if_they_were_read",
             "sparse::more_blocks_than_32_bits_can_number",
         ],

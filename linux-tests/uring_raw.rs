@@ -558,29 +558,6 @@ fn contradictions_are_usage_errors_that_name_the_way_out() {
     );
 }
 
-#[test]
-fn without_io_uring_it_fails_and_says_why() {
-    let test = "without_io_uring_it_fails_and_says_why";
-    if skips(test, &[Feature::IoUring, Feature::Seccomp]) {
-        return;
-    }
-    let dir = dir();
-    let path = write(dir.path(), "file", &STATIONS);
-    for (call, word) in [
-        (SETUP, "io_uring_setup"),
-        (ENTER, "io_uring_enter"),
-        (REGISTER, "io_uring_register"),
-    ] {
-        for (errno, name) in [(libc::EPERM, "[EPERM]"), (libc::ENOSYS, "[ENOSYS]")] {
-            let mut command = ringfold(["count", "--engine", "uring-raw", "--rings", "3"]);
-            sys::deny_calls(&mut command, &[call], errno);
-            let error = end(command.arg(&path)).failure(1);
-            assert!(error.starts_with("no io_uring: "), "{error}");
-            assert!(error.contains(word) && error.ends_with(name), "{error}");
-        }
-    }
-}
-
 // What reaches the kernel, and what it may answer there.
 
 /// The program under strace with these options; what strace saw goes to a file.
