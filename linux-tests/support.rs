@@ -5,8 +5,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
-use std::sync::mpsc;
+use std::sync::{LazyLock, Once, mpsc};
 use std::time::Duration;
 
 use ringfold::internals::Generate;
@@ -26,12 +25,13 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The program.
 pub fn ringfold<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(sys::heed_interrupts);
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringfold"));
     command
         .args(args)
         .stdin(Stdio::null())
         .env("RUST_BACKTRACE", "0");
-    sys::heed_interrupts(&mut command);
     command
 }
 

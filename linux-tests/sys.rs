@@ -87,18 +87,13 @@ pub fn ignore_signal(command: &mut Command, signal: libc::c_int) {
     unsafe { command.pre_exec(ignore) };
 }
 
-/// Lets the child take SIGINT as a program does that a user has started: a shell has its jobs in the
-/// background ignore it, and they hand that down.
-pub fn heed_interrupts(command: &mut Command) {
-    let heed = || {
-        // SAFETY: no handler is named.
-        match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {
-            libc::SIG_ERR => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
-    };
-    // SAFETY: see the module's invariant.
-    unsafe { command.pre_exec(heed) };
+/// Lets this process and its children take SIGINT as a program does that a user has started: a shell has
+/// its jobs in the background ignore it, and they hand that down. Said once here and not in each child,
+/// which would then be forked with all our memory.
+pub fn heed_interrupts() {
+    // SAFETY: no handler is named.
+    let before = unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+    assert_ne!(before, libc::SIG_ERR);
 }
 
 /// Keeps transparent huge pages from the child.
