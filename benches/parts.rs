@@ -1,7 +1,7 @@
 //! The parts, one by one, through the library's public face: framing, stitching, the dispatcher's
 //! price for a block, and the jobs over memory. Each checks its answer.
 //!
-//! `cargo bench --bench parts`. docs/benchmarks.md tells what the figures mean.
+//! `cargo bench -p ringfold-benches --bench parts`. docs/benchmarks.md tells what the figures mean.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

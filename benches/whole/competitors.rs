@@ -3,11 +3,36 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use crate::process::Ended;
 
-/// The binary that this benchmark was built with.
-const RINGFOLD: &str = env!("CARGO_BIN_EXE_ringfold");
+/// The release binary of this tree, as its source is now, beside what this benchmark was built into.
+static RINGFOLD: LazyLock<String> = LazyLock::new(|| {
+    let benchmark = std::env::current_exe().expect("a benchmark is a file");
+    // target/release/deps/whole-0123
+    let target = benchmark.ancestors().nth(3).expect("cargo's folders");
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let mut build = Command::new(cargo);
+    build.args([
+        "build",
+        "--quiet",
+        "--locked",
+        "--release",
+        "--bin",
+        "ringfold",
+    ]);
+    build
+        .args(["--manifest-path", tree, "--target-dir"])
+        .arg(target);
+    let built = build.status().is_ok_and(|status| status.success());
+    assert!(built, "ringfold can't be built: {build:?}");
+    target
+        .join("release/ringfold")
+        .to_string_lossy()
+        .into_owned()
+});
 /// Python's libraries, as import and as people know them, with their queries.
 const LIBRARIES: [(&str, &str, &str); 2] = [
     ("duckdb", "DuckDB", include_str!("query_duckdb.py")),
@@ -108,7 +133,7 @@ fn program(name: &'static str, file: &Path) -> Competitor {
             };
             (
                 label,
-                [vec![RINGFOLD, job, "--quiet", "--engine"], flags].concat(),
+                [vec![&*RINGFOLD, job, "--quiet", "--engine"], flags].concat(),
             )
         }
     };
@@ -212,19 +237,19 @@ pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
 
 /// Ringfold as it names itself.
 pub fn ringfold_version() -> Option<String> {
-    output_of(RINGFOLD, &["--version"])
+    output_of(&RINGFOLD, &["--version"])
 }
 
 /// Makes a file of measurements with ringfold.
 pub fn generate(arguments: &[&str]) -> Result<(), String> {
-    let status = Command::new(RINGFOLD)
+    let status = Command::new(&*RINGFOLD)
         .arg("generate")
         .args(arguments)
         .status();
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("ringfold generate: {status}")),
-        Err(error) => Err(format!("{RINGFOLD}: {error}")),
+        Err(error) => Err(format!("{}: {error}", *RINGFOLD)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whole processes compared over one file: the engines of ringfold, `wc -l`, fio, DuckDB and Polars.
 //!
-//! `make bench`, or `cargo bench --bench whole -- --help`. docs/benchmarks.md tells the method.
+//! `make bench`, or `cargo bench -p ringfold-benches --bench whole -- --help`. docs/benchmarks.md tells the method.
 
 mod cache;
 mod competitors;
@@ -72,10 +72,13 @@ struct Options {
 fn main() -> ExitCode {
     if std::env::args_os().len() == 1 {
         // `cargo test --benches` calls without any argument.
-        eprintln!("whole: nothing to test; to measure: cargo bench --bench whole -- --help");
+        eprintln!("whole: nothing to test; to measure: cargo bench -p ringfold-benches --bench whole -- --help");
         return ExitCode::SUCCESS;
     }
-    match measure(&Options::parse()) {
+    let options = Options::parse();
+    // Cargo starts it in the package's folder: files are named from the tree's.
+    std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).expect("the tree is there");
+    match measure(&options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
             eprintln!("whole: some runs failed or answered wrongly: see VOID above");
