@@ -25,9 +25,12 @@ run: build $(DATA) ## Build, generate ROWS rows (default 10 million), aggregate 
 SUMMARY = cargo test --locked --quiet --test linux-tests -- \
   --ignored --exact catalogue::summary --nocapture
 
+# Many tests wait for something: twice as many at once as there are processors.
+THREADS = RUST_TEST_THREADS=$$((2 * $$(nproc)))
+
 test: toolchain ## All tests that this machine can run as it is; at the end what ran and what didn't
 	@export RINGFOLD_SKIPS=$$(mktemp); \
-	  cargo test --locked --no-fail-fast; status=$$?; \
+	  $(THREADS) cargo test --locked --no-fail-fast; status=$$?; \
 	  $(SUMMARY) || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
 
@@ -35,7 +38,7 @@ test-all: toolchain ## The same with what takes tools, old kernels and minutes (
 	@linux-tests/install-tools
 	@export RINGFOLD_SKIPS=$$(mktemp) RINGFOLD_ALL=1; \
 	  export RINGFOLD_KERNELS=$${KERNELS:-$$(linux-tests/fetch-kernels target/kernels)}; \
-	  cargo test --locked --no-fail-fast --lib --bins --test linux-tests -- \
+	  $(THREADS) cargo test --locked --no-fail-fast --lib --test linux-tests -- \
 	    --include-ignored --skip catalogue::summary --skip _for_real --skip soak:: \
 	    --skip liveness::a_thousand_kills --skip _in_a_child; status=$$?; \
 	  cargo test --locked --doc || status=1; \
@@ -71,14 +74,14 @@ ASAN = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
 ASAN_TEST = cargo test --locked --target $(HOST) --target-dir target/asan
 asan: toolchain ## All tests under AddressSanitizer
 	$(ASAN) ASAN_OPTIONS=handle_sigbus=0 $(ASAN_TEST) --lib
-	$(ASAN) ASAN_OPTIONS=handle_sigbus=0:detect_leaks=0 $(ASAN_TEST) --bins --test linux-tests
+	$(ASAN) ASAN_OPTIONS=handle_sigbus=0:detect_leaks=0 $(ASAN_TEST) --test linux-tests
 
 # Without a standard library that is built the same way it reports races that are none, and so it does
 # where rustix unmaps memory by a call that it doesn't see: by the C library it does. Its shadow is
 # large: one test at a time. No process may sleep a second at its end, as they do unless told not to.
 tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain with rust-src)
 	RUSTFLAGS="-Zsanitizer=thread --cfg rustix_use_libc --cfg tsan" TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0 \
-	  cargo +nightly test --locked --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --bins --test linux-tests -- \
+	  cargo +nightly test --locked --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --test linux-tests -- \
 	  --test-threads 1
 
 # What needs no kernel and is small enough to be interpreted: the rest goes through rooms that call it.
