@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::probe::{Feature, skip, skips};
+use crate::probe::{Feature, skips};
 use crate::support::{
     KEYS_10K, PATIENCE, STATIONS, WAYS, cached_ways, cold, dir, end, end_of, evict, feed, names,
     ringfold, start, str, write,

@@ -14,7 +14,7 @@ use crate::answers::{compare, fold};
 use crate::probe::{Feature, skips};
 use crate::reference;
 use crate::support::{KEYS_10K, STATIONS, dir, end, ringfold, str, write};
-use crate::sys::{self, ENTER, REGISTER, SETUP};
+use crate::sys;
 
 const LIMIT: usize = 1 << 20;
 
