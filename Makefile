@@ -51,15 +51,15 @@ soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked,
 	  soak::soak liveness::a_thousand_kills
 
 lint: toolchain ## Format and clippy, warnings are errors
-	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --no-default-features --lib -- -D warnings
 
 doc: toolchain ## Documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 
 bench: toolchain ## Compare with wc -l, fio, DuckDB and Polars (BENCH="--help" tells what can be set)
-	cargo bench --locked --bench whole -- $(BENCH)
+	cargo bench --locked -p ringfold-benches --bench whole -- $(BENCH)
 
 fuzz: toolchain ## Fuzz each target for FUZZ_RUNS inputs (20 million), going on where it was stopped
 	fuzz/run $(FUZZ_RUNS)

@@ -72,12 +72,15 @@ struct Options {
 fn main() -> ExitCode {
     if std::env::args_os().len() == 1 {
         // `cargo test --benches` calls without any argument.
-        eprintln!("whole: nothing to test; to measure: cargo bench -p ringfold-benches --bench whole -- --help");
+        eprintln!(
+            "whole: nothing to test; to measure: cargo bench -p ringfold-benches --bench whole -- --help"
+        );
         return ExitCode::SUCCESS;
     }
     let options = Options::parse();
     // Cargo starts it in the package's folder: files are named from the tree's.
-    std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).expect("the tree is there");
+    std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .expect("the tree is there");
     match measure(&options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
