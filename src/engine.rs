@@ -16,15 +16,19 @@
 
 pub(crate) mod arena;
 pub(crate) mod cache;
+pub(crate) mod changes;
 pub(crate) mod config;
 pub(crate) mod deliver;
 pub(crate) mod knobs;
+pub(crate) mod lines;
 pub(crate) mod local;
 pub(crate) mod notice;
 pub(crate) mod plan;
 pub(crate) mod pool;
 pub(crate) mod ring;
 pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod session;
 pub(crate) mod sink;
 pub(crate) mod stats;
 pub(crate) mod window;

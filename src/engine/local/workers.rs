@@ -44,27 +44,27 @@ pub(crate) struct Local<'a> {
     pub block: u64,
     /// Whether reads leave nothing in the page cache.
     pub dontcache: bool,
-    pub ahead: Option<ReadAhead>,
-    /// Whether a mapping that is refused is a failure, although reading is at hand.
+    pub read_ahead: Option<ReadAhead>,
+    /// Whether a mapping that is refused is a failure, although reading is at fetcher.
     pub mapping_named: bool,
-    /// What the hands' slots lie in.
+    /// What the fetchers' slots lie in.
     pub arena: Option<Arc<Arena>>,
-    pub hands: Mutex<Vec<Hand>>,
+    pub fetchers: Mutex<Vec<Fetcher>>,
     pub read_bytes: AtomicU64,
     pub mapped_bytes: AtomicU64,
     pub reads: AtomicU64,
 }
 
 /// What a worker fetches with. Lent for as long as it works.
-pub(crate) struct Hand {
+pub(crate) struct Fetcher {
     /// To read into.
     pub slot: Option<Slot>,
     /// To map with.
     pub mapping: Option<Mapping>,
     /// Whether to read past the page cache.
     pub direct: bool,
-    /// With both at hand: which to take.
-    pub ways: FetchChoice,
+    /// With both at fetcher: which to take.
+    pub choice: FetchChoice,
     /// Where the watch sees what is read.
     pub place: Place,
 }
@@ -90,24 +90,28 @@ impl<'a> Local<'a> {
     }
 
     fn work(&self) {
-        let taken = self.hands.lock().unwrap_or_else(|e| e.into_inner()).pop();
-        let mut hand = taken.expect("as many hands as workers are hired");
+        let taken = self
+            .fetchers
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .pop();
+        let mut fetcher = taken.expect("as many fetchers as workers are hired");
         loop {
             while self.work_on_queue() {}
             let Some(claim) = self.claims.next(self.delivery) else {
                 break;
             };
-            let served = self.serve(&mut hand, &claim);
-            hand.place.done();
+            let served = self.serve(&mut fetcher, &claim);
+            fetcher.place.done();
             if let Err(error) = served {
                 self.delivery.fail(error);
             }
             self.delivery.finish(claim.sequence);
         }
-        self.hands
+        self.fetchers
             .lock()
             .unwrap_or_else(|e| e.into_inner())
-            .push(hand);
+            .push(fetcher);
         self.claims.leave();
         if let Some(window) = self.delivery.window() {
             // It may have moved between the last look and now.
@@ -125,41 +129,43 @@ impl<'a> Local<'a> {
         found
     }
 
-    /// Fetches a claim and hands it to the sink, by whichever way is at hand or, with both, is
+    /// Fetches a claim and fetchers it to the sink, by whichever way is at fetcher or, with both, is
     /// cheaper: all of it mapped, or part by part read.
-    fn serve(&self, hand: &mut Hand, claim: &Claim) -> Result<()> {
+    fn serve(&self, fetcher: &mut Fetcher, claim: &Claim) -> Result<()> {
         let source = &self.input.sources()[claim.source as usize];
         let len = source.len().unwrap_or(0);
         let mut rest = Some(*claim);
         while let Some(claim) = rest {
             let started = Instant::now();
             let part;
-            if self.is_mapped(hand, source, &claim)? {
+            if self.is_mapped(fetcher, source, &claim)? {
                 (part, rest) = (claim, None);
             } else {
                 (part, rest) = claim.split(self.block, len);
-                let slot = hand.slot.as_mut().expect("a hand reads or maps");
-                self.read(slot, hand.direct, &hand.place, source, &part)?;
+                let slot = fetcher.slot.as_mut().expect("a fetcher reads or maps");
+                self.read(slot, fetcher.direct, &fetcher.place, source, &part)?;
             }
             let range = part.range(len);
-            hand.ways.learn(range.end - range.start, started.elapsed());
+            fetcher
+                .choice
+                .learn(range.end - range.start, started.elapsed());
         }
         Ok(())
     }
 
     /// Maps a claim where that is the way to take; whether it was.
-    fn is_mapped(&self, hand: &mut Hand, source: &Source, claim: &Claim) -> Result<bool> {
-        let reads = hand.slot.is_some();
-        let Some(mapping) = &mut hand.mapping else {
+    fn is_mapped(&self, fetcher: &mut Fetcher, source: &Source, claim: &Claim) -> Result<bool> {
+        let reads = fetcher.slot.is_some();
+        let Some(mapping) = &mut fetcher.mapping else {
             return Ok(false);
         };
-        if reads && hand.ways.next() == Fetch::Read {
+        if reads && fetcher.choice.next() == Fetch::Read {
             return Ok(false);
         }
-        match self.map(mapping, &hand.place, source, claim) {
+        match self.map(mapping, &fetcher.place, source, claim) {
             // Some file systems can be read, but not mapped.
             Err(error) if reads && !self.mapping_named && error.kind() == Kind::Engine => {
-                hand.mapping = None;
+                fetcher.mapping = None;
                 Ok(false)
             }
             mapped => mapped.map(|()| true),
@@ -291,7 +297,7 @@ impl<'a> Local<'a> {
 
     /// Lets the kernel read ahead of a claim.
     fn read_ahead(&self, source: &Source, claim: &Claim) {
-        if let Some(ahead) = &self.ahead {
+        if let Some(ahead) = &self.read_ahead {
             let range = claim.range(source.len().unwrap_or(0));
             ahead.of(source, range, claim.start.is_none());
         }

@@ -48,6 +48,10 @@ pub(crate) struct MemoryLimit {
 }
 
 impl MemoryLimit {
+    /// No limit.
+    #[cfg(test)]
+    pub(crate) const UNLIMITED: MemoryLimit = MemoryLimit { limit: None };
+
     /// The limit of this process.
     pub(crate) fn of_this_process() -> MemoryLimit {
         MemoryLimit {

@@ -29,6 +29,7 @@ use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::deliver::states::States;
 use crate::engine::deliver::watch::Place;
 use crate::engine::notice::Notice;
+use crate::engine::plan::buffers::{Direct, Plan};
 use crate::engine::ring::seam::{Completion, Ring, Submission, failure};
 use crate::engine::window::Window;
 use crate::error::Error;
@@ -45,27 +46,6 @@ const EXTENSION: u64 = 16 << 10;
 /// Reads of so many bytes past the page cache gain nothing from being made part of larger ones, and lose
 /// where none is answered before the end of all.
 const LARGE: u64 = 128 << 10;
-
-/// How the dispatcher reads.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
-    /// The grid on which a file is cut.
-    pub block: u64,
-    /// Reads in flight at most.
-    pub depth: usize,
-    /// Whether to read past the page cache.
-    pub direct: Direct,
-}
-
-/// Whether to read with O_DIRECT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direct {
-    No,
-    /// Where the file system lets us.
-    IfGranted,
-    /// Checked before the run: every source grants it.
-    Yes,
-}
 
 /// What the dispatcher did.
 #[derive(Debug, Default, Clone, Copy)]

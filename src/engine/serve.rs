@@ -1,0 +1,348 @@
+//! Each way of reading, put together: buffers, threads, a dispatcher or claims; and what it has done, in figures.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use crate::engine::arena::{self, Arena, Layout, ReturnedSlots, Slot};
+use crate::engine::config::Engine;
+use crate::engine::deliver::delivery::{Delivery, Ready};
+use crate::engine::deliver::queue::Queue;
+use crate::engine::knobs::HugePages;
+use crate::engine::local::choice::FetchChoice;
+use crate::engine::local::claims::Claims;
+use crate::engine::local::mapping::Mapping;
+use crate::engine::local::workers::{Fetcher, Local};
+use crate::engine::plan::buffers::{Direct, LocalPlan, Plan, Request, blocks};
+use crate::engine::plan::settings::MAX_DEPTH;
+use crate::engine::ring::dispatcher::{Counters, Dispatcher};
+use crate::engine::ring::rings;
+use crate::engine::ring::seam::Ring;
+use crate::engine::ring::uring::{self, Setup};
+use crate::engine::session::{Session, in_order};
+use crate::error::{Error, Kind, Result};
+use crate::input::spans::Span;
+
+impl<'a> Session<'a> {
+    /// What the kernel has put into huge pages by the end of the run.
+    fn count_huge(&mut self, arena: &Arena) {
+        let granted = arena.huge_bytes().unwrap_or(0);
+        self.stats.huge_page_bytes += granted;
+        if granted > 0 {
+            let hugetlb = self.config.knobs.huge_pages == HugePages::Hugetlb;
+            self.stats.huge_pages = if hugetlb { "hugetlb" } else { "thp" }.to_string();
+        }
+    }
+
+    fn arena(
+        &mut self,
+        layout: Layout,
+    ) -> Result<(std::sync::Arc<Arena>, Vec<Slot>, ReturnedSlots)> {
+        let arena = Arena::new(layout, self.config.knobs.huge_pages)?;
+        let (slots, home) = arena.slots();
+        self.stats.buffers += layout.slots;
+        self.stats.buffer_bytes += arena.bytes() as u64;
+        Ok((arena, slots, home))
+    }
+
+    /// The ring over `spans`, and the workers over `resident` at the same time.
+    pub(crate) fn uring(
+        &mut self,
+        spans: &[Span],
+        direct: Direct,
+        resident: &[Span],
+    ) -> Result<()> {
+        let knobs = &self.config.knobs;
+        let entries = knobs.entries.map_or(MAX_DEPTH, |entries| entries as usize);
+        let (plan, layout) = self.plan(spans, entries.min(MAX_DEPTH), direct, 1);
+        let (arena, mut slots, mut home) = match self.arena(layout) {
+            // Buffers of the workers' own are fewer.
+            Err(error) if self.is_left_to_auto() => {
+                let all = in_order(spans, resident);
+                return self.without_ring(&error, "there is no memory for a ring's buffers", &all);
+            }
+            arena => arena?,
+        };
+        self.pool.in_place_scope(|scope| {
+            scope.spawn(|_| arena::touch(&mut slots, knobs.huge_pages));
+            // Thousands of files take a while to be opened; the workers have nothing to read yet.
+            if direct == Direct::IfGranted {
+                self.tell_of_refusals(spans);
+            }
+        });
+        let setup = match self.dontcache {
+            true => Setup::new(knobs, plan.depth).dontcache(),
+            false => Setup::new(knobs, plan.depth),
+        };
+        let queue = Queue::new(self.stats.threads);
+        let local = match resident {
+            [] => None,
+            _ => {
+                let behind = self.sequence + blocks(spans, plan.block);
+                Some(self.local_over(resident, Some(&queue), behind)?)
+            }
+        };
+        let dispatcher =
+            Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
+        let (delivery, notice) = (self.delivery, &*self.config.notice);
+        let ran = self.pool.in_place_scope(|scope| {
+            if let Some(local) = &local {
+                local.start(scope);
+            }
+            uring::run(&arena, &setup, async |ring| {
+                let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
+                dispatcher.run(ring, &mut home, release, notice).await
+            })
+        });
+        if let Some(local) = &local {
+            self.count_local(local);
+        }
+        let (counters, facts) = match ran {
+            // It was to be had a moment ago, and nothing was read yet.
+            Err(error) if self.config.engine == Engine::Auto && knobs.of_the_ring().is_none() => {
+                return self.without_ring(&error, "there is no io_uring", spans);
+            }
+            ran => ran?,
+        };
+        self.count(counters);
+        let stats = &mut self.stats;
+        stats.registered_buffers = facts.unregistered.is_none();
+        stats.entries = facts.entries;
+        stats.sqpoll = facts.sqpoll;
+        stats.async_reads = knobs.punt.is_some();
+        stats.async_workers_allowed = facts.workers_allowed;
+        stats.async_workers = stats.async_workers.max(facts.workers);
+        stats.task_run = knobs.task_run.map(|mode| mode.to_string());
+        self.count_huge(&arena);
+        Ok(())
+    }
+
+    /// Rings on the raw interface, each over its share of the spans.
+    pub(crate) fn uring_raw(&mut self, spans: &[Span], direct: Direct) -> Result<()> {
+        // What forbids io_uring altogether is told before what forbids a knob.
+        uring::probe(&Setup::plain())?;
+        let rings = match self.delivery.window() {
+            // Order across rings would need a window across them.
+            Some(_) => 1,
+            None => self.config.knobs.rings.unwrap_or(1),
+        };
+        let (plan, _) = self.plan(spans, MAX_DEPTH, direct, rings);
+        let mut shares = Vec::new();
+        let mut sequence = self.sequence;
+        // Within a file the ring behind a cut would wait until the one before it had read all.
+        let cut = match self.delivery.framing.is_stateful() {
+            true => u64::MAX,
+            false => plan.block,
+        };
+        for spans in rings::shares(spans, cut, rings) {
+            let (plan, layout) = self.plan(&spans, MAX_DEPTH, direct, rings);
+            let first = sequence;
+            sequence += blocks(&spans, plan.block);
+            shares.push(rings::Share {
+                spans,
+                plan,
+                layout,
+                sequence: first,
+            });
+        }
+        let common = rings::Common {
+            input: self.input,
+            config: self.config,
+            delivery: self.delivery,
+            pool: self.pool,
+        };
+        let (queue, delivery) = (Queue::new(self.stats.threads), self.delivery);
+        let ran = self.pool.in_place_scope(|scope| {
+            rings::run(&common, &shares, &|ready| {
+                hand_over(scope, &queue, delivery, ready);
+            })
+        })?;
+        self.stats.rings = self.stats.rings.max(ran.len());
+        self.stats.registered_buffers = ran.iter().all(|ran| ran.facts.registered);
+        let knobs = &self.config.knobs;
+        self.stats.task_run = knobs.task_run.map(|mode| mode.to_string());
+        self.stats.async_reads = knobs.punt.is_some();
+        self.stats.async_workers_allowed = knobs.punt.flatten();
+        for ran in ran {
+            self.count(ran.counters);
+            self.count_huge(&ran.arena);
+            self.stats.buffers += ran.buffers;
+            self.stats.buffer_bytes += ran.arena.bytes() as u64;
+            self.stats.entries = ran.facts.entries;
+            self.stats.enters += ran.facts.enters;
+            self.stats.ring_flags = ran.facts.flags;
+        }
+        if shares.len() > 1 {
+            // Numbers of one ring are counted; those of several only keep their blocks apart.
+            self.sequence = sequence;
+        }
+        Ok(())
+    }
+
+    /// A ring that needs no runtime of its own.
+    pub(crate) fn dispatch(
+        &mut self,
+        spans: &[Span],
+        mut ring: impl Ring,
+        direct: Direct,
+    ) -> Result<()> {
+        let (plan, layout) = self.plan(spans, ring.max_depth(), direct, 1);
+        let (arena, slots, mut home) = self.arena(layout)?;
+        let queue = Queue::new(self.stats.threads);
+        let dispatcher =
+            Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
+        let (delivery, notice) = (self.delivery, &*self.config.notice);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|error| {
+                Error::new(Kind::Engine, "can't start a runtime").with_errno(&error)
+            })?;
+        let counters = self.pool.in_place_scope(|scope| {
+            let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
+            runtime.block_on(dispatcher.run(&mut ring, &mut home, release, notice))
+        });
+        self.count(counters);
+        self.count_huge(&arena);
+        Ok(())
+    }
+
+    /// Workers fetch all of the spans themselves.
+    pub(crate) fn local(&mut self, spans: &[Span]) -> Result<()> {
+        let local = self.local_over(spans, None, self.sequence)?;
+        self.pool.in_place_scope(|scope| local.start(scope));
+        self.count_local(&local);
+        Ok(())
+    }
+
+    /// Workers over these spans; `queue` is that of a ring that runs at the same time.
+    fn local_over<'x>(
+        &mut self,
+        spans: &'x [Span],
+        queue: Option<&'x Queue>,
+        sequence: u64,
+    ) -> Result<Local<'x>>
+    where
+        'a: 'x,
+    {
+        let (config, delivery) = (self.config, self.delivery);
+        let (stateful, ordered) = (delivery.framing.is_stateful(), delivery.window().is_some());
+        let plan = self.request().local(spans, stateful, ordered);
+        let (arena, fetchers) = self.fetchers(&plan)?;
+        if self.stats.block_size == 0 {
+            self.stats.block_size = plan.claim as usize;
+        }
+        Ok(Local {
+            input: self.input,
+            claims: Claims::new(self.input, spans, plan.claim, sequence),
+            delivery,
+            queue,
+            threads: plan.threads,
+            block: plan.block,
+            dontcache: config.knobs.dontcache,
+            read_ahead: self.read_ahead(),
+            mapping_named: config.knobs.of_mappings(),
+            arena,
+            fetchers: Mutex::new(fetchers),
+            read_bytes: AtomicU64::new(0),
+            mapped_bytes: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+        })
+    }
+
+    /// What each worker fetches with, and the memory under their buffers.
+    fn fetchers(&mut self, plan: &LocalPlan) -> Result<(Option<Arc<Arena>>, Vec<Fetcher>)> {
+        let config = self.config;
+        let (mut arena, mut slots) = (None, Vec::new());
+        if let Some(block) = plan.buffer {
+            let made = self.arena(Layout {
+                block,
+                slots: plan.threads,
+            })?;
+            (arena, slots) = (Some(made.0), made.1);
+        }
+        let mut fetchers = Vec::new();
+        for _ in 0..plan.threads {
+            let slot = slots.pop();
+            let mapping = match plan.window {
+                None => None,
+                Some(window) => {
+                    match Mapping::new(window, &config.knobs, self.read_ahead.is_some()) {
+                        // Without addresses for it, auto reads instead.
+                        Err(_) if slot.is_some() && !config.knobs.of_mappings() => None,
+                        made => Some(made?),
+                    }
+                }
+            };
+            fetchers.push(Fetcher {
+                slot,
+                mapping,
+                place: self.delivery.watch.place(),
+                direct: config.direct,
+                choice: FetchChoice::new(),
+            });
+        }
+        Ok((arena, fetchers))
+    }
+
+    fn request(&self) -> Request<'a> {
+        Request {
+            config: self.config,
+            memory: self.memory,
+            threads: self.stats.threads,
+        }
+    }
+
+    /// How a ring reads, noted in the figures.
+    fn plan(
+        &mut self,
+        spans: &[Span],
+        max_depth: usize,
+        direct: Direct,
+        rings: usize,
+    ) -> (Plan, Layout) {
+        let (plan, layout) = self.request().ring(spans, max_depth, direct, rings);
+        self.stats.block_size = plan.block as usize;
+        self.stats.queue_depth = self.stats.queue_depth.max(plan.depth);
+        (plan, layout)
+    }
+
+    fn count(&mut self, counters: Counters) {
+        self.sequence += counters.pieces;
+        self.stats.reads += counters.reads;
+        self.stats.dispatched_bytes += counters.read_bytes;
+        self.stats.short_reads += counters.short_reads;
+        self.stats.retries += counters.retries;
+        self.stats.max_in_flight = self.stats.max_in_flight.max(counters.max_in_flight);
+        self.stats.starved_s += counters.starved.as_secs_f64();
+    }
+
+    fn count_local(&mut self, local: &Local<'_>) {
+        self.sequence = self.sequence.max(local.claims.sequence());
+        self.stats.reads += local.reads.load(Relaxed);
+        self.stats.copied_bytes += local.read_bytes.load(Relaxed);
+        self.stats.mapped_bytes += local.mapped_bytes.load(Relaxed);
+        self.count_read_ahead(local.read_ahead.as_ref());
+        if let Some(arena) = &local.arena {
+            self.count_huge(arena);
+        }
+        if self.stats.mapped_bytes > 0 {
+            self.stats.map_advice = self.config.knobs.map_advice.map(|word| word.to_string());
+        }
+    }
+}
+
+/// Puts released buffers where the workers find them.
+fn hand_over<'s>(
+    scope: &rayon::Scope<'s>,
+    queue: &'s Queue,
+    delivery: &'s Delivery<'s>,
+    ready: &mut Vec<Ready>,
+) {
+    for _ in 0..queue.push(ready) {
+        scope.spawn(move |_| queue.work(delivery));
+    }
+    if let Some(states) = &delivery.states {
+        // Workers that wait for a state have time for them.
+        states.wake();
+    }
+}

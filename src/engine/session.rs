@@ -1,0 +1,273 @@
+//! A run in progress: which way each part of the input is read, and what is done where a way can't be had.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use rayon::ThreadPool;
+
+use crate::engine::cache::advice::{self, ReadAhead};
+use crate::engine::cache::residency;
+use crate::engine::config::{Config, Engine};
+use crate::engine::deliver::delivery::Delivery;
+use crate::engine::knobs::HugePages;
+use crate::engine::notice::Notice;
+use crate::engine::plan::buffers::Direct;
+use crate::engine::plan::sizing::{self, MemoryLimit};
+use crate::engine::ring::memory::{MemoryRing, Order};
+use crate::engine::ring::read::ReadRing;
+use crate::engine::ring::uring::{self, Setup};
+use crate::engine::stats::Stats;
+use crate::error::refusal::Refusal;
+use crate::error::setting::Setting;
+use crate::error::{Error, Result};
+use crate::input::source::Source;
+use crate::input::spans::{Input, Span};
+
+/// Descriptors that a ring and its runtime take, and some to look into /proc by.
+const RING_DESCRIPTORS: usize = 16;
+
+fn in_memory(input: &Input, span: &Span) -> bool {
+    input.source(span).bytes().is_some()
+}
+
+fn streams(input: &Input, span: &Span) -> bool {
+    input.source(span).len().is_none()
+}
+
+/// A run in progress.
+pub(crate) struct Session<'a> {
+    pub(crate) input: &'a Input,
+    pub(crate) config: &'a Config,
+    pub(crate) delivery: &'a Delivery<'a>,
+    pub(crate) pool: &'a ThreadPool,
+    pub(crate) memory: MemoryLimit,
+    /// How far the run itself reads ahead, where the kernel's read-ahead was too much for the control group.
+    pub(crate) read_ahead: Option<u64>,
+    /// The number of the next block.
+    pub(crate) sequence: u64,
+    /// Whether the user knows that there is no ring.
+    pub(crate) fallback_told: bool,
+    /// Whether the ring's buffered reads leave nothing in the page cache, unasked.
+    pub(crate) dontcache: bool,
+    pub(crate) stats: Stats,
+}
+
+impl<'a> Session<'a> {
+    /// Reads all spans. Streams and files with a size take different ways, in order, so that order can be kept.
+    pub(crate) fn serve(&mut self) -> Result<()> {
+        let input = self.input;
+        let kind = |span: &Span| (streams(input, span), in_memory(input, span));
+        let mut groups = input.spans().chunk_by(|a, b| kind(a) == kind(b));
+        groups.try_for_each(|group| self.group(group))
+    }
+
+    /// Serves spans that are all streams or all not.
+    fn group(&mut self, spans: &[Span]) -> Result<()> {
+        if self.config.direct {
+            for span in spans {
+                self.check_direct(self.input.source(span))?;
+            }
+        }
+        if self.config.knobs.dontcache && !in_memory(self.input, &spans[0]) {
+            for span in spans {
+                advice::check_dontcache(self.input.source(span))?;
+            }
+            self.stats.dontcache = true;
+        }
+        let direct = if self.config.direct {
+            Direct::Yes
+        } else {
+            Direct::No
+        };
+        if in_memory(self.input, &spans[0]) {
+            if self.config.engine != Engine::Memory {
+                self.because("it lies in memory");
+            }
+            self.stats.bytes += residency::bytes(spans);
+            return self.dispatch(spans, MemoryRing::new(Order::First), Direct::No);
+        }
+        if streams(self.input, &spans[0]) {
+            if self.config.engine != Engine::Read {
+                self.because("streams are read by read()");
+            }
+            if self.config.knobs.readahead.is_some() {
+                let setting = Setting::Readahead;
+                let source = self.input.source(&spans[0]);
+                let error = Error::from(Refusal::NotAFile { setting });
+                return Err(error.in_file(source.index(), source.name()));
+            }
+            let before = self.stats.dispatched_bytes;
+            self.dispatch(spans, ReadRing::new(false, None), Direct::No)?;
+            self.stats.bytes += self.stats.dispatched_bytes - before;
+            return Ok(());
+        }
+        self.stats.bytes += residency::bytes(spans);
+        match self.config.engine {
+            Engine::Auto => self.auto(spans),
+            Engine::Uring => self.uring(spans, direct, &[]),
+            Engine::UringRaw => self.uring_raw(spans, direct),
+            Engine::Read => {
+                let ahead = self.read_ahead();
+                let ring = ReadRing::new(self.config.knobs.dontcache, ahead.as_ref());
+                self.dispatch(spans, ring, direct)?;
+                self.count_read_ahead(ahead.as_ref());
+                Ok(())
+            }
+            Engine::Pread | Engine::Mmap => self.local(spans),
+            Engine::Memory => unreachable!("everything was loaded into memory"),
+        }
+    }
+
+    pub(crate) fn read_ahead(&self) -> Option<ReadAhead> {
+        let named = self.config.knobs.readahead;
+        // Ahead of reads past the page cache, or that leave nothing there, it would bring all of it in.
+        let past = self.config.direct || self.config.knobs.dontcache;
+        let own = self.read_ahead.filter(|_| !past);
+        Some(ReadAhead::new(self.input, named.or(own)?))
+    }
+
+    pub(crate) fn count_read_ahead(&mut self, ahead: Option<&ReadAhead>) {
+        self.stats.readahead_bytes += ahead.map_or(0, ReadAhead::bytes);
+    }
+
+    /// Direct reads that were asked for are never given up: they are refused with the reason.
+    fn check_direct(&self, source: &Source) -> Result<()> {
+        let setting = Setting::Direct;
+        if source.len().is_none() {
+            let refused = Error::from(Refusal::NotAFile { setting });
+            return Err(refused.in_file(source.index(), source.name()));
+        }
+        source
+            .direct()
+            .map_err(|error| error.for_setting(setting))?;
+        let (align, block) = (
+            source.direct_align(),
+            self.config.block_size.unwrap_or(sizing::RING_BLOCK),
+        );
+        if !(block as u64).is_multiple_of(align) {
+            let refused = Error::from(Refusal::Misaligned {
+                setting: Setting::BlockSize,
+                align,
+                other: setting,
+            });
+            return Err(refused.in_file(source.index(), source.name()));
+        }
+        Ok(())
+    }
+
+    /// Cached parts go to the workers, the others through the ring, both at once.
+    fn auto(&mut self, spans: &[Span]) -> Result<()> {
+        let direct = match (self.config.direct, self.config.knobs.dontcache) {
+            (true, _) => Direct::Yes,
+            // Through the page cache, but without a trace there.
+            (false, true) => Direct::No,
+            (false, false) => Direct::IfGranted,
+        };
+        if self.config.direct {
+            self.because("O_DIRECT was asked for");
+            return self.uring_or_pread(spans, direct, &[]);
+        }
+        if residency::is_small(spans) {
+            self.because(residency::SMALL_WORDS);
+            return self.local(spans);
+        }
+        let split = self.pool.install(|| residency::split(self.input, spans));
+        let (resident, cold) = (
+            residency::bytes(&split.resident),
+            residency::bytes(&split.cold),
+        );
+        self.because(&split.words());
+        if cold == 0 {
+            return self.local(spans);
+        }
+        if self.delivery.window().is_some() && resident > 0 {
+            // Order across two engines at once would need a window across both.
+            self.because("one way for all of it, to keep the order");
+            return match resident > cold {
+                true => self.local(spans),
+                false => self.uring_or_pread(spans, direct, &[]),
+            };
+        }
+        self.uring_or_pread(&split.cold, direct, &split.resident)
+    }
+
+    /// Tells of files that the ring has to read through the page cache; that leaves no trace there
+    /// where all of them can be read so. One line, however many there are.
+    pub(crate) fn tell_of_refusals(&mut self, spans: &[Span]) {
+        // Every file is opened once more: what the ring needs must be left over.
+        let reserve = || File::open("/dev/null").ok();
+        let reserved: Vec<File> = (0..RING_DESCRIPTORS).map_while(|_| reserve()).collect();
+        let mut refused: Vec<_> = spans
+            .iter()
+            .map(|span| self.input.source(span))
+            .filter(|source| source.direct().is_err())
+            .collect();
+        drop(reserved);
+        refused.dedup_by_key(|source| source.index());
+        let Some(error) = refused.first().and_then(|first| first.direct().err()) else {
+            return;
+        };
+        let dontcache = |source: &&Arc<Source>| advice::check_dontcache(source).is_ok();
+        self.dontcache = refused.iter().all(dontcache);
+        (self.config.notice)(&Notice::ThroughPageCache {
+            error,
+            others: refused.len() - 1,
+            dontcache: self.dontcache,
+        });
+        self.stats.dontcache |= self.dontcache;
+    }
+
+    fn uring_or_pread(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
+        let setup = Setup::new(&self.config.knobs, 8);
+        let can = uring::kernel_is_trusted().and_then(|()| uring::probe(&setup).map(drop));
+        if let Err(error) = can {
+            if let Some(knob) = self.config.knobs.of_the_ring() {
+                return Err(error.for_setting(knob));
+            }
+            let all = in_order(spans, resident);
+            return self.without_ring(&error, "there is no io_uring", &all);
+        }
+        self.uring(spans, direct, resident)
+    }
+
+    /// Whether nothing was named that only a ring's buffers can be held to.
+    pub(crate) fn is_left_to_auto(&self) -> bool {
+        let config = self.config;
+        let sizes = [config.block_size, config.queue_depth, config.buffers];
+        config.engine == Engine::Auto
+            && sizes == [None; 3]
+            && config.knobs.of_the_ring().is_none()
+            && matches!(config.knobs.huge_pages, HugePages::Auto | HugePages::Off)
+    }
+
+    /// What `auto` does where there is no ring.
+    pub(crate) fn without_ring(
+        &mut self,
+        error: &Error,
+        reason: &str,
+        spans: &[Span],
+    ) -> Result<()> {
+        if !std::mem::replace(&mut self.fallback_told, true) {
+            let error = error.clone();
+            (self.config.notice)(&Notice::WithoutRing { error });
+        }
+        self.because(&format!("pread, because {reason}"));
+        self.local(spans)
+    }
+
+    fn because(&mut self, reason: &str) {
+        if !self.stats.engine_reason.contains(reason) {
+            if !self.stats.engine_reason.is_empty() {
+                self.stats.engine_reason.push_str("; ");
+            }
+            self.stats.engine_reason.push_str(reason);
+        }
+    }
+}
+
+/// All of them, in the order of the input.
+pub(crate) fn in_order(some: &[Span], others: &[Span]) -> Vec<Span> {
+    let mut all = [some, others].concat();
+    all.sort_by_key(|span| (span.source, span.from));
+    all
+}
