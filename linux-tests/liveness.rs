@@ -165,7 +165,7 @@ fn only_the_time_of_one_read_counts() {
             block_size: Some(16 << 10),
             queue_depth: Some(1),
             threads: Some(2),
-            io_timeout: Some(Duration::from_secs(2)),
+            io_timeout: Some(Duration::from_secs(4)),
             ..way.config()
         };
         let started = Instant::now();
