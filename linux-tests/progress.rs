@@ -35,7 +35,8 @@ fn the_line_is_cleared_at_the_end() {
 fn the_line_is_cleared_by_a_signal() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         for flags in [&[][..], &["--io-timeout", "30s"]] {
-            let child = drawn(flags);
+            let mut child = drawn(flags);
+            let _stdin = child.stdin.take();
             kill_process(Pid::from_child(&child), signal).unwrap();
             let ended = end_of(child);
             assert_eq!(ended.code, Some(code), "{flags:?}: {}", ended.stderr);

@@ -148,8 +148,9 @@ fn follow(total: Option<u64>, done: &AtomicU64, stop: &AtomicBool) {
 fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stderr().as_fd());
     let columns = size.map_or(0, |size| usize::from(size.ws_col));
-    // In the last one the cursor may go to the next line.
-    if columns == 0 { WIDTH - 1 } else { columns - 1 }
+    let columns = if columns == 0 { WIDTH } else { columns };
+    // The terminal may write `^C` behind it, and from the last column go to the next line.
+    columns.saturating_sub(3)
 }
 
 /// What is shown of so many bytes done: as much as `width` columns hold, what matters least left out first.
