@@ -2,6 +2,8 @@
 
 pub(crate) mod count;
 pub(crate) mod fold;
+#[cfg(fuzzing)]
+pub(crate) mod simulated;
 pub(crate) mod transform;
 
 pub use count::{Count, Counted};

@@ -138,10 +138,10 @@ pub use record::framing::{Delimited, Effect, Framing, Quoted, STATES_MAX, State}
 /// What benchmarks, fuzzing and the tests of the program look at. It may change at any time.
 #[doc(hidden)]
 pub mod internals {
-    #[cfg(fuzzing)]
-    pub use crate::engine::ring::simulated;
     #[cfg(feature = "cli")]
     pub use crate::generate::Generate;
     pub use crate::group::stages::Stages;
+    #[cfg(fuzzing)]
+    pub use crate::job::simulated;
     pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
 }

@@ -9,180 +9,23 @@
 mod check;
 mod device;
 mod file;
+mod findings;
 mod kernel;
+mod machine;
 mod memory;
 mod pages;
 mod user;
 
-pub use check::{Check, Mark};
-pub(crate) use file::quoted;
-
 use std::path::Path;
 
-use serde::Serialize;
-use serde::ser::{SerializeStruct, Serializer};
-
-use crate::engine::plan::sizing::MemoryLimit;
 use crate::error::Result;
 use crate::group::level::Level;
+use crate::probe::findings::SCHEMA;
+use crate::probe::machine::Machine;
 
-/// The version of the shape of [`Findings`] as it is serialised.
-const SCHEMA: u32 = 1;
-
-/// The whole result.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Findings {
-    /// The version of this shape; it changes when a field is removed or changes its meaning.
-    pub schema: u32,
-    /// What was examined, in order.
-    pub sections: Vec<Section>,
-    /// What `auto` would do here, and what to try.
-    pub summary: Vec<String>,
-    /// What is good, fair and bad here, and what to change: the worst first.
-    pub checks: Vec<Check>,
-}
-
-/// One thing that was examined.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Section {
-    /// `kernel`, `user`, `memory`, `processor`, `file` or `device`.
-    pub name: &'static str,
-    /// Which file or device, where there can be several.
-    pub subject: Option<String>,
-    /// Its facts, in order.
-    pub entries: Vec<Entry>,
-    /// What of it matters most; told with those of all sections.
-    #[serde(skip)]
-    checks: Vec<Check>,
-}
-
-/// One fact.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// Its name; the kernel's own word where there is one.
-    pub name: &'static str,
-    /// What was found.
-    pub value: Value,
-    /// What follows from it for ringfold, or why it is unknown.
-    pub meaning: String,
-}
-
-/// What was found.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// A name or a list of names.
-    Text(String),
-    /// A number of things.
-    Count(u64),
-    /// A number of bytes.
-    Bytes(u64),
-    /// A percentage.
-    Percent(f64),
-    /// Yes or no.
-    Flag(bool),
-    /// Unknown; the meaning says why.
-    Unknown,
-}
-
-impl Value {
-    /// The unit of its number, where that isn't the entry's name.
-    pub fn unit(&self) -> Option<&'static str> {
-        match self {
-            Value::Bytes(_) => Some("bytes"),
-            Value::Percent(_) => Some("percent"),
-            _ => None,
-        }
-    }
-}
-
-impl Serialize for Value {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Value::Text(text) => serializer.serialize_str(text),
-            Value::Count(n) | Value::Bytes(n) => serializer.serialize_u64(*n),
-            Value::Percent(share) => serializer.serialize_f64((share * 10.0).round() / 10.0),
-            Value::Flag(flag) => serializer.serialize_bool(*flag),
-            Value::Unknown => serializer.serialize_none(),
-        }
-    }
-}
-
-impl Serialize for Entry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut entry = serializer.serialize_struct("Entry", 4)?;
-        entry.serialize_field("name", self.name)?;
-        entry.serialize_field("value", &self.value)?;
-        entry.serialize_field("unit", &self.value.unit())?;
-        entry.serialize_field("meaning", &self.meaning)?;
-        entry.end()
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Value::Text(text.into())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Value::Text(text)
-    }
-}
-
-impl From<u64> for Value {
-    fn from(n: u64) -> Self {
-        Value::Count(n)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(flag: bool) -> Self {
-        Value::Flag(flag)
-    }
-}
-
-impl Section {
-    fn new(name: &'static str, subject: Option<String>) -> Section {
-        Section {
-            name,
-            subject,
-            entries: Vec::new(),
-            checks: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, name: &'static str, value: impl Into<Value>, meaning: impl Into<String>) {
-        self.entries.push(Entry {
-            name,
-            value: value.into(),
-            meaning: meaning.into(),
-        });
-    }
-
-    fn check(&mut self, check: Check) {
-        self.checks.push(check);
-    }
-
-    fn unknown(&mut self, name: &'static str, why: impl std::fmt::Display) {
-        self.add(name, Value::Unknown, format!("can't be told: {why}"));
-    }
-}
-
-/// What the summary and other sections need to know about the machine.
-struct Machine {
-    /// Why there is no ring, where there is none.
-    ring: Result<()>,
-    /// Whether `auto` uses the ring on this kernel.
-    trusted: Result<()>,
-}
-
-impl Machine {
-    /// Whether `auto` uses the ring.
-    fn auto_rings(&self) -> bool {
-        self.ring.is_ok() && self.trusted.is_ok()
-    }
-}
+pub use check::{Check, Mark};
+pub(crate) use file::quoted;
+pub use findings::{Entry, Findings, Section, Value};
 
 /// Examines the machine, and these files with their devices; `-` is standard input.
 ///
@@ -231,12 +74,6 @@ pub fn probe<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<Findi
         summary,
         checks,
     })
-}
-
-/// Bytes of a read by default.
-fn default_block() -> u64 {
-    let memory = MemoryLimit::of_this_process();
-    memory.ring(memory.threads(&[])).block()
 }
 
 fn processor() -> Section {

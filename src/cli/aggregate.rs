@@ -10,10 +10,10 @@ use crate::units;
 use crate::{Error, Input, Kind, Result, report};
 use clap::{Args, ValueEnum};
 
+use crate::cli::console::{open_output, say, write_output};
+use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::size::size;
-use crate::cli::{
-    Files, Folded, Reading, memory, open_output, own_input, say, spell, stats, write_output,
-};
+use crate::cli::{memory, own_input, spell, stats};
 
 /// Min, mean and max of the values under each key, exactly
 ///

@@ -10,9 +10,9 @@ use crate::job::count::{Count, Counted};
 use crate::{Input, Result};
 use clap::Args;
 
-use crate::cli::{
-    Files, Folded, Reading, memory, open_output, printable, say, stats, write_output,
-};
+use crate::cli::console::{open_output, printable, say, write_output};
+use crate::cli::reading::{Files, Folded, Reading};
+use crate::cli::{memory, stats};
 
 /// A file's name as it was given; one with a newline in it may not look like two rows.
 fn written(path: &Path) -> Cow<'_, [u8]> {

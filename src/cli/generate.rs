@@ -8,9 +8,10 @@ use crate::generate::Generate;
 use crate::{Error, Kind, Result};
 use clap::Args;
 
+use crate::cli::console::{open_output, say, write_output};
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
-use crate::cli::{open_output, say, stats, write_output};
+use crate::cli::stats;
 
 /// Write measurements: `key;value` lines, the same ones for the same seed
 #[derive(Args)]

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches};
 
-use crate::cli::{Cli, Command, print, say};
+use crate::cli::command::{Cli, Command};
+use crate::cli::console::{print, say};
 use crate::probe::quoted;
 
 /// The command line as it was given; or the code to end with, when everything is said.

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_mangen::Man;
 
-use crate::cli::{Cli, open_output, write_output};
+use crate::cli::console::{open_output, write_output};
 use crate::{Error, Kind, Result};
 
 /// Print a manual page: ringfold man aggregate | man -l -
@@ -17,8 +17,9 @@ pub(super) struct Command {
 }
 
 impl Command {
-    pub(super) fn run(&self) -> Result<()> {
-        let mut cli = Cli::command().disable_help_subcommand(true);
+    /// `cli` is the whole command line.
+    pub(super) fn run(&self, cli: clap::Command) -> Result<()> {
+        let mut cli = cli.disable_help_subcommand(true);
         cli.build();
         let names = cli
             .get_subcommands()

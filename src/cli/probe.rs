@@ -7,7 +7,7 @@ use crate::probe::{Check, Entry, Findings, Mark, Section, Value, probe};
 use crate::{Result, units};
 use clap::Args;
 
-use crate::cli::{open_output, write_output};
+use crate::cli::console::{open_output, write_output};
 
 /// Columns of a line where there is no terminal, and the fewest it is cut to.
 const WIDTH: usize = 100;

@@ -150,7 +150,7 @@ fn written(byte: u8) -> String {
 mod tests {
     use clap::{Command, CommandFactory};
 
-    use crate::cli::Cli;
+    use crate::cli::command::Cli;
     use crate::cli::spell::*;
 
     /// The string literals of a Rust file, each with its line; comments are no strings.

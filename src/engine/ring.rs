@@ -6,8 +6,6 @@ pub(crate) mod raw;
 pub(crate) mod read;
 pub(crate) mod rings;
 pub(crate) mod seam;
-#[cfg(fuzzing)]
-pub mod simulated;
 #[cfg(test)]
 mod tests;
 pub(crate) mod uring;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::linux::mounts::Mount;
 use crate::linux::pages::PAGE;
 use crate::linux::proc::{self, chosen};
-use crate::probe::{Check, Section};
+use crate::probe::check::Check;
+use crate::probe::findings::Section;
 use crate::units::size;
 
 /// The value of drivers that have no limit on a request.
@@ -263,7 +264,7 @@ fn scheduling(section: &mut Section, queue: &Path) {
             format!(
                 "requests that wait in a queue of the device: --queue-depth up to {n} of {} can \
                  be taken, if none is split",
-                size(crate::probe::default_block())
+                size(crate::probe::machine::default_block())
             ),
         ),
         Err(why) => section.unknown("nr_requests", why),
@@ -273,7 +274,7 @@ fn scheduling(section: &mut Section, queue: &Path) {
 /// Into how many requests a block is split, by the limits on segments and on size.
 fn splitting(section: &mut Section, queue: &Path) {
     let number = |name: &str| proc::number(queue.join(name));
-    let block = crate::probe::default_block();
+    let block = crate::probe::machine::default_block();
     let pieces = block / PAGE as u64;
     let requests = |n: u64| match n {
         1 => "one request".to_string(),
@@ -487,8 +488,8 @@ fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
 
 #[cfg(test)]
 mod tests {
-    use crate::probe::Value;
     use crate::probe::device::*;
+    use crate::probe::findings::Value;
 
     fn value(section: &Section, name: &str) -> Option<Value> {
         let entry = section.entries.iter().find(|entry| entry.name == name);

@@ -17,9 +17,12 @@ use crate::input::spans::Input;
 use crate::linux::mounts::{self, Mount};
 use crate::linux::pages::{HUGE_PAGE, PAGE};
 use crate::linux::proc;
+use crate::probe::check::Check;
 use crate::probe::device::Device;
+use crate::probe::findings::{Section, Value};
 use crate::probe::kernel::dontcache;
-use crate::probe::{Check, Machine, Section, Value, pages};
+use crate::probe::machine::Machine;
+use crate::probe::pages;
 use crate::units::size;
 
 /// How many pages of a file are sampled where cachestat is refused.
@@ -413,7 +416,7 @@ fn mount_of(file: &File) -> std::result::Result<Mount, String> {
 }
 
 fn blocks(len: u64) -> String {
-    let block = crate::probe::default_block();
+    let block = crate::probe::machine::default_block();
     match len {
         0 => "empty: there is nothing to read".into(),
         _ if len < block => format!("{len} bytes: less than one block of {}", size(block)),

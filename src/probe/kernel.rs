@@ -9,7 +9,9 @@ use crate::engine::cache::residency;
 use crate::engine::ring::uring;
 use crate::error::{Result, describe, errno_name};
 use crate::linux::proc;
-use crate::probe::{Check, Section, Value, pages};
+use crate::probe::check::Check;
+use crate::probe::findings::{Section, Value};
+use crate::probe::pages;
 
 /// Entries of the rings that are tried.
 const ENTRIES: u32 = 8;

@@ -3,7 +3,8 @@
 use crate::engine::arena::{Arena, Layout};
 use crate::engine::knobs::HugePages;
 use crate::linux::proc::{self, chosen, kib_field};
-use crate::probe::{Check, Section, Value};
+use crate::probe::check::Check;
+use crate::probe::findings::{Section, Value};
 use crate::units::size;
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";

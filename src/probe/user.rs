@@ -6,7 +6,8 @@ use crate::engine::plan::sizing::MemoryLimit;
 use crate::group::spill::budget::GROUP_MIN;
 use crate::linux::cgroups::{self, Found};
 use crate::linux::{mounts, proc};
-use crate::probe::{Check, Section, Value};
+use crate::probe::check::Check;
+use crate::probe::findings::{Section, Value};
 use crate::units::size;
 
 /// The capability that lifts the limit on locked memory.
@@ -125,7 +126,7 @@ fn cgroups(section: &mut Section) {
                     "beyond it processes are killed; cached pages of files count too, but go first; a run \
                      with defaults fits itself in (threads: {}, buffers of {})",
                     memory.threads(&[]),
-                    size(crate::probe::default_block())
+                    size(crate::probe::machine::default_block())
                 ),
             );
         }

@@ -1,0 +1,35 @@
+//! The command line as a whole: which subcommands there are.
+
+use clap::{Parser, Subcommand};
+
+use crate::cli::{aggregate, count, generate, man, probe};
+
+/// Group-by over text at the speed of the drive.
+#[derive(Parser)]
+#[command(
+    version,
+    arg_required_else_help = true,
+    args_override_self = true,
+    max_term_width = 100,
+    after_help = "\
+To begin with: ringfold aggregate FILE, where FILE has lines of `key;value`.
+All flags of a command: ringfold COMMAND --help, or ringfold man COMMAND | man -l -"
+)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    Aggregate(aggregate::Command),
+    Count(count::Command),
+    Generate(generate::Command),
+    Probe(probe::Command),
+    Man(man::Command),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}

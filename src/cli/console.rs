@@ -1,0 +1,68 @@
+//! What the program writes: its results, and lines on stderr.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::cli::{inherited, process, progress, spell};
+use crate::output::file::Output;
+use crate::{Error, Result};
+
+/// Opens where a result goes; before the work, so that a wrong path doesn't cost it.
+pub(super) fn open_output(path: Option<&PathBuf>) -> Result<Output> {
+    match path.filter(|path| path.as_os_str() != "-") {
+        Some(path) => Output::open(path),
+        None => {
+            inherited::standard_output()?;
+            Output::stdout()
+        }
+    }
+    .map_err(|error| Error::output(&error))
+}
+
+/// Writes a result there.
+pub(super) fn write_output(
+    mut output: Output,
+    write: impl FnOnce(&mut Output) -> io::Result<()>,
+) -> Result<()> {
+    let written = write(&mut output).and_then(|()| output.finish());
+    written.map_err(|error| Error::output(&error))
+}
+
+/// Writes a text to standard output.
+pub(super) fn print(text: &[u8]) -> Result<ExitCode> {
+    write_output(open_output(None)?, |out| out.write_all(text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends the process with an error from wherever it is.
+pub(super) fn give_up(error: &Error) -> ! {
+    process::give_up(error.exit_code(), || {
+        progress::clear_for_good();
+        tell(&spell::error(error));
+    })
+}
+
+/// Says a line on stderr, where progress may stand.
+pub(super) fn say(line: &str) {
+    progress::clear();
+    tell(line);
+}
+
+/// Writes a line to stderr. Where that is closed there is nobody to tell.
+pub(super) fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "ringfold: {}", printable(line));
+}
+
+/// The text with control characters spelled out, as a file's name may hold them: what is one line
+/// stays one, and nothing in it commands the terminal.
+pub(super) fn printable(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_control() {
+            true => line.extend(letter.escape_default()),
+            false => line.push(letter),
+        }
+    }
+    line
+}

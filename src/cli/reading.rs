@@ -1,0 +1,159 @@
+//! What all jobs that read have in common: their flags, their files, and a run with progress.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::console::{give_up, say};
+use crate::cli::duration::duration;
+use crate::cli::progress::{Bar, When};
+use crate::cli::size::size;
+use crate::cli::{inherited, knobs, spell, stats};
+use crate::{Config, Engine, Error, Input, Kind, Result};
+
+/// What all jobs that read have in common.
+#[derive(Args)]
+pub(super) struct Reading {
+    /// Worker threads [default: one a core]
+    #[arg(short = 'j', long, value_name = "N")]
+    pub(super) threads: Option<usize>,
+    /// Print what the run did on stderr: rows, time and memory; all figures with =full, or with
+    /// =json as JSON
+    ///
+    /// Memory is the process's own (anonymous pages), which --memory limits the tables of, and the
+    /// mapped pages of files, which the kernel takes back when it needs them: the most of each that
+    /// was seen at 50 looks a second.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "text", hide_possible_values = true)]
+    pub(super) stats: Option<stats::Format>,
+    /// When to draw progress on stderr (auto: on a terminal)
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    progress: When,
+    /// No progress and no notices. What an answer lacks is told all the same
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// Print the flags that say how files are read: engines, block sizes, io_uring, the page cache
+    #[arg(long)]
+    pub(super) help_io: bool,
+    #[command(flatten)]
+    pub(super) how: How,
+}
+
+/// How files are read: `--help-io`.
+#[derive(Args)]
+#[command(next_help_heading = "I/O")]
+pub(super) struct How {
+    /// What reads the input: auto (cached parts by the workers, the rest through the ring), uring,
+    /// uring-raw, read, pread, mmap or memory
+    #[arg(long, value_name = "ENGINE", default_value = "auto", hide_possible_values = true,
+          value_parser = Engine::ALL.map(Engine::name))]
+    engine: String,
+    /// Read past the page cache (O_DIRECT); fails where the file system refuses it. Helps cold
+    /// files: nothing is copied, nothing evicted
+    #[arg(long)]
+    direct: bool,
+    /// Bytes a read brings, as 256K or 1M. Large ones cost less of the processor, small ones less
+    /// memory [default: 512K through the ring, 2M by pread, up to 16M by mmap]
+    #[arg(short, long, value_name = "SIZE", value_parser = size)]
+    block_size: Option<u64>,
+    /// Reads in flight. More help until the device is busy [default: 32]
+    #[arg(long, alias = "iodepth", value_name = "N")]
+    queue_depth: Option<usize>,
+    /// Buffers of the ring, more than the queue depth. More help where workers are slow now and
+    /// then [default: depth + 2 x threads, 12 more below 1M]
+    #[arg(long, value_name = "N")]
+    buffers: Option<usize>,
+    /// The longest record
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
+    max_record: u64,
+    /// End the run with an error when a read takes longer, as 500ms, 30s or 2m. It counts from the
+    /// moment when the kernel gets the read. For files and block devices; pipes and terminals may
+    /// take their time [default: none; after 30s there is a notice]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(super) io_timeout: Option<Duration>,
+    #[command(flatten)]
+    switches: knobs::Switches,
+}
+
+impl Reading {
+    fn config(&self, progress: Arc<AtomicU64>) -> Result<Config> {
+        let quiet = self.quiet;
+        let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+        Ok(Config {
+            engine: self.how.engine.parse::<Engine>()?,
+            direct: self.how.direct,
+            block_size: self.how.block_size.map(bytes),
+            queue_depth: self.how.queue_depth,
+            buffers: self.how.buffers,
+            threads: self.threads,
+            max_record: bytes(self.how.max_record),
+            knobs: self.how.switches.knobs(),
+            progress: Some(progress),
+            io_timeout: self.how.io_timeout,
+            // Threads and rings that wait for the read may never come back, so nobody waits for them.
+            overdue: Some(Arc::new(|error| give_up(error))),
+            notice: Arc::new(move |notice| {
+                if !quiet {
+                    say(&format!("notice: {}", spell::notice(notice)));
+                }
+            }),
+            ..Config::default()
+        })
+    }
+
+    /// Folds files while a bar shows how far it is. Whatever follows goes on with the threads of the run.
+    pub(super) fn fold<F: crate::Fold>(&self, input: &Input, job: &F) -> Result<Folded<F::Output>> {
+        let done = Arc::new(AtomicU64::new(0));
+        let mut config = self.config(Arc::clone(&done))?;
+        let pool = crate::pool(input, &config)?;
+        config.pool = Some(Arc::clone(&pool));
+        let bar = Bar::start(self.progress, self.quiet, input.len(), done);
+        let folded = crate::fold(input, &config, job);
+        bar.finish();
+        let (output, stats) = folded?;
+        Ok(Folded {
+            output,
+            stats,
+            pool,
+        })
+    }
+}
+
+/// What a job has come to, what the run did, and its threads.
+pub(super) struct Folded<T> {
+    pub(super) output: T,
+    pub(super) stats: crate::Stats,
+    pub(super) pool: Arc<rayon::ThreadPool>,
+}
+
+/// What to read.
+#[derive(Args)]
+pub(super) struct Files {
+    /// Files to read; - is standard input, which is also read when there is no FILE
+    #[arg(value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl Files {
+    /// The paths. Waiting for somebody to type is never what was meant.
+    pub(super) fn paths(&self) -> Result<Vec<PathBuf>> {
+        let paths = match self.files.is_empty() {
+            true if io::stdin().is_terminal() => {
+                return Err(Error::new(
+                    Kind::Usage,
+                    "no FILE to read: name one, or pipe into ringfold",
+                ));
+            }
+            true => vec!["-".into()],
+            false => self.files.clone(),
+        };
+        if paths.iter().any(|path| path.as_os_str() == "-") {
+            inherited::standard_input()?;
+        }
+        Ok(paths)
+    }
+}
