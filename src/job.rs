@@ -3,7 +3,7 @@
 pub(crate) mod count;
 pub(crate) mod fold;
 #[cfg(fuzzing)]
-pub(crate) mod simulated;
+pub mod simulated;
 pub(crate) mod transform;
 
 pub use count::{Count, Counted};
