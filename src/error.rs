@@ -181,6 +181,7 @@ impl Error {
     }
 
     /// Whether no more files can be open at once.
+    #[cfg(feature = "cli")]
     pub(crate) fn is_about_descriptors(&self) -> bool {
         matches!(self.errno, Some(libc::EMFILE | libc::ENFILE))
     }

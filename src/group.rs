@@ -1,7 +1,7 @@
 //! Group-by: count, sum, least and greatest of the numbers under each key, exactly.
 //!
-//! [`aggregate`] is the job. The data goes through [`scan`] (bytes to rows) and [`table`] (rows to statistics
-//! by key, as [`accumulate`] keeps them) to the [`summary`]; [`spill`] bounds the memory.
+//! `aggregate` is the job. The data goes through `scan` (bytes to rows) and `table` (rows to statistics
+//! by key, as `accumulate` keeps them) to the `summary`; `spill` bounds the memory.
 
 pub(crate) mod accumulate;
 pub(crate) mod aggregate;

@@ -16,6 +16,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// So many bytes in so many seconds: `2.10 GiB/s`.
+#[cfg(feature = "cli")]
 pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
     let per_second = bytes as f64 / seconds.max(1e-9);
     let unit = unit(per_second as u64);

@@ -237,7 +237,7 @@ pub(crate) fn touch(slots: &mut [Slot], pages: HugePages) {
 
 /// Why there are no transparent huge pages under all of the buffers.
 fn no_thp(granted: u64, bytes: usize) -> Refusal {
-    let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let mode = proc::text("/sys/kernel/mm/transparent_hugepage/enabled");
     let why = match mode {
         Ok(mode) if proc::chosen(&mode) == "never" => {
             "/sys/kernel/mm/transparent_hugepage/enabled says never"
@@ -253,8 +253,8 @@ fn no_thp(granted: u64, bytes: usize) -> Refusal {
 /// Why the pool has no pages for the buffers.
 fn pool_too_small(bytes: usize) -> Refusal {
     let pool = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
-    let free = std::fs::read_to_string(pool).map_or("no such pool".to_string(), |free| {
-        format!("{} in the pool are free", free.trim())
+    let free = proc::text(pool).map_or("no such pool".to_string(), |free| {
+        format!("{free} in the pool are free")
     });
     let why = format!("{} pages of 2 MiB are needed, {free}", bytes / HUGE_PAGE);
     not_granted(HugePages::Hugetlb, Refuser::Memory, why)

@@ -40,7 +40,7 @@ impl Input {
     /// One more whole file; `-` is standard input. If it can't be opened nothing is added.
     ///
     /// # Errors
-    /// See [`Source::open`].
+    /// See [`Input::open`].
     pub fn add(&mut self, path: impl AsRef<Path>) -> Result<()> {
         self.push(Source::open(self.sources.len() as u32, path)?);
         Ok(())

@@ -72,3 +72,20 @@ fn refused(cpu: u32, errno: Errno) -> Error {
     };
     Error::from(refusal).with_errno(&errno.into())
 }
+
+/// Binds the thread to those of these processors that it may use, if there are any.
+pub(crate) fn prefer(cpus: &[usize]) {
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        if cpu < CpuSet::MAX_CPU && allowed.is_set(cpu) {
+            set.set(cpu);
+        }
+    }
+    if set.count() > 0 {
+        // A failure only costs speed.
+        let _ = sched_setaffinity(None, &set);
+    }
+}

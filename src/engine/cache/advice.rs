@@ -19,7 +19,7 @@ use crate::error::setting::Setting;
 use crate::error::{Error, Result};
 use crate::input::source::Source;
 use crate::input::spans::Input;
-use crate::linux::proc;
+use crate::linux::block_device;
 
 /// RWF_DONTCACHE, since Linux 6.14.
 pub(crate) const DONTCACHE: u32 = 0x80;
@@ -141,25 +141,9 @@ fn read_aheads(input: &Input) -> Vec<Option<u64>> {
         let device = source.device()?;
         *known
             .entry(device)
-            .or_insert_with(|| read_ahead_of_device(device))
+            .or_insert_with(|| block_device::read_ahead(device))
     };
     sources.map(distance).collect()
-}
-
-/// How far the kernel reads ahead on a device. It is also the most that it reads at one request; it silently
-/// ignores the rest.
-fn read_ahead_of_device(device: u64) -> Option<u64> {
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    // A partition has that of its disk.
-    let places = [
-        format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
-        format!("/sys/dev/block/{major}:{minor}/../queue/read_ahead_kb"),
-    ];
-    let kib = places.iter().find_map(|place| {
-        let kib = proc::number(place).ok()?;
-        (kib > 0).then_some(kib)
-    })?;
-    kib.checked_mul(1024)
 }
 
 /// Requests read-ahead for readers that read in order.

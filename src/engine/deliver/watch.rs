@@ -7,7 +7,6 @@
 //!
 //! Only files and block devices are watched: pipes and terminals may be slow.
 
-use std::fs;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::{Builder, JoinHandle};
@@ -20,6 +19,7 @@ use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::input::source::Source;
 use crate::input::spans::Input;
+use crate::linux::threads;
 
 /// The longest pause between two checks.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -271,7 +271,7 @@ impl Read {
     fn grow(&mut self, passed: Duration) {
         let mut waits = std::mem::replace(&mut self.met, true);
         if let Some((thread, before)) = &mut self.mapped {
-            let (asleep, faults) = in_the_kernel(*thread).unwrap_or_default();
+            let (asleep, faults) = threads::waits_for_page(*thread).unwrap_or_default();
             waits &= asleep && faults == std::mem::replace(before, faults);
             if !waits {
                 self.age = Duration::ZERO;
@@ -281,29 +281,6 @@ impl Read {
             self.age += passed;
         }
     }
-}
-
-/// Whether a thread of this process waits for a page, and how many major faults it has had so far.
-fn in_the_kernel(thread: i32) -> Option<(bool, u64)> {
-    let about = |file| fs::read_to_string(format!("/proc/self/task/{thread}/{file}"));
-    let stat = about("stat").ok()?;
-    // The thread's name in parentheses may contain any character.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace();
-    let waits = match fields.next()? {
-        "D" => true,
-        // Some file systems wait interruptibly. A job that waits for a lock does too, but in a system call;
-        // a fault happens in none, or in the madvise that populates.
-        "S" => {
-            let populates = libc::SYS_madvise.to_string();
-            let call = about("syscall").unwrap_or_default();
-            let number = call.split_ascii_whitespace().next();
-            number.is_some_and(|number| number == "-1" || number == populates)
-        }
-        _ => false,
-    };
-    let faults = fields.nth(8)?.parse().ok()?;
-    Some((waits, faults))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,9 +4,6 @@
 //! On a machine with several NUMA nodes the rings' threads are spread over them. With several rings, each
 //! ring's thread touches its buffers first, so that they lie on its node. Any worker may take any buffer.
 
-use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -21,6 +18,7 @@ use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
+use crate::linux::{affinity, block_device, numa};
 
 /// What one ring reads, and how.
 pub(crate) struct Share {
@@ -86,7 +84,7 @@ pub(crate) fn run(
 ) -> Result<Vec<Ran>> {
     let nodes = match shares {
         [_] => Vec::new(),
-        _ => numa_nodes(),
+        _ => numa::nodes(),
     };
     thread::scope(|scope| {
         let (ready, made) = mpsc::channel();
@@ -101,7 +99,7 @@ pub(crate) fn run(
                 .name(format!("ring-{n}"))
                 .spawn_scoped(scope, move || {
                     if let Some(cpus) = node {
-                        stay_on(cpus);
+                        affinity::prefer(cpus);
                     }
                     let alone = shares.len() == 1;
                     serve(common, share, alone, ready, started, release)
@@ -243,89 +241,24 @@ fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
     })
 }
 
-/// Refuses a file whose device has no poll queues, because some kernels then read without polling. Where the
-/// device is unknown, the read decides.
+/// Whether the device under a file has poll queues. Without them a kernel may read all the same and not poll; where
+/// the device isn't known, the kernel has the last word.
 fn can_be_polled(source: &Source) -> Result<()> {
-    let Some(Ok(meta)) = source.file().map(fs::File::metadata) else {
+    let without = source.device().and_then(block_device::without_poll_queues);
+    let Some(path) = without else {
         return Ok(());
     };
-    let device = match meta.file_type().is_block_device() {
-        true => meta.rdev(),
-        false => meta.dev(),
+    let refusal = Refusal::NotGranted {
+        choice: Setting::Iopoll.into(),
+        by: Refuser::Device,
+        why: format!("the device has no poll queues ({path} is 0)"),
     };
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    let device = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    // A partition has the queue of its disk.
-    for queue in ["queue/io_poll", "../queue/io_poll"] {
-        let path = device.join(queue);
-        match fs::read_to_string(&path).as_deref().map(str::trim) {
-            Ok("0") => {
-                let refusal = Refusal::NotGranted {
-                    choice: Setting::Iopoll.into(),
-                    by: Refuser::Device,
-                    why: format!("the device has no poll queues ({} is 0)", path.display()),
-                };
-                let (index, name) = (source.index(), source.name());
-                return Err(Error::from(refusal).in_file(index, name));
-            }
-            Ok(_) => return Ok(()),
-            Err(_) => {}
-        }
-    }
-    Ok(())
-}
-
-/// The processors of each NUMA node that has some; empty where there is but one node.
-fn numa_nodes() -> Vec<Vec<usize>> {
-    let node = |node: usize| {
-        let path = format!("/sys/devices/system/node/node{node}/cpulist");
-        fs::read_to_string(path).map(|list| numbers(&list))
-    };
-    let online = fs::read_to_string("/sys/devices/system/node/online").unwrap_or_default();
-    let nodes: Vec<_> = numbers(&online)
-        .into_iter()
-        .filter_map(|n| node(n).ok().filter(|cpus| !cpus.is_empty()))
-        .collect();
-    if nodes.len() > 1 { nodes } else { Vec::new() }
-}
-
-/// Binds the thread to those of these processors that it may use, if there are any.
-fn stay_on(cpus: &[usize]) {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(allowed) = sched_getaffinity(None) else {
-        return;
-    };
-    let mut set = CpuSet::new();
-    for &cpu in cpus {
-        if cpu < CpuSet::MAX_CPU && allowed.is_set(cpu) {
-            set.set(cpu);
-        }
-    }
-    if set.count() > 0 {
-        // A failure only costs speed.
-        let _ = sched_setaffinity(None, &set);
-    }
-}
-
-/// `0-2,5` as numbers; what isn't one is left out.
-fn numbers(list: &str) -> Vec<usize> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse().ok()?..=last.parse().ok()?)
-    };
-    list.trim().split(',').filter_map(range).flatten().collect()
+    Err(Error::from(refusal).in_file(source.index(), source.name()))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::engine::ring::rings::*;
-
-    #[test]
-    fn lists_of_the_kernel() {
-        assert_eq!(numbers("0-2,5\n"), [0, 1, 2, 5]);
-        assert_eq!(numbers("7"), [7]);
-        assert_eq!(numbers("\n"), [0; 0]);
-    }
 
     #[test]
     fn shares_are_the_spans_cut_on_the_grid() {

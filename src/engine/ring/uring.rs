@@ -28,7 +28,7 @@ use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::error::refusal::{Facility, Refusal, Refuser};
 use crate::error::setting::Setting;
 use crate::error::{Error, Result};
-use crate::linux::{io_priority, retry};
+use crate::linux::{io_priority, proc, retry, threads};
 
 /// The largest buffer that the kernel registers as one.
 pub(crate) const MAX_REGISTERED: usize = 1 << 30;
@@ -263,8 +263,8 @@ pub(crate) fn refused(step: &str, error: &io::Error) -> Error {
 
 /// Why this process may not use io_uring.
 fn blocked_by() -> String {
-    let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
-    match sysctl.trim() {
+    let sysctl = proc::text("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+    match &*sysctl {
         "1" => "sysctl kernel.io_uring_disabled is 1: only its group and root may use it".into(),
         "2" => "sysctl kernel.io_uring_disabled is 2: nobody may use it".into(),
         _ => "blocked by seccomp or the container".into(),
@@ -343,11 +343,9 @@ impl Anchor {
     }
 
     fn polling_thread_now(&self) -> Option<i32> {
-        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", self.fd())).ok()?;
-        let id = info
-            .lines()
-            .find_map(|line| line.strip_prefix("SqThread:"))?;
-        id.trim().parse().ok().filter(|&id| id > 0)
+        let info = proc::text(format!("/proc/self/fdinfo/{}", self.fd())).ok()?;
+        let id = proc::field(&info, "SqThread")?.parse().ok()?;
+        (id > 0).then_some(id)
     }
 }
 
@@ -358,34 +356,6 @@ impl Drop for Anchor {
             let _ = self.ring.submitter().register_iowq_max_workers(&mut before);
         }
     }
-}
-
-/// A file of /proc on a thread of this process.
-fn of_thread(id: i32, name: &str) -> String {
-    std::fs::read_to_string(format!("/proc/self/task/{id}/{name}")).unwrap_or_default()
-}
-
-/// The name of a polling thread and the processors that it may use.
-fn polling(id: i32) -> String {
-    let status = of_thread(id, "status");
-    let cpus = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let cpus = cpus.map_or("?", str::trim);
-    format!("{} on CPU {cpus}", of_thread(id, "comm").trim())
-}
-
-/// The number of the kernel's worker threads for submissions of this thread.
-fn workers_of(id: i32) -> usize {
-    let name = format!("iou-wrk-{id}");
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
-    tasks
-        .flatten()
-        .filter(|task| {
-            let comm = std::fs::read_to_string(task.path().join("comm"));
-            comm.is_ok_and(|comm| comm.trim() == name)
-        })
-        .count()
 }
 
 /// Builds the runtime, registers the arena and drives `body` with the ring.
@@ -452,7 +422,7 @@ async fn drive<T>(
         entries,
         sqpoll: setup
             .sqpoll
-            .map(|_| polling_thread.map_or("a kernel thread".to_string(), polling)),
+            .map(|_| polling_thread.map_or("a kernel thread".to_string(), threads::placed)),
         workers_allowed: setup.punt.flatten(),
         ..Facts::default()
     };
@@ -479,7 +449,7 @@ async fn drive<T>(
     }
     if setup.punt.is_some() {
         let submitter = rustix::thread::gettid().as_raw_nonzero().get();
-        facts.workers = workers_of(polling_thread.unwrap_or(submitter));
+        facts.workers = threads::io_workers_of(polling_thread.unwrap_or(submitter));
     }
     // Before the process ends, because the kernel releases locked memory late, and the next run of an
     // ordinary user needs it.

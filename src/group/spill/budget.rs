@@ -18,6 +18,7 @@ const SHARE_MIN: u64 = 4 << 20;
 
 /// The least memory of a control group that aggregation is promised to hold in, whatever the number of keys: below
 /// it the merge of what was spilled may take too much, and the kernel kills.
+#[cfg(feature = "cli")]
 pub(crate) const GROUP_MIN: u64 = 64 << 20;
 
 /// The limit on all partials of a run.
