@@ -163,7 +163,7 @@ fn streams_that_were_closed_from_the_start_are_told() {
     let dir = dir();
     let path = write(dir.path(), "file", b"a;1.0\n");
     let made = dir.path().join("made");
-    let no_output = "standard output: closed: the answer has nowhere to go";
+    let no_output = "standard output is closed: the answer can't be written";
     let no_input = "-: standard input is closed: name a FILE";
     for (closed, args, says) in [
         (">&-", &["aggregate", str(&path)][..], Some(no_output)),

@@ -271,12 +271,12 @@ fn the_table_tells_it_too() {
     for words in [
         &format!("pinned to CPU {cpu} in turn"),
         "fadvise random",
-        "asked for ahead",
+        "read ahead",
     ] {
         assert!(said.contains(words), "{said}");
     }
     let said = table("--engine mmap --map-advice normal --sqpoll");
-    for words in ["windows advised normal", "without effect  --sqpoll"] {
+    for words in ["madvise normal", "without effect  --sqpoll"] {
         assert!(said.contains(words), "{said}");
     }
     if skips("the_table_tells_it_too", &[Feature::SqPoll]) {

@@ -242,7 +242,7 @@ fn silence_is_told_of_with_file_and_bytes_again_and_again() {
                 .find(": no answer for ")
                 .map(|at| notice.split_at(at).1);
             rest.is_some_and(|rest| {
-                rest.ends_with(" s, waiting on") && tells_of(notice, &fuse, byte, rest)
+                rest.ends_with(" s, still waiting") && tells_of(notice, &fuse, byte, rest)
             })
         });
         assert!(
@@ -284,7 +284,7 @@ fn after_half_a_minute_of_silence_there_is_one_notice() {
         let notice = notice.trim_end();
         assert!(!notice.contains('\n'), "{said}");
         let (_, rest) = notice.split_at(notice.find(": no answer for 3").unwrap());
-        assert!(rest.ends_with(" s, waiting on"), "{notice}");
+        assert!(rest.ends_with(" s, still waiting"), "{notice}");
         assert!(tells_of(notice, &fuse, byte, rest), "{way:?}: {notice}");
     });
 }

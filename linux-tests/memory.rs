@@ -97,7 +97,7 @@ fn no_room_to_spill_is_told() {
         // The input has nothing to do with it.
         let want = format!(
             "the keys take more than {words} of memory (--memory) and can't be written to {}: No such \
-             file or directory [ENOENT]: name a directory with room by --spill-dir",
+             file or directory [ENOENT]: name a directory with free space by --spill-dir",
             nowhere.display()
         );
         assert_eq!(end(&mut command).failure(1), want);

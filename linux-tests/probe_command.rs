@@ -428,7 +428,7 @@ fn a_blocked_ring_is_told_with_its_cause() {
             "IOPOLL",
         ] {
             assert!(found.value("kernel", name).is_null(), "{name}");
-            assert!(found.meaning("kernel", name).starts_with("can't be told: "));
+            assert!(found.meaning("kernel", name).starts_with("unknown: "));
         }
         let summary = found.summary();
         assert!(
@@ -462,7 +462,7 @@ fn an_ordinary_user_learns_of_the_limits() {
     assert_eq!(found.value("user", "locked memory"), 3 << 20);
     let meaning = found.meaning("user", "locked memory");
     assert!(
-        meaning.starts_with("room to register 3 buffers of 512 KiB; "),
+        meaning.starts_with("enough to register 3 buffers of 512 KiB; "),
         "{meaning}"
     );
     assert!(meaning.contains("ulimit -l"), "{meaning}");
@@ -490,7 +490,7 @@ fn what_is_said_to_fit_in_locked_memory_does() {
     };
     let found = Found::by(&mut run(&["probe", "--json"]));
     let meaning = found.meaning("user", "locked memory");
-    let words = meaning.strip_prefix("room to register ").unwrap();
+    let words = meaning.strip_prefix("enough to register ").unwrap();
     let fit: u64 = words.split(' ').next().unwrap().parse().unwrap();
     let registered = |buffers: u64| {
         let buffers = buffers.to_string();

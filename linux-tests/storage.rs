@@ -150,7 +150,7 @@ fn aligned_reads(path: &Path, text: &[u8]) {
             let ended = count(way, &["--block-size", block], path);
             if way.direct && !any {
                 let error = ended.failure(2);
-                let words = "--block-size must be a multiple of 4096 with --direct here";
+                let words = "--block-size must be a multiple of 4096 with --direct on this file";
                 assert!(error.contains(words), "{error}");
             } else {
                 let got = String::from_utf8(ended.answer()).unwrap();
@@ -220,7 +220,7 @@ fn o_direct_refused_is_a_fallback_a_file_at_a_time() {
         let (got, said) = run("auto").answer_and_notices();
         assert!(got == want);
         assert_eq!(said.lines().count(), 1, "not one notice: {said}");
-        for words in [str(&paths[0]), "O_DIRECT", "reading through it"] {
+        for words in [str(&paths[0]), "O_DIRECT", "reading through the page cache"] {
             assert!(said.contains(words), "{said}");
         }
         assert!(!said.contains(str(&granted)), "{said}");

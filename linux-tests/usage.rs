@@ -287,7 +287,7 @@ fn a_file_without_a_command_is_told_what_to_type() {
     let path = write(dir.path(), "file", b"a;1.0\n");
     for word in [str(&path), "missing.txt", "a/b", "-"] {
         let error = end(&mut ringfold([word])).failure(2);
-        let told = format!("{word} is no command: type `ringfold aggregate {word}`");
+        let told = format!("{word} is not a command: type `ringfold aggregate {word}`");
         assert!(error.starts_with(&told), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! The command line: flags shared by all jobs, signals, exit codes. One file a subcommand.
+//! The command line: signals, exit codes, and a file for each subcommand.
 //!
 //! Exit codes: 0; 1 data, input or output; 2 usage; 130 and 143 on SIGINT and SIGTERM; 141 when
 //! the reader of the output has gone.
@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
     if limited {
         process::guard();
     }
-    // No more files than words.
+    // There are at most as many files as arguments.
     crate::input::descriptors::make_room_for_files(std::env::args_os().len());
     process::take_signals();
     let done = match command {
@@ -76,11 +76,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Has panics told as errors are, where they are nothing but that.
+/// Reports some panics as errors.
 fn tell_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // The language's word where a thread began and there was no memory for it. Nobody catches it.
+        // The standard library panics with this text when a thread's stack can't be allocated. Nothing can catch it.
         let text = panic.payload().downcast_ref::<String>();
         if text.is_some_and(|text| text.starts_with("failed to allocate an alternative stack")) {
             let cause = "no memory for one more thread: lower --threads";
@@ -89,7 +89,7 @@ fn tell_panics() {
                     .with_errno(&io::Error::from_raw_os_error(libc::ENOMEM)),
             );
         }
-        // A worker's is caught and told as an error with its place; once is enough.
+        // A worker's panic is caught and reported as an error with its place.
         let worker = std::thread::current()
             .name()
             .is_some_and(|name| name.starts_with("worker-"));

@@ -1,4 +1,4 @@
-//! `ringfold aggregate`: min, mean and max a key.
+//! `ringfold aggregate`: min, mean and max of each key.
 
 use std::path::PathBuf;
 
@@ -24,26 +24,26 @@ Examples:
   ringfold aggregate measurements.txt
       lines of `key;value`; the answer on one line
   ringfold aggregate -d, -f lines --on-error skip data.csv
-      lines of `key,value` after a header; the answer a line a key
+      lines of `key,value` after a header; a line for each key
   cut -f 2,5 table.tsv | ringfold aggregate -d '\\t' -o answer.txt
-      two columns of many; the file appears when the answer is complete
+      two columns of many, into a file
   awk '{print $7 \";\" $10}' access.log | ringfold aggregate -f lines
-      bytes sent by page, from a web server's log
+      bytes sent for each page, from a web server's log
   ringfold aggregate --memory 1G --stats big.txt
-      many keys in little memory; at the end rows, time and memory")]
+      many keys in little memory; prints rows, time and memory at the end")]
 pub(super) struct Command {
     #[command(flatten)]
     files: Files,
     /// The byte between key and value; \t is a tab
     #[arg(short, long, value_name = "BYTE", default_value = ";", value_parser = byte)]
     delimiter: u8,
-    /// How the answer is written
+    /// The format of the answer
     #[arg(short, long, value_name = "FORMAT", default_value = "1brc")]
     format: Format,
-    /// Where it goes [default: standard output]
+    /// The file to write; it appears when the answer is complete [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What a malformed record does: fail, or skip (counted and told on stderr)
+    /// What to do with a malformed record: fail, or skip it and print on stderr how many were skipped
     #[arg(
         long,
         value_name = "WHAT",
@@ -51,15 +51,14 @@ pub(super) struct Command {
         hide_possible_values = true
     )]
     on_error: Policy,
-    /// What the tables of all workers may take together, as 512M or 8G [default: two fifths of the
-    /// memory that is free, or that a control group allows]
+    /// Memory for the keys of all workers together, such as 512M or 8G [default: two fifths of the
+    /// free memory, or of what a control group allows]
     ///
-    /// When it would be more the workers share their tables, and what is more even so goes to files
-    /// without names. Helps where keys are many and memory is short. A control group must allow 64M
-    /// at least.
+    /// When the keys need more, the workers share their tables. When the shared tables need more too,
+    /// keys go to temporary files without names. A control group must allow at least 64M.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
-    /// Where the files go that hold what outgrows the memory [default: $TMPDIR, else /var/tmp]
+    /// The directory for keys that don't fit into the memory [default: $TMPDIR, else /var/tmp]
     #[arg(long, value_name = "DIR")]
     spill_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -71,7 +70,7 @@ enum Format {
     /// {key=min/mean/max, ...} on one line, as the One Billion Row Challenge has it
     #[value(name = "1brc")]
     OneBrc,
-    /// The same, a key a line
+    /// The same with a line for each key; its mean is computed in doubles
     Hovinen,
     /// City | key | min | mean | max
     Lines,

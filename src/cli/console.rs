@@ -8,7 +8,7 @@ use crate::cli::{inherited, process, progress, spell};
 use crate::output::file::Output;
 use crate::{Error, Result};
 
-/// Opens where a result goes; before the work, so that a wrong path doesn't cost it.
+/// Opens the output. Called before the work, so that a wrong path is reported first.
 pub(super) fn open_output(path: Option<&PathBuf>) -> Result<Output> {
     match path.filter(|path| path.as_os_str() != "-") {
         Some(path) => Output::open(path),
@@ -20,7 +20,7 @@ pub(super) fn open_output(path: Option<&PathBuf>) -> Result<Output> {
     .map_err(|error| Error::output(&error))
 }
 
-/// Writes a result there.
+/// Writes a result to it.
 pub(super) fn write_output(
     mut output: Output,
     write: impl FnOnce(&mut Output) -> io::Result<()>,
@@ -35,7 +35,7 @@ pub(super) fn print(text: &[u8]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends the process with an error from wherever it is.
+/// Ends the process with an error, from any thread.
 pub(super) fn give_up(error: &Error) -> ! {
     process::give_up(error.exit_code(), || {
         progress::clear_for_good();
@@ -43,19 +43,19 @@ pub(super) fn give_up(error: &Error) -> ! {
     })
 }
 
-/// Says a line on stderr, where progress may stand.
+/// Writes a line to stderr, in place of progress.
 pub(super) fn say(line: &str) {
     progress::clear();
     tell(line);
 }
 
-/// Writes a line to stderr. Where that is closed there is nobody to tell.
+/// Writes a line to stderr, if that isn't closed.
 pub(super) fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "ringfold: {}", printable(line));
 }
 
-/// The text with control characters spelled out, as a file's name may hold them: what is one line
-/// stays one, and nothing in it commands the terminal.
+/// The text with control characters escaped, which a file's name may hold: one line stays one line, and
+/// nothing in it controls the terminal.
 pub(super) fn printable(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -14,7 +14,7 @@ use crate::cli::console::{open_output, printable, say, write_output};
 use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::{memory, stats};
 
-/// A file's name as it was given; one with a newline in it may not look like two rows.
+/// A file's name as it was given. A newline in it is escaped, so that it doesn't look like two rows.
 fn written(path: &Path) -> Cow<'_, [u8]> {
     let name = path.as_os_str().as_bytes();
     match name.contains(&b'\n') {
@@ -23,14 +23,14 @@ fn written(path: &Path) -> Cow<'_, [u8]> {
     }
 }
 
-/// Opens what can be opened, tells what can't, and says with which code the program ends.
+/// Opens what can be opened, prints an error for each other file, and returns the exit code.
 fn open(paths: Vec<PathBuf>) -> Result<(Input, Vec<PathBuf>, ExitCode)> {
     let (mut input, mut opened) = (Input::default(), Vec::new());
     let mut code = ExitCode::SUCCESS;
     for path in paths {
         match input.add(&path) {
             Ok(()) => opened.push(path),
-            // With these no other file can be opened either.
+            // No other file could be opened either.
             Err(error) if error.is_about_descriptors() => return Err(error),
             Err(error) => {
                 say(&error.to_string());
@@ -92,7 +92,7 @@ impl Command {
         write_output(output, |out| {
             let several = self.files.files.len() > 1;
             let rows = counted.iter().zip(paths.iter().map(|path| written(path)));
-            // Figures as wide as the widest, as wc has them.
+            // All figures are as wide as the widest, as in wc.
             let widest = if several {
                 total.bytes.max(total.records)
             } else {
@@ -107,7 +107,7 @@ impl Command {
                     (false, true) => write!(out, "{bytes:>width$}")?,
                     _ => write!(out, "{lines:>width$} {bytes:>width$}")?,
                 }
-                // What was piped in has no name.
+                // Standard input that isn't named has no name in the output.
                 if !self.files.files.is_empty() {
                     out.write_all(b" ")?;
                     out.write_all(&name)?;

@@ -16,28 +16,28 @@ use crate::cli::stats;
 /// Write measurements: `key;value` lines, the same ones for the same seed
 #[derive(Args)]
 pub(super) struct Command {
-    /// Where they go; - is standard output
+    /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// How many rows
+    /// Number of rows
     #[arg(long, value_name = "N", value_parser = rows)]
     rows: Option<u64>,
-    /// As many whole rows as fit in so many bytes
+    /// Size of the file: as many whole rows as fit into it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     bytes: Option<u64>,
-    /// Distinct keys, names of 1 to 100 bytes [default: the 413 stations of the challenge]
+    /// Number of distinct keys, names of 1 to 100 bytes [default: the 413 stations of the challenge]
     #[arg(long, value_name = "N", value_parser = rows)]
     keys: Option<u64>,
-    /// Another seed makes other rows
+    /// The same seed makes the same rows
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Threads [default: one a core]
+    /// Threads [default: one for each core]
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<usize>,
     /// When to draw progress on stderr (auto: on a terminal)
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     progress: When,
-    /// No progress, and nothing said at the end
+    /// No progress, and no line at the end
     #[arg(short, long)]
     quiet: bool,
 }
@@ -52,7 +52,7 @@ impl Command {
         if self.rows.is_none() && self.bytes.is_none() {
             return Err(Error::new(
                 Kind::Usage,
-                "how much? Say --rows N or --bytes SIZE",
+                "name a size: --rows N or --bytes SIZE",
             ));
         }
         let generate = Generate {

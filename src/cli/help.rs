@@ -1,5 +1,5 @@
-//! What is shown of the command line where: everyday flags by `--help`, those of I/O by `--help-io`, all of them in
-//! manual pages and completions. And what to say to who leaves out the command.
+//! Which flags are shown where: everyday flags by `--help`, those of I/O by `--help-io`, all of them in manual pages
+//! and completions. Also says what to type when a file stands in place of a command.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::cli::command::{Cli, Command};
 use crate::cli::console::{print, say};
 use crate::probe::quoted;
 
-/// The command line as it was given; or the code to end with, when everything is said.
+/// The command line as it was given, or the exit code if there is nothing left to do.
 pub(super) fn parsed() -> Result<Command, ExitCode> {
     let matches = showing(|arg| !is_io(arg)).try_get_matches();
     let matches = matches.map_err(|error| refused(&error))?;
@@ -53,9 +53,9 @@ fn io(name: &str) -> ExitCode {
     let command = cli.find_subcommand_mut(name).expect("it was parsed");
     let mut command = std::mem::take(command)
         .mut_arg("help", |help| help.hide(true))
-        .about("How files are read. What is left out is chosen by the machine and the file")
+        .about("Flags that say how files are read. Defaults follow the machine and the file")
         .long_about(None)
-        .after_help("docs/knobs.md and docs/tuning.md say when each helps; `ringfold probe FILE` what can be had here.");
+        .after_help("docs/knobs.md and docs/tuning.md say when each flag helps. `ringfold probe FILE` shows what this machine allows.");
     match print(command.render_help().to_string().as_bytes()) {
         Ok(code) => code,
         Err(error) => {
@@ -77,7 +77,7 @@ fn refused(error: &clap::Error) -> ExitCode {
     }
     let word = quoted(word);
     say(&format!(
-        "{word} is no command: type `ringfold aggregate {word}`, or `ringfold count {word}` for its lines"
+        "{word} is not a command: type `ringfold aggregate {word}`, or `ringfold count {word}` for its lines"
     ));
     ExitCode::from(2)
 }

@@ -1,8 +1,8 @@
 //! Which of the standard streams were closed when the program began (`<&-`, `>&-`). Rust's runtime
-//! opens /dev/null in their place before `main`: nothing would be read, or an answer get lost,
-//! without a word.
+//! opens /dev/null in their place before `main`: the input would be empty, or the answer lost, without
+//! an error.
 //!
-//! # Invariant (`unsafe` room)
+//! # Invariant of this module
 //! [`look`] runs before the runtime is set up, while there is one thread: it makes system calls that
 //! take numbers and keeps two flags, nothing else.
 #![allow(unsafe_code)]
@@ -33,7 +33,7 @@ pub(super) fn standard_input() -> Result<()> {
 
 /// An error where standard output was closed.
 pub(super) fn standard_output() -> Result<()> {
-    open(1, "standard output: closed: the answer has nowhere to go")
+    open(1, "standard output is closed: the answer can't be written")
 }
 
 fn open(fd: usize, otherwise: &str) -> Result<()> {

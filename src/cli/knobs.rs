@@ -20,34 +20,35 @@ pub(super) struct Switches {
 #[derive(Args)]
 #[command(next_help_heading = "I/O: the ring (uring, uring-raw, and auto where it uses one)")]
 struct RingFlags {
-    /// Pin the buffers once, not for each read (Linux 5.1): auto, on or off. Helps with small
-    /// blocks; counts as locked memory [default: auto]
+    /// Register the buffers once, so that no read looks up their pages (Linux 5.1): auto, on or off.
+    /// Helps with small blocks; counts as locked memory [default: auto]
     #[arg(long, value_name = "WHEN", value_parser = switch, hide_default_value = true, default_value = "auto")]
     registered_buffers: Switch,
-    /// Look up the files once, not for each read (Linux 5.1). Helps with small blocks; uring-raw
+    /// Register the files once, so that no read looks them up (Linux 5.1). Helps with small blocks;
+    /// only uring-raw
     #[arg(long)]
     registered_files: bool,
     /// A kernel thread takes submissions, on this CPU if one is named (Linux 5.13 without root).
-    /// Saves calls with small blocks; costs a core
+    /// Saves system calls with small blocks; uses up a core
     #[arg(long, value_name = "CPU", num_args = 0..=1, require_equals = true)]
     sqpoll: Option<Option<u32>>,
-    /// Kernel workers do the reads (IOSQE_ASYNC, Linux 5.6), at most so many (Linux 5.15). Helps
-    /// where the file is cached: copies run in parallel
+    /// Kernel workers do the reads (IOSQE_ASYNC, Linux 5.6), at most this many (Linux 5.15). Helps
+    /// if the file is cached: copies run in parallel
     #[arg(long = "async", value_name = "WORKERS", num_args = 0..=1, require_equals = true)]
     punt: Option<Option<u32>>,
-    /// When completions are worked on: coop, without interrupting the ring's thread (Linux 5.19),
-    /// or defer, when it asks for them (6.1; uring-raw). Helps with small blocks
+    /// When completions are processed: coop, without interrupting the ring's thread (Linux 5.19), or
+    /// defer, when that thread asks for them (Linux 6.1, only uring-raw). Helps with small blocks
     #[arg(long, value_name = "MODE")]
     task_run: Option<TaskRun>,
     /// Entries of the submission queue, rounded up to a power of two [default: the queue depth]
     #[arg(long, value_name = "N")]
     entries: Option<u32>,
-    /// Poll the device for completions (Linux 5.1; uring-raw with --direct, on a device with poll
-    /// queues). Helps with small blocks on a fast drive; costs a core
+    /// Poll the device for completions (Linux 5.1; only uring-raw with --direct, on a device with
+    /// poll queues). Helps with small blocks on a fast drive; uses up a core
     #[arg(long)]
     iopoll: bool,
-    /// Rings, each with a thread, buffers and queue depth of its own over its share of the input;
-    /// uring-raw. Helps with several drives or NUMA nodes, and small blocks [default: 1]
+    /// Number of rings; each has its own thread, buffers, queue depth and share of the input. Only
+    /// uring-raw. Helps with several drives or NUMA nodes, and with small blocks [default: 1]
     #[arg(long, value_name = "N")]
     rings: Option<usize>,
 }
@@ -55,25 +56,25 @@ struct RingFlags {
 #[derive(Args)]
 #[command(next_help_heading = "I/O: the page cache")]
 struct CacheFlags {
-    /// Read through the page cache, but leave nothing there (RWF_DONTCACHE, Linux 6.14). Helps
-    /// where memory is full; uring, read, pread, auto
+    /// Read through the page cache and leave nothing there (RWF_DONTCACHE, Linux 6.14). Helps if
+    /// memory is full. For uring, uring-raw, read, pread and auto
     #[arg(long)]
     dontcache: bool,
-    /// What the kernel is told of the files: normal, sequential, random, noreuse (Linux 6.3),
-    /// willneed or dontneed (begin cold). Helps cold read and pread
+    /// posix_fadvise on each file: normal, sequential, random, noreuse (Linux 6.3), willneed, or
+    /// dontneed (drops its cached pages first). Helps read and pread of files that aren't cached
     #[arg(long, value_name = "ADVICE")]
     fadvise: Option<FileAdvice>,
-    /// Let the kernel read so far ahead, as 8M; read, pread, mmap, and auto where workers fetch.
-    /// Helps mmap of cold files where the device reads little ahead by itself
+    /// Have the kernel read this far ahead, such as 8M. For read, pread, mmap, and workers of auto.
+    /// Helps mmap of files that aren't cached if the device itself reads little ahead
     #[arg(long, value_name = "SIZE", value_parser = size)]
     readahead: Option<u64>,
-    /// Map a window's pages at once (Linux 5.14): on, or off, a fault at a time, which is what auto
-    /// does; mmap, and auto where it maps [default: auto]
+    /// Populate each mapped window by one call (on, Linux 5.14) or by page faults (off and auto). For
+    /// mmap, and auto where it maps [default: auto]
     #[arg(long, value_name = "WHEN", value_parser = switch, hide_default_value = true, default_value = "auto")]
     populate: Switch,
-    /// What the kernel is told of mapped windows: normal, sequential, random, willneed, hugepage
-    /// (helps cold files: they come in as large folios) or collapse (Linux 6.1; helps files that
-    /// are cached in small folios); mmap, and auto where it maps
+    /// madvise on each mapped window: normal, sequential, random, willneed, hugepage (files that
+    /// aren't cached come in as large folios) or collapse (Linux 6.1; small cached folios become
+    /// large ones). For mmap, and auto where it maps
     #[arg(long, value_name = "ADVICE")]
     map_advice: Option<MapAdvice>,
 }
@@ -81,8 +82,8 @@ struct CacheFlags {
 #[derive(Args)]
 #[command(next_help_heading = "I/O: memory and processors")]
 struct MemoryFlags {
-    /// Pages under the buffers: auto (transparent huge pages where they can be had), thp, hugetlb
-    /// (the pool of vm.nr_hugepages) or off. Huge ones help reads of 512K and more
+    /// Pages of the buffers: auto (transparent huge pages if available), thp, hugetlb (the pool of
+    /// vm.nr_hugepages) or off. Huge pages help with reads of 512K and more
     #[arg(
         long,
         value_name = "KIND",
@@ -90,8 +91,8 @@ struct MemoryFlags {
         default_value = "auto"
     )]
     huge_pages: HugePages,
-    /// Hold each worker to one CPU of a list as 0,2-3, in turn; without --threads one a CPU. Helps
-    /// where other work moves threads about, or to keep to one NUMA node
+    /// Bind each worker to one CPU of a list such as 0,2-3, in turn; without --threads there is one
+    /// worker for each CPU. Helps to keep to one NUMA node, or if other work moves threads
     #[arg(long, value_name = "CPUS")]
     pin: Option<Cpus>,
 }
@@ -126,7 +127,7 @@ impl Switches {
     }
 }
 
-/// On, off, or as the engine likes.
+/// On, off, or the engine's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Switch(Option<bool>);
 
@@ -135,7 +136,7 @@ fn switch(text: &str) -> Result<Switch, String> {
         "auto" => Ok(Switch(None)),
         "on" => Ok(Switch(Some(true))),
         "off" => Ok(Switch(Some(false))),
-        _ => Err("it is one of auto, on, off".into()),
+        _ => Err("name auto, on or off".into()),
     }
 }
 
@@ -147,7 +148,7 @@ impl std::str::FromStr for Cpus {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text} is no list of CPUs as 0,2-3");
+        let wrong = || format!("{text} is not a list of CPUs such as 0,2-3");
         let mut cpus = Vec::new();
         for part in text.split(',') {
             let (from, to) = part.split_once('-').unwrap_or((part, part));

@@ -1,4 +1,4 @@
-//! `ringfold man`: manual pages, one for the program and one a command.
+//! `ringfold man`: manual pages, one for the program and one for each command.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::{Error, Kind, Result};
 /// Print a manual page: ringfold man aggregate | man -l -
 #[derive(Args)]
 pub(super) struct Command {
-    /// The page of a command, with all its flags [default: that of the program]
+    /// The command whose page to print, with all its flags [default: the program's page]
     #[arg(value_name = "COMMAND")]
     page: Option<String>,
 }
@@ -32,7 +32,10 @@ impl Command {
                 .cloned()
                 .expect("it is among them"),
             Some(name) => {
-                let cause = format!("there is no page {name}, only {}", names.join(", "));
+                let cause = format!(
+                    "there is no manual page {name}; there are {}",
+                    names.join(", ")
+                );
                 return Err(Error::new(Kind::Usage, cause));
             }
         };
@@ -56,10 +59,10 @@ fn render(page: &clap::Command, names: &[String], out: &mut Vec<u8>) -> io::Resu
         man.render_subcommands_section(out)?;
         section(out, "EXIT STATUS")?;
         for (code, meaning) in [
-            ("0", "All went well."),
-            ("1", "The data, the input or the output is at fault."),
-            ("2", "The command line is."),
-            ("130, 143", "It was ended by SIGINT or SIGTERM."),
+            ("0", "The answer is complete."),
+            ("1", "The input, its data or the output failed."),
+            ("2", "The command line is wrong."),
+            ("130, 143", "SIGINT or SIGTERM ended the run."),
             ("141", "The reader of the output has gone."),
         ] {
             writeln!(out, ".TP\n{code}\n{meaning}")?;

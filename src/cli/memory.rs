@@ -1,6 +1,6 @@
-//! How much memory the process has had, for `--stats`: its own apart from mapped files.
+//! How much memory the process has had, for `--stats`: its own, and mapped files.
 //!
-//! The kernel keeps the peak of both together only (`VmHWM`), so a thread looks at each as the run goes on.
+//! The kernel only keeps the peak of both together (`VmHWM`), so a thread samples each during the run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::linux::proc;
 
-/// The time between two looks.
+/// The time between two samples.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The most memory that was seen, in bytes; `None` where /proc doesn't tell.
+/// The most memory that was seen, in bytes; `None` where /proc has no figure.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Peak {
     /// The process's own: anonymous pages, huge ones included.
@@ -23,7 +23,7 @@ pub(super) struct Peak {
     pub(super) together: Option<u64>,
 }
 
-/// Looks at the memory until it is asked.
+/// Samples the memory until it is asked for the peak.
 pub(super) struct Watch {
     seen: Arc<Seen>,
     thread: Option<JoinHandle<()>>,
@@ -37,7 +37,7 @@ struct Seen {
 }
 
 impl Watch {
-    /// Begins to look, if anybody wants to know.
+    /// Starts sampling, if the figures are wanted.
     pub(super) fn start(wanted: bool) -> Watch {
         let seen = Arc::new(Seen::default());
         let thread = wanted.then(|| {
@@ -48,7 +48,7 @@ impl Watch {
                     std::thread::park_timeout(TICK);
                 }
             };
-            // Without a thread there is the look at the end.
+            // Without a thread there is the sample at the end.
             std::thread::Builder::new()
                 .name("memory".into())
                 .spawn(watch)
@@ -78,7 +78,7 @@ impl Watch {
 }
 
 impl Seen {
-    /// Looks once; returns the kernel's own peak, if /proc tells anything.
+    /// Takes a sample; returns the kernel's own peak, if /proc has any figures.
     fn look(&self) -> Option<Option<u64>> {
         let status = proc::text("/proc/self/status").ok()?;
         let bytes = |name| proc::kib_field(&status, name);
@@ -93,7 +93,7 @@ impl Seen {
 mod tests {
     use crate::cli::memory::*;
 
-    /// Memory that is gone again when it is asked was seen all the same.
+    /// Memory that was freed before the end was seen.
     #[test]
     fn a_peak_that_has_passed() {
         const SIZE: usize = 32 << 20;

@@ -1,4 +1,4 @@
-//! Refuses an output that is one of the inputs: the answer would take the place of what it was made of.
+//! Refuses an output that is one of the inputs: the answer would replace the data.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Kind, Result};
 
-/// Looks at names only; nothing is opened. What can't be looked at is left to who opens it.
+/// Compares device and inode; nothing is opened. A path that can't be examined fails when it is opened.
 ///
 /// # Errors
 /// The output is an input, under whatever name, or standard output is a file that is read and holds something.
@@ -16,7 +16,7 @@ pub(super) fn refuse(output: Option<&PathBuf>, inputs: &[PathBuf]) -> Result<()>
     let output = output.filter(|output| output.as_os_str() != "-");
     let target = match output {
         Some(output) => fs::metadata(output).ok(),
-        // A shell's `>` has emptied it before; what is appended to it would be read next time.
+        // A file after `>` is empty by now. The answer would be appended to any other one, and read by the next run.
         None => of(io::stdout()).filter(|meta| meta.is_file() && meta.len() > 0),
     };
     let Some(target) = target.as_ref().and_then(identity) else {
@@ -35,11 +35,11 @@ pub(super) fn refuse(output: Option<&PathBuf>, inputs: &[PathBuf]) -> Result<()>
     let output = output.map_or(Path::new("standard output"), PathBuf::as_path);
     let cause = match input.as_os_str() == "-" || input == output {
         true => format!(
-            "{} is the input, too: name another file for the answer",
+            "{} is the input and the output: name another file for the answer",
             output.display()
         ),
         false => format!(
-            "{} is the input {}: name another file for the answer",
+            "{} is the input {} under another name: name another file for the answer",
             output.display(),
             input.display()
         ),
@@ -52,7 +52,7 @@ fn of(stream: impl AsFd) -> Option<Metadata> {
     file.and_then(|file| file.metadata()).ok()
 }
 
-/// Which file or drive it is. Pipes, terminals and the like are read and written without harm.
+/// Which file or drive it is. It is safe to read and write the same pipe or terminal.
 fn identity(meta: &Metadata) -> Option<(bool, u64, u64)> {
     let kind = meta.file_type();
     match kind.is_block_device() {

@@ -17,25 +17,25 @@ const VALUE: usize = 23;
 const MEANING: usize = 41;
 const TABLE: usize = 70;
 
-/// Tell what this machine and a file allow: io_uring, limits, O_DIRECT, the device
+/// Show what this machine and a file allow: io_uring, limits, O_DIRECT, the device
 #[derive(Args)]
 #[command(after_help = "\
-What auto does comes first, then what is good (+), fair (~) and bad (!) for it, and what to change.
-Nothing is changed, of a file a few pages are read at most, and root isn't needed. The exit code is
-0 whatever was found, and 1 where a FILE can't be opened.
+The first lines say what auto does. Then come things that are bad (!), fair (~) and good (+), and what
+to change. The probe itself changes nothing, reads a few pages of a file at most, and doesn't need
+root. The exit code is 0 whatever was found, and 1 when a FILE can't be opened.
 
 Examples:
   ringfold probe                              the kernel, the user, memory and processor
   ringfold probe data.txt                     the same, then the file and the device it lies on
-  ringfold probe --all data.txt               all that was found, and what follows from it
+  ringfold probe --all data.txt               all details
   ringfold probe --json data.txt | jq '.sections[] | select(.name == \"device\")'
 
 docs/probe.md explains every line and the JSON.")]
 pub(super) struct Command {
-    /// Files to look at, with their devices; - is standard input
+    /// Files to examine, with their devices; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Print all that was found: a name, a value, and what follows from it for ringfold
+    /// Print all details: a name, a value, and what it means for ringfold
     #[arg(long)]
     all: bool,
     /// Print JSON: sections with entries of name, value, unit and meaning
@@ -94,8 +94,8 @@ impl Page {
         };
         let verdict = match (of(Mark::Bad), of(Mark::Fair)) {
             (0, 0) => "Nothing is in the way.".to_string(),
-            (0, 1) => "Nothing is in the way; 1 thing to mind:".to_string(),
-            (0, fair) => format!("Nothing is in the way; {fair} things to mind:"),
+            (0, 1) => "Nothing is in the way. 1 thing to know:".to_string(),
+            (0, fair) => format!("Nothing is in the way. {fair} things to know:"),
             (1, _) => "1 thing is in the way:".to_string(),
             (bad, _) => format!("{bad} things are in the way:"),
         };

@@ -1,19 +1,19 @@
-//! How the process ends, whatever its threads wait for.
+//! Ends the process, even if threads of it are stuck in the kernel.
 //!
-//! **Signals.** The kernel hands a signal to any thread it likes, even to one that sleeps where only
-//! the device's answer wakes it. So SIGINT and SIGTERM are kept from all threads but one, which waits
-//! for nothing else. One that was ignored when the program began stays so, as of a script's job in
-//! the background, which the terminal's Ctrl-C isn't meant for.
+//! **Signals.** The kernel delivers a signal to any thread, even to one in a read that can't be
+//! interrupted. So all threads but one block SIGINT and SIGTERM, and that one only waits for them. A
+//! signal that was ignored when the program began stays ignored: a script's background job isn't
+//! meant by the terminal's Ctrl-C.
 //!
-//! **The guard.** A process is gone when the last of its threads is, and a thread in a read that
-//! nothing can interrupt isn't gone before the read. So with `--io-timeout` a child does the work, and
-//! the process that the user sees waits for the child's end, or for its word that it gives up. When
-//! the guard ends, by whatever, the child gets a SIGTERM and takes it as any other.
+//! **The guard.** A process ends when its last thread has ended, and a thread in a read that can't be
+//! interrupted ends after the read. So with `--io-timeout` a child does the work. The process that the
+//! user sees waits until the child ends or reports that it gives up. When the guard ends, for any
+//! reason, the child gets a SIGTERM and handles it as any other.
 //!
-//! # Invariant (`unsafe` room)
-//! [`guard`] is called while there is one thread, so that the child has everything of it. Signal sets
-//! live on the stack of who passes them. No descriptor is closed behind its owner's back: those of
-//! the output are made to lead nowhere, by who ends the process right after.
+//! # Invariant of this module
+//! [`guard`] is called while there is one thread, so the fork copies the whole state. Signal sets are
+//! on the caller's stack. No descriptor is closed behind its owner's back: those of the output are
+//! redirected to /dev/null right before the process ends.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
@@ -29,29 +29,29 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 const SIGNALS: [(libc::c_int, u8); 2] = [(libc::SIGINT, 130), (libc::SIGTERM, 143)];
 
 /// The output's descriptors are below: it is opened before any input.
-const FEW: RawFd = 64;
+const OUTPUT_MAX: RawFd = 64;
 
-/// What the guard waits for a child's last word.
+/// How long the guard waits for the child to clean up.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Where the guard hears that the work is given up.
+/// Tells the guard that the child gives up, with the exit code.
 static GUARD: OnceLock<PipeWriter> = OnceLock::new();
 
-/// Held by who ends the process; nobody lets go of it.
+/// Locked by the thread that ends the process, and never unlocked.
 static ENDING: Mutex<()> = Mutex::new(());
 
-/// To be held from where the process ends by itself: whoever came before has the say.
+/// To be taken when the process ends by itself. If another thread ends it already, this waits forever.
 pub(super) fn ending() -> MutexGuard<'static, ()> {
     ENDING.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Ends the process without a look back.
+/// Ends the process at once.
 fn exit(code: i32) -> ! {
     // SAFETY: it takes a number and doesn't return.
     unsafe { libc::_exit(code) }
 }
 
-/// Those that weren't ignored when the program began: it sets no handlers of its own.
+/// The signals that weren't ignored when the program began. It sets no handlers of its own.
 fn signal_set() -> libc::sigset_t {
     // SAFETY: any bytes are a set or an action, and the calls get those on this stack.
     unsafe {
@@ -68,9 +68,9 @@ fn signal_set() -> libc::sigset_t {
     }
 }
 
-/// Keeps the signals from this thread and those that it starts. They wait for [`take_signals`].
+/// Blocks the signals in this thread and those that it starts. They stay pending until [`take_signals`].
 pub(super) fn hold_signals() {
-    // SAFETY: a set on the stack, and nothing to be told of the old one.
+    // SAFETY: the set is on the stack, and the old one isn't asked for.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signal_set(), std::ptr::null_mut()) };
 }
 
@@ -80,7 +80,7 @@ pub(super) fn take_signals() {
     take_signals_after(|_| ());
 }
 
-/// The same, after something else is done about the signal.
+/// The same, but calls `first` before.
 fn take_signals_after(first: impl FnOnce(Signal) + Send + 'static) {
     let wait = || {
         let set = signal_set();
@@ -95,14 +95,14 @@ fn take_signals_after(first: impl FnOnce(Signal) + Send + 'static) {
     };
     let thread = std::thread::Builder::new().name("signals".to_string());
     if thread.spawn(wait).is_err() {
-        // Where there is no thread for it the kernel ends the process, with the same code to a shell.
+        // Without a thread, the kernel ends the process by the signal. A shell sees the same code.
         // SAFETY: as above.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &signal_set(), std::ptr::null_mut()) };
     }
 }
 
 /// Splits the process: returns in the child, which does the work; the guard ends as the child does.
-/// Where that can't be had the process goes on alone.
+/// Where there is no pipe or no process, the work goes on in this process.
 pub(super) fn guard() {
     let Ok((mut receiver, sender)) = io::pipe() else {
         return;
@@ -114,7 +114,7 @@ pub(super) fn guard() {
         0 => {
             drop(receiver);
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
-            // It may have gone before that was said.
+            // The guard may have ended before that call.
             if rustix::process::getppid() != Some(guard) {
                 exit(1);
             }
@@ -123,7 +123,7 @@ pub(super) fn guard() {
         child => {
             drop(sender);
             let child = Pid::from_raw(child).expect("a child has a number");
-            // The child leaves the terminal as it should be, if it can, before a shell has it again.
+            // Gives the child time to clear the progress line before the shell writes.
             take_signals_after(move |signal| {
                 let _ = kill_process(child, signal);
                 std::thread::sleep(GRACE);
@@ -132,7 +132,7 @@ pub(super) fn guard() {
             if let Ok(1) = receiver.read(&mut word) {
                 exit(word[0].into());
             }
-            // No word but the end.
+            // The child ended without a report.
             let status = loop {
                 match waitpid(Some(child), WaitOptions::empty()) {
                     Err(rustix::io::Errno::INTR) => {}
@@ -150,23 +150,23 @@ pub(super) fn guard() {
     }
 }
 
-/// Ends the process although threads of it may never come back from the kernel. It says its last word
-/// unless another ends the process already.
+/// Ends the process even if threads of it never return from the kernel. Calls `last_word` before,
+/// unless another thread ends the process already.
 pub(super) fn give_up(code: u8, last_word: impl FnOnce()) -> ! {
-    // What others meet without their files is nobody's business any more.
+    // From here on no other thread reports an error: it may be a consequence of this end.
     let _ending = ending();
     last_word();
     let guard = GUARD.get();
     if let Some(mut guard) = guard {
-        // A guard that is gone needs no word.
+        // The guard may have ended already.
         let _ = guard.write_all(&[code]);
     }
-    // Who reads our output is to see its end, although the kernel may keep this process for long.
+    // Readers of the output see its end now, even if the kernel keeps this process for long.
     let leads = |fd: RawFd| fs::read_link(format!("/proc/self/fd/{fd}")).ok();
     let output = [leads(1), leads(2)];
     let nowhere = File::options().read(true).write(true).open("/dev/null");
     if let Ok(nowhere) = nowhere {
-        for fd in 0..FEW {
+        for fd in 0..OUTPUT_MAX {
             if fd <= 2 || leads(fd).is_some_and(|to| output.contains(&Some(to))) {
                 // SAFETY: see the invariant.
                 unsafe { libc::dup3(nowhere.as_raw_fd(), fd, libc::O_CLOEXEC) };

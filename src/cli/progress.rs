@@ -32,7 +32,7 @@ pub(super) struct Bar {
 /// Runs shorter than this show nothing.
 const PATIENCE: Duration = Duration::from_millis(300);
 const TICK: Duration = Duration::from_millis(100);
-/// The rate is that of so many ticks.
+/// The rate is measured over this many ticks.
 const TICKS: usize = 30;
 /// Columns where stderr is no terminal.
 const WIDTH: usize = 80;
@@ -41,17 +41,17 @@ const BAR: std::ops::RangeInclusive<usize> = 12..=32;
 /// To the line's start, and everything from there on cleared.
 const CLEAR: &str = "\r\x1b[K";
 
-/// What stands on the line where progress is drawn.
+/// What is on the line of progress.
 enum Line {
     Nothing,
     Progress,
-    /// The process ends: nothing is to be drawn any more.
+    /// The process ends: nothing is drawn any more.
     Over,
 }
 
 static LINE: Mutex<Line> = Mutex::new(Line::Nothing);
 
-/// Clears the line, if progress stands there, for something else; the next tick draws it again.
+/// Clears the line of progress for another message. The next tick draws it again.
 pub(super) fn clear() {
     let mut line = LINE.lock().unwrap_or_else(|error| error.into_inner());
     if let Line::Progress = *line {
@@ -60,10 +60,10 @@ pub(super) fn clear() {
     }
 }
 
-/// Clears the line for good, as the process ends. It waits neither for a terminal that takes nothing nor for who
-/// does.
+/// Clears the line for good, as the process ends. It waits neither for a terminal that accepts nothing nor for a
+/// thread that is stuck writing to it.
 pub(super) fn clear_for_good() {
-    // Who draws is done in a moment, unless the terminal takes nothing.
+    // Drawing takes a moment, unless the terminal accepts nothing.
     let free = (0..10).find_map(|_| match LINE.try_lock() {
         Ok(line) => Some(line),
         Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
@@ -108,7 +108,7 @@ impl Bar {
         let thread = draws.then(|| {
             let stop = Arc::clone(&stop);
             let follow = move || follow(total, &done, &stop);
-            // Where no thread is to be had the run goes on without progress.
+            // Without a thread the run goes on without progress.
             std::thread::Builder::new().spawn(follow).ok()
         });
         Bar {
@@ -149,11 +149,11 @@ fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stderr().as_fd());
     let columns = size.map_or(0, |size| usize::from(size.ws_col));
     let columns = if columns == 0 { WIDTH } else { columns };
-    // The terminal may write `^C` behind it, and from the last column go to the next line.
+    // The terminal may write `^C` behind the line, and wraps after the last column.
     columns.saturating_sub(3)
 }
 
-/// What is shown of so many bytes done: as much as `width` columns hold, what matters least left out first.
+/// The line after `done` bytes: as much as fits into `width` columns.
 fn line(total: Option<u64>, done: u64, (bytes, seconds): (u64, f64), width: usize) -> String {
     let rate = units::rate(bytes, seconds);
     let Some(total) = total else {

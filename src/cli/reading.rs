@@ -18,22 +18,20 @@ use crate::{Config, Engine, Error, Input, Kind, Result};
 /// What all jobs that read have in common.
 #[derive(Args)]
 pub(super) struct Reading {
-    /// Worker threads [default: one a core]
+    /// Worker threads [default: one for each core]
     #[arg(short = 'j', long, value_name = "N")]
     pub(super) threads: Option<usize>,
-    /// Print what the run did on stderr: rows, time and memory; all figures with =full, or with
-    /// =json as JSON
+    /// Print rows, time and memory on stderr; =full prints all figures, =json prints them as JSON
     ///
-    /// Memory is the process's own (anonymous pages), which --memory limits the tables of, and the
-    /// mapped pages of files, which the kernel takes back when it needs them: the most of each that
-    /// was seen at 50 looks a second.
+    /// Memory has two figures: the process's own (anonymous pages), and mapped pages of files, which
+    /// the kernel takes back when it needs them. Each is the most of 50 samples a second.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "text", hide_possible_values = true)]
     pub(super) stats: Option<stats::Format>,
     /// When to draw progress on stderr (auto: on a terminal)
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     progress: When,
-    /// No progress and no notices. What an answer lacks is told all the same
+    /// No progress and no notices. Errors and the number of skipped records are still printed
     #[arg(short, long)]
     pub(super) quiet: bool,
     /// Print the flags that say how files are read: engines, block sizes, io_uring, the page cache
@@ -47,32 +45,32 @@ pub(super) struct Reading {
 #[derive(Args)]
 #[command(next_help_heading = "I/O")]
 pub(super) struct How {
-    /// What reads the input: auto (cached parts by the workers, the rest through the ring), uring,
+    /// What reads the input: auto (workers read what is cached, the ring reads the rest), uring,
     /// uring-raw, read, pread, mmap or memory
     #[arg(long, value_name = "ENGINE", default_value = "auto", hide_possible_values = true,
           value_parser = Engine::ALL.map(Engine::name))]
     engine: String,
-    /// Read past the page cache (O_DIRECT); fails where the file system refuses it. Helps cold
-    /// files: nothing is copied, nothing evicted
+    /// Read past the page cache (O_DIRECT); an error where the file system refuses it. Helps with
+    /// files that aren't cached: nothing is copied, nothing evicted
     #[arg(long)]
     direct: bool,
-    /// Bytes a read brings, as 256K or 1M. Large ones cost less of the processor, small ones less
-    /// memory [default: 512K through the ring, 2M by pread, up to 16M by mmap]
+    /// Bytes of a read, such as 256K or 1M. Large blocks take less processor time, small ones less
+    /// memory [default: 512K through the ring, 2M with pread, up to 16M with mmap]
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
     block_size: Option<u64>,
-    /// Reads in flight. More help until the device is busy [default: 32]
+    /// Reads in flight at most. A higher number helps until the device is busy [default: 32]
     #[arg(long, alias = "iodepth", value_name = "N")]
     queue_depth: Option<usize>,
-    /// Buffers of the ring, more than the queue depth. More help where workers are slow now and
-    /// then [default: depth + 2 x threads, 12 more below 1M]
+    /// Buffers of the ring, at least one more than the queue depth. A higher number helps if workers
+    /// are slow now and then [default: depth + 2 x threads; 12 more for blocks below 1M]
     #[arg(long, value_name = "N")]
     buffers: Option<usize>,
-    /// The longest record
+    /// The longest record allowed
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
     max_record: u64,
-    /// End the run with an error when a read takes longer, as 500ms, 30s or 2m. It counts from the
-    /// moment when the kernel gets the read. For files and block devices; pipes and terminals may
-    /// take their time [default: none; after 30s there is a notice]
+    /// End the run with an error when one read takes longer than this, such as 500ms, 30s or 2m. The
+    /// time in the device's queue counts. Pipes and terminals have no limit [default: none; after 30s
+    /// there is a notice]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(super) io_timeout: Option<Duration>,
     #[command(flatten)]
@@ -94,7 +92,7 @@ impl Reading {
             knobs: self.how.switches.knobs(),
             progress: Some(progress),
             io_timeout: self.how.io_timeout,
-            // Threads and rings that wait for the read may never come back, so nobody waits for them.
+            // Threads and rings that wait for the read may never return, so the process doesn't wait for them.
             overdue: Some(Arc::new(|error| give_up(error))),
             notice: Arc::new(move |notice| {
                 if !quiet {
@@ -105,7 +103,7 @@ impl Reading {
         })
     }
 
-    /// Folds files while a bar shows how far it is. Whatever follows goes on with the threads of the run.
+    /// Folds files and draws progress. What follows may use the threads of the run.
     pub(super) fn fold<F: crate::Fold>(&self, input: &Input, job: &F) -> Result<Folded<F::Output>> {
         let done = Arc::new(AtomicU64::new(0));
         let mut config = self.config(Arc::clone(&done))?;
@@ -123,7 +121,7 @@ impl Reading {
     }
 }
 
-/// What a job has come to, what the run did, and its threads.
+/// The output of a job, what the run did, and its threads.
 pub(super) struct Folded<T> {
     pub(super) output: T,
     pub(super) stats: crate::Stats,
@@ -139,7 +137,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// The paths. Waiting for somebody to type is never what was meant.
+    /// The paths. Without a FILE, a terminal as standard input is an error: nobody means to type the data.
     pub(super) fn paths(&self) -> Result<Vec<PathBuf>> {
         let paths = match self.files.is_empty() {
             true if io::stdin().is_terminal() => {

@@ -14,10 +14,10 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         "M" => 20,
         "G" => 30,
         "T" => 40,
-        _ => return Err("a size is a number with K, M, G or T behind it, as 256K".into()),
+        _ => return Err("a size is a number with K, M, G or T behind it, such as 256K".into()),
     };
     if number.is_empty() {
-        return Err("a size begins with a number, as 256K".into());
+        return Err("a size begins with a number, such as 256K".into());
     }
     let number: Option<u64> = number.parse().ok();
     number
@@ -36,7 +36,10 @@ mod tests {
         assert_eq!(size("1m"), Ok(1 << 20));
         assert_eq!(size("2GiB"), Ok(2 << 30));
         for wrong in ["", "K", "1X", "-1", "1.5M"] {
-            assert!(size(wrong).unwrap_err().ends_with("as 256K"), "{wrong}");
+            assert!(
+                size(wrong).unwrap_err().ends_with("such as 256K"),
+                "{wrong}"
+            );
         }
         for large in ["99999999999T", "99999999999999999999"] {
             assert_eq!(size(large), Err("too large".to_string()));

@@ -1,4 +1,4 @@
-//! How the command line writes settings, errors and notices: by flags, with what its user can do.
+//! Writes settings, errors and notices for users of the command line: settings as flags, with advice.
 
 use crate::{Cause, Choice, Error, Facility, Hint, Notice, Refusal, Refuser, Setting, Speller};
 
@@ -58,7 +58,7 @@ impl Speller for Flags {
         let flag = flag(choice.setting);
         match (&choice.value, choice.setting) {
             (None, _) => flag.to_string(),
-            // Flags that may stand alone take a value only so.
+            // The value of these flags is optional, so it needs the `=`.
             (Some(value), Setting::Sqpoll | Setting::Punt) => format!("{flag}={value}"),
             (Some(value), _) => format!("{flag} {value}"),
         }
@@ -88,17 +88,15 @@ impl Speller for Flags {
             Refusal::NoThreads { .. } => "lower --threads",
             Refusal::Exceeded { .. } => "raise --max-record",
             Refusal::Malformed { hint, .. } => return hinted(*hint),
-            Refusal::NotSpilled { .. } => "name a directory with room by --spill-dir",
-            Refusal::SpillLost { .. } => {
-                "name another directory by --spill-dir, or give more --memory"
-            }
+            Refusal::NotSpilled { .. } => "name a directory with free space by --spill-dir",
+            Refusal::SpillLost { .. } => "name another directory by --spill-dir, or raise --memory",
             _ => return None,
         };
         Some(advice.to_string())
     }
 }
 
-/// What to do without a choice that isn't granted.
+/// What to do when a choice isn't granted.
 fn otherwise(choice: &Choice, by: Refuser) -> String {
     let advice = match (choice.setting, choice.value.as_deref(), by) {
         (Setting::Engine, ..) => "choose another engine",
@@ -109,16 +107,16 @@ fn otherwise(choice: &Choice, by: Refuser) -> String {
         (Setting::HugePages, ..) => "lower --buffers or --block-size, or leave it out",
         (Setting::Dontcache, ..) => "leave it out, or try --direct",
         (Setting::Iopoll, _, Refuser::Device) => {
-            "leave it out, or give its driver some (nvme.poll_queues=N)"
+            "leave it out, or load its driver with poll queues (nvme.poll_queues=N)"
         }
         (Setting::Entries, ..) => "lower it",
-        (Setting::Sqpoll, Some(_), _) => "name another, or none",
+        (Setting::Sqpoll, Some(_), _) => "name another processor, or none",
         (Setting::Punt, Some(workers), _) => return format!("leave out ={workers}"),
         (Setting::RegisteredBuffers, ..) => {
             "raise that, lower --buffers or --block-size, or leave it out"
         }
         (Setting::RegisteredFiles, ..) => "raise ulimit -n, or leave it out",
-        (Setting::Pin, ..) => "name others",
+        (Setting::Pin, ..) => "name other processors",
         (Setting::IoTimeout, ..) => "lower --threads, or raise the limit on processes (ulimit -u)",
         _ => "leave it out",
     };

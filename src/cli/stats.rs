@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 /// How to print it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
-    /// What matters to most: rows, time and memory.
+    /// Rows, time and memory.
     Text,
-    /// A line a figure.
+    /// All figures, a line each.
     Full,
     /// One object.
     Json,
@@ -21,7 +21,7 @@ pub(super) enum Format {
 /// The version of the JSON object's shape.
 const SCHEMA: u32 = 1;
 
-/// Prints the figures of a run and of its job; `job` names what it counted, what is one row each first.
+/// Prints the figures of a run and of its job. `job` has what the job counted, the rows first.
 pub(super) fn print(format: Format, stats: &Stats, job: &[(&str, u64)], memory: Peak) {
     let text = match format {
         Format::Json => {
@@ -41,11 +41,11 @@ pub(super) fn print(format: Format, stats: &Stats, job: &[(&str, u64)], memory: 
         Format::Text => table(short(stats, job, memory)),
         Format::Full => table(full(stats, job, memory)),
     };
-    // The answer is out; where stderr is closed nobody wants this.
+    // The answer is written. Where stderr is closed, nobody reads this.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Names and what is said of them.
+/// Names and values.
 type Rows<'a> = Vec<(&'a str, String)>;
 
 fn table(rows: Rows<'_>) -> String {
@@ -55,7 +55,7 @@ fn table(rows: Rows<'_>) -> String {
         .collect()
 }
 
-/// What matters to most, and what was asked for in vain.
+/// Rows, time, memory, and flags that had no effect.
 fn short<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
     let mut rows = Vec::new();
     if let Some((name, n)) = job.first() {
@@ -85,7 +85,7 @@ fn short<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
     rows
 }
 
-/// All there is to tell.
+/// All figures.
 fn full<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
     let mut rows = short(stats, job, memory);
     let reason = match stats.engine_reason.as_str() {
@@ -113,22 +113,19 @@ fn full<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
         );
     }
     if stats.short_reads + stats.retries > 0 {
-        reads += &format!(
-            ", {} short, {} tried again",
-            stats.short_reads, stats.retries
-        );
+        reads += &format!(", {} short, {} retried", stats.short_reads, stats.retries);
     }
     rows.push(("reads", reads));
-    let ways = [
+    let parts = [
         ("through the dispatcher", stats.dispatched_bytes),
         ("read by the workers", stats.copied_bytes),
         ("mapped", stats.mapped_bytes),
     ];
-    let ways: Vec<_> = ways.into_iter().filter(|(_, bytes)| *bytes > 0).collect();
-    let ways = ways
+    let parts: Vec<_> = parts.into_iter().filter(|(_, bytes)| *bytes > 0).collect();
+    let parts = parts
         .iter()
-        .map(|(way, bytes)| format!("{} {way}", units::size(*bytes)));
-    rows.push(("ways", ways.collect::<Vec<_>>().join(", ")));
+        .map(|(how, bytes)| format!("{} {how}", units::size(*bytes)));
+    rows.push(("fetched", parts.collect::<Vec<_>>().join(", ")));
     if stats.buffers > 0 {
         let kind = match stats.huge_pages.as_str() {
             "" => String::new(),
@@ -211,7 +208,7 @@ fn ring(stats: &Stats) -> String {
     ring.join(", ")
 }
 
-/// What was asked of the page cache.
+/// How the page cache was used.
 fn cache(stats: &Stats) -> Vec<String> {
     let mut cache = Vec::new();
     if stats.dontcache {
@@ -222,10 +219,10 @@ fn cache(stats: &Stats) -> Vec<String> {
     }
     if stats.readahead_bytes > 0 {
         let ahead = units::size(stats.readahead_bytes);
-        cache.push(format!("{ahead} asked for ahead"));
+        cache.push(format!("{ahead} read ahead"));
     }
     if let Some(advice) = &stats.map_advice {
-        cache.push(format!("windows advised {advice}"));
+        cache.push(format!("madvise {advice}"));
     }
     cache
 }

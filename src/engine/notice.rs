@@ -26,7 +26,7 @@ pub enum Notice {
         /// Why there is no ring.
         error: Error,
     },
-    /// A read hasn't been answered for long.
+    /// A read has been without an answer for long.
     Silent {
         /// The file's name.
         file: Arc<str>,
@@ -44,7 +44,7 @@ pub enum Notice {
         /// Its bytes now.
         to: u64,
     },
-    /// A file was written to since it was opened; the answer may be of old and new bytes.
+    /// A file was written to since it was opened; the answer may mix old and new bytes.
     Written {
         /// The file's name.
         file: Arc<str>,
@@ -66,8 +66,8 @@ impl Notice {
                     n => format!(", and {n} more"),
                 };
                 let how = match dontcache {
-                    true => "reading through it, and leaving nothing there",
-                    false => "reading through it",
+                    true => "reading through the page cache, leaving nothing there",
+                    false => "reading through the page cache",
                 };
                 format!("{error}{others}; {how}")
             }
@@ -76,13 +76,13 @@ impl Notice {
             }
             Notice::Silent { file, bytes, age } => {
                 let (start, end, seconds) = (bytes.start, bytes.end, age.as_secs());
-                format!("{file}: byte {start}-{end}: no answer for {seconds} s, waiting on")
+                format!("{file}: byte {start}-{end}: no answer for {seconds} s, still waiting")
             }
             Notice::Grown { file, from, to } => {
                 format!("{file}: has grown from {from} to {to} bytes; what was added wasn't read")
             }
             Notice::Written { file } => format!(
-                "{file}: was written to while it was read; the answer may be of old and new bytes"
+                "{file}: was written to while it was read; the answer may mix old and new bytes"
             ),
         }
     }

@@ -23,7 +23,7 @@ pub enum Refusal {
         /// The greatest value.
         max: u64,
     },
-    /// A duration that no read can keep to.
+    /// A duration of zero.
     Zero {
         /// Which.
         setting: Setting,
@@ -93,14 +93,14 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
-    /// It needs something that can't be had.
+    /// It needs something that isn't available.
     Missing {
         /// What was asked for.
         setting: Setting,
-        /// Why what it needs can't be had.
+        /// Why that isn't available.
         what: Box<Refusal>,
     },
-    /// A way to read can't be had.
+    /// A way to read isn't available.
     Unavailable {
         /// Which.
         what: Facility,
@@ -116,7 +116,7 @@ pub enum Refusal {
         /// Bytes of each.
         bytes: usize,
     },
-    /// There are no threads to be had.
+    /// Threads can't be started.
     NoThreads {
         /// [`Setting::Threads`], or [`Setting::Rings`] for the threads of rings.
         setting: Setting,
@@ -185,7 +185,7 @@ pub enum Facility {
     Ring,
     /// Reads past the page cache (O_DIRECT).
     DirectReads,
-    /// Files that are looked at where they lie in the page cache.
+    /// Mappings of files in the page cache.
     Mapping,
 }
 
@@ -277,7 +277,10 @@ impl Refusal {
                 min,
                 max,
             } => format!("{} {value} is out of range: {min} to {max}", name(*setting)),
-            Refusal::Zero { setting } => format!("{} 0: no read takes no time", name(*setting)),
+            Refusal::Zero { setting } => format!(
+                "{} 0 is out of range: it must be more than 0",
+                name(*setting)
+            ),
             Refusal::TooFew {
                 setting,
                 value,
@@ -301,7 +304,7 @@ impl Refusal {
                 other,
             } => {
                 let (setting, other) = (name(*setting), name(*other));
-                format!("{setting} must be a multiple of {align} with {other} here")
+                format!("{setting} must be a multiple of {align} with {other} on this file")
             }
             Refusal::Contradiction {
                 choice,
@@ -316,7 +319,7 @@ impl Refusal {
             } => {
                 let choice = spell(choice);
                 let [engine, needs] = [engine, needs].map(|name| spell(&Setting::Engine.of(name)));
-                format!("{choice} can't be had with {engine}: it needs {needs}")
+                format!("{choice} isn't available with {engine}: it needs {needs}")
             }
             Refusal::NeedsSetting {
                 setting,

@@ -2,26 +2,26 @@
 
 use serde::Serialize;
 
-/// How it stands.
+/// How good or bad something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
     /// As it should be.
     Good,
-    /// It works, but could be better, or asks for care.
+    /// It works, but could be better, or can mislead.
     Fair,
-    /// It is in the way.
+    /// It keeps ringfold from its best way to read.
     Bad,
 }
 
 /// One thing that matters to how files are read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// How it stands.
+    /// How good or bad it is.
     pub mark: Mark,
     /// What it is.
     pub what: String,
-    /// What to change and how, or what to mind.
+    /// What to change and how, or what to know.
     pub advice: Option<String>,
 }
 

@@ -344,7 +344,7 @@ fn units(section: &mut Section, queue: &Path) {
             "read_ahead_kb",
             n,
             match n {
-                0 => "no read-ahead: buffered reads wait for each of theirs; use --direct",
+                0 => "no read-ahead: buffered reads wait for the device each time; use --direct",
                 1..512 => {
                     "short for buffered engines: root may raise it (1024 or more), or use --direct"
                 }
@@ -363,7 +363,7 @@ fn units(section: &mut Section, queue: &Path) {
             section.add(
                 "physical_block_size",
                 physical,
-                "what the drive really reads: smaller blocks waste the rest",
+                "what the drive reads at least: smaller blocks waste the rest",
             );
         }
         (Err(why), _) | (_, Err(why)) => {
@@ -392,18 +392,18 @@ fn polls(section: &mut Section, disk: &Path, queue: &Path) {
                      {driver}.poll_queues=2 to have some"
                 ),
                 Some((driver, Ok(n))) => format!(", although {driver}.poll_queues is {n}"),
-                Some((_, Err(_))) | None => ", and its driver knows none".into(),
+                Some((_, Err(_))) | None => ", and its driver has none".into(),
             };
             section.add(
                 "poll queues",
                 false,
-                format!("--iopoll can't be had{remedy}"),
+                format!("--iopoll isn't available{remedy}"),
             );
         }
         Ok(_) => section.add(
             "poll queues",
             true,
-            "--iopoll can be had (--engine uring-raw --direct); it helps with small blocks",
+            "--iopoll is available (--engine uring-raw --direct); it helps with small blocks",
         ),
         Err(why) => section.unknown("poll queues", why),
     }

@@ -31,7 +31,7 @@ pub struct Section {
     pub subject: Option<String>,
     /// Its facts, in order.
     pub entries: Vec<Entry>,
-    /// What of it matters most; told with those of all sections.
+    /// What of it matters most; shown with those of all sections.
     #[serde(skip)]
     pub(crate) checks: Vec<Check>,
 }
@@ -150,6 +150,6 @@ impl Section {
     }
 
     pub(crate) fn unknown(&mut self, name: &'static str, why: impl std::fmt::Display) {
-        self.add(name, Value::Unknown, format!("can't be told: {why}"));
+        self.add(name, Value::Unknown, format!("unknown: {why}"));
     }
 }

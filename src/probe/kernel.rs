@@ -170,19 +170,19 @@ fn flags(section: &mut Section, ring: bool) {
         (
             "COOP_TASKRUN",
             |b| b.setup_coop_taskrun(),
-            "--task-run coop can be had: fewer interrupts of the ring's thread",
+            "--task-run coop is available: fewer interrupts of the ring's thread",
             "--task-run coop is refused (Linux 5.19)",
         ),
         (
             "DEFER_TASKRUN",
             |b| b.setup_single_issuer().setup_defer_taskrun(),
-            "--task-run defer can be had with --engine uring-raw",
+            "--task-run defer is available with --engine uring-raw",
             "--task-run defer is refused (Linux 6.1)",
         ),
         (
             "SQPOLL",
             |b| b.setup_sqpoll(1),
-            "--sqpoll can be had; its kernel thread takes a processor while the run lasts",
+            "--sqpoll is available; its kernel thread uses up a processor while the run lasts",
             "--sqpoll is refused (before 5.13 it needs CAP_SYS_NICE)",
         ),
         (
@@ -245,7 +245,7 @@ fn calls(section: &mut Section, release: &str) {
         Ok(Ok(())) => section.add(
             "RWF_DONTCACHE",
             true,
-            "--dontcache can be had where the file system allows it: see the file",
+            "--dontcache is available where the file system allows it: see the file",
         ),
         Ok(Err(error)) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
             section.unknown("RWF_DONTCACHE", named(&error));
@@ -267,7 +267,7 @@ fn calls(section: &mut Section, release: &str) {
         Ok(()) => section.add(
             "MADV_POPULATE_READ",
             true,
-            "--populate on can be had: a mapping is filled by one call, not by faults",
+            "--populate on is available: one call fills a mapping, not page faults",
         ),
         Err(error) => section.add(
             "MADV_POPULATE_READ",

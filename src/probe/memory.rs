@@ -40,7 +40,7 @@ pub(crate) fn look() -> Section {
                 setting,
                 match setting {
                     "always" | "madvise" => {
-                        "buffers may be transparent huge pages: they are advised to be"
+                        "buffers can be transparent huge pages: ringfold advises the kernel so"
                     }
                     "never" => "no transparent huge pages: try --huge-pages hugetlb",
                     _ => "an unknown setting",
@@ -66,7 +66,7 @@ pub(crate) fn look() -> Section {
                      on \
                          the device's node (numactl)"
                 }
-                false => "one: all memory is equally near",
+                false => "one node: all memory is equally near",
             };
             section.add("NUMA nodes", nodes, meaning);
         }

@@ -56,16 +56,19 @@ fn locked_memory(section: &mut Section) {
                     "only {} of locked memory: buffers aren't registered with the ring",
                     size(limit)
                 ),
-                format!("ulimit -l {} (in KiB)", buffers.locks().div_ceil(1024)),
+                format!(
+                    "raise the limit: ulimit -l {} (in KiB)",
+                    buffers.locks().div_ceil(1024)
+                ),
             ));
         }
         _ => section.check(Check::good("buffers can be registered with the ring")),
     }
     let meaning = match (limit, lifted) {
         (_, Some(true)) => {
-            format!("doesn't bind: this process has CAP_IPC_LOCK; {wanted}")
+            format!("no limit for this process, which has CAP_IPC_LOCK; {wanted}")
         }
-        (None, _) => format!("binds nothing; {wanted}"),
+        (None, _) => format!("no limit; {wanted}"),
         (Some(limit), _) => {
             let fit = buffers.within(limit);
             let follows = match fit >= buffers.count() {
@@ -76,7 +79,7 @@ fn locked_memory(section: &mut Section) {
                 }
             };
             let block = size(buffers.block());
-            format!("room to register {fit} buffers of {block}; {wanted}, {follows}")
+            format!("enough to register {fit} buffers of {block}; {wanted}, {follows}")
         }
     };
     let value = limit.map_or(Value::from("no limit"), Value::Bytes);
@@ -124,13 +127,17 @@ fn cgroups(section: &mut Section) {
                 Value::Bytes(bytes as u64),
                 format!(
                     "beyond it processes are killed; cached pages of files count too, but go first; a run \
-                     with defaults fits itself in (threads: {}, buffers of {})",
+                     with defaults stays below it (threads: {}, buffers of {})",
                     memory.threads(&[]),
                     size(crate::probe::machine::default_block())
                 ),
             );
         }
-        Found::None => section.add("cgroup memory", "no limit", "no group binds the memory"),
+        Found::None => section.add(
+            "cgroup memory",
+            "no limit",
+            "no control group limits the memory",
+        ),
         Found::Hidden(why) => section.unknown("cgroup memory", why),
     }
     let cpu = cgroups::limit(&groups, &mounts, "cpu", |dir| {
@@ -159,7 +166,7 @@ fn cgroups(section: &mut Section) {
         Found::None => section.add(
             "cgroup cpu",
             "no limit",
-            "no group binds the processor time",
+            "no control group limits the processor time",
         ),
         Found::Hidden(why) => section.unknown("cgroup cpu", why),
     }

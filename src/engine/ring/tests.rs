@@ -606,7 +606,10 @@ fn o_direct_refused_at_a_read_is_a_fallback_unless_it_was_named() {
             assert_eq!(notices.len(), 2, "one a file: {notices:?}");
             for (notice, path) in notices.iter().zip(&paths) {
                 assert!(notice.starts_with(path.to_str().unwrap()), "{notice}");
-                assert!(notice.ends_with("; reading through it"), "{notice}");
+                assert!(
+                    notice.ends_with("; reading through the page cache"),
+                    "{notice}"
+                );
             }
         }
     }
