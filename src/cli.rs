@@ -49,7 +49,7 @@ pub fn main() -> ExitCode {
         process::guard();
     }
     // There are at most as many files as arguments.
-    crate::input::descriptors::make_room_for_files(std::env::args_os().len());
+    crate::input::descriptors::raise_descriptor_limit(std::env::args_os().len());
     process::take_signals();
     let done = match command {
         Command::Aggregate(command) => command.run().map(|()| ExitCode::SUCCESS),

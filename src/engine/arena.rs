@@ -284,7 +284,7 @@ impl ReturnedSlots {
     /// Waits for a returned slot.
     pub(crate) async fn arrival(&mut self) -> Slot {
         let slot = self.arrivals.recv().await;
-        self.reconnect(slot.expect("home keeps the channel open"))
+        self.reconnect(slot.expect("this end keeps the channel open"))
     }
 
     /// A slot that has returned already.
@@ -423,7 +423,7 @@ mod tests {
     fn slots_return_and_do_not_overlap() {
         for (block, slots) in [(1, 3), (4096, 2), (5000, 3), (1 << 20, 4)] {
             let arena = Arena::new(Layout { block, slots }, HugePages::Auto).unwrap();
-            let (mut all, mut home) = arena.slots();
+            let (mut all, mut returned) = arena.slots();
             for (fill, slot) in (1..).zip(&mut all) {
                 slot.target_bytes(0).fill(fill);
                 slot.set_filled(0, block);
@@ -437,10 +437,12 @@ mod tests {
                 assert_eq!(block.bytes(), [fill]);
             }
             drop(all);
-            let mut indexes: Vec<_> = (0..slots).map(|_| home.try_arrival().unwrap()).collect();
+            let mut indexes: Vec<_> = (0..slots)
+                .map(|_| returned.try_arrival().unwrap())
+                .collect();
             indexes.sort_by_key(Slot::index);
             assert_eq!(indexes.len(), slots);
-            drop(home);
+            drop(returned);
             drop(indexes);
             assert_eq!(Arc::strong_count(&arena), 1, "no slot is left");
         }
@@ -469,11 +471,11 @@ mod tests {
             });
             for _ in 0..ROUNDS {
                 let arena = Arena::new(layout, HugePages::Off).unwrap();
-                let (all, home) = arena.slots();
+                let (all, returned) = arena.slots();
                 *slots.lock().unwrap() = all;
                 meet.wait();
                 meet.wait();
-                drop(home);
+                drop(returned);
                 meet.wait();
                 left += Arc::strong_count(&arena) - 1;
             }
@@ -488,7 +490,7 @@ mod tests {
             slots: 5,
         };
         let arena = Arena::new(layout, HugePages::Off).unwrap();
-        let (mut slots, _home) = arena.slots();
+        let (mut slots, _returned) = arena.slots();
         let resident = || smaps::bytes(arena.base.as_ptr() as usize, &["Rss"]).unwrap();
         let before = resident();
         touch(&mut slots, HugePages::Off);

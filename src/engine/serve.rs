@@ -38,10 +38,10 @@ impl<'a> Session<'a> {
         layout: Layout,
     ) -> Result<(std::sync::Arc<Arena>, Vec<Slot>, ReturnedSlots)> {
         let arena = Arena::new(layout, self.config.knobs.huge_pages)?;
-        let (slots, home) = arena.slots();
+        let (slots, returned) = arena.slots();
         self.stats.buffers += layout.slots;
         self.stats.buffer_bytes += arena.bytes() as u64;
-        Ok((arena, slots, home))
+        Ok((arena, slots, returned))
     }
 
     /// The ring over `spans`, and the workers over `resident` at the same time.
@@ -54,7 +54,7 @@ impl<'a> Session<'a> {
         let knobs = &self.config.knobs;
         let entries = knobs.entries.map_or(MAX_DEPTH, |entries| entries as usize);
         let (plan, layout) = self.plan(spans, entries.min(MAX_DEPTH), direct, 1);
-        let (arena, mut slots, mut home) = match self.arena(layout) {
+        let (arena, mut slots, mut returned) = match self.arena(layout) {
             // Buffers of the workers' own are fewer.
             Err(error) if self.is_left_to_auto() => {
                 let all = in_order(spans, resident);
@@ -90,7 +90,7 @@ impl<'a> Session<'a> {
             }
             uring::run(&arena, &setup, async |ring| {
                 let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
-                dispatcher.run(ring, &mut home, release, notice).await
+                dispatcher.run(ring, &mut returned, release, notice).await
             })
         });
         if let Some(local) = &local {
@@ -186,7 +186,7 @@ impl<'a> Session<'a> {
         direct: Direct,
     ) -> Result<()> {
         let (plan, layout) = self.plan(spans, ring.max_depth(), direct, 1);
-        let (arena, slots, mut home) = self.arena(layout)?;
+        let (arena, slots, mut returned) = self.arena(layout)?;
         let queue = Queue::new(self.stats.threads);
         let dispatcher =
             Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
@@ -199,7 +199,7 @@ impl<'a> Session<'a> {
             })?;
         let counters = self.pool.in_place_scope(|scope| {
             let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
-            runtime.block_on(dispatcher.run(&mut ring, &mut home, release, notice))
+            runtime.block_on(dispatcher.run(&mut ring, &mut returned, release, notice))
         });
         self.count(counters);
         self.count_huge(&arena);

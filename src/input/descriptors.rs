@@ -2,10 +2,10 @@
 
 use std::fs::File;
 
-/// Makes room for so many files at once: raises the soft limit on descriptors to the hard one, and has
-/// their table grow now. Once there are several threads every growth waits until all processors have
-/// seen it, 15 ms each: to be called before there are.
-pub fn make_room_for_files(files: usize) {
+/// Allows so many files to be open at once: raises the soft limit on descriptors to the hard one, and enlarges their
+/// table now. With several threads each growth waits until all processors have seen it, so this is to be called before
+/// there are any.
+pub fn raise_descriptor_limit(files: usize) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

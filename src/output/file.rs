@@ -558,8 +558,8 @@ mod tests {
     #[test]
     fn a_new_file_appears_whole_at_the_end() {
         for nameless in BOTH {
-            let room = tempdir().unwrap();
-            let path = room.path().join("out");
+            let dir = tempdir().unwrap();
+            let path = dir.path().join("out");
             let mut out = output(&path, nameless);
             write!(out, "one ").unwrap();
             out.write_all(&[b'x'; 3 * BUFFER_BYTES]).unwrap();
@@ -567,7 +567,7 @@ mod tests {
             assert!(!path.exists());
             write!(out, " two").unwrap();
             out.finish().unwrap();
-            assert_eq!(entries(room.path()), ["out"]);
+            assert_eq!(entries(dir.path()), ["out"]);
             let text = fs::read(&path).unwrap();
             assert_eq!(text.len(), 8 + 3 * BUFFER_BYTES);
             assert!(text.starts_with(b"one x") && text.ends_with(b"x two"));
@@ -577,39 +577,39 @@ mod tests {
     #[test]
     fn an_unfinished_file_leaves_nothing() {
         for nameless in BOTH {
-            let room = tempdir().unwrap();
-            let path = room.path().join("out");
+            let dir = tempdir().unwrap();
+            let path = dir.path().join("out");
             let mut out = output(&path, nameless);
             out.write_all(&[b'x'; 3 * BUFFER_BYTES]).unwrap();
             drop(out);
-            assert!(entries(room.path()).is_empty());
+            assert!(entries(dir.path()).is_empty());
 
             fs::write(&path, "old").unwrap();
             let mut out = output(&path, nameless);
             out.write_all(&[b'x'; 3 * BUFFER_BYTES]).unwrap();
             drop(out);
-            assert_eq!(entries(room.path()), ["out"]);
+            assert_eq!(entries(dir.path()), ["out"]);
             assert_eq!(fs::read(&path).unwrap(), b"old");
         }
     }
 
     #[test]
     fn a_nameless_file_has_no_name_meanwhile() {
-        let room = tempdir().unwrap();
-        let mut out = output(&room.path().join("out"), Nameless::Try);
+        let dir = tempdir().unwrap();
+        let mut out = output(&dir.path().join("out"), Nameless::Try);
         out.write_all(b"x").unwrap();
         out.flush().unwrap();
         // A filesystem without O_TMPFILE shows the temporary name instead.
         let named = usize::from(out.pending.as_ref().unwrap().temporary.is_some());
-        assert_eq!(entries(room.path()).len(), named);
+        assert_eq!(entries(dir.path()).len(), named);
     }
 
     #[test]
     fn a_replaced_file_keeps_its_permissions() {
         for nameless in BOTH {
             for mode in [0o600, 0o640, 0o755, 0o666] {
-                let room = tempdir().unwrap();
-                let path = room.path().join("out");
+                let dir = tempdir().unwrap();
+                let path = dir.path().join("out");
                 fs::write(&path, "old and longer").unwrap();
                 fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
                 let mut out = output(&path, nameless);
@@ -618,7 +618,7 @@ mod tests {
                 out.finish().unwrap();
                 assert_eq!(fs::read(&path).unwrap(), b"new");
                 assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, mode);
-                assert_eq!(entries(room.path()), ["out"]);
+                assert_eq!(entries(dir.path()), ["out"]);
             }
         }
     }
@@ -626,12 +626,10 @@ mod tests {
     #[test]
     fn a_new_file_has_the_permissions_that_others_get() {
         for nameless in BOTH {
-            let room = tempdir().unwrap();
-            output(&room.path().join("ours"), nameless)
-                .finish()
-                .unwrap();
-            fs::write(room.path().join("theirs"), "").unwrap();
-            let mode = |name| fs::metadata(room.path().join(name)).unwrap().mode();
+            let dir = tempdir().unwrap();
+            output(&dir.path().join("ours"), nameless).finish().unwrap();
+            fs::write(dir.path().join("theirs"), "").unwrap();
+            let mode = |name| fs::metadata(dir.path().join(name)).unwrap().mode();
             assert_eq!(mode("ours"), mode("theirs"));
         }
     }
@@ -639,33 +637,33 @@ mod tests {
     #[test]
     fn a_file_that_appeared_meanwhile_is_replaced() {
         for nameless in BOTH {
-            let room = tempdir().unwrap();
-            let path = room.path().join("out");
+            let dir = tempdir().unwrap();
+            let path = dir.path().join("out");
             let mut out = output(&path, nameless);
             write!(out, "ours").unwrap();
             fs::write(&path, "theirs").unwrap();
             out.finish().unwrap();
             assert_eq!(fs::read(&path).unwrap(), b"ours");
-            assert_eq!(entries(room.path()), ["out"]);
+            assert_eq!(entries(dir.path()), ["out"]);
         }
     }
 
     #[test]
     fn symbolic_links_stay_and_are_followed() {
-        let room = tempdir().unwrap();
-        fs::create_dir(room.path().join("sub")).unwrap();
-        let (link, file) = (room.path().join("link"), room.path().join("sub/file"));
+        let dir = tempdir().unwrap();
+        fs::create_dir(dir.path().join("sub")).unwrap();
+        let (link, file) = (dir.path().join("link"), dir.path().join("sub/file"));
         symlink("sub/hop", &link).unwrap();
-        symlink("file", room.path().join("sub/hop")).unwrap();
+        symlink("file", dir.path().join("sub/hop")).unwrap();
         for text in ["to a missing file", "to an old one"] {
             let mut out = Output::open(&link).unwrap();
             write!(out, "{text}").unwrap();
             out.finish().unwrap();
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
-            assert!(link.is_symlink() && room.path().join("sub/hop").is_symlink());
+            assert!(link.is_symlink() && dir.path().join("sub/hop").is_symlink());
         }
-        symlink("round", room.path().join("round")).unwrap();
-        let error = Output::open(&room.path().join("round")).unwrap_err();
+        symlink("round", dir.path().join("round")).unwrap();
+        let error = Output::open(&dir.path().join("round")).unwrap_err();
         assert_eq!(inner(&error).errno, Errno::LOOP);
     }
 
@@ -689,13 +687,13 @@ mod tests {
 
     #[test]
     fn what_is_held_back_is_seen_at_the_end_or_never() {
-        let room = tempdir().unwrap();
-        let path = room.path().join("out");
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("out");
         let held = File::create(&path).unwrap();
         for text in [&b"x"[..], &[b'y'; 3 * BUFFER_BYTES]] {
             for finished in [false, true] {
                 let mut out = Output::open(Path::new(&proc_name(&held))).unwrap();
-                out.hold_back(room.path()).unwrap();
+                out.hold_back(dir.path()).unwrap();
                 out.write_all(text).unwrap();
                 out.flush().unwrap();
                 assert_eq!(fs::read(&path).unwrap(), b"");
@@ -705,11 +703,11 @@ mod tests {
                 }
             }
         }
-        assert_eq!(entries(room.path()), ["out"]);
+        assert_eq!(entries(dir.path()), ["out"]);
         let mut out = Output::open(Path::new("/dev/full")).unwrap();
-        let error = out.hold_back(&room.path().join("nowhere")).unwrap_err();
+        let error = out.hold_back(&dir.path().join("nowhere")).unwrap_err();
         assert_eq!(inner(&error).errno, Errno::NOENT);
-        out.hold_back(room.path()).unwrap();
+        out.hold_back(dir.path()).unwrap();
         out.write_all(b"x").unwrap();
         assert_eq!(inner(&out.finish().unwrap_err()).errno, Errno::NOSPC);
     }
@@ -729,8 +727,8 @@ mod tests {
 
     #[test]
     fn a_fifo_gets_the_bytes() {
-        let room = tempdir().unwrap();
-        let path = room.path().join("fifo");
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("fifo");
         sys::mknodat(
             CWD,
             &path,
@@ -752,8 +750,8 @@ mod tests {
 
     #[test]
     fn an_open_file_is_written_to_by_its_proc_name() {
-        let room = tempdir().unwrap();
-        let path = room.path().join("out");
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("out");
         let held = File::create(&path).unwrap();
         let before = held.metadata().unwrap().ino();
         let mut out = Output::open(Path::new(&proc_name(&held))).unwrap();
@@ -776,8 +774,8 @@ mod tests {
 
     #[test]
     fn impossible_targets_are_refused_at_once() {
-        let room = tempdir().unwrap();
-        fs::write(room.path().join("file"), "").unwrap();
+        let dir = tempdir().unwrap();
+        fs::write(dir.path().join("file"), "").unwrap();
         for (path, errno) in [
             ("missing/out", Errno::NOENT),
             ("file/out", Errno::NOTDIR),
@@ -785,13 +783,13 @@ mod tests {
             ("out/", Errno::ISDIR),
             (".", Errno::ISDIR),
         ] {
-            let error = Output::open(&room.path().join(path)).unwrap_err();
+            let error = Output::open(&dir.path().join(path)).unwrap_err();
             assert_eq!(inner(&error).errno, errno, "{path}");
         }
         assert_eq!(
             inner(&Output::open(Path::new("")).unwrap_err()).errno,
             Errno::NOENT
         );
-        assert_eq!(entries(room.path()), ["file"]);
+        assert_eq!(entries(dir.path()), ["file"]);
     }
 }

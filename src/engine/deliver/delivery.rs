@@ -133,7 +133,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Works on a released buffer. It goes home when this returns.
+    /// Works on a released buffer. Its slot is returned when this is done.
     pub(crate) fn deliver_ready(&self, ready: Ready) {
         let Ready {
             file,

@@ -110,12 +110,12 @@ impl<'a> Claims<'a> {
         self.span(&mut self.lock()).is_none()
     }
 
-    /// A worker goes home.
+    /// A worker stops.
     pub(crate) fn leave(&self) {
         self.lock().workers -= 1;
     }
 
-    /// The next block. `None` sends the worker home: all is handed out, or, for a sink that wants
+    /// The next block. `None` ends the worker: all is handed out, or, for a sink that wants
     /// order, the window is full.
     pub(crate) fn next(&self, delivery: &Delivery<'_>) -> Option<Claim> {
         let mut next = self.lock();

@@ -71,7 +71,7 @@ pub(crate) struct Fetcher {
 
 impl<'a> Local<'a> {
     /// Sets the workers to work. For a sink that wants order it returns when all blocks are handed out, because
-    /// workers go home where the window ends; otherwise at once.
+    /// workers stop where the window ends; otherwise at once.
     pub(crate) fn start<'s>(&'s self, scope: &rayon::Scope<'s>) {
         self.hire(scope);
         if let Some(window) = self.delivery.window() {

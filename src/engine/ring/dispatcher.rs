@@ -147,7 +147,7 @@ pub(crate) struct Dispatcher<'a> {
 }
 
 impl<'a> Dispatcher<'a> {
-    /// A dispatcher over these spans of the input, with all slots at home; `sequence` is the number
+    /// A dispatcher over these spans of the input, that has all slots; `sequence` is the number
     /// of its first piece.
     pub(crate) fn new(
         input: &'a Input,
@@ -192,7 +192,7 @@ impl<'a> Dispatcher<'a> {
     pub(crate) async fn run<R: Ring>(
         mut self,
         ring: &mut R,
-        home: &mut ReturnedSlots,
+        returned: &mut ReturnedSlots,
         mut release: impl FnMut(&mut Vec<Ready>),
         notice: &dyn Fn(&Notice),
     ) -> Counters {
@@ -220,7 +220,7 @@ impl<'a> Dispatcher<'a> {
             let (wants_slots, window) = (self.wants_slots(), self.window.clone());
             tokio::select! {
                 biased;
-                slot = home.arrival(), if wants_slots => self.come_home(slot),
+                slot = returned.arrival(), if wants_slots => self.take_back(slot),
                 completion = ring.completion(), if reading => {
                     self.complete(completion, ring, notice);
                     while let Some(completion) = ring.try_completion() {
@@ -232,8 +232,8 @@ impl<'a> Dispatcher<'a> {
                 // What is in flight stays with the ring.
                 () = &mut given_up => break,
             }
-            while let Some(slot) = home.try_arrival() {
-                self.come_home(slot);
+            while let Some(slot) = returned.try_arrival() {
+                self.take_back(slot);
             }
         }
         // After a failure, pieces are left that wait for what was never read.
@@ -247,10 +247,10 @@ impl<'a> Dispatcher<'a> {
         if self.window.is_some() {
             // The sink is to learn of all that is finished.
             while self.lent_count > 0 {
-                self.come_home(home.arrival().await);
+                self.take_back(returned.arrival().await);
             }
-            while let Some(slot) = home.try_arrival() {
-                self.come_home(slot);
+            while let Some(slot) = returned.try_arrival() {
+                self.take_back(slot);
             }
         }
         self.counters.pieces = self.sequence - first;
@@ -266,7 +266,7 @@ impl<'a> Dispatcher<'a> {
         !self.held.is_empty() && window_moves() || self.awaits_state() || self.wants_more()
     }
 
-    /// Whether a slot that comes home is worth waking up for: a read waits for one, or the window's
+    /// Whether a slot that is returned is worth waking up for: a read waits for one, or the window's
     /// end does.
     fn wants_slots(&self) -> bool {
         let no_slot = self.free.is_empty() && self.in_flight < self.plan.depth;
@@ -408,8 +408,8 @@ impl<'a> Dispatcher<'a> {
         };
         let offset = at / align * align;
         let mut slot = self.free.pop_front()?;
-        let (_, room) = slot.target(0);
-        let end = end.min(offset + room as u64);
+        let (_, capacity) = slot.target(0);
+        let end = end.min(offset + capacity as u64);
         let len = (end - offset).next_multiple_of(align);
         slot.position = u64::MAX;
         if own {
@@ -487,7 +487,7 @@ impl<'a> Dispatcher<'a> {
         None
     }
 
-    fn come_home(&mut self, slot: Slot) {
+    fn take_back(&mut self, slot: Slot) {
         if let Some(since) = self.starved_since.take() {
             self.counters.starved += since.elapsed();
         }

@@ -156,7 +156,7 @@ fn serve(
         mut ring,
         arena,
         slots,
-        mut home,
+        mut returned,
         runtime,
     } = match made {
         Ok(made) => made,
@@ -182,7 +182,7 @@ fn serve(
     } = share;
     let dispatcher = Dispatcher::new(input, spans, delivery, *plan, slots, *sequence);
     let wakeup = ring.wakeup();
-    let reading = dispatcher.run(&mut ring, &mut home, release, &*config.notice);
+    let reading = dispatcher.run(&mut ring, &mut returned, release, &*config.notice);
     let counters = runtime.block_on(wakeup.drive(reading));
     Some(Ran {
         counters,
@@ -197,7 +197,7 @@ struct Made {
     ring: RawRing,
     arena: Arc<Arena>,
     slots: Vec<Slot>,
-    home: ReturnedSlots,
+    returned: ReturnedSlots,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -211,7 +211,7 @@ fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
         .collect();
     sources.dedup_by_key(|source| source.index());
     let arena = Arena::new(share.layout, knobs.huge_pages)?;
-    let (mut slots, home) = arena.slots();
+    let (mut slots, returned) = arena.slots();
     if alone {
         common
             .pool
@@ -236,7 +236,7 @@ fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
         ring,
         arena,
         slots,
-        home,
+        returned,
         runtime,
     })
 }

@@ -170,7 +170,7 @@ const CASE: Case = Case {
     direct: Direct::No,
 };
 
-/// Runs the dispatcher; checks that it ends and that every slot has come home.
+/// Runs the dispatcher; checks that it ends and that every slot was returned.
 fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> (Keep, Result<()>) {
     let keep = Keep {
         framing: case.framing,
@@ -198,7 +198,7 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         depth: case.depth,
         direct: case.direct,
     };
-    let (slots, mut home) = arena.slots();
+    let (slots, mut returned) = arena.slots();
     let dispatcher = Dispatcher::new(input, spans, &delivery, plan, slots, 0);
     let mut backlog: Vec<Ready> = Vec::new();
     let release = |ready: &mut Vec<Ready>| {
@@ -223,7 +223,7 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         .unwrap();
     runtime.block_on(async {
         let notice = |notice: &Notice| keep.notices.lock().unwrap().push(notice.to_string());
-        let run = dispatcher.run(&mut ring, &mut home, release, &notice);
+        let run = dispatcher.run(&mut ring, &mut returned, release, &notice);
         let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
         ended.expect("the dispatcher hangs");
     });
@@ -231,7 +231,7 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
         .into_iter()
         .for_each(|ready| delivery.deliver_ready(ready));
     drop(ring);
-    drop(home);
+    drop(returned);
     assert_eq!(std::sync::Arc::strong_count(&arena), 1, "a slot is lost");
     let outcome = delivery.outcome();
     drop(delivery);
