@@ -54,19 +54,9 @@ pub(crate) fn run_then<T: Send>(
     let threads = pool.current_num_threads();
     let read_ahead = advice::limit_read_ahead(input, config, &memory, threads);
     let watch = Watchdog::new(input, config)?;
-    let stats = Stats {
-        threads,
-        engine: config.engine.to_string(),
-        fadvise: match config.knobs.fadvise {
-            Some(advice) => advice::advise(input, advice)?.then(|| advice.to_string()),
-            None => read_ahead.map(|_| FileAdvice::Random.to_string()),
-        },
-        pinned_cpus: pin.clone(),
-        io_timeout_s: config
-            .io_timeout
-            .filter(|_| input.sources().iter().any(|source| is_watched(source)))
-            .map(|limit| limit.as_secs_f64()),
-        ..Stats::default()
+    let fadvise = match config.knobs.fadvise {
+        Some(advice) => advice::advise(input, advice)?.then_some(advice),
+        None => read_ahead.map(|_| FileAdvice::Random),
     };
     let opened = input;
     let loaded;
@@ -92,7 +82,7 @@ pub(crate) fn run_then<T: Send>(
         sequence: 0,
         fallback_told: false,
         dontcache: false,
-        stats,
+        stats: begun(opened, config, threads, fadvise),
     };
     let served = session.serve();
     let Session { mut stats, .. } = session;
@@ -101,21 +91,33 @@ pub(crate) fn run_then<T: Send>(
     given_up(&watch)?;
     let changes = pool.install(|| changes(opened));
     let cut_off = cut_off(opened, &changes);
+    let found = delivery.outcome().map_err(|error| match &cut_off {
+        Some(cut) if error.kind() == Kind::Data && cut.file_index() == error.file_index() => {
+            cut.clone()
+        }
+        _ => with_line(input, config, &pool, delivery.framing, error),
+    });
     // What was found in the data counts before what an engine couldn't do behind it.
-    delivery
-        .outcome()
-        .map_err(|error| match &cut_off {
-            Some(cut) if error.kind() == Kind::Data && cut.file_index() == error.file_index() => {
-                cut.clone()
-            }
-            _ => with_line(input, config, &pool, delivery.framing, error),
-        })
-        .and(served)?;
+    found.and(served)?;
     cut_off.map_or(Ok(()), Err)?;
     tell_of_changes(opened, &changes, config);
     let done = pool.install(then);
     stats.elapsed_s = started.elapsed().as_secs_f64();
     Ok((stats, done))
+}
+
+/// The figures of a run that begins.
+fn begun(input: &Input, config: &Config, threads: usize, fadvise: Option<FileAdvice>) -> Stats {
+    let watched = input.sources().iter().any(|source| is_watched(source));
+    let io_timeout = config.io_timeout.filter(|_| watched);
+    Stats {
+        threads,
+        engine: config.engine.to_string(),
+        fadvise: fadvise.map(|advice| advice.to_string()),
+        pinned_cpus: config.knobs.pin.clone(),
+        io_timeout_s: io_timeout.map(|limit| limit.as_secs_f64()),
+        ..Stats::default()
+    }
 }
 
 /// Loads the whole input, watched.

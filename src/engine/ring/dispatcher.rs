@@ -236,6 +236,17 @@ impl<'a> Dispatcher<'a> {
                 self.take_back(slot);
             }
         }
+        self.end(returned, release).await;
+        self.counters.pieces = self.sequence - first;
+        self.counters
+    }
+
+    /// Hands out what is left when nothing more is read.
+    async fn end(
+        &mut self,
+        returned: &mut ReturnedSlots,
+        mut release: impl FnMut(&mut Vec<Ready>),
+    ) {
         // After a failure, pieces are left that wait for what was never read.
         for (span, mut active) in std::mem::take(&mut self.active) {
             active.stitcher.abandon(&mut self.released);
@@ -253,8 +264,6 @@ impl<'a> Dispatcher<'a> {
                 self.take_back(slot);
             }
         }
-        self.counters.pieces = self.sequence - first;
-        self.counters
     }
 
     /// Whether anything is left to do or to wait for while no read is in flight.
@@ -525,18 +534,7 @@ impl<'a> Dispatcher<'a> {
                 if !whole && n > 0 {
                     // A short read isn't the end of the file: go on where it stopped.
                     self.counters.short_reads += 1;
-                    let align = if submission.direct {
-                        submission.source.direct_align()
-                    } else {
-                        1
-                    };
-                    let kept = submission.filled / align as usize * align as usize;
-                    // What an aligned read has to do again isn't progress, all else is.
-                    submission.tries = match kept > submission.filled - n {
-                        true => 0,
-                        false => submission.tries + 1,
-                    };
-                    submission.filled = kept;
+                    keep_aligned(&mut submission, n);
                     if submission.tries <= retry::MOST {
                         self.places[slot].begin(&submission.source, read.want.clone());
                         return ring.submit(submission);
@@ -708,6 +706,21 @@ impl<'a> Dispatcher<'a> {
             });
         }
     }
+}
+
+/// Where a read goes on that has brought `n` bytes more: an aligned one may have to do some of them again.
+fn keep_aligned(submission: &mut Submission, n: usize) {
+    let align = match submission.direct {
+        true => submission.source.direct_align() as usize,
+        false => 1,
+    };
+    let kept = submission.filled / align * align;
+    // What has to be done again isn't progress, all else is.
+    submission.tries = match kept > submission.filled - n {
+        true => 0,
+        false => submission.tries + 1,
+    };
+    submission.filled = kept;
 }
 
 /// The effect of a piece that begins at `start`; what of it lies before the span's end at `cut` is posted for others.
