@@ -78,7 +78,7 @@ asan: toolchain ## All tests under AddressSanitizer
 
 # Without a standard library that is built the same way it reports races that are none, and so it does
 # where rustix unmaps memory by a call that it doesn't see: by the C library it does. Its shadow is
-# large: one test at a time. No process may sleep a second at its end, as they do unless told not to.
+# large: one test at a time. No process may sleep a second at its end, as they do by default.
 tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain with rust-src)
 	RUSTFLAGS="-Zsanitizer=thread --cfg rustix_use_libc --cfg tsan" TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0 \
 	  cargo +nightly test --locked --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --test linux-tests -- \

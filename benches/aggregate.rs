@@ -137,7 +137,7 @@ fn aggregate(criterion: &mut Criterion) {
     }
 }
 
-/// Other numbers than the challenge's, and keys so long that they go the careful way too: the whole.
+/// Other numbers than the challenge's, and keys so long that the scalar parser reads them too: the whole.
 fn numbers(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("numbers");
     let rows = 100_000;

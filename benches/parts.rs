@@ -22,7 +22,7 @@ const MIB: usize = 1 << 20;
 /// Sizes of a block: the price of one shows in the smallest, the copy of its bytes in the largest.
 const BLOCKS: [usize; 3] = [4 * KIB, 64 * KIB, MIB];
 const LINES: Delimited = Delimited::NEWLINE;
-/// Reads in flight unless told otherwise, and so how far the order of arrival is mixed.
+/// Reads in flight by default, and so how far the order of arrival is mixed.
 const DEPTH: usize = 16;
 /// What the dispatcher is to reach with blocks of 4 KiB.
 const BLOCKS_PER_S_MIN: f64 = 500_000.0;
@@ -100,7 +100,7 @@ fn framing(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A piece in memory of its own, with room behind it for the rest of a record.
+/// A piece in memory of its own, with spare bytes behind it for the rest of a record.
 struct Buffer(Vec<u8>);
 
 impl Piece for Buffer {

@@ -443,8 +443,8 @@ fn a_file_that_is_written_all_the_time_with_valid_rows_has_an_answer() {
     let check = |way, ended: Ended| {
         let (answer, said) = ended.answer_and_notices();
         // A run may begin and end between two writes.
-        let told = said.lines().count() == 1 && said.contains("/rows: was written to while");
-        assert!(told || said.is_empty(), "{way:?}: {said}");
+        let is_notice = said.lines().count() == 1 && said.contains("/rows: was written to while");
+        assert!(is_notice || said.is_empty(), "{way:?}: {said}");
         let got = answer.iter().filter(|&&byte| byte == b'=').count();
         assert_eq!(got, keys, "{way:?}");
         true

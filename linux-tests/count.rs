@@ -150,7 +150,7 @@ fn what_is_piped_in_has_no_name() {
     assert_eq!(end_of(child).answer(), b"2\n");
 }
 
-/// As wc does: what can't be opened is told, the rest counted, and the exit code 1.
+/// As wc does: what can't be opened is reported, the rest counted, and the exit code 1.
 #[test]
 fn a_missing_file_is_told_and_the_others_are_counted() {
     let dir = dir();
@@ -162,7 +162,7 @@ fn a_missing_file_is_told_and_the_others_are_counted() {
     let (one, two, missing) = (str(&one), str(&two), str(&missing));
     let not_there = format!("ringfold: {missing}: No such file or directory [ENOENT]\n");
     let is_directory = format!("ringfold: {}: Is a directory [EISDIR]\n", str(dir.path()));
-    for (files, counted, told) in [
+    for (files, counted, reported) in [
         (
             &[one, missing, two][..],
             format!("1 {one}\n2 {two}\n3 total\n"),
@@ -181,7 +181,7 @@ fn a_missing_file_is_told_and_the_others_are_counted() {
             let ended = end(command.args(way.flags()).args(files));
             assert_eq!(ended.code, Some(1), "{way:?}");
             assert_eq!(String::from_utf8(ended.stdout).unwrap(), counted, "{way:?}");
-            assert_eq!(&ended.stderr, told, "{way:?}");
+            assert_eq!(&ended.stderr, reported, "{way:?}");
         }
     }
 }

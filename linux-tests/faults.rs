@@ -29,10 +29,10 @@ fn a_missing_file_a_directory_and_a_file_for_a_directory() {
             (dir.path(), "Is a directory [EISDIR]"),
             (below.as_path(), "Not a directory [ENOTDIR]"),
         ] {
-            let told = format!("{}: {cause}", str(bad));
+            let expected = format!("{}: {cause}", str(bad));
             let mut command = ringfold(["aggregate"]);
             let error = end(command.args(way.flags()).args([&path, bad])).failure(1);
-            assert_eq!(error, told, "{way:?}");
+            assert_eq!(error, expected, "{way:?}");
             // What can be counted is.
             let ended = end(ringfold(["count", "-l"])
                 .args(way.flags())
@@ -40,7 +40,7 @@ fn a_missing_file_a_directory_and_a_file_for_a_directory() {
             assert_eq!(ended.code, Some(1), "{way:?}");
             let counted = format!("1 {}\n1 total\n", str(&path));
             assert_eq!(String::from_utf8(ended.stdout).unwrap(), counted, "{way:?}");
-            assert_eq!(ended.stderr, format!("ringfold: {told}\n"), "{way:?}");
+            assert_eq!(ended.stderr, format!("ringfold: {expected}\n"), "{way:?}");
         }
     }
 }

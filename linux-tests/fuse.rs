@@ -154,7 +154,7 @@ pub struct Fuse {
     mount: OwnedFd,
     state: Arc<Mutex<State>>,
     /// Wakes the server; closed when it is to end.
-    bell: Option<io::PipeWriter>,
+    waker: Option<io::PipeWriter>,
     server: Option<JoinHandle<()>>,
 }
 
@@ -195,11 +195,11 @@ impl Fuse {
             released: false,
             held: 0,
         }));
-        let (ear, bell) = io::pipe()?;
+        let (wakeups, waker) = io::pipe()?;
         let server = Server {
             name: name.to_string(),
             device,
-            ear,
+            wakeups,
             state: Arc::clone(&state),
             held: Vec::new(),
         };
@@ -210,7 +210,7 @@ impl Fuse {
             name: name.to_string(),
             mount,
             state,
-            bell: Some(bell),
+            waker: Some(waker),
             server: Some(server),
         })
     }
@@ -253,8 +253,8 @@ impl Fuse {
     }
 
     fn ring(&self) {
-        if let Some(mut bell) = self.bell.as_ref() {
-            bell.write_all(b"!").expect("the server listens");
+        if let Some(mut waker) = self.waker.as_ref() {
+            waker.write_all(b"!").expect("the server listens");
         }
     }
 
@@ -266,7 +266,7 @@ impl Fuse {
 impl Drop for Fuse {
     fn drop(&mut self) {
         // The server sees the end of the pipe, answers what it holds back and closes the device.
-        self.bell = None;
+        self.waker = None;
         let ended = self.server.take().map(JoinHandle::join);
         if !std::thread::panicking() {
             ended.expect("it was started").expect("the server panicked");
@@ -285,7 +285,7 @@ struct Held {
 struct Server {
     name: String,
     device: File,
-    ear: io::PipeReader,
+    wakeups: io::PipeReader,
     state: Arc<Mutex<State>>,
     held: Vec<Held>,
 }
@@ -359,14 +359,14 @@ impl Server {
             let wait = wait.map(|wait| Timespec::try_from(wait).expect("a short while"));
             let mut fds = [
                 PollFd::new(&self.device, PollFlags::IN),
-                PollFd::new(&self.ear, PollFlags::IN),
+                PollFd::new(&self.wakeups, PollFlags::IN),
             ];
             match poll(&mut fds, wait.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => panic!("poll: {errno}"),
             }
-            let (asked, rung) = (fds[0].revents(), fds[1].revents());
-            if !rung.is_empty() && self.ear.read(&mut [0]).is_ok_and(|n| n == 0) {
+            let (asked, woken) = (fds[0].revents(), fds[1].revents());
+            if !woken.is_empty() && self.wakeups.read(&mut [0]).is_ok_and(|n| n == 0) {
                 // Closing the device ends what is asked later.
                 return self.answer_due(true);
             }

@@ -141,12 +141,12 @@ fn the_answer_is_the_same_under_every_knob() {
             let (answer, stats) = ended.answer_and_notices();
             assert!(answer == want, "{way:?} {flags}");
             let stats: Value = serde_json::from_str(&stats).unwrap();
-            let told = stats["without_effect"].as_array().unwrap();
+            let listed = stats["without_effect"].as_array().unwrap();
             let flag = knob.flags[0].split('=').next().unwrap();
             // What auto does depends on what is cached.
             if way.engine != Engine::Auto {
                 let expected = if idle { vec![json!(flag)] } else { Vec::new() };
-                assert_eq!(told, &expected, "{way:?} {flags}: {stats}");
+                assert_eq!(listed, &expected, "{way:?} {flags}: {stats}");
             }
         }
     }

@@ -454,7 +454,7 @@ impl Tree {
             for (path, line) in module.paths.iter().filter(|(path, _)| rooted(path)) {
                 add(name, path, *line, false, None);
             }
-            // The path's first name was imported, and told, by a `use` in most cases.
+            // The path's first name was imported, and reported, by a `use` in most cases.
             for (path, line) in module.paths.iter().filter(|(path, _)| !rooted(path)) {
                 add(name, path, *line, true, None);
             }
@@ -575,7 +575,7 @@ fn test_item(tokens: &[TokenTree], at: usize) -> Option<usize> {
     if word(tokens, at) == "pub" {
         at += 1 + usize::from(restricts(tokens.get(at + 1)));
     }
-    // A field, a variant or an arm of a match is no item: where it ends isn't told by a brace.
+    // A field, a variant or an arm of a match is no item: no brace says where it ends.
     const ITEMS: [&str; 12] = [
         "mod", "use", "fn", "impl", "struct", "enum", "trait", "const", "static", "type", "unsafe",
         "async",

@@ -612,9 +612,10 @@ fn a_file_that_has_grown_is_read_up_to_its_size_when_opened() {
                 let (kept, stats) = changed(way, block, text, grow).unwrap();
                 let bytes: usize = kept.values().map(Vec::len).sum();
                 if bytes != text.len() || stats.bytes != text.len() as u64 {
-                    let (told, had) = (stats.bytes, text.len());
-                    wrong +=
-                        &format!("{way:?}: {bytes} bytes, told {told}, of {had} when opened\n");
+                    let (reported, had) = (stats.bytes, text.len());
+                    wrong += &format!(
+                        "{way:?}: {bytes} bytes, reported {reported}, of {had} when opened\n"
+                    );
                     continue;
                 }
                 check(&kept, &[text], |_, _| true, &way);

@@ -38,8 +38,8 @@ fn few_processes_in_the_control_group() {
                 answers += 1;
             } else {
                 let error = ended.failure(1);
-                let told = error.contains("thread");
-                assert!(told, "{way:?}, {most} processes: {error}");
+                let names_threads = error.contains("thread");
+                assert!(names_threads, "{way:?}, {most} processes: {error}");
                 lines += 1;
             }
         }
@@ -238,7 +238,7 @@ fn little_address_space_for_threads_gives_the_answer_or_a_line() {
     let path = write(dir.path(), "file", &rows(50_000, None, 5));
     let want = end(&mut ringfold(["count", str(&path)])).answer();
     let (mut answers, mut lines, mut threads) = (0, 0, 0);
-    // Up to where there is room for all.
+    // Up to where all fit.
     for most in (15_000..100_000).step_by(14) {
         if answers == 200 {
             break;
@@ -391,7 +391,7 @@ fn runs_of_a_user(test: &str, user: u32, locked: u64) {
     let dir = dir();
     let path = write(dir.path(), "file", &STATIONS);
     let want = end(&mut ringfold(["aggregate", str(&path)])).answer();
-    // Small files are simply read by auto, unless it is told to go past the page cache.
+    // Small files are simply read by auto, unless --direct is named.
     for flags in [
         &["--direct"][..],
         &["--engine", "uring"],

@@ -223,8 +223,8 @@ fn silence_is_told_of_with_file_and_bytes_again_and_again() {
             fault: Fault::Delay(Duration::from_secs(8)),
         };
         fuse.plan([late]);
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let tell = Arc::clone(&told);
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let tell = Arc::clone(&notices);
         let config = Config {
             silence: Duration::from_secs(1),
             notice: Arc::new(move |notice| tell.lock().unwrap().push(notice.to_string())),
@@ -235,9 +235,9 @@ fn silence_is_told_of_with_file_and_bytes_again_and_again() {
         let (counted, _) = fold(&Input::open([fuse.path()]).unwrap(), &config, &job).unwrap();
         assert_eq!(counted[0].bytes, text.len() as u64, "{way:?}");
         let seconds = started.elapsed().as_secs() as usize;
-        let told = told.lock().unwrap();
-        // Where the machine is busy, others may be told of too.
-        let of_it = told.iter().filter(|notice| {
+        let notices = notices.lock().unwrap();
+        // Where the machine is busy, other reads may get notices too.
+        let of_it = notices.iter().filter(|notice| {
             let rest = notice
                 .find(": no answer for ")
                 .map(|at| notice.split_at(at).1);
@@ -247,7 +247,7 @@ fn silence_is_told_of_with_file_and_bytes_again_and_again() {
         });
         assert!(
             (2..=seconds).contains(&of_it.count()),
-            "{way:?} {pages:?}: {told:?}"
+            "{way:?} {pages:?}: {notices:?}"
         );
     });
 }
@@ -382,8 +382,8 @@ fn the_library_in_a_child() {
     let path = std::env::var_os(FILE).expect("the test that starts this one says where");
     let engines = [Engine::Uring, Engine::UringRaw];
     for way in WAYS.iter().filter(|way| engines.contains(&way.engine)) {
-        let told = Arc::new(Mutex::new(None));
-        let tell = Arc::clone(&told);
+        let reported = Arc::new(Mutex::new(None));
+        let tell = Arc::clone(&reported);
         let config = Config {
             io_timeout: Some(Duration::from_secs(1)),
             overdue: Some(Arc::new(move |error| {
@@ -403,7 +403,7 @@ fn the_library_in_a_child() {
                 .ends_with(": no answer for 1 s [ETIMEDOUT]"),
             "{error}"
         );
-        assert_eq!(told.lock().unwrap().as_ref(), Some(&error), "{way:?}");
+        assert_eq!(reported.lock().unwrap().as_ref(), Some(&error), "{way:?}");
         eprintln!("{way:?}: back after {:?}", started.elapsed());
         // The process is none the worse.
         let sound = Input::memory([&b"a\n"[..]]);

@@ -144,21 +144,21 @@ fn an_input_of_another_kind_gets_a_hint() {
             "1 field where 2 are expected: try `-d '\\t' --on-error skip`, which leaves out this header",
         ),
     ];
-    for (record, rest, told) in hints {
+    for (record, rest, reported) in hints {
         let text = [record, b"\n", rest].concat();
         let first = write(dir.path(), "first", &text);
         let marked = write(dir.path(), "marked", &[b"\xef\xbb\xbf", &text[..]].concat());
         let second = write(dir.path(), "second", &[b"a;1.0\n", record, b"\n"].concat());
-        let (bare, _) = told.split_once(": ").unwrap();
+        let (bare, _) = reported.split_once(": ").unwrap();
         let length = record.len();
         for way in WAYS.iter() {
             let said =
                 |path: &_| end(ringfold(["aggregate", str(path)]).args(way.flags())).failure(1);
-            let want = format!("{}: byte 0-{length} (line 1): {told}", str(&first));
+            let want = format!("{}: byte 0-{length} (line 1): {reported}", str(&first));
             assert_eq!(said(&first), want, "{way:?}");
             if record != gzip {
                 let bytes = format!("3-{}", 3 + length);
-                let want = format!("{}: byte {bytes} (line 1): {told}", str(&marked));
+                let want = format!("{}: byte {bytes} (line 1): {reported}", str(&marked));
                 assert_eq!(said(&marked), want, "{way:?}");
             }
             let want = format!("{}: byte 6-{} (line 2): {bare}", str(&second), 6 + length);
@@ -237,7 +237,7 @@ fn nothing_but_skipped_records_is_an_error() {
         end(&mut ringfold(["aggregate", str(&empty)])).answer(),
         b"{}\n"
     );
-    // One row is an answer, and what was skipped is told, whatever else isn't to be.
+    // One row is an answer, and the number of skipped records is printed even if nothing else is.
     let some = write(dir.path(), "some", b"broken\na;1.0\n");
     let mut command = ringfold(["aggregate", "-q", "--on-error", "skip", str(&some)]);
     let (out, said) = end(&mut command).answer_and_notices();

@@ -43,7 +43,7 @@ fn any_budget_gives_the_same_answer() {
     assert_eq!(names(dir.path()), ["many"]);
 }
 
-/// The careful way's keys go there too.
+/// Keys of the fallback table go there too.
 #[test]
 fn any_kind_of_key_and_number_is_spilled() {
     let dir = dir();
@@ -146,11 +146,11 @@ fn spilled_keys_that_are_gone_are_told() {
         return;
     }
     let plain = rows(400_000, Some(100_000), 9);
-    // The careful way's keys.
-    let careful: Vec<u8> = (0..100_000_u32)
+    // Keys of the fallback table.
+    let fallback: Vec<u8> = (0..100_000_u32)
         .flat_map(|row| format!("{row};{row}.123\n").into_bytes())
         .collect();
-    for text in [plain, careful] {
+    for text in [plain, fallback] {
         for to_file in [false, true] {
             let dir = dir();
             let target = dir.path().join("out");

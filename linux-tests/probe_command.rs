@@ -86,7 +86,7 @@ fn large(dir: &Path) -> PathBuf {
     write(dir, "large", &b"key;1.0\n".repeat(LARGE / 8))
 }
 
-// What is told is so.
+// What the probe says is true.
 
 #[test]
 fn the_machine_as_the_system_has_it() {
@@ -511,7 +511,7 @@ fn what_is_said_to_fit_in_locked_memory_does() {
     assert!(!more || !all_huge, "{meaning}");
 }
 
-/// The buffers and workers that are told are those of a run, in a small control group too.
+/// The buffers and workers that are shown are those of a run, in a small control group too.
 #[test]
 fn buffers_in_a_small_control_group() {
     let test = "buffers_in_a_small_control_group";

@@ -108,7 +108,7 @@ impl Counts {
             [&self.right, &self.refused, &self.killed, &self.timed_out]
                 .map(|count| count.load(Relaxed));
         format!(
-            "{right} answers right, {refused} failures told right, {killed} killed, {timed_out} \
+            "{right} answers right, {refused} correct errors, {killed} killed, {timed_out} \
              ended at their limit"
         )
     }

@@ -38,8 +38,8 @@ fn json_holds_the_figures_of_the_run() {
         assert_eq!(figure(&stats, "block_size"), 64 << 10);
         let reads = STATIONS.len() as u64 / (64 << 10);
         assert!(figure(&stats, "blocks") >= reads, "{stats}");
-        let ways = ["dispatched_bytes", "copied_bytes", "mapped_bytes"];
-        let brought: u64 = ways.iter().map(|way| figure(&stats, way)).sum();
+        let parts = ["dispatched_bytes", "copied_bytes", "mapped_bytes"];
+        let brought: u64 = parts.iter().map(|part| figure(&stats, part)).sum();
         assert!(brought >= STATIONS.len() as u64, "{stats}");
         assert_eq!(figure(&stats["job"], "rows"), rows);
         assert_eq!(figure(&stats["job"], "keys"), 413);

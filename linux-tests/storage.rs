@@ -30,7 +30,7 @@ fn count(way: Way, flags: &[&str], path: &Path) -> Ended {
 
 /// A run that met bytes that can't be had: one line that names them, and nothing else.
 #[track_caller]
-fn told(ended: Ended, path: &Path, bad: u64, what: &str) {
+fn check_error(ended: Ended, path: &Path, bad: u64, what: &str) {
     let error = ended.failure(1);
     let range = error
         .strip_prefix(&format!("{}: byte ", str(path)))
@@ -56,7 +56,7 @@ fn every_engine_tells(path: &Path, len: u64, bad: u64) {
         };
         for flags in ways_to {
             evict(path, 0..len);
-            told(
+            check_error(
                 count(way, flags, path),
                 path,
                 bad,
@@ -187,7 +187,7 @@ fn a_block_device_is_read_to_its_end() {
 }
 
 /// squashfs knows no O_DIRECT: `auto` reads that file through the page cache and says so once, and
-/// the other file past it; who named --direct is told why not.
+/// the other file past it; --direct gives an error that says why.
 #[test]
 fn o_direct_refused_is_a_fallback_a_file_at_a_time() {
     let test = "o_direct_refused_is_a_fallback_a_file_at_a_time";

@@ -45,14 +45,14 @@ enum Must {
     Either,
 }
 
-fn passes(errno: i32) -> bool {
+fn is_transient(errno: i32) -> bool {
     matches!(errno, libc::EAGAIN | libc::EINTR)
 }
 
 impl Must {
     fn of(direct: bool, pages: Pages, rule: &Rule) -> Must {
         match (rule.fault, pages, rule.forever) {
-            (Fault::Errno(errno), Pages::None, false) if passes(errno) => Must::Answer,
+            (Fault::Errno(errno), Pages::None, false) if is_transient(errno) => Must::Answer,
             (Fault::Errno(_), Pages::Cached, false) => Must::Either,
             (Fault::Errno(_), _, _) => Must::Fail,
             // Past the page cache the next read must be aligned: a few bytes are no progress.
@@ -163,14 +163,14 @@ impl Bench<'_> {
             }
             Err(error) => {
                 assert_ne!(must, Must::Answer, "{what}: {error}");
-                self.told(&error, rule.fault, &faulty, &what);
+                self.check_error(&error, rule.fault, &faulty, &what);
                 tally.errors += 1;
             }
         }
     }
 
     /// Checks an error's line: the file, bytes that were asked for in vain, and the cause.
-    fn told(&self, error: &Error, fault: Fault, faulty: &[Range<u64>], what: &str) {
+    fn check_error(&self, error: &Error, fault: Fault, faulty: &[Range<u64>], what: &str) {
         let line = error.to_string();
         let bytes = error.bytes().unwrap_or_else(|| panic!("{what}: {line}"));
         let name = self.fuse.path();
@@ -237,7 +237,7 @@ impl Bench<'_> {
             for n in 0..reads.len() as u64 {
                 for forever in [false, true] {
                     // Trying ten times in vain takes its time: at the beginning, the middle, the end.
-                    let slow = forever && matches!(fault, Fault::Errno(e) if passes(e));
+                    let slow = forever && matches!(fault, Fault::Errno(e) if is_transient(e));
                     // The kernel's business: see `a_ring_waits_for_storage_that_is_busy`.
                     if forever && self.rings() && fault == Fault::Errno(libc::EAGAIN) {
                         continue;
@@ -289,7 +289,7 @@ impl Held {
         }
     }
 
-    /// Once threads that were told to end have ended.
+    /// Once threads that were asked to end have ended.
     fn settled(before: &Held) -> Held {
         let start = Instant::now();
         loop {
@@ -356,7 +356,7 @@ fn the_nth_read_fails_in_every_way_under_every_engine() {
         }
     }
     let first = Held::now();
-    // Many cases only wait: all ways at once.
+    // Many cases only wait: all engines at once.
     let sweep = |benches: &[(Way, Pages, usize, &[u8])], faults: fn(Pages) -> Vec<Fault>| {
         std::thread::scope(|scope| {
             let mut total = Tally::default();
@@ -518,7 +518,7 @@ fn a_ring_waits_for_storage_that_is_busy() {
                 assert_eq!(end_of(child).answer(), want.as_bytes(), "{engine}");
                 continue;
             }
-            // Where a kernel completes with EAGAIN, that is told.
+            // Where a kernel completes with EAGAIN, that is reported.
             if child.try_wait().unwrap().is_some() {
                 let error = end_of(child).failure(1);
                 assert!(error.ends_with("[EAGAIN]"), "{engine}: {error}");

@@ -1,6 +1,6 @@
 //! Calls to the kernel that the standard library lacks.
 //!
-//! # Invariant (`unsafe` room)
+//! # Invariant of this module
 //! What runs between fork and exec makes system calls only, and names memory that was allocated
 //! before the fork and lives in the closure.
 #![allow(unsafe_code)]

@@ -149,7 +149,7 @@ fn a_record_over_the_limit_ends_the_output() {
     }
 }
 
-/// Takes nothing until it is told to go on.
+/// Takes nothing until it may go on.
 struct Stopped {
     go_on: mpsc::Receiver<()>,
     out: Vec<u8>,

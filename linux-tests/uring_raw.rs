@@ -673,7 +673,7 @@ fn calls_that_fail_for_good_end_the_run_and_passing_failures_do_not() {
     }
 }
 
-/// Each ring takes descriptors, and a limit on them is told as such.
+/// Each ring takes descriptors, and a limit on them is reported as such.
 #[test]
 fn too_few_descriptors_are_told() {
     if skips("too_few_descriptors_are_told", &[Feature::IoUring]) {

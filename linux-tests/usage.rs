@@ -243,10 +243,10 @@ fn everyday_flags_come_first_and_examples_last() {
     assert!(
         ["--engine", "--direct", "--block-size", "--sqpoll"]
             .iter()
-            .all(|flag| io.iter().any(|told| told == flag)),
+            .all(|flag| io.iter().any(|listed| listed == flag)),
         "{io:?}"
     );
-    assert!(!io.iter().any(|told| told == "--format"), "{io:?}");
+    assert!(!io.iter().any(|listed| listed == "--format"), "{io:?}");
 }
 
 /// The manual holds what both have.
@@ -287,8 +287,8 @@ fn a_file_without_a_command_is_told_what_to_type() {
     let path = write(dir.path(), "file", b"a;1.0\n");
     for word in [str(&path), "missing.txt", "a/b", "-"] {
         let error = end(&mut ringfold([word])).failure(2);
-        let told = format!("{word} is not a command: type `ringfold aggregate {word}`");
-        assert!(error.starts_with(&told), "{error}");
+        let expected = format!("{word} is not a command: type `ringfold aggregate {word}`");
+        assert!(error.starts_with(&expected), "{error}");
     }
 }
 

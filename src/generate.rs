@@ -490,8 +490,8 @@ mod tests {
             threads: 2,
             ..Generate::default()
         };
-        let told = |rows, bytes| seen.lock().unwrap().push((rows, bytes));
-        let generated = generate.run(&mut io::sink(), &told).unwrap();
+        let note = |rows, bytes| seen.lock().unwrap().push((rows, bytes));
+        let generated = generate.run(&mut io::sink(), &note).unwrap();
         let seen = seen.into_inner().unwrap();
         assert!(seen.is_sorted());
         assert_eq!(seen.len(), 4);

@@ -1,7 +1,7 @@
 //! Group-by over text at the speed of the drive, and any other job over the records of large files.
 //!
 //! An [`Input`] is read by an [`Engine`] in blocks of whole records, on all processors; a job folds them. Which
-//! engine reads, and how, a [`Config`] says: unless told otherwise, what is cached is read by the workers and the
+//! engine reads, and how, a [`Config`] says. By default, what is cached is read by the workers and the
 //! rest through io_uring past the page cache. Several files are one input.
 //!
 //! Count the lines of a file:

@@ -1,6 +1,6 @@
 //! States of the page cache: brought about before a run, and proven by looking.
 //!
-//! # Invariant (`unsafe` room)
+//! # Invariant of this module
 //! mincore(2) needs a mapping. The mapping is never read or written, lives within one function,
 //! and its pages' states go to a vector with a byte a page.
 #![allow(unsafe_code)]

@@ -275,7 +275,7 @@ impl Answers {
         self.groups.is_none() && self.lines.is_none()
     }
 
-    /// The number of lines, once somebody has told it.
+    /// The number of lines, once it is known.
     pub fn lines(&self) -> Option<u64> {
         let (_, lines) = self.lines.as_ref()?;
         std::str::from_utf8(lines).ok()?.parse().ok()

@@ -1,6 +1,6 @@
 //! Runs a program and measures it: wall time, CPU time, memory, and what else the machine did.
 //!
-//! # Invariant (`unsafe` room)
+//! # Invariant of this module
 //! One call, wait4(2): it alone gives the resources of one child, and neither std nor rustix has
 //! it. It writes to two structures on our stack.
 #![allow(unsafe_code)]

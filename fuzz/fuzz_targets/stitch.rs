@@ -1,6 +1,6 @@
-//! Any text, cut into spans and pieces anywhere, arriving in any order, with any room behind a
+//! Any text, cut into spans and pieces anywhere, arriving in any order, with any spare bytes behind a
 //! piece, lines or records whose quoted newlines don't count: every record is released once, whole,
-//! with its offset. Over a limit, a record that is over it is told, and no other is torn.
+//! with its offset. Over a limit, a record that is over it is reported, and no other is torn.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -28,7 +28,7 @@ struct Case {
 
 struct Buffer {
     bytes: Vec<u8>,
-    room: usize,
+    capacity: usize,
 }
 
 impl Piece for Buffer {
@@ -41,7 +41,7 @@ impl Piece for Buffer {
     }
 
     fn append(&mut self, more: &[u8]) -> bool {
-        let fits = self.bytes.len() + more.len() <= self.room;
+        let fits = self.bytes.len() + more.len() <= self.capacity;
         if fits {
             self.bytes.extend_from_slice(more);
         }
@@ -147,11 +147,11 @@ fn serve(
         let from = starts[index];
         let to = starts.get(index + 1).copied().unwrap_or(text.len());
         let bytes = text[from..to].to_vec();
-        let room = bytes.len() + usize::from(case.spare);
+        let capacity = bytes.len() + usize::from(case.spare);
         // The last record end of the span is looked for from its last byte on.
         let last = span.end - 1;
         let cut = (span.end < text.len() && to > last).then(|| last.saturating_sub(from));
-        (Buffer { bytes, room }, from as u64, cut)
+        (Buffer { bytes, capacity }, from as u64, cut)
     };
     let max_record = case.max_record.map_or(usize::MAX, usize::from);
     let mut stitcher = Stitcher::new(framing, max_record, own_start);

@@ -213,27 +213,27 @@ fn shown(value: &Value) -> String {
 /// or anywhere.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    let mut room = width;
+    let mut left = width;
     for word in text.split(' ') {
         let mut word: Vec<char> = word.chars().collect();
         let line = lines.last().expect("there is always one");
         if !line.is_empty() {
-            if word.len() < room {
+            if word.len() < left {
                 lines.last_mut().expect("as above").push(' ');
-                room -= 1;
+                left -= 1;
             } else {
                 lines.push(String::new());
-                room = width;
+                left = width;
             }
         }
-        while word.len() > room {
-            let comma = word[..room].iter().rposition(|&c| c == ',');
-            let rest = word.split_off(comma.map_or(room, |at| at + 1));
+        while word.len() > left {
+            let comma = word[..left].iter().rposition(|&c| c == ',');
+            let rest = word.split_off(comma.map_or(left, |at| at + 1));
             lines.last_mut().expect("as above").extend(word);
             lines.push(String::new());
-            (word, room) = (rest, width);
+            (word, left) = (rest, width);
         }
-        room -= word.len();
+        left -= word.len();
         lines.last_mut().expect("as above").extend(word);
     }
     lines

@@ -1,4 +1,4 @@
-//! What all jobs that read have in common: their flags, their files, and a run with progress.
+//! What all jobs that read share: their flags, their files, and a run with progress.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::cli::size::size;
 use crate::cli::{inherited, knobs, spell, stats};
 use crate::{Config, Engine, Error, Input, Kind, Result};
 
-/// What all jobs that read have in common.
+/// The flags that all jobs that read share.
 #[derive(Args)]
 pub(super) struct Reading {
     /// Worker threads [default: one for each core]

@@ -292,9 +292,9 @@ impl Refusal {
                     Setting::Buffers => "a block waits for its neighbour",
                     _ => "a read in flight takes one",
                 };
-                let (few, other) = (name(*setting), name(*other));
+                let (setting, other) = (name(*setting), name(*other));
                 format!(
-                    "{few} {value} is too few for {other} {other_value}: {why}, so at least \
+                    "{setting} {value} is too few for {other} {other_value}: {why}, so at least \
                      {needed} are needed"
                 )
             }

@@ -13,7 +13,7 @@ use crate::linux::retry;
 /// What a file is loaded by: little enough that a read of it is a matter of moments.
 const LOAD: usize = 8 << 20;
 
-/// Reads whole files into memory, for the memory engine. `reads` is told of each read before it
+/// Reads whole files into memory, for the memory engine. `reads` gets each read before it
 /// begins.
 pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result<Input> {
     let mut loaded = Input::default();

@@ -274,16 +274,16 @@ impl Source {
 
     /// What offsets, lengths and memory must be multiples of under O_DIRECT.
     pub(crate) fn direct_align(&self) -> u64 {
-        u64::from(self.told_align().unwrap_or(4096))
+        u64::from(self.reported_align().unwrap_or(4096))
     }
 
     /// Whether that is known, not assumed.
     #[cfg(feature = "cli")]
     pub(crate) fn direct_align_is_known(&self) -> bool {
-        self.told_align().is_some()
+        self.reported_align().is_some()
     }
 
-    fn told_align(&self) -> Option<u32> {
+    fn reported_align(&self) -> Option<u32> {
         let ask = || direct_align(self.file.as_ref()?);
         *self.direct_align.get_or_init(ask)
     }
