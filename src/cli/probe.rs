@@ -20,9 +20,9 @@ const TABLE: usize = 70;
 /// Show what this machine and a file allow: io_uring, limits, O_DIRECT, the device
 #[derive(Args)]
 #[command(after_help = "\
-The first lines say what auto does. Then come things that are bad (!), fair (~) and good (+), and what
-to change. The probe itself changes nothing, reads a few pages of a file at most, and doesn't need
-root. The exit code is 0 whatever was found, and 1 when a FILE can't be opened.
+The first lines say what auto does. Then come things that are bad (!), fair (~) and good (+), and
+what to change. The probe itself changes nothing, reads a few pages of a file at most, and doesn't
+need root. The exit code is 0 whatever was found, and 1 when a FILE can't be opened.
 
 Examples:
   ringfold probe                              the kernel, the user, memory and processor
