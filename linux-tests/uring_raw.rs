@@ -390,7 +390,7 @@ fn statistics_tell_of_the_rings() {
         (&coop["rings"], &coop["ring_flags"][0]),
         (&1.into(), &"COOP_TASKRUN".into())
     );
-    assert!(stats(&["--rings", "2", "--stats"]).contains("calls of io_uring_enter"));
+    assert!(stats(&["--rings", "2", "--stats=full"]).contains("calls of io_uring_enter"));
     // A file of one block has no work for a second ring.
     let small = write(dir.path(), "small", b"a;1.0\n");
     let mut command = ringfold([

@@ -107,7 +107,7 @@ pub struct Config {
     /// error, only when the kernel lets that thread go. Who can't wait for that ends the process, see
     /// [`Config::overdue`].
     pub io_timeout: Option<Duration>,
-    /// Is told, on a thread of its own, that a read has taken longer than `io_timeout`, before the
+    /// Called, on a thread of its own, when a read has taken longer than `io_timeout`, before the
     /// call returns with this error, if it ever can. The program `ringfold` ends itself here.
     pub overdue: Option<Arc<Overdue>>,
     /// How long a read may take before there is a notice of it, and then after each such time.
@@ -116,7 +116,7 @@ pub struct Config {
     pub notice: Arc<dyn Fn(&Notice) + Send + Sync>,
 }
 
-/// Is told of a read that has taken too long: [`Config::overdue`].
+/// Called with the error of a read that has taken too long: [`Config::overdue`].
 pub type Overdue = dyn Fn(&Error) + Send + Sync;
 
 impl Default for Config {

@@ -74,7 +74,7 @@ named! {
 }
 
 named! {
-    /// What the kernel is told of how a file is going to be read (posix_fadvise), before the first
+    /// The advice that the kernel gets on how a file is going to be read (posix_fadvise), before the first
     /// read.
     FileAdvice, "the advice":
     /// The device's read-ahead, the kernel's default.
@@ -92,7 +92,7 @@ named! {
 }
 
 named! {
-    /// What the kernel is told of each window that is mapped (madvise).
+    /// The advice that the kernel gets on each mapped window (madvise).
     MapAdvice, "the advice":
     /// The device's read-ahead, the kernel's default.
     Normal = "normal",
@@ -111,7 +111,7 @@ named! {
 /// What can be set of the kernel's I/O. The default leaves everything to the engine.
 ///
 /// What is set here is never given up silently: what the kernel refuses is an error that names the
-/// setting, and what the engine that ran had no use for is told in [`Stats::without_effect`](crate::Stats::without_effect).
+/// setting, and what the engine that ran had no use for is in [`Stats::without_effect`](crate::Stats::without_effect).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Knobs {
     /// Buffered, but dropped from the page cache at once (RWF_DONTCACHE, Linux 6.14).
@@ -138,14 +138,14 @@ pub struct Knobs {
     /// Processors for the workers, in turn; whatever else the run does stays on them too. Empty:
     /// wherever the scheduler likes.
     pub pin: Vec<u32>,
-    /// What the kernel is told of the files.
+    /// The advice on the files.
     pub fadvise: Option<FileAdvice>,
     /// How many bytes ahead of `read`, `pread` and `mmap` the kernel is to read.
     pub readahead: Option<u64>,
     /// Whether a window's pages are mapped at once (MADV_POPULATE_READ, Linux 5.14) or by faults,
     /// which is what is done unasked.
     pub populate: Option<bool>,
-    /// What the kernel is told of mapped windows.
+    /// The advice on mapped windows.
     pub map_advice: Option<MapAdvice>,
 }
 

@@ -118,7 +118,7 @@ impl<'a> Session<'a> {
 
     /// Rings on the raw interface, each over its share of the spans.
     pub(crate) fn uring_raw(&mut self, spans: &[Span], direct: Direct) -> Result<()> {
-        // What forbids io_uring altogether is told before what forbids a knob.
+        // What forbids io_uring altogether is reported before what forbids a knob.
         uring::probe(&Setup::plain())?;
         let rings = match self.delivery.window() {
             // Order across rings would need a window across them.

@@ -62,12 +62,12 @@ pub struct Stats {
     pub task_run: Option<String>,
     /// Whether reads left nothing in the page cache.
     pub dontcache: bool,
-    /// What the kernel was told of the files: what was named, or `random` in a control group that has
-    /// no room for the kernel's read-ahead.
+    /// The advice on the files that the kernel got: what was named, or `random` in a control group that has
+    /// too little memory for the kernel's read-ahead.
     pub fadvise: Option<String>,
     /// Bytes that the kernel was asked to read ahead.
     pub readahead_bytes: u64,
-    /// What the kernel was told of mapped windows.
+    /// The advice on mapped windows that the kernel got.
     pub map_advice: Option<String>,
     /// The processors that the workers were held to, in turn.
     pub pinned_cpus: Vec<u32>,

@@ -1,6 +1,6 @@
 //! A block: whole records in one slice, and the place in a file where they stood.
 //!
-//! # Invariant (`unsafe` room)
+//! # Invariant (`unsafe` module)
 //! Around the bytes of every [`Block`] lie [`PADDING`] more that may be read: they belong to the
 //! same allocation or mapping, are initialised, and nobody writes to them while the block lives.
 //! Vector kernels read past both edges by that promise; what they find there is arbitrary.

@@ -23,7 +23,7 @@ use std::ops::Range;
 use crate::record::block::PaddedBuf;
 use crate::record::framing::{Effect, Framing, State};
 
-/// A buffer with what one read brought, and some room behind it.
+/// A buffer with what one read brought, and some spare bytes behind it.
 pub trait Piece {
     /// What was read, and what was appended.
     fn bytes(&self) -> &[u8];
@@ -137,7 +137,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
         self.end
     }
 
-    /// The number of a piece past the end of the span that could add to it, told once: the last piece was framed
+    /// The number of a piece past the end of the span that could add to it, returned once: the last piece was framed
     /// and the span's end wasn't seen in it, no record was over the limit, and some record may begin before it.
     pub fn take_wanted(&mut self) -> Option<u64> {
         let next = self.past_end.take()?;
@@ -483,7 +483,7 @@ mod tests {
     use crate::record::framing::{Delimited, Quoted};
     use crate::record::stitch::*;
 
-    /// A piece with `spare` bytes of room behind what was read.
+    /// A piece with `spare` bytes behind what was read.
     #[derive(Debug, Clone)]
     struct Buf {
         bytes: Vec<u8>,
@@ -651,7 +651,7 @@ mod tests {
         all
     }
 
-    /// Every text x span x block size x room x order of arrival, for one framing.
+    /// Every text x span x block size x spare bytes x order of arrival, for one framing.
     fn exhaust(framing: &dyn Framing, alphabet: &[u8], max: usize) {
         // Miri takes a thousand times as long.
         let (max, enough) = if cfg!(miri) { (2, 20) } else { (max, 1_000) };

@@ -326,7 +326,7 @@ fn advice_refused(source: &Source, advice: MapAdvice, errno: &std::io::Error) ->
         .in_file(source.index(), source.name())
 }
 
-/// The error for a window that there is no room for.
+/// The error for a window without addresses.
 fn unavailable(why: &str) -> Error {
     Error::from(Refusal::Unavailable {
         what: Facility::Mapping,

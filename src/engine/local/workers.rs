@@ -45,7 +45,7 @@ pub(crate) struct Local<'a> {
     /// Whether reads leave nothing in the page cache.
     pub dontcache: bool,
     pub read_ahead: Option<ReadAhead>,
-    /// Whether a mapping that is refused is a failure, although reading is at fetcher.
+    /// Whether a mapping that is refused is a failure, although the worker could read instead.
     pub mapping_named: bool,
     /// What the fetchers' slots lie in.
     pub arena: Option<Arc<Arena>>,
@@ -63,7 +63,7 @@ pub(crate) struct Fetcher {
     pub mapping: Option<Mapping>,
     /// Whether to read past the page cache.
     pub direct: bool,
-    /// With both at fetcher: which to take.
+    /// With both: which to take.
     pub choice: FetchChoice,
     /// Where the watch sees what is read.
     pub place: Place,
@@ -129,8 +129,8 @@ impl<'a> Local<'a> {
         found
     }
 
-    /// Fetches a claim and fetchers it to the sink, by whichever way is at fetcher or, with both, is
-    /// cheaper: all of it mapped, or part by part read.
+    /// Fetches a claim and hands it to the sink: all of it mapped, or part by part read. Where the worker can do
+    /// both, it does what is cheaper.
     fn serve(&self, fetcher: &mut Fetcher, claim: &Claim) -> Result<()> {
         let source = &self.input.sources()[claim.source as usize];
         let len = source.len().unwrap_or(0);
