@@ -354,7 +354,7 @@ fn written_long_ago(dir: &Path) -> PathBuf {
 fn rewriting(path: &Path) -> String {
     let path = str(path);
     format!(
-        "ringfold: notice: {path}: was written to while it was read; the answer may be of old and new \
+        "ringfold: notice: {path}: was written to while it was read; the answer may mix old and new \
          bytes\n"
     )
 }

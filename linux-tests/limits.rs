@@ -237,29 +237,41 @@ fn little_address_space_for_threads_gives_the_answer_or_a_line() {
     let dir = dir();
     let path = write(dir.path(), "file", &rows(50_000, None, 5));
     let want = end(&mut ringfold(["count", str(&path)])).answer();
-    let (mut answers, mut lines, mut threads) = (0, 0, 0);
-    // Up to where all fit.
-    for most in (15_000..100_000).step_by(14) {
-        if answers == 200 {
-            break;
-        }
+    // What a run with so many KiB of addresses comes to.
+    let outcome = |most: u64| {
         let mut command = ringfold(["count", "-j", "2", "--engine", "read", str(&path)]);
         command.env("MALLOC_ARENA_MAX", "1");
         sys::limit(&mut command, libc::RLIMIT_AS, most << 10);
         let ended = end(&mut command);
         match ended.code {
-            Some(0) => {
-                assert!(ended.stdout == want);
-                answers += 1;
-            }
-            Some(1) => {
-                let said = &ended.stderr;
-                assert_eq!(said.lines().count(), 1, "{most} KiB: {said}");
-                threads += u32::from(said.contains("no memory for one more thread"));
-                lines += 1;
-            }
+            Some(0) => assert!(ended.stdout == want),
+            Some(1) => assert_eq!(ended.stderr.lines().count(), 1, "{most} KiB: {ended:?}"),
             _ => panic!("{most} KiB: {ended:?}"),
         }
+        ended.stderr
+    };
+    let (mut answers, mut lines, mut threads) = (0, 0, 0);
+    let mut count = |said: &str| {
+        answers += u32::from(said.is_empty());
+        lines += u32::from(!said.is_empty());
+        threads += u32::from(said.contains("no memory for one more thread"));
+    };
+    // Up to where all fit. Where the outcome changes between two sizes it goes by small steps.
+    let mut before = outcome(15_000);
+    let mut enough = 0;
+    for most in (15_000..100_000).step_by(140) {
+        let said = outcome(most + 140);
+        if said != before {
+            for between in (most..most + 140).step_by(14) {
+                count(&outcome(between));
+            }
+        }
+        count(&said);
+        enough += u32::from(said.is_empty());
+        if enough == 20 {
+            break;
+        }
+        before = said;
     }
     eprintln!(
         "{answers} answers, {lines} lines, {threads} of them by a thread that couldn't begin"
