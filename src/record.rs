@@ -1,5 +1,6 @@
 //! Blocks, records, and where records end: pure code, without I/O or threads.
 
 pub(crate) mod block;
+pub(crate) mod bytes;
 pub(crate) mod framing;
 pub(crate) mod stitch;

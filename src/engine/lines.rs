@@ -6,6 +6,7 @@ use crate::engine::sink::{BlockError, Sink};
 use crate::error::Result;
 use crate::input::spans::{Input, Span};
 use crate::record::block::Block;
+use crate::record::bytes;
 use crate::record::framing::{Delimited, Framing};
 
 /// How often `line_end` stands in the first `end` bytes of a source; `None` for a stream, and where `run`, which
@@ -46,7 +47,7 @@ impl Sink for LineEnds {
     }
 
     fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
-        let ends = bytecount::count(block.bytes(), self.byte);
+        let ends = bytes::count(self.byte, block.bytes());
         self.count.fetch_add(ends as u64, Relaxed);
         Ok(())
     }

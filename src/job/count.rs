@@ -4,6 +4,7 @@
 use crate::engine::sink::BlockError;
 use crate::job::fold::Fold;
 use crate::record::block::Block;
+use crate::record::bytes;
 use crate::record::framing::{Delimited, Framing};
 
 /// Counts record ends and bytes, file by file.
@@ -20,22 +21,6 @@ pub struct Counted {
     pub records: u64,
     /// Bytes.
     pub bytes: u64,
-}
-
-/// Bytes of one half that are looked at before as many of the other.
-const PIECE: usize = 512;
-
-/// How often `byte` is in `bytes`. Both halves are read at once, piece by piece: what a processor reads
-/// ahead of one stream by itself doesn't fill the way to memory.
-fn count(byte: u8, bytes: &[u8]) -> usize {
-    let (halves, odd) = bytes.split_at(bytes.len() & !1);
-    let (first, second) = halves.split_at(halves.len() / 2);
-    let pieces = first.chunks(PIECE).zip(second.chunks(PIECE));
-    let count = |piece| bytecount::count(piece, byte);
-    pieces
-        .map(|(first, second)| count(first) + count(second))
-        .sum::<usize>()
-        + count(odd)
 }
 
 impl Fold for Count {
@@ -57,7 +42,7 @@ impl Fold for Count {
         if counted.len() <= file {
             counted.resize(file + 1, Counted::default());
         }
-        counted[file].records += count(self.delimiter, block.bytes()) as u64;
+        counted[file].records += bytes::count(self.delimiter, block.bytes()) as u64;
         counted[file].bytes += block.bytes().len() as u64;
         Ok(())
     }
@@ -72,30 +57,5 @@ impl Fold for Count {
 
     fn finish(&self, total: Vec<Counted>) -> Vec<Counted> {
         total
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::job::count::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// Every length of the halves around a piece's, whatever is in them.
-        #[test]
-        fn none_is_missed(bytes in prop::collection::vec(0..3_u8, 0..4 * PIECE + 4)) {
-            let naive = bytes.iter().filter(|&&byte| byte == 1).count();
-            prop_assert_eq!(count(1, &bytes), naive);
-        }
-    }
-
-    #[test]
-    fn lengths_around_whole_pieces() {
-        for length in (0..4)
-            .chain(2 * PIECE - 3..2 * PIECE + 4)
-            .chain(4 * PIECE - 3..4 * PIECE + 4)
-        {
-            assert_eq!(count(1, &vec![1; length]), length);
-        }
     }
 }
