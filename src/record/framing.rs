@@ -85,6 +85,14 @@ pub trait Framing: fmt::Debug + Send + Sync {
         State::START
     }
 
+    /// The state at the start of the record that begins at this byte of a file.
+    fn at_record(&self, offset: u64) -> State {
+        match offset {
+            0 => self.initial(),
+            _ => State::START,
+        }
+    }
+
     /// What `bytes` do to the state.
     fn effect(&self, bytes: &[u8]) -> Effect {
         let _ = bytes;
@@ -336,6 +344,21 @@ impl Framing for Quoted {
     }
 }
 
+/// All texts of up to `max` bytes of an alphabet, for tests of every small case.
+#[cfg(test)]
+pub(crate) fn texts(alphabet: &[u8], max: usize) -> Vec<Vec<u8>> {
+    let mut all = vec![vec![]];
+    let mut last = all.clone();
+    for _ in 0..max {
+        last = last
+            .iter()
+            .flat_map(|text| alphabet.iter().map(|&b| [text.as_slice(), &[b]].concat()))
+            .collect();
+        all.extend(last.clone());
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,20 +398,6 @@ mod tests {
         let text = b"\"a\nb\nc\",d\ne\n";
         assert_eq!(Quoted::CSV.oversized(State::START, text, 8), Some(0..8));
         assert_eq!(Quoted::CSV.oversized(State::START, text, 9), None);
-    }
-
-    /// All texts of up to `max` bytes of an alphabet.
-    fn texts(alphabet: &[u8], max: usize) -> Vec<Vec<u8>> {
-        let mut all = vec![vec![]];
-        let mut last = all.clone();
-        for _ in 0..max {
-            last = last
-                .iter()
-                .flat_map(|text| alphabet.iter().map(|&b| [text.as_slice(), &[b]].concat()))
-                .collect();
-            all.extend(last.clone());
-        }
-        all
     }
 
     /// The fast ways against the definition, byte by byte, from every state.

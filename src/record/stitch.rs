@@ -480,7 +480,7 @@ fn release<P: Piece>(open: Open<P>, index: u64, out: &mut Vec<Release<P>>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::framing::{Delimited, Quoted};
+    use crate::record::framing::{Delimited, Quoted, texts};
     use crate::record::stitch::*;
 
     /// A piece with `spare` bytes behind what was read.
@@ -512,11 +512,7 @@ mod tests {
         let mut found = Vec::new();
         let mut at = 0;
         while at < text.len() {
-            let state = if at == 0 {
-                framing.initial()
-            } else {
-                State::START
-            };
+            let state = framing.at_record(at as u64);
             let end = framing
                 .first_end(state, &text[at..])
                 .map_or(text.len(), |e| at + e);
@@ -634,19 +630,6 @@ mod tests {
                     })
                 })
                 .collect();
-        }
-        all
-    }
-
-    fn texts(alphabet: &[u8], max: usize) -> Vec<Vec<u8>> {
-        let mut all = vec![vec![]];
-        let mut last = all.clone();
-        for _ in 0..max {
-            last = last
-                .iter()
-                .flat_map(|text| alphabet.iter().map(|&b| [text.as_slice(), &[b]].concat()))
-                .collect();
-            all.extend(last.clone());
         }
         all
     }

@@ -17,7 +17,7 @@ use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind, Result};
 use crate::input::spans::Input;
 use crate::record::block::Block;
-use crate::record::framing::{Framing, State};
+use crate::record::framing::Framing;
 use crate::record::stitch::Release;
 
 /// The way from an engine to its sink.
@@ -91,10 +91,7 @@ impl<'a> Delivery<'a> {
         if self.passed(place) {
             return;
         }
-        let state = match block.offset() {
-            0 => self.framing.initial(),
-            _ => State::START,
-        };
+        let state = self.framing.at_record(block.offset());
         let over = self
             .framing
             .oversized(state, block.bytes(), self.max_record);

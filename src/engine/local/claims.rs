@@ -220,23 +220,7 @@ pub(crate) fn own(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::framing::{Delimited, Quoted};
-
-    /// All texts of up to `max` bytes of an alphabet.
-    fn texts(alphabet: &[u8], max: usize) -> Vec<Vec<u8>> {
-        let mut all = vec![vec![]];
-        let mut last = all.clone();
-        for _ in 0..max {
-            last = last
-                .iter()
-                .flat_map(|text: &Vec<u8>| {
-                    alphabet.iter().map(|&b| [text.as_slice(), &[b]].concat())
-                })
-                .collect();
-            all.extend(last.clone());
-        }
-        all
-    }
+    use crate::record::framing::{Delimited, Quoted, texts};
 
     /// Where the record ends that holds byte `at`, by the framing from the file's start.
     fn end_of(framing: &dyn Framing, text: &[u8], at: usize) -> usize {

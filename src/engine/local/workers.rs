@@ -323,11 +323,9 @@ impl<'a> Local<'a> {
         offset: u64,
     ) -> Result<()> {
         let (len, framing) = (source.len().unwrap_or(0), self.delivery.framing);
-        let begins = match offset {
-            0 => framing.initial(),
-            _ => State::START,
-        };
-        let mut state = framing.effect(record.bytes()).apply(begins);
+        let mut state = framing
+            .effect(record.bytes())
+            .apply(framing.at_record(offset));
         let mut chunk = vec![0; LONG];
         loop {
             let at = offset + record.len() as u64;

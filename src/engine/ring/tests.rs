@@ -20,7 +20,7 @@ use crate::engine::window::Finished;
 use crate::error::{Kind, Result};
 use crate::input::spans::{Input, Span};
 use crate::record::block::Block;
-use crate::record::framing::{Delimited, Framing, Quoted, State};
+use crate::record::framing::{Delimited, Framing, Quoted};
 
 /// Keeps the bytes of every block by place.
 struct Keep {
@@ -291,40 +291,6 @@ fn every_order_block_size_depth_and_backlog_gives_the_same_bytes() {
     }
 }
 
-#[test]
-fn any_spans_share_a_file_out_exactly() {
-    for text in texts() {
-        let len = text.len() as u64;
-        for cut in 0..=len {
-            for second in cut..=len {
-                let span = |from, to| Span {
-                    source: 0,
-                    from,
-                    to,
-                };
-                let spans = vec![span(0, cut), span(cut, second), span(second, len)];
-                let input = Input::memory([text.clone()]).with_spans(spans).unwrap();
-                for (block, depth) in [(1, 1), (3, 2), (64, 1), (8, 4)] {
-                    let case = Case {
-                        block,
-                        depth,
-                        slots: depth + 1,
-                        ..CASE
-                    };
-                    let ring = MemoryRing::new(Order::Shuffled(cut));
-                    let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
-                    outcome.unwrap();
-                    assert_eq!(
-                        keep.joined(0),
-                        text,
-                        "cut at {cut} and {second}, block {block}"
-                    );
-                }
-            }
-        }
-    }
-}
-
 /// Texts with quotes: newlines within them, quotes that stand for one, quotes that open nothing, and one that nobody
 /// closes.
 fn quoted_texts() -> Vec<Vec<u8>> {
@@ -341,12 +307,11 @@ fn quoted_texts() -> Vec<Vec<u8>> {
 
 /// Where the records of a text begin.
 fn starts(framing: &dyn Framing, text: &[u8]) -> Vec<u64> {
-    let (mut at, mut state, mut starts) = (0, framing.initial(), Vec::new());
+    let (mut at, mut starts) = (0, Vec::new());
     while at < text.len() {
         starts.push(at as u64);
-        let end = framing.first_end(state, &text[at..]);
+        let end = framing.first_end(framing.at_record(at as u64), &text[at..]);
         at += end.unwrap_or(text.len() - at);
-        state = State::START;
     }
     starts
 }
@@ -391,10 +356,9 @@ fn with_quotes_too_every_order_and_size_gives_the_same_records() {
     }
 }
 
-/// The state at a span's start comes from the spans before it, in the same run.
-#[test]
-fn with_quotes_too_any_spans_share_a_file_out_exactly() {
-    for text in quoted_texts() {
+/// Cuts each text into three spans at any places: every byte comes once, in blocks that begin where records do.
+fn share_out(framing: &'static dyn Framing, texts: Vec<Vec<u8>>) {
+    for text in texts {
         let len = text.len() as u64;
         for cut in 0..=len {
             for second in cut..=len {
@@ -407,7 +371,7 @@ fn with_quotes_too_any_spans_share_a_file_out_exactly() {
                 let input = Input::memory([text.clone()]).with_spans(spans).unwrap();
                 for (block, depth) in [(1, 1), (3, 2), (64, 1), (8, 4)] {
                     let case = Case {
-                        framing: &Quoted::CSV,
+                        framing,
                         block,
                         depth,
                         slots: depth + 1,
@@ -418,7 +382,7 @@ fn with_quotes_too_any_spans_share_a_file_out_exactly() {
                     outcome.unwrap();
                     let what = format!("cut at {cut} and {second}, block {block}");
                     assert_eq!(keep.joined(0), text, "{what}");
-                    let starts = starts(&Quoted::CSV, &text);
+                    let starts = starts(framing, &text);
                     let blocks = keep.blocks.lock().unwrap();
                     assert!(
                         blocks.keys().all(|place| starts.contains(&place.1)),
@@ -428,6 +392,17 @@ fn with_quotes_too_any_spans_share_a_file_out_exactly() {
             }
         }
     }
+}
+
+#[test]
+fn any_spans_share_a_file_out_exactly() {
+    share_out(&Delimited::NEWLINE, texts());
+}
+
+/// The state at a span's start comes from the spans before it, in the same run.
+#[test]
+fn with_quotes_too_any_spans_share_a_file_out_exactly() {
+    share_out(&Quoted::CSV, quoted_texts());
 }
 
 #[test]
