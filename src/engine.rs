@@ -31,4 +31,5 @@ pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod sink;
 pub(crate) mod stats;
+pub(crate) mod wakes;
 pub(crate) mod window;

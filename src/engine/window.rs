@@ -5,13 +5,11 @@
 //! when the sink has dropped its [`Finished`].
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 
-/// How long anybody sleeps before they look whether the run was given up.
-const LOOK: Duration = Duration::from_millis(250);
+use crate::engine::wakes::Wakes;
 
 /// A sequence number of which all blocks have been taken. Dropping it retires the number.
 #[derive(Debug)]
@@ -38,7 +36,7 @@ impl Drop for Finished {
 pub(crate) struct Window {
     size: u64,
     progress: Mutex<Progress>,
-    changed: Condvar,
+    wakes: Wakes,
     /// The same for a thread that waits for other things too.
     notify: Notify,
 }
@@ -49,8 +47,6 @@ struct Progress {
     first: u64,
     /// What has become of it and of those behind it.
     stages: VecDeque<Stage>,
-    /// How often there was a reason to look again.
-    wakes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +62,7 @@ impl Window {
         Arc::new(Window {
             size: size.max(1),
             progress: Mutex::default(),
-            changed: Condvar::new(),
+            wakes: Wakes::default(),
             notify: Notify::new(),
         })
     }
@@ -108,21 +104,18 @@ impl Window {
 
     /// Has whoever waits look again: the window has moved, or the run is to end.
     pub(crate) fn wake(&self) {
-        self.lock().wakes += 1;
-        self.changed.notify_all();
+        self.wakes.wake();
         self.notify.notify_one();
     }
 
     /// Waits until `ready`, which is asked at once, after each wake, and a few times a second.
     pub(crate) fn wait_until(&self, mut ready: impl FnMut() -> bool) {
         loop {
-            let wakes = self.lock().wakes;
+            let noted = self.wakes.count();
             if ready() {
                 return;
             }
-            let progress = self.lock();
-            let unchanged = |progress: &mut Progress| progress.wakes == wakes;
-            drop(self.changed.wait_timeout_while(progress, LOOK, unchanged));
+            self.wakes.sleep(noted);
         }
     }
 

@@ -7,31 +7,21 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 
+use crate::engine::wakes::Wakes;
 use crate::record::framing::{Effect, State};
-
-/// How long anybody sleeps before they look whether the run was given up.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// The states of a run.
 #[derive(Debug)]
 pub(crate) struct States {
-    inner: Mutex<Inner>,
-    changed: Condvar,
+    /// By the source's number.
+    files: Mutex<Vec<File>>,
+    wakes: Wakes,
     /// The same for each thread that waits for other things too.
     notify: Notify,
-}
-
-#[derive(Debug)]
-struct Inner {
-    /// By the source's number.
-    files: Vec<File>,
-    /// How often there was a reason to look again.
-    wakes: u64,
 }
 
 #[derive(Debug)]
@@ -55,11 +45,8 @@ impl States {
             before: BTreeMap::new(),
         };
         States {
-            inner: Mutex::new(Inner {
-                files: (0..files).map(|_| file()).collect(),
-                wakes: 0,
-            }),
-            changed: Condvar::new(),
+            files: Mutex::new((0..files).map(|_| file()).collect()),
+            wakes: Wakes::default(),
             notify: Notify::new(),
         }
     }
@@ -70,8 +57,8 @@ impl States {
         if tile.is_empty() {
             return;
         }
-        let mut inner = self.lock();
-        let file = &mut inner.files[source as usize];
+        let mut files = self.lock();
+        let file = &mut files[source as usize];
         file.posted.insert(tile.start, (tile.end, effect, asked));
         let known = file.at;
         while let Some((end, effect, asked)) = file.posted.remove(&file.at) {
@@ -82,14 +69,14 @@ impl States {
             file.at = end;
         }
         if file.at > known {
-            drop(inner);
+            drop(files);
             self.wake();
         }
     }
 
     /// The state at the start of a tile, if it is known.
     pub(crate) fn before(&self, source: u32, tile: &Range<u64>) -> Option<State> {
-        let file = &mut self.lock().files[source as usize];
+        let file = &mut self.lock()[source as usize];
         if file.at == tile.start {
             return Some(file.state);
         }
@@ -108,7 +95,7 @@ impl States {
         mut meanwhile: impl FnMut() -> bool,
     ) -> Option<State> {
         loop {
-            let wakes = self.lock().wakes;
+            let noted = self.wakes.count();
             if let Some(state) = self.before(source, tile) {
                 return Some(state);
             }
@@ -118,18 +105,13 @@ impl States {
             if meanwhile() {
                 continue;
             }
-            let unchanged = |inner: &mut Inner| inner.wakes == wakes;
-            drop(
-                self.changed
-                    .wait_timeout_while(self.lock(), LOOK, unchanged),
-            );
+            self.wakes.sleep(noted);
         }
     }
 
     /// Has whoever waits look again: more is known, there is other work, or the run is to end.
     pub(crate) fn wake(&self) {
-        self.lock().wakes += 1;
-        self.changed.notify_all();
+        self.wakes.wake();
         self.notify.notify_waiters();
     }
 
@@ -138,8 +120,8 @@ impl States {
         self.notify.notified()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    fn lock(&self) -> MutexGuard<'_, Vec<File>> {
+        self.files.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
@@ -169,7 +151,7 @@ mod tests {
                 known += 1;
             }
             assert_eq!(known, tiles.len());
-            assert!(states.lock().files[0].before.is_empty(), "nothing is kept");
+            assert!(states.lock()[0].before.is_empty(), "nothing is kept");
         }
         let states = States::new(1, csv.initial());
         states.post(0, 3..4, effect(&(3..4)), true);
