@@ -155,6 +155,12 @@ impl<'a, P: Piece> Stitcher<'a, P> {
         self.stateful && self.state.is_none() && !self.entries.is_empty()
     }
 
+    /// Whether pieces wait for the state before them.
+    pub fn has_unframed(&self) -> bool {
+        let is_unframed = |entry: &Entry<P>| matches!(entry, Entry::Unframed { .. });
+        self.stateful && self.entries.iter().any(is_unframed)
+    }
+
     /// Says in which state the span's first piece begins: for a span that doesn't begin at the start of its file.
     ///
     /// # Errors

@@ -16,8 +16,10 @@
 //! worker, or with the sink, which retires it, or waits for its neighbours as above, and then a read goes past the
 //! window.
 //!
-//! With a stateful framing the pieces of a span that doesn't begin at its file's start may wait for the state there.
-//! It follows from blocks that others fetch, none of which waits for this span.
+//! With a stateful framing pieces may wait, unframed, for the state before them. It follows from blocks that are in
+//! flight or that others fetch, none of which waits for these pieces. When it becomes known, many spans may want a read
+//! past their end at once, so as long as pieces are unframed the last free slot is kept for such a read: it completes
+//! its span, which gives back that slot and another.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -278,7 +280,7 @@ impl<'a> Dispatcher<'a> {
     /// Whether a slot that is returned is worth waking up for: a read waits for one, or the window's
     /// end does.
     fn wants_slots(&self) -> bool {
-        let no_slot = self.free.is_empty() && self.in_flight < self.plan.depth;
+        let no_slot = self.free.len() <= self.kept_slots() && self.in_flight < self.plan.depth;
         no_slot || self.in_flight == 0 || self.window.is_some()
     }
 
@@ -449,7 +451,13 @@ impl<'a> Dispatcher<'a> {
         })
     }
 
-    /// What is to be read next, whether or not a slot is free; `None` also where the window ends.
+    /// How many free slots are kept for reads past a span's end.
+    fn kept_slots(&self) -> usize {
+        let mut stitchers = self.active.values().map(|active| &active.stitcher);
+        usize::from(self.delivery.states.is_some() && stitchers.any(Stitcher::has_unframed))
+    }
+
+    /// What is to be read next; `None` also where the window ends, or where the free slots are kept.
     fn next_read(&mut self) -> Option<Next> {
         let block = self.plan.block;
         if let Some(Extension {
@@ -472,6 +480,7 @@ impl<'a> Dispatcher<'a> {
             let stuck = self.in_flight == 0 && self.lent_count == 0 && window.waits_for_engine();
             self.sequence >= window.end() && !stuck
         });
+        let is_kept = self.free.len() <= self.kept_slots();
         let cursor = self.current()?;
         // A span's first piece begins one byte before it.
         let begun = cursor.at + u64::from(cursor.index == 0 && cursor.at > 0);
@@ -482,7 +491,7 @@ impl<'a> Dispatcher<'a> {
             limit: (begun / block + 1) * block,
             own: true,
         };
-        (!behind_window).then_some(next)
+        (!behind_window && !is_kept).then_some(next)
     }
 
     /// The next read past a span's end, unless something before it has failed.

@@ -187,7 +187,8 @@ fn dispatch(input: &Input, spans: &[Span], case: &Case, mut ring: impl Ring) -> 
     let delivery = Delivery::new(input, &keep, &config, &watch);
     let arena = Arena::new(
         Layout {
-            block: case.block,
+            // A span that starts on the grid is read from a byte before it.
+            block: case.block + 1,
             slots: case.slots,
         },
         crate::engine::knobs::HugePages::Off,
@@ -403,6 +404,55 @@ fn any_spans_share_a_file_out_exactly() {
 #[test]
 fn with_quotes_too_any_spans_share_a_file_out_exactly() {
     share_out(&Quoted::CSV, quoted_texts());
+}
+
+/// Spans of one piece each, whose last records end in the next span: each wants a read past its end, and all of them at
+/// once where the first read completes last.
+#[test]
+fn with_quotes_too_many_small_spans_do_not_stall() {
+    // In the last text a record goes on past the end of each span of three bytes.
+    let staggered = [&b"a\n"[..], &b"bc\n".repeat(20)].concat();
+    for text in quoted_texts().into_iter().chain([staggered]) {
+        let len = text.len() as u64;
+        for length in 1..4 {
+            let span = |from: u64| Span {
+                source: 0,
+                from,
+                to: len.min(from + length),
+            };
+            let spans = (0..len).step_by(length as usize).map(span).collect();
+            let input = Input::memory([text.clone()]).with_spans(spans).unwrap();
+            for order in [Order::First, Order::Last, Order::Shuffled(length)] {
+                for depth in [1, 2, 3, 8] {
+                    for more in [1, 2, 5] {
+                        for backlog in [0, more - 1] {
+                            let case = Case {
+                                framing: &Quoted::CSV,
+                                block: length as usize,
+                                depth,
+                                slots: depth + more,
+                                backlog,
+                                ..CASE
+                            };
+                            // One completion at a time, so that reads are submitted in between.
+                            let ring = Faulty {
+                                ring: MemoryRing::new(order),
+                                nth: u64::MAX,
+                                forever: false,
+                                fault: Fault::Zero,
+                                reads: 0,
+                                failed: Vec::new(),
+                                shortened: BTreeMap::new(),
+                            };
+                            let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
+                            outcome.unwrap();
+                            assert_eq!(keep.joined(0), text, "{length} {order:?} {depth} {more}");
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[test]
