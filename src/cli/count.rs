@@ -12,7 +12,7 @@ use clap::Args;
 
 use crate::cli::console::{open_output, printable, say, write_output};
 use crate::cli::reading::{Files, Folded, Reading};
-use crate::cli::{memory, stats};
+use crate::cli::{memory, spell, stats};
 
 /// A file's name as it was given. A newline in it is escaped, so that it doesn't look like two rows.
 fn written(path: &Path) -> Cow<'_, [u8]> {
@@ -33,7 +33,7 @@ fn open(paths: Vec<PathBuf>) -> Result<(Input, Vec<PathBuf>, ExitCode)> {
             // No other file could be opened either.
             Err(error) if error.is_about_descriptors() => return Err(error),
             Err(error) => {
-                say(&error.to_string());
+                say(&spell::error(&error));
                 code = ExitCode::from(error.exit_code());
             }
         }
