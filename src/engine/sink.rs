@@ -34,15 +34,15 @@ pub trait Ordered: Sync {
     /// first number that isn't retired. With 1, blocks come one at a time, in the input's order.
     fn window(&self) -> u64;
 
-    /// All blocks of a sequence number have been taken: there may have been none, or several, one behind the other.
-    /// Numbers begin at 0, each finishes once, in any order. The window moves on when the first number in it is
-    /// retired, which is when its [`Finished`] is dropped: a sink that holds results keeps it with them.
+    /// Called when all blocks of a sequence number have been taken. There may have been none, or several. Numbers begin
+    /// at 0. Each finishes once, in any order. Dropping a [`Finished`] retires its number, and the window moves on when
+    /// its first number is retired. A sink that holds results keeps the [`Finished`] with them.
     fn finished(&self, finished: Finished) {
         drop(finished);
     }
 
-    /// Something has failed at this byte of this file. What lies behind it is no part of the answer, also where its
-    /// blocks have come. It may be called several times; the lowest place counts.
+    /// Called when something has failed at this byte of this file. The answer ends there: blocks behind it don't count,
+    /// even if they have been taken. It may be called several times; the lowest place counts.
     fn failed(&self, file: u32, offset: u64) {
         let _ = (file, offset);
     }
@@ -53,7 +53,7 @@ pub trait Ordered: Sync {
 pub enum BlockError {
     /// A record of it is malformed.
     Malformed(Malformed),
-    /// What failed is the sink's own, as a file that it writes. The run ends with it, and no record is named.
+    /// The sink itself has failed, for example to write a file. The run ends with this error, which names no record.
     Sink(Error),
 }
 

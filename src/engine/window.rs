@@ -37,7 +37,7 @@ pub(crate) struct Window {
     size: u64,
     progress: Mutex<Progress>,
     wakes: Wakes,
-    /// The same for a thread that waits for other things too.
+    /// For a thread that waits for other things too.
     notify: Notify,
 }
 
@@ -102,7 +102,7 @@ impl Window {
         self.wake();
     }
 
-    /// Has whoever waits look again: the window has moved, or the run is to end.
+    /// Wakes all that wait: the window has moved, or the run ends.
     pub(crate) fn wake(&self) {
         self.wakes.wake();
         self.notify.notify_one();

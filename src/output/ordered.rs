@@ -1,8 +1,8 @@
-//! Puts what many threads make into order: one thread writes it, and the memory is used again.
+//! An ordered writer: many threads make texts, one thread writes them in order, and their memory is reused.
 //!
-//! Texts have numbers. Each number brings any number of texts, one behind the other, and then it is finished. The
-//! writer gets the texts of a number when it is finished and all before it were written. Nobody who makes texts waits
-//! here: who hands out the work bounds how far numbers run ahead.
+//! Texts have sequence numbers. A number has no text, one or several, and is then finished. Its texts are written when it
+//! is finished and all numbers before it are written. Threads that make texts never wait here. The caller bounds how far
+//! the numbers run ahead.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -20,10 +20,10 @@ pub(crate) struct Ordered<T> {
 struct State<T> {
     /// The number that is written next.
     next: u64,
-    /// It and those behind it.
+    /// That number and those behind it.
     numbers: VecDeque<Number<T>>,
     closed: bool,
-    /// Memory to be used again.
+    /// Memory to be reused.
     texts: Vec<Vec<u8>>,
     lists: Vec<Vec<Text>>,
 }

@@ -1,9 +1,9 @@
 //! The state of a stateful framing at each place where a file is cut, from the effects of all bytes before it.
 //!
-//! Each span, and each block that a worker fetches by itself, is a *tile*: the bytes from the place where it looks for
-//! its first record's start to the place where it looks for its last record's end. Tiles lie side by side from a
-//! file's first byte on. Whoever has fetched a tile posts its effect, in any order; the state at its start is known as
-//! soon as all tiles before it were posted.
+//! A *tile* is a part of a file that one read or one worker fetches. Tiles lie side by side from the file's first byte
+//! on, without gaps or overlaps: those at the edges of a span or a worker's block begin and end where the search for a
+//! record's end begins. Whoever fetches a tile posts its effect. Tiles are posted in any order. The state at a tile's
+//! start is known as soon as all tiles before it are posted.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,19 +20,29 @@ pub(crate) struct States {
     /// By the source's number.
     files: Mutex<Vec<File>>,
     wakes: Wakes,
-    /// The same for each thread that waits for other things too.
+    /// For threads that wait for other things too.
     notify: Notify,
 }
 
 #[derive(Debug)]
 struct File {
-    /// The first byte that no effect is known of, and the state there.
+    /// All tiles before this byte are posted.
     at: u64,
+    /// The state there.
     state: State,
-    /// Tiles behind it: where they begin, their end, their effect, and whether their state is going to be asked for.
-    posted: BTreeMap<u64, (u64, Effect, bool)>,
-    /// The state at the start of each tile before it, until somebody has asked for it.
+    /// Tiles behind it, by their first byte.
+    posted: BTreeMap<u64, Tile>,
+    /// The state at the start of each tile before it that is still to be asked for.
     before: BTreeMap<u64, State>,
+}
+
+#[derive(Debug)]
+struct Tile {
+    /// One past its last byte.
+    end: u64,
+    effect: Effect,
+    /// Whether the state at its start is going to be asked for.
+    is_asked: bool,
 }
 
 impl States {
@@ -51,22 +61,26 @@ impl States {
         }
     }
 
-    /// The bytes of `tile` have this effect. Who posts it says whether it is going to ask for the state at its start,
-    /// once.
-    pub(crate) fn post(&self, source: u32, tile: Range<u64>, effect: Effect, asked: bool) {
+    /// Posts the effect of a tile. `is_asked` says that the caller is going to ask for the state at its start, once.
+    pub(crate) fn post(&self, source: u32, tile: Range<u64>, effect: Effect, is_asked: bool) {
         if tile.is_empty() {
             return;
         }
         let mut files = self.lock();
         let file = &mut files[source as usize];
-        file.posted.insert(tile.start, (tile.end, effect, asked));
+        let posted = Tile {
+            end: tile.end,
+            effect,
+            is_asked,
+        };
+        file.posted.insert(tile.start, posted);
         let known = file.at;
-        while let Some((end, effect, asked)) = file.posted.remove(&file.at) {
-            if asked {
+        while let Some(tile) = file.posted.remove(&file.at) {
+            if tile.is_asked {
                 file.before.insert(file.at, file.state);
             }
-            file.state = effect.apply(file.state);
-            file.at = end;
+            file.state = tile.effect.apply(file.state);
+            file.at = tile.end;
         }
         if file.at > known {
             drop(files);
@@ -109,7 +123,7 @@ impl States {
         }
     }
 
-    /// Has whoever waits look again: more is known, there is other work, or the run is to end.
+    /// Wakes all that wait: more is known, there is other work, or the run ends.
     pub(crate) fn wake(&self) {
         self.wakes.wake();
         self.notify.notify_waiters();
