@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hashbrown::HashTable;
 use ringfold::Fold;
+use ringfold::Level;
 use ringfold::PaddedBuf;
-use ringfold::group::{Aggregate, Level};
+use ringfold::group::Aggregate;
 use ringfold::internals::Stages;
 
 struct Case {

@@ -6,7 +6,6 @@
 pub(crate) mod accumulate;
 pub(crate) mod aggregate;
 pub(crate) mod hint;
-pub(crate) mod level;
 pub(crate) mod prefetch;
 pub(crate) mod scan;
 pub(crate) mod spill;
@@ -16,5 +15,4 @@ pub(crate) mod table;
 
 pub use accumulate::decimal::{DIGITS_MAX, Exact, Fixed};
 pub use aggregate::{Aggregate, OnError, Partial};
-pub use level::Level;
 pub use summary::{Entry, Skipped, Summary};

@@ -10,7 +10,8 @@ use libfuzzer_sys::fuzz_target;
 use reference::Style;
 use ringfold::{BlockError, PaddedBuf};
 use ringfold::Fold;
-use ringfold::group::{Aggregate, Level, OnError};
+use ringfold::Level;
+use ringfold::group::{Aggregate, OnError};
 use ringfold::report::{self, Format};
 
 fuzz_target!(|data: &[u8]| {

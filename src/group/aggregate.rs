@@ -22,7 +22,6 @@ use crate::error::Error;
 use crate::error::refusal::Refusal;
 use crate::group::accumulate::decimal;
 use crate::group::hint;
-use crate::group::level::Level;
 use crate::group::scan::index::{self, Ends};
 use crate::group::scan::rows::Rows;
 use crate::group::scan::scalar::{self, Record};
@@ -37,6 +36,7 @@ use crate::group::table::shared::{LOCAL_KEYS_MAX, SharedTables, shard_bits};
 use crate::group::table::small::SmallTables;
 use crate::group::table::tables::{DrainedClasses, Tables};
 use crate::job::fold::Fold;
+use crate::level::Level;
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
 

@@ -1,7 +1,6 @@
 //! The stages of the aggregate up to a chosen one, for the benchmarks.
 
 use crate::group::accumulate::stats::BIAS;
-use crate::group::level::Level;
 use crate::group::scan::index::{Ends, index};
 use crate::group::scan::rows::Rows;
 use crate::group::scan::tenths;
@@ -9,6 +8,7 @@ use crate::group::scan::window::{ScanWindow, WINDOW};
 use crate::group::table::config::TableConfig;
 use crate::group::table::isa::Seeds;
 use crate::group::table::tables::{ClassShards, Tables};
+use crate::level::Level;
 use crate::record::block::Block;
 
 /// Scratch and tables of a run.

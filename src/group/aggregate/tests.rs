@@ -3,9 +3,9 @@
 
 use crate::engine::sink::{BlockError, Malformed};
 use crate::group::aggregate::{Aggregate, OnError, Partial};
-use crate::group::level::Level;
 use crate::group::summary::Summary;
 use crate::job::fold::Fold;
+use crate::level::Level;
 use crate::record::block::PaddedBuf;
 use crate::report::{self, Format};
 use num_bigint::BigInt;

@@ -14,9 +14,9 @@
 //! more positions than a window has bytes.
 #![allow(unsafe_code)]
 
-use crate::group::level::Level;
 use crate::group::scan::lookahead;
 use crate::group::scan::window::{ScanWindow, WINDOW};
+use crate::level::Level;
 
 /// Positions of a window, the first 0, and 64 more for whole vectors.
 /// Positions of a window, the first 0, and 64 more for whole vectors.

@@ -7,9 +7,9 @@
 //! Invariant of this module: a level is only made where the processor has its features.
 #![allow(unsafe_code)]
 
-use crate::group::level::Level;
 use crate::group::scan::rows::{INLINE, List, Rows, WIDE};
 use crate::group::scan::window::ScanWindow;
+use crate::level::Level;
 
 /// Rows that are read at a time: two of the longest vectors.
 const BATCH: usize = 16;

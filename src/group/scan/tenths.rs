@@ -12,10 +12,10 @@
 #![allow(unsafe_code)]
 
 use crate::group::accumulate::stats::BIAS;
-use crate::group::level::Level;
 use crate::group::scan::index::Ends;
 use crate::group::scan::rows::Rows;
 use crate::group::scan::window::ScanWindow;
+use crate::level::Level;
 
 /// Lists the rows of a balanced `window` in `to`. With `trims_cr` a carriage return before the terminator
 /// belongs to the line end.

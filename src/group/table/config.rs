@@ -1,7 +1,7 @@
 //! What all tables of one run are made with.
 
-use crate::group::level::Level;
 use crate::group::table::isa::Seeds;
+use crate::level::Level;
 
 /// The settings that the tables of a run have in common.
 #[derive(Clone)]

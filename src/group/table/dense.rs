@@ -14,7 +14,6 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::group::accumulate::stats::Stats;
-use crate::group::level::Level;
 use crate::group::prefetch;
 use crate::group::spill::pages::{Pages, Zeroed};
 use crate::group::spill::region::Region;
@@ -24,6 +23,7 @@ use crate::group::table::isa::{Avx2, Avx512};
 use crate::group::table::isa::{Isa, Portable};
 use crate::group::table::key::Key;
 use crate::group::table::sorted::SortedKeys;
+use crate::level::Level;
 use rayon::prelude::*;
 
 /// A key and its statistics.

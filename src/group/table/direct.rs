@@ -12,7 +12,6 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::group::accumulate::stats::Stats;
-use crate::group::level::Level;
 use crate::group::prefetch;
 use crate::group::scan::lookahead::RowLookahead;
 use crate::group::scan::window::ScanWindow;
@@ -24,6 +23,7 @@ use crate::group::table::isa::{Avx2, Avx512};
 use crate::group::table::isa::{Isa, Portable, Seeds};
 use crate::group::table::key::{Key, hash};
 use crate::group::table::sorted::SortedKeys;
+use crate::level::Level;
 use crate::linux::pages::{HUGE_PAGE, PAGE};
 use rayon::slice::ParallelSliceMut;
 

@@ -5,11 +5,11 @@
 #![allow(unsafe_code)]
 
 use crate::group::accumulate::stats::{PackedStats, Stats};
-use crate::group::level::Level;
 use crate::group::table::accumulator::EntryStats;
 #[cfg(target_arch = "x86_64")]
 use crate::group::table::isa::{Avx2, Avx512};
 use crate::group::table::isa::{InlineKey, Isa, LongKey, MiddleKey, Portable, Seeds, WideKey};
+use crate::level::Level;
 
 /// A key of a size class.
 ///

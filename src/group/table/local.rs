@@ -10,7 +10,6 @@
 use std::sync::Arc;
 
 use crate::group::accumulate::stats::Stats;
-use crate::group::level::Level;
 use crate::group::scan::lookahead::RowLookahead;
 use crate::group::scan::window::ScanWindow;
 use crate::group::table::config::TableConfig;
@@ -20,6 +19,7 @@ use crate::group::table::isa::{Avx2, Avx512};
 use crate::group::table::isa::{Isa, Portable, Seeds};
 use crate::group::table::key::{Key, hash};
 use crate::group::table::shards::{Outbox, Shards};
+use crate::level::Level;
 
 /// Slots of a new table.
 pub(crate) const SLOTS_MIN: usize = 1 << 13;

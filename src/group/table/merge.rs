@@ -217,12 +217,12 @@ impl<K: Key> Largest<'_, K> {
 mod tests {
     use crate::group::accumulate::stats::BIAS;
     use crate::group::accumulate::stats::FLIP;
-    use crate::group::level::Level;
     use crate::group::table::key::ShortKey;
     use crate::group::table::local::UNSHARED;
     use crate::group::table::merge::*;
     use crate::group::table::shards::Shards;
     use crate::group::table::sorted::SortedKeys;
+    use crate::level::Level;
     use std::collections::BTreeMap;
 
     type Hash = fn(u32) -> u32;

@@ -8,11 +8,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::group::level::Level;
 use crate::group::spill::pages::{Pages, Zeroed};
 use crate::group::table::dense::{BATCH, DenseTable, Growth, LoadedRows};
 use crate::group::table::hash_range::{HashRange, scattered};
 use crate::group::table::key::Key;
+use crate::level::Level;
 
 const GROWTH: Growth = Growth {
     slots_min: 1 << 10,

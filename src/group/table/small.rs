@@ -2,13 +2,13 @@
 
 use crate::group::accumulate::decimal::Number;
 use crate::group::accumulate::stats::MillionthStats;
-use crate::group::level::Level;
 use crate::group::scan::rows::{List, Rows};
 use crate::group::scan::window::ScanWindow;
 use crate::group::table::direct::DirectTable;
 use crate::group::table::fallback::FallbackTable;
 use crate::group::table::isa::{InlineKey, LongKey, Seeds, WideKey};
 use crate::group::table::key::Key;
+use crate::level::Level;
 
 type Table<K> = Option<Box<DirectTable<K, MillionthStats>>>;
 
