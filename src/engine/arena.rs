@@ -175,6 +175,11 @@ impl Arena {
         self.bytes
     }
 
+    /// How many slots there are.
+    pub(crate) fn count(&self) -> usize {
+        self.layout.slots
+    }
+
     /// All slots, and the channel that they return to when they are dropped. May be called once.
     pub(crate) fn slots(self: &Arc<Self>) -> (Vec<Slot>, ReturnedSlots) {
         let (sender, arrivals) = unbounded_channel();

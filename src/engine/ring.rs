@@ -1,6 +1,7 @@
 //! Engines with a dispatcher: a seam, and what reads behind it.
 
 pub(crate) mod dispatcher;
+mod in_flight;
 pub(crate) mod memory;
 pub(crate) mod raw;
 pub(crate) mod read;

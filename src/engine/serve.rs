@@ -88,6 +88,7 @@ impl<'a> Session<'a> {
             if let Some(local) = &local {
                 local.start(scope);
             }
+            let _closing = queue.closing();
             uring::run(&arena, &setup, async |ring| {
                 let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
                 dispatcher.run(ring, &mut returned, release, notice).await
@@ -152,6 +153,7 @@ impl<'a> Session<'a> {
         };
         let (queue, delivery) = (Queue::new(self.stats.threads), self.delivery);
         let ran = self.pool.in_place_scope(|scope| {
+            let _closing = queue.closing();
             rings::run(&common, &shares, &|ready| {
                 hand_over(scope, &queue, delivery, ready);
             })
@@ -198,6 +200,7 @@ impl<'a> Session<'a> {
                 Error::new(Kind::Engine, "can't start a runtime").with_errno(&error)
             })?;
         let counters = self.pool.in_place_scope(|scope| {
+            let _closing = queue.closing();
             let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
             runtime.block_on(dispatcher.run(&mut ring, &mut returned, release, notice))
         });

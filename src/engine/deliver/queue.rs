@@ -1,24 +1,28 @@
 //! The queue in which released blocks wait for a worker.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::engine::deliver::delivery::{Delivery, Ready};
 
 /// Released buffers on their way to the workers.
 pub(crate) struct Queue {
-    state: Mutex<Waiting>,
+    state: Mutex<State>,
+    changed: Condvar,
     /// Mirrors the length, so that a look at an empty queue costs no lock.
     len: AtomicU64,
     threads: usize,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct State {
     ready: VecDeque<Ready>,
-    /// Workers that were called and take from the queue until it is empty.
-    workers: usize,
+    /// Workers that were called.
+    called: usize,
+    /// Those of them that wait for a buffer.
+    idle: usize,
+    closed: bool,
 }
 
 impl Queue {
@@ -26,33 +30,48 @@ impl Queue {
     pub(crate) fn new(threads: usize) -> Self {
         Queue {
             state: Mutex::default(),
+            changed: Condvar::new(),
             len: AtomicU64::new(0),
             threads,
         }
     }
 
-    /// Adds buffers; returns how many workers have to be called for them.
+    /// Adds buffers; returns how many workers have to be called for them. Each is called once a run, so that nothing is
+    /// allocated for a block.
     pub(crate) fn push(&self, ready: &mut Vec<Ready>) -> usize {
         let mut state = self.lock();
-        let wanted = (state.workers + ready.len()).min(self.threads);
-        let called = wanted.saturating_sub(state.workers);
-        state.workers += called;
+        let arrived = ready.len();
         state.ready.extend(ready.drain(..));
         self.len.store(state.ready.len() as u64, Relaxed);
+        let missing = state.ready.len().saturating_sub(state.idle);
+        let called = missing.min(self.threads - state.called);
+        state.called += called;
+        let woken = arrived.min(state.idle);
+        drop(state);
+        for _ in 0..woken {
+            self.changed.notify_one();
+        }
         called
     }
 
-    /// What a worker does that was called.
+    /// What a worker does that was called, until the queue is closed.
     pub(crate) fn work(&self, delivery: &Delivery<'_>) {
-        loop {
-            let mut state = self.lock();
-            let Some(ready) = self.take(&mut state) else {
-                // Under the lock, so that what is pushed from now on calls a worker anew.
-                state.workers -= 1;
-                return;
-            };
-            drop(state);
+        while let Some(ready) = self.next() {
             delivery.deliver_ready(ready);
+        }
+    }
+
+    fn next(&self) -> Option<Ready> {
+        let mut state = self.lock();
+        loop {
+            let ready = self.take(&mut state);
+            if ready.is_some() || state.closed {
+                return ready;
+            }
+            state.idle += 1;
+            let waited = self.changed.wait(state);
+            state = waited.unwrap_or_else(|e| e.into_inner());
+            state.idle -= 1;
         }
     }
 
@@ -65,13 +84,28 @@ impl Queue {
         self.take(&mut self.lock())
     }
 
-    fn take(&self, state: &mut Waiting) -> Option<Ready> {
+    /// Nothing more will be pushed once what this returns is dropped, and workers end when the queue is empty.
+    pub(crate) fn closing(&self) -> Closing<'_> {
+        Closing(self)
+    }
+
+    fn take(&self, state: &mut State) -> Option<Ready> {
         let ready = state.ready.pop_front();
         self.len.store(state.ready.len() as u64, Relaxed);
         ready
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Closes a queue when it is dropped, also by a panic.
+pub(crate) struct Closing<'a>(&'a Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.changed.notify_all();
     }
 }

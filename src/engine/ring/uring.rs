@@ -11,19 +11,21 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
-use tokio::task::JoinSet;
 use tokio_uring::buf::fixed::FixedBufRegistry;
 use tokio_uring::buf::{IoBuf, IoBufMut};
-use tokio_uring::{OneshotOutputTransform, UnsubmittedOneshot};
+use tokio_uring::{InFlightOneshot, OneshotOutputTransform, UnsubmittedOneshot};
 
 use crate::engine::arena::Arena;
 use crate::engine::cache::advice::DONTCACHE;
 use crate::engine::knobs::{Knobs, TaskRun};
+use crate::engine::ring::in_flight::InFlight;
 use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::error::refusal::{Facility, Refusal, Refuser};
 use crate::error::setting::Setting;
@@ -436,7 +438,7 @@ async fn drive<T>(
     reads.slots_per_buffer = registered.then_some(per_part);
     let mut ring = TokioUring {
         reads,
-        in_flight: JoinSet::new(),
+        in_flight: InFlight::new(arena.count()),
         entries: entries as usize,
         flags: match setup.punt {
             Some(_) => squeue::Flags::ASYNC,
@@ -567,7 +569,7 @@ impl ReadOptions {
 /// The tokio-uring runtime's ring.
 pub(crate) struct TokioUring {
     reads: ReadOptions,
-    in_flight: JoinSet<Completion>,
+    in_flight: InFlight<Operation>,
     entries: usize,
     /// The flags of each entry: whether the kernel's workers do the read (ASYNC).
     flags: squeue::Flags,
@@ -575,29 +577,29 @@ pub(crate) struct TokioUring {
 
 impl Ring for TokioUring {
     fn submit(&mut self, mut submission: Submission) {
-        let Some(fd) = submission.source.raw_fd(submission.direct) else {
-            let result = Err(io::Error::from_raw_os_error(libc::EBADF));
-            self.in_flight
-                .spawn_local(async move { Completion { submission, result } });
-            return;
+        let place = submission.slot.index() as usize;
+        let operation = match submission.source.raw_fd(submission.direct) {
+            Some(fd) => {
+                let entry = self.reads.entry(&mut submission, types::Fd(fd));
+                let entry = entry.flags(self.flags);
+                // Memory and descriptor of the entry belong to the submission, which the driver keeps
+                // until the completion; the slot's owner is the submission alone.
+                Operation::Submitted(UnsubmittedOneshot::new(submission, Collect, entry).submit())
+            }
+            None => {
+                let result = Err(io::Error::from_raw_os_error(libc::EBADF));
+                Operation::Refused(Some(Completion { submission, result }))
+            }
         };
-        let entry = self.reads.entry(&mut submission, types::Fd(fd));
-        let entry = entry.flags(self.flags);
-        // Memory and descriptor of the entry belong to the submission, which the driver keeps
-        // until the completion; the slot's owner is the submission alone.
-        let op = UnsubmittedOneshot::new(submission, Collect, entry).submit();
-        self.in_flight.spawn_local(op);
+        self.in_flight.insert(place, operation);
     }
 
     async fn completion(&mut self) -> Completion {
-        match self.in_flight.join_next().await {
-            Some(joined) => done(joined),
-            None => std::future::pending().await,
-        }
+        self.in_flight.next().await
     }
 
     fn try_completion(&mut self) -> Option<Completion> {
-        self.in_flight.try_join_next().map(done)
+        self.in_flight.try_next()
     }
 
     fn max_depth(&self) -> usize {
@@ -605,9 +607,23 @@ impl Ring for TokioUring {
     }
 }
 
-/// The completion of a task. Tasks aren't aborted, so a failure to join is a panic.
-fn done(joined: std::result::Result<Completion, tokio::task::JoinError>) -> Completion {
-    joined.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+/// A read that was submitted, or that can't be.
+enum Operation {
+    Submitted(InFlightOneshot<Submission, Collect>),
+    Refused(Option<Completion>),
+}
+
+impl Future for Operation {
+    type Output = Completion;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion> {
+        match self.get_mut() {
+            Operation::Submitted(submitted) => Pin::new(submitted).poll(context),
+            Operation::Refused(completion) => {
+                Poll::Ready(completion.take().expect("it completes once"))
+            }
+        }
+    }
 }
 
 /// Returns the submission with the count or the errno.
