@@ -5,5 +5,6 @@ pub(crate) mod fold;
 #[cfg(fuzzing)]
 pub mod simulated;
 pub(crate) mod transform;
+pub(crate) mod write;
 
 pub use count::{Count, Counted};

@@ -83,14 +83,15 @@ impl<T> Ordered<T> {
         self.changed.notify_one();
     }
 
-    /// Gives the texts of the finished numbers to `write`, in order, until [`Ordered::close`].
-    pub(crate) fn write_all(&self, mut write: impl FnMut(&Text)) {
+    /// Gives the texts of the finished numbers to `write`, in order, until [`Ordered::close`]; `None` whenever there is
+    /// no more for now, and at the end.
+    pub(crate) fn write_all(&self, mut write: impl FnMut(Option<&Text>)) {
         while let Some(Number {
             mut texts,
             finished,
-        }) = self.next()
+        }) = self.next(|| write(None))
         {
-            texts.iter().for_each(&mut write);
+            texts.iter().for_each(|text| write(Some(text)));
             let mut state = self.lock();
             state.texts.extend(texts.drain(..).map(|text| text.bytes));
             state.lists.push(texts);
@@ -99,17 +100,17 @@ impl<T> Ordered<T> {
         }
     }
 
-    /// The next number, once it is finished; `None` when it never will be.
-    fn next(&self) -> Option<Number<T>> {
-        let waits = |state: &mut State<T>| {
-            let next = state.numbers.front();
-            next.is_none_or(|next| next.finished.is_none()) && !state.closed
-        };
-        let state = self.changed.wait_while(self.lock(), waits);
-        let mut state = state.unwrap_or_else(|e| e.into_inner());
-        state.numbers.front()?.finished.as_ref()?;
-        state.next += 1;
-        state.numbers.pop_front()
+    /// The next number, once it is finished; `None` when it never will be. `idle` is called where it isn't yet.
+    fn next(&self, idle: impl FnOnce()) -> Option<Number<T>> {
+        let mut state = self.lock();
+        if !state.is_ready() {
+            drop(state);
+            idle();
+            let waits = |state: &mut State<T>| !state.is_ready() && !state.closed;
+            let woken = self.changed.wait_while(self.lock(), waits);
+            state = woken.unwrap_or_else(|e| e.into_inner());
+        }
+        state.take_ready()
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -118,6 +119,21 @@ impl<T> Ordered<T> {
 }
 
 impl<T> State<T> {
+    /// Whether the next number is finished.
+    fn is_ready(&self) -> bool {
+        let next = self.numbers.front();
+        next.is_some_and(|next| next.finished.is_some())
+    }
+
+    /// The next number, if it is finished.
+    fn take_ready(&mut self) -> Option<Number<T>> {
+        if !self.is_ready() {
+            return None;
+        }
+        self.next += 1;
+        self.numbers.pop_front()
+    }
+
     fn number(&mut self, number: u64) -> &mut Number<T> {
         let place = (number - self.next) as usize;
         while self.numbers.len() <= place {
@@ -161,6 +177,7 @@ pub(crate) fn make_in_order(
         (0..numbers.min(ahead)).for_each(start);
         let (mut written, mut more) = (0, true);
         texts.write_all(|text| {
+            let Some(text) = text else { return };
             more = more && write(written, &text.bytes);
             written += 1;
             if more && written + ahead <= numbers {
@@ -216,7 +233,7 @@ mod tests {
             }
             texts.close();
             let mut written: Vec<u8> = Vec::new();
-            texts.write_all(|text| written.extend(&text.bytes));
+            texts.write_all(|text| written.extend(text.map_or(&[][..], |text| &text.bytes)));
             assert_eq!(written, [0, 0, 1, 0, 3, 0, 3, 1, 4, 0]);
         }
     }
@@ -233,7 +250,7 @@ mod tests {
         texts.finish(2, ());
         texts.close();
         let mut written: Vec<u8> = Vec::new();
-        texts.write_all(|text| written.extend(&text.bytes));
+        texts.write_all(|text| written.extend(text.map_or(&[][..], |text| &text.bytes)));
         assert_eq!(written, [0], "1 was never finished");
     }
 
