@@ -1,6 +1,7 @@
 //! Tests of ringfold as its users meet it: the program as a child process, and the library where
 //! only a program could look. See [`probe`] for tests that need something of the machine.
 
+mod allocations;
 mod answers;
 mod catalogue;
 mod changing;
@@ -24,6 +25,7 @@ mod old_kernels;
 mod probe;
 mod probe_command;
 mod progress;
+mod quote;
 mod quoted;
 mod reference;
 mod soak;

@@ -18,6 +18,7 @@ mod own_input;
 mod probe;
 mod process;
 mod progress;
+mod quote;
 mod reading;
 mod size;
 mod spell;
@@ -43,6 +44,7 @@ pub fn main() -> ExitCode {
     let limited = match &command {
         Command::Aggregate(command) => command.is_limited(),
         Command::Count(command) => command.is_limited(),
+        Command::Quote(command) => command.is_limited(),
         _ => false,
     };
     if limited {
@@ -54,6 +56,7 @@ pub fn main() -> ExitCode {
     let done = match command {
         Command::Aggregate(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Count(command) => command.run(),
+        Command::Quote(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Generate(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Probe(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => {

@@ -89,6 +89,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("ringfold reads through io_uring and other Linux calls: it builds for Linux only");
 
+mod level;
 mod units;
 
 mod error;
@@ -102,6 +103,8 @@ mod record;
 mod engine;
 
 pub mod job;
+
+pub mod quote;
 
 pub mod group;
 
@@ -131,7 +134,9 @@ pub use error::{Cause, Error, Kind, Result};
 pub use input::source::Source;
 pub use input::spans::{Input, Span};
 pub use job::fold::{Fold, fold};
-pub use job::transform::{Transform, transform};
+pub use job::transform::Transform;
+pub use job::write::transform;
+pub use level::Level;
 pub use record::block::{Block, PADDING, PaddedBuf};
 pub use record::framing::{Delimited, Effect, Framing, Quoted, STATES_MAX, State};
 

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cli::{aggregate, count, generate, man, probe};
+use crate::cli::{aggregate, count, generate, man, probe, quote};
 
 /// Group-by over text at the speed of the drive.
 #[derive(Parser)]
@@ -24,6 +24,7 @@ pub(super) struct Cli {
 pub(super) enum Command {
     Aggregate(aggregate::Command),
     Count(count::Command),
+    Quote(quote::Command),
     Generate(generate::Command),
     Probe(probe::Command),
     Man(man::Command),

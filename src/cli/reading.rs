@@ -1,6 +1,6 @@
 //! What all jobs that read share: their flags, their files, and a run with progress.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -101,6 +101,23 @@ impl Reading {
             }),
             ..Config::default()
         })
+    }
+
+    /// Transforms files and draws progress; `threads` counts before the flag.
+    pub(super) fn transform<T: crate::Transform>(
+        &self,
+        input: &Input,
+        threads: Option<usize>,
+        job: &T,
+        out: &mut (dyn Write + Send),
+    ) -> Result<crate::Stats> {
+        let done = Arc::new(AtomicU64::new(0));
+        let mut config = self.config(Arc::clone(&done))?;
+        config.threads = threads.or(config.threads);
+        let bar = Bar::start(self.progress, self.quiet, input.len(), done);
+        let transformed = crate::transform(input, &config, job, out);
+        bar.finish();
+        transformed
     }
 
     /// Folds files and draws progress. What follows may use the threads of the run.
