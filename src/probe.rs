@@ -19,7 +19,7 @@ mod user;
 use std::path::Path;
 
 use crate::error::Result;
-use crate::group::level::Level;
+use crate::level::Level;
 use crate::probe::findings::SCHEMA;
 use crate::probe::machine::Machine;
 
