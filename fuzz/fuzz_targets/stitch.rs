@@ -1,6 +1,7 @@
 //! Any text, cut into spans and pieces anywhere, arriving in any order, with any spare bytes behind a
 //! piece, lines or records whose quoted newlines don't count: every record is released once, whole,
-//! with its offset. Over a limit, a record that is over it is reported, and no other is torn.
+//! with its offset. Over a limit, a record that is over it is reported, and no other is torn. The same as a stream brings
+//! it: in order, in reads of any length, the whole records of which are released at once.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -17,6 +18,8 @@ struct Case {
     /// Where the second span begins.
     cut: u16,
     quoted: bool,
+    /// Whether it comes as a stream.
+    flows: bool,
     /// How many pieces of a span arrive before the state at its start is known.
     known: u8,
     /// The longest record, if there is a limit.
@@ -53,7 +56,11 @@ impl Piece for Buffer {
 fn quoted_ends(text: &[u8]) -> Vec<usize> {
     let (mut within, mut closing, mut field) = (false, false, true);
     let mut ends = Vec::new();
-    let begin = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let begin = if text.starts_with(b"\xef\xbb\xbf") {
+        3
+    } else {
+        0
+    };
     for (at, &byte) in text.iter().enumerate().skip(begin) {
         if within && !closing {
             closing = byte == b'"';
@@ -84,8 +91,11 @@ fuzz_target!(|case: Case| {
         true => &Quoted::CSV,
         false => &Delimited::NEWLINE,
     };
-    let stitched = serve(&case, framing, 0..cut, &mut records)
-        .and_then(|()| serve(&case, framing, cut..text.len(), &mut records));
+    let stitched = match case.flows {
+        true => flow(&case, framing, &mut records),
+        false => serve(&case, framing, 0..cut, &mut records)
+            .and_then(|()| serve(&case, framing, cut..text.len(), &mut records)),
+    };
     records.sort();
     let expected = match case.quoted {
         true => split(quoted_ends(text).into_iter(), text),
@@ -193,6 +203,73 @@ fn serve(
     if stitched.is_err() {
         stitcher.abandon(&mut out);
     }
+    gather(framing, out, records);
+    stitched
+}
+
+/// Stitches the text as the dispatcher does with a stream, and adds its records.
+fn flow(case: &Case, framing: &dyn Framing, records: &mut Vec<Record>) -> Result<(), Oversized> {
+    let text = &case.text[..];
+    let block = usize::from(case.block).max(1);
+    let max_record = case.max_record.map_or(usize::MAX, usize::from);
+    let mut stitcher = Stitcher::new(framing, max_record, true);
+    let mut out = Vec::new();
+    let mut sizes = case.order.iter().copied();
+    // What has come lies in `from..to`; a piece begins at `from`.
+    let (mut from, mut to, mut index) = (0, 0, 0);
+    let mut stitch = |out: &mut Vec<_>| {
+        while to < text.len() {
+            let read = usize::from(sizes.next().unwrap_or(u8::MAX)).max(1);
+            to = text.len().min(to + read).min(from + block);
+            let state = stitcher.state().expect("all before it has arrived");
+            let end = framing.last_end(state, &text[from..to]);
+            let full = to == from + block;
+            if end.is_none() && !full {
+                continue;
+            }
+            let end = from + end.unwrap_or(block);
+            let bytes = text[from..end].to_vec();
+            let effect = framing.effect(&bytes);
+            let capacity = bytes.len() + usize::from(case.spare);
+            let piece = Buffer { bytes, capacity };
+            let ends = framing.last_end(state, piece.bytes()).is_some();
+            // That a piece ends a record may be left unsaid.
+            if ends && !(full && case.known.is_multiple_of(2)) {
+                stitcher.arrive_whole(index, piece, from as u64, out)?;
+                let came: usize = out.iter().map(length).sum();
+                assert_eq!(came, end, "a whole record is kept back");
+            } else {
+                stitcher.arrive(index, piece, from as u64, None, effect, out)?;
+            }
+            (from, index) = (end, index + 1);
+        }
+        if from < to {
+            let bytes = text[from..to].to_vec();
+            let effect = framing.effect(&bytes);
+            let capacity = bytes.len() + usize::from(case.spare);
+            let piece = Buffer { bytes, capacity };
+            stitcher.arrive(index, piece, from as u64, None, effect, out)?;
+            index += 1;
+        }
+        stitcher.finish(index, out)?;
+        assert!(stitcher.is_done(), "pieces were kept back");
+        Ok(())
+    };
+    let stitched = stitch(&mut out);
+    if stitched.is_err() {
+        stitcher.abandon(&mut out);
+    }
+    gather(framing, out, records);
+    stitched
+}
+
+fn length(release: &Release<Buffer>) -> usize {
+    let gathered = release.gathered.as_ref();
+    release.range.len() + gathered.map_or(0, |(record, _)| record.len())
+}
+
+/// Adds the records of what was released.
+fn gather(framing: &dyn Framing, out: Vec<Release<Buffer>>, records: &mut Vec<Record>) {
     for Release {
         piece,
         range,
@@ -217,5 +294,4 @@ fn serve(
         records.extend(split.map(|(at, record)| (offset + at, record)));
         records.extend(gathered.map(|(record, offset)| (offset, record.bytes().to_vec())));
     }
-    stitched
 }

@@ -16,6 +16,9 @@
 //!
 //! With a stateful framing a piece waits, unframed, until the state before it is known: from the effects of the pieces
 //! before it, and for a span's first piece from [`Stitcher::begin`].
+//!
+//! A piece that is known to end where a record ends ([`Stitcher::arrive_whole`]) waits for no piece behind it, and the
+//! next piece has no head. So a stream is handed out as far as it has come.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -95,9 +98,9 @@ pub struct Stitcher<'a, P> {
     framing: &'a dyn Framing,
     stateful: bool,
     max_record: usize,
-    /// Whether the span starts where a record starts.
-    own_start: bool,
-    /// Where it doesn't: the next piece that may end the record of the span before.
+    /// A piece that begins where a record begins: the first one of a file, or the one behind the last whole piece.
+    begins: Option<u64>,
+    /// Where the span doesn't start so: the next piece that may end the record of the span before.
     foreign: Option<u64>,
     /// The number of `entries[0]`.
     base: u64,
@@ -120,7 +123,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
             framing,
             stateful: framing.is_stateful(),
             max_record,
-            own_start,
+            begins: own_start.then_some(0),
             foreign: (!own_start).then_some(0),
             base: 0,
             entries: VecDeque::new(),
@@ -148,6 +151,11 @@ impl<'a, P: Piece> Stitcher<'a, P> {
     /// Whether everything that can be released has been.
     pub fn is_done(&self) -> bool {
         self.end.is_some_and(|end| self.base >= end)
+    }
+
+    /// The state behind the last piece that was framed, if it is known.
+    pub fn state(&self) -> Option<State> {
+        self.state
     }
 
     /// Whether pieces wait for the state at the span's start.
@@ -204,6 +212,26 @@ impl<'a, P: Piece> Stitcher<'a, P> {
             effect,
         };
         self.frame(out)
+    }
+
+    /// Takes piece number `index`, whose first byte stands at `offset` and whose last byte ends a record. All pieces
+    /// before it have arrived, and the state before it is known. It is released at once, with the record that it ends.
+    ///
+    /// # Errors
+    /// See [`Stitcher::arrive`].
+    pub fn arrive_whole(
+        &mut self,
+        index: u64,
+        piece: P,
+        offset: u64,
+        out: &mut Vec<Release<P>>,
+    ) -> Result<(), Oversized> {
+        let to_start = Effect::of(|_| State::START);
+        self.arrive(index, piece, offset, None, to_start, out)?;
+        self.begins = Some(index + 1);
+        let result = self.complete(index, out);
+        self.settle();
+        result
     }
 
     /// Frames the pieces that wait for nothing but the state before them, as far as that is known.
@@ -277,7 +305,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
                 self.past_end = Some(index + 1);
             }
         }
-        let own = index == 0 && self.own_start;
+        let own = self.begins == Some(index);
         let head = if own {
             Some(0)
         } else {
@@ -354,7 +382,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
     /// Completes the open piece `opener` with the pieces behind it as far as they have arrived.
     fn complete(&mut self, opener: u64, out: &mut Vec<Release<P>>) -> Result<(), Oversized> {
         loop {
-            let end = self.end;
+            let (end, begins) = (self.end, self.begins);
             let Some(Entry::Open(open)) = self.get_mut(opener) else {
                 return Ok(());
             };
@@ -362,7 +390,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
                 return Ok(());
             }
             let next = open.next;
-            if end == Some(next) {
+            if end == Some(next) || begins == Some(next) {
                 open.completed = true;
                 self.try_release(opener, out);
                 return Ok(());
@@ -695,6 +723,78 @@ mod tests {
     fn every_small_case_of_a_framing_with_state() {
         exhaust(&Quoted::CSV, b",\"\n", 5);
         exhaust(&Quoted::CSV, b"a\"\n", 5);
+    }
+
+    /// Every text x cut into pieces x choice of which pieces that end a record are said to: as a stream brings them.
+    fn flow(framing: &dyn Framing, alphabet: &[u8], max: usize) {
+        let max = if cfg!(miri) { 3 } else { max };
+        for text in texts(alphabet, max)
+            .into_iter()
+            .filter(|text| !text.is_empty())
+        {
+            let all = records(framing, &text, 0, text.len());
+            let ends: Vec<_> = all
+                .iter()
+                .map(|(at, bytes)| *at as usize + bytes.len())
+                .collect();
+            let whole = |end| {
+                let begun = framing.at_record(0);
+                ends.contains(&end) && framing.last_end(begun, &text[..end]) == Some(end)
+            };
+            let most = 1u32 << (text.len() - 1);
+            for (cuts, marks) in (0..most).flat_map(|cuts| (0..2 * most).map(move |m| (cuts, m))) {
+                // A mark beside a cut that ends no record is the same case as without it.
+                let is_cut = |end: usize| end == text.len() || cuts >> (end - 1) & 1 == 1;
+                let is_marked = |end: usize| marks >> (end - 1) & 1 == 1;
+                let mut all_ends = 1..=text.len();
+                if !all_ends.all(|end| !is_marked(end) || is_cut(end) && whole(end)) {
+                    continue;
+                }
+                for spare in [0, 100] {
+                    let mut stitcher = Stitcher::new(framing, 1000, true);
+                    let (mut out, mut index, mut from) = (Vec::new(), 0, 0);
+                    for end in (1..=text.len()).filter(|&end| is_cut(end)) {
+                        let bytes = text[from..end].to_vec();
+                        let effect = framing.effect(&bytes);
+                        let (piece, at) = (Buf { bytes, spare }, from as u64);
+                        if is_marked(end) {
+                            stitcher.arrive_whole(index, piece, at, &mut out).unwrap();
+                            let came: usize = out.iter().map(length).sum();
+                            assert_eq!(came, end, "{text:?} {cuts:b} {marks:b}: kept back");
+                        } else {
+                            stitcher
+                                .arrive(index, piece, at, None, effect, &mut out)
+                                .unwrap();
+                        }
+                        (index, from) = (index + 1, end);
+                    }
+                    stitcher.finish(index, &mut out).unwrap();
+                    assert!(stitcher.is_done());
+                    let got = blocks(out);
+                    let starts = |(at, _): &(u64, _)| all.iter().any(|(start, _)| start == at);
+                    assert!(
+                        got.iter().all(starts),
+                        "{text:?} {cuts:b} {marks:b}: {got:?}"
+                    );
+                    assert_eq!(joined(&got), (0, text.clone()), "{cuts:b} {marks:b}");
+                }
+            }
+        }
+    }
+
+    fn length(release: &Release<Buf>) -> usize {
+        let gathered = release
+            .gathered
+            .as_ref()
+            .map_or(0, |(bytes, _)| bytes.len());
+        release.range.len() + gathered
+    }
+
+    #[test]
+    fn pieces_that_end_a_record_wait_for_nothing() {
+        flow(&Delimited::NEWLINE, b"a\n", 6);
+        flow(&Delimited::EVERY_BYTE, b"a", 6);
+        flow(&Quoted::CSV, b"a\"\n", 5);
     }
 
     #[test]
