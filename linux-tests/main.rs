@@ -32,6 +32,7 @@ mod soak;
 mod sparse;
 mod stats;
 mod storage;
+mod streams;
 mod support;
 mod sweep;
 mod sys;

@@ -5,6 +5,7 @@ mod in_flight;
 pub(crate) mod memory;
 pub(crate) mod raw;
 pub(crate) mod read;
+mod readable;
 pub(crate) mod rings;
 pub(crate) mod seam;
 #[cfg(test)]

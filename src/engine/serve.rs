@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use tokio::runtime::{Builder, Runtime};
+
 use crate::engine::arena::{self, Arena, Layout, ReturnedSlots, Slot};
 use crate::engine::config::Engine;
 use crate::engine::deliver::delivery::{Delivery, Ready};
@@ -15,6 +17,7 @@ use crate::engine::local::workers::{Fetcher, Local};
 use crate::engine::plan::buffers::{Direct, LocalPlan, Plan, Request, blocks};
 use crate::engine::plan::settings::MAX_DEPTH;
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
+use crate::engine::ring::read::ReadRing;
 use crate::engine::ring::rings;
 use crate::engine::ring::seam::Ring;
 use crate::engine::ring::uring::{self, Setup};
@@ -180,9 +183,30 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Streams, by `read()`.
+    pub(crate) fn streams(&mut self, spans: &[Span]) -> Result<()> {
+        // Where the descriptors for it are missing, `read()` itself waits.
+        let (runtime, watches) = match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => (runtime, true),
+            Err(_) => (runtime()?, false),
+        };
+        let ring = ReadRing::of_streams(watches);
+        self.dispatch_in(&runtime, spans, ring, Direct::No)
+    }
+
     /// A ring that needs no runtime of its own.
     pub(crate) fn dispatch(
         &mut self,
+        spans: &[Span],
+        ring: impl Ring,
+        direct: Direct,
+    ) -> Result<()> {
+        self.dispatch_in(&runtime()?, spans, ring, direct)
+    }
+
+    fn dispatch_in(
+        &mut self,
+        runtime: &Runtime,
         spans: &[Span],
         mut ring: impl Ring,
         direct: Direct,
@@ -193,12 +217,6 @@ impl<'a> Session<'a> {
         let dispatcher =
             Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .map_err(|error| {
-                Error::new(Kind::Engine, "can't start a runtime").with_errno(&error)
-            })?;
         let counters = self.pool.in_place_scope(|scope| {
             let _closing = queue.closing();
             let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
@@ -332,6 +350,12 @@ impl<'a> Session<'a> {
             self.stats.map_advice = self.config.knobs.map_advice.map(|word| word.to_string());
         }
     }
+}
+
+/// A runtime that waits for no descriptors.
+fn runtime() -> Result<Runtime> {
+    let runtime = Builder::new_current_thread().enable_time().build();
+    runtime.map_err(|error| Error::new(Kind::Engine, "can't start a runtime").with_errno(&error))
 }
 
 /// Puts released buffers where the workers find them.

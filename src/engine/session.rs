@@ -97,7 +97,7 @@ impl<'a> Session<'a> {
                 return Err(error.in_file(source.index(), source.name()));
             }
             let before = self.stats.dispatched_bytes;
-            self.dispatch(spans, ReadRing::new(false, None), Direct::No)?;
+            self.streams(spans)?;
             self.stats.bytes += self.stats.dispatched_bytes - before;
             return Ok(());
         }

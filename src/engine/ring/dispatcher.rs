@@ -12,6 +12,10 @@
 //! been released but the last one of each span that waits for a read past its end; those reads go
 //! before all others, so there are never more than `depth` such pieces, and a slot is free.
 //!
+//! Of a stream one read is in flight. Its whole records are released when they have come, with the piece that they came
+//! in: it ends there, and the rest begins the next one. A piece waits for its neighbours only where a record is longer
+//! than it.
+//!
 //! With a window, what is released behind its end is held. The first piece in the window never is: it is with a
 //! worker, or with the sink, which retires it, or waits for its neighbours as above, and then a read goes past the
 //! window.
@@ -39,7 +43,7 @@ use crate::error::setting::Setting;
 use crate::input::source::{Source, refused_late};
 use crate::input::spans::{Input, Span};
 use crate::linux::retry;
-use crate::record::framing::Effect;
+use crate::record::framing::{Effect, State};
 use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
 
 /// How far a read past a span's end looks for the end of the last record.
@@ -105,6 +109,8 @@ struct Read {
     index: u64,
     /// The bytes of the file that are wanted.
     want: Range<u64>,
+    /// Of a stream: so many of them hold no record end, and the state behind these.
+    searched: (usize, State),
 }
 
 /// Where the next read of the current span begins.
@@ -113,6 +119,8 @@ struct Cursor {
     index: u64,
     at: u64,
     end: u64,
+    /// What a stream has brought behind its last record end: the next read goes on behind it.
+    rest: Vec<u8>,
 }
 
 pub(crate) struct Dispatcher<'a> {
@@ -369,6 +377,7 @@ impl<'a> Dispatcher<'a> {
             index: 0,
             at,
             end: span.to,
+            rest: Vec::new(),
         });
         self.active.insert(
             index,
@@ -423,17 +432,22 @@ impl<'a> Dispatcher<'a> {
         let end = end.min(offset + capacity as u64);
         let len = (end - offset).next_multiple_of(align);
         slot.position = u64::MAX;
+        let mut filled = 0;
         if own {
             slot.position = self.sequence;
             self.sequence += 1;
             let cursor = self.cursor.as_mut().expect("the cursor was just looked at");
             cursor.index += 1;
             cursor.at = end;
+            filled = cursor.rest.len();
+            slot.target_bytes(0)[..filled].copy_from_slice(&cursor.rest);
+            cursor.rest.clear();
         }
         self.reads[slot.index() as usize] = Some(Read {
             span,
             index,
             want: at..end,
+            searched: (0, active.stitcher.state().unwrap_or_default()),
         });
         self.places[slot.index() as usize].begin(&active.source, at..end);
         self.in_flight += 1;
@@ -443,7 +457,7 @@ impl<'a> Dispatcher<'a> {
             source: Arc::clone(&active.source),
             offset,
             len: len as usize,
-            filled: 0,
+            filled,
             slot,
             direct: active.direct,
             unmerged: active.direct && block >= LARGE && index % 2 == 1,
@@ -481,17 +495,29 @@ impl<'a> Dispatcher<'a> {
             self.sequence >= window.end() && !stuck
         });
         let is_kept = self.free.len() <= self.kept_slots();
-        let cursor = self.current()?;
+        let Cursor {
+            span,
+            index,
+            at,
+            end,
+            ..
+        } = *self.current()?;
+        let is_stream = end == u64::MAX;
         // A span's first piece begins one byte before it.
-        let begun = cursor.at + u64::from(cursor.index == 0 && cursor.at > 0);
+        let begun = at + u64::from(index == 0 && at > 0);
         let next = Next {
-            span: cursor.span,
-            index: cursor.index,
-            at: cursor.at,
-            limit: (begun / block + 1) * block,
+            span,
+            index,
+            at,
+            limit: match is_stream {
+                true => at + block,
+                false => (begun / block + 1) * block,
+            },
             own: true,
         };
-        (!behind_window && !is_kept).then_some(next)
+        // Where a stream goes on is known only when its last read is done.
+        let is_unknown = is_stream && self.in_flight > 0;
+        (!behind_window && !is_kept && !is_unknown).then_some(next)
     }
 
     /// The next read past a span's end, unless something before it has failed.
@@ -534,12 +560,14 @@ impl<'a> Dispatcher<'a> {
             .as_ref()
             .expect("a completion belongs to a read");
         let wanted = (read.want.end - submission.offset) as usize;
-        let stream = submission.source.len().is_none();
         match result {
             Ok(n) => {
                 self.counters.read_bytes += n as u64;
                 submission.filled += n;
-                let whole = submission.filled >= wanted || stream;
+                if submission.source.len().is_none() {
+                    return self.flowed(submission, n == 0, ring);
+                }
+                let whole = submission.filled >= wanted;
                 if !whole && n > 0 {
                     // A short read isn't the end of the file: go on where it stopped.
                     self.counters.short_reads += 1;
@@ -635,19 +663,68 @@ impl<'a> Dispatcher<'a> {
         if cut.is_some() {
             active.reached = arrived_end;
         }
-        if source.len().is_none() && arrived_end < want.end && result.is_ok() {
-            // A stream that brings less than was asked for has ended.
-            let count = index + u64::from(want.start < arrived_end);
-            result = active.stitcher.finish(count, out);
-            if let Some(cursor) = self.cursor.as_mut().filter(|cursor| cursor.span == span) {
-                cursor.end = cursor.at;
-            }
-        } else if source.len() == Some(arrived_end)
-            && result.is_ok()
-            && active.stitcher.end().is_none()
-        {
+        if source.len() == Some(arrived_end) && result.is_ok() && active.stitcher.end().is_none() {
             // The file's last piece: no completion follows it.
             result = active.stitcher.finish(index + 1, out);
+        }
+        self.follow_up(span, result);
+    }
+
+    /// A stream has brought more, or has ended. Its whole records are released, whatever comes next; the unfinished
+    /// rest begins the next piece. As long as there is no record end, reading goes on into the same slot; one that is
+    /// full without any is a piece of a long record.
+    fn flowed<R: Ring>(&mut self, submission: Submission, ended: bool, ring: &mut R) {
+        let (number, filled) = (submission.slot.index() as usize, submission.filled);
+        let read = self.reads[number].as_mut().expect("a read was in flight");
+        let (span, index, start) = (read.span, read.index, read.want.start);
+        let active = self
+            .active
+            .get_mut(&span)
+            .expect("a span with reads in flight is active");
+        let framing = self.delivery.framing;
+        let mut submission = submission;
+        submission.slot.set_filled(0, filled);
+        let (searched, state) = read.searched;
+        let new = &submission.slot.bytes()[searched..];
+        let end = framing.last_end(state, new).map(|end| searched + end);
+        let mut behind = state;
+        if end.is_none() {
+            behind = framing.effect(new).apply(state);
+            if !ended && filled < submission.len {
+                read.searched = (filled, behind);
+                self.places[number].begin(&submission.source, read.want.clone());
+                return ring.submit(submission);
+            }
+        }
+        self.in_flight -= 1;
+        self.reads[number] = None;
+        let cursor = self
+            .cursor
+            .as_mut()
+            .filter(|cursor| cursor.span == span)
+            .expect("a stream's next read waits for this one");
+        let out = &mut self.released;
+        let mut slot = submission.slot;
+        let (mut result, mut count) = (Ok(()), index);
+        if let Some(end) = end {
+            cursor.rest.extend_from_slice(&slot.bytes()[end..]);
+            cursor.at = start + end as u64;
+            slot.truncate(end);
+            result = active.stitcher.arrive_whole(index, slot, start, out);
+        } else if filled > 0 {
+            let effect = Effect::of(|_| behind);
+            result = active
+                .stitcher
+                .arrive(index, slot, start, None, effect, out);
+            count = index + 1;
+        } else {
+            drop(slot);
+        }
+        if ended {
+            cursor.end = cursor.at;
+            if result.is_ok() {
+                result = active.stitcher.finish(count, out);
+            }
         }
         self.follow_up(span, result);
     }

@@ -18,7 +18,8 @@ pub(crate) struct Submission {
     pub offset: u64,
     /// How many bytes of the block are wanted.
     pub len: usize,
-    /// How many of them earlier, short reads have brought.
+    /// How many of them are there already: earlier, short reads have brought them, or a stream's last block has left
+    /// them over.
     pub filled: usize,
     /// Where they go.
     pub slot: Slot,
@@ -35,7 +36,7 @@ pub(crate) struct Submission {
 pub(crate) struct Completion {
     /// The read, with its slot.
     pub submission: Submission,
-    /// How many bytes it brought, 0 at the end of the source.
+    /// How many bytes it brought, 0 at the end of the source. A stream brings what it has when that is worth a block.
     pub result: io::Result<usize>,
 }
 
