@@ -1,7 +1,7 @@
 //! `quote`: words that a real shell reads back to the byte, from every engine, with an allocation for no block.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
@@ -237,10 +237,35 @@ fn a_full_device_is_one_line_and_a_closed_pipe_none() {
         let mut child = start(command.args(order));
         let mut out = child.stdout.take().unwrap();
         let mut beginning = [0; 1000];
-        std::io::Read::read_exact(&mut out, &mut beginning).unwrap();
+        out.read_exact(&mut beginning).unwrap();
         drop(out);
         let ended = end_of(child);
         assert_eq!((ended.code, &*ended.stderr), (Some(141), ""), "{order:?}");
+    }
+}
+
+/// The writer waits for each word before it writes the next record: if one were held back, this would never end.
+#[test]
+fn words_leave_as_their_records_come() {
+    for order in [&[][..], &["--unordered"]] {
+        let mut command = ringfold(["quote", "-z"]);
+        let mut child = start(command.args(order).stdin(Stdio::piped()));
+        let mut stdin = child.stdin.take().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        for n in 0..20 {
+            stdin
+                .write_all(format!("it's\0{n}\n\0").as_bytes())
+                .unwrap();
+            for want in ["'it'\\''s'\n".to_string(), format!("'{n}'$'\\n'''\n")] {
+                let mut word = String::new();
+                stdout.read_line(&mut word).unwrap();
+                assert_eq!(word, want);
+            }
+        }
+        drop(stdin);
+        let mut rest = Vec::new();
+        stdout.read_to_end(&mut rest).unwrap();
+        assert_eq!((rest, end_of(child).code), (vec![], Some(0)));
     }
 }
 
