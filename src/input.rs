@@ -1,5 +1,6 @@
 //! What is read: open files, and the spans of them.
 
+pub(crate) mod caching;
 #[cfg(feature = "cli")]
 pub(crate) mod descriptors;
 pub(crate) mod load;

@@ -11,6 +11,7 @@ use rayon::ThreadPool;
 use crate::engine::knobs::Knobs;
 use crate::engine::notice::Notice;
 use crate::error::{Error, Kind};
+use crate::input::caching::Caching;
 
 /// How the input is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -136,6 +137,17 @@ impl Default for Config {
             overdue: None,
             silence: Duration::from_secs(30),
             notice: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl Config {
+    /// How reads use the page cache where nothing else is planned. Two ways at once are refused before.
+    pub(crate) fn caching(&self) -> Caching {
+        match (self.direct, self.knobs.dontcache) {
+            (true, _) => Caching::Direct,
+            (false, true) => Caching::Uncached,
+            (false, false) => Caching::Cached,
         }
     }
 }

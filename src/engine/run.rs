@@ -81,7 +81,6 @@ pub(crate) fn run_then<T: Send>(
         read_ahead,
         sequence: 0,
         fallback_told: false,
-        dontcache: false,
         stats: begun(opened, config, threads, fadvise),
     };
     let served = session.serve();

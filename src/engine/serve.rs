@@ -14,7 +14,7 @@ use crate::engine::local::choice::FetchChoice;
 use crate::engine::local::claims::Claims;
 use crate::engine::local::mapping::Mapping;
 use crate::engine::local::workers::{Fetcher, Local};
-use crate::engine::plan::buffers::{Direct, LocalPlan, Plan, Request, blocks};
+use crate::engine::plan::buffers::{CachingPlan, LocalPlan, Plan, Request, blocks};
 use crate::engine::plan::settings::MAX_DEPTH;
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
 use crate::engine::ring::read::ReadRing;
@@ -23,6 +23,7 @@ use crate::engine::ring::seam::Ring;
 use crate::engine::ring::uring::{self, Setup};
 use crate::engine::session::{Session, in_order};
 use crate::error::{Error, Kind, Result};
+use crate::input::caching::Caching;
 use crate::input::spans::Span;
 
 impl<'a> Session<'a> {
@@ -51,12 +52,12 @@ impl<'a> Session<'a> {
     pub(crate) fn uring(
         &mut self,
         spans: &[Span],
-        direct: Direct,
+        caching: CachingPlan,
         resident: &[Span],
     ) -> Result<()> {
         let knobs = &self.config.knobs;
         let entries = knobs.entries.map_or(MAX_DEPTH, |entries| entries as usize);
-        let (plan, layout) = self.plan(spans, entries.min(MAX_DEPTH), direct, 1);
+        let (mut plan, layout) = self.plan(spans, entries.min(MAX_DEPTH), caching, 1);
         let (arena, mut slots, mut returned) = match self.arena(layout) {
             // Buffers of the workers' own are fewer.
             Err(error) if self.is_left_to_auto() => {
@@ -68,14 +69,11 @@ impl<'a> Session<'a> {
         self.pool.in_place_scope(|scope| {
             scope.spawn(|_| arena::touch(&mut slots, knobs.huge_pages));
             // Thousands of files take a while to be opened; the workers have nothing to read yet.
-            if direct == Direct::IfGranted {
-                self.tell_of_refusals(spans);
+            if let CachingPlan::DirectOr(otherwise) = &mut plan.caching {
+                *otherwise = self.tell_of_refusals(spans);
             }
         });
-        let setup = match self.dontcache {
-            true => Setup::new(knobs, plan.depth).dontcache(),
-            false => Setup::new(knobs, plan.depth),
-        };
+        let setup = Setup::new(knobs, plan.depth);
         let queue = Queue::new(self.stats.threads);
         let local = match resident {
             [] => None,
@@ -121,7 +119,7 @@ impl<'a> Session<'a> {
     }
 
     /// Rings on the raw interface, each over its share of the spans.
-    pub(crate) fn uring_raw(&mut self, spans: &[Span], direct: Direct) -> Result<()> {
+    pub(crate) fn uring_raw(&mut self, spans: &[Span], caching: CachingPlan) -> Result<()> {
         // What forbids io_uring altogether is reported before what forbids a knob.
         uring::probe(&Setup::plain())?;
         let rings = match self.delivery.window() {
@@ -129,7 +127,7 @@ impl<'a> Session<'a> {
             Some(_) => 1,
             None => self.config.knobs.rings.unwrap_or(1),
         };
-        let (plan, _) = self.plan(spans, MAX_DEPTH, direct, rings);
+        let (plan, _) = self.plan(spans, MAX_DEPTH, caching, rings);
         let mut shares = Vec::new();
         let mut sequence = self.sequence;
         // Within a file the ring behind a cut would wait until the one before it had read all.
@@ -138,7 +136,7 @@ impl<'a> Session<'a> {
             false => plan.block,
         };
         for spans in rings::shares(spans, cut, rings) {
-            let (plan, layout) = self.plan(&spans, MAX_DEPTH, direct, rings);
+            let (plan, layout) = self.plan(&spans, MAX_DEPTH, caching, rings);
             let first = sequence;
             sequence += blocks(&spans, plan.block);
             shares.push(rings::Share {
@@ -191,7 +189,7 @@ impl<'a> Session<'a> {
             Err(_) => (runtime()?, false),
         };
         let ring = ReadRing::of_streams(watches);
-        self.dispatch_in(&runtime, spans, ring, Direct::No)
+        self.dispatch_in(&runtime, spans, ring, CachingPlan::All(Caching::Cached))
     }
 
     /// A ring that needs no runtime of its own.
@@ -199,9 +197,9 @@ impl<'a> Session<'a> {
         &mut self,
         spans: &[Span],
         ring: impl Ring,
-        direct: Direct,
+        caching: CachingPlan,
     ) -> Result<()> {
-        self.dispatch_in(&runtime()?, spans, ring, direct)
+        self.dispatch_in(&runtime()?, spans, ring, caching)
     }
 
     fn dispatch_in(
@@ -209,9 +207,9 @@ impl<'a> Session<'a> {
         runtime: &Runtime,
         spans: &[Span],
         mut ring: impl Ring,
-        direct: Direct,
+        caching: CachingPlan,
     ) -> Result<()> {
-        let (plan, layout) = self.plan(spans, ring.max_depth(), direct, 1);
+        let (plan, layout) = self.plan(spans, ring.max_depth(), caching, 1);
         let (arena, slots, mut returned) = self.arena(layout)?;
         let queue = Queue::new(self.stats.threads);
         let dispatcher =
@@ -259,7 +257,7 @@ impl<'a> Session<'a> {
             queue,
             threads: plan.threads,
             block: plan.block,
-            dontcache: config.knobs.dontcache,
+            caching: config.caching(),
             read_ahead: self.read_ahead(),
             mapping_named: config.knobs.of_mappings(),
             arena,
@@ -298,7 +296,6 @@ impl<'a> Session<'a> {
                 slot,
                 mapping,
                 place: self.delivery.watch.place(),
-                direct: config.direct,
                 choice: FetchChoice::new(),
             });
         }
@@ -318,10 +315,10 @@ impl<'a> Session<'a> {
         &mut self,
         spans: &[Span],
         max_depth: usize,
-        direct: Direct,
+        caching: CachingPlan,
         rings: usize,
     ) -> (Plan, Layout) {
-        let (plan, layout) = self.request().ring(spans, max_depth, direct, rings);
+        let (plan, layout) = self.request().ring(spans, max_depth, caching, rings);
         self.stats.block_size = plan.block as usize;
         self.stats.queue_depth = self.stats.queue_depth.max(plan.depth);
         (plan, layout)

@@ -11,7 +11,7 @@ use crate::engine::config::{Config, Engine};
 use crate::engine::deliver::delivery::Delivery;
 use crate::engine::knobs::HugePages;
 use crate::engine::notice::Notice;
-use crate::engine::plan::buffers::Direct;
+use crate::engine::plan::buffers::CachingPlan;
 use crate::engine::plan::sizing::{self, MemoryLimit};
 use crate::engine::ring::memory::{MemoryRing, Order};
 use crate::engine::ring::read::ReadRing;
@@ -20,6 +20,7 @@ use crate::engine::stats::Stats;
 use crate::error::refusal::Refusal;
 use crate::error::setting::Setting;
 use crate::error::{Error, Result};
+use crate::input::caching::Caching;
 use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
 
@@ -47,8 +48,6 @@ pub(crate) struct Session<'a> {
     pub(crate) sequence: u64,
     /// Whether the user knows that there is no ring.
     pub(crate) fallback_told: bool,
-    /// Whether the ring's buffered reads leave nothing in the page cache, unasked.
-    pub(crate) dontcache: bool,
     pub(crate) stats: Stats,
 }
 
@@ -63,28 +62,25 @@ impl<'a> Session<'a> {
 
     /// Serves spans that are all streams or all not.
     fn group(&mut self, spans: &[Span]) -> Result<()> {
-        if self.config.direct {
-            for span in spans {
-                self.check_direct(self.input.source(span))?;
+        let caching = self.config.caching();
+        for source in spans.iter().map(|span| self.input.source(span)) {
+            match caching {
+                Caching::Direct => self.check_direct(source)?,
+                Caching::Uncached if source.bytes().is_none() => {
+                    advice::check_dontcache(source)?;
+                    self.stats.dontcache = true;
+                }
+                Caching::Uncached | Caching::Cached => {}
             }
         }
-        if self.config.knobs.dontcache && !in_memory(self.input, &spans[0]) {
-            for span in spans {
-                advice::check_dontcache(self.input.source(span))?;
-            }
-            self.stats.dontcache = true;
-        }
-        let direct = if self.config.direct {
-            Direct::Yes
-        } else {
-            Direct::No
-        };
+        let asked = CachingPlan::All(caching);
+        let plain = CachingPlan::All(Caching::Cached);
         if in_memory(self.input, &spans[0]) {
             if self.config.engine != Engine::Memory {
                 self.because("it lies in memory");
             }
             self.stats.bytes += residency::bytes(spans);
-            return self.dispatch(spans, MemoryRing::new(Order::First), Direct::No);
+            return self.dispatch(spans, MemoryRing::new(Order::First), plain);
         }
         if streams(self.input, &spans[0]) {
             if self.config.engine != Engine::Read {
@@ -104,12 +100,11 @@ impl<'a> Session<'a> {
         self.stats.bytes += residency::bytes(spans);
         match self.config.engine {
             Engine::Auto => self.auto(spans),
-            Engine::Uring => self.uring(spans, direct, &[]),
-            Engine::UringRaw => self.uring_raw(spans, direct),
+            Engine::Uring => self.uring(spans, asked, &[]),
+            Engine::UringRaw => self.uring_raw(spans, asked),
             Engine::Read => {
                 let ahead = self.read_ahead();
-                let ring = ReadRing::new(self.config.knobs.dontcache, ahead.as_ref());
-                self.dispatch(spans, ring, direct)?;
+                self.dispatch(spans, ReadRing::new(ahead.as_ref()), asked)?;
                 self.count_read_ahead(ahead.as_ref());
                 Ok(())
             }
@@ -121,8 +116,8 @@ impl<'a> Session<'a> {
     pub(crate) fn read_ahead(&self) -> Option<ReadAhead> {
         let named = self.config.knobs.readahead;
         // Ahead of reads past the page cache, or that leave nothing there, it would bring all of it in.
-        let past = self.config.direct || self.config.knobs.dontcache;
-        let own = self.read_ahead.filter(|_| !past);
+        let stays = self.config.caching() == Caching::Cached;
+        let own = self.read_ahead.filter(|_| stays);
         Some(ReadAhead::new(self.input, named.or(own)?))
     }
 
@@ -157,15 +152,13 @@ impl<'a> Session<'a> {
 
     /// Cached parts go to the workers, the others through the ring, both at once.
     fn auto(&mut self, spans: &[Span]) -> Result<()> {
-        let direct = match (self.config.direct, self.config.knobs.dontcache) {
-            (true, _) => Direct::Yes,
-            // Through the page cache, but without a trace there.
-            (false, true) => Direct::No,
-            (false, false) => Direct::IfGranted,
+        let caching = match self.config.caching() {
+            Caching::Cached => CachingPlan::DirectOr(Caching::Cached),
+            named => CachingPlan::All(named),
         };
         if self.config.direct {
             self.because("O_DIRECT was asked for");
-            return self.uring_or_pread(spans, direct, &[]);
+            return self.uring_or_pread(spans, caching, &[]);
         }
         if residency::is_small(spans) {
             self.because(residency::SMALL_WORDS);
@@ -185,15 +178,15 @@ impl<'a> Session<'a> {
             self.because("one way for all of it, to keep the order");
             return match resident > cold {
                 true => self.local(spans),
-                false => self.uring_or_pread(spans, direct, &[]),
+                false => self.uring_or_pread(spans, caching, &[]),
             };
         }
-        self.uring_or_pread(&split.cold, direct, &split.resident)
+        self.uring_or_pread(&split.cold, caching, &split.resident)
     }
 
-    /// Tells of files that the ring has to read through the page cache; that leaves no trace there
-    /// where all of them can be read so. One line, however many there are.
-    pub(crate) fn tell_of_refusals(&mut self, spans: &[Span]) {
+    /// Tells of files that the ring has to read through the page cache, in one line, however many there are. Returns
+    /// how they are read: so that nothing stays there, where all of them can be.
+    pub(crate) fn tell_of_refusals(&mut self, spans: &[Span]) -> Caching {
         // Every file is opened once more: what the ring needs must be left over.
         let reserve = || File::open("/dev/null").ok();
         let reserved: Vec<File> = (0..RING_DESCRIPTORS).map_while(|_| reserve()).collect();
@@ -205,19 +198,28 @@ impl<'a> Session<'a> {
         drop(reserved);
         refused.dedup_by_key(|source| source.index());
         let Some(error) = refused.first().and_then(|first| first.direct().err()) else {
-            return;
+            return Caching::Cached;
         };
-        let dontcache = |source: &&Arc<Source>| advice::check_dontcache(source).is_ok();
-        self.dontcache = refused.iter().all(dontcache);
+        let takes_dontcache = |source: &&Arc<Source>| advice::check_dontcache(source).is_ok();
+        let dontcache = refused.iter().all(takes_dontcache);
         (self.config.notice)(&Notice::ThroughPageCache {
             error,
             others: refused.len() - 1,
-            dontcache: self.dontcache,
+            dontcache,
         });
-        self.stats.dontcache |= self.dontcache;
+        self.stats.dontcache |= dontcache;
+        match dontcache {
+            true => Caching::Uncached,
+            false => Caching::Cached,
+        }
     }
 
-    fn uring_or_pread(&mut self, spans: &[Span], direct: Direct, resident: &[Span]) -> Result<()> {
+    fn uring_or_pread(
+        &mut self,
+        spans: &[Span],
+        caching: CachingPlan,
+        resident: &[Span],
+    ) -> Result<()> {
         let setup = Setup::new(&self.config.knobs, 8);
         let can = uring::kernel_is_trusted().and_then(|()| uring::probe(&setup).map(drop));
         if let Err(error) = can {
@@ -227,7 +229,7 @@ impl<'a> Session<'a> {
             let all = in_order(spans, resident);
             return self.without_ring(&error, "there is no io_uring", &all);
         }
-        self.uring(spans, direct, resident)
+        self.uring(spans, caching, resident)
     }
 
     /// Whether nothing was named that only a ring's buffers can be held to.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -257,14 +257,6 @@ impl Source {
     /// The file, unless the source lies in memory.
     pub(crate) fn file(&self) -> Option<&File> {
         self.file.as_ref()
-    }
-
-    /// The raw descriptor to read from, with O_DIRECT or without.
-    pub(crate) fn raw_fd(&self, direct: bool) -> Option<RawFd> {
-        match direct {
-            true => self.direct().ok().map(AsRawFd::as_raw_fd),
-            false => self.file.as_ref().map(AsRawFd::as_raw_fd),
-        }
     }
 
     /// The number of the device that it is or lies on; a file system without one has a number too.

@@ -1,5 +1,5 @@
-//! How buffered reads use the page cache: reads that leave nothing there (RWF_DONTCACHE), advice on whole
-//! files, and read-ahead.
+//! How the page cache is used: reads that leave nothing there (RWF_DONTCACHE), advice on whole files, and
+//! read-ahead.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,28 +17,24 @@ use crate::engine::plan::sizing::MemoryLimit;
 use crate::error::refusal::{Refusal, Refuser};
 use crate::error::setting::Setting;
 use crate::error::{Error, Result};
+use crate::input::caching::Caching;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::linux::block_device;
 
-/// RWF_DONTCACHE, since Linux 6.14.
-pub(crate) const DONTCACHE: u32 = 0x80;
 /// The read-ahead of a device that doesn't report it: the kernel's default.
 const READ_AHEAD: u64 = 128 << 10;
 
-/// Reads once at an offset; with `dontcache` it leaves nothing in the page cache.
+/// Reads once at an offset, from the file that is open for this way of reading.
 pub(crate) fn read_at(
     file: &File,
     target: &mut [u8],
     offset: u64,
-    dontcache: bool,
+    caching: Caching,
 ) -> rustix::io::Result<usize> {
-    match dontcache {
-        false => pread(file, target, offset),
-        true => {
-            let flags = ReadWriteFlags::from_bits_retain(DONTCACHE);
-            preadv2(file, &mut [IoSliceMut::new(target)], offset, flags)
-        }
+    match caching.flags() {
+        none if none.is_empty() => pread(file, target, offset),
+        flags => preadv2(file, &mut [IoSliceMut::new(target)], offset, flags),
     }
 }
 
@@ -51,7 +47,7 @@ pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
     };
     // A read that may not wait reads nothing from the device. Where such reads are refused, one that may wait
     // gives the reason.
-    let dontcache = ReadWriteFlags::from_bits_retain(DONTCACHE);
+    let dontcache = Caching::Uncached.flags();
     let mut tried = Ok(0);
     for flags in [dontcache | ReadWriteFlags::NOWAIT, dontcache] {
         tried = preadv2(file, &mut [IoSliceMut::new(&mut [0])], 0, flags);

@@ -16,6 +16,7 @@ use crate::engine::local::claims::{Claim, Claims, Own, own};
 use crate::engine::local::mapping::Mapping;
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
+use crate::input::caching::Caching;
 use crate::input::source::{Source, refused_late};
 use crate::input::spans::Input;
 use crate::linux::retry;
@@ -42,8 +43,8 @@ pub(crate) struct Local<'a> {
     pub threads: usize,
     /// Bytes a read brings.
     pub block: u64,
-    /// Whether reads leave nothing in the page cache.
-    pub dontcache: bool,
+    /// How reads use the page cache.
+    pub caching: Caching,
     pub read_ahead: Option<ReadAhead>,
     /// Whether a mapping that is refused is a failure, although the worker could read instead.
     pub mapping_named: bool,
@@ -61,8 +62,6 @@ pub(crate) struct Fetcher {
     pub slot: Option<Slot>,
     /// To map with.
     pub mapping: Option<Mapping>,
-    /// Whether to read past the page cache.
-    pub direct: bool,
     /// With both: which to take.
     pub choice: FetchChoice,
     /// Where the watch sees what is read.
@@ -143,7 +142,7 @@ impl<'a> Local<'a> {
             } else {
                 (part, rest) = claim.split(self.block, len);
                 let slot = fetcher.slot.as_mut().expect("a fetcher reads or maps");
-                self.read(slot, fetcher.direct, &fetcher.place, source, &part)?;
+                self.read(slot, &fetcher.place, source, &part)?;
             }
             let range = part.range(len);
             fetcher
@@ -202,23 +201,23 @@ impl<'a> Local<'a> {
     }
 
     /// Reads a claim into a slot.
-    fn read(
-        &self,
-        slot: &mut Slot,
-        direct: bool,
-        place: &Place,
-        source: &Source,
-        claim: &Claim,
-    ) -> Result<()> {
+    fn read(&self, slot: &mut Slot, place: &Place, source: &Source, claim: &Claim) -> Result<()> {
         let (range, at_eof) = self.reach(source, claim);
         place.begin(source, range.clone());
         self.read_ahead(source, claim);
-        let align = if direct { source.direct_align() } else { LINE };
+        let align = source.align_for(self.caching).max(LINE);
         let begin = range.start / align * align;
         let wanted = (range.end - begin) as usize;
         let target = slot.target_bytes(0);
         let len = wanted.next_multiple_of(align as usize).min(target.len());
-        self.read_at(source, direct, place, &mut target[..len], begin, wanted)?;
+        self.read_at(
+            source,
+            self.caching,
+            place,
+            &mut target[..len],
+            begin,
+            wanted,
+        )?;
         slot.set_filled((range.start - begin) as usize, wanted);
         let block = |whole, offset| slot.block(whole, claim.source, offset, claim.sequence);
         self.deliver_own(
@@ -337,7 +336,14 @@ impl<'a> Local<'a> {
             if want == 0 {
                 break;
             }
-            self.read_at(source, false, place, &mut chunk[..want], at, want)?;
+            self.read_at(
+                source,
+                self.caching.unaligned(),
+                place,
+                &mut chunk[..want],
+                at,
+                want,
+            )?;
             let chunk = &chunk[..want];
             if let Some(end) = framing.first_end(state, chunk) {
                 record.extend(&chunk[..end]);
@@ -355,7 +361,7 @@ impl<'a> Local<'a> {
     fn read_at(
         &self,
         source: &Source,
-        direct: bool,
+        caching: Caching,
         place: &Place,
         target: &mut [u8],
         offset: u64,
@@ -367,21 +373,15 @@ impl<'a> Local<'a> {
                 .in_file(source.index(), source.name())
                 .at_bytes(range.clone())
         };
-        let file = match (direct, source.file()) {
-            (true, _) => source.direct()?,
-            (false, Some(file)) => file,
-            (false, None) => return Err(fail(Error::new(Kind::Engine, "not a file"))),
-        };
-        let align = if direct {
-            source.direct_align() as usize
-        } else {
-            1
-        };
+        let file = source
+            .file_for(caching)
+            .ok_or_else(|| fail(Error::new(Kind::Engine, "not a file")))?;
+        let align = source.align_for(caching) as usize;
         let (mut filled, mut tries) = (0, 0);
         while filled < wanted {
             let (target, at) = (&mut target[filled..], offset + filled as u64);
             place.begin(source, at..range.end);
-            let read = advice::read_at(file, target, at, self.dontcache);
+            let read = advice::read_at(file, target, at, caching);
             place.done();
             match read {
                 Ok(n) => {
@@ -403,7 +403,10 @@ impl<'a> Local<'a> {
                 Err(errno) => {
                     let error = errno.into();
                     if !retry::may_pass(&error) || tries >= retry::MOST {
-                        let late = direct.then(|| refused_late(&error)).flatten();
+                        let late = match caching {
+                            Caching::Direct => refused_late(&error),
+                            Caching::Cached | Caching::Uncached => None,
+                        };
                         let named = late.map(|late| late.for_setting(Setting::Direct));
                         return Err(fail(named.unwrap_or_else(|| Error::io(&error))));
                     }

@@ -4,6 +4,8 @@ use crate::engine::arena::Layout;
 use crate::engine::config::{Config, Engine};
 use crate::engine::plan::settings::MAX_BLOCK;
 use crate::engine::plan::sizing::{self, MemoryLimit};
+use crate::input::caching::Caching;
+use crate::input::source::Source;
 use crate::input::spans::Span;
 
 /// What a worker's buffer must hold beside its block: what lies before an aligned start, the bytes
@@ -22,18 +24,33 @@ pub(crate) struct Plan {
     pub block: u64,
     /// Reads in flight at most.
     pub depth: usize,
-    /// Whether to read past the page cache.
-    pub direct: Direct,
+    /// How the reads use the page cache.
+    pub caching: CachingPlan,
 }
 
-/// Whether to read with O_DIRECT.
+/// How the reads of a ring use the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direct {
-    No,
-    /// Where the file system lets us.
-    IfGranted,
-    /// Checked before the run: every source grants it.
-    Yes,
+pub(crate) enum CachingPlan {
+    /// All of them in this way. Checked before the run: every source grants it.
+    All(Caching),
+    /// Past it where the file system grants O_DIRECT, and the other sources in this way.
+    DirectOr(Caching),
+}
+
+impl Plan {
+    /// How this source is read.
+    pub(crate) fn caching_of(&self, source: &Source) -> Caching {
+        match self.caching {
+            CachingPlan::All(caching) => caching,
+            CachingPlan::DirectOr(otherwise) => {
+                let aligned = self.block.is_multiple_of(source.direct_align());
+                match aligned && source.direct().is_ok() {
+                    true => Caching::Direct,
+                    false => otherwise,
+                }
+            }
+        }
+    }
 }
 
 /// What the plans of a run go by.
@@ -51,7 +68,7 @@ impl Request<'_> {
         &self,
         spans: &[Span],
         max_depth: usize,
-        direct: Direct,
+        caching: CachingPlan,
         rings: usize,
     ) -> (Plan, Layout) {
         let config = self.config;
@@ -80,7 +97,7 @@ impl Request<'_> {
         let plan = Plan {
             block: block as u64,
             depth: depth.min(slots - 1),
-            direct,
+            caching,
         };
         let layout = Layout {
             block: bytes,
@@ -96,7 +113,7 @@ impl Request<'_> {
             Engine::Mmap => (true, false),
             Engine::Pread => (false, true),
             // A mapping brings pages in to stay.
-            _ => (!config.direct && !config.knobs.dontcache, true),
+            _ => (config.caching() == Caching::Cached, true),
         };
         let (read_block, map_block) = self.memory.local_blocks(self.threads);
         let block = config.block_size.unwrap_or(match reads {
@@ -190,7 +207,8 @@ mod tests {
                         memory: MemoryLimit::UNLIMITED,
                         threads,
                     };
-                    let (plan, layout) = request.ring(&spans(len), 1000, Direct::No, 1);
+                    let caching = CachingPlan::All(Caching::Cached);
+                    let (plan, layout) = request.ring(&spans(len), 1000, caching, 1);
                     assert!(plan.depth >= 1 && layout.slots > plan.depth);
                     assert!(layout.block as u64 >= plan.block);
                 }

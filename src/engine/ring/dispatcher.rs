@@ -35,11 +35,12 @@ use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::deliver::states::States;
 use crate::engine::deliver::watch::Place;
 use crate::engine::notice::Notice;
-use crate::engine::plan::buffers::{Direct, Plan};
+use crate::engine::plan::buffers::{CachingPlan, Plan};
 use crate::engine::ring::seam::{Completion, Ring, Submission, failure};
 use crate::engine::window::Window;
 use crate::error::Error;
 use crate::error::setting::Setting;
+use crate::input::caching::Caching;
 use crate::input::source::{Source, refused_late};
 use crate::input::spans::{Input, Span};
 use crate::linux::retry;
@@ -71,7 +72,7 @@ pub(crate) struct Counters {
 struct Active<'a> {
     source: Arc<Source>,
     stitcher: Stitcher<'a, Slot>,
-    direct: bool,
+    caching: Caching,
     /// Where its first piece begins.
     start: u64,
     /// The first byte at which the span's last record end may stand; `None`: the file's end.
@@ -144,7 +145,7 @@ pub(crate) struct Dispatcher<'a> {
     active: BTreeMap<usize, Active<'a>>,
     extensions: VecDeque<Extension>,
     /// Sources that refuse O_DIRECT only when they are read.
-    buffered: HashSet<u32>,
+    refused_late: HashSet<u32>,
     sequence: u64,
     window: Option<Arc<Window>>,
     released: Vec<Release<Slot>>,
@@ -186,7 +187,7 @@ impl<'a> Dispatcher<'a> {
             cursor: None,
             active: BTreeMap::new(),
             extensions: VecDeque::new(),
-            buffered: HashSet::new(),
+            refused_late: HashSet::new(),
             sequence,
             window: delivery.window().cloned(),
             released: Vec::new(),
@@ -359,14 +360,9 @@ impl<'a> Dispatcher<'a> {
         if span.from >= span.to {
             return;
         }
-        let direct = match self.plan.direct {
-            Direct::No => false,
-            Direct::Yes => true,
-            Direct::IfGranted => {
-                self.plan.block.is_multiple_of(source.direct_align())
-                    && !self.buffered.contains(&source.index())
-                    && source.direct().is_ok()
-            }
+        let caching = match self.refused_late.contains(&source.index()) {
+            true => Caching::Cached,
+            false => self.plan.caching_of(&source),
         };
         let cut = source
             .len()
@@ -388,7 +384,7 @@ impl<'a> Dispatcher<'a> {
                     self.delivery.max_record,
                     span.from == 0,
                 ),
-                direct,
+                caching,
                 start: at,
                 cut,
                 reached: 0,
@@ -421,11 +417,7 @@ impl<'a> Dispatcher<'a> {
             .get_mut(&span)
             .expect("a span with reads to do is active");
         let end = limit.min(active.source.len().unwrap_or(u64::MAX));
-        let align = if active.direct {
-            active.source.direct_align()
-        } else {
-            1
-        };
+        let align = active.source.align_for(active.caching);
         let offset = at / align * align;
         let mut slot = self.free.pop_front()?;
         let (_, capacity) = slot.target(0);
@@ -459,8 +451,8 @@ impl<'a> Dispatcher<'a> {
             len: len as usize,
             filled,
             slot,
-            direct: active.direct,
-            unmerged: active.direct && block >= LARGE && index % 2 == 1,
+            caching: active.caching,
+            unmerged: active.caching == Caching::Direct && block >= LARGE && index % 2 == 1,
             tries: 0,
         })
     }
@@ -587,14 +579,14 @@ impl<'a> Dispatcher<'a> {
                 ring.submit(submission);
             }
             Err(error) => {
-                let late = match submission.direct {
-                    true => refused_late(&error),
-                    false => None,
+                let late = match submission.caching {
+                    Caching::Direct => refused_late(&error),
+                    Caching::Cached | Caching::Uncached => None,
                 };
                 let error = match late {
-                    Some(late) if self.plan.direct == Direct::IfGranted => {
-                        self.go_on_buffered(&submission.source, &late, notice);
-                        submission.direct = false;
+                    Some(late) if matches!(self.plan.caching, CachingPlan::DirectOr(_)) => {
+                        self.go_on_cached(&submission.source, &late, notice);
+                        submission.caching = Caching::Cached;
                         return ring.submit(submission);
                     }
                     Some(late) => late.for_setting(Setting::Direct),
@@ -608,8 +600,8 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Reads a source through the page cache from now on, and says so the first time.
-    fn go_on_buffered(&mut self, source: &Source, why: &Error, notice: &dyn Fn(&Notice)) {
-        if self.buffered.insert(source.index()) {
+    fn go_on_cached(&mut self, source: &Source, why: &Error, notice: &dyn Fn(&Notice)) {
+        if self.refused_late.insert(source.index()) {
             notice(&Notice::ThroughPageCache {
                 error: why.clone().in_file(source.index(), source.name()),
                 others: 0,
@@ -618,7 +610,7 @@ impl<'a> Dispatcher<'a> {
         }
         let spans = self.active.values_mut();
         let of_source = spans.filter(|active| active.source.index() == source.index());
-        of_source.for_each(|active| active.direct = false);
+        of_source.for_each(|active| active.caching = Caching::Cached);
     }
 
     /// A read is done, as far as it will ever be.
@@ -796,10 +788,7 @@ impl<'a> Dispatcher<'a> {
 
 /// Where a read goes on that has brought `n` bytes more: an aligned one may have to do some of them again.
 fn keep_aligned(submission: &mut Submission, n: usize) {
-    let align = match submission.direct {
-        true => submission.source.direct_align() as usize,
-        false => 1,
-    };
+    let align = submission.source.align_for(submission.caching) as usize;
     let kept = submission.filled / align * align;
     // What has to be done again isn't progress, all else is.
     submission.tries = match kept > submission.filled - n {

@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::task::{Context, Poll};
@@ -26,6 +26,7 @@ use io_uring::{IoUring, cqueue, opcode};
 
 use crate::engine::arena::{Arena, Slot};
 use crate::engine::knobs::{Knobs, TaskRun};
+use crate::engine::plan::buffers::Plan;
 use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::engine::ring::uring::{
     self, MAX_REGISTERED, ReadOptions, locked_limit, outcome, refused, retry_nomem,
@@ -34,6 +35,7 @@ use crate::engine::ring::wakeup::Wakeup;
 use crate::error::refusal::{Refusal, Refuser};
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result, describe};
+use crate::input::caching::Caching;
 use crate::input::source::Source;
 use crate::linux::retry;
 
@@ -91,12 +93,12 @@ impl RawRing {
     /// The kernel refuses something that was asked for: the error names it.
     pub(crate) fn new(
         knobs: &Knobs,
-        depth: usize,
+        plan: &Plan,
         arena: &Arc<Arena>,
         slots: usize,
         sources: &[Arc<Source>],
-        direct: bool,
     ) -> Result<RawRing> {
+        let depth = plan.depth;
         let ring = set_up(knobs, depth).map_err(|error| culprit(knobs, depth, &error))?;
         if !ring.params().is_feature_ext_arg() {
             return Err(uring::unavailable(
@@ -115,7 +117,7 @@ impl RawRing {
             in_flight: (0..slots).map(|_| None).collect(),
             failed: VecDeque::new(),
             broken: None,
-            reads: ReadOptions::new(knobs.dontcache),
+            reads: ReadOptions::new(),
             files: Vec::new(),
             entry_flags: Flags::empty(),
             sqpoll: knobs.sqpoll.is_some(),
@@ -133,7 +135,7 @@ impl RawRing {
         }
         ring.register_buffers(knobs.registered_buffers)?;
         if knobs.registered_files {
-            ring.register_files(sources, direct)?;
+            ring.register_files(sources, plan)?;
         }
         Ok(ring)
     }
@@ -185,10 +187,13 @@ impl RawRing {
         }
     }
 
-    fn register_files(&mut self, sources: &[Arc<Source>], direct: bool) -> Result<()> {
+    fn register_files(&mut self, sources: &[Arc<Source>], plan: &Plan) -> Result<()> {
         let mut files: Vec<(u32, RawFd)> = sources
             .iter()
-            .filter_map(|source| Some((source.index(), source.raw_fd(direct)?)))
+            .filter_map(|source| {
+                let file = source.file_for(plan.caching_of(source))?;
+                Some((source.index(), file.as_raw_fd()))
+            })
             .collect();
         files.sort_unstable();
         files.dedup();
@@ -212,14 +217,13 @@ impl RawRing {
     /// # Errors
     /// They can't be polled. Other failures are left to the run.
     pub(crate) fn try_polling(&mut self, source: &Arc<Source>, slot: Slot) -> Result<Slot> {
-        let (len, direct) = (source.direct_align() as usize, true);
         self.submit(Submission {
             source: Arc::clone(source),
             offset: 0,
-            len,
+            len: source.direct_align() as usize,
             filled: 0,
             slot,
-            direct,
+            caching: Caching::Direct,
             unmerged: false,
             tries: 0,
         });
@@ -377,13 +381,13 @@ impl Ring for RawRing {
         if let Some(broken) = &self.broken {
             return self.failed.push_back(fail(submission, broken));
         }
-        let Some(fd) = submission.source.raw_fd(submission.direct) else {
+        let Some(file) = submission.source.file_for(submission.caching) else {
             let result = Err(io::Error::from_raw_os_error(libc::EBADF));
             return self.failed.push_back(Completion { submission, result });
         };
         let (fd, fixed) = match self.files.binary_search(&submission.source.index()) {
             Ok(place) => (Fd(place as RawFd), Flags::FIXED_FILE),
-            Err(_) => (Fd(fd), Flags::empty()),
+            Err(_) => (Fd(file.as_raw_fd()), Flags::empty()),
         };
         let entry = self.reads.entry(&mut submission, fd);
         let slot = submission.slot.index();
@@ -541,11 +545,11 @@ fn flags(knobs: &Knobs) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::os::fd::AsRawFd;
 
     use tokio::sync::oneshot;
 
     use crate::engine::arena::Layout;
+    use crate::engine::plan::buffers::CachingPlan;
     use crate::engine::ring::raw::*;
 
     /// Long enough to be measured, but shorter than the timeout of a call that nobody wakes.
@@ -572,9 +576,13 @@ mod tests {
             let (reader, writer) = io::pipe().unwrap();
             let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
             let source = Arc::new(Source::open(0, path).unwrap());
-            let made = uring::probe(&uring::Setup::plain()).and_then(|_| {
-                RawRing::new(knobs, 1, &arena, 2, std::slice::from_ref(&source), false)
-            });
+            let plan = Plan {
+                block: 4096,
+                depth: 1,
+                caching: CachingPlan::All(Caching::Cached),
+            };
+            let made = uring::probe(&uring::Setup::plain())
+                .and_then(|_| RawRing::new(knobs, &plan, &arena, 2, std::slice::from_ref(&source)));
             match made {
                 Ok(ring) => Some(Case {
                     ring,
@@ -597,7 +605,7 @@ mod tests {
                 len: 4096,
                 filled: 0,
                 slot: self.slots.pop().unwrap(),
-                direct: false,
+                caching: Caching::Cached,
                 unmerged: false,
                 tries: 0,
             });

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use crate::engine::cache::advice::{self, ReadAhead};
 use crate::engine::ring::readable::{Readable, wait_for};
 use crate::engine::ring::seam::{Completion, Ring, Submission};
+use crate::input::caching::Caching;
 use crate::input::source::Source;
 use crate::linux::retry;
 
@@ -27,11 +28,9 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// Reads when it is waited on.
 pub(crate) struct ReadRing<'a> {
     queue: VecDeque<Submission>,
-    /// Whether reads leave nothing in the page cache.
-    dontcache: bool,
     ahead: Option<&'a ReadAhead>,
     /// Where the last read of a source has left its position.
-    position: Option<(u32, bool, u64)>,
+    position: Option<(u32, Caching, u64)>,
     /// Whether the runtime can wait for descriptors.
     watches: bool,
     stream: Option<Stream>,
@@ -39,10 +38,9 @@ pub(crate) struct ReadRing<'a> {
 
 impl<'a> ReadRing<'a> {
     /// A ring for files.
-    pub(crate) fn new(dontcache: bool, ahead: Option<&'a ReadAhead>) -> ReadRing<'a> {
+    pub(crate) fn new(ahead: Option<&'a ReadAhead>) -> ReadRing<'a> {
         ReadRing {
             queue: VecDeque::new(),
-            dontcache,
             ahead,
             position: None,
             watches: false,
@@ -54,32 +52,28 @@ impl<'a> ReadRing<'a> {
     pub(crate) fn of_streams(watches: bool) -> ReadRing<'a> {
         ReadRing {
             watches,
-            ..ReadRing::new(false, None)
+            ..ReadRing::new(None)
         }
     }
 
     /// Reads once from a file.
     fn read(&mut self, submission: &mut Submission) -> io::Result<usize> {
         let source = submission.source.clone();
-        let file = match submission.direct {
-            true => source
-                .direct()
-                .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?,
-            false => source
-                .file()
-                .ok_or(io::Error::from_raw_os_error(libc::EBADF))?,
-        };
+        let caching = submission.caching;
+        let file = source
+            .file_for(caching)
+            .ok_or(io::Error::from_raw_os_error(libc::EBADF))?;
         let offset = submission.offset + submission.filled as u64;
-        let here = (source.index(), submission.direct, offset);
+        let here = (source.index(), caching, offset);
         let wanted = submission.len - submission.filled;
         let elsewhere = self.position != Some(here);
         if let Some(ahead) = self.ahead {
             ahead.of(&source, offset..offset + wanted as u64, elsewhere);
         }
         let target = &mut submission.slot.target_bytes(submission.filled)[..wanted];
-        if self.dontcache {
+        if caching == Caching::Uncached {
             // The flag needs a call with an offset.
-            return Ok(advice::read_at(file, target, offset, true)?);
+            return Ok(advice::read_at(file, target, offset, caching)?);
         }
         if elsewhere {
             rustix::fs::seek(file, rustix::fs::SeekFrom::Start(offset))?;
@@ -285,7 +279,7 @@ mod tests {
             len,
             filled: 0,
             slot: arena.slots().0.remove(0),
-            direct: false,
+            caching: Caching::Cached,
             unmerged: false,
             tries: 0,
         }

@@ -10,7 +10,7 @@ use std::thread;
 use crate::engine::arena::{self, Arena, Layout, ReturnedSlots, Slot};
 use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
-use crate::engine::plan::buffers::{Direct, Plan};
+use crate::engine::plan::buffers::Plan;
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
 use crate::engine::ring::raw::{Facts, RawRing};
 use crate::error::refusal::{Refusal, Refuser};
@@ -203,7 +203,6 @@ struct Made {
 
 fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
     let knobs = &common.config.knobs;
-    let direct = share.plan.direct == Direct::Yes;
     let mut sources: Vec<_> = share
         .spans
         .iter()
@@ -217,8 +216,7 @@ fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
             .pool
             .install(|| arena::touch(&mut slots, knobs.huge_pages));
     }
-    let (depth, count) = (share.plan.depth, share.layout.slots);
-    let mut ring = RawRing::new(knobs, depth, &arena, count, &sources, direct)?;
+    let mut ring = RawRing::new(knobs, &share.plan, &arena, share.layout.slots, &sources)?;
     if knobs.iopoll {
         for source in &sources {
             can_be_polled(source)?;

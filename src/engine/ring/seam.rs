@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::engine::arena::Slot;
 use crate::error::{Error, Kind};
+use crate::input::caching::Caching;
 use crate::input::source::Source;
 
 /// A read to be done.
@@ -23,8 +24,8 @@ pub(crate) struct Submission {
     pub filled: usize,
     /// Where they go.
     pub slot: Slot,
-    /// Whether past the page cache (O_DIRECT).
-    pub direct: bool,
+    /// How it uses the page cache.
+    pub caching: Caching,
     /// Whether it is to be no part of one request with its neighbours, which aren't to be kept apart.
     pub unmerged: bool,
     /// How often it has been tried again without progress.

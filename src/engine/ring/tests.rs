@@ -10,7 +10,7 @@ use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::deliver::watch::Watchdog;
 use crate::engine::notice::Notice;
-use crate::engine::plan::buffers::{Direct, Plan};
+use crate::engine::plan::buffers::{CachingPlan, Plan};
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
 use crate::engine::ring::memory::{MemoryRing, Order};
 use crate::engine::ring::read::ReadRing;
@@ -18,6 +18,7 @@ use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::engine::sink::{BlockError, Malformed, Ordered, Sink};
 use crate::engine::window::Finished;
 use crate::error::{Kind, Result};
+use crate::input::caching::Caching;
 use crate::input::spans::{Input, Span};
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing, Quoted};
@@ -156,7 +157,7 @@ struct Case {
     /// Blocks that are held back, as by busy workers.
     backlog: usize,
     max_record: usize,
-    direct: Direct,
+    caching: CachingPlan,
 }
 
 const CASE: Case = Case {
@@ -167,7 +168,7 @@ const CASE: Case = Case {
     window: None,
     backlog: 0,
     max_record: 1000,
-    direct: Direct::No,
+    caching: CachingPlan::All(Caching::Cached),
 };
 
 /// Runs the dispatcher; checks that it ends and that every slot was returned.
@@ -211,7 +212,7 @@ fn drive(
     let plan = Plan {
         block: case.block as u64,
         depth: case.depth,
-        direct: case.direct,
+        caching: case.caching,
     };
     let (slots, mut returned) = arena.slots();
     let dispatcher = Dispatcher::new(input, spans, &delivery, plan, slots, 0);
@@ -573,8 +574,10 @@ struct Late<'a> {
 
 impl Ring for Late<'_> {
     fn submit(&mut self, submission: Submission) {
-        self.reads += u64::from(submission.direct);
-        match submission.direct && self.reads > self.nth {
+        // Nobody has asked the file system for RWF_DONTCACHE.
+        assert_ne!(submission.caching, Caching::Uncached);
+        self.reads += u64::from(submission.caching == Caching::Direct);
+        match submission.caching == Caching::Direct && self.reads > self.nth {
             true => {
                 let result = Err(io::Error::from_raw_os_error(self.errno));
                 self.refused.push(Completion { submission, result });
@@ -612,14 +615,17 @@ fn o_direct_refused_at_a_read_is_a_fallback_unless_it_was_named() {
         return eprintln!("skip: {error}");
     }
     for (nth, errno) in (0..5).flat_map(|nth| [(nth, libc::EINVAL), (nth, libc::EOPNOTSUPP)]) {
-        for direct in [Direct::IfGranted, Direct::Yes] {
+        for caching in [
+            CachingPlan::DirectOr(Caching::Uncached),
+            CachingPlan::All(Caching::Direct),
+        ] {
             let case = Case {
                 block: 16 << 10,
-                direct,
+                caching,
                 ..CASE
             };
             let ring = Late {
-                ring: ReadRing::new(false, None),
+                ring: ReadRing::new(None),
                 nth,
                 errno,
                 reads: 0,
@@ -627,7 +633,7 @@ fn o_direct_refused_at_a_read_is_a_fallback_unless_it_was_named() {
             };
             let (keep, outcome) = dispatch(&input, input.spans(), &case, ring);
             let notices = keep.notices.lock().unwrap().clone();
-            if direct == Direct::Yes {
+            if caching == CachingPlan::All(Caching::Direct) {
                 let error = outcome.unwrap_err().to_string();
                 assert!(error.contains("direct: the file system refuses"), "{error}");
                 assert!(error.contains("byte "), "{error}");
@@ -711,18 +717,19 @@ fn a_read_goes_into_the_slot_that_has_been_free_for_longest() {
 
 #[test]
 fn past_the_page_cache_large_blocks_are_kept_apart_from_their_neighbours() {
-    for (block, direct, apart) in [
-        (64 << 10, Direct::Yes, false),
-        (128 << 10, Direct::Yes, true),
-        (256 << 10, Direct::Yes, true),
-        (256 << 10, Direct::No, false),
+    for (block, caching, apart) in [
+        (64 << 10, Caching::Direct, false),
+        (128 << 10, Caching::Direct, true),
+        (256 << 10, Caching::Direct, true),
+        (256 << 10, Caching::Uncached, false),
+        (256 << 10, Caching::Cached, false),
     ] {
         for depth in 4..=9 {
             let case = Case {
                 block,
                 depth,
                 slots: depth + 1,
-                direct,
+                caching: CachingPlan::All(caching),
                 ..CASE
             };
             let reads = reads_of(&b"0123456\n".repeat(depth * block / 8), &case);

@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -23,7 +24,6 @@ use tokio_uring::buf::{IoBuf, IoBufMut};
 use tokio_uring::{InFlightOneshot, OneshotOutputTransform, UnsubmittedOneshot};
 
 use crate::engine::arena::Arena;
-use crate::engine::cache::advice::DONTCACHE;
 use crate::engine::knobs::{Knobs, TaskRun};
 use crate::engine::ring::in_flight::InFlight;
 use crate::engine::ring::seam::{Completion, Ring, Submission};
@@ -56,7 +56,6 @@ pub(crate) struct Setup {
     sqpoll: Option<Option<u32>>,
     punt: Option<Option<u32>>,
     coop: bool,
-    dontcache: bool,
 }
 
 impl Setup {
@@ -72,7 +71,6 @@ impl Setup {
             sqpoll: knobs.sqpoll,
             punt: knobs.punt,
             coop: knobs.task_run == Some(TaskRun::Coop),
-            dontcache: knobs.dontcache,
         }
     }
 
@@ -81,14 +79,6 @@ impl Setup {
         Setup {
             entries: 8,
             ..Setup::default()
-        }
-    }
-
-    /// Buffered reads are to leave nothing in the page cache.
-    pub(crate) fn dontcache(self) -> Setup {
-        Setup {
-            dontcache: true,
-            ..self
         }
     }
 
@@ -212,7 +202,7 @@ pub(crate) fn probe(setup: &Setup) -> Result<IoUring> {
     }
 
     let zero = std::fs::File::open("/dev/zero").map_err(|e| refused("open /dev/zero", &e))?;
-    let fd = types::Fd(std::os::fd::AsRawFd::as_raw_fd(&zero));
+    let fd = types::Fd(zero.as_raw_fd());
     buffer.fill(1);
     let read = opcode::Read::new(fd, buffer.as_mut_ptr(), buffer.len() as u32).build();
     // SAFETY: buffer and file live until the completion has been waited for.
@@ -333,8 +323,8 @@ impl Anchor {
         Ok(Anchor { ring, before })
     }
 
-    fn fd(&self) -> std::os::fd::RawFd {
-        std::os::fd::AsRawFd::as_raw_fd(&self.ring)
+    fn fd(&self) -> RawFd {
+        self.ring.as_raw_fd()
     }
 
     /// The polling thread, if there is one. Several tries, because the kernel reports none while the ring is
@@ -434,7 +424,7 @@ async fn drive<T>(
     let registry = FixedBufRegistry::new(parts);
     facts.unregistered = register(&registry, arena, setup)?;
     let registered = facts.unregistered.is_none();
-    let mut reads = ReadOptions::new(setup.dontcache);
+    let mut reads = ReadOptions::new();
     reads.slots_per_buffer = registered.then_some(per_part);
     let mut ring = TokioUring {
         reads,
@@ -515,18 +505,15 @@ pub(crate) fn unregistrable(bytes: usize, error: &io::Error) -> Error {
 pub(crate) struct ReadOptions {
     /// How many slots one registered buffer covers; `None`: nothing is registered.
     pub slots_per_buffer: Option<usize>,
-    /// Whether buffered reads leave nothing in the page cache.
-    dontcache: bool,
     /// The I/O priority of reads that must not be merged with their neighbours.
     other_priority: u16,
 }
 
 impl ReadOptions {
     /// Options for memory that isn't registered.
-    pub(crate) fn new(dontcache: bool) -> ReadOptions {
+    pub(crate) fn new() -> ReadOptions {
         ReadOptions {
             slots_per_buffer: None,
-            dontcache,
             other_priority: io_priority::other_than_own(),
         }
     }
@@ -537,11 +524,7 @@ impl ReadOptions {
         let (target, space) = submission.slot.target(filled);
         let len = (submission.len - filled).min(space) as u32;
         let offset = submission.offset + filled as u64;
-        // Some file systems refuse the flag on direct reads.
-        let flags = match self.dontcache && !submission.direct {
-            true => DONTCACHE as types::RwFlags,
-            false => 0,
-        };
+        let flags = submission.caching.flags().bits() as types::RwFlags;
         // 0 is the thread's own.
         let priority = if submission.unmerged {
             self.other_priority
@@ -578,9 +561,10 @@ pub(crate) struct TokioUring {
 impl Ring for TokioUring {
     fn submit(&mut self, mut submission: Submission) {
         let place = submission.slot.index() as usize;
-        let operation = match submission.source.raw_fd(submission.direct) {
-            Some(fd) => {
-                let entry = self.reads.entry(&mut submission, types::Fd(fd));
+        let operation = match submission.source.file_for(submission.caching) {
+            Some(file) => {
+                let fd = types::Fd(file.as_raw_fd());
+                let entry = self.reads.entry(&mut submission, fd);
                 let entry = entry.flags(self.flags);
                 // Memory and descriptor of the entry belong to the submission, which the driver keeps
                 // until the completion; the slot's owner is the submission alone.

@@ -1,0 +1,57 @@
+//! How reads use the page cache: one value for each source, carried with each read.
+
+use std::fs::File;
+
+use rustix::io::ReadWriteFlags;
+
+use crate::input::source::Source;
+
+/// RWF_DONTCACHE, since Linux 6.14.
+const DONTCACHE: u32 = 0x80;
+
+/// How a read uses the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caching {
+    /// Through it, and the bytes stay there.
+    Cached,
+    /// Through it, but what the read brings in is dropped at once (RWF_DONTCACHE).
+    Uncached,
+    /// Past it (O_DIRECT): offset, length and memory are aligned.
+    Direct,
+}
+
+impl Caching {
+    /// The flags of each read. Some file systems refuse RWF_DONTCACHE on direct reads.
+    pub(crate) fn flags(self) -> ReadWriteFlags {
+        match self {
+            Caching::Cached | Caching::Direct => ReadWriteFlags::empty(),
+            Caching::Uncached => ReadWriteFlags::from_bits_retain(DONTCACHE),
+        }
+    }
+
+    /// For reads of a source that can't be aligned: the same, but never past the page cache.
+    pub(crate) fn unaligned(self) -> Caching {
+        match self {
+            Caching::Direct => Caching::Cached,
+            through => through,
+        }
+    }
+}
+
+impl Source {
+    /// The file to read from in this way.
+    pub(crate) fn file_for(&self, caching: Caching) -> Option<&File> {
+        match caching {
+            Caching::Cached | Caching::Uncached => self.file(),
+            Caching::Direct => self.direct().ok(),
+        }
+    }
+
+    /// What offsets and lengths of such reads must be multiples of.
+    pub(crate) fn align_for(&self, caching: Caching) -> u64 {
+        match caching {
+            Caching::Cached | Caching::Uncached => 1,
+            Caching::Direct => self.direct_align(),
+        }
+    }
+}
