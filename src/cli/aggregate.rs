@@ -88,15 +88,12 @@ impl Command {
         self.reading.how.io_timeout.is_some()
     }
 
-    pub(super) fn run(&self) -> Result<()> {
+    /// The job that the flags describe.
+    fn job(&self) -> Aggregate {
         let on_error = match self.on_error {
             Policy::Fail => OnError::Fail,
             Policy::Skip => OnError::Skip,
         };
-        let paths = self.files.paths()?;
-        own_input::refuse(self.output.as_ref(), &paths)?;
-        refuse_small_group(cgroups::memory_limit())?;
-        let mut output = open_output(self.output.as_ref())?;
         let mut job = Aggregate::new()
             .delimiter(self.delimiter)
             .on_error(on_error);
@@ -106,13 +103,21 @@ impl Command {
         if let Some(directory) = &self.spill_dir {
             job = job.spill_directory(directory);
         }
+        job
+    }
+
+    pub(super) fn run(&self) -> Result<()> {
+        let paths = self.files.paths()?;
+        own_input::refuse(self.output.as_ref(), &paths)?;
+        refuse_small_group(cgroups::memory_limit())?;
+        let mut output = open_output(self.output.as_ref())?;
         let input = Input::open(&paths)?;
         let memory = memory::Watch::start(self.reading.stats.is_some());
         let Folded {
             output: summary,
             stats: run,
             pool,
-        } = self.reading.fold(&input, &job)?;
+        } = self.reading.fold(&input, &self.job())?;
         if let Some(first) = summary.first_skipped.as_ref().filter(|_| summary.rows == 0) {
             return Err(nothing_but_skipped(&input, first, summary.skipped));
         }

@@ -97,14 +97,34 @@ fn full<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
     for (name, n) in job.iter().skip(1) {
         rows.push((name, grouped(*n)));
     }
+    let largest = units::size(stats.block_size as u64);
     rows.push((
         "blocks",
-        format!(
-            "{} of up to {}",
-            grouped(stats.blocks),
-            units::size(stats.block_size as u64)
-        ),
+        format!("{} of up to {largest}", grouped(stats.blocks)),
     ));
+    rows.push(("reads", reads(stats)));
+    rows.push(("fetched", fetched(stats)));
+    if stats.buffers > 0 {
+        rows.push(("buffers", buffers(stats)));
+    }
+    if stats.entries > 0 {
+        rows.push(("ring", ring(stats)));
+    }
+    if stats.rings > 0 {
+        rows.push(("rings", rings(stats)));
+    }
+    let cache = cache(stats);
+    if !cache.is_empty() {
+        rows.push(("page cache", cache.join(", ")));
+    }
+    rows.push(("threads", threads(stats)));
+    if let Some(limit) = stats.io_timeout_s {
+        rows.push(("io timeout", format!("{limit} s a read")));
+    }
+    rows
+}
+
+fn reads(stats: &Stats) -> String {
     let mut reads = grouped(stats.reads);
     if stats.dispatched_bytes > 0 {
         reads += &format!(
@@ -115,58 +135,48 @@ fn full<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
     if stats.short_reads + stats.retries > 0 {
         reads += &format!(", {} short, {} retried", stats.short_reads, stats.retries);
     }
-    rows.push(("reads", reads));
-    let parts = [
+    reads
+}
+
+/// How many bytes came in which way.
+fn fetched(stats: &Stats) -> String {
+    let ways = [
         ("through the dispatcher", stats.dispatched_bytes),
         ("read by the workers", stats.copied_bytes),
         ("mapped", stats.mapped_bytes),
     ];
-    let parts: Vec<_> = parts.into_iter().filter(|(_, bytes)| *bytes > 0).collect();
-    let parts = parts
-        .iter()
-        .map(|(how, bytes)| format!("{} {how}", units::size(*bytes)));
-    rows.push(("fetched", parts.collect::<Vec<_>>().join(", ")));
-    if stats.buffers > 0 {
-        let kind = match stats.huge_pages.as_str() {
-            "" => String::new(),
-            kind => format!(" ({kind})"),
-        };
-        let registered = if stats.registered_buffers {
-            ", registered"
-        } else {
-            ""
-        };
-        rows.push((
-            "buffers",
-            format!(
-                "{}: {} of anonymous memory, {} of it in huge pages{kind}{registered}",
-                stats.buffers,
-                units::size(stats.buffer_bytes),
-                units::size(stats.huge_page_bytes)
-            ),
-        ));
-    }
-    if stats.entries > 0 {
-        rows.push(("ring", ring(stats)));
-    }
-    if stats.rings > 0 {
-        let flags = match stats.ring_flags.as_slice() {
-            [] => String::new(),
-            flags => format!(", {}", flags.join(", ")),
-        };
-        rows.push((
-            "rings",
-            format!(
-                "{}, {} calls of io_uring_enter{flags}",
-                stats.rings,
-                grouped(stats.enters)
-            ),
-        ));
-    }
-    let cache = cache(stats);
-    if !cache.is_empty() {
-        rows.push(("page cache", cache.join(", ")));
-    }
+    let taken = ways.iter().filter(|(_, bytes)| *bytes > 0);
+    let parts = taken.map(|(how, bytes)| format!("{} {how}", units::size(*bytes)));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn buffers(stats: &Stats) -> String {
+    let kind = match stats.huge_pages.as_str() {
+        "" => String::new(),
+        kind => format!(" ({kind})"),
+    };
+    let registered = match stats.registered_buffers {
+        true => ", registered",
+        false => "",
+    };
+    format!(
+        "{}: {} of anonymous memory, {} of it in huge pages{kind}{registered}",
+        stats.buffers,
+        units::size(stats.buffer_bytes),
+        units::size(stats.huge_page_bytes)
+    )
+}
+
+fn rings(stats: &Stats) -> String {
+    let flags = match stats.ring_flags.as_slice() {
+        [] => String::new(),
+        flags => format!(", {}", flags.join(", ")),
+    };
+    let calls = grouped(stats.enters);
+    format!("{}, {calls} calls of io_uring_enter{flags}", stats.rings)
+}
+
+fn threads(stats: &Stats) -> String {
     let pinned = match stats.pinned_cpus.as_slice() {
         [] => String::new(),
         cpus => {
@@ -174,11 +184,7 @@ fn full<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
             format!(", pinned to CPU {} in turn", cpus.join(","))
         }
     };
-    rows.push(("threads", format!("{}{pinned}", stats.threads)));
-    if let Some(limit) = stats.io_timeout_s {
-        rows.push(("io timeout", format!("{limit} s a read")));
-    }
-    rows
+    format!("{}{pinned}", stats.threads)
 }
 
 /// The flags that were given and had no effect.

@@ -21,6 +21,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use rustix::mm::{Advice, madvise};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::engine::knobs::HugePages;
@@ -60,6 +61,26 @@ impl Layout {
     }
 }
 
+/// Maps anonymous memory, in huge pages of the pool or in small ones.
+fn map_memory(bytes: usize, hugetlb: bool) -> rustix::io::Result<NonNull<u8>> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    let flags = match hugetlb {
+        true => MapFlags::HUGETLB | MapFlags::HUGE_2MB,
+        false => MapFlags::NORESERVE,
+    };
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nobody else.
+    let map = unsafe {
+        mmap_anonymous(
+            std::ptr::null_mut(),
+            bytes,
+            rights,
+            MapFlags::PRIVATE | flags,
+        )
+    }?;
+    Ok(NonNull::new(map.cast::<u8>()).expect("mmap returns no null"))
+}
+
 /// The mapping that all slots lie in.
 #[derive(Debug)]
 pub(crate) struct Arena {
@@ -84,7 +105,6 @@ impl Arena {
     /// # Errors
     /// The kernel refuses the memory, or the pages that were named.
     pub(crate) fn new(layout: Layout, pages: HugePages) -> Result<Arc<Arena>> {
-        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
         let bytes = layout.bytes(pages);
         let hugetlb = pages == HugePages::Hugetlb;
         // More, so that the base can be aligned to a huge page. Mappings from the pool are aligned.
@@ -93,20 +113,7 @@ impl Arena {
         } else {
             bytes
         };
-        let flags = match hugetlb {
-            true => MapFlags::HUGETLB | MapFlags::HUGE_2MB,
-            false => MapFlags::NORESERVE,
-        };
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nobody else.
-        let map = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                map_len,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | flags,
-            )
-        };
-        let map = map.map_err(|errno| {
+        let map = map_memory(map_len, hugetlb).map_err(|errno| {
             let refusal = match hugetlb {
                 true => pool_too_small(bytes),
                 false => Refusal::NoMemory {
@@ -116,7 +123,6 @@ impl Arena {
             };
             Error::from(refusal).with_errno(&errno.into())
         })?;
-        let map = NonNull::new(map.cast::<u8>()).expect("mmap returns no null");
         let skip = if bytes >= HUGE_PAGE {
             map.as_ptr().align_offset(HUGE_PAGE)
         } else {
@@ -131,43 +137,52 @@ impl Arena {
             map,
             map_len,
         };
-        let advise = |advice| {
-            // SAFETY: the range lies within our own mapping, into which nobody else has a pointer yet.
-            unsafe { madvise(base.as_ptr().cast(), bytes, advice) }
-        };
         match pages {
             // A refusal leaves small pages; the statistics tell what was granted.
-            HugePages::Auto if bytes >= HUGE_PAGE => drop(advise(Advice::LinuxHugepage)),
+            HugePages::Auto if bytes >= HUGE_PAGE => drop(arena.advise(Advice::LinuxHugepage)),
             HugePages::Auto => {}
             // A kernel that refuses this has no huge pages.
-            HugePages::Off => drop(advise(Advice::LinuxNoHugepage)),
-            HugePages::Thp => {
-                advise(Advice::LinuxHugepage).map_err(|errno| {
-                    let why = "this kernel has no transparent huge pages".to_string();
-                    let refusal = not_granted(HugePages::Thp, Refuser::Kernel, why);
-                    Error::from(refusal).with_errno(&errno.into())
-                })?;
-                // They are granted at the first touch.
-                let touched = advise(Advice::LinuxPopulateWrite);
-                let granted = arena.huge_bytes().unwrap_or(0);
-                if granted < bytes as u64 {
-                    let error = Error::from(no_thp(granted, bytes));
-                    return Err(match touched {
-                        Ok(()) => error,
-                        Err(errno) => error.with_errno(&errno.into()),
-                    });
-                }
-            }
-            // The pool may have pages that the control group forbids: touched later, they would be a SIGBUS.
-            HugePages::Hugetlb => match advise(Advice::LinuxPopulateWrite) {
-                // Before Linux 5.14 they are touched when they are used.
-                Ok(()) | Err(rustix::io::Errno::INVAL) => {}
-                Err(errno) => {
-                    return Err(Error::from(pool_too_small(bytes)).with_errno(&errno.into()));
-                }
-            },
+            HugePages::Off => drop(arena.advise(Advice::LinuxNoHugepage)),
+            HugePages::Thp => arena.demand_thp()?,
+            HugePages::Hugetlb => arena.take_from_pool()?,
         }
         Ok(Arc::new(arena))
+    }
+
+    /// Advises the kernel on a new arena's memory.
+    fn advise(&self, advice: Advice) -> rustix::io::Result<()> {
+        // SAFETY: the range lies within our own mapping, into which nobody else has a pointer yet.
+        unsafe { madvise(self.base.as_ptr().cast(), self.bytes, advice) }
+    }
+
+    /// Has all memory in transparent huge pages, or fails.
+    fn demand_thp(&self) -> Result<()> {
+        self.advise(Advice::LinuxHugepage).map_err(|errno| {
+            let why = "this kernel has no transparent huge pages".to_string();
+            let refusal = not_granted(HugePages::Thp, Refuser::Kernel, why);
+            Error::from(refusal).with_errno(&errno.into())
+        })?;
+        // They are granted at the first touch.
+        let touched = self.advise(Advice::LinuxPopulateWrite);
+        let granted = self.huge_bytes().unwrap_or(0);
+        if granted >= self.bytes as u64 {
+            return Ok(());
+        }
+        let error = Error::from(no_thp(granted, self.bytes));
+        Err(match touched {
+            Ok(()) => error,
+            Err(errno) => error.with_errno(&errno.into()),
+        })
+    }
+
+    /// Takes all pages from the pool at once. It may have pages that the control group forbids: touched later, they
+    /// would be a SIGBUS.
+    fn take_from_pool(&self) -> Result<()> {
+        match self.advise(Advice::LinuxPopulateWrite) {
+            // Before Linux 5.14 they are touched when they are used.
+            Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(()),
+            Err(errno) => Err(Error::from(pool_too_small(self.bytes)).with_errno(&errno.into())),
+        }
     }
 
     /// The anonymous memory that it takes.

@@ -46,11 +46,8 @@ pub(crate) fn run_then<T: Send>(
     let started = Instant::now();
     let memory = MemoryLimit::of_this_process();
     let pool = pool::of_run(input, config, &memory)?;
-    let pin = &config.knobs.pin;
-    let _pinned = match pin.is_empty() {
-        true => None,
-        false => Some(Pinned::new(pin)?),
-    };
+    let pin = Some(&config.knobs.pin).filter(|pin| !pin.is_empty());
+    let _pinned = pin.map(|pin| Pinned::new(pin)).transpose()?;
     let threads = pool.current_num_threads();
     let read_ahead = advice::limit_read_ahead(input, config, &memory, threads);
     let watch = Watchdog::new(input, config)?;
@@ -88,21 +85,33 @@ pub(crate) fn run_then<T: Send>(
     stats.without_effect = settings::without_effect(config, &stats);
     stats.blocks = delivery.blocks();
     given_up(&watch)?;
+    check_outcome(opened, &delivery, config, &pool, served)?;
+    let done = pool.install(then);
+    stats.elapsed_s = started.elapsed().as_secs_f64();
+    Ok((stats, done))
+}
+
+/// The lowest failure of a run, of which `served` is what the engine says; and notices of files that have changed.
+fn check_outcome(
+    opened: &Input,
+    delivery: &Delivery<'_>,
+    config: &Config,
+    pool: &Arc<ThreadPool>,
+    served: Result<()>,
+) -> Result<()> {
     let changes = pool.install(|| changes(opened));
     let cut_off = cut_off(opened, &changes);
     let found = delivery.outcome().map_err(|error| match &cut_off {
         Some(cut) if error.kind() == Kind::Data && cut.file_index() == error.file_index() => {
             cut.clone()
         }
-        _ => with_line(input, config, &pool, delivery.framing, error),
+        _ => with_line(delivery.input, config, pool, delivery.framing, error),
     });
     // What was found in the data counts before what an engine couldn't do behind it.
     found.and(served)?;
     cut_off.map_or(Ok(()), Err)?;
     tell_of_changes(opened, &changes, config);
-    let done = pool.install(then);
-    stats.elapsed_s = started.elapsed().as_secs_f64();
-    Ok((stats, done))
+    Ok(())
 }
 
 /// The figures of a run that begins.

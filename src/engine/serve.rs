@@ -20,7 +20,7 @@ use crate::engine::ring::dispatcher::{Counters, Dispatcher};
 use crate::engine::ring::read::ReadRing;
 use crate::engine::ring::rings;
 use crate::engine::ring::seam::Ring;
-use crate::engine::ring::uring::{self, Setup};
+use crate::engine::ring::uring::{self, Facts, Setup};
 use crate::engine::session::{Session, in_order};
 use crate::error::{Error, Kind, Result};
 use crate::input::caching::Caching;
@@ -106,7 +106,14 @@ impl<'a> Session<'a> {
             ran => ran?,
         };
         self.count(counters);
-        let stats = &mut self.stats;
+        self.count_ring(facts);
+        self.count_huge(&arena);
+        Ok(())
+    }
+
+    /// What tokio-uring's ring was.
+    fn count_ring(&mut self, facts: Facts) {
+        let (knobs, stats) = (&self.config.knobs, &mut self.stats);
         stats.registered_buffers = facts.unregistered.is_none();
         stats.entries = facts.entries;
         stats.sqpoll = facts.sqpoll;
@@ -114,8 +121,6 @@ impl<'a> Session<'a> {
         stats.async_workers_allowed = facts.workers_allowed;
         stats.async_workers = stats.async_workers.max(facts.workers);
         stats.task_run = knobs.task_run.map(|mode| mode.to_string());
-        self.count_huge(&arena);
-        Ok(())
     }
 
     /// Rings on the raw interface, each over its share of the spans.

@@ -208,17 +208,36 @@ fn flags(section: &mut Section, ring: bool) {
 fn calls(section: &mut Section, release: &str) {
     let program = File::open("/proc/self/exe");
     let program = program.map_err(|error| format!("/proc/self/exe: {}", describe(&error)));
-    let named = |error: &io::Error| {
-        let name = error
-            .raw_os_error()
-            .and_then(errno_name)
-            .unwrap_or("refused");
-        format!("{} [{name}]", describe(error))
-    };
-    match program
-        .as_ref()
-        .map(|file| residency::resident_pages(file, 0, 1))
-    {
+    let program = program.as_ref();
+    cachestat(
+        section,
+        program.map(|file| residency::resident_pages(file, 0, 1)),
+    );
+    let taken = program.map(|file| dontcache(file, file.metadata()?.len()));
+    rwf_dontcache(section, taken, release);
+    match pages::populate() {
+        Ok(()) => section.add(
+            "MADV_POPULATE_READ",
+            true,
+            "--populate on is available: one call fills a mapping, not page faults",
+        ),
+        Err(error) => section.add(
+            "MADV_POPULATE_READ",
+            false,
+            format!("{} (Linux 5.14): no --populate on", named(&error)),
+        ),
+    }
+}
+
+/// The error, and its name.
+fn named(error: &io::Error) -> String {
+    let name = error.raw_os_error().and_then(errno_name);
+    format!("{} [{}]", describe(error), name.unwrap_or("refused"))
+}
+
+/// What cachestat answers; or why it couldn't be tried.
+fn cachestat(section: &mut Section, answer: Result<io::Result<u64>, &String>) {
+    match answer {
         Ok(Ok(_)) => section.add(
             "cachestat",
             true,
@@ -238,10 +257,11 @@ fn calls(section: &mut Section, release: &str) {
         ),
         Err(why) => section.unknown("cachestat", why),
     }
-    match program
-        .as_ref()
-        .map(|file| dontcache(file, file.metadata()?.len()))
-    {
+}
+
+/// Whether a read with RWF_DONTCACHE is taken; or why it couldn't be tried.
+fn rwf_dontcache(section: &mut Section, answer: Result<io::Result<()>, &String>, release: &str) {
+    match answer {
         Ok(Ok(())) => section.add(
             "RWF_DONTCACHE",
             true,
@@ -262,18 +282,6 @@ fn calls(section: &mut Section, release: &str) {
             "--dontcache is refused (Linux 6.14)",
         ),
         Err(why) => section.unknown("RWF_DONTCACHE", why),
-    }
-    match pages::populate() {
-        Ok(()) => section.add(
-            "MADV_POPULATE_READ",
-            true,
-            "--populate on is available: one call fills a mapping, not page faults",
-        ),
-        Err(error) => section.add(
-            "MADV_POPULATE_READ",
-            false,
-            format!("{} (Linux 5.14): no --populate on", named(&error)),
-        ),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The user and the limits of this process: locked memory, open files, processors, control groups.
 
+use std::path::Path;
+
 use rustix::process::{Resource, getrlimit};
 
 use crate::engine::plan::sizing::MemoryLimit;
@@ -110,8 +112,16 @@ fn cgroups(section: &mut Section) {
             return;
         }
     };
+    group_memory(section, cgroups::memory(&groups, &mounts));
+    group_cpu(
+        section,
+        cgroups::limit(&groups, &mounts, "cpu", processors_of_group),
+    );
+}
+
+fn group_memory(section: &mut Section, limit: Found) {
     let memory = MemoryLimit::of_this_process();
-    match cgroups::memory(&groups, &mounts) {
+    match limit {
         Found::Limit(bytes) => {
             if (bytes as u64) < GROUP_MIN {
                 section.check(Check::bad(
@@ -140,18 +150,23 @@ fn cgroups(section: &mut Section) {
         ),
         Found::Hidden(why) => section.unknown("cgroup memory", why),
     }
-    let cpu = cgroups::limit(&groups, &mounts, "cpu", |dir| {
-        let v2 = proc::text(dir.join("cpu.max")).ok().and_then(|text| {
-            let (quota, period) = text.split_once(' ')?;
-            Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
-        });
-        v2.or_else(|| {
-            let quota = proc::text(dir.join("cpu.cfs_quota_us")).ok()?;
-            let period = proc::number(dir.join("cpu.cfs_period_us")).ok()?;
-            Some(quota.parse::<f64>().ok().filter(|&quota| quota > 0.0)? / period as f64)
-        })
+}
+
+/// How many processors' time a group has, by its directory.
+fn processors_of_group(dir: &Path) -> Option<f64> {
+    let v2 = proc::text(dir.join("cpu.max")).ok().and_then(|text| {
+        let (quota, period) = text.split_once(' ')?;
+        Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
     });
-    match cpu {
+    v2.or_else(|| {
+        let quota = proc::text(dir.join("cpu.cfs_quota_us")).ok()?;
+        let period = proc::number(dir.join("cpu.cfs_period_us")).ok()?;
+        Some(quota.parse::<f64>().ok().filter(|&quota| quota > 0.0)? / period as f64)
+    })
+}
+
+fn group_cpu(section: &mut Section, limit: Found) {
+    match limit {
         Found::Limit(processors) => {
             section.check(Check::fair(
                 format!("the control group has the time of {processors:.2} processors"),

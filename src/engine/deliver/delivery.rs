@@ -22,7 +22,7 @@ use crate::record::stitch::Release;
 
 /// The way from an engine to its sink.
 pub(crate) struct Delivery<'a> {
-    input: &'a Input,
+    pub(crate) input: &'a Input,
     sink: &'a dyn Sink,
     config: &'a Config,
     pub(crate) watch: &'a Watchdog,

@@ -84,6 +84,14 @@ fn enough(
 
 /// Refuses knobs that contradict each other, the engine, or themselves.
 pub(crate) fn check_knobs(config: &Config) -> Result<()> {
+    check_engine_has_them(config)?;
+    check_numbers(config)?;
+    check_page_cache(config)?;
+    check_pairs(config)
+}
+
+/// Refuses what only another engine has.
+fn check_engine_has_them(config: &Config) -> Result<()> {
     let knobs = &config.knobs;
     let raw = config.engine == Engine::UringRaw;
     let raw_only = [
@@ -102,16 +110,30 @@ pub(crate) fn check_knobs(config: &Config) -> Result<()> {
             needs: Engine::UringRaw.name(),
         }));
     }
+    Ok(())
+}
+
+/// Refuses numbers out of range, and a queue with fewer entries than reads in flight.
+fn check_numbers(config: &Config) -> Result<()> {
+    let knobs = &config.knobs;
     for (setting, value, max) in [
         (Setting::Entries, knobs.entries, MAX_ENTRIES),
         (Setting::Punt, knobs.punt.flatten(), MAX_WORKERS),
     ] {
         within(setting, value.map(u64::from), 1, u64::from(max))?;
     }
+    // A raw ring submits the rest when entries are free.
+    let raw = config.engine == Engine::UringRaw;
     if let (Some(entries), Some(depth), false) = (knobs.entries, config.queue_depth, raw) {
         let (few, other) = (Setting::Entries, Setting::QueueDepth);
         enough(few, entries.into(), other, depth as u64, depth as u64)?;
     }
+    Ok(())
+}
+
+/// Refuses ways to use the page cache that the engine doesn't have, or that want another.
+fn check_page_cache(config: &Config) -> Result<()> {
+    let knobs = &config.knobs;
     if knobs.dontcache && matches!(config.engine, Engine::Mmap | Engine::Memory) {
         return Err(Error::from(Refusal::Contradiction {
             choice: Setting::Dontcache.into(),
@@ -127,6 +149,12 @@ pub(crate) fn check_knobs(config: &Config) -> Result<()> {
             why: "polls the device, which only reads past the page cache reach",
         }));
     }
+    Ok(())
+}
+
+/// Refuses two settings of which each makes the other senseless.
+fn check_pairs(config: &Config) -> Result<()> {
+    let knobs = &config.knobs;
     let brings = match (knobs.readahead, knobs.fadvise) {
         (Some(_), _) => Some(Setting::Readahead.into()),
         (None, Some(FileAdvice::WillNeed)) => Some(Setting::Fadvise.of(FileAdvice::WillNeed)),

@@ -88,58 +88,58 @@ pub(crate) fn run(
     };
     thread::scope(|scope| {
         let (ready, made) = mpsc::channel();
-        let mut threads = Vec::new();
-        let mut starts = Vec::new();
+        let (mut threads, mut starts) = (Vec::new(), Vec::new());
         let mut failed = None;
         for (n, share) in shares.iter().enumerate() {
             let (start, started) = mpsc::channel();
             let ready = ready.clone();
             let node = nodes.get(n % nodes.len().max(1));
-            let spawned = thread::Builder::new()
-                .name(format!("ring-{n}"))
-                .spawn_scoped(scope, move || {
-                    if let Some(cpus) = node {
-                        affinity::prefer(cpus);
-                    }
-                    let alone = shares.len() == 1;
-                    serve(common, share, alone, ready, started, release)
-                });
-            match spawned {
+            let ring = move || {
+                if let Some(cpus) = node {
+                    affinity::prefer(cpus);
+                }
+                serve(common, share, shares.len() == 1, ready, started, release)
+            };
+            let named = thread::Builder::new().name(format!("ring-{n}"));
+            match named.spawn_scoped(scope, ring) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    let (setting, threads) = (Setting::Rings, shares.len());
-                    let refusal = Refusal::NoThreads { setting, threads };
-                    failed = Some(Error::from(refusal).with_errno(&error));
+                    failed = Some(no_threads(shares.len(), &error));
                     break;
                 }
             }
             starts.push(start);
         }
         drop(ready);
-        // In the order of the input, whichever thread was faster.
-        let mut results: Vec<(u64, Result<()>)> = made.iter().collect();
-        results.sort_by_key(|(sequence, _)| *sequence);
-        let refused = results.into_iter().find_map(|(_, made)| made.err());
-        let failed = failed.or(refused);
+        let failed = failed.or_else(|| first_refusal(&made));
         for start in starts {
             // After a failure the senders are dropped unused, which ends the other threads.
             if failed.is_none() {
                 let _ = start.send(());
             }
         }
-        let ran: Vec<Option<Ran>> = threads
-            .into_iter()
-            .map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
+        let joined = threads.into_iter().map(|thread| thread.join());
+        let ran: Vec<Option<Ran>> = joined
+            .map(|ran| ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect();
         match failed {
             Some(error) => Err(error),
             None => Ok(ran.into_iter().flatten().collect()),
         }
     })
+}
+
+/// The first in the order of the input of the rings that couldn't be set up, whichever thread was faster. It waits
+/// for all of them.
+fn first_refusal(made: &mpsc::Receiver<(u64, Result<()>)>) -> Option<Error> {
+    let mut results: Vec<(u64, Result<()>)> = made.iter().collect();
+    results.sort_by_key(|(sequence, _)| *sequence);
+    results.into_iter().find_map(|(_, made)| made.err())
+}
+
+fn no_threads(rings: usize, error: &std::io::Error) -> Error {
+    let (setting, threads) = (Setting::Rings, rings);
+    Error::from(Refusal::NoThreads { setting, threads }).with_errno(error)
 }
 
 /// One ring on its thread: sets it up, reports the result, and reads its share once all rings are ready.
