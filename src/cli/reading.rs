@@ -1,6 +1,6 @@
 //! What all jobs that read share: their flags, their files, and a run with progress.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,6 +13,7 @@ use crate::cli::duration::duration;
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
 use crate::cli::{inherited, knobs, spell, stats};
+use crate::output::file::Output;
 use crate::{Config, Engine, Error, Input, Kind, Result};
 
 /// The flags that all jobs that read share.
@@ -109,12 +110,17 @@ impl Reading {
         input: &Input,
         threads: Option<usize>,
         job: &T,
-        out: &mut (dyn Write + Send),
+        out: &mut Output,
     ) -> Result<crate::Stats> {
         let done = Arc::new(AtomicU64::new(0));
         let mut config = self.config(Arc::clone(&done))?;
         config.threads = threads.or(config.threads);
-        let bar = Bar::start(self.progress, self.quiet, input.len(), done);
+        // Somebody may be looking at the output on the same terminal, here or behind a pipe.
+        let progress = match self.progress {
+            When::Auto if !out.is_stored() => When::Never,
+            when => when,
+        };
+        let bar = Bar::start(progress, self.quiet, input.len(), done);
         let transformed = crate::transform(input, &config, job, out);
         bar.finish();
         transformed

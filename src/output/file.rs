@@ -18,10 +18,10 @@ use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -106,6 +106,17 @@ impl Output {
             });
         }
         Ok(())
+    }
+
+    /// Whether what is written goes to a file or a device, and not to a pipe or a terminal, where somebody may be
+    /// reading it.
+    pub fn is_stored(&self) -> bool {
+        let is_pipe = || {
+            self.file
+                .metadata()
+                .is_ok_and(|meta| meta.file_type().is_fifo())
+        };
+        self.pending.is_some() || !(self.file.is_terminal() || is_pipe())
     }
 
     /// Writes what was gathered and puts the file in its place.
