@@ -6,6 +6,10 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::engine::deliver::delivery::{Delivery, Ready};
 
+/// How often a worker lets others go first before it sleeps: the next buffer is often about to come, and to be woken
+/// takes longer.
+const TURNS: u32 = 32;
+
 /// Released buffers on their way to the workers.
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -63,15 +67,26 @@ impl Queue {
 
     fn next(&self) -> Option<Ready> {
         let mut state = self.lock();
+        let mut turns = 0;
         loop {
             let ready = self.take(&mut state);
             if ready.is_some() || state.closed {
                 return ready;
             }
+            if turns < TURNS {
+                drop(state);
+                while turns < TURNS && self.len.load(Relaxed) == 0 {
+                    std::thread::yield_now();
+                    turns += 1;
+                }
+                state = self.lock();
+                continue;
+            }
             state.idle += 1;
             let waited = self.changed.wait(state);
             state = waited.unwrap_or_else(|e| e.into_inner());
             state.idle -= 1;
+            turns = 0;
         }
     }
 
