@@ -1,7 +1,7 @@
 //! The library from outside: a job of one's own over every engine, spans, order, panics, and files
 //! that change while they are open.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
@@ -59,7 +59,8 @@ pub fn check(
     owned: impl Fn(u32, u64) -> bool,
     what: &dyn std::fmt::Debug,
 ) {
-    let mut got = BTreeSet::new();
+    // In order, as blocks are kept: what comes twice doesn't lie behind what came before it.
+    let mut got: Vec<(u32, u64)> = Vec::new();
     for (&(file, offset), bytes) in kept {
         let (text, start) = (texts[file as usize], offset as usize);
         let end = start + bytes.len();
@@ -77,16 +78,18 @@ pub fn check(
         );
         let mut at = offset;
         for record in bytes.split_inclusive(|&b| b == b'\n') {
-            assert!(got.insert((file, at)), "{what:?}: {at} came twice");
+            let is_next = got.last().is_none_or(|&last| last < (file, at));
+            assert!(is_next, "{what:?}: {at} came twice");
+            got.push((file, at));
             at += record.len() as u64;
         }
     }
-    let mut want = BTreeSet::new();
+    let mut want = Vec::new();
     for (file, text) in texts.iter().enumerate() {
         let mut at = 0;
         for record in text.split_inclusive(|&b| b == b'\n') {
             if owned(file as u32, at) {
-                want.insert((file as u32, at));
+                want.push((file as u32, at));
             }
             at += record.len() as u64;
         }
