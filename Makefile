@@ -29,15 +29,18 @@ SUMMARY = cargo test --locked --quiet --test linux-tests -- \
 # Many tests wait for something: twice as many at once as there are processors.
 THREADS = RUST_TEST_THREADS=$$((2 * $$(nproc)))
 
+# All is built from the start sooner when each crate is one piece; `cargo test` keeps pieces to build again.
+WHOLE = CARGO_INCREMENTAL=0 CARGO_PROFILE_TEST_CODEGEN_UNITS=1
+
 test: toolchain ## All tests that this machine can run as it is; at the end what ran and what didn't
-	@export RINGFOLD_SKIPS=$$(mktemp); \
+	@export RINGFOLD_SKIPS=$$(mktemp) $(WHOLE); \
 	  $(THREADS) cargo test --locked --no-fail-fast; status=$$?; \
 	  $(SUMMARY) || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
 
 test-all: toolchain ## The same with what takes tools, old kernels and minutes (fetched as root on Debian)
 	@linux-tests/install-tools
-	@export RINGFOLD_SKIPS=$$(mktemp) RINGFOLD_ALL=1; \
+	@export RINGFOLD_SKIPS=$$(mktemp) RINGFOLD_ALL=1 $(WHOLE); \
 	  export RINGFOLD_KERNELS=$${KERNELS:-$$(linux-tests/fetch-kernels target/kernels)}; \
 	  $(THREADS) cargo test --locked --no-fail-fast --lib --test linux-tests -- \
 	    --include-ignored --skip catalogue::summary --skip _for_real --skip soak:: \
