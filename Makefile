@@ -92,12 +92,12 @@ tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain wi
 	  cargo +nightly test --locked --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --test linux-tests -- \
 	  --test-threads 1
 
-# What needs no kernel and is small enough to be interpreted: the rest goes through rooms that call it.
-# rayon leaks its pool by design.
+# What makes no system calls that Miri lacks, and is small enough to be interpreted. rayon leaks its pool by design.
 miri: toolchain ## The pure modules' tests under Miri (takes a nightly toolchain with miri)
 	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation" \
 	  cargo +nightly miri test --locked --target-dir target/miri --lib -- \
-	  block:: stitch:: framing:: stats:: accumulator:: table::merge:: table::shards:: near_misses every_way_at_once
+	  record::block record::stitch record::framing accumulate::stats table::accumulator table::merge table::shards \
+	  near_misses every_way_at_once
 
 mutants: toolchain ## Mutants of stitching, decoding and merging (hours; takes cargo-mutants)
 	CARGO_PROFILE_DEV_DEBUG=0 cargo mutants --no-shuffle -o target/mutants
