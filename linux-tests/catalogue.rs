@@ -20,6 +20,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "liveness::the_library_in_a_child",
         "a part of the_library_returns_without_the_read_where_a_ring_reads",
     ),
+    (
+        "quote::allocations_in_a_child",
+        "a part of no_block_costs_an_allocation",
+    ),
     ("soak::soak", "left to make soak"),
     ("soak::the_library_over_and_over", "a part of soak::soak"),
 ];
