@@ -19,7 +19,7 @@ use crate::{Config, Engine, Error, Input, Kind, Result};
 /// The flags that all jobs that read share.
 #[derive(Args)]
 pub(super) struct Reading {
-    /// Worker threads [default: one for each core]
+    /// Worker threads [default: one for each core; one less for pipes, which a thread of their own reads]
     #[arg(short = 'j', long, value_name = "N")]
     pub(super) threads: Option<usize>,
     /// Print rows, time and memory on stderr; =full prints all figures, =json prints them as JSON

@@ -17,7 +17,7 @@ use crate::linux::affinity;
 const BYTES_A_THREAD: u64 = 64 << 10;
 
 /// Starts the threads that a run of this input would start for itself: as many as the configuration says, else one a
-/// processor, but few for a small input. With them in [`Config::pool`], whatever follows the run goes on with the same
+/// processor, but few for a small input, and one less for streams. With them in [`Config::pool`], whatever follows the run goes on with the same
 /// threads.
 ///
 /// # Errors
@@ -44,9 +44,19 @@ pub(crate) fn of_run(
     Ok(Arc::clone(pool))
 }
 
+/// Whether there is nothing but streams to read.
+fn is_streams(input: &Input) -> bool {
+    let mut spans = input.spans().iter();
+    !input.spans().is_empty() && spans.all(|span| input.source(span).len().is_none())
+}
+
 fn start(input: &Input, config: &Config, limit: &MemoryLimit) -> Result<ThreadPool> {
     let pin = &config.knobs.pin;
-    let threads = config.threads.unwrap_or_else(|| limit.threads(pin));
+    let threads = config.threads.unwrap_or_else(|| match pin.is_empty() {
+        // A stream is read by one thread, which is as busy as they are.
+        true if is_streams(input) => limit.threads(pin).saturating_sub(1).max(1),
+        _ => limit.threads(pin),
+    });
     let most = match input.len() {
         // A fuzzer's inputs are all small; it gets what it asks for.
         Some(len) if !cfg!(fuzzing) => len / BYTES_A_THREAD + 1,
