@@ -18,12 +18,13 @@ use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::deliver::watch::Watchdog;
 use crate::engine::knobs::HugePages;
-use crate::engine::plan::buffers::{Direct, Plan};
+use crate::engine::plan::buffers::{CachingPlan, Plan};
 use crate::engine::ring::dispatcher::Dispatcher;
 use crate::engine::ring::memory::{MemoryRing, Order};
 use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::engine::sink::{BlockError, Sink};
 use crate::error::Result;
+use crate::input::caching::Caching;
 use crate::input::spans::Input;
 use crate::job::fold::Fold;
 use crate::record::block::Block;
@@ -165,7 +166,7 @@ fn dispatch(
     let plan = Plan {
         block: schedule.block as u64,
         depth: schedule.depth,
-        direct: Direct::No,
+        caching: CachingPlan::All(Caching::Cached),
     };
     let arena = Arena::new(layout, HugePages::Off)?;
     let (slots, mut home) = arena.slots();
