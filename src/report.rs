@@ -2,6 +2,8 @@
 //!
 //! If keys were spilled, a failed read is only known when the whole answer has been written.
 
+pub mod grid;
+
 use std::io::{self, Write};
 
 use rayon::ThreadPool;

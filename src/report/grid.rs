@@ -1,0 +1,170 @@
+//! Writes an answer with any columns, in one of six formats.
+//!
+//! `csv`, `tsv`, `json` and `ndjson` are for programs: what is printed can be read back. `table` and `markdown` are for
+//! people. docs/formats.md says what each of them looks like.
+
+mod cell;
+mod columns;
+mod csv;
+mod json;
+mod markdown;
+mod parts;
+mod table;
+mod tsv;
+mod visible;
+
+use std::io::{self, Write};
+
+use rayon::ThreadPool;
+
+use crate::output::ordered::make_in_order;
+use crate::report::grid::columns::measure;
+use crate::report::grid::json::Labels;
+use crate::report::grid::parts::{for_rows, parts};
+
+pub use crate::report::grid::cell::{Cell, Rows};
+
+/// A format of an answer with any columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GridFormat {
+    /// Comma-separated values by RFC 4180, with a header and LF at the lines' ends.
+    Csv,
+    /// Tab-separated values with a header; `\\`, `\t`, `\n` and `\r` are escapes.
+    Tsv,
+    /// An array of objects, one a line.
+    Json,
+    /// An object a line.
+    Ndjson,
+    /// Columns aligned for a terminal.
+    Table,
+    /// A table of GitHub's Markdown.
+    Markdown,
+}
+
+impl GridFormat {
+    /// All of them.
+    pub const ALL: [GridFormat; 6] = [
+        GridFormat::Csv,
+        GridFormat::Tsv,
+        GridFormat::Json,
+        GridFormat::Ndjson,
+        GridFormat::Table,
+        GridFormat::Markdown,
+    ];
+}
+
+/// Parts of a large answer whose text may wait to be written, for each thread.
+const AHEAD: usize = 2;
+
+/// Writes `rows`, whose columns have these `names`, in `format`; if they are many, the threads of a `pool` make the text.
+///
+/// # Errors
+/// The errors of `out`; one of [`io::ErrorKind::InvalidInput`] if there is no column.
+///
+/// # Panics
+/// A row has more or fewer cells than there are names.
+pub fn write_grid(
+    names: &[Vec<u8>],
+    rows: &dyn Rows,
+    format: GridFormat,
+    pool: Option<&ThreadPool>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if names.is_empty() {
+        let cause = "an answer without columns";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, cause));
+    }
+    let grid = Grid {
+        columns: names.len(),
+        rows,
+        pool,
+    };
+    let mut head = Vec::new();
+    match format {
+        GridFormat::Csv => {
+            csv::header(names, &mut head);
+            out.write_all(&head)?;
+            grid.write(|_, cells, text| csv::row(cells, text), out)
+        }
+        GridFormat::Tsv => {
+            tsv::header(names, &mut head);
+            out.write_all(&head)?;
+            grid.write(|_, cells, text| tsv::row(cells, text), out)
+        }
+        GridFormat::Json => {
+            let labels = Labels::new(names);
+            let row = |at: usize, cells: &[Cell<'_>], text: &mut Vec<u8>| {
+                text.extend_from_slice(if at == 0 { b"\n" } else { b",\n" });
+                labels.row(cells, text);
+            };
+            out.write_all(b"[")?;
+            grid.write(row, out)?;
+            out.write_all(b"\n]\n")
+        }
+        GridFormat::Ndjson => {
+            let labels = Labels::new(names);
+            let row = |_: usize, cells: &[Cell<'_>], text: &mut Vec<u8>| {
+                labels.row(cells, text);
+                text.push(b'\n');
+            };
+            grid.write(row, out)
+        }
+        GridFormat::Table => {
+            let columns = measure(names, rows, pool);
+            table::header(names, &columns, &mut head);
+            out.write_all(&head)?;
+            grid.write(|_, cells, text| table::row(&columns, cells, text), out)
+        }
+        GridFormat::Markdown => {
+            let columns = measure(names, rows, pool);
+            markdown::header(names, &columns, &mut head);
+            out.write_all(&head)?;
+            grid.write(|_, cells, text| markdown::row(cells, text), out)
+        }
+    }
+}
+
+/// Rows on their way to a writer.
+struct Grid<'a> {
+    columns: usize,
+    rows: &'a dyn Rows,
+    pool: Option<&'a ThreadPool>,
+}
+
+impl Grid<'_> {
+    /// Writes all rows in order; `row` appends a row's text.
+    fn write(
+        &self,
+        row: impl Fn(usize, &[Cell<'_>], &mut Vec<u8>) + Sync,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let make = |part: usize, text: &mut Vec<u8>| {
+            text.clear();
+            let each = |at, cells: &[Cell<'_>]| row(at, cells, text);
+            for_rows(self.rows, part, self.columns, each);
+        };
+        let parts = parts(self.rows.len());
+        match self.pool {
+            Some(pool) if parts > 1 => {
+                let ahead = AHEAD * pool.current_num_threads();
+                let make = |number: u64, text: &mut Vec<u8>| make(number as usize, text);
+                let mut written = Ok(());
+                make_in_order(pool, parts as u64, ahead as u64, make, |_, text| {
+                    written = out.write_all(text);
+                    written.is_ok()
+                });
+                written
+            }
+            _ => {
+                let mut text = Vec::new();
+                (0..parts).try_for_each(|part| {
+                    make(part, &mut text);
+                    out.write_all(&text)
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

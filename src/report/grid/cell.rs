@@ -1,0 +1,28 @@
+//! What an answer with any columns is made of.
+
+use std::borrow::Cow;
+
+/// A field of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell<'a> {
+    /// There is no value.
+    Null,
+    /// Any bytes, UTF-8 or not.
+    Text(&'a [u8]),
+    /// An exact decimal: `-?digits(.digits)?`.
+    Number(Cow<'a, str>),
+}
+
+/// The rows of an answer. Some formats ask for each row twice.
+pub trait Rows: Sync {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Clears `cells` and fills them with row `at`, a cell for each column.
+    fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>);
+}

@@ -1,0 +1,90 @@
+//! What the cells of each column have in common: a pass over all rows, before a format writes them.
+
+use rayon::ThreadPool;
+use unicode_width::UnicodeWidthStr;
+
+use crate::report::grid::cell::{Cell, Rows};
+use crate::report::grid::parts::{fold, for_rows, parts};
+use crate::report::grid::visible::visible;
+
+/// A column's widths on a terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Column {
+    /// The name and all texts.
+    text: usize,
+    /// Numbers, up to the point.
+    pub(super) whole: usize,
+    /// Numbers, from the point on.
+    pub(super) fraction: usize,
+    /// It holds a number.
+    pub(super) has_numbers: bool,
+}
+
+impl Column {
+    /// The width of the widest cell, or of the name.
+    pub(super) fn width(&self) -> usize {
+        self.text.max(self.whole + self.fraction)
+    }
+
+    fn add(&mut self, cell: &Cell<'_>) {
+        match cell {
+            Cell::Null => self.whole = self.whole.max(NULL.len()),
+            Cell::Text(text) => self.text = self.text.max(width(&visible(text))),
+            Cell::Number(number) => {
+                let (whole, fraction) = split(number);
+                self.whole = self.whole.max(whole.len());
+                self.fraction = self.fraction.max(fraction.len());
+                self.has_numbers = true;
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Column) {
+        self.text = self.text.max(other.text);
+        self.whole = self.whole.max(other.whole);
+        self.fraction = self.fraction.max(other.fraction);
+        self.has_numbers |= other.has_numbers;
+    }
+}
+
+/// A null, for people.
+pub(super) const NULL: &str = "-";
+
+/// The columns that `text` takes on a terminal.
+pub(super) fn width(text: &str) -> usize {
+    match text.is_ascii() {
+        true => text.len(),
+        false => text.width(),
+    }
+}
+
+/// A number up to its point, and from there on.
+pub(super) fn split(number: &str) -> (&str, &str) {
+    number.split_at(number.find('.').unwrap_or(number.len()))
+}
+
+/// The columns of all rows.
+pub(super) fn measure(
+    names: &[Vec<u8>],
+    rows: &dyn Rows,
+    pool: Option<&ThreadPool>,
+) -> Vec<Column> {
+    let named = |name: &Vec<u8>| Column {
+        text: width(&visible(name)),
+        ..Column::default()
+    };
+    let part = |mut columns: Vec<Column>, part| {
+        for_rows(rows, part, names.len(), |_, cells| {
+            let columns = columns.iter_mut().zip(cells);
+            columns.for_each(|(column, cell)| column.add(cell));
+        });
+        columns
+    };
+    let merge = |mut columns: Vec<Column>, others: Vec<Column>| {
+        let both = columns.iter_mut().zip(&others);
+        both.for_each(|(column, other)| column.merge(other));
+        columns
+    };
+    let start = || names.iter().map(named).collect();
+    fold(parts(rows.len()), pool, start, part, merge)
+}

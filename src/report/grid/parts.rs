@@ -1,0 +1,56 @@
+//! Rows in parts, for the threads of a pool.
+
+use std::ops::Range;
+
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use crate::report::grid::cell::{Cell, Rows};
+
+/// Rows whose text is made at once.
+pub(super) const ROWS: usize = 512;
+
+/// How many parts so many rows are.
+pub(super) fn parts(rows: usize) -> usize {
+    rows.div_ceil(ROWS)
+}
+
+/// The rows of a part.
+fn range(part: usize, rows: usize) -> Range<usize> {
+    part * ROWS..rows.min((part + 1) * ROWS)
+}
+
+/// Gives each row of a part to `each`, with its number.
+///
+/// # Panics
+/// A row hasn't `columns` cells.
+pub(super) fn for_rows<'a>(
+    rows: &'a dyn Rows,
+    part: usize,
+    columns: usize,
+    mut each: impl FnMut(usize, &[Cell<'a>]),
+) {
+    let mut cells = Vec::with_capacity(columns);
+    for at in range(part, rows.len()) {
+        rows.row(at, &mut cells);
+        assert_eq!(cells.len(), columns, "the cells of row {at}");
+        each(at, &cells);
+    }
+}
+
+/// What all parts together make.
+pub(super) fn fold<T: Send>(
+    parts: usize,
+    pool: Option<&ThreadPool>,
+    start: impl Fn() -> T + Sync + Send,
+    part: impl Fn(T, usize) -> T + Sync + Send,
+    merge: impl Fn(T, T) -> T + Sync + Send,
+) -> T {
+    match pool {
+        Some(pool) if parts > 1 => pool.install(|| {
+            let folded = (0..parts).into_par_iter().fold(&start, part);
+            folded.reduce(&start, merge)
+        }),
+        _ => (0..parts).fold(start(), part),
+    }
+}

@@ -1,0 +1,78 @@
+//! A table for people: texts on the left of their column, numbers with their points below each other.
+
+use crate::report::grid::cell::Cell;
+use crate::report::grid::columns::{Column, NULL, split, width};
+use crate::report::grid::visible::visible;
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+/// Appends the names and the rule below them. A name stands where the column's cells do.
+pub(super) fn header(names: &[Vec<u8>], columns: &[Column], out: &mut Vec<u8>) {
+    let mut line = Line::new(out);
+    for (name, column) in names.iter().zip(columns) {
+        let name = visible(name);
+        let rest = column.width() - width(&name);
+        let (before, after) = match column.has_numbers {
+            true => (rest, 0),
+            false => (0, rest),
+        };
+        line.put(before, &name, after + GAP);
+    }
+    line.end();
+    let mut line = Line::new(out);
+    for column in columns {
+        line.put(0, &"-".repeat(column.width()), GAP);
+    }
+    line.end();
+}
+
+/// Appends a row.
+pub(super) fn row(columns: &[Column], cells: &[Cell<'_>], out: &mut Vec<u8>) {
+    let mut line = Line::new(out);
+    for (cell, column) in cells.iter().zip(columns) {
+        let mut number = |number| {
+            let (whole, fraction) = split(number);
+            let after = column.fraction - fraction.len();
+            let before = column.width() - column.fraction - whole.len();
+            line.put(before, number, after + GAP);
+        };
+        match cell {
+            Cell::Number(text) => number(text),
+            Cell::Null if column.has_numbers => number(NULL),
+            Cell::Null => line.put(0, NULL, column.width() - NULL.len() + GAP),
+            Cell::Text(text) => {
+                let text = visible(text);
+                line.put(0, &text, column.width() - width(&text) + GAP);
+            }
+        }
+    }
+    line.end();
+}
+
+/// A line in the making, without blanks at its end.
+struct Line<'a> {
+    out: &'a mut Vec<u8>,
+    /// Blanks before whatever comes next.
+    blanks: usize,
+}
+
+impl<'a> Line<'a> {
+    fn new(out: &'a mut Vec<u8>) -> Self {
+        Line { out, blanks: 0 }
+    }
+
+    fn put(&mut self, before: usize, text: &str, after: usize) {
+        self.blanks += before;
+        if !text.is_empty() {
+            self.out.resize(self.out.len() + self.blanks, b' ');
+            self.out.extend_from_slice(text.as_bytes());
+            self.blanks = 0;
+        }
+        self.blanks += after;
+    }
+
+    fn end(self) {
+        self.out.push(b'\n');
+    }
+}
