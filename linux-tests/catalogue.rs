@@ -13,6 +13,10 @@ const ALL: &str = "RINGFOLD_ALL";
 /// children of others.
 const ELSEWHERE: &[(&str, &str)] = &[
     (
+        "grid::allocations_in_a_child",
+        "a part of no_row_of_an_answer_costs_an_allocation",
+    ),
+    (
         "liveness::a_thousand_kills_at_random_moments_leave_no_file_behind",
         "left to make soak",
     ),

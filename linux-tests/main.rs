@@ -11,6 +11,7 @@ mod edges;
 mod faults;
 mod fuse;
 mod generate;
+mod grid;
 mod group;
 mod hard;
 mod injected;
