@@ -19,7 +19,7 @@ use crate::job::transform::Transform;
 /// For a job that doesn't keep order the workers write themselves, one at a time.
 ///
 /// # Errors
-/// See [`run`](crate::run), and what `out` fails with: [`Kind::ClosedPipe`] where nobody reads it any more. After a
+/// See [`run`](crate::run), and what `out` fails with: [`Kind::ClosedPipe`](crate::Kind::ClosedPipe) where nobody reads it any more. After a
 /// failure what was written is whole: all that becomes of the records before it. Without order it may also be of records
 /// behind it.
 pub fn transform<T: Transform>(
