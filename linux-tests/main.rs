@@ -26,6 +26,7 @@ mod old_kernels;
 mod probe;
 mod probe_command;
 mod progress;
+mod query;
 mod quote;
 mod quoted;
 mod reference;

@@ -18,9 +18,11 @@ mod own_input;
 mod probe;
 mod process;
 mod progress;
+mod query;
 mod quote;
 mod reading;
 mod size;
+mod skipped;
 mod spell;
 mod stats;
 

@@ -110,6 +110,8 @@ pub mod group;
 
 pub mod report;
 
+pub mod query;
+
 #[cfg(feature = "cli")]
 mod generate;
 

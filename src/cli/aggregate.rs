@@ -1,32 +1,37 @@
-//! `ringfold aggregate`: min, mean and max of each key.
+//! `ringfold aggregate`: min, mean and max of each key, or a query.
 
 use std::path::PathBuf;
 
-use crate::group::aggregate::{Aggregate, OnError};
+use crate::group::aggregate::Aggregate;
 use crate::group::spill::budget::GROUP_MIN;
-use crate::group::summary::Skipped;
 use crate::linux::cgroups;
+use crate::report::grid::GridFormat;
 use crate::units;
 use crate::{Error, Input, Kind, Result, report};
 use clap::{Args, ValueEnum};
 
 use crate::cli::console::{open_output, say, write_output};
+use crate::cli::query::{Asked, Run};
 use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::size::size;
-use crate::cli::{memory, own_input, spell, stats};
+use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
+use crate::cli::{memory, own_input, stats};
 
-/// Min, mean and max of the values under each key, exactly
+/// Group by columns, exactly; without -k and -a min, mean and max of `key;value` lines
 ///
-/// Each line is a key, a delimiter and a decimal number. Several files are one input.
+/// With -k or -a lines are fields between delimiters, of which any columns are keys or are computed on. Without them
+/// each line is a key, a delimiter and a decimal number. Several files are one input.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  ringfold aggregate -H -k country -a count,sum:price,mean:qty orders.csv
+      a row for each country of a CSV file whose first line names the columns
+  ringfold aggregate -k 2-3 table.tsv
+      how often each pair of the second and third column is there
   ringfold aggregate measurements.txt
       lines of `key;value`; the answer on one line
   ringfold aggregate -d, -f lines --on-error skip data.csv
       lines of `key,value` after a header; a line for each key
-  cut -f 2,5 table.tsv | ringfold aggregate -d '\\t' -o answer.txt
-      two columns of many, into a file
   awk '{print $7 \";\" $10}' access.log | ringfold aggregate -f lines
       bytes sent for each page, from a web server's log
   ringfold aggregate --memory 1G --stats big.txt
@@ -34,12 +39,14 @@ Examples:
 pub(super) struct Command {
     #[command(flatten)]
     files: Files,
-    /// The byte between key and value; \t is a tab
-    #[arg(short, long, value_name = "BYTE", default_value = ";", value_parser = byte)]
-    delimiter: u8,
-    /// The format of the answer
-    #[arg(short, long, value_name = "FORMAT", default_value = "1brc")]
-    format: Format,
+    #[command(flatten)]
+    asked: Asked,
+    /// The byte between fields; \t is a tab [default: ; and with -k or -a by the file's ending, .csv, .tsv or .psv]
+    #[arg(short, long, value_name = "BYTE", value_parser = byte)]
+    delimiter: Option<u8>,
+    /// The format of the answer [default: 1brc, and csv with -k or -a]
+    #[arg(short, long, value_name = "FORMAT")]
+    format: Option<Format>,
     /// The file to write; it appears when the answer is complete [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -74,12 +81,8 @@ enum Format {
     Hovinen,
     /// City | key | min | mean | max
     Lines,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Policy {
-    Fail,
-    Skip,
+    /// With -k or -a: comma-separated values with a header
+    Csv,
 }
 
 impl Command {
@@ -90,13 +93,9 @@ impl Command {
 
     /// The job that the flags describe.
     fn job(&self) -> Aggregate {
-        let on_error = match self.on_error {
-            Policy::Fail => OnError::Fail,
-            Policy::Skip => OnError::Skip,
-        };
         let mut job = Aggregate::new()
-            .delimiter(self.delimiter)
-            .on_error(on_error);
+            .delimiter(self.delimiter.unwrap_or(b';'))
+            .on_error(self.on_error.into());
         if let Some(bytes) = self.memory {
             job = job.memory(bytes);
         }
@@ -106,10 +105,53 @@ impl Command {
         job
     }
 
+    fn run_query(&self) -> Result<()> {
+        let format = match self.format {
+            None | Some(Format::Csv) => GridFormat::Csv,
+            Some(Format::OneBrc | Format::Hovinen | Format::Lines) => {
+                let why =
+                    "this format has min, mean and max of one key: -k and -a need another one";
+                return Err(usage(why.into()));
+            }
+        };
+        for (is_set, flag) in [
+            (self.memory.is_some(), "--memory"),
+            (self.spill_dir.is_some(), "--spill-dir"),
+        ] {
+            if is_set {
+                return Err(usage(format!(
+                    "{flag} can't be had with -k or -a yet: all groups are kept in memory"
+                )));
+            }
+        }
+        self.asked.run(&Run {
+            paths: &self.files.paths()?,
+            delimiter: self.delimiter,
+            format,
+            output: self.output.as_ref(),
+            on_error: self.on_error,
+            reading: &self.reading,
+        })
+    }
+
     pub(super) fn run(&self) -> Result<()> {
+        refuse_small_group(cgroups::memory_limit())?;
+        if self.asked.is_query() {
+            return self.run_query();
+        }
+        if let Some(flag) = self.asked.stray_flag() {
+            return Err(usage(format!(
+                "{flag} needs columns: name those to group by with -k, or what to compute with -a"
+            )));
+        }
+        let format = match self.format.unwrap_or(Format::OneBrc) {
+            Format::OneBrc => report::Format::OneBrc,
+            Format::Hovinen => report::Format::Hovinen,
+            Format::Lines => report::Format::Lines,
+            Format::Csv => return Err(usage("this format needs -k or -a".into())),
+        };
         let paths = self.files.paths()?;
         own_input::refuse(self.output.as_ref(), &paths)?;
-        refuse_small_group(cgroups::memory_limit())?;
         let mut output = open_output(self.output.as_ref())?;
         let input = Input::open(&paths)?;
         let memory = memory::Watch::start(self.reading.stats.is_some());
@@ -121,11 +163,6 @@ impl Command {
         if let Some(first) = summary.first_skipped.as_ref().filter(|_| summary.rows == 0) {
             return Err(nothing_but_skipped(&input, first, summary.skipped));
         }
-        let format = match self.format {
-            Format::OneBrc => report::Format::OneBrc,
-            Format::Hovinen => report::Format::Hovinen,
-            Format::Lines => report::Format::Lines,
-        };
         if summary.spilled_bytes > 0 {
             output
                 .hold_back(summary.spill_directory())
@@ -134,11 +171,7 @@ impl Command {
         write_output(output, |out| {
             report::write_with(&summary, format, format.decimals(), Some(&pool), out)
         })?;
-        if summary.skipped > 0 {
-            let plural = if summary.skipped == 1 { "" } else { "s" };
-            let skipped = stats::grouped(summary.skipped);
-            say(&format!("skipped {skipped} malformed record{plural}"));
-        }
+        tell_skipped(summary.skipped);
         if summary.spilled_bytes > 0 && !self.reading.quiet {
             let bytes = stats::grouped(summary.spilled_bytes);
             say(&format!(
@@ -160,20 +193,8 @@ impl Command {
     }
 }
 
-/// What a run ends with that skipped every record: an empty answer would look like one.
-fn nothing_but_skipped(input: &Input, first: &Skipped, skipped: u64) -> Error {
-    let of = match skipped {
-        1 => "the only record, skipped".to_string(),
-        many => format!("the first of {} records, all skipped", stats::grouped(many)),
-    };
-    let name = input.sources()[first.file as usize].name();
-    let error = Error::new(Kind::Data, format!("{} ({of})", spell::cause(&first.cause)))
-        .in_file(first.file, name)
-        .at_bytes(first.bytes.clone());
-    match first.bytes.start {
-        0 => error.at_line(1),
-        _ => error,
-    }
+fn usage(why: String) -> Error {
+    Error::new(Kind::Usage, why)
 }
 
 /// Refuses a control group in which the kernel might kill the process in the middle of its work.

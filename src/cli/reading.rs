@@ -79,6 +79,11 @@ pub(super) struct How {
 }
 
 impl Reading {
+    /// The longest record that is allowed.
+    pub(super) fn max_record(&self) -> usize {
+        usize::try_from(self.how.max_record).unwrap_or(usize::MAX)
+    }
+
     fn config(&self, progress: Arc<AtomicU64>) -> Result<Config> {
         let quiet = self.quiet;
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
@@ -89,7 +94,7 @@ impl Reading {
             queue_depth: self.how.queue_depth,
             buffers: self.how.buffers,
             threads: self.threads,
-            max_record: bytes(self.how.max_record),
+            max_record: self.max_record(),
             knobs: self.how.switches.knobs(),
             progress: Some(progress),
             io_timeout: self.how.io_timeout,

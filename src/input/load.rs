@@ -27,7 +27,7 @@ pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result
                     _ => u64::MAX,
                 };
                 let tell = |range| reads(source, range);
-                let bytes = read_all(file, most, &tell).map_err(|(error, seen)| {
+                let bytes = read_all(source, file, most, &tell).map_err(|(error, seen)| {
                     let error = Error::io(&error).in_file(source.index, &source.name);
                     match shape {
                         Shape::Seekable(len) => error.at_bytes(seen..*len),
@@ -60,12 +60,20 @@ pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result
 /// A stream to its end, or the first `most` bytes of a file, wherever its position stands. A failure
 /// comes with the number of bytes before it.
 fn read_all(
+    source: &Source,
     mut file: &File,
     most: u64,
     reads: &dyn Fn(Range<u64>),
 ) -> Result<Vec<u8>, (io::Error, u64)> {
     let mut bytes = Vec::new();
     if most == u64::MAX {
+        let mut part = [0; 4096];
+        while let Some(n) = source.peeked.give(&mut part) {
+            if n == 0 {
+                return Ok(bytes);
+            }
+            bytes.extend(&part[..n]);
+        }
         io::Read::read_to_end(&mut file, &mut bytes).map_err(|error| (error, 0))?;
         return Ok(bytes);
     }

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::refusal::{Facility, Refusal, Refuser};
 use crate::error::{Error, Kind, Result};
+use crate::input::peeked::Peeked;
 
 /// What a pipe may hold, as much as an ordinary user may ask for.
 const PIPE: usize = 1 << 20;
@@ -57,6 +58,8 @@ pub struct Source {
     device: Option<u64>,
     /// Which file it is: the device that it lies on, and its number there.
     inode: Option<(u64, u64)>,
+    /// What was taken out of a stream before the run.
+    pub(crate) peeked: Peeked,
 }
 
 impl Source {
@@ -87,6 +90,7 @@ impl Source {
             direct_align: OnceLock::new(),
             device: None,
             inode: None,
+            peeked: Peeked::default(),
         }
     }
 
@@ -143,6 +147,7 @@ impl Source {
             file: Some(file),
             written: meta.is_file().then(|| (meta.mtime(), meta.mtime_nsec())),
             direct: OnceLock::new(),
+            peeked: Peeked::default(),
         })
     }
 

@@ -184,15 +184,17 @@ impl Stream {
             } else if let Some(error) = self.error.take() {
                 return Some(Err(error));
             }
-            if self
-                .readable
-                .as_ref()
-                .is_some_and(|readable| !readable.has_something())
-            {
+            let was_peeked = source.peeked.has_something();
+            let waits = |readable: &Readable| !readable.has_something();
+            if !was_peeked && self.readable.as_ref().is_some_and(waits) {
                 return None;
             }
             let target = &mut submission.slot.target_bytes(submission.filled)[self.got..wanted];
-            match rustix::io::read(file, target) {
+            let read = match source.peeked.give(target) {
+                Some(n) => Ok(n),
+                None => rustix::io::read(file, target),
+            };
+            match read {
                 Ok(0) => self.ended = true,
                 Ok(n) => {
                     (self.got, self.tries) = (self.got + n, 0);

@@ -1,0 +1,239 @@
+//! `ringfold aggregate` with `-k` or `-a`: group-by over any columns.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::cli::console::{open_output, write_output};
+use crate::cli::reading::{Folded, Reading};
+use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
+use crate::cli::{memory, own_input, stats};
+use crate::query::{Answer, Columns, Query, Sort};
+use crate::report::grid::{GridFormat, write_grid};
+use crate::{Config, Error, Input, Kind, Result};
+
+/// What is asked of which columns.
+#[derive(Args)]
+pub(super) struct Asked {
+    /// Columns to group by: numbers from 1, ranges such as 2-4, or names with -H
+    #[arg(short, long = "key", value_name = "COLUMN,...")]
+    key: Vec<String>,
+    /// What to compute of each group: count, sum, min, max, mean, range, var, stddev, var_pop, stddev_pop, first, last,
+    /// lexmin, lexmax [default: count]
+    ///
+    /// The column follows behind a colon: `-a count,sum:price,mean:3`. A name with a comma or colon is quoted: `-a
+    /// 'sum:"a,b"'`. All numbers are exact. Without -k the whole input is one group.
+    #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]
+    aggregate: Vec<String>,
+    /// The first line of each file names the columns
+    #[arg(short = 'H', long)]
+    header: bool,
+    /// The order of the rows: key, none, or a column of the answer, such as count:desc [default: key]
+    #[arg(long, value_name = "ORDER")]
+    sort: Option<String>,
+    /// Print only the first rows
+    #[arg(long, value_name = "ROWS")]
+    top: Option<usize>,
+    /// The byte that quotes fields, or none [default: '"' for .csv files, otherwise none]
+    #[arg(long, value_name = "BYTE", value_parser = quote)]
+    quote: Option<Quote>,
+    /// A value that stands for no value, as an empty field does; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    null_value: Vec<String>,
+}
+
+/// A byte, or none.
+#[derive(Debug, Clone, Copy)]
+struct Quote(Option<u8>);
+
+fn quote(text: &str) -> Result<Quote, String> {
+    match text.as_bytes() {
+        b"none" => Ok(Quote(None)),
+        [byte] => Ok(Quote(Some(*byte))),
+        _ => Err("one byte, or none".into()),
+    }
+}
+
+/// The rest of the command line that matters here.
+pub(super) struct Run<'a> {
+    pub(super) paths: &'a [PathBuf],
+    pub(super) delimiter: Option<u8>,
+    pub(super) format: GridFormat,
+    pub(super) output: Option<&'a PathBuf>,
+    pub(super) on_error: Policy,
+    pub(super) reading: &'a Reading,
+}
+
+impl Asked {
+    /// Whether there is a query: keys or aggregates.
+    pub(super) fn is_query(&self) -> bool {
+        !self.key.is_empty() || !self.aggregate.is_empty()
+    }
+
+    /// The first flag that means nothing without a query.
+    pub(super) fn stray_flag(&self) -> Option<&'static str> {
+        let flags = [
+            (self.header, "--header"),
+            (self.quote.is_some(), "--quote"),
+            (!self.null_value.is_empty(), "--null-value"),
+            (self.sort.is_some(), "--sort"),
+            (self.top.is_some(), "--top"),
+        ];
+        flags
+            .iter()
+            .find(|(is_set, _)| *is_set)
+            .map(|(_, flag)| *flag)
+    }
+
+    fn query(&self, run: &Run<'_>) -> Result<Query> {
+        let delimiter = match run.delimiter {
+            Some(delimiter) => delimiter,
+            None => delimiter_of(run.paths)?,
+        };
+        let is_csv = run.paths.iter().all(|path| ending(path) == Some("csv"));
+        let by_ending = is_csv.then_some(b'"').filter(|quote| *quote != delimiter);
+        let quote = self.quote.map_or(by_ending, |quote| quote.0);
+        let mut query = Query::new(delimiter)
+            .quote(quote)
+            .header(self.header)
+            .on_error(run.on_error.into());
+        for value in &self.null_value {
+            query = query.null_value(value.as_str());
+        }
+        for item in self.key.iter().flat_map(|list| Columns::items(list)) {
+            query = query.key(Columns::read(item).map_err(usage)?);
+        }
+        for item in self.aggregate.iter().flat_map(|list| Columns::items(list)) {
+            let (name, columns) = match item.split_once(':') {
+                Some((name, columns)) => (name, Some(Columns::read(columns).map_err(usage)?)),
+                None => (item, None),
+            };
+            query = query.aggregate(name, columns)?;
+        }
+        Ok(query)
+    }
+
+    fn sort(&self) -> Sort {
+        match self.sort.as_deref() {
+            None | Some("key") => Sort::Key,
+            Some("none") => Sort::Unsorted,
+            Some(column) => {
+                let (name, descending) = match column.rsplit_once(':') {
+                    Some((name, "asc")) => (name, false),
+                    Some((name, "desc")) => (name, true),
+                    _ => (column, false),
+                };
+                Sort::Column {
+                    name: name.into(),
+                    descending,
+                }
+            }
+        }
+    }
+
+    pub(super) fn run(&self, run: &Run<'_>) -> Result<()> {
+        let query = self.query(run)?;
+        let reading = run.reading;
+        own_input::refuse(run.output, run.paths)?;
+        let output = open_output(run.output)?;
+        let input = Input::open(run.paths)?;
+        let memory = memory::Watch::start(reading.stats.is_some());
+        let config = Config {
+            max_record: reading.max_record(),
+            ..Config::default()
+        };
+        let sort = self.sort();
+        let plan = query.plan(&input, &config)?;
+        plan.check_sort(&sort).map_err(usage)?;
+        let Folded {
+            output: mut answer,
+            stats: figures,
+            pool,
+        } = reading.fold(&input, &plan)?;
+        if let Some(first) = answer.first_skipped.as_ref().filter(|_| answer.rows == 0) {
+            return Err(nothing_but_skipped(&input, first, answer.skipped));
+        }
+        let groups = crate::report::grid::Rows::len(&answer) as u64;
+        pool.install(|| answer.sort(&sort));
+        if let Some(rows) = self.top {
+            answer.truncate(rows);
+        }
+        write_output(output, |out| {
+            write_grid(answer.names(), &answer, run.format, Some(&pool), out)
+        })?;
+        tell_skipped(answer.skipped);
+        if let Some(format) = reading.stats {
+            stats::print(format, &figures, &counted(&answer, groups), memory.peak());
+        }
+        Ok(())
+    }
+}
+
+fn counted(answer: &Answer, groups: u64) -> [(&'static str, u64); 4] {
+    [
+        ("rows", answer.rows),
+        ("keys", groups),
+        ("empty_lines", answer.empty_lines),
+        ("skipped", answer.skipped),
+    ]
+}
+
+fn usage(why: String) -> Error {
+    Error::new(Kind::Usage, why)
+}
+
+/// The ending of a file's name, in small letters that are known.
+fn ending(path: &Path) -> Option<&'static str> {
+    let ending = path.extension()?.to_str()?;
+    let is = |known: &&str| ending.eq_ignore_ascii_case(known);
+    ["csv", "tsv", "psv"].into_iter().find(|known| is(known))
+}
+
+/// The delimiter that the files' names tell.
+fn delimiter_of(paths: &[PathBuf]) -> Result<u8> {
+    let mut known = None;
+    for path in paths {
+        let delimiter = match ending(path) {
+            Some("csv") => b',',
+            Some("tsv") => b'\t',
+            Some(_) => b'|',
+            None => {
+                let name = path.display();
+                return Err(usage(format!(
+                    "{name}: its name doesn't tell the byte between fields (.csv, .tsv or .psv): name it by -d, as -d ','"
+                )));
+            }
+        };
+        if known.is_some_and(|known| known != delimiter) {
+            return Err(usage(
+                "the files' names tell different bytes between fields: name one by -d".into(),
+            ));
+        }
+        known = Some(delimiter);
+    }
+    Ok(known.expect("there is a file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_delimiter() {
+        let of = |names: &[&str]| {
+            let paths: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+            delimiter_of(&paths).map_err(|error| error.to_string())
+        };
+        assert_eq!(of(&["a.csv", "b/c.CSV"]), Ok(b','));
+        assert_eq!(of(&["a.b.tsv"]), Ok(b'\t'));
+        assert_eq!(of(&["a.psv"]), Ok(b'|'));
+        for (names, want) in [
+            (&["a.csv", "a.tsv"][..], "different bytes"),
+            (&["a.csv", "-"], "-: its name"),
+            (&["csv"], "csv: its name"),
+        ] {
+            let error = of(names).unwrap_err();
+            assert!(error.contains(want), "{error}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Group-by over the columns of any delimited text: many keys, many aggregates, exactly.
+//!
+//! [`Query`] is what is asked. It is compiled to a [`Plan`], which is data and a job; the job's result is an [`Answer`].
+//! Records go through `dialect` (bytes to fields) and `number` (fields to numbers) to the `table` (groups by key, and
+//! the states of each `accumulator`).
+
+pub(crate) mod accumulator;
+pub(crate) mod answer;
+pub(crate) mod ask;
+pub(crate) mod columns;
+pub(crate) mod dialect;
+pub(crate) mod job;
+pub(crate) mod number;
+pub(crate) mod plan;
+pub(crate) mod table;
+
+pub use answer::{Answer, Sort};
+pub use ask::Query;
+pub use columns::Columns;
+pub use job::Partial;
+pub use plan::Plan;

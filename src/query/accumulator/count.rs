@@ -1,0 +1,24 @@
+//! `count`: rows, or a column's values that aren't null.
+
+use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::query::number::Number;
+
+#[derive(Default)]
+pub(super) struct Count(u64);
+
+impl State for Count {
+    const TAKES: Takes = Takes::Anything;
+
+    fn update(&mut self, _: &Value<'_>) {
+        self.0 += 1;
+    }
+
+    fn merge(&mut self, from: Count) {
+        self.0 += from.0;
+    }
+
+    fn finish(&self, _: u32) -> Outcome<'_> {
+        let mantissa = i128::from(self.0);
+        Outcome::Number(Number { mantissa, scale: 0 }.exact())
+    }
+}

@@ -1,0 +1,37 @@
+//! `first`: the first value in the input, by file and byte.
+
+use crate::query::accumulator::state::{Outcome, State, Takes, Value, set};
+
+#[derive(Default)]
+pub(super) struct First(Option<((u32, u64), Vec<u8>)>);
+
+impl State for First {
+    const TAKES: Takes = Takes::Bytes;
+
+    fn update(&mut self, value: &Value<'_>) {
+        match &mut self.0 {
+            Some((place, bytes)) if value.place < *place => {
+                *place = value.place;
+                set(bytes, value.bytes);
+            }
+            Some(_) => {}
+            None => self.0 = Some((value.place, value.bytes.to_vec())),
+        }
+    }
+
+    fn merge(&mut self, from: First) {
+        let Some((place, _)) = &from.0 else {
+            return;
+        };
+        if self.0.as_ref().is_none_or(|(known, _)| place < known) {
+            *self = from;
+        }
+    }
+
+    fn finish(&self, _: u32) -> Outcome<'_> {
+        match &self.0 {
+            Some((_, bytes)) => Outcome::Text(bytes),
+            None => Outcome::Null,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `mean`: the exact sum over the count, at the column's scale and 2 digits more, rounded half away from zero.
+
+use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::query::number::Exact;
+
+/// Digits beyond the column's.
+const MORE: u32 = 2;
+
+#[derive(Default)]
+pub(super) struct Mean {
+    count: u64,
+    sum: Exact,
+}
+
+impl State for Mean {
+    const TAKES: Takes = Takes::Numbers;
+
+    fn update(&mut self, value: &Value<'_>) {
+        self.count += 1;
+        self.sum.add(value.number);
+    }
+
+    fn merge(&mut self, from: Mean) {
+        self.count += from.count;
+        self.sum.add_exact(&from.sum);
+    }
+
+    fn finish(&self, scale: u32) -> Outcome<'_> {
+        match self.count {
+            0 => Outcome::Null,
+            count => Outcome::Number(self.sum.over(count, scale + MORE)),
+        }
+    }
+}

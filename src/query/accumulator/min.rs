@@ -1,0 +1,34 @@
+//! `min`: the least number, at the column's scale.
+
+use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::query::number::Number;
+
+#[derive(Default)]
+pub(super) struct Min(Option<Number>);
+
+impl Min {
+    fn add(&mut self, number: Number) {
+        self.0 = Some(self.0.map_or(number, |known| known.min(number)));
+    }
+}
+
+impl State for Min {
+    const TAKES: Takes = Takes::Numbers;
+
+    fn update(&mut self, value: &Value<'_>) {
+        self.add(value.number);
+    }
+
+    fn merge(&mut self, from: Min) {
+        if let Some(number) = from.0 {
+            self.add(number);
+        }
+    }
+
+    fn finish(&self, scale: u32) -> Outcome<'_> {
+        match self.0 {
+            Some(number) => Outcome::Number(number.exact().with_scale(scale)),
+            None => Outcome::Null,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! `range`: the greatest number less the least one, at the column's scale.
+
+use num_bigint::BigInt;
+
+use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::query::number::{Exact, Number};
+
+#[derive(Default)]
+pub(super) struct Range(Option<(Number, Number)>);
+
+impl Range {
+    fn add(&mut self, least: Number, greatest: Number) {
+        let (least, greatest) = match self.0 {
+            Some((low, high)) => (low.min(least), high.max(greatest)),
+            None => (least, greatest),
+        };
+        self.0 = Some((least, greatest));
+    }
+}
+
+impl State for Range {
+    const TAKES: Takes = Takes::Numbers;
+
+    fn update(&mut self, value: &Value<'_>) {
+        self.add(value.number, value.number);
+    }
+
+    fn merge(&mut self, from: Range) {
+        if let Some((least, greatest)) = from.0 {
+            self.add(least, greatest);
+        }
+    }
+
+    fn finish(&self, scale: u32) -> Outcome<'_> {
+        let Some((least, greatest)) = self.0 else {
+            return Outcome::Null;
+        };
+        let range: BigInt = greatest.exact().at(scale) - least.exact().at(scale);
+        Outcome::Number(Exact::new(range, scale))
+    }
+}

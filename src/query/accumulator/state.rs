@@ -1,0 +1,108 @@
+//! What an aggregate is: its states, and how they grow, merge and end.
+
+use std::any::Any;
+
+use crate::query::number::{Exact, Number};
+
+/// What an aggregate takes of each row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// The row, or of a column each value that isn't null.
+    Anything,
+    /// A column's values as bytes.
+    Bytes,
+    /// A column's values as numbers.
+    Numbers,
+}
+
+/// A value that isn't null.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Value<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Set where an aggregate takes numbers.
+    pub(crate) number: Number,
+    /// File and first byte of its record: the place in the input.
+    pub(crate) place: (u32, u64),
+}
+
+/// What is known in the end.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome<'a> {
+    Null,
+    Text(&'a [u8]),
+    Number(Exact),
+}
+
+/// What is kept of a column in one group.
+pub(crate) trait State: Default + Send + Sync + 'static {
+    const TAKES: Takes;
+
+    fn update(&mut self, value: &Value<'_>);
+
+    fn merge(&mut self, from: Self);
+
+    /// The outcome in a column whose numbers have up to `scale` digits behind the point. All numbers of an outcome have
+    /// the same scale, whatever the order of rows.
+    fn finish(&self, scale: u32) -> Outcome<'_>;
+}
+
+/// The states of all groups.
+pub(crate) trait States: Any + Send + Sync {
+    /// One more group.
+    fn push(&mut self);
+    fn update(&mut self, group: usize, value: &Value<'_>);
+    /// Adds the states of other groups: each to the one at its place in `into`.
+    fn merge(&mut self, from: Box<dyn States>, into: &[usize]);
+    fn finish(&self, group: usize, scale: u32) -> Outcome<'_>;
+}
+
+impl<S: State> States for Vec<S> {
+    fn push(&mut self) {
+        self.push(S::default());
+    }
+
+    fn update(&mut self, group: usize, value: &Value<'_>) {
+        self[group].update(value);
+    }
+
+    fn merge(&mut self, from: Box<dyn States>, into: &[usize]) {
+        let from: Box<dyn Any> = from;
+        let from = from.downcast::<Vec<S>>().expect("of the same aggregate");
+        for (state, &group) in from.into_iter().zip(into) {
+            self[group].merge(state);
+        }
+    }
+
+    fn finish(&self, group: usize, scale: u32) -> Outcome<'_> {
+        self[group].finish(scale)
+    }
+}
+
+/// An aggregate.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) takes: Takes,
+    states: fn() -> Box<dyn States>,
+}
+
+impl Kind {
+    pub(super) const fn of<S: State>(name: &'static str) -> Kind {
+        Kind {
+            name,
+            takes: S::TAKES,
+            states: || Box::new(Vec::<S>::new()),
+        }
+    }
+
+    /// The states of no groups.
+    pub(crate) fn states(&self) -> Box<dyn States> {
+        (self.states)()
+    }
+}
+
+/// Keeps bytes in memory that is there already.
+pub(super) fn set(bytes: &mut Vec<u8>, to: &[u8]) {
+    bytes.clear();
+    bytes.extend_from_slice(to);
+}

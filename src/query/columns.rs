@@ -1,0 +1,235 @@
+//! Columns as they are asked for, by number, range or name, and where they stand.
+
+use crate::query::number::shown;
+
+/// Columns that are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Columns {
+    /// One, from 1.
+    Number(usize),
+    /// From one to another, both included.
+    Range(usize, usize),
+    /// The one with this name in the header.
+    Name(Vec<u8>),
+}
+
+impl From<usize> for Columns {
+    fn from(number: usize) -> Columns {
+        Columns::Number(number)
+    }
+}
+
+impl From<&str> for Columns {
+    fn from(name: &str) -> Columns {
+        Columns::Name(name.into())
+    }
+}
+
+impl Columns {
+    /// Reads one item: `3`, `2-4`, `price`, or `"3"` for a column that is called 3.
+    ///
+    /// # Errors
+    /// It is empty, or its quotes aren't closed.
+    pub fn read(item: &str) -> Result<Columns, String> {
+        if let Some(rest) = item.strip_prefix('"') {
+            let name = rest
+                .strip_suffix('"')
+                .ok_or_else(|| format!("`{item}` lacks a closing quote"))?;
+            return Ok(Columns::Name(name.replace("\"\"", "\"").into_bytes()));
+        }
+        if item.is_empty() {
+            return Err("a column's name or number is missing".into());
+        }
+        if let Some(number) = number(item) {
+            return Ok(Columns::Number(number));
+        }
+        if let Some((from, to)) = item.split_once('-')
+            && let (Some(from), Some(to)) = (number(from), number(to))
+        {
+            return Ok(Columns::Range(from, to));
+        }
+        Ok(Columns::Name(item.into()))
+    }
+
+    /// Splits a list at its commas; those between double quotes are part of a name.
+    pub fn items(list: &str) -> Vec<&str> {
+        let (mut items, mut from, mut is_quoted) = (Vec::new(), 0, false);
+        for (at, byte) in list.bytes().enumerate() {
+            match byte {
+                b'"' => is_quoted = !is_quoted,
+                b',' if !is_quoted => {
+                    items.push(&list[from..at]);
+                    from = at + 1;
+                }
+                _ => {}
+            }
+        }
+        items.push(&list[from..]);
+        items
+    }
+
+    /// Where they stand, from 0, in records of `width` fields with these names, if they have names.
+    ///
+    /// # Errors
+    /// There is no such column.
+    pub(crate) fn find(
+        &self,
+        width: usize,
+        header: Option<&[Vec<u8>]>,
+    ) -> Result<Vec<usize>, String> {
+        let known = |number: usize| match number {
+            0 => Err("columns are counted from 1".to_string()),
+            _ if number > width => {
+                let fields = plural(width, "field");
+                Err(format!(
+                    "there is no column {number}: the first record has {fields}"
+                ))
+            }
+            _ => Ok(number - 1),
+        };
+        match self {
+            Columns::Number(number) => Ok(vec![known(*number)?]),
+            Columns::Range(from, to) if from > to => {
+                Err(format!("the range {from}-{to} is backwards"))
+            }
+            Columns::Range(from, to) => Ok((known(*from)?..=known(*to)?).collect()),
+            Columns::Name(name) => {
+                let Some(header) = header else {
+                    return Err(format!(
+                        "`{}` is a column's name, and names need a header",
+                        shown(name)
+                    ));
+                };
+                let mut found = (0..header.len()).filter(|&at| header[at] == *name);
+                match (found.next(), found.next()) {
+                    (Some(at), None) => Ok(vec![at]),
+                    (Some(one), Some(two)) => Err(format!(
+                        "columns {} and {} are both called `{}`: say the number",
+                        one + 1,
+                        two + 1,
+                        shown(name)
+                    )),
+                    _ => Err(unknown("the header", name, header)),
+                }
+            }
+        }
+    }
+
+    /// How the columns are called where there is no record to find them in.
+    pub(crate) fn names(&self) -> Vec<Vec<u8>> {
+        match self {
+            Columns::Number(number) => vec![number.to_string().into_bytes()],
+            Columns::Range(from, to) => (*from..=*to).map(|n| n.to_string().into_bytes()).collect(),
+            Columns::Name(name) => vec![name.clone()],
+        }
+    }
+}
+
+fn number(text: &str) -> Option<usize> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(usize::MAX))
+}
+
+/// `1 field`, `2 fields`.
+pub(crate) fn plural(count: usize, of: &str) -> String {
+    match count {
+        1 => format!("1 {of}"),
+        _ => format!("{count} {of}s"),
+    }
+}
+
+/// What is wrong with a name that isn't among the names of `whose` columns.
+pub(crate) fn unknown(whose: &str, name: &[u8], header: &[Vec<u8>]) -> String {
+    const MOST: usize = 20;
+    let wanted = name.to_ascii_lowercase();
+    let near = header
+        .iter()
+        .map(|other| (distance(&wanted, &other.to_ascii_lowercase()), other))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= 1 + name.len() / 3);
+    let meant = near.map_or(";".to_string(), |(_, near)| {
+        format!(", did you mean `{}`?", shown(near))
+    });
+    let mut names: Vec<_> = header.iter().take(MOST).map(|name| shown(name)).collect();
+    if header.len() > MOST {
+        names.push(format!("and {} more", header.len() - MOST).into());
+    }
+    let names = names.join(", ");
+    format!(
+        "no column is called `{}`{meant} {whose} has: {names}",
+        shown(name)
+    )
+}
+
+/// How many bytes must be changed, added or left out to make one of the other.
+fn distance(one: &[u8], two: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (above, a) in one.iter().enumerate() {
+        let mut corner = row[0];
+        row[0] = above + 1;
+        for (left, b) in two.iter().enumerate() {
+            let changed = corner + usize::from(a != b);
+            corner = row[left + 1];
+            row[left + 1] = changed.min(row[left] + 1).min(corner + 1);
+        }
+    }
+    row[two.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_read() {
+        let read = |list| {
+            Columns::items(list)
+                .into_iter()
+                .map(Columns::read)
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let want = vec![
+            Columns::Number(3),
+            Columns::Range(2, 4),
+            "city".into(),
+            "a,\"b".into(),
+            "7".into(),
+            "x-ray".into(),
+        ];
+        assert_eq!(read("3,2-4,city,\"a,\"\"b\",\"7\",x-ray").unwrap(), want);
+        assert!(read("a,,b").unwrap_err().contains("missing"));
+        assert!(read("\"a").unwrap_err().contains("closing quote"));
+    }
+
+    #[test]
+    fn columns_are_found() {
+        let header = ["city", "price", "qty", "qty"].map(|name| name.as_bytes().to_vec());
+        let find = |columns: Columns| columns.find(4, Some(&header));
+        assert_eq!(find("price".into()), Ok(vec![1]));
+        assert_eq!(find(Columns::Range(2, 4)), Ok(vec![1, 2, 3]));
+        for (columns, want) in [
+            (
+                Columns::from("prise"),
+                "no column is called `prise`, did you mean `price`? the header has: city, price, qty, qty",
+            ),
+            (
+                "elephant".into(),
+                "no column is called `elephant`; the header has: city, price, qty, qty",
+            ),
+            (
+                "qty".into(),
+                "columns 3 and 4 are both called `qty`: say the number",
+            ),
+            (0.into(), "columns are counted from 1"),
+            (
+                5.into(),
+                "there is no column 5: the first record has 4 fields",
+            ),
+            (Columns::Range(3, 2), "the range 3-2 is backwards"),
+        ] {
+            assert_eq!(find(columns).unwrap_err(), want);
+        }
+        let error = Columns::from("a").find(1, None).unwrap_err();
+        assert_eq!(error, "`a` is a column's name, and names need a header");
+    }
+}
