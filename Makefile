@@ -11,7 +11,6 @@ HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 DATA  := data/measurements-$(ROWS)$(if $(KEYS),-$(KEYS)-keys).txt
 BIN   := target/release/ringfold
 MSRV  := 1.89
-MUSL  := $(shell uname -m)-unknown-linux-musl
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all soak lint doc bench bench-alloc fuzz fuzz-short asan tsan miri mutants deny deny-offline build static toolchain clean
@@ -66,7 +65,7 @@ bench: toolchain ## Compare with wc -l, fio, DuckDB and Polars (BENCH="--help" t
 	cargo bench --locked -p ringfold-benches --bench whole -- $(BENCH)
 
 bench-alloc: toolchain ## Allocators and C libraries: quote and xquo by workers (builds nine programs, minutes)
-	@rustup target add $(MUSL) || true
+	@rustup target add $(shell uname -m)-unknown-linux-musl || true
 	cargo bench --locked -p ringfold-benches --bench alloc -- $(BENCH)
 
 fuzz: toolchain ## Fuzz each target for FUZZ_RUNS inputs (20 million), going on where it was stopped
@@ -111,10 +110,8 @@ deny-offline: toolchain ## The same without the advisories, which come over the 
 build: toolchain ## The release binary
 	cargo build --locked --release
 
-static: toolchain ## A release binary without shared libraries: target/TARGET-musl/release/ringfold
-	@command -v musl-gcc >/dev/null || { echo "make static needs a C compiler for musl (Debian: apt install musl-tools)" >&2; exit 1; }
-	rustup target add $(MUSL)
-	cargo build --locked --release --target $(MUSL) --features mimalloc
+static: toolchain ## A release binary without shared libraries: target/static/HOST/release/ringfold
+	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --target $(HOST) --target-dir target/static
 
 $(DATA): | build
 	@mkdir -p data
