@@ -542,6 +542,19 @@ fn what_the_program_prints() {
         (&["-a", "count,sum:2", "empty.csv"], "count,sum_2\n0,\n"),
         (&["-k", "1", "empty.csv"], "key1,count\n"),
         (
+            &[
+                "-H",
+                "-k",
+                "note",
+                "-a",
+                "sum:price",
+                "-f",
+                "json",
+                "orders.csv",
+            ],
+            "[\n{\"note\":\"\",\"sum_price\":20.00},\n{\"note\":\"a, b\",\"sum_price\":1.50},\n{\"note\":\"z\",\"sum_price\":2.25}\n]\n",
+        ),
+        (
             &["-k", "1", "--sort", "count:desc", "--top", "1", "plain.tsv"],
             "key1,count\na,2\n",
         ),

@@ -1,5 +1,6 @@
 //! `ringfold aggregate`: min, mean and max of each key, or a query.
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use crate::group::aggregate::Aggregate;
@@ -44,7 +45,7 @@ pub(super) struct Command {
     /// The byte between fields; \t is a tab [default: ; and with -k or -a by the file's ending, .csv, .tsv or .psv]
     #[arg(short, long, value_name = "BYTE", value_parser = byte)]
     delimiter: Option<u8>,
-    /// The format of the answer [default: 1brc, and csv with -k or -a]
+    /// The format of the answer [default: 1brc; with -k or -a csv, or table on a terminal]
     #[arg(short, long, value_name = "FORMAT")]
     format: Option<Format>,
     /// The file to write; it appears when the answer is complete [default: standard output]
@@ -83,6 +84,31 @@ enum Format {
     Lines,
     /// With -k or -a: comma-separated values with a header
     Csv,
+    /// Tab-separated values with a header
+    Tsv,
+    /// An array of objects
+    Json,
+    /// An object a line
+    Ndjson,
+    /// Aligned columns
+    Table,
+    /// A table of Markdown
+    Markdown,
+}
+
+impl Format {
+    /// The format of rows and columns that it is.
+    fn grid(self) -> Option<GridFormat> {
+        match self {
+            Format::OneBrc | Format::Hovinen | Format::Lines => None,
+            Format::Csv => Some(GridFormat::Csv),
+            Format::Tsv => Some(GridFormat::Tsv),
+            Format::Json => Some(GridFormat::Json),
+            Format::Ndjson => Some(GridFormat::Ndjson),
+            Format::Table => Some(GridFormat::Table),
+            Format::Markdown => Some(GridFormat::Markdown),
+        }
+    }
 }
 
 impl Command {
@@ -106,9 +132,12 @@ impl Command {
     }
 
     fn run_query(&self) -> Result<()> {
-        let format = match self.format {
-            None | Some(Format::Csv) => GridFormat::Csv,
-            Some(Format::OneBrc | Format::Hovinen | Format::Lines) => {
+        let is_looked_at = self.output.is_none() && io::stdout().is_terminal();
+        let format = match self.format.map(Format::grid) {
+            Some(Some(format)) => format,
+            None if is_looked_at => GridFormat::Table,
+            None => GridFormat::Csv,
+            Some(None) => {
                 let why =
                     "this format has min, mean and max of one key: -k and -a need another one";
                 return Err(usage(why.into()));
@@ -148,7 +177,7 @@ impl Command {
             Format::OneBrc => report::Format::OneBrc,
             Format::Hovinen => report::Format::Hovinen,
             Format::Lines => report::Format::Lines,
-            Format::Csv => return Err(usage("this format needs -k or -a".into())),
+            _ => return Err(usage("this format needs -k or -a".into())),
         };
         let paths = self.files.paths()?;
         own_input::refuse(self.output.as_ref(), &paths)?;
