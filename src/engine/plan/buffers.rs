@@ -15,7 +15,7 @@ const BESIDE: usize = 3 * 65536;
 const BEFORE: usize = 65536;
 /// Bytes of a block that a worker fetches for a sink that wants order. Results wait for their turn, so a window of them
 /// takes little memory only if each is small.
-const ORDERED_BLOCK: u64 = 512 << 10;
+const ORDERED_BLOCK: u64 = 1 << 20;
 
 /// How the dispatcher reads.
 #[derive(Debug, Clone, Copy)]
