@@ -34,6 +34,8 @@ impl<'a> Expansion<'a> {
         let Some(&last) = block.bytes().last() else {
             return Ok(());
         };
+        // At once, so that a new text isn't copied over and over as it grows. Pages that aren't used cost nothing.
+        out.reserve(2 * block.bytes().len());
         out.push(b'\'');
         match self.level {
             Level::Portable => portable(self.words, block.bytes(), out)?,
