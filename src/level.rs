@@ -1,5 +1,7 @@
 //! Which vector instructions the processor has, and so which version of each kernel runs.
 
+use std::sync::OnceLock;
+
 /// The instruction sets that the kernels are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -16,7 +18,9 @@ pub enum Level {
 impl Level {
     /// The best level of this processor.
     pub fn detect() -> Self {
-        *Self::available().last().expect("portable is always there")
+        static BEST: OnceLock<Level> = OnceLock::new();
+        let best = || *Self::available().last().expect("portable is always there");
+        *BEST.get_or_init(best)
     }
 
     /// Every level this processor can run, the best last.

@@ -140,7 +140,8 @@ pub use job::transform::Transform;
 pub use job::write::transform;
 pub use level::Level;
 pub use record::block::{Block, PADDING, PaddedBuf};
-pub use record::framing::{Delimited, Effect, Framing, Quoted, STATES_MAX, State};
+pub use record::framing::{Delimited, Effect, Framing, STATES_MAX, State};
+pub use record::quoted::Quoted;
 
 /// What benchmarks, fuzzing and the tests of the program look at. It may change at any time.
 #[doc(hidden)]

@@ -3,4 +3,6 @@
 pub(crate) mod block;
 pub(crate) mod bytes;
 pub(crate) mod framing;
+pub(crate) mod masks;
+pub(crate) mod quoted;
 pub(crate) mod stitch;

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use memchr::{memchr, memchr2, memrchr};
+use memchr::{memchr, memrchr};
 
 /// How many states a framing can have.
 pub const STATES_MAX: usize = 8;
@@ -61,6 +61,11 @@ impl Effect {
     /// The state behind the bytes.
     pub fn apply(&self, before: State) -> State {
         self.0[usize::from(before.0)]
+    }
+
+    /// Whether the state behind the bytes is the same whatever it was before.
+    pub(crate) fn is_constant(&self) -> bool {
+        self.0.iter().all(|state| *state == self.0[0])
     }
 
     /// The effect of these bytes and then the `next` ones.
@@ -172,178 +177,6 @@ impl Framing for Delimited {
     }
 }
 
-/// Lines of fields that may be quoted, as RFC 4180 has them: a field that begins with the quote goes on to the next
-/// single quote, over delimiters and newlines; a doubled quote stands for one. A quote inside an unquoted field is a
-/// byte like others. A byte order mark at the start of a file belongs to no field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quoted {
-    delimiter: u8,
-    quote: u8,
-}
-
-/// The states of [`Quoted`].
-mod quoted {
-    use super::State;
-
-    /// At the start of a field.
-    pub(super) const FIELD: State = State::START;
-    /// In a field without quotes, or behind the closing quote of one.
-    pub(super) const PLAIN: State = State(1);
-    /// Between quotes.
-    pub(super) const INSIDE: State = State(2);
-    /// Behind a quote between quotes, which closes them unless another quote follows.
-    pub(super) const CLOSING: State = State(3);
-    /// At the start of a file, and behind the first and the second byte of a byte order mark.
-    pub(super) const FILE: State = State(4);
-    pub(super) const MARK_1: State = State(5);
-    pub(super) const MARK_2: State = State(6);
-}
-
-impl Quoted {
-    /// Fields between `delimiter`s, quoted by `quote`, in lines.
-    ///
-    /// # Panics
-    /// When two of the three bytes are the same.
-    pub const fn new(delimiter: u8, quote: u8) -> Quoted {
-        assert!(
-            delimiter != quote && delimiter != b'\n' && quote != b'\n',
-            "delimiter, quote and newline are three bytes"
-        );
-        Quoted { delimiter, quote }
-    }
-
-    /// RFC 4180: commas and double quotes.
-    pub const CSV: Quoted = Quoted::new(b',', b'"');
-
-    /// Whether a field begins behind this byte, if it stands outside quotes.
-    fn ends_field(&self, byte: u8) -> bool {
-        byte == self.delimiter || byte == b'\n'
-    }
-
-    /// The state behind one more byte: the definition of this framing.
-    fn step(&self, state: State, byte: u8) -> State {
-        match state {
-            quoted::INSIDE if byte == self.quote => quoted::CLOSING,
-            quoted::INSIDE => quoted::INSIDE,
-            quoted::CLOSING if byte == self.quote => quoted::INSIDE,
-            quoted::FILE if byte == 0xef => quoted::MARK_1,
-            quoted::MARK_1 if byte == 0xbb => quoted::MARK_2,
-            quoted::MARK_2 if byte == 0xbf => quoted::FIELD,
-            quoted::FIELD | quoted::FILE if byte == self.quote => quoted::INSIDE,
-            _ if self.ends_field(byte) => quoted::FIELD,
-            _ => quoted::PLAIN,
-        }
-    }
-
-    /// Goes over `bytes` in stretches: `outside` is called with each stretch that lies outside quotes, and may end the
-    /// walk by `true`. Returns the state behind the last byte.
-    fn walk(
-        &self,
-        mut state: State,
-        bytes: &[u8],
-        mut outside: impl FnMut(Range<usize>) -> bool,
-    ) -> State {
-        let mut at = 0;
-        while at < bytes.len() {
-            match state {
-                quoted::INSIDE => match memchr(self.quote, &bytes[at..]) {
-                    Some(quote) => (at, state) = (at + quote + 1, quoted::CLOSING),
-                    None => return state,
-                },
-                quoted::FIELD | quoted::PLAIN => {
-                    let (start, mut from) = (at, at);
-                    // The next quote that opens a field.
-                    let opening = loop {
-                        let Some(quote) = memchr(self.quote, &bytes[from..]) else {
-                            break None;
-                        };
-                        let quote = from + quote;
-                        let opens = match quote == start {
-                            true => state == quoted::FIELD,
-                            false => self.ends_field(bytes[quote - 1]),
-                        };
-                        if opens {
-                            break Some(quote);
-                        }
-                        from = quote + 1;
-                    };
-                    let end = opening.unwrap_or(bytes.len());
-                    if outside(start..end) {
-                        return state;
-                    }
-                    let last = bytes[end - usize::from(end > start)];
-                    (at, state) = match opening {
-                        Some(quote) => (quote + 1, quoted::INSIDE),
-                        None if self.ends_field(last) => (end, quoted::FIELD),
-                        None => (end, quoted::PLAIN),
-                    };
-                }
-                _ => {
-                    let next = self.step(state, bytes[at]);
-                    if next != quoted::INSIDE && outside(at..at + 1) {
-                        return state;
-                    }
-                    (at, state) = (at + 1, next);
-                }
-            }
-        }
-        state
-    }
-}
-
-impl Framing for Quoted {
-    fn is_stateful(&self) -> bool {
-        true
-    }
-
-    fn initial(&self) -> State {
-        quoted::FILE
-    }
-
-    fn effect(&self, bytes: &[u8]) -> Effect {
-        // Most states meet within a few bytes: each of those that are left is followed once.
-        let (head, rest) = bytes.split_at(bytes.len().min(4));
-        let behind_head = Effect::of(|state| {
-            let step = |state, &byte| self.step(state, byte);
-            head.iter().fold(state, step)
-        });
-        let mut known = [None; STATES_MAX];
-        let behind_rest = |state: State| {
-            let known = &mut known[usize::from(state.0)];
-            *known.get_or_insert_with(|| self.walk(state, rest, |_| false))
-        };
-        Effect(behind_head.0.map(behind_rest))
-    }
-
-    fn first_end(&self, state: State, bytes: &[u8]) -> Option<usize> {
-        // Most lines hold no quote at all.
-        if matches!(state, quoted::FIELD | quoted::PLAIN)
-            && let Some(at) = memchr2(self.quote, b'\n', bytes)
-            && bytes[at] == b'\n'
-        {
-            return Some(at + 1);
-        }
-        let mut found = None;
-        self.walk(state, bytes, |outside| {
-            let start = outside.start;
-            found = memchr(b'\n', &bytes[outside]).map(|at| start + at + 1);
-            found.is_some()
-        });
-        found
-    }
-
-    fn last_end(&self, state: State, bytes: &[u8]) -> Option<usize> {
-        let mut found = None;
-        self.walk(state, bytes, |outside| {
-            let start = outside.start;
-            let end = memrchr(b'\n', &bytes[outside]).map(|at| start + at + 1);
-            found = end.or(found);
-            false
-        });
-        found
-    }
-}
-
 /// All texts of up to `max` bytes of an alphabet, for tests of every small case.
 #[cfg(test)]
 pub(crate) fn texts(alphabet: &[u8], max: usize) -> Vec<Vec<u8>> {
@@ -387,73 +220,11 @@ mod tests {
                         let want = (len > max).then_some(start..start + max);
                         let got = Delimited::NEWLINE.oversized(State::START, &text, max);
                         assert_eq!(got, want, "max {max}, before {before}, len {len}");
-                        let got = Quoted::CSV.oversized(State::START, &text, max);
-                        assert_eq!(got, want, "max {max}, before {before}, len {len}");
                         let got = Delimited::EVERY_BYTE.oversized(State::START, &text, max);
                         assert_eq!(got, None);
                     }
                 }
             }
         }
-        let text = b"\"a\nb\nc\",d\ne\n";
-        assert_eq!(Quoted::CSV.oversized(State::START, text, 8), Some(0..8));
-        assert_eq!(Quoted::CSV.oversized(State::START, text, 9), None);
-    }
-
-    /// The fast ways against the definition, byte by byte, from every state.
-    #[test]
-    fn quoted_goes_by_its_definition() {
-        let max = if cfg!(miri) { 3 } else { 6 };
-        let csv = Quoted::CSV;
-        for text in texts(b"a,\"\n\xef", max)
-            .into_iter()
-            .chain(texts(b"\xef\xbb\xbf\"\n", max))
-        {
-            let effect = csv.effect(&text);
-            for number in 0..7 {
-                let before = State::new(number);
-                let mut state = before;
-                let mut ends = Vec::new();
-                for (at, &byte) in text.iter().enumerate() {
-                    let inside = state == quoted::INSIDE;
-                    state = csv.step(state, byte);
-                    if byte == b'\n' && !inside {
-                        assert_eq!(state, State::START, "{text:?}");
-                        ends.push(at + 1);
-                    }
-                }
-                assert_eq!(effect.apply(before), state, "{text:?} from {before:?}");
-                assert_eq!(
-                    csv.first_end(before, &text),
-                    ends.first().copied(),
-                    "{text:?} from {before:?}"
-                );
-                assert_eq!(
-                    csv.last_end(before, &text),
-                    ends.last().copied(),
-                    "{text:?} from {before:?}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn effects_combine() {
-        let csv = Quoted::CSV;
-        for text in texts(b"a,\"\n", 5) {
-            for at in 0..=text.len() {
-                let (head, tail) = text.split_at(at);
-                let both = csv.effect(head).then(&csv.effect(tail));
-                assert_eq!(both, csv.effect(&text), "{text:?} cut at {at}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_byte_order_mark_belongs_to_no_field() {
-        let text = b"\xef\xbb\xbf\"a\nb\"\nc\n";
-        assert_eq!(Quoted::CSV.first_end(Quoted::CSV.initial(), text), Some(9));
-        // Elsewhere it is text like any other, and a quote behind it opens nothing.
-        assert_eq!(Quoted::CSV.first_end(State::START, text), Some(6));
     }
 }

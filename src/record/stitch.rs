@@ -514,7 +514,8 @@ fn release<P: Piece>(open: Open<P>, index: u64, out: &mut Vec<Release<P>>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::framing::{Delimited, Quoted, texts};
+    use crate::record::framing::{Delimited, texts};
+    use crate::record::quoted::Quoted;
     use crate::record::stitch::*;
 
     /// A piece with `spare` bytes behind what was read.

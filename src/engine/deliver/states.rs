@@ -142,7 +142,8 @@ impl States {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::framing::{Framing, Quoted};
+    use crate::record::framing::Framing;
+    use crate::record::quoted::Quoted;
 
     #[test]
     fn the_state_is_known_when_all_tiles_before_it_were_posted() {

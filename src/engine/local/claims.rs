@@ -220,7 +220,8 @@ pub(crate) fn own(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::framing::{Delimited, Quoted, texts};
+    use crate::record::framing::{Delimited, texts};
+    use crate::record::quoted::Quoted;
 
     /// Where the record ends that holds byte `at`, by the framing from the file's start.
     fn end_of(framing: &dyn Framing, text: &[u8], at: usize) -> usize {

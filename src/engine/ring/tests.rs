@@ -21,7 +21,8 @@ use crate::error::{Kind, Result};
 use crate::input::caching::Caching;
 use crate::input::spans::{Input, Span};
 use crate::record::block::Block;
-use crate::record::framing::{Delimited, Framing, Quoted};
+use crate::record::framing::{Delimited, Framing};
+use crate::record::quoted::Quoted;
 
 /// Keeps the bytes of every block by place.
 struct Keep {
