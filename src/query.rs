@@ -10,8 +10,12 @@ pub(crate) mod ask;
 pub(crate) mod columns;
 pub(crate) mod dialect;
 pub(crate) mod job;
+pub(crate) mod lanes;
 pub(crate) mod number;
+pub(crate) mod passes;
 pub(crate) mod plan;
+pub(crate) mod scan;
+pub(crate) mod slots;
 pub(crate) mod table;
 
 pub use answer::{Answer, Sort};

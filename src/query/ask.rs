@@ -6,10 +6,12 @@ use crate::engine::config::Config;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::group::aggregate::OnError;
 use crate::input::spans::Input;
+use crate::level::Level;
 use crate::query::accumulator::state::Takes;
 use crate::query::accumulator::{ALL, named};
 use crate::query::columns::Columns;
 use crate::query::dialect::Dialect;
+use crate::query::number::Number;
 use crate::query::plan::{Asked, Plan, shape};
 
 /// A query: keys and aggregates over the columns of delimited text.
@@ -119,6 +121,7 @@ impl Query {
             framing: dialect.framing(),
             dialect,
             on_error: self.on_error,
+            has_numeric_nulls: self.nulls.iter().any(|null| Number::read(null).is_ok()),
             nulls: self.nulls.clone(),
             shape,
             has_header: self.has_header,
@@ -127,6 +130,7 @@ impl Query {
             aggregates: Vec::new(),
             names: Vec::new(),
             hasher: RandomState::new(),
+            level: Some(Level::detect()),
         };
         for columns in &self.keys {
             plan.add_key(columns)?;

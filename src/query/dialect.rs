@@ -4,13 +4,21 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
-use crate::record::framing::{Delimited, Framing, Quoted, State};
+use crate::record::framing::{Delimited, Framing, State};
+use crate::record::quoted::Quoted;
 
 /// Between fields one byte; with a quote, fields as RFC 4180 has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dialect {
     delimiter: u8,
     quote: Option<u8>,
+}
+
+/// The bytes that mean something to the passes over windows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Marks {
+    pub(crate) delimiter: u8,
+    pub(crate) quote: Option<u8>,
 }
 
 /// A field's bytes, without the quotes around it.
@@ -53,6 +61,13 @@ impl Dialect {
             return Err("delimiter and quote are the same byte");
         }
         Ok(Dialect { delimiter, quote })
+    }
+
+    /// What the passes over windows look for, if they can.
+    pub(crate) fn marks(&self) -> Option<Marks> {
+        let Dialect { delimiter, quote } = *self;
+        // A key's last byte isn't zero.
+        (delimiter != 0 && quote != Some(0)).then_some(Marks { delimiter, quote })
     }
 
     /// Where records end.

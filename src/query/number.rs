@@ -16,6 +16,16 @@ pub(crate) struct Number {
 }
 
 impl Number {
+    pub(crate) const ZERO: Number = Number {
+        mantissa: 0,
+        scale: 0,
+    };
+
+    /// The mantissa at a scale that isn't lower, where it fits.
+    pub(crate) fn at(&self, scale: u32) -> Option<i128> {
+        raised(self, scale)
+    }
+
     /// Reads `[+-]?[0-9]+(\.[0-9]*)?` or `[+-]?\.[0-9]+`, blanks around it aside.
     ///
     /// # Errors
@@ -122,7 +132,7 @@ impl Ord for Number {
 
 /// The mantissa at a scale that isn't lower, where it fits.
 fn raised(number: &Number, scale: u32) -> Option<i128> {
-    let factor = 10_i128.checked_pow(scale - number.scale)?;
+    let factor = 10_i128.checked_pow(scale.checked_sub(number.scale)?)?;
     number.mantissa.checked_mul(factor)
 }
 
@@ -234,12 +244,16 @@ impl Exact {
         Exact { mantissa, scale }
     }
 
-    /// The mantissa at a scale that isn't lower.
+    /// The mantissa at a scale that the value needs no digit beyond.
     pub(crate) fn at(&self, scale: u32) -> BigInt {
-        self.mantissa.big() * BigInt::from(10).pow(scale - self.scale)
+        let power = BigInt::from(10).pow(scale.abs_diff(self.scale));
+        match scale < self.scale {
+            true => self.mantissa.big() / power,
+            false => self.mantissa.big() * power,
+        }
     }
 
-    /// The same value with so many digits behind the point, not fewer than it has.
+    /// The same value with so many digits behind the point, not fewer than it needs.
     #[must_use]
     pub(crate) fn with_scale(self, scale: u32) -> Exact {
         if let Mantissa::Small(_) = self.mantissa
@@ -253,7 +267,7 @@ impl Exact {
         Exact::new(self.at(scale), scale)
     }
 
-    /// This over `count`, rounded half away from zero to so many digits behind the point, not fewer than it has.
+    /// This over `count`, rounded half away from zero to so many digits behind the point, not fewer than it needs.
     pub(crate) fn over(&self, count: u64, scale: u32) -> Exact {
         let divisor = i128::from(count);
         if let Mantissa::Small(_) = self.mantissa

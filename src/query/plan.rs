@@ -10,6 +10,7 @@ use crate::group::aggregate::OnError;
 use crate::input::head::look_at_head;
 use crate::input::source::Source;
 use crate::input::spans::Input;
+use crate::level::Level;
 use crate::query::accumulator::state::{Kind, Takes};
 use crate::query::answer::Sort;
 use crate::query::columns::{Columns, unknown};
@@ -23,6 +24,8 @@ pub struct Plan {
     pub(crate) framing: Box<dyn Framing>,
     pub(crate) on_error: OnError,
     pub(crate) nulls: Vec<Vec<u8>>,
+    /// Whether one of them is a number.
+    pub(crate) has_numeric_nulls: bool,
     pub(crate) shape: Option<Shape>,
     pub(crate) has_header: bool,
     /// The columns of the key, from 0.
@@ -33,6 +36,8 @@ pub struct Plan {
     /// The names of the answer's columns: keys, then aggregates.
     pub(crate) names: Vec<Vec<u8>>,
     pub(crate) hasher: RandomState,
+    /// For the passes over windows; without it, records are added one by one.
+    pub(crate) level: Option<Level>,
 }
 
 /// An aggregate of a plan.

@@ -1,6 +1,7 @@
 //! `count`: rows, or a column's values that aren't null.
 
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::query::lanes::{Kept, Part};
 use crate::query::number::Number;
 
 #[derive(Default)]
@@ -8,9 +9,14 @@ pub(super) struct Count(u64);
 
 impl State for Count {
     const TAKES: Takes = Takes::Anything;
+    const PARTS: Option<&'static [Part]> = Some(&[Part::Known]);
 
     fn update(&mut self, _: &Value<'_>) {
         self.0 += 1;
+    }
+
+    fn absorb(&mut self, kept: &Kept) {
+        self.0 += kept.known;
     }
 
     fn merge(&mut self, from: Count) {

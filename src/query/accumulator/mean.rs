@@ -1,7 +1,8 @@
 //! `mean`: the exact sum over the count, at the column's scale and 2 digits more, rounded half away from zero.
 
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
-use crate::query::number::Exact;
+use crate::query::lanes::{Kept, Part};
+use crate::query::number::{Exact, Number};
 
 /// Digits beyond the column's.
 const MORE: u32 = 2;
@@ -14,10 +15,19 @@ pub(super) struct Mean {
 
 impl State for Mean {
     const TAKES: Takes = Takes::Numbers;
+    const PARTS: Option<&'static [Part]> = Some(&[Part::Known, Part::Sum]);
 
     fn update(&mut self, value: &Value<'_>) {
         self.count += 1;
         self.sum.add(value.number);
+    }
+
+    fn absorb(&mut self, kept: &Kept) {
+        self.count += kept.known;
+        self.sum.add(Number {
+            mantissa: kept.sum,
+            scale: kept.scale,
+        });
     }
 
     fn merge(&mut self, from: Mean) {

@@ -1,6 +1,7 @@
 //! `min`: the least number, at the column's scale.
 
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::query::lanes::{Kept, Part};
 use crate::query::number::Number;
 
 #[derive(Default)]
@@ -14,9 +15,19 @@ impl Min {
 
 impl State for Min {
     const TAKES: Takes = Takes::Numbers;
+    const PARTS: Option<&'static [Part]> = Some(&[Part::Least]);
 
     fn update(&mut self, value: &Value<'_>) {
         self.add(value.number);
+    }
+
+    fn absorb(&mut self, kept: &Kept) {
+        if kept.known > 0 {
+            self.add(Number {
+                mantissa: kept.least.into(),
+                scale: kept.scale,
+            });
+        }
     }
 
     fn merge(&mut self, from: Min) {

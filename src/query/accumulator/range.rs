@@ -3,6 +3,7 @@
 use num_bigint::BigInt;
 
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number};
 
 #[derive(Default)]
@@ -20,9 +21,20 @@ impl Range {
 
 impl State for Range {
     const TAKES: Takes = Takes::Numbers;
+    const PARTS: Option<&'static [Part]> = Some(&[Part::Least, Part::Greatest]);
 
     fn update(&mut self, value: &Value<'_>) {
         self.add(value.number, value.number);
+    }
+
+    fn absorb(&mut self, kept: &Kept) {
+        let number = |value: i64| Number {
+            mantissa: value.into(),
+            scale: kept.scale,
+        };
+        if kept.known > 0 {
+            self.add(number(kept.least), number(kept.greatest));
+        }
     }
 
     fn merge(&mut self, from: Range) {

@@ -4,7 +4,8 @@
 use num_bigint::BigInt;
 
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
-use crate::query::number::{Exact, rounded};
+use crate::query::lanes::{Kept, Part};
+use crate::query::number::{Exact, Number, rounded};
 
 /// Digits beyond the column's.
 const MORE: u32 = 6;
@@ -23,11 +24,19 @@ pub(super) struct Spread<const POPULATION: bool, const ROOT: bool> {
 
 impl<const POPULATION: bool, const ROOT: bool> State for Spread<POPULATION, ROOT> {
     const TAKES: Takes = Takes::Numbers;
+    const PARTS: Option<&'static [Part]> = Some(&[Part::Known, Part::Sum, Part::Squares]);
 
     fn update(&mut self, value: &Value<'_>) {
         self.count += 1;
         self.sum.add(value.number);
         self.squares.add_square(value.number);
+    }
+
+    fn absorb(&mut self, kept: &Kept) {
+        let number = |mantissa, scale| Number { mantissa, scale };
+        self.count += kept.known;
+        self.sum.add(number(kept.sum, kept.scale));
+        self.squares.add(number(kept.squares, 2 * kept.scale));
     }
 
     fn merge(&mut self, from: Self) {

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number};
 
 /// What an aggregate takes of each row.
@@ -36,8 +37,15 @@ pub(crate) enum Outcome<'a> {
 /// What is kept of a column in one group.
 pub(crate) trait State: Default + Send + Sync + 'static {
     const TAKES: Takes;
+    /// What it must know of many rows at once; `None` if it must see each value.
+    const PARTS: Option<&'static [Part]> = None;
 
     fn update(&mut self, value: &Value<'_>);
+
+    /// Adds what is known of many rows, as far as [`State::PARTS`] asks for it.
+    fn absorb(&mut self, kept: &Kept) {
+        unreachable!("{kept:?} for an aggregate that sees each value");
+    }
 
     fn merge(&mut self, from: Self);
 
@@ -51,6 +59,7 @@ pub(crate) trait States: Any + Send + Sync {
     /// One more group.
     fn push(&mut self);
     fn update(&mut self, group: usize, value: &Value<'_>);
+    fn absorb(&mut self, group: usize, kept: &Kept);
     /// Adds the states of other groups: each to the one at its place in `into`.
     fn merge(&mut self, from: Box<dyn States>, into: &[usize]);
     fn finish(&self, group: usize, scale: u32) -> Outcome<'_>;
@@ -63,6 +72,10 @@ impl<S: State> States for Vec<S> {
 
     fn update(&mut self, group: usize, value: &Value<'_>) {
         self[group].update(value);
+    }
+
+    fn absorb(&mut self, group: usize, kept: &Kept) {
+        self[group].absorb(kept);
     }
 
     fn merge(&mut self, from: Box<dyn States>, into: &[usize]) {
@@ -83,6 +96,8 @@ impl<S: State> States for Vec<S> {
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) takes: Takes,
+    /// See [`State::PARTS`].
+    pub(crate) parts: Option<&'static [Part]>,
     states: fn() -> Box<dyn States>,
 }
 
@@ -91,6 +106,7 @@ impl Kind {
         Kind {
             name,
             takes: S::TAKES,
+            parts: S::PARTS,
             states: || Box::new(Vec::<S>::new()),
         }
     }

@@ -1,16 +1,27 @@
 //! `sum`: exact, at the column's scale.
 
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
-use crate::query::number::Exact;
+use crate::query::lanes::{Kept, Part};
+use crate::query::number::{Exact, Number};
 
 #[derive(Default)]
 pub(super) struct Sum(Option<Exact>);
 
 impl State for Sum {
     const TAKES: Takes = Takes::Numbers;
+    const PARTS: Option<&'static [Part]> = Some(&[Part::Sum]);
 
     fn update(&mut self, value: &Value<'_>) {
         self.0.get_or_insert_default().add(value.number);
+    }
+
+    fn absorb(&mut self, kept: &Kept) {
+        if kept.known > 0 {
+            self.0.get_or_insert_default().add(Number {
+                mantissa: kept.sum,
+                scale: kept.scale,
+            });
+        }
     }
 
     fn merge(&mut self, from: Sum) {

@@ -1,0 +1,269 @@
+//! What is kept of many rows of a group in 64-bit lanes, and how aggregates take it over.
+//!
+//! A lane is a sum or a greatest value, so all lanes are updated in the same way whatever the query. From time to time
+//! they are added up into the aggregates' own states, which are exact without limits.
+//!
+//! No lane overflows: values are less than [`MAGNITUDE_MAX`], those whose sums fill one lane less than [`NARROW_MAX`],
+//! and lanes are emptied after [`ROWS_MAX`] rows.
+
+/// Past the magnitude of any value.
+pub(crate) const MAGNITUDE_MAX: u64 = 1 << 59;
+/// Past the magnitude of values that are squared, or whose sum is in one lane.
+pub(crate) const NARROW_MAX: u64 = 1 << 31;
+/// The most rows between two times that lanes are emptied.
+pub(crate) const ROWS_MAX: u64 = 1 << 30;
+/// Added to values of which the greatest is kept, so that the zero of a new lane is less than any.
+const OFFSET: i64 = 1 << 60;
+
+/// What an aggregate wants to know of a column's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// How many there are.
+    Known,
+    Sum,
+    Least,
+    Greatest,
+    /// The sum of their squares.
+    Squares,
+}
+
+/// What is known of a column's values in some rows of a group. Parts that no aggregate wants are zero.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Kept {
+    /// Values that aren't null. Where there is none, the rest means nothing.
+    pub(crate) known: u64,
+    /// All values are in units of `10^-scale`.
+    pub(crate) scale: u32,
+    pub(crate) sum: i128,
+    pub(crate) least: i64,
+    pub(crate) greatest: i64,
+    /// In units of `10^-(2 * scale)`.
+    pub(crate) squares: i128,
+}
+
+impl Kept {
+    /// What is known of one value.
+    pub(crate) fn of(value: Option<i64>, scale: u32) -> Kept {
+        let number = value.unwrap_or_default();
+        let sum = i128::from(number);
+        Kept {
+            known: u64::from(value.is_some()),
+            scale,
+            sum,
+            least: number,
+            greatest: number,
+            squares: sum * sum,
+        }
+    }
+}
+
+/// What a lane sums up, or of what it keeps the greatest value. Numbers count columns among those of a query whose values
+/// are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    Rows,
+    /// The number of the group; nothing is added to it.
+    Group,
+    Known(usize),
+    Sum(usize),
+    /// The sum of the low 32 bits, and of what is above.
+    SumLow(usize),
+    SumHigh(usize),
+    Least(usize),
+    Greatest(usize),
+    SquaresLow(usize),
+    SquaresHigh(usize),
+}
+
+/// What is known of a column's values as far as it decides about lanes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Traits {
+    /// Some are null.
+    pub(crate) has_nulls: bool,
+    /// Some aren't less than [`NARROW_MAX`].
+    pub(crate) is_wide: bool,
+}
+
+/// The lanes of each group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    lanes: Vec<Lane>,
+}
+
+impl Layout {
+    /// For these parts of columns with these traits; `has_groups` if rows need their groups' numbers.
+    pub(crate) fn new(
+        wanted: impl IntoIterator<Item = (usize, Part)>,
+        traits: &[Traits],
+        has_groups: bool,
+    ) -> Layout {
+        let mut lanes = vec![Lane::Rows];
+        if has_groups {
+            lanes.push(Lane::Group);
+        }
+        let mut push = |lane: Lane| {
+            if !lanes.contains(&lane) {
+                lanes.push(lane);
+            }
+        };
+        for (column, part) in wanted {
+            let Traits { has_nulls, is_wide } = traits[column];
+            // Whether anything is known at all must be known.
+            if has_nulls {
+                push(Lane::Known(column));
+            }
+            match part {
+                Part::Known => {}
+                Part::Sum if is_wide => {
+                    push(Lane::SumLow(column));
+                    push(Lane::SumHigh(column));
+                }
+                Part::Sum => push(Lane::Sum(column)),
+                Part::Least => push(Lane::Least(column)),
+                Part::Greatest => push(Lane::Greatest(column)),
+                Part::Squares => {
+                    push(Lane::SquaresLow(column));
+                    push(Lane::SquaresHigh(column));
+                }
+            }
+        }
+        Layout { lanes }
+    }
+
+    pub(crate) fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    fn find(&self, values: &[i64], lane: Lane) -> Option<i64> {
+        let at = self.lanes.iter().position(|known| *known == lane)?;
+        Some(values[at])
+    }
+
+    /// Which lane has the groups' numbers, if there is one.
+    pub(crate) fn group_lane(&self) -> usize {
+        1
+    }
+
+    pub(crate) fn has_groups(&self) -> bool {
+        self.lanes.contains(&Lane::Group)
+    }
+
+    /// The group's number, where lanes have it.
+    pub(crate) fn group(&self, values: &[i64]) -> Option<usize> {
+        self.find(values, Lane::Group).map(|group| group as usize)
+    }
+
+    /// What the lanes say of a column.
+    pub(crate) fn kept(&self, values: &[i64], column: usize, scale: u32) -> Kept {
+        let of = |lane| self.find(values, lane);
+        let halves = |low, high| {
+            let high = i128::from(of(high).unwrap_or_default());
+            (high << 32) + i128::from(of(low).unwrap_or_default())
+        };
+        let rows = of(Lane::Rows).unwrap_or_default() as u64;
+        let sum = match of(Lane::Sum(column)) {
+            Some(sum) => i128::from(sum),
+            None => halves(Lane::SumLow(column), Lane::SumHigh(column)),
+        };
+        Kept {
+            known: of(Lane::Known(column)).map_or(rows, |known| known as u64),
+            scale,
+            sum,
+            least: of(Lane::Least(column)).map_or(0, |value| OFFSET - value),
+            greatest: of(Lane::Greatest(column)).map_or(0, |value| value - OFFSET),
+            squares: halves(Lane::SquaresLow(column), Lane::SquaresHigh(column)),
+        }
+    }
+}
+
+impl Lane {
+    /// The column that it is about.
+    pub(crate) fn column(self) -> Option<usize> {
+        match self {
+            Lane::Rows | Lane::Group => None,
+            Lane::Known(column)
+            | Lane::Sum(column)
+            | Lane::SumLow(column)
+            | Lane::SumHigh(column)
+            | Lane::Least(column)
+            | Lane::Greatest(column)
+            | Lane::SquaresLow(column)
+            | Lane::SquaresHigh(column) => Some(column),
+        }
+    }
+
+    /// Whether the greatest is kept.
+    pub(crate) fn is_extreme(self) -> bool {
+        matches!(self, Lane::Least(_) | Lane::Greatest(_))
+    }
+
+    /// Writes what each row adds to the lane. A null's value is zero.
+    #[inline(always)]
+    pub(crate) fn fill(self, values: &[i64], is_null: impl Fn(usize) -> bool, to: &mut [i64]) {
+        let mut fill = |of: &dyn Fn(i64) -> i64| {
+            for (row, (to, &value)) in to.iter_mut().zip(values).enumerate() {
+                *to = if is_null(row) { 0 } else { of(value) };
+            }
+        };
+        match self {
+            Lane::Rows => to.fill(1),
+            Lane::Group => to.fill(0),
+            Lane::Known(_) => fill(&|_| 1),
+            Lane::Sum(_) => fill(&|value| value),
+            Lane::SumLow(_) => fill(&|value| value & 0xffff_ffff),
+            Lane::SumHigh(_) => fill(&|value| value >> 32),
+            Lane::Least(_) => fill(&|value| OFFSET - value),
+            Lane::Greatest(_) => fill(&|value| OFFSET + value),
+            Lane::SquaresLow(_) => fill(&|value| (value * value) & 0xffff_ffff),
+            Lane::SquaresHigh(_) => fill(&|value| (value * value) >> 32),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Lanes say what a plain sum over the values says.
+        #[test]
+        fn lanes_keep_everything(
+            values in prop::collection::vec(prop::option::weighted(0.8, any::<i64>()), 1..40),
+            is_wide: bool,
+        ) {
+            let limit = if is_wide { MAGNITUDE_MAX } else { NARROW_MAX } as i64;
+            let values: Vec<Option<i64>> = values.into_iter().map(|v| v.map(|v| v % limit)).collect();
+            let has_nulls = values.contains(&None);
+            let mut parts = vec![Part::Known, Part::Sum, Part::Least, Part::Greatest];
+            if !is_wide {
+                parts.push(Part::Squares);
+            }
+            let traits = [Traits { has_nulls, is_wide }];
+            let layout = Layout::new(parts.iter().map(|part| (0, *part)), &traits, true);
+            let numbers: Vec<i64> = values.iter().map(|value| value.unwrap_or_default()).collect();
+            let mut lanes = vec![0_i64; layout.lanes().len()];
+            for (lane, kept) in layout.lanes().iter().zip(&mut lanes) {
+                let mut adds = vec![0; values.len()];
+                lane.fill(&numbers, |row| values[row].is_none(), &mut adds);
+                for add in adds {
+                    *kept = if lane.is_extreme() { add.max(*kept) } else { *kept + add };
+                }
+            }
+            let kept = layout.kept(&lanes, 0, 3);
+            let known = || values.iter().flatten().copied();
+            prop_assert_eq!(kept.scale, 3);
+            prop_assert_eq!(kept.known, known().count() as u64);
+            prop_assert_eq!(kept.sum, known().map(i128::from).sum::<i128>());
+            if kept.known > 0 {
+                prop_assert_eq!(Some(kept.least), known().min());
+                prop_assert_eq!(Some(kept.greatest), known().max());
+            }
+            if !is_wide {
+                let squares = known().map(|v| i128::from(v) * i128::from(v)).sum::<i128>();
+                prop_assert_eq!(kept.squares, squares);
+            }
+            prop_assert_eq!(layout.group(&lanes), Some(0));
+        }
+    }
+}

@@ -1,0 +1,827 @@
+//! The passes over the windows of a block: how a worker adds most records, many at a time.
+//!
+//! Index, spans, numbers, keys, groups, lanes: each pass does one thing for all rows of a window. What a pass can't do
+//! for a row is done by the job record by record, so that both give the same answer: other numbers of fields, quotes
+//! that can't be understood, doubled quotes, numbers that are too long.
+//!
+//! Invariant of this module: keys that are looked up are spans of a window or of the buffer for composed keys.
+#![allow(unsafe_code)]
+
+use crate::engine::sink::BlockError;
+use crate::level::Level;
+use crate::query::accumulator::state::{Takes, Value};
+use crate::query::dialect::Marks;
+use crate::query::lanes::{Kept, Lane, Layout, MAGNITUDE_MAX, NARROW_MAX, Part, ROWS_MAX, Traits};
+use crate::query::number::Number;
+use crate::query::plan::Plan;
+use crate::query::scan::decimal::{Numbers, ROWS, SCALE_MAX, decode};
+use crate::query::scan::index::{Index, Window, index};
+use crate::query::scan::spans::{Records, spans, strip_quotes, strip_returns, value};
+use crate::query::slots::{BATCH, KEY_MAX, Packet, Slots, UNIT_LANES};
+use crate::query::table::{Table, push_part};
+use crate::record::block::{Block, PADDING};
+
+/// What a worker needs for the passes, and the lanes of the groups that it has found.
+pub(crate) struct Passes {
+    level: Level,
+    marks: Marks,
+    fields: usize,
+    /// The columns that are looked at, from 0, and where their values stand.
+    columns: Vec<usize>,
+    spans: Vec<Box<[u32]>>,
+    /// The columns of the key, among `columns`.
+    keys: Vec<usize>,
+    /// Whether the key is what stands between the first of its columns and the last.
+    has_raw_keys: bool,
+    /// Columns whose values lanes are about.
+    sources: Vec<Source>,
+    /// The source of each aggregate that has lanes.
+    served: Vec<Served>,
+    layout: Layout,
+    slots: Slots,
+    /// Rows in the slots.
+    rows: u64,
+    index: Index,
+    scratch: Scratch,
+}
+
+/// A column whose values lanes are about.
+struct Source {
+    /// Among the passes' columns.
+    at: usize,
+    /// Which of the plan's numbers it is. If none, only nulls matter.
+    number: Option<usize>,
+    /// Whether its numbers are squared.
+    is_squared: bool,
+    numbers: Numbers,
+    /// Decimals of the numbers' unit, once there was a number.
+    scale: Option<u32>,
+    traits: Traits,
+}
+
+/// How an aggregate gets its values.
+#[derive(Clone, Copy)]
+enum Served {
+    /// From lanes, of a source if it has a column.
+    Lanes(Option<usize>),
+    /// Value by value: the column among the passes', and the source of numbers.
+    Values(usize, Option<usize>),
+}
+
+/// Lists of the current window and batch.
+struct Scratch {
+    /// For each record the number of its last end, and of rows that of the end before the first field.
+    last_ends: Vec<u16>,
+    firsts: Vec<u16>,
+    /// Where rows begin.
+    starts: Vec<u32>,
+    /// Rows that are taken out, and where records begin that are added one by one.
+    out: Vec<u32>,
+    others: Vec<u32>,
+    key: Vec<u8>,
+    key_spans: Vec<u32>,
+    composed: Box<[u8]>,
+    added: Box<[[i64; BATCH]; UNIT_LANES]>,
+    packets: Box<[Packet; BATCH]>,
+    groups: Vec<usize>,
+}
+
+impl Scratch {
+    fn new() -> Scratch {
+        Scratch {
+            last_ends: Vec::new(),
+            firsts: Vec::new(),
+            starts: Vec::new(),
+            out: Vec::new(),
+            others: Vec::new(),
+            key: Vec::new(),
+            key_spans: Vec::new(),
+            // A part is copied 32 bytes at a time, and read for 64.
+            composed: vec![0; BATCH * KEY_MAX + PADDING].into(),
+            added: Box::new([[0; BATCH]; UNIT_LANES]),
+            packets: Box::new([Packet([0; UNIT_LANES]); BATCH]),
+            groups: Vec::new(),
+        }
+    }
+}
+
+/// What the passes can't do, and what they add to beside their own lanes.
+pub(crate) trait OneByOne {
+    /// Adds the records of the block that begin at `from` and up to `until`, and those that can't be told apart from
+    /// them; returns where the next one begins.
+    ///
+    /// # Errors
+    /// The first malformed record.
+    fn add(&mut self, from: usize, until: usize) -> Result<usize, BlockError>;
+
+    fn table(&mut self) -> &mut Table;
+
+    /// For each of the plan's numbers the most decimals.
+    fn scales(&mut self) -> &mut [u32];
+
+    /// So many rows were added.
+    fn added(&mut self, rows: usize);
+}
+
+impl Passes {
+    /// The passes of a plan, if they can be used for it.
+    pub(crate) fn new(plan: &Plan) -> Option<Passes> {
+        let level = plan.level?;
+        let marks = plan.dialect.marks()?;
+        let fields = plan.shape.as_ref()?.width;
+        let mut columns: Vec<usize> = plan.keys.clone();
+        columns.extend(plan.aggregates.iter().filter_map(|of| of.column));
+        if fields == 1 {
+            // It tells which lines are empty.
+            columns.push(0);
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        let among = |column: usize| {
+            let at = columns.iter().position(|known| *known == column);
+            at.expect("a column of the plan")
+        };
+        let source = |column: usize, number: Option<usize>| Source {
+            at: among(column),
+            number,
+            is_squared: plan.aggregates.iter().any(|of| {
+                let parts = of.kind.parts.unwrap_or_default();
+                of.column == Some(column) && parts.contains(&Part::Squares)
+            }),
+            numbers: Numbers::new(),
+            scale: None,
+            traits: Traits::default(),
+        };
+        let numbers = plan.numbers.iter().enumerate();
+        let mut sources: Vec<Source> = numbers
+            .map(|(number, &column)| source(column, Some(number)))
+            .collect();
+        let served = plan.aggregates.iter().map(|of| {
+            let Some(column) = of.column else {
+                return Served::Lanes(None);
+            };
+            let known = |sources: &[Source]| {
+                let at = among(column);
+                sources.iter().position(|source| source.at == at)
+            };
+            if of.kind.parts.is_none() {
+                let numbers = (of.kind.takes == Takes::Numbers).then(|| known(&sources));
+                return Served::Values(among(column), numbers.flatten());
+            }
+            let known = known(&sources).unwrap_or_else(|| {
+                sources.push(source(column, None));
+                sources.len() - 1
+            });
+            Served::Lanes(Some(known))
+        });
+        let served: Vec<Served> = served.collect();
+        let is_ascending = plan.keys.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+        let mut passes = Passes {
+            level,
+            marks,
+            fields,
+            spans: columns.iter().map(|_| vec![0; ROWS].into()).collect(),
+            keys: plan.keys.iter().map(|&column| among(column)).collect(),
+            has_raw_keys: is_ascending && (plan.keys.len() == 1 || marks.quote.is_none()),
+            columns,
+            sources,
+            served,
+            layout: Layout::new([], &[], false),
+            slots: Slots::new(level, 1),
+            rows: 0,
+            index: Index::new(),
+            scratch: Scratch::new(),
+        };
+        passes.lay_out(plan);
+        Some(passes)
+    }
+
+    /// Makes the lanes anew, which are empty.
+    fn lay_out(&mut self, plan: &Plan) {
+        let traits: Vec<Traits> = self.sources.iter().map(|source| source.traits).collect();
+        let aggregates = plan.aggregates.iter().zip(&self.served);
+        let wanted = aggregates.filter_map(|(of, served)| match served {
+            Served::Lanes(Some(source)) => Some((*source, of.kind.parts?)),
+            _ => None,
+        });
+        let wanted =
+            wanted.flat_map(|(source, parts)| parts.iter().map(move |part| (source, *part)));
+        let sees_values = |served: &Served| matches!(served, Served::Values(..));
+        self.layout = Layout::new(wanted, &traits, self.served.iter().any(sees_values));
+        self.slots.clear(self.layout.lanes().len());
+        self.rows = 0;
+    }
+
+    /// Adds the lanes of all groups to a table, and empties them.
+    pub(crate) fn flush(&mut self, plan: &Plan, table: &mut Table) {
+        if self.rows == 0 {
+            return;
+        }
+        let mut wide = Vec::new();
+        let aggregates: Vec<_> = self.served.iter().enumerate().collect();
+        self.slots.each(|key, lanes| {
+            let group = self.layout.group(lanes).unwrap_or_else(|| {
+                wide.clear();
+                self.whole_key(plan, key, &mut wide);
+                table.group(&wide)
+            });
+            for (at, served) in &aggregates {
+                let kept = match served {
+                    Served::Values(..) => continue,
+                    Served::Lanes(None) => Kept {
+                        known: lanes[0] as u64,
+                        ..Kept::default()
+                    },
+                    Served::Lanes(Some(source)) => {
+                        let scale = self.sources[*source].scale.unwrap_or_default();
+                        self.layout.kept(lanes, *source, scale)
+                    }
+                };
+                table.states[*at].absorb(group, &kept);
+            }
+        });
+        self.lay_out(plan);
+    }
+
+    /// The key of a group as the table has it.
+    fn whole_key(&self, plan: &Plan, mut key: &[u8], to: &mut Vec<u8>) {
+        let mut push = |part: &[u8]| push_part(to, if plan.is_null(part) { b"" } else { part });
+        match self.keys.len() {
+            0 => {}
+            1 => push(key),
+            _ if self.has_raw_keys => key
+                .split(|&byte| byte == self.marks.delimiter)
+                .for_each(push),
+            _ => {
+                while let [len, rest @ ..] = key {
+                    let (part, rest) = rest.split_at(usize::from(*len));
+                    push(part);
+                    key = rest;
+                }
+            }
+        }
+    }
+
+    /// Adds the records of the window of `block` that begins at `at` with a record; returns where the next one begins.
+    ///
+    /// # Errors
+    /// The first malformed record.
+    pub(crate) fn window(
+        &mut self,
+        plan: &Plan,
+        block: &Block<'_>,
+        at: usize,
+        others: &mut impl OneByOne,
+    ) -> Result<usize, BlockError> {
+        let window = Window::at(block, at);
+        index(self.level, window, self.marks, &mut self.index);
+        if self.index.has_offence || self.index.records() == 0 {
+            let until = match self.index.has_offence {
+                true => at + window.bytes().len(),
+                false => at + 1,
+            };
+            return others.add(at, until);
+        }
+        let is_regular = self.index.is_regular(window, self.fields);
+        let end = self.list(is_regular);
+        for column in 0..self.columns.len() {
+            self.column(window, column, is_regular);
+        }
+        self.take_out_unusual(window);
+        for source in 0..self.sources.len() {
+            self.numbers(plan, window, source, others.table());
+        }
+        self.remove_out(true);
+        self.note_decimals(window, others.scales());
+        if !self.scratch.others.is_empty() {
+            // The lowest malformed record is the one that is told.
+            self.scratch.others.sort_unstable();
+            for &start in &self.scratch.others {
+                let start = at + start as usize;
+                others.add(start, start + 1)?;
+            }
+        }
+        others.added(self.scratch.starts.len());
+        let place = (block.file(), block.offset() + at as u64);
+        self.fold(plan, window, place, others.table());
+        Ok(at + end)
+    }
+
+    /// Lists where rows begin, and where records that are none; returns where the last record ends.
+    fn list(&mut self, is_regular: bool) -> usize {
+        let lists = &mut self.scratch;
+        let (ends, records) = (self.index.ends(), self.index.records());
+        lists.out.clear();
+        lists.others.clear();
+        lists.starts.clear();
+        if is_regular {
+            let starts = ends.iter().step_by(self.fields).take(records);
+            lists.starts.extend(starts.map(|&start| u32::from(start)));
+            return usize::from(ends[records * self.fields]);
+        }
+        self.index.last_ends(&mut lists.last_ends);
+        lists.firsts.clear();
+        let mut first = 0;
+        for &last in &lists.last_ends {
+            let start = u32::from(ends[usize::from(first)]);
+            if usize::from(last - first) == self.fields {
+                lists.firsts.push(first);
+                lists.starts.push(start);
+            } else {
+                lists.others.push(start);
+            }
+            first = last;
+        }
+        usize::from(ends[usize::from(first)])
+    }
+
+    /// Where the values of a column stand.
+    fn column(&mut self, window: Window<'_>, column: usize, is_regular: bool) {
+        let records = match is_regular {
+            true => Records::Every(self.fields),
+            false => Records::Listed(&self.scratch.firsts),
+        };
+        let rows = self.scratch.starts.len();
+        let list = &mut self.spans[column][..rows];
+        spans(self.index.ends(), records, self.columns[column], list);
+        if self.columns[column] + 1 == self.fields {
+            strip_returns(window, list);
+        }
+        if let Some(quote) = self.marks.quote.filter(|_| self.index.has_quotes) {
+            strip_quotes(window, quote, list);
+        }
+        self.spans[column][rows..rows + 8].fill(0);
+    }
+
+    /// Takes out empty lines, and rows with doubled quotes in a value.
+    fn take_out_unusual(&mut self, window: Window<'_>) {
+        let rows = self.scratch.starts.len();
+        let doubled = self.marks.quote.filter(|_| self.index.has_doubled);
+        let may_be_empty = self.fields == 1;
+        if !may_be_empty && doubled.is_none() {
+            return;
+        }
+        for spans in &self.spans {
+            for (row, &span) in (0..).zip(&spans[..rows]) {
+                let value = value(window, span);
+                let is_empty_line = may_be_empty && value.is_empty();
+                if is_empty_line || doubled.is_some_and(|quote| value.contains(&quote)) {
+                    self.scratch.out.push(row);
+                }
+            }
+        }
+    }
+
+    /// The numbers of a source, and which of its values are null. Takes out rows whose values can't be added to lanes.
+    fn numbers(&mut self, plan: &Plan, window: Window<'_>, source: usize, table: &mut Table) {
+        let rows = self.scratch.starts.len();
+        let mut traits = self.sources[source].traits;
+        let taken_out = self.scratch.out.len();
+        loop {
+            let Source {
+                at,
+                number,
+                is_squared,
+                numbers,
+                scale,
+                ..
+            } = &mut self.sources[source];
+            let spans = &self.spans[*at];
+            if number.is_none() {
+                mark_nulls(plan, window, &spans[..rows], numbers);
+                traits.has_nulls |= numbers.has_nulls;
+                break;
+            }
+            let known = *scale.get_or_insert_with(|| usual_scale(window, &spans[..rows]));
+            decode(self.level, window, spans, rows, known, numbers);
+            if plan.has_numeric_nulls {
+                mark_nulls(plan, window, &spans[..rows], numbers);
+            }
+            let limit = if *is_squared {
+                NARROW_MAX
+            } else {
+                MAGNITUDE_MAX
+            };
+            let wanted = read_rest(
+                plan,
+                window,
+                spans,
+                known,
+                limit,
+                numbers,
+                &mut self.scratch.out,
+            );
+            if wanted > known {
+                // What is in the lanes has another unit.
+                self.flush(plan, table);
+                self.sources[source].scale = Some(wanted);
+                self.scratch.out.truncate(taken_out);
+                continue;
+            }
+            traits.has_nulls |= numbers.has_nulls;
+            if numbers.magnitudes >= NARROW_MAX {
+                traits.is_wide |= !*is_squared;
+                if *is_squared {
+                    let values = (0..).zip(&numbers.values[..rows]);
+                    let wide = values.filter(|(_, value)| value.unsigned_abs() >= NARROW_MAX);
+                    self.scratch.out.extend(wide.map(|(row, _)| row));
+                }
+            }
+            break;
+        }
+        if traits != self.sources[source].traits {
+            self.flush(plan, table);
+            self.sources[source].traits = traits;
+            self.lay_out(plan);
+        }
+    }
+
+    /// Removes the rows that were taken out from all lists; they are added one by one if `to_others`.
+    fn remove_out(&mut self, to_others: bool) {
+        let lists = &mut self.scratch;
+        if lists.out.is_empty() {
+            return;
+        }
+        lists.out.sort_unstable();
+        lists.out.dedup();
+        let out = &lists.out;
+        if to_others {
+            let starts = out.iter().map(|&row| lists.starts[row as usize]);
+            lists.others.extend(starts);
+        }
+        let rows = lists.starts.len();
+        for spans in &mut self.spans {
+            keep_others(out, rows, |from, to| spans[to] = spans[from]);
+            spans[rows - out.len()..][..8].fill(0);
+        }
+        for source in &mut self.sources {
+            let numbers = &mut source.numbers;
+            let has_nulls = numbers.has_nulls;
+            keep_others(out, rows, |from, to| {
+                numbers.values[to] = numbers.values[from];
+                if has_nulls {
+                    let is_null = numbers.is_null(from);
+                    numbers.put_null(to, is_null);
+                }
+            });
+        }
+        let starts = &mut lists.starts;
+        keep_others(out, rows, |from, to| starts[to] = starts[from]);
+        starts.truncate(rows - out.len());
+        lists.out.clear();
+    }
+
+    /// Notes the most decimals of the rows' numbers.
+    fn note_decimals(&mut self, window: Window<'_>, scales: &mut [u32]) {
+        let rows = self.scratch.starts.len();
+        for source in &self.sources {
+            let Some(number) = source.number else {
+                continue;
+            };
+            if source.numbers.decimals <= scales[number] {
+                continue;
+            }
+            // Rows that were taken out don't count. It happens as often as there are decimals.
+            for (row, &span) in self.spans[source.at][..rows].iter().enumerate() {
+                if !source.numbers.is_null(row) {
+                    let number_of = Number::read(value(window, span));
+                    let decimals = number_of.map_or(0, |number| number.scale);
+                    scales[number] = scales[number].max(decimals);
+                }
+            }
+        }
+    }
+
+    /// Adds the rows to their groups.
+    fn fold(&mut self, plan: &Plan, window: Window<'_>, place: (u32, u64), table: &mut Table) {
+        self.fold_long(plan, window, place, table);
+        let rows = self.scratch.starts.len();
+        for from in (0..rows).step_by(BATCH) {
+            let count = BATCH.min(rows - from);
+            if self.slots.is_full() || self.rows + count as u64 > ROWS_MAX {
+                self.flush(plan, table);
+            }
+            self.rows += count as u64;
+            let text = self.key_spans(window, from, count);
+            // SAFETY: keys are in the window or in the buffer for composed ones, behind both of which 64 bytes are
+            // readable; long ones were taken out.
+            unsafe { self.slots.find(text, &self.scratch.key_spans) };
+            if self.layout.has_groups() {
+                self.find_groups(plan, window, from, count, table);
+                self.see_values(plan, window, place, from, table);
+            }
+            for first in (0..self.layout.lanes().len()).step_by(UNIT_LANES) {
+                self.add_lanes(first, from, count);
+            }
+        }
+    }
+
+    /// Adds rows whose keys don't fit a slot, and takes them out.
+    fn fold_long(&mut self, plan: &Plan, window: Window<'_>, place: (u32, u64), table: &mut Table) {
+        let rows = self.scratch.starts.len();
+        let (Some(&first), Some(&last)) = (self.keys.first(), self.keys.last()) else {
+            return;
+        };
+        if self.has_raw_keys {
+            let pairs = self.spans[first][..rows]
+                .iter()
+                .zip(&self.spans[last][..rows]);
+            let is_long = |first: u32, last: u32| (last >> 16) - (first & 0xffff) > KEY_MAX as u32;
+            let any = pairs.fold(false, |any, (&first, &last)| any | is_long(first, last));
+            if !any {
+                return;
+            }
+        }
+        for row in 0..rows {
+            if self.key_length(row) <= KEY_MAX {
+                continue;
+            }
+            self.scratch.out.push(row as u32);
+            let mut key = std::mem::take(&mut self.scratch.key);
+            self.key_of_row(plan, window, row, &mut key);
+            let group = table.group(&key);
+            self.scratch.key = key;
+            for (at, (served, states)) in self.served.iter().zip(&mut table.states).enumerate() {
+                match served {
+                    Served::Lanes(source) => {
+                        let kept = source.map_or(Kept::of(Some(0), 0), |source| {
+                            let source = &self.sources[source];
+                            let value = source.numbers.values[row];
+                            let value = (!source.numbers.is_null(row)).then_some(value);
+                            Kept::of(value, source.scale.unwrap_or_default())
+                        });
+                        states.absorb(group, &kept);
+                    }
+                    Served::Values(..) => {
+                        if let Some(value) = self.value(plan, window, place, at, row) {
+                            states.update(group, &value);
+                        }
+                    }
+                }
+            }
+        }
+        self.remove_out(false);
+    }
+
+    /// Bytes of a row's key in a slot, with the one behind it.
+    fn key_length(&self, row: usize) -> usize {
+        let length = |column: &usize| {
+            let span = self.spans[*column][row];
+            ((span >> 16) - (span & 0xffff)) as usize
+        };
+        match (self.has_raw_keys, &*self.keys) {
+            (true, [first, .., last]) => {
+                (self.spans[*last][row] >> 16) as usize
+                    - (self.spans[*first][row] & 0xffff) as usize
+            }
+            (_, keys) => keys.iter().map(length).sum::<usize>() + usize::from(!self.has_raw_keys),
+        }
+    }
+
+    /// The key of a row as the table has it.
+    fn key_of_row(&self, plan: &Plan, window: Window<'_>, row: usize, to: &mut Vec<u8>) {
+        to.clear();
+        for &column in &self.keys {
+            let part = value(window, self.spans[column][row]);
+            push_part(to, if plan.is_null(part) { b"" } else { part });
+        }
+    }
+
+    /// The keys of a batch: spans in what is returned.
+    fn key_spans(&mut self, window: Window<'_>, from: usize, count: usize) -> *const u8 {
+        let Scratch {
+            key_spans,
+            composed,
+            ..
+        } = &mut self.scratch;
+        key_spans.clear();
+        match &*self.keys {
+            [] => {
+                composed[0] = 1;
+                key_spans.resize(count, 1 << 16);
+            }
+            [one] => {
+                key_spans.extend_from_slice(&self.spans[*one][from..from + count]);
+                return window.pointer();
+            }
+            [first, .., last] if self.has_raw_keys => {
+                let first = &self.spans[*first][from..from + count];
+                let last = &self.spans[*last][from..from + count];
+                let pairs = first.iter().zip(last);
+                key_spans.extend(pairs.map(|(first, last)| first & 0xffff | last & 0xffff_0000));
+                return window.pointer();
+            }
+            keys => {
+                let mut at = 0;
+                for row in from..from + count {
+                    let start = at;
+                    for &column in keys {
+                        let part = value(window, self.spans[column][row]);
+                        composed[at] = part.len() as u8;
+                        copy_short(window, part, &mut composed[at + 1..]);
+                        at += 1 + part.len();
+                    }
+                    composed[at] = 1;
+                    at += 1;
+                    key_spans.push((start | at << 16) as u32);
+                }
+            }
+        }
+        composed.as_ptr()
+    }
+
+    /// Finds the groups of a batch's rows; new slots get the numbers of theirs.
+    fn find_groups(
+        &mut self,
+        plan: &Plan,
+        window: Window<'_>,
+        from: usize,
+        count: usize,
+        table: &mut Table,
+    ) {
+        let mut key = std::mem::take(&mut self.scratch.key);
+        let at = self.layout.group_lane();
+        for fresh in 0..self.slots.fresh().len() {
+            let row = self.slots.fresh()[fresh] as usize;
+            self.key_of_row(plan, window, from + row, &mut key);
+            self.slots.lanes(row)[at] = table.group(&key) as i64;
+        }
+        self.scratch.key = key;
+        self.scratch.groups.clear();
+        for row in 0..count {
+            let group = self.slots.lanes(row)[at] as usize;
+            self.scratch.groups.push(group);
+        }
+    }
+
+    /// Shows the values of a batch to the aggregates that must see each.
+    fn see_values(
+        &self,
+        plan: &Plan,
+        window: Window<'_>,
+        place: (u32, u64),
+        from: usize,
+        table: &mut Table,
+    ) {
+        for (at, states) in table.states.iter_mut().enumerate() {
+            if let Served::Lanes(_) = self.served[at] {
+                continue;
+            }
+            for (row, &group) in (from..).zip(&self.scratch.groups) {
+                if let Some(value) = self.value(plan, window, place, at, row) {
+                    states.update(group, &value);
+                }
+            }
+        }
+    }
+
+    /// What an aggregate sees of a row, unless it is null.
+    fn value<'a>(
+        &self,
+        plan: &Plan,
+        window: Window<'a>,
+        place: (u32, u64),
+        aggregate: usize,
+        row: usize,
+    ) -> Option<Value<'a>> {
+        let Served::Values(column, source) = self.served[aggregate] else {
+            return None;
+        };
+        let bytes = value(window, self.spans[column][row]);
+        let number = match source {
+            Some(source) if self.sources[source].numbers.is_null(row) => return None,
+            Some(source) => Number {
+                mantissa: self.sources[source].numbers.values[row].into(),
+                scale: self.sources[source].scale.unwrap_or_default(),
+            },
+            None if plan.is_null(bytes) => return None,
+            None => Number::ZERO,
+        };
+        let start = u64::from(self.scratch.starts[row]);
+        Some(Value {
+            bytes,
+            number,
+            place: (place.0, place.1 + start),
+        })
+    }
+
+    /// Adds a batch's rows to four lanes, the first of which is `first`.
+    fn add_lanes(&mut self, first: usize, from: usize, count: usize) {
+        let lanes = &self.layout.lanes()[first..];
+        let lanes = &lanes[..lanes.len().min(UNIT_LANES)];
+        let Scratch { added, packets, .. } = &mut self.scratch;
+        added[lanes.len()..].fill([0; BATCH]);
+        for (lane, to) in lanes.iter().zip(&mut **added) {
+            match lane.column().map(|source| &self.sources[source].numbers) {
+                None => lane.fill(&[0; BATCH], |_| false, &mut to[..count]),
+                Some(numbers) => {
+                    let values = &numbers.values[from..from + count];
+                    match numbers.has_nulls {
+                        true => {
+                            lane.fill(values, |row| numbers.is_null(from + row), &mut to[..count])
+                        }
+                        false => lane.fill(values, |_| false, &mut to[..count]),
+                    }
+                }
+            }
+        }
+        pack(self.level, added, &mut packets[..count]);
+        let is_extreme = |at: usize| lanes.get(at).is_some_and(|lane: &Lane| lane.is_extreme());
+        let extremes = std::array::from_fn(is_extreme);
+        self.slots.add(first, &packets[..count], extremes);
+    }
+}
+
+/// Lays four lanes' values side by side.
+fn pack(_: Level, from: &[[i64; BATCH]; UNIT_LANES], to: &mut [Packet]) {
+    for (row, packet) in to.iter_mut().enumerate().take(BATCH) {
+        *packet = Packet(std::array::from_fn(|lane| from[lane][row]));
+    }
+}
+
+/// Calls `copy` for each of `rows` that isn't `out`, with its place and its new one.
+fn keep_others(out: &[u32], rows: usize, mut copy: impl FnMut(usize, usize)) {
+    let mut to = out[0] as usize;
+    for (removed, &row) in out.iter().enumerate() {
+        let next = out.get(removed + 1).map_or(rows, |&next| next as usize);
+        for from in row as usize + 1..next {
+            copy(from, to);
+            to += 1;
+        }
+    }
+}
+
+/// Marks values that are null; their numbers are zero.
+fn mark_nulls(plan: &Plan, window: Window<'_>, spans: &[u32], numbers: &mut Numbers) {
+    if !plan.has_numeric_nulls {
+        numbers.has_nulls = false;
+        numbers.unread.clear();
+    }
+    for (row, &span) in spans.iter().enumerate() {
+        let is_null = plan.is_null(value(window, span));
+        numbers.put_null(row, is_null);
+        if is_null {
+            numbers.values[row] = 0;
+        }
+    }
+}
+
+/// Reads what the pass over numbers didn't: null values, and numbers with blanks, signs or many digits. Returns the most
+/// decimals that there should be; takes out rows whose values are no numbers, or not less than `limit`.
+fn read_rest(
+    plan: &Plan,
+    window: Window<'_>,
+    spans: &[u32],
+    scale: u32,
+    limit: u64,
+    numbers: &mut Numbers,
+    out: &mut Vec<u32>,
+) -> u32 {
+    let mut wanted = scale;
+    let unread = std::mem::take(&mut numbers.unread);
+    for &row in &unread {
+        let text = value(window, spans[row as usize]);
+        if plan.is_null(text) {
+            numbers.set_null(row as usize);
+            continue;
+        }
+        let Ok(number) = Number::read(text) else {
+            out.push(row);
+            continue;
+        };
+        if number.scale > scale {
+            if number.scale <= SCALE_MAX {
+                wanted = wanted.max(number.scale);
+            }
+            out.push(row);
+            continue;
+        }
+        let value = number.at(scale).and_then(|value| i64::try_from(value).ok());
+        match value.filter(|value| value.unsigned_abs() < limit) {
+            Some(value) => {
+                numbers.values[row as usize] = value;
+                numbers.magnitudes |= value.unsigned_abs();
+                numbers.decimals = numbers.decimals.max(number.scale);
+            }
+            None => out.push(row),
+        }
+    }
+    numbers.unread = unread;
+    wanted
+}
+
+/// The most decimals of the numbers among some values.
+fn usual_scale(window: Window<'_>, spans: &[u32]) -> u32 {
+    let numbers = spans.iter().map(|&span| Number::read(value(window, span)));
+    let scales = numbers.flatten().map(|number| number.scale);
+    scales
+        .filter(|scale| *scale <= SCALE_MAX)
+        .max()
+        .unwrap_or(0)
+}
+
+/// Copies a short part of a window.
+fn copy_short(window: Window<'_>, part: &[u8], to: &mut [u8]) {
+    let _ = window;
+    to[..part.len()].copy_from_slice(part);
+}

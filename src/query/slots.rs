@@ -1,0 +1,437 @@
+//! A hash table of short keys with their lanes side by side in slots: what a worker adds most rows to.
+//!
+//! A key has a byte behind it that isn't zero, and zeros up to 32 bytes. So a slot is empty if its key is all zeros.
+//! Rows come in batches: hash and prefetch all, then compare, then add.
+//!
+//! Invariant of this module: the number of slots is a power of two, at least one is empty, and a place is the number of
+//! units before one of them. Keys that are looked up are readable for 64 bytes.
+#![allow(unsafe_code)]
+
+use crate::group::prefetch;
+use crate::group::spill::pages::{Pages, Zeroed};
+#[cfg(target_arch = "x86_64")]
+use crate::group::table::isa::{Avx2, Avx512};
+use crate::group::table::isa::{InlineKey, Isa, Portable, Seeds};
+use crate::level::Level;
+
+/// Rows that are looked up at once.
+pub(crate) const BATCH: usize = 256;
+/// The most bytes of a key, with the one behind it.
+pub(crate) const KEY_MAX: usize = 32;
+/// Lanes in a unit.
+pub(crate) const UNIT_LANES: usize = 4;
+
+/// The most bytes of slots.
+const BYTES_MAX: usize = 128 << 20;
+const SLOTS_MIN: usize = 512;
+/// Up to so many bytes of used slots the first-level cache holds most of them.
+const L1_BYTES: usize = 64 << 10;
+
+/// A key, or four lanes.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+struct Unit([i64; UNIT_LANES]);
+
+// SAFETY: plain numbers.
+unsafe impl Zeroed for Unit {}
+
+/// What each row of a batch adds to four lanes.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+pub(crate) struct Packet(pub(crate) [i64; UNIT_LANES]);
+
+/// The table.
+pub(crate) struct Slots {
+    level: Level,
+    units: Pages<Unit>,
+    /// Units of a slot, a power of two.
+    stride: usize,
+    /// Masks a hash to a place.
+    mask: u32,
+    used: usize,
+    used_max: usize,
+    bytes_max: usize,
+    seeds: Seeds,
+    keys: Box<[InlineKey; BATCH]>,
+    places: Box<[u32; BATCH]>,
+    /// Rows of the batch whose keys are new.
+    fresh: Vec<u32>,
+}
+
+impl Slots {
+    /// For keys with so many lanes.
+    pub(crate) fn new(level: Level, lanes: usize) -> Slots {
+        let stride = (1 + lanes.div_ceil(UNIT_LANES)).next_power_of_two();
+        let mut slots = Slots {
+            level,
+            units: Pages::new(0),
+            stride,
+            mask: 0,
+            used: 0,
+            used_max: 0,
+            bytes_max: BYTES_MAX,
+            seeds: Seeds::random(),
+            keys: Box::new([InlineKey([0; KEY_MAX]); BATCH]),
+            places: Box::new([0; BATCH]),
+            fresh: Vec::new(),
+        };
+        slots.lay_out(SLOTS_MIN);
+        slots
+    }
+
+    /// With a table of `bytes` at most.
+    #[cfg(test)]
+    fn with_bytes_max(self, bytes_max: usize) -> Slots {
+        Slots { bytes_max, ..self }
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Whether a batch may not fit any more: then [`Slots::clear`] it.
+    pub(crate) fn is_full(&self) -> bool {
+        let slots = self.units.len() / self.stride;
+        self.used + BATCH > self.used_max && 4 * slots * self.slot_bytes() > self.bytes_max
+    }
+
+    fn slot_bytes(&self) -> usize {
+        self.stride * size_of::<Unit>()
+    }
+
+    /// Empty slots, so many.
+    fn lay_out(&mut self, slots: usize) {
+        self.units = Pages::new(slots * self.stride);
+        let places = u32::try_from(slots * self.stride).expect("a table of less than 128 GiB");
+        self.mask = places - self.stride as u32;
+        // A displaced key costs a mispredicted branch on each of its rows, so a small table is sparse.
+        self.used_max = slots
+            / match slots * self.slot_bytes() {
+                ..=0x20_0000 if slots > SLOTS_MIN => 32,
+                ..=0x80_0000 if slots > SLOTS_MIN => 8,
+                ..=0x200_0000 if slots > SLOTS_MIN => 4,
+                _ => 2,
+            };
+        self.used = 0;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let slots = 4 * (self.units.len() / self.stride);
+        let empty = Pages::new(0);
+        let old = std::mem::replace(&mut self.units, empty);
+        self.lay_out(slots);
+        for slot in old.chunks(self.stride) {
+            let key = key_of(&slot[0]);
+            if key.0 == [0; KEY_MAX] {
+                continue;
+            }
+            let hash = match self.level {
+                // SAFETY: needs no feature; the key is whole.
+                Level::Portable => unsafe { hash::<Portable>(&self.seeds, &key) },
+                // SAFETY: a level is only made where the processor has its features; the key is whole.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => unsafe { hash_avx2(&self.seeds, &key) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => unsafe { hash_avx512(&self.seeds, &key) },
+            };
+            let mut place = hash & self.mask;
+            // SAFETY: a masked place is in the table, which has empty slots.
+            unsafe {
+                let units = self.units.pointer();
+                while (*units.add(place as usize)).0 != [0; UNIT_LANES] {
+                    place = place.wrapping_add(self.stride as u32) & self.mask;
+                }
+                let to = units.add(place as usize);
+                std::ptr::copy_nonoverlapping(slot.as_ptr(), to, self.stride);
+            }
+            self.used += 1;
+        }
+    }
+
+    /// Looks up the keys of a batch, which are spans of `text`; each is a key's start and, in the high half, the end of
+    /// the byte behind it. New keys get slots of zeros, and their rows are [fresh](Slots::fresh).
+    ///
+    /// # Safety
+    /// The spans are of bytes that are readable for 64 bytes more, and no longer than [`KEY_MAX`].
+    pub(crate) unsafe fn find(&mut self, text: *const u8, spans: &[u32]) {
+        assert!(spans.len() <= BATCH);
+        self.fresh.clear();
+        while self.used + spans.len() > self.used_max {
+            self.grow();
+        }
+        match self.level {
+            // SAFETY: as the caller's; needs no feature.
+            Level::Portable => unsafe { self.find_by::<Portable>(text, spans) },
+            // SAFETY: as the caller's; a level is only made where the processor has its features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { self.find_avx2(text, spans) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { self.find_avx512(text, spans) },
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
+    unsafe fn find_avx2(&mut self, text: *const u8, spans: &[u32]) {
+        // SAFETY: as the caller's.
+        unsafe { self.find_by::<Avx2>(text, spans) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+    unsafe fn find_avx512(&mut self, text: *const u8, spans: &[u32]) {
+        // SAFETY: as the caller's.
+        unsafe { self.find_by::<Avx512>(text, spans) }
+    }
+
+    /// # Safety
+    /// As that of [`Slots::find`]; the features of `I` are enabled, and there are slots for as many new keys.
+    #[inline(always)]
+    unsafe fn find_by<I: Isa>(&mut self, text: *const u8, spans: &[u32]) {
+        let exceeds_l1 = self.used * self.slot_bytes() > L1_BYTES;
+        let units = self.units.pointer();
+        let (mask, stride) = (self.mask, self.stride as u32);
+        for ((&span, key), place) in spans.iter().zip(&mut *self.keys).zip(&mut *self.places) {
+            let (start, end) = (span & 0xffff, span >> 16);
+            // SAFETY: as the caller's.
+            unsafe {
+                let loaded = I::load(text.add(start as usize), end - start);
+                I::write(loaded, key);
+                *place = I::hash(&self.seeds, loaded) as u32 & mask;
+                if exceeds_l1 {
+                    let slot = units.add(*place as usize).cast::<u8>();
+                    prefetch::into_l1(slot);
+                    if stride > 2 {
+                        prefetch::into_l1(slot.add(64));
+                    }
+                }
+            }
+        }
+        let rows = self.keys.iter().zip(&mut *self.places).take(spans.len());
+        for (row, (key, place)) in rows.enumerate() {
+            // SAFETY: a masked place is in the table; the features of `I` are enabled.
+            unsafe {
+                let wanted = I::read(key);
+                if I::equals(wanted, &*units.add(*place as usize).cast()) {
+                    continue;
+                }
+                // Displaced or new.
+                loop {
+                    let slot = units.add(*place as usize);
+                    if (*slot).0 == [0; UNIT_LANES] {
+                        slot.cast::<InlineKey>().write(*key);
+                        self.used += 1;
+                        self.fresh.push(row as u32);
+                        break;
+                    }
+                    if I::equals(wanted, &*slot.cast()) {
+                        break;
+                    }
+                    *place = place.wrapping_add(stride) & mask;
+                }
+            }
+        }
+    }
+
+    /// The rows of the batch whose keys were new, each key once.
+    pub(crate) fn fresh(&self) -> &[u32] {
+        &self.fresh
+    }
+
+    /// The lanes of a row of the batch.
+    pub(crate) fn lanes(&mut self, row: usize) -> &mut [i64] {
+        let place = self.places[row] as usize;
+        lanes_of(&mut self.units[place + 1..place + self.stride])
+    }
+
+    /// Adds packets to the lanes from `first` on, which is a multiple of [`UNIT_LANES`]: one for each row of the batch.
+    /// Of lanes that are `extremes` the greatest value is kept.
+    pub(crate) fn add(&mut self, first: usize, packets: &[Packet], extremes: [bool; UNIT_LANES]) {
+        let at = 1 + first / UNIT_LANES;
+        assert!(at < self.stride && packets.len() <= BATCH);
+        match self.level {
+            Level::Portable => self.add_by(at, packets, extremes),
+            // SAFETY: a level is only made where the processor has its features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx512 => unsafe { self.add_avx2(at, packets, extremes) },
+        }
+    }
+
+    fn add_by(&mut self, at: usize, packets: &[Packet], extremes: [bool; UNIT_LANES]) {
+        for (packet, &place) in packets.iter().zip(&*self.places) {
+            let lanes = &mut self.units[place as usize + at].0;
+            for ((lane, &add), is_extreme) in lanes.iter_mut().zip(&packet.0).zip(extremes) {
+                *lane = match is_extreme {
+                    true => add.max(*lane),
+                    false => *lane + add,
+                };
+            }
+        }
+    }
+
+    /// # Safety
+    /// The processor has AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    unsafe fn add_avx2(&mut self, at: usize, packets: &[Packet], extremes: [bool; UNIT_LANES]) {
+        use std::arch::x86_64::*;
+        let mask = extremes.map(|is_extreme| -i64::from(is_extreme));
+        // SAFETY: places of the batch are in the table, and `at` is in their slots.
+        unsafe {
+            let units = self.units.pointer().add(at);
+            let rows = packets.iter().zip(&*self.places);
+            if !extremes.contains(&true) {
+                for (packet, &place) in rows {
+                    let to: *mut __m256i = units.add(place as usize).cast();
+                    let packet = _mm256_load_si256(std::ptr::from_ref(packet).cast());
+                    _mm256_store_si256(to, _mm256_add_epi64(_mm256_load_si256(to), packet));
+                }
+                return;
+            }
+            let mask = _mm256_loadu_si256(mask.as_ptr().cast());
+            for (packet, &place) in rows {
+                let to: *mut __m256i = units.add(place as usize).cast();
+                let packet = _mm256_load_si256(std::ptr::from_ref(packet).cast());
+                let old = _mm256_load_si256(to);
+                let greater = _mm256_blendv_epi8(old, packet, _mm256_cmpgt_epi64(packet, old));
+                let sum = _mm256_add_epi64(old, packet);
+                _mm256_store_si256(to, _mm256_blendv_epi8(sum, greater, mask));
+            }
+        }
+    }
+
+    /// Calls `each` with every key, without the byte behind it, and its lanes.
+    pub(crate) fn each(&self, mut each: impl FnMut(&[u8], &[i64])) {
+        let mut lanes = Vec::new();
+        for slot in self.units.chunks(self.stride) {
+            let key = key_of(&slot[0]);
+            if let Some(length) = key.0.iter().rposition(|&byte| byte != 0) {
+                lanes.clear();
+                lanes.extend(slot[1..].iter().flat_map(|unit| unit.0));
+                each(&key.0[..length], &lanes);
+            }
+        }
+    }
+
+    /// Empties the table for keys with so many lanes.
+    pub(crate) fn clear(&mut self, lanes: usize) {
+        self.stride = (1 + lanes.div_ceil(UNIT_LANES)).next_power_of_two();
+        self.lay_out(SLOTS_MIN);
+    }
+}
+
+fn key_of(unit: &Unit) -> InlineKey {
+    let mut key = InlineKey([0; KEY_MAX]);
+    for (to, word) in key.0.chunks_exact_mut(8).zip(unit.0) {
+        to.copy_from_slice(&word.to_ne_bytes());
+    }
+    key
+}
+
+fn lanes_of(units: &mut [Unit]) -> &mut [i64] {
+    let length = units.len() * UNIT_LANES;
+    // SAFETY: a unit is so many numbers and nothing else.
+    unsafe { std::slice::from_raw_parts_mut(units.as_mut_ptr().cast(), length) }
+}
+
+/// # Safety
+/// The features of `I` are enabled.
+#[inline(always)]
+unsafe fn hash<I: Isa>(seeds: &Seeds, key: &InlineKey) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe { I::hash(seeds, I::read(key)) as u32 }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,aes")]
+unsafe fn hash_avx2(seeds: &Seeds, key: &InlineKey) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe { hash::<Avx2>(seeds, key) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
+unsafe fn hash_avx512(seeds: &Seeds, key: &InlineKey) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe { hash::<Avx512>(seeds, key) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Many keys with sums and extremes, in every level, through growth and clearing.
+    #[test]
+    fn as_an_ordered_map_has_it() {
+        let rows = if cfg!(miri) { 300 } else { 40_000 };
+        for level in Level::available() {
+            for (lanes, keys) in [(4, 7_u64), (5, 3000), (9, 900)] {
+                let mut slots = Slots::new(level, lanes).with_bytes_max(1 << 18);
+                let mut got: BTreeMap<Vec<u8>, Vec<i64>> = BTreeMap::new();
+                let mut want: BTreeMap<Vec<u8>, Vec<i64>> = BTreeMap::new();
+                let extremes = |lane: usize| lane % 3 == 2;
+                let merge = |into: &mut BTreeMap<Vec<u8>, Vec<i64>>, key: &[u8], add: &[i64]| {
+                    let to = into.entry(key.to_vec()).or_insert_with(|| vec![0; lanes]);
+                    for (lane, (to, &add)) in to.iter_mut().zip(add).enumerate() {
+                        *to = if extremes(lane) {
+                            add.max(*to)
+                        } else {
+                            *to + add
+                        };
+                    }
+                };
+                let mut number = 1_u64;
+                let mut fresh = 0;
+                for _ in 0..rows / 250 {
+                    let (mut text, mut spans, mut adds) = (Vec::new(), vec![], vec![]);
+                    for _ in 0..250 {
+                        number = number
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1);
+                        let key = (number >> 33) % keys;
+                        let key = format!("{}{key}", "k".repeat((key % 23) as usize));
+                        let start = text.len() as u32;
+                        text.extend_from_slice(key.as_bytes());
+                        text.push(b';');
+                        spans.push(start | (text.len() as u32) << 16);
+                        let add: Vec<i64> = (0..lanes)
+                            .map(|lane| (number >> (20 + lane)) as i64 & 0xfff)
+                            .collect();
+                        merge(&mut want, key.as_bytes(), &add);
+                        adds.push(add);
+                    }
+                    text.extend_from_slice(&[0; 64]);
+                    if slots.is_full() {
+                        slots.each(|key, lanes| merge(&mut got, key, lanes));
+                        slots.clear(lanes);
+                    }
+                    // SAFETY: 64 bytes more are readable.
+                    unsafe { slots.find(text.as_ptr(), &spans) };
+                    fresh += slots.fresh().len();
+                    for first in (0..lanes).step_by(UNIT_LANES) {
+                        let packets: Vec<Packet> = adds
+                            .iter()
+                            .map(|add| {
+                                Packet(std::array::from_fn(|at| {
+                                    add.get(first + at).copied().unwrap_or_default()
+                                }))
+                            })
+                            .collect();
+                        let extremes = std::array::from_fn(|at| extremes(first + at));
+                        slots.add(first, &packets, extremes);
+                    }
+                    let sum: i64 = slots.lanes(0).iter().sum();
+                    assert!(sum > 0);
+                }
+                assert!(fresh >= want.len().min(slots.len()));
+                slots.each(|key, lanes| merge(&mut got, key, lanes));
+                assert!(got == want);
+            }
+        }
+    }
+}
