@@ -200,23 +200,25 @@ impl Lane {
     /// Writes what each row adds to the lane. A null's value is zero.
     #[inline(always)]
     pub(crate) fn fill(self, values: &[i64], is_null: impl Fn(usize) -> bool, to: &mut [i64]) {
-        let mut fill = |of: &dyn Fn(i64) -> i64| {
-            for (row, (to, &value)) in to.iter_mut().zip(values).enumerate() {
-                *to = if is_null(row) { 0 } else { of(value) };
-            }
-        };
         match self {
             Lane::Rows => to.fill(1),
             Lane::Group => to.fill(0),
-            Lane::Known(_) => fill(&|_| 1),
-            Lane::Sum(_) => fill(&|value| value),
-            Lane::SumLow(_) => fill(&|value| value & 0xffff_ffff),
-            Lane::SumHigh(_) => fill(&|value| value >> 32),
-            Lane::Least(_) => fill(&|value| OFFSET - value),
-            Lane::Greatest(_) => fill(&|value| OFFSET + value),
-            Lane::SquaresLow(_) => fill(&|value| (value * value) & 0xffff_ffff),
-            Lane::SquaresHigh(_) => fill(&|value| (value * value) >> 32),
+            Lane::Known(_) => map(values, is_null, to, |_| 1),
+            Lane::Sum(_) => to.copy_from_slice(values),
+            Lane::SumLow(_) => map(values, is_null, to, |value| value & 0xffff_ffff),
+            Lane::SumHigh(_) => map(values, is_null, to, |value| value >> 32),
+            Lane::Least(_) => map(values, is_null, to, |value| OFFSET - value),
+            Lane::Greatest(_) => map(values, is_null, to, |value| OFFSET + value),
+            Lane::SquaresLow(_) => map(values, is_null, to, |value| (value * value) & 0xffff_ffff),
+            Lane::SquaresHigh(_) => map(values, is_null, to, |value| (value * value) >> 32),
         }
+    }
+}
+
+#[inline(always)]
+fn map(values: &[i64], is_null: impl Fn(usize) -> bool, to: &mut [i64], of: impl Fn(i64) -> i64) {
+    for (row, (to, &value)) in to.iter_mut().zip(values).enumerate() {
+        *to = if is_null(row) { 0 } else { of(value) };
     }
 }
 

@@ -16,7 +16,8 @@ use crate::query::number::Number;
 use crate::query::plan::Plan;
 use crate::query::scan::decimal::{Numbers, ROWS, SCALE_MAX, decode};
 use crate::query::scan::index::{Index, Window, index};
-use crate::query::scan::spans::{Records, spans, strip_quotes, strip_returns, value};
+use crate::query::scan::keys::{COMPOSED_BYTES, compose};
+use crate::query::scan::spans::{Records, is_empty, spans, strip_quotes, strip_returns, value};
 use crate::query::slots::{BATCH, KEY_MAX, Packet, Slots, UNIT_LANES};
 use crate::query::table::{Table, push_part};
 use crate::record::block::{Block, PADDING};
@@ -96,8 +97,7 @@ impl Scratch {
             others: Vec::new(),
             key: Vec::new(),
             key_spans: Vec::new(),
-            // A part is copied 32 bytes at a time, and read for 64.
-            composed: vec![0; BATCH * KEY_MAX + PADDING].into(),
+            composed: vec![0; COMPOSED_BYTES * BATCH + PADDING].into(),
             added: Box::new([[0; BATCH]; UNIT_LANES]),
             packets: Box::new([Packet([0; UNIT_LANES]); BATCH]),
             groups: Vec::new(),
@@ -287,7 +287,7 @@ impl Passes {
         for column in 0..self.columns.len() {
             self.column(window, column, is_regular);
         }
-        self.take_out_unusual(window);
+        self.take_out_unusual();
         for source in 0..self.sources.len() {
             self.numbers(plan, window, source, others.table());
         }
@@ -308,6 +308,7 @@ impl Passes {
     }
 
     /// Lists where rows begin, and where records that are none; returns where the last record ends.
+    #[inline(never)]
     fn list(&mut self, is_regular: bool) -> usize {
         let lists = &mut self.scratch;
         let (ends, records) = (self.index.ends(), self.index.records());
@@ -336,6 +337,7 @@ impl Passes {
     }
 
     /// Where the values of a column stand.
+    #[inline(never)]
     fn column(&mut self, window: Window<'_>, column: usize, is_regular: bool) {
         let records = match is_regular {
             true => Records::Every(self.fields),
@@ -354,25 +356,29 @@ impl Passes {
     }
 
     /// Takes out empty lines, and rows with doubled quotes in a value.
-    fn take_out_unusual(&mut self, window: Window<'_>) {
-        let rows = self.scratch.starts.len();
-        let doubled = self.marks.quote.filter(|_| self.index.has_doubled);
-        let may_be_empty = self.fields == 1;
-        if !may_be_empty && doubled.is_none() {
-            return;
+    #[inline(never)]
+    fn take_out_unusual(&mut self) {
+        let Scratch { starts, out, .. } = &mut self.scratch;
+        if self.fields == 1 {
+            let lines = (0..).zip(&self.spans[0][..starts.len()]);
+            let empty = lines.filter(|(_, span)| is_empty(**span));
+            out.extend(empty.map(|(row, _)| row));
         }
-        for spans in &self.spans {
-            for (row, &span) in (0..).zip(&spans[..rows]) {
-                let value = value(window, span);
-                let is_empty_line = may_be_empty && value.is_empty();
-                if is_empty_line || doubled.is_some_and(|quote| value.contains(&quote)) {
-                    self.scratch.out.push(row);
-                }
+        let mut row = 0;
+        for &quote in &self.index.doubled {
+            let quote = u32::from(quote);
+            while starts.get(row + 1).is_some_and(|&next| next <= quote) {
+                row += 1;
+            }
+            let has_it = |spans: &[u32]| spans[row] & 0xffff <= quote && quote < spans[row] >> 16;
+            if row < starts.len() && self.spans.iter().any(|spans| has_it(spans)) {
+                out.push(row as u32);
             }
         }
     }
 
     /// The numbers of a source, and which of its values are null. Takes out rows whose values can't be added to lanes.
+    #[inline(never)]
     fn numbers(&mut self, plan: &Plan, window: Window<'_>, source: usize, table: &mut Table) {
         let rows = self.scratch.starts.len();
         let mut traits = self.sources[source].traits;
@@ -472,6 +478,7 @@ impl Passes {
     }
 
     /// Notes the most decimals of the rows' numbers.
+    #[inline(never)]
     fn note_decimals(&mut self, window: Window<'_>, scales: &mut [u32]) {
         let rows = self.scratch.starts.len();
         for source in &self.sources {
@@ -493,6 +500,7 @@ impl Passes {
     }
 
     /// Adds the rows to their groups.
+    #[inline(never)]
     fn fold(&mut self, plan: &Plan, window: Window<'_>, place: (u32, u64), table: &mut Table) {
         self.fold_long(plan, window, place, table);
         let rows = self.scratch.starts.len();
@@ -588,6 +596,7 @@ impl Passes {
     }
 
     /// The keys of a batch: spans in what is returned.
+    #[inline(never)]
     fn key_spans(&mut self, window: Window<'_>, from: usize, count: usize) -> *const u8 {
         let Scratch {
             key_spans,
@@ -612,19 +621,10 @@ impl Passes {
                 return window.pointer();
             }
             keys => {
-                let mut at = 0;
-                for row in from..from + count {
-                    let start = at;
-                    for &column in keys {
-                        let part = value(window, self.spans[column][row]);
-                        composed[at] = part.len() as u8;
-                        copy_short(window, part, &mut composed[at + 1..]);
-                        at += 1 + part.len();
-                    }
-                    composed[at] = 1;
-                    at += 1;
-                    key_spans.push((start | at << 16) as u32);
-                }
+                let parts = keys
+                    .iter()
+                    .map(|&column| &self.spans[column][from..from + count]);
+                compose(window, parts, composed, key_spans);
             }
         }
         composed.as_ptr()
@@ -706,6 +706,7 @@ impl Passes {
     }
 
     /// Adds a batch's rows to four lanes, the first of which is `first`.
+    #[inline(never)]
     fn add_lanes(&mut self, first: usize, from: usize, count: usize) {
         let lanes = &self.layout.lanes()[first..];
         let lanes = &lanes[..lanes.len().min(UNIT_LANES)];
@@ -733,6 +734,7 @@ impl Passes {
 }
 
 /// Lays four lanes' values side by side.
+#[inline(never)]
 fn pack(_: Level, from: &[[i64; BATCH]; UNIT_LANES], to: &mut [Packet]) {
     for (row, packet) in to.iter_mut().enumerate().take(BATCH) {
         *packet = Packet(std::array::from_fn(|lane| from[lane][row]));
@@ -818,10 +820,4 @@ fn usual_scale(window: Window<'_>, spans: &[u32]) -> u32 {
         .filter(|scale| *scale <= SCALE_MAX)
         .max()
         .unwrap_or(0)
-}
-
-/// Copies a short part of a window.
-fn copy_short(window: Window<'_>, part: &[u8], to: &mut [u8]) {
-    let _ = window;
-    to[..part.len()].copy_from_slice(part);
 }

@@ -7,4 +7,5 @@
 
 pub(crate) mod decimal;
 pub(crate) mod index;
+pub(crate) mod keys;
 pub(crate) mod spans;

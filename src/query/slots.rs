@@ -108,9 +108,8 @@ impl Slots {
         // A displaced key costs a mispredicted branch on each of its rows, so a small table is sparse.
         self.used_max = slots
             / match slots * self.slot_bytes() {
-                ..=0x20_0000 if slots > SLOTS_MIN => 32,
-                ..=0x80_0000 if slots > SLOTS_MIN => 8,
-                ..=0x200_0000 if slots > SLOTS_MIN => 4,
+                ..=0x10_0000 if slots > SLOTS_MIN => 16,
+                ..=0x40_0000 if slots > SLOTS_MIN => 4,
                 _ => 2,
             };
         self.used = 0;

@@ -57,8 +57,8 @@ pub(crate) struct Index {
     chunks: Box<[[u64; 2]; CHUNKS]>,
     length: usize,
     pub(crate) has_offence: bool,
-    /// Whether some field holds a doubled quote.
-    pub(crate) has_doubled: bool,
+    /// The second of each two quotes that stand for one.
+    pub(crate) doubled: Vec<u16>,
     /// Whether there is a quote at all.
     pub(crate) has_quotes: bool,
 }
@@ -72,7 +72,7 @@ impl Index {
             chunks: Box::new([[0; 2]; CHUNKS]),
             length: 0,
             has_offence: false,
-            has_doubled: false,
+            doubled: Vec::new(),
             has_quotes: false,
         }
     }
@@ -166,7 +166,8 @@ unsafe fn pass<B: Bytes64, const QUOTED: bool, const FIRST: usize>(
     let out = to.ends.as_mut_ptr();
     let (mut count, mut records) = (1, 0);
     let (mut was_inside, mut may_open, mut was_closed) = (0_u64, 1_u64, 0_u64);
-    let (mut offence, mut doubled) = (0_u64, 0_u64);
+    let mut offence = 0_u64;
+    to.doubled.clear();
     for (chunk, masks) in to.chunks[..length.div_ceil(64)].iter_mut().enumerate() {
         let at = 64 * chunk;
         let left = length - at;
@@ -194,7 +195,11 @@ unsafe fn pass<B: Bytes64, const QUOTED: bool, const FIRST: usize>(
             offence |= opens & !(may << 1 | may_open);
             let behind = closes << 1 | was_closed;
             offence |= behind & !(ends | opens | returns) & valid;
-            doubled |= behind & opens;
+            let mut doubled = behind & opens;
+            while doubled != 0 {
+                to.doubled.push(at as u16 + doubled.trailing_zeros() as u16);
+                doubled &= doubled - 1;
+            }
             (may_open, was_closed) = (may >> 63, closes >> 63);
         }
         newlines &= valid;
@@ -221,7 +226,6 @@ unsafe fn pass<B: Bytes64, const QUOTED: bool, const FIRST: usize>(
     to.count = count - 1;
     to.records = records;
     to.has_offence = offence != 0;
-    to.has_doubled = doubled != 0;
 }
 
 /// # Safety
@@ -324,7 +328,7 @@ mod tests {
                     quote: Some(b'"'),
                 };
                 super::index(level, Window::at(&block, 0), marks, &mut index);
-                assert!(!index.has_offence && index.has_doubled && index.has_quotes);
+                assert!(!index.has_offence && index.doubled.len() >= 9 && index.has_quotes);
                 assert_eq!(index.records(), 19);
                 assert!(index.is_regular(Window::at(&block, 0), 4));
             }

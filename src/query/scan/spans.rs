@@ -41,6 +41,11 @@ pub(crate) fn value<'a>(window: Window<'a>, span: u32) -> &'a [u8] {
     &window.bytes()[start..end - 1]
 }
 
+/// Whether a value has no bytes.
+pub(crate) fn is_empty(span: u32) -> bool {
+    (span & 0xffff) + 1 == span >> 16
+}
+
 /// Takes a carriage return off the end of each value of the last column.
 pub(crate) fn strip_returns(window: Window<'_>, spans: &mut [u32]) {
     let bytes = window.bytes();
