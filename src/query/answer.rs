@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::group::summary::Skipped;
 use crate::query::accumulator::state::Outcome;
-use crate::query::table::{Table, parts};
+use crate::query::table::{Group, Table, parts};
 use crate::report::grid::{Cell, Rows};
 
 /// The answer of a query.
@@ -19,7 +19,7 @@ pub struct Answer {
     scales: Vec<u32>,
     table: Table,
     /// The groups in the order of the rows.
-    order: Vec<usize>,
+    order: Vec<Group>,
     /// Records that were added.
     pub rows: u64,
     /// Lines without a byte.
@@ -53,16 +53,14 @@ impl Answer {
             names,
             keys,
             scales,
-            order: (0..table.len()).collect(),
+            order: Vec::new(),
             table,
             rows: 0,
             empty_lines: 0,
             skipped: 0,
             first_skipped: None,
         };
-        let mut order = std::mem::take(&mut answer.order);
-        order.par_sort_unstable_by(|&one, &two| answer.by_key(one, two));
-        answer.order = order;
+        answer.order = answer.sorted_by_key();
         answer
     }
 
@@ -105,19 +103,49 @@ impl Answer {
         self.order.truncate(rows);
     }
 
-    fn by_key(&self, one: usize, two: usize) -> Ordering {
+    fn sorted_by_key(&self) -> Vec<Group> {
+        let groups: Vec<Group> = self.table.groups().collect();
+        let beginnings = groups
+            .par_iter()
+            .map(|&group| beginning(self.table.key(group)));
+        let beginnings: Option<Vec<u128>> = beginnings.collect();
+        let beginnings = beginnings.unwrap_or_else(|| vec![0; groups.len()]);
+        let mut keyed: Vec<_> = beginnings.into_iter().zip(groups).collect();
+        keyed.par_sort_unstable_by(|(one, first), (two, second)| {
+            one.cmp(two).then_with(|| self.by_key(*first, *second))
+        });
+        keyed.into_iter().map(|(_, group)| group).collect()
+    }
+
+    fn by_key(&self, one: Group, two: Group) -> Ordering {
         parts(self.table.key(one)).cmp(parts(self.table.key(two)))
     }
 
-    fn outcome(&self, group: usize, column: usize) -> Outcome<'_> {
+    fn outcome(&self, group: Group, column: usize) -> Outcome<'_> {
         match column.checked_sub(self.keys) {
             None => {
                 let part = parts(self.table.key(group)).nth(column);
                 Outcome::Text(part.expect("a part for each key column"))
             }
-            Some(at) => self.table.states[at].finish(group, self.scales[at]),
+            Some(at) => self.table.finish(group, at, self.scales[at]),
         }
     }
+}
+
+/// The first bytes of a key's parts, a zero behind each: their order is that of keys unless they are the same. `None` if
+/// there are zeros in the parts.
+fn beginning(key: &[u8]) -> Option<u128> {
+    let mut bytes = [0; 16];
+    let mut at = 0;
+    for part in parts(key) {
+        let length = part.len().min(bytes.len() - at);
+        if part[..length].contains(&0) {
+            return None;
+        }
+        bytes[at..at + length].copy_from_slice(&part[..length]);
+        at = (at + length + 1).min(bytes.len());
+    }
+    Some(u128::from_be_bytes(bytes))
 }
 
 impl Rows for Answer {
@@ -129,12 +157,40 @@ impl Rows for Answer {
         let group = self.order[at];
         cells.clear();
         cells.extend(parts(self.table.key(group)).map(Cell::Text));
-        for (states, scale) in self.table.states.iter().zip(&self.scales) {
-            cells.push(match states.finish(group, *scale) {
+        for (at, scale) in self.scales.iter().enumerate() {
+            cells.push(match self.table.finish(group, at, *scale) {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => Cell::Text(text),
                 Outcome::Number(number) => Cell::Number(Cow::Owned(number.text())),
             });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::table::push_part;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn beginnings_have_the_order_of_keys(
+            one in prop::collection::vec("[ab\u{1}\u{0}]{0,9}", 1..4),
+            two in prop::collection::vec("[ab\u{1}\u{0}]{0,9}", 1..4),
+        ) {
+            let key = |of: &[String]| {
+                let mut key = Vec::new();
+                of.iter().for_each(|part| push_part(&mut key, part.as_bytes()));
+                key
+            };
+            // All keys of an answer have as many parts.
+            let count = one.len().min(two.len());
+            let (one, two) = (key(&one[..count]), key(&two[..count]));
+            if let (Some(first), Some(second)) = (beginning(&one), beginning(&two)) {
+                let order = first.cmp(&second);
+                prop_assert!(order.is_eq() || order == parts(&one).cmp(parts(&two)));
+            }
         }
     }
 }

@@ -86,9 +86,9 @@ impl Plan {
             push_part(key, if self.is_null(value) { b"" } else { value });
         }
         let group = partial.table.group(key);
-        for (aggregate, states) in self.aggregates.iter().zip(&mut partial.table.states) {
+        for (at, aggregate) in self.aggregates.iter().enumerate() {
             let (value, number) = match (aggregate.column, aggregate.number) {
-                (_, Some(at)) => match numbers[at] {
+                (_, Some(number)) => match numbers[number] {
                     Some(number) => (&b""[..], number),
                     None => continue,
                 },
@@ -103,7 +103,7 @@ impl Plan {
                 number,
                 place,
             };
-            states.update(group, &value);
+            partial.table.update(group, at, &value);
         }
         partial.rows += 1;
         Ok(())

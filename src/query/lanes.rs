@@ -149,8 +149,8 @@ impl Layout {
     }
 
     /// The group's number, where lanes have it.
-    pub(crate) fn group(&self, values: &[i64]) -> Option<usize> {
-        self.find(values, Lane::Group).map(|group| group as usize)
+    pub(crate) fn group(&self, values: &[i64]) -> Option<i64> {
+        self.find(values, Lane::Group)
     }
 
     /// What the lanes say of a column.

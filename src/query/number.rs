@@ -283,6 +283,11 @@ impl Exact {
 
     /// As `-?digits(.digits)?`; zero has no sign.
     pub(crate) fn text(&self) -> String {
+        if let Mantissa::Small(small) = self.mantissa
+            && self.scale <= DIGITS_MAX as u32
+        {
+            return text_of(small, self.scale);
+        }
         let (negative, mut digits) = match &self.mantissa {
             Mantissa::Small(small) => (*small < 0, small.unsigned_abs().to_string()),
             Mantissa::Big(big) => (big.sign() == Sign::Minus, big.magnitude().to_string()),
@@ -299,6 +304,38 @@ impl Exact {
         }
         digits
     }
+}
+
+/// As [`Exact::text`].
+fn text_of(mantissa: i128, scale: u32) -> String {
+    let mut bytes = [0; 2 * DIGITS_MAX + 4];
+    let (mut at, mut digits, mut left) = (bytes.len(), 0, mantissa.unsigned_abs());
+    while left > 0 || digits <= scale {
+        if digits == scale && scale > 0 {
+            at -= 1;
+            bytes[at] = b'.';
+        }
+        // Division of short numbers is much faster.
+        let digit = match u64::try_from(left) {
+            Ok(short) => {
+                left = u128::from(short / 10);
+                (short % 10) as u8
+            }
+            Err(_) => {
+                let digit = (left % 10) as u8;
+                left /= 10;
+                digit
+            }
+        };
+        at -= 1;
+        bytes[at] = b'0' + digit;
+        digits += 1;
+    }
+    if mantissa < 0 {
+        at -= 1;
+        bytes[at] = b'-';
+    }
+    String::from_utf8_lossy(&bytes[at..]).into_owned()
 }
 
 impl PartialEq for Exact {
@@ -426,6 +463,16 @@ mod tests {
                 square.add_square(*number);
             }
             prop_assert_eq!(square.with_scale(76).text(), Exact::new(squares, 76).text());
+        }
+
+        #[test]
+        fn texts_are_those_of_big_integers(mantissa: i128, short in -1000..1000_i128, scale in 0..=38_u32) {
+            for mantissa in [mantissa, short, mantissa >> 64] {
+                let mantissa = Mantissa::Big(Box::new(BigInt::from(mantissa)));
+                let big = Exact { mantissa, scale };
+                let small = Exact::new(big.mantissa.big(), scale);
+                prop_assert_eq!(small.text(), big.text());
+            }
         }
 
         #[test]

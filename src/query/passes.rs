@@ -19,7 +19,7 @@ use crate::query::scan::index::{Index, Window, index};
 use crate::query::scan::keys::{COMPOSED_BYTES, compose};
 use crate::query::scan::spans::{Records, is_empty, spans, strip_quotes, strip_returns, value};
 use crate::query::slots::{BATCH, KEY_MAX, Packet, Slots, UNIT_LANES};
-use crate::query::table::{Table, push_part};
+use crate::query::table::{Group, Table, push_part};
 use crate::record::block::{Block, PADDING};
 
 /// What a worker needs for the passes, and the lanes of the groups that it has found.
@@ -84,7 +84,7 @@ struct Scratch {
     composed: Box<[u8]>,
     added: Box<[[i64; BATCH]; UNIT_LANES]>,
     packets: Box<[Packet; BATCH]>,
-    groups: Vec<usize>,
+    groups: Vec<Group>,
 }
 
 impl Scratch {
@@ -220,7 +220,8 @@ impl Passes {
         let mut wide = Vec::new();
         let aggregates: Vec<_> = self.served.iter().enumerate().collect();
         self.slots.each(|key, lanes| {
-            let group = self.layout.group(lanes).unwrap_or_else(|| {
+            let group = self.layout.group(lanes).map(Group::numbered);
+            let group = group.unwrap_or_else(|| {
                 wide.clear();
                 self.whole_key(plan, key, &mut wide);
                 table.group(&wide)
@@ -237,7 +238,7 @@ impl Passes {
                         self.layout.kept(lanes, *source, scale)
                     }
                 };
-                table.states[*at].absorb(group, &kept);
+                table.absorb(group, *at, &kept);
             }
         });
         self.lay_out(plan);
@@ -549,7 +550,7 @@ impl Passes {
             self.key_of_row(plan, window, row, &mut key);
             let group = table.group(&key);
             self.scratch.key = key;
-            for (at, (served, states)) in self.served.iter().zip(&mut table.states).enumerate() {
+            for (at, served) in self.served.iter().enumerate() {
                 match served {
                     Served::Lanes(source) => {
                         let kept = source.map_or(Kept::of(Some(0), 0), |source| {
@@ -558,11 +559,11 @@ impl Passes {
                             let value = (!source.numbers.is_null(row)).then_some(value);
                             Kept::of(value, source.scale.unwrap_or_default())
                         });
-                        states.absorb(group, &kept);
+                        table.absorb(group, at, &kept);
                     }
                     Served::Values(..) => {
                         if let Some(value) = self.value(plan, window, place, at, row) {
-                            states.update(group, &value);
+                            table.update(group, at, &value);
                         }
                     }
                 }
@@ -644,12 +645,12 @@ impl Passes {
         for fresh in 0..self.slots.fresh().len() {
             let row = self.slots.fresh()[fresh] as usize;
             self.key_of_row(plan, window, from + row, &mut key);
-            self.slots.lanes(row)[at] = table.group(&key) as i64;
+            self.slots.lanes(row)[at] = table.group(&key).number();
         }
         self.scratch.key = key;
         self.scratch.groups.clear();
         for row in 0..count {
-            let group = self.slots.lanes(row)[at] as usize;
+            let group = Group::numbered(self.slots.lanes(row)[at]);
             self.scratch.groups.push(group);
         }
     }
@@ -663,13 +664,13 @@ impl Passes {
         from: usize,
         table: &mut Table,
     ) {
-        for (at, states) in table.states.iter_mut().enumerate() {
-            if let Served::Lanes(_) = self.served[at] {
+        for (at, served) in self.served.iter().enumerate() {
+            if let Served::Lanes(_) = served {
                 continue;
             }
             for (row, &group) in (from..).zip(&self.scratch.groups) {
                 if let Some(value) = self.value(plan, window, place, at, row) {
-                    states.update(group, &value);
+                    table.update(group, at, &value);
                 }
             }
         }

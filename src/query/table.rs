@@ -1,76 +1,101 @@
 //! Groups by key, and the states of each.
+//!
+//! Groups are spread over shards by the hashes of their keys, so that tables are merged by all threads.
 
 use ahash::RandomState;
 use hashbrown::HashTable;
+use rayon::prelude::*;
 
-use crate::query::accumulator::state::{Kind, States};
+use crate::query::accumulator::state::{Kind, Outcome, States, Value};
+use crate::query::lanes::Kept;
 
-/// The groups that have been seen, numbered from 0.
+/// A power of two, of which a hash tells one by bits that hash tables don't look at.
+const SHARDS: usize = 64;
+
+/// The groups that have been seen.
 pub(crate) struct Table {
     hasher: RandomState,
-    groups: HashTable<usize>,
+    shards: Vec<Shard>,
+}
+
+/// A group of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Group {
+    shard: u32,
+    at: u32,
+}
+
+impl Group {
+    /// A number that isn't negative.
+    pub(crate) fn number(self) -> i64 {
+        i64::from(self.shard) << 32 | i64::from(self.at)
+    }
+
+    /// The group with this number.
+    pub(crate) fn numbered(number: i64) -> Group {
+        Group {
+            shard: (number >> 32) as u32,
+            at: number as u32,
+        }
+    }
+}
+
+/// Groups numbered from 0.
+struct Shard {
+    groups: HashTable<u32>,
     hashes: Vec<u64>,
     /// All keys, one behind the other, and where each ends.
     keys: Vec<u8>,
     ends: Vec<usize>,
     /// For each aggregate the states of all groups.
-    pub(crate) states: Vec<Box<dyn States>>,
+    states: Vec<Box<dyn States>>,
 }
 
-impl Table {
-    pub(crate) fn new(
-        hasher: &RandomState,
-        aggregates: impl IntoIterator<Item = &'static Kind>,
-    ) -> Table {
-        Table {
-            hasher: hasher.clone(),
+impl Shard {
+    fn new(aggregates: &[&'static Kind]) -> Shard {
+        Shard {
             groups: HashTable::new(),
             hashes: Vec::new(),
             keys: Vec::new(),
             ends: Vec::new(),
-            states: aggregates.into_iter().map(Kind::states).collect(),
+            states: aggregates.iter().map(|kind| kind.states()).collect(),
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.ends.len()
     }
 
-    pub(crate) fn key(&self, group: usize) -> &[u8] {
+    fn key(&self, group: u32) -> &[u8] {
         key(&self.keys, &self.ends, group)
     }
 
-    /// The number of a key's group, a new one if need be.
-    pub(crate) fn group(&mut self, key: &[u8]) -> usize {
-        self.hashed_group(self.hasher.hash_one(key), key)
-    }
-
-    fn hashed_group(&mut self, hash: u64, wanted: &[u8]) -> usize {
+    fn group(&mut self, hash: u64, wanted: &[u8]) -> u32 {
         let (keys, ends) = (&self.keys, &self.ends);
-        let same = |&group: &usize| key(keys, ends, group) == wanted;
+        let same = |&group: &u32| key(keys, ends, group) == wanted;
         if let Some(&group) = self.groups.find(hash, same) {
             return group;
         }
-        let group = self.ends.len();
+        let group = u32::try_from(self.ends.len()).expect("a shard of less than 4 billion groups");
         self.keys.extend_from_slice(wanted);
         self.ends.push(self.keys.len());
         self.hashes.push(hash);
         let hashes = &self.hashes;
         self.groups
-            .insert_unique(hash, group, |&group| hashes[group]);
+            .insert_unique(hash, group, |&group| hashes[group as usize]);
         for states in &mut self.states {
             states.push();
         }
         group
     }
 
-    /// Adds the groups of a table of the same plan.
-    pub(crate) fn merge(&mut self, mut from: Table) {
+    fn merge(&mut self, mut from: Shard) {
         if from.len() > self.len() {
             std::mem::swap(self, &mut from);
         }
-        let into: Vec<usize> = (0..from.len())
-            .map(|group| self.hashed_group(from.hashes[group], from.key(group)))
+        let groups = 0..from.len() as u32;
+        let into: Vec<usize> = groups
+            .map(|group| self.group(from.hashes[group as usize], from.key(group)) as usize)
             .collect();
         for (states, from) in self.states.iter_mut().zip(from.states) {
             states.merge(from, &into);
@@ -78,7 +103,67 @@ impl Table {
     }
 }
 
-fn key<'a>(keys: &'a [u8], ends: &[usize], group: usize) -> &'a [u8] {
+impl Table {
+    pub(crate) fn new(
+        hasher: &RandomState,
+        aggregates: impl IntoIterator<Item = &'static Kind>,
+    ) -> Table {
+        let aggregates: Vec<_> = aggregates.into_iter().collect();
+        Table {
+            hasher: hasher.clone(),
+            shards: (0..SHARDS).map(|_| Shard::new(&aggregates)).collect(),
+        }
+    }
+
+    /// All groups.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = Group> {
+        (0..).zip(&self.shards).flat_map(|(shard, groups)| {
+            let all = 0..groups.len() as u32;
+            all.map(move |at| Group { shard, at })
+        })
+    }
+
+    pub(crate) fn key(&self, group: Group) -> &[u8] {
+        self.shards[group.shard as usize].key(group.at)
+    }
+
+    /// The group of a key, a new one if need be.
+    pub(crate) fn group(&mut self, key: &[u8]) -> Group {
+        let hash = self.hasher.hash_one(key);
+        let shard = (hash >> 48) as usize % SHARDS;
+        Group {
+            shard: shard as u32,
+            at: self.shards[shard].group(hash, key),
+        }
+    }
+
+    /// Adds a value to a group's state of one of the aggregates.
+    pub(crate) fn update(&mut self, group: Group, aggregate: usize, value: &Value<'_>) {
+        let states = &mut self.shards[group.shard as usize].states;
+        states[aggregate].update(group.at as usize, value);
+    }
+
+    /// Adds what lanes have kept.
+    pub(crate) fn absorb(&mut self, group: Group, aggregate: usize, kept: &Kept) {
+        let states = &mut self.shards[group.shard as usize].states;
+        states[aggregate].absorb(group.at as usize, kept);
+    }
+
+    /// The outcome of one of the aggregates in a group.
+    pub(crate) fn finish(&self, group: Group, aggregate: usize, scale: u32) -> Outcome<'_> {
+        let states = &self.shards[group.shard as usize].states;
+        states[aggregate].finish(group.at as usize, scale)
+    }
+
+    /// Adds the groups of a table of the same plan.
+    pub(crate) fn merge(&mut self, from: Table) {
+        let shards = self.shards.par_iter_mut().zip(from.shards);
+        shards.for_each(|(shard, from)| shard.merge(from));
+    }
+}
+
+fn key<'a>(keys: &'a [u8], ends: &[usize], group: u32) -> &'a [u8] {
+    let group = group as usize;
     let start = group.checked_sub(1).map_or(0, |before| ends[before]);
     &keys[start..ends[group]]
 }
@@ -121,15 +206,18 @@ mod tests {
                 let group = table.group(&key);
                 assert_eq!(table.group(&key), group);
                 assert_eq!(table.key(group), key);
+                assert_eq!(Group::numbered(group.number()), group);
                 all.insert(key);
             }
         }
         let [mut one, two] = tables;
         one.group(all.first().unwrap());
         one.merge(two);
-        let got: std::collections::BTreeSet<_> = (0..one.len())
-            .map(|group| one.key(group).to_vec())
-            .collect();
-        assert_eq!((one.len(), got), (49, all));
+        let got: Vec<_> = one.groups().map(|group| one.key(group).to_vec()).collect();
+        assert_eq!(got.len(), 49);
+        assert_eq!(
+            got.into_iter().collect::<std::collections::BTreeSet<_>>(),
+            all
+        );
     }
 }
