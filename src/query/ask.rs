@@ -42,6 +42,7 @@ pub struct Query {
     has_header: bool,
     nulls: Vec<Vec<u8>>,
     on_error: OnError,
+    level: Option<Level>,
     keys: Vec<Columns>,
     aggregates: Vec<Asked>,
 }
@@ -55,6 +56,7 @@ impl Query {
             has_header: false,
             nulls: Vec::new(),
             on_error: OnError::Fail,
+            level: Some(Level::detect()),
             keys: Vec::new(),
             aggregates: Vec::new(),
         }
@@ -79,6 +81,11 @@ impl Query {
     /// What to do about a malformed record.
     pub fn on_error(self, on_error: OnError) -> Query {
         Query { on_error, ..self }
+    }
+
+    /// The instructions that are used, the processor's best by default; without any, records are added one by one.
+    pub fn level(self, level: Option<Level>) -> Query {
+        Query { level, ..self }
     }
 
     /// One more column of the key, or several.
@@ -130,7 +137,7 @@ impl Query {
             aggregates: Vec::new(),
             names: Vec::new(),
             hasher: RandomState::new(),
-            level: Some(Level::detect()),
+            level: self.level,
         };
         for columns in &self.keys {
             plan.add_key(columns)?;
