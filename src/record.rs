@@ -3,6 +3,7 @@
 pub(crate) mod block;
 pub(crate) mod bytes;
 pub(crate) mod framing;
+pub(crate) mod lines;
 pub(crate) mod masks;
 pub(crate) mod quoted;
 pub(crate) mod stitch;

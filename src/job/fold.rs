@@ -2,14 +2,15 @@
 //! the whole finished. Jobs know blocks and no engine.
 
 use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
 
 use crate::engine::config::Config;
 use crate::engine::run::run_then;
-use crate::engine::sink::{BlockError, Sink};
+use crate::engine::sink::{BlockError, Ordered, Sink};
 use crate::engine::stats::Stats;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::spans::Input;
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
@@ -77,8 +78,32 @@ pub trait Fold: Sync {
     /// The lowest malformed record of the block, or the job's own failure.
     fn block(&self, partial: &mut Self::Partial, block: &Block<'_>) -> Result<(), BlockError>;
 
+    /// Whether blocks must come one at a time, in the input's order. Asked before each run.
+    fn in_order(&self) -> bool {
+        false
+    }
+
     /// Adds one partial to another.
     fn merge(&self, into: &mut Self::Partial, from: Self::Partial);
+
+    /// Does what is left to do once all blocks were added.
+    ///
+    /// # Errors
+    /// Only now it is known that the job has failed. The run ends with this error as it is.
+    fn complete(&self, total: &mut Self::Partial) -> Result<()> {
+        let _ = total;
+        Ok(())
+    }
+
+    /// Called when a run has failed. `known` has seen all blocks before the failure, and perhaps some behind it. With
+    /// `Ok` the input is read once more.
+    ///
+    /// # Errors
+    /// What the run ends with: `error` itself, unless the job knows better.
+    fn failed(&self, error: Error, known: Self::Partial) -> Result<()> {
+        let _ = known;
+        Err(error)
+    }
 
     /// Makes the result of the partial that has seen everything.
     fn finish(&self, total: Self::Partial) -> Self::Output;
@@ -89,21 +114,25 @@ pub trait Fold: Sync {
 /// # Errors
 /// See [`run`](crate::run).
 pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Output, Stats)> {
-    let lender = Lender {
-        job,
-        partial: job.partials(),
-        idle: Mutex::new(Vec::new()),
-    };
-    let (stats, output) = run_then(input, config, &lender, || {
-        let partials = std::mem::take(&mut *lender.idle());
-        let merge = |mut a, b| {
-            job.merge(&mut a, b);
-            a
+    loop {
+        let lender = Lender {
+            job,
+            partial: job.partials(),
+            idle: Mutex::new(Vec::new()),
+            in_order: job.in_order(),
         };
-        let total = partials.into_par_iter().reduce_with(merge);
-        job.finish(total.unwrap_or_else(&lender.partial))
-    })?;
-    Ok((output, stats))
+        let ran = run_then(input, config, &lender, || {
+            let mut total = lender.total();
+            job.complete(&mut total).map(|()| job.finish(total))
+        });
+        match ran {
+            Ok((stats, output)) => return Ok((output?, stats)),
+            Err(error) => job.failed(error, lender.total())?,
+        }
+        if let Some(progress) = &config.progress {
+            progress.store(0, Relaxed);
+        }
+    }
 }
 
 /// Lends a partial to each buffer for as long as it is worked on: it has one owner at any time,
@@ -113,6 +142,20 @@ struct Lender<'a, F: Fold, P> {
     job: &'a F,
     partial: P,
     idle: Mutex<Vec<F::Partial>>,
+    in_order: bool,
+}
+
+impl<F: Fold, P: Fn() -> F::Partial + Sync> Lender<'_, F, P> {
+    /// All partials in one.
+    fn total(&self) -> F::Partial {
+        let merge = |mut a, b| {
+            self.job.merge(&mut a, b);
+            a
+        };
+        let partials = std::mem::take(&mut *self.idle());
+        let total = partials.into_par_iter().reduce_with(merge);
+        total.unwrap_or_else(&self.partial)
+    }
 }
 
 impl<F: Fold, P> Lender<'_, F, P> {
@@ -132,5 +175,18 @@ impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Lender<'_, F, P> {
         let done = self.job.block(&mut partial, block);
         self.idle().push(partial);
         done
+    }
+
+    fn order(&self) -> Option<&dyn Ordered> {
+        self.in_order.then_some(&OneAtATime)
+    }
+}
+
+/// Blocks in the input's order, one after the other.
+struct OneAtATime;
+
+impl Ordered for OneAtATime {
+    fn window(&self) -> u64 {
+        1
     }
 }
