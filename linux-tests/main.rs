@@ -29,6 +29,7 @@ mod progress;
 mod query;
 mod quote;
 mod quoted;
+mod records;
 mod reference;
 mod soak;
 mod sparse;

@@ -601,6 +601,7 @@ fn what_is_refused() {
     write(dir.path(), "a.csv", b"city,price\nBern,1\n");
     write(dir.path(), "b.csv", b"city,prize\nBern,1\n");
     write(dir.path(), "rows", b"a;1\n");
+    write(dir.path(), "lines", b"a\n");
     for (args, code, words) in [
         (
             &["-H", "-k", "town", "a.csv"][..],
@@ -616,7 +617,7 @@ fn what_is_refused() {
         ),
         (&["-a", "avg:1", "a.csv"], 2, "there is no aggregate `avg`"),
         (&["-a", "sum", "a.csv"], 2, "`sum` needs a column"),
-        (&["-k", "1", "rows"], 2, "-d"),
+        (&["-k", "1", "lines"], 2, "-d"),
         (&["-k", "1", "-f", "lines", "a.csv"], 2, "-k"),
         (&["-k", "1", "--memory", "1G", "a.csv"], 2, "--memory"),
         (
@@ -670,12 +671,24 @@ fn the_page_is_true() {
             let (line, want) = command.split_once('\n').unwrap();
             let want = format!("{}\n", want.trim_end_matches('\n'));
             if let Some(name) = line.strip_prefix("cat ") {
-                write(dir.path(), name, want.as_bytes());
+                match std::fs::read_to_string(dir.path().join(name)) {
+                    Ok(written) => assert_eq!(written, want, "{name}"),
+                    Err(_) => drop(write(dir.path(), name, want.as_bytes())),
+                }
                 continue;
             }
-            let args = line.strip_prefix("ringfold aggregate ").unwrap();
-            let args: Vec<_> = args.split(' ').collect();
-            assert_eq!(printed(dir.path(), &args), want, "{line}");
+            let line = line.strip_prefix("ringfold aggregate ").unwrap();
+            let mut command = ringfold(["aggregate"]);
+            // What stands between single quotes is one argument.
+            for (at, part) in line.split('\'').enumerate() {
+                match at % 2 {
+                    0 => command.args(part.split_whitespace()),
+                    _ => command.arg(part),
+                };
+            }
+            let (out, said) = end(command.current_dir(dir.path())).answer_and_notices();
+            let got = String::from_utf8(out).unwrap() + &said;
+            assert_eq!(got, want, "{line}");
             commands += 1;
         }
     }

@@ -224,13 +224,13 @@ fn flags_told(help: &str) -> Vec<String> {
 
 #[test]
 fn everyday_flags_come_first_and_examples_last() {
-    for help in ["-h", "--help"] {
+    for (help, most) in [("-h", 20), ("--help", 32)] {
         let flags = flags_told(help);
         assert_eq!(
             flags[..5],
             ["--key", "--aggregate", "--header", "--sort", "--top"]
         );
-        assert!(flags.len() <= 20, "{flags:?}");
+        assert!(flags.len() <= most, "{flags:?}");
         let out = String::from_utf8(end(&mut ringfold(["aggregate", help])).answer()).unwrap();
         let (_, examples) = out.split_once("Examples:\n").expect(&out);
         assert_eq!(

@@ -21,6 +21,7 @@ mod progress;
 mod query;
 mod quote;
 mod reading;
+mod records;
 mod size;
 mod skipped;
 mod spell;

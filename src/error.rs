@@ -280,7 +280,9 @@ impl From<Refusal> for Error {
             | Refusal::Misaligned { .. }
             | Refusal::Contradiction { .. }
             | Refusal::NeedsEngine { .. }
-            | Refusal::NeedsSetting { .. } => Kind::Usage,
+            | Refusal::NeedsSetting { .. }
+            | Refusal::Undelimited { .. }
+            | Refusal::OtherDelimiter { .. } => Kind::Usage,
             Refusal::NotAFile { .. }
             | Refusal::NotGranted { .. }
             | Refusal::Missing { .. }

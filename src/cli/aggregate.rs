@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use crate::group::aggregate::Aggregate;
+use crate::group::aggregate::{Aggregate, OnError};
 use crate::group::spill::budget::GROUP_MIN;
 use crate::linux::cgroups;
 use crate::report::grid::GridFormat;
@@ -42,7 +42,8 @@ pub(super) struct Command {
     files: Files,
     #[command(flatten)]
     asked: Asked,
-    /// The byte between fields; \t is a tab [default: ; and with -k or -a by the file's ending, .csv, .tsv or .psv]
+    /// The byte between fields; \t is a tab, \x1f a byte by its number [default: ; and with -k or -a by the file's ending,
+    /// .csv, .tsv or .psv, else what the first records tell]
     #[arg(short, long, value_name = "BYTE", value_parser = byte)]
     delimiter: Option<u8>,
     /// The format of the answer [default: 1brc; with -k or -a csv, or table on a terminal]
@@ -51,14 +52,10 @@ pub(super) struct Command {
     /// The file to write; it appears when the answer is complete [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What to do with a malformed record: fail, or skip it and print on stderr how many were skipped
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "fail",
-        hide_possible_values = true
-    )]
-    on_error: Policy,
+    /// What to do with a malformed record: fail, or skip it and print on stderr how many were skipped and which was the
+    /// first; null also takes what isn't a number for no value, with -k or -a [default: fail]
+    #[arg(long, value_name = "WHAT", hide_possible_values = true)]
+    on_error: Option<Policy>,
     /// Memory for the keys of all workers together, such as 512M or 8G [default: two fifths of the
     /// free memory, or of what a control group allows]
     ///
@@ -121,7 +118,10 @@ impl Command {
     fn job(&self) -> Aggregate {
         let mut job = Aggregate::new()
             .delimiter(self.delimiter.unwrap_or(b';'))
-            .on_error(self.on_error.into());
+            .on_error(match self.on_error {
+                Some(Policy::Skip) => OnError::Skip,
+                _ => OnError::Fail,
+            });
         if let Some(bytes) = self.memory {
             job = job.memory(bytes);
         }
@@ -173,6 +173,9 @@ impl Command {
                 "{flag} needs columns: name those to group by with -k, or what to compute with -a"
             )));
         }
+        if self.on_error == Some(Policy::Null) {
+            return Err(usage("--on-error null needs -k or -a".into()));
+        }
         let format = match self.format.unwrap_or(Format::OneBrc) {
             Format::OneBrc => report::Format::OneBrc,
             Format::Hovinen => report::Format::Hovinen,
@@ -200,7 +203,7 @@ impl Command {
         write_output(output, |out| {
             report::write_with(&summary, format, format.decimals(), Some(&pool), out)
         })?;
-        tell_skipped(summary.skipped);
+        tell_skipped(&input, summary.first_skipped.as_ref(), summary.skipped);
         if summary.spilled_bytes > 0 && !self.reading.quiet {
             let bytes = stats::grouped(summary.spilled_bytes);
             say(&format!(
@@ -245,6 +248,13 @@ fn byte(text: &str) -> Result<u8, String> {
         b"\\t" => Ok(b'\t'),
         [b'\n' | b'\r'] => Err("a line's end can't be the delimiter".into()),
         [byte] => Ok(*byte),
-        _ => Err("one byte, or \\t".into()),
+        [b'\\', b'x', digits @ ..] if digits.len() == 2 => {
+            match u8::from_str_radix(&text[2..], 16) {
+                Ok(b'\n' | b'\r') => Err("a line's end can't be the delimiter".into()),
+                Ok(byte) => Ok(byte),
+                Err(_) => Err("two hexadecimal digits stand behind \\x".into()),
+            }
+        }
+        _ => Err("one byte, \\t or \\x1f".into()),
     }
 }

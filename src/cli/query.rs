@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::cli::console::{open_output, write_output};
 use crate::cli::reading::{Folded, Reading};
+use crate::cli::records::Records;
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
 use crate::cli::{memory, own_input, stats};
 use crate::query::{Answer, Columns, Query, Sort};
@@ -40,6 +41,8 @@ pub(super) struct Asked {
     /// A value that stands for no value, as an empty field does; may be repeated
     #[arg(long, value_name = "TEXT")]
     null_value: Vec<String>,
+    #[command(flatten)]
+    records: Records,
 }
 
 /// A byte, or none.
@@ -60,7 +63,7 @@ pub(super) struct Run<'a> {
     pub(super) delimiter: Option<u8>,
     pub(super) format: GridFormat,
     pub(super) output: Option<&'a PathBuf>,
-    pub(super) on_error: Policy,
+    pub(super) on_error: Option<Policy>,
     pub(super) reading: &'a Reading,
 }
 
@@ -79,24 +82,26 @@ impl Asked {
             (self.sort.is_some(), "--sort"),
             (self.top.is_some(), "--top"),
         ];
-        flags
-            .iter()
+        let records = self.records.flags();
+        (flags.iter().chain(&records))
             .find(|(is_set, _)| *is_set)
             .map(|(_, flag)| *flag)
     }
 
     fn query(&self, run: &Run<'_>) -> Result<Query> {
-        let delimiter = match run.delimiter {
-            Some(delimiter) => delimiter,
-            None => delimiter_of(run.paths)?,
+        let query = match run.delimiter {
+            Some(delimiter) => Query::new(delimiter),
+            None => delimiter_of(run.paths)?.map_or_else(Query::sniffed, Query::likely),
         };
         let is_csv = run.paths.iter().all(|path| ending(path) == Some("csv"));
-        let by_ending = is_csv.then_some(b'"').filter(|quote| *quote != delimiter);
+        let is_delimiter = |quote: &u8| run.delimiter == Some(*quote);
+        let by_ending = is_csv.then_some(b'"').filter(|quote| !is_delimiter(quote));
         let quote = self.quote.map_or(by_ending, |quote| quote.0);
-        let mut query = Query::new(delimiter)
+        let mut query = query
             .quote(quote)
             .header(self.header)
-            .on_error(run.on_error.into());
+            .on_error(self.records.on_error(run.on_error)?);
+        query = self.records.applied(query);
         for value in &self.null_value {
             query = query.null_value(value.as_str());
         }
@@ -136,6 +141,7 @@ impl Asked {
         let reading = run.reading;
         own_input::refuse(run.output, run.paths)?;
         let output = open_output(run.output)?;
+        let rejects = self.records.open(run.output, run.paths)?;
         let input = Input::open(run.paths)?;
         let memory = memory::Watch::start(reading.stats.is_some());
         let config = Config {
@@ -150,6 +156,9 @@ impl Asked {
             stats: figures,
             pool,
         } = reading.fold(&input, &plan)?;
+        if let (Some(output), Some(rejects)) = (rejects, &answer.rejects) {
+            pool.install(|| write_output(output, |out| rejects.write(&input, out)))?;
+        }
         if let Some(first) = answer.first_skipped.as_ref().filter(|_| answer.rows == 0) {
             return Err(nothing_but_skipped(&input, first, answer.skipped));
         }
@@ -161,25 +170,40 @@ impl Asked {
         write_output(output, |out| {
             write_grid(answer.names(), &answer, run.format, Some(&pool), out)
         })?;
-        tell_skipped(answer.skipped);
+        tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
         if let Some(format) = reading.stats {
-            stats::print(format, &figures, &counted(&answer, groups), memory.peak());
+            let delimiter = query.is_sniffed().then(|| delimiter_name(plan.delimiter()));
+            let delimiter: Vec<_> = delimiter
+                .map(|name| ("delimiter", name))
+                .into_iter()
+                .collect();
+            let counted = counted(&answer, groups);
+            stats::print_with(format, &figures, &counted, &delimiter, memory.peak());
         }
         Ok(())
     }
 }
 
-fn counted(answer: &Answer, groups: u64) -> [(&'static str, u64); 4] {
+fn counted(answer: &Answer, groups: u64) -> [(&'static str, u64); 5] {
     [
         ("rows", answer.rows),
         ("keys", groups),
         ("empty_lines", answer.empty_lines),
         ("skipped", answer.skipped),
+        ("nulled", answer.nulled),
     ]
 }
 
 fn usage(why: String) -> Error {
     Error::new(Kind::Usage, why)
+}
+
+/// A delimiter that was found.
+fn delimiter_name(byte: u8) -> String {
+    match byte {
+        b'\t' => "\\t".into(),
+        byte => byte.escape_ascii().to_string(),
+    }
 }
 
 /// The ending of a file's name, in small letters that are known.
@@ -189,29 +213,27 @@ fn ending(path: &Path) -> Option<&'static str> {
     ["csv", "tsv", "psv"].into_iter().find(|known| is(known))
 }
 
-/// The delimiter that the files' names tell.
-fn delimiter_of(paths: &[PathBuf]) -> Result<u8> {
-    let mut known = None;
-    for path in paths {
-        let delimiter = match ending(path) {
-            Some("csv") => b',',
-            Some("tsv") => b'\t',
-            Some(_) => b'|',
-            None => {
-                let name = path.display();
-                return Err(usage(format!(
-                    "{name}: its name doesn't tell the byte between fields (.csv, .tsv or .psv): name it by -d, as -d ','"
-                )));
-            }
-        };
-        if known.is_some_and(|known| known != delimiter) {
-            return Err(usage(
-                "the files' names tell different bytes between fields: name one by -d".into(),
-            ));
-        }
-        known = Some(delimiter);
+/// The delimiter that the files' names tell, if they all do.
+///
+/// # Errors
+/// They tell different ones.
+fn delimiter_of(paths: &[PathBuf]) -> Result<Option<u8>> {
+    let of = |path: &PathBuf| match ending(path)? {
+        "csv" => Some(b','),
+        "tsv" => Some(b'\t'),
+        _ => Some(b'|'),
+    };
+    let mut told = paths.iter().filter_map(of);
+    let Some(first) = told.next() else {
+        return Ok(None);
+    };
+    if told.any(|other| other != first) {
+        return Err(usage(
+            "the files' names tell different bytes between fields: name one by -d".into(),
+        ));
     }
-    Ok(known.expect("there is a file"))
+    let all = paths.iter().all(|path| ending(path).is_some());
+    Ok(all.then_some(first))
 }
 
 #[cfg(test)]
@@ -224,16 +246,12 @@ mod tests {
             let paths: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
             delimiter_of(&paths).map_err(|error| error.to_string())
         };
-        assert_eq!(of(&["a.csv", "b/c.CSV"]), Ok(b','));
-        assert_eq!(of(&["a.b.tsv"]), Ok(b'\t'));
-        assert_eq!(of(&["a.psv"]), Ok(b'|'));
-        for (names, want) in [
-            (&["a.csv", "a.tsv"][..], "different bytes"),
-            (&["a.csv", "-"], "-: its name"),
-            (&["csv"], "csv: its name"),
-        ] {
-            let error = of(names).unwrap_err();
-            assert!(error.contains(want), "{error}");
-        }
+        assert_eq!(of(&["a.csv", "b/c.CSV"]), Ok(Some(b',')));
+        assert_eq!(of(&["a.b.tsv"]), Ok(Some(b'\t')));
+        assert_eq!(of(&["a.psv"]), Ok(Some(b'|')));
+        assert_eq!(of(&["a.csv", "-"]), Ok(None));
+        assert_eq!(of(&["csv"]), Ok(None));
+        let error = of(&["a.csv", "b", "a.tsv"]).unwrap_err();
+        assert!(error.contains("different bytes"), "{error}");
     }
 }

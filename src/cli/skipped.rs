@@ -4,32 +4,32 @@ use clap::ValueEnum;
 
 use crate::cli::console::say;
 use crate::cli::{spell, stats};
-use crate::group::aggregate::OnError;
 use crate::group::summary::Skipped;
 use crate::{Error, Input, Kind};
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Policy {
     Fail,
     Skip,
+    Null,
 }
 
-impl From<Policy> for OnError {
-    fn from(policy: Policy) -> OnError {
-        match policy {
-            Policy::Fail => OnError::Fail,
-            Policy::Skip => OnError::Skip,
-        }
-    }
-}
-
-/// Says how many records were left out, if any were.
-pub(super) fn tell_skipped(skipped: u64) {
-    if skipped > 0 {
-        let plural = if skipped == 1 { "" } else { "s" };
-        let skipped = stats::grouped(skipped);
-        say(&format!("skipped {skipped} malformed record{plural}"));
-    }
+/// Says how many records were left out, if any were, and which is the first.
+pub(super) fn tell_skipped(input: &Input, first: Option<&Skipped>, skipped: u64) {
+    let Some(first) = first else {
+        return;
+    };
+    let plural = if skipped == 1 { "" } else { "s" };
+    let skipped = stats::grouped(skipped);
+    let name = input.sources()[first.file as usize].name();
+    let byte = first.bytes.start;
+    let line = first
+        .line
+        .map_or(String::new(), |line| format!(" line {line}"));
+    let cause = first.cause.to_string();
+    say(&format!(
+        "{skipped} record{plural} skipped, the first at {name} byte {byte}{line}: {cause}"
+    ));
 }
 
 /// What a run ends with that skipped every record: an empty answer would look like one.
@@ -42,8 +42,8 @@ pub(super) fn nothing_but_skipped(input: &Input, first: &Skipped, skipped: u64) 
     let error = Error::new(Kind::Data, format!("{} ({of})", spell::cause(&first.cause)))
         .in_file(first.file, name)
         .at_bytes(first.bytes.clone());
-    match first.bytes.start {
-        0 => error.at_line(1),
-        _ => error,
+    match first.line {
+        Some(line) => error.at_line(line),
+        None => error,
     }
 }

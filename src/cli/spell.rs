@@ -88,6 +88,15 @@ impl Speller for Flags {
             Refusal::NoThreads { .. } => "lower --threads",
             Refusal::Exceeded { .. } => "raise --max-record",
             Refusal::Malformed { hint, .. } => return hinted(*hint),
+            Refusal::Undelimited { candidates } => return Some(delimiters(candidates)),
+            Refusal::OtherDelimiter {
+                delimiter, found, ..
+            } => {
+                let [named, found] = [*delimiter, *found].map(written);
+                return Some(format!(
+                    "try `-d '{found}'`, or say `-d '{named}'` if that is right"
+                ));
+            }
             Refusal::NotSpilled { .. } => "name a directory with free space by --spill-dir",
             Refusal::SpillLost { .. } => "name another directory by --spill-dir, or raise --memory",
             _ => return None,
@@ -133,7 +142,24 @@ fn hinted(hint: Hint) -> Option<String> {
             let byte = written(byte);
             format!("try `-d '{byte}' --on-error skip`, which leaves out this header")
         }
+        Hint::SingleLine => {
+            "if no field holds a newline, `--single-line` ends such a field with its line"
+                .to_string()
+        }
     })
+}
+
+/// How one of these delimiters is named.
+fn delimiters(candidates: &[(u8, usize)]) -> String {
+    let flags: Vec<_> = (candidates.iter())
+        .map(|(byte, _)| format!("`-d '{}'`", written(*byte)))
+        .collect();
+    match flags.is_empty() {
+        true => {
+            "name it, as `-d ','`; any byte that is in no record makes each line one field".into()
+        }
+        false => format!("name it by {}", flags.join(" or ")),
+    }
 }
 
 /// A delimiter as it is typed.

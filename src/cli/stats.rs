@@ -23,6 +23,21 @@ const SCHEMA: u32 = 1;
 
 /// Prints the figures of a run and of its job. `job` has what the job counted, the rows first.
 pub(super) fn print(format: Format, stats: &Stats, job: &[(&str, u64)], memory: Peak) {
+    print_with(format, stats, job, &[], memory);
+}
+
+/// The same with what the job found that isn't a number.
+pub(super) fn print_with(
+    format: Format,
+    stats: &Stats,
+    job: &[(&str, u64)],
+    found: &[(&str, String)],
+    memory: Peak,
+) {
+    let named = |rows: Rows<'_>| {
+        let found = found.iter().map(|(name, text)| (*name, text.clone()));
+        table(rows.into_iter().chain(found).collect())
+    };
     let text = match format {
         Format::Json => {
             let mut object = serde_json::to_value(stats).unwrap_or_else(|_| json!({}));
@@ -36,10 +51,13 @@ pub(super) fn print(format: Format, stats: &Stats, job: &[(&str, u64)], memory: 
                 .iter()
                 .map(|(name, n)| (name.to_string(), json!(n)))
                 .collect::<Value>();
+            for (name, text) in found {
+                object["job"][*name] = json!(text);
+            }
             format!("{object}\n")
         }
-        Format::Text => table(short(stats, job, memory)),
-        Format::Full => table(full(stats, job, memory)),
+        Format::Text => named(short(stats, job, memory)),
+        Format::Full => named(full(stats, job, memory)),
     };
     // The answer is written. Where stderr is closed, nobody reads this.
     let _ = std::io::stderr().write_all(text.as_bytes());

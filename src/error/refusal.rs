@@ -135,6 +135,20 @@ pub enum Refusal {
         /// What the input may be instead.
         hint: Hint,
     },
+    /// The first records don't tell the [delimiter](Setting::Delimiter).
+    Undelimited {
+        /// Bytes that make as many fields of each, more than one, and how many.
+        candidates: Vec<(u8, usize)>,
+    },
+    /// The [delimiter](Setting::Delimiter) that a file's name tells isn't the one of its first records.
+    OtherDelimiter {
+        /// What the name tells.
+        delimiter: u8,
+        /// What makes as many fields of each record.
+        found: u8,
+        /// How many.
+        fields: usize,
+    },
     /// Keys that outgrew the memory can't be written to a file.
     NotSpilled {
         /// What the tables may take, in bytes.
@@ -206,6 +220,8 @@ pub enum Hint {
     Header,
     /// The names of the columns, between these delimiters.
     HeaderAndDelimiter(u8),
+    /// Fields without newlines, so that a quote that isn't closed ends with its line.
+    SingleLine,
 }
 
 /// Writes settings and advice as the users of a program know them.
@@ -245,6 +261,9 @@ impl Refusal {
             | Refusal::NeedsEngine { choice, .. }
             | Refusal::NotGranted { choice, .. } => Some(choice.setting),
             Refusal::Exceeded { .. } => Some(Setting::MaxRecord),
+            Refusal::Undelimited { .. } | Refusal::OtherDelimiter { .. } => {
+                Some(Setting::Delimiter)
+            }
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Some(Setting::SpillDirectory),
             Refusal::Unavailable { .. } | Refusal::NoMemory { .. } | Refusal::Malformed { .. } => {
                 None
@@ -348,8 +367,32 @@ impl Refusal {
             Refusal::Exceeded { max_record } => format!("a record of more than {max_record} bytes"),
             Refusal::Malformed { why, hint } => match hint {
                 Hint::Encoded { kind, .. } => format!("{why}: this is how {kind} begins"),
-                Hint::Delimiter(_) | Hint::Header | Hint::HeaderAndDelimiter(_) => why.clone(),
+                Hint::Delimiter(_)
+                | Hint::Header
+                | Hint::HeaderAndDelimiter(_)
+                | Hint::SingleLine => why.clone(),
             },
+            Refusal::Undelimited { candidates } => {
+                let made: Vec<String> = (candidates.iter())
+                    .map(|(byte, fields)| format!("{} makes {fields} of each", shown(*byte)))
+                    .collect();
+                match made.is_empty() {
+                    true => "no byte makes fields of the first records, as many of each".into(),
+                    false => format!(
+                        "several bytes may stand between the fields of the first records: {}",
+                        made.join(", ")
+                    ),
+                }
+            }
+            Refusal::OtherDelimiter {
+                delimiter,
+                found,
+                fields,
+            } => format!(
+                "its name says {}, but {} makes {fields} fields of each of the first records",
+                shown(*delimiter),
+                shown(*found)
+            ),
             Refusal::NotSpilled {
                 memory,
                 directory,
@@ -366,5 +409,14 @@ impl Refusal {
                 directory.display()
             ),
         }
+    }
+}
+
+/// A byte as an error shows it.
+fn shown(byte: u8) -> String {
+    match byte {
+        b'\t' => "a tab".into(),
+        b' ' => "a blank".into(),
+        byte => format!("`{}`", byte.escape_ascii()),
     }
 }

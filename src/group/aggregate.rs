@@ -39,6 +39,7 @@ use crate::job::fold::Fold;
 use crate::level::Level;
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
+use crate::record::lines::{Lines, Mark};
 
 #[cfg(test)]
 mod tests;
@@ -179,6 +180,7 @@ impl Aggregate {
             skipped: 0,
             skipped_here: None,
             first_skipped: None,
+            lines: Lines::ended_by(self.terminator),
             spilled_bytes: 0,
             scratch: Scratch {
                 ends: Ends::new(),
@@ -341,7 +343,9 @@ pub struct Partial {
     /// The first malformed record of the block that is being added.
     skipped_here: Option<Malformed>,
     /// The first one of all blocks.
-    first_skipped: Option<Skipped>,
+    first_skipped: Option<(Skipped, Mark)>,
+    /// The lines of all blocks, where records may be left out.
+    lines: Lines,
     spilled_bytes: u64,
     scratch: Scratch,
 }
@@ -446,9 +450,17 @@ impl Fold for Aggregate {
 
     fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
         let done = self.records(partial, block);
+        let (bytes, mut counted) = (block.bytes(), 0);
         if let Some(malformed) = partial.skipped_here.take() {
+            counted = malformed.start;
+            (partial.lines).add(block.file(), block.offset(), &bytes[..counted]);
             let first = Skipped::new(self.hinted(malformed, block), block);
-            partial.first_skipped = Skipped::lower(partial.first_skipped.take(), Some(first));
+            let first = Some((first, partial.lines.mark()));
+            partial.first_skipped = lower(partial.first_skipped.take(), first);
+        }
+        if self.on_error == OnError::Skip {
+            let offset = block.offset() + counted as u64;
+            partial.lines.add(block.file(), offset, &bytes[counted..]);
         }
         done.map_err(|error| match error {
             BlockError::Malformed(malformed) => self.hinted(malformed, block).into(),
@@ -460,7 +472,8 @@ impl Fold for Aggregate {
         into.rows += from.rows;
         into.empty_lines += from.empty_lines;
         into.skipped += from.skipped;
-        into.first_skipped = Skipped::lower(into.first_skipped.take(), from.first_skipped.take());
+        into.first_skipped = lower(into.first_skipped.take(), from.first_skipped.take());
+        into.lines.append(std::mem::take(&mut from.lines));
         into.spilled_bytes += from.spilled_bytes;
         into.runs.append(&mut from.runs);
         into.merged.append(&mut from.merged);
@@ -473,7 +486,11 @@ impl Fold for Aggregate {
     }
 
     fn finish(&self, mut total: Partial) -> Summary {
-        let first_skipped = total.first_skipped.take();
+        let lines = std::mem::take(&mut total.lines).sorted();
+        let first_skipped = total.first_skipped.take().map(|(mut first, mark)| {
+            first.line = Some(lines.line(first.file, mark));
+            first
+        });
         let mut parts = std::mem::take(&mut total.merged);
         parts.push(total.take());
         let drained = total.shared.drain_all();
@@ -502,6 +519,12 @@ impl Fold for Aggregate {
         summary.first_skipped = first_skipped;
         summary
     }
+}
+
+/// The one that stands first in the input.
+fn lower(one: Option<(Skipped, Mark)>, other: Option<(Skipped, Mark)>) -> Option<(Skipped, Mark)> {
+    let both = one.into_iter().chain(other);
+    both.min_by_key(|(skipped, _)| (skipped.file, skipped.bytes.start))
 }
 
 /// The budget is checked each time so many bytes of a block are done.

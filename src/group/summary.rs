@@ -167,6 +167,8 @@ pub struct Skipped {
     pub file: u32,
     /// Its bytes in the file, the line's end not counted.
     pub bytes: Range<u64>,
+    /// The number of the line that it begins in, from 1, where it is known.
+    pub line: Option<u64>,
     /// What is wrong with it.
     pub cause: Cause,
 }
@@ -177,14 +179,9 @@ impl Skipped {
         Skipped {
             file: block.file(),
             bytes: at(malformed.start)..at(malformed.end),
+            line: None,
             cause: malformed.cause,
         }
-    }
-
-    /// The one that stands first in the input.
-    pub(crate) fn lower(one: Option<Self>, other: Option<Self>) -> Option<Self> {
-        let both = one.into_iter().chain(other);
-        both.min_by_key(|skipped| (skipped.file, skipped.bytes.start))
     }
 }
 

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::group::summary::Skipped;
 use crate::query::accumulator::state::Outcome;
+use crate::query::rejects::Rejects;
 use crate::query::table::{Group, Table, parts};
 use crate::report::grid::{Cell, Rows};
 
@@ -24,10 +25,14 @@ pub struct Answer {
     pub rows: u64,
     /// Lines without a byte.
     pub empty_lines: u64,
+    /// Values that weren't numbers and were taken for none.
+    pub nulled: u64,
     /// Malformed records that were left out.
     pub skipped: u64,
     /// The first of them.
     pub first_skipped: Option<Skipped>,
+    /// All of them, if they were to be kept.
+    pub rejects: Option<Rejects>,
 }
 
 /// The order of an answer's rows.
@@ -57,8 +62,10 @@ impl Answer {
             table,
             rows: 0,
             empty_lines: 0,
+            nulled: 0,
             skipped: 0,
             first_skipped: None,
+            rejects: None,
         };
         answer.order = answer.sorted_by_key();
         answer

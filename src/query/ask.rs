@@ -1,18 +1,23 @@
 //! What is asked: a query, before it is known what the input looks like.
 
+use std::sync::Arc;
+
 use ahash::RandomState;
 
 use crate::engine::config::Config;
 use crate::error::{Error, Kind as ErrorKind, Result};
-use crate::group::aggregate::OnError;
 use crate::input::spans::Input;
 use crate::level::Level;
 use crate::query::accumulator::state::Takes;
 use crate::query::accumulator::{ALL, named};
 use crate::query::columns::Columns;
 use crate::query::dialect::Dialect;
+use crate::query::head::Head;
 use crate::query::number::Number;
-use crate::query::plan::{Asked, Plan, shape};
+use crate::query::order::Order;
+use crate::query::plan::{Asked, Plan};
+use crate::query::rejects::{OnError, Rejecting};
+use crate::query::sniff::Style;
 
 /// A query: keys and aggregates over the columns of delimited text.
 ///
@@ -37,19 +42,61 @@ use crate::query::plan::{Asked, Plan, shape};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Query {
-    delimiter: u8,
+    delimiter: Delimiter,
     quote: Option<u8>,
     has_header: bool,
     nulls: Vec<Vec<u8>>,
     on_error: OnError,
     level: Option<Level>,
+    max_errors: Option<u64>,
+    keeps_rejects: bool,
+    is_single_line: bool,
+    is_ragged: bool,
+    is_squeezed: bool,
+    has_decimal_comma: bool,
+    skip_lines: u64,
+    comment: Option<u8>,
     keys: Vec<Columns>,
     aggregates: Vec<Asked>,
+}
+
+/// A delimiter that is neither a quote nor begins a comment.
+const ANY: u8 = 0x1f;
+
+/// The byte between fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delimiter {
+    Named(u8),
+    /// Named by the files' ending, which may be wrong.
+    Likely(u8),
+    /// To be found in the first records.
+    Sniffed,
 }
 
 impl Query {
     /// Over fields between `delimiter`s, without quotes and header. Without an aggregate it counts.
     pub fn new(delimiter: u8) -> Query {
+        Query::between(Delimiter::Named(delimiter))
+    }
+
+    /// The same with the delimiter that a file's name tells. [`Query::plan`] refuses it where the first records are plainly
+    /// separated by semicolons.
+    pub fn likely(delimiter: u8) -> Query {
+        Query::between(Delimiter::Likely(delimiter))
+    }
+
+    /// The same with the delimiter that the first records tell, a comma, tab, `|` or `;`, or else a blank. [`Query::plan`]
+    /// refuses where they don't tell it.
+    pub fn sniffed() -> Query {
+        Query::between(Delimiter::Sniffed)
+    }
+
+    /// Whether the first records are to tell the delimiter.
+    pub fn is_sniffed(&self) -> bool {
+        self.delimiter == Delimiter::Sniffed
+    }
+
+    fn between(delimiter: Delimiter) -> Query {
         Query {
             delimiter,
             quote: None,
@@ -57,6 +104,14 @@ impl Query {
             nulls: Vec::new(),
             on_error: OnError::Fail,
             level: Some(Level::detect()),
+            max_errors: None,
+            keeps_rejects: false,
+            is_single_line: false,
+            is_ragged: false,
+            is_squeezed: false,
+            has_decimal_comma: false,
+            skip_lines: 0,
+            comment: None,
             keys: Vec::new(),
             aggregates: Vec::new(),
         }
@@ -79,13 +134,70 @@ impl Query {
     }
 
     /// What to do about a malformed record.
-    pub fn on_error(self, on_error: OnError) -> Query {
+    pub fn on_error(self, on_error: impl Into<OnError>) -> Query {
+        let on_error = on_error.into();
         Query { on_error, ..self }
     }
 
     /// The instructions that are used, the processor's best by default; without any, records are added one by one.
     pub fn level(self, level: Option<Level>) -> Query {
         Query { level, ..self }
+    }
+
+    /// Ends the run when more than so many records are left out.
+    pub fn max_errors(self, most: u64) -> Query {
+        Query {
+            max_errors: Some(most),
+            ..self
+        }
+    }
+
+    /// Whether the answer has all [`Rejects`](crate::query::Rejects). A worker keeps up to a mebibyte of them in memory;
+    /// what exceeds that goes to a temporary file without a name in `TMPDIR`, or else /var/tmp.
+    pub fn keep_rejects(self, keeps_rejects: bool) -> Query {
+        Query {
+            keeps_rejects,
+            ..self
+        }
+    }
+
+    /// Whether no quoted field holds a newline. A quote that isn't closed then ends with its line.
+    pub fn single_line(self, is_single_line: bool) -> Query {
+        Query {
+            is_single_line,
+            ..self
+        }
+    }
+
+    /// Whether records may have other numbers of fields than the first: missing ones are null, further ones ignored.
+    pub fn ragged(self, is_ragged: bool) -> Query {
+        Query { is_ragged, ..self }
+    }
+
+    /// Whether delimiters side by side are one, and those at a record's start and end none.
+    pub fn squeeze(self, is_squeezed: bool) -> Query {
+        Query {
+            is_squeezed,
+            ..self
+        }
+    }
+
+    /// Whether a comma stands before the decimals of numbers. The answer has a point all the same.
+    pub fn decimal_comma(self, has_decimal_comma: bool) -> Query {
+        Query {
+            has_decimal_comma,
+            ..self
+        }
+    }
+
+    /// How many lines at the start of each file are left out.
+    pub fn skip_lines(self, skip_lines: u64) -> Query {
+        Query { skip_lines, ..self }
+    }
+
+    /// The byte that begins lines which are no records.
+    pub fn comment(self, comment: Option<u8>) -> Query {
+        Query { comment, ..self }
     }
 
     /// One more column of the key, or several.
@@ -121,16 +233,36 @@ impl Query {
     /// There is no such column, or the first record can't be read.
     pub fn plan(&self, input: &Input, config: &Config) -> Result<Plan> {
         let refused = |why: &str| Error::new(ErrorKind::Usage, why);
-        let dialect = Dialect::new(self.delimiter, self.quote).map_err(refused)?;
-        let max_record = config.max_record;
-        let shape = shape(input, dialect, self.has_header, self.on_error, max_record)?;
-        let mut plan = Plan {
-            framing: dialect.framing(),
+        let dialect = Dialect::new(self.delimiter(input)?, self.quote)
+            .and_then(|dialect| dialect.comment(self.comment))
+            .map_err(refused)?
+            .single_line(self.is_single_line)
+            .squeeze(self.is_squeezed);
+        let leaves_out = self.on_error != OnError::Fail;
+        let head = Head {
             dialect,
-            on_error: self.on_error,
+            has_header: self.has_header,
+            leaves_out,
+            skip_lines: self.skip_lines,
+            max_record: config.max_record,
+        };
+        let framing = dialect.framing();
+        let mut plan = Plan {
+            order: self.order(input, framing.is_stateful()),
+            framing,
+            dialect,
+            rejecting: Rejecting::new(self.on_error, self.max_errors, self.keeps_rejects),
+            is_ragged: self.is_ragged,
+            has_decimal_comma: self.has_decimal_comma,
+            max_record: config.max_record,
+            skip_lines: self.skip_lines,
+            begins: head.begins(input)?,
+            files: (input.sources().iter())
+                .map(|source| Arc::clone(source.name()))
+                .collect(),
             has_numeric_nulls: self.nulls.iter().any(|null| Number::read(null).is_ok()),
             nulls: self.nulls.clone(),
-            shape,
+            shape: head.shape(input)?,
             has_header: self.has_header,
             keys: Vec::new(),
             numbers: Vec::new(),
@@ -139,6 +271,13 @@ impl Query {
             hasher: RandomState::new(),
             level: self.level,
         };
+        let asked = self.aggregates.iter();
+        let asked = asked.filter_map(|asked| asked.columns.as_ref());
+        for columns in self.keys.iter().chain(asked) {
+            columns
+                .check(config.max_record)
+                .map_err(|why| refused(&why))?;
+        }
         for columns in &self.keys {
             plan.add_key(columns)?;
         }
@@ -153,5 +292,35 @@ impl Query {
             })?;
         }
         Ok(plan)
+    }
+
+    fn delimiter(&self, input: &Input) -> Result<u8> {
+        let style = Style {
+            quote: self.quote,
+            is_single_line: self.is_single_line,
+            is_squeezed: self.is_squeezed,
+            is_ragged: self.is_ragged,
+            has_decimal_comma: self.has_decimal_comma,
+            skip_lines: self.skip_lines,
+            comment: self.comment,
+        };
+        match self.delimiter {
+            Delimiter::Named(delimiter) => Ok(delimiter),
+            Delimiter::Likely(delimiter) => {
+                style.check(input, delimiter)?;
+                Ok(delimiter)
+            }
+            // Without a record any will do.
+            Delimiter::Sniffed => Ok(style.sniff(input)?.unwrap_or(ANY)),
+        }
+    }
+
+    /// What must be read in order from the start, because a stream can't be read again.
+    fn order(&self, input: &Input, is_multiline: bool) -> Order {
+        let has_stream = input.sources().iter().any(|source| source.len().is_none());
+        let has_preamble = self.skip_lines > 0 || self.comment.is_some() && self.has_header;
+        let may_be_cut = self.on_error != OnError::Fail || self.comment.is_some();
+        let is_wanted = has_stream && (has_preamble || is_multiline && may_be_cut);
+        Order::new(is_wanted, !has_stream)
     }
 }

@@ -115,6 +115,24 @@ impl Columns {
         }
     }
 
+    /// Whether there can be such columns in a record of so many bytes at most: it has a field more than delimiters.
+    ///
+    /// # Errors
+    /// There can't.
+    pub(crate) fn check(&self, max_record: usize) -> Result<(), String> {
+        let most = max_record.saturating_add(1);
+        match *self {
+            Columns::Number(0) | Columns::Range(0, _) => Err("columns are counted from 1".into()),
+            Columns::Range(from, to) if from > to => {
+                Err(format!("the range {from}-{to} is backwards"))
+            }
+            Columns::Number(last) | Columns::Range(_, last) if last > most => Err(format!(
+                "there is no column {last}: a record of at most {max_record} bytes has no more than {most} fields"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// How the columns are called where there is no record to find them in.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         match self {

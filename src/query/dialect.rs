@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
-use crate::record::framing::{Delimited, Framing, State};
+use crate::record::framing::{Delimited, Framing};
 use crate::record::quoted::Quoted;
 
 /// Between fields one byte; with a quote, fields as RFC 4180 has them.
@@ -12,6 +12,12 @@ use crate::record::quoted::Quoted;
 pub(crate) struct Dialect {
     delimiter: u8,
     quote: Option<u8>,
+    /// No quoted field holds a newline.
+    single_line: bool,
+    /// Delimiters side by side are one, and those at a record's start and end none.
+    squeeze: bool,
+    /// Lines that begin with it are no records.
+    comment: Option<u8>,
 }
 
 /// The bytes that mean something to the passes over windows.
@@ -38,6 +44,8 @@ pub(crate) struct Unreadable {
     pub(crate) cause: &'static str,
     /// Behind that line.
     pub(crate) next: usize,
+    /// The bytes end before the quote is closed.
+    pub(crate) is_open: bool,
 }
 
 /// Where a record stands.
@@ -60,28 +68,95 @@ impl Dialect {
         if quote == Some(delimiter) {
             return Err("delimiter and quote are the same byte");
         }
-        Ok(Dialect { delimiter, quote })
+        Ok(Dialect {
+            delimiter,
+            quote,
+            single_line: false,
+            squeeze: false,
+            comment: None,
+        })
     }
 
-    /// What the passes over windows look for, if they can.
+    /// The byte between fields.
+    pub(crate) fn delimiter(&self) -> u8 {
+        self.delimiter
+    }
+
+    /// The same where no quoted field holds a newline.
+    pub(crate) fn single_line(self, single_line: bool) -> Dialect {
+        Dialect {
+            single_line,
+            ..self
+        }
+    }
+
+    /// The same where delimiters side by side are one.
+    pub(crate) fn squeeze(self, squeeze: bool) -> Dialect {
+        Dialect { squeeze, ..self }
+    }
+
+    /// The same with lines that are no records.
+    ///
+    /// # Errors
+    /// Why that can't be.
+    pub(crate) fn comment(self, comment: Option<u8>) -> Result<Dialect, &'static str> {
+        match comment {
+            Some(b'\n' | b'\r') => Err("a comment can't begin with a line's end"),
+            Some(byte) if byte == self.delimiter || Some(byte) == self.quote => {
+                Err("a comment can't begin with the delimiter or the quote")
+            }
+            _ => Ok(Dialect { comment, ..self }),
+        }
+    }
+
+    /// The byte that begins lines which are no records.
+    pub(crate) fn has_comments(&self) -> bool {
+        self.comment.is_some()
+    }
+
+    /// Whether a quoted field may hold a newline.
+    pub(crate) fn is_multiline(&self) -> bool {
+        self.quote.is_some() && !self.single_line
+    }
+
+    /// What the passes over windows look for, if they can: between fields one delimiter, and a quote may be closed in
+    /// another line.
     pub(crate) fn marks(&self) -> Option<Marks> {
-        let Dialect { delimiter, quote } = *self;
+        let Dialect {
+            delimiter, quote, ..
+        } = *self;
+        let is_plain = !self.squeeze && self.comment.is_none();
+        let is_plain = is_plain && !(self.single_line && quote.is_some());
         // A key's last byte isn't zero.
-        (delimiter != 0 && quote != Some(0)).then_some(Marks { delimiter, quote })
+        let has_zero = delimiter == 0 || quote == Some(0);
+        (is_plain && !has_zero).then_some(Marks { delimiter, quote })
     }
 
     /// Where records end.
     pub(crate) fn framing(&self) -> Box<dyn Framing> {
         match self.quote {
-            Some(quote) => Box::new(Quoted::new(self.delimiter, quote)),
-            None => Box::new(Delimited::NEWLINE),
+            Some(quote) if !self.single_line => Box::new(Quoted::new(self.delimiter, quote)),
+            _ => Box::new(Delimited::NEWLINE),
         }
     }
 
     /// Behind the record that begins at `at`, as engines cut it.
+    #[cfg(test)]
     pub(crate) fn framed_end(&self, bytes: &[u8], at: usize) -> usize {
+        use crate::record::framing::State;
         let end = self.framing().first_end(State::START, &bytes[at..]);
         end.map_or(bytes.len(), |end| at + end)
+    }
+
+    /// Behind the comment that begins at `at`, if one does.
+    pub(crate) fn behind_comment(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        match self.comment {
+            Some(comment) if bytes.get(at) == Some(&comment) => {
+                let end = memchr(b'\n', &bytes[at..]);
+                Some(end.map_or(bytes.len(), |end| at + end + 1))
+            }
+            _ => None,
+        }
     }
 
     /// Splits the record that begins at `at` into fields. `bytes` end with it or with one behind it. An empty line has
@@ -90,6 +165,35 @@ impl Dialect {
     /// # Errors
     /// Something follows a closing quote, or none closes.
     pub(crate) fn split(
+        &self,
+        bytes: &[u8],
+        at: usize,
+        fields: &mut Vec<Field>,
+    ) -> Result<Record, Unreadable> {
+        if !(self.single_line || self.squeeze) {
+            return self.split_at(bytes, at, fields);
+        }
+        let end = match self.single_line {
+            true => memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1),
+            false => bytes.len(),
+        };
+        let split = self.split_at(&bytes[..end], at, fields);
+        if self.squeeze {
+            let is_empty =
+                |field: &Field| field.start == field.end && !field.is_quoted(at, bytes, self.quote);
+            fields.retain(|field| !is_empty(field));
+        }
+        split.map_err(|bad| match self.single_line && bad.is_open {
+            true => Unreadable {
+                cause: "the quote that opens here isn't closed in its line",
+                is_open: false,
+                ..bad
+            },
+            false => bad,
+        })
+    }
+
+    fn split_at(
         &self,
         bytes: &[u8],
         at: usize,
@@ -148,11 +252,11 @@ fn quoted(bytes: &[u8], open: usize, quote: u8) -> Result<Field, Unreadable> {
     let (mut at, mut doubled) = (open + 1, None);
     loop {
         let Some(found) = memchr(quote, &bytes[at..]) else {
-            return Err(unreadable(
-                bytes,
-                open,
-                "the quote that opens here is never closed",
-            ));
+            let cause = "the quote that opens here is never closed";
+            return Err(Unreadable {
+                is_open: true,
+                ..unreadable(bytes, open, cause)
+            });
         };
         at += found;
         if bytes.get(at + 1) != Some(&quote) {
@@ -166,7 +270,15 @@ fn quoted(bytes: &[u8], open: usize, quote: u8) -> Result<Field, Unreadable> {
     }
 }
 
-fn unreadable(bytes: &[u8], open: usize, cause: &'static str) -> Unreadable {
+/// Where the last field opens that holds a newline.
+pub(crate) fn last_multiline(bytes: &[u8], fields: &[Field]) -> Option<usize> {
+    let is_multiline = |field: &&Field| memchr(b'\n', &bytes[field.start..field.end]).is_some();
+    let field = fields.iter().rev().find(is_multiline);
+    field.map(|field| field.start - 1)
+}
+
+/// The line of the quote at `open`.
+pub(crate) fn unreadable(bytes: &[u8], open: usize, cause: &'static str) -> Unreadable {
     let line_end = memchr(b'\n', &bytes[open..]);
     let end = line_end.map_or(bytes.len(), |end| open + end);
     let trimmed = end - usize::from(bytes[open..end].ends_with(b"\r"));
@@ -174,10 +286,23 @@ fn unreadable(bytes: &[u8], open: usize, cause: &'static str) -> Unreadable {
         bytes: open..trimmed,
         cause,
         next: end + usize::from(line_end.is_some()),
+        is_open: false,
     }
 }
 
 impl Field {
+    /// A field without bytes.
+    pub(crate) const EMPTY: Field = Field {
+        start: 0,
+        end: 0,
+        doubled: None,
+    };
+
+    /// Whether it is a quoted field of a record that begins at `at`.
+    fn is_quoted(&self, at: usize, bytes: &[u8], quote: Option<u8>) -> bool {
+        self.start > at && quote.is_some_and(|quote| bytes[self.start - 1] == quote)
+    }
+
     fn plain(start: usize, end: usize) -> Field {
         Field {
             start,
@@ -206,7 +331,7 @@ impl Field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::framing::texts;
+    use crate::record::framing::{State, texts};
 
     fn fields(dialect: Dialect, bytes: &[u8]) -> Vec<Result<Vec<Vec<u8>>, usize>> {
         let (mut all, mut at, mut fields) = (Vec::new(), 0, Vec::new());
@@ -261,6 +386,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn squeezed_and_single_lines() {
+        let blanks = Dialect::new(b' ', Some(b'"')).unwrap().squeeze(true);
+        let row = |fields: &[&str]| Ok(fields.iter().map(|f| f.as_bytes().to_vec()).collect());
+        let want: Vec<Result<_, usize>> =
+            vec![row(&["a", "b c", "", "d\"e"]), row(&[]), row(&["x"])];
+        let text = b"  a   \"b c\" \"\"   d\"e  \r\n   \nx";
+        assert_eq!(fields(blanks, text), want);
+        let lines = Dialect::new(b',', Some(b'"')).unwrap().single_line(true);
+        let want: Vec<Result<_, usize>> = vec![
+            row(&["a", "b"]),
+            Err(7),
+            row(&["c\"", ""]),
+            Err(14),
+            row(&["z"]),
+        ];
+        assert_eq!(fields(lines, b"a,\"b\"\n,\"x\nc\",\n\"\"y\nz\n"), want);
+    }
+
     /// A record that can be read ends where the framing ends it.
     #[test]
     fn records_end_where_engines_cut_them() {
@@ -271,7 +415,8 @@ mod tests {
                 continue;
             }
             if let Ok(record) = csv.split(&text, 0, &mut found) {
-                assert_eq!(record.next, csv.framed_end(&text, 0), "{text:?}");
+                let end = csv.framing().first_end(State::START, &text);
+                assert_eq!(record.next, end.unwrap_or(text.len()), "{text:?}");
             }
         }
     }

@@ -1,21 +1,26 @@
 //! The job: folds blocks into groups as a plan says.
 //!
-//! Where quotes can't be understood, only the line of the quote that opens is left out, and reading goes on behind it,
-//! up to the end of the record as engines cut it. That end doesn't depend on blocks, so the answer doesn't either.
+//! Where a record's quotes can't be understood, the line of the quote that opens ends it, and the next record begins
+//! behind that line. Engines cut by the framing, which knows nothing of that. So a block may end within a record as it is
+//! read then. The run is given up in that case, and `in_order` reads the input again.
+
+use std::ops::Range;
 
 use crate::engine::sink::{BlockError, Malformed};
-use crate::group::aggregate::OnError;
-use crate::group::summary::Skipped;
+use crate::error::refusal::Refusal;
+use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::job::fold::Fold;
 use crate::query::accumulator::state::Value;
 use crate::query::answer::Answer;
-use crate::query::dialect::Field;
+use crate::query::dialect::{Field, last_multiline, unreadable};
 use crate::query::number::Number;
+use crate::query::order::InOrder;
 use crate::query::passes::{OneByOne, Passes};
 use crate::query::plan::{BYTE_ORDER_MARK, Plan, Shape, names_of};
+use crate::query::rejects::{OnError, Rejected};
 use crate::query::table::{Table, push_part};
 use crate::record::block::Block;
-use crate::record::framing::Framing;
+use crate::record::framing::{Delimited, Framing};
 
 /// What a worker knows.
 pub struct Partial {
@@ -24,8 +29,13 @@ pub struct Partial {
     scales: Vec<u32>,
     rows: u64,
     empty_lines: u64,
-    skipped: u64,
-    first_skipped: Option<Skipped>,
+    /// Values that weren't numbers and were taken for none.
+    nulled: u64,
+    pub(crate) rejected: Rejected,
+    /// A block ended within a record.
+    pub(crate) is_cut: bool,
+    /// What is known of the file that is being read in order.
+    pub(crate) reading: Option<InOrder>,
     scratch: Scratch,
     /// Most records are added by passes over windows, where the plan allows it.
     passes: Option<Box<Passes>>,
@@ -63,17 +73,27 @@ impl Plan {
             value: scratch,
         } = &mut partial.scratch;
         if fields.len() != shape.width {
-            return Err(shape.mismatch(fields.len()));
+            if !self.is_ragged {
+                return Err(shape.mismatch(fields.len()));
+            }
+            fields.resize(shape.width, Field::EMPTY);
         }
         numbers.clear();
+        let mut nulled = 0;
         for &column in &self.numbers {
             let value = fields[column].value(bytes, scratch);
             let number = match self.is_null(value) {
                 true => None,
-                false => Some(
-                    Number::read(value)
-                        .map_err(|why| format!("{why} (column {})", self.column_name(column)))?,
-                ),
+                false => match self.read_number(value) {
+                    Ok(number) => Some(number),
+                    Err(_) if self.rejecting.on_error == OnError::Null => {
+                        nulled += 1;
+                        None
+                    }
+                    Err(why) => {
+                        return Err(format!("{why} (column {})", self.column_name(column)));
+                    }
+                },
             };
             numbers.push(number);
         }
@@ -106,26 +126,28 @@ impl Plan {
             partial.table.update(group, at, &value);
         }
         partial.rows += 1;
+        partial.nulled += nulled;
         Ok(())
     }
 
-    /// Compares the header of a file with the plan's; returns where the records behind it begin.
-    fn header(
+    /// Compares the header of a file with the plan's; returns where the records behind it begin, or nothing where the
+    /// text ends within it.
+    pub(crate) fn header(
         &self,
         partial: &mut Partial,
-        shape: &Shape,
-        bytes: &[u8],
+        text: &Text<'_>,
         at: usize,
-    ) -> Result<usize, Malformed> {
+    ) -> Result<Option<usize>, Malformed> {
+        let bytes = text.block.bytes();
+        let Some(shape) = &self.shape else {
+            return Ok(Some(at));
+        };
         let fields = &mut partial.scratch.fields;
-        let record = self
-            .dialect
-            .split(bytes, at, fields)
-            .map_err(|bad| Malformed {
-                start: bad.bytes.start,
-                end: bad.bytes.end,
-                cause: bad.cause.into(),
-            })?;
+        let record = match self.dialect.split(bytes, at, fields) {
+            Err(bad) if bad.is_open && !self.is_end(text) => return Ok(None),
+            Err(bad) => return Err(self.misquoted(bad.bytes, bad.cause.into())),
+            Ok(record) => record,
+        };
         let wrong = match fields.is_empty() {
             true => Some("an empty line where a header is expected".to_string()),
             false => shape.differs(&names_of(fields, bytes)),
@@ -136,79 +158,207 @@ impl Plan {
                 end: record.end,
                 cause: why.into(),
             }),
-            None => Ok(record.next),
+            None => Ok(Some(record.next)),
         }
     }
 
-    /// Ends the job with a malformed record, or leaves it out.
-    fn malformed(
-        &self,
-        partial: &mut Partial,
-        block: &Block<'_>,
-        malformed: Malformed,
-    ) -> Result<(), BlockError> {
-        if self.on_error == OnError::Fail {
-            return Err(malformed.into());
+    /// What is wrong with the quote at the start of these bytes.
+    pub(crate) fn misquoted(&self, bytes: Range<usize>, why: String) -> Malformed {
+        Malformed {
+            start: bytes.start,
+            end: bytes.end,
+            cause: self.quote_cause(why),
         }
-        partial.skipped += 1;
-        let is_lower = partial.first_skipped.as_ref().is_none_or(|first| {
-            (block.file(), block.offset() + malformed.start as u64)
-                < (first.file, first.bytes.start)
-        });
-        if is_lower {
-            partial.first_skipped = Some(Skipped::new(malformed, block));
-        }
-        Ok(())
     }
 
-    /// Adds the records of a block that begin at `at` and up to `until`; returns where the next one begins.
-    fn records(
+    /// Whether nothing of the file comes behind a text.
+    fn is_end(&self, text: &Text<'_>) -> bool {
+        match text.end {
+            End::File => true,
+            End::More => false,
+            End::Block => {
+                let block = &text.block;
+                let state = self.framing.at_record(block.offset());
+                let end = self.framing.last_end(state, block.bytes());
+                end != Some(block.bytes().len())
+            }
+        }
+    }
+
+    /// Adds the records of a text that begin at `at` and up to `until`; returns where the next one begins, or the one that
+    /// the text ends within.
+    pub(crate) fn records(
         &self,
         partial: &mut Partial,
-        block: &Block<'_>,
+        text: &Text<'_>,
         mut at: usize,
         until: usize,
     ) -> Result<usize, BlockError> {
-        let bytes = block.bytes();
-        // Where a record that can't be understood ends, as engines cut it.
-        let mut limit = None;
-        while at < bytes.len() && (at < until || limit.is_some_and(|limit| at < limit)) {
-            if limit.is_some_and(|limit| at >= limit) {
-                limit = None;
+        let bytes = text.block.bytes();
+        while at < bytes.len().min(until) {
+            if let Some(next) = self.dialect.behind_comment(bytes, at) {
+                at = next;
+                continue;
             }
-            let end = limit.unwrap_or(bytes.len());
-            let split = (self.dialect).split(&bytes[..end], at, &mut partial.scratch.fields);
-            let record = match split {
-                Ok(record) => record,
-                Err(bad) => {
-                    limit.get_or_insert_with(|| self.dialect.framed_end(bytes, at));
-                    at = bad.next;
-                    let malformed = Malformed {
-                        start: bad.bytes.start,
-                        end: bad.bytes.end,
-                        cause: bad.cause.into(),
-                    };
-                    self.malformed(partial, block, malformed)?;
-                    continue;
-                }
-            };
-            if partial.scratch.fields.is_empty() {
-                partial.empty_lines += 1;
-            } else if let Some(shape) = &self.shape {
-                // Without a shape there is no record that can be read.
-                let place = (block.file(), block.offset() + at as u64);
-                if let Err(why) = self.add(partial, shape, bytes, place) {
-                    let malformed = Malformed {
-                        start: at,
-                        end: record.end,
-                        cause: why.into(),
-                    };
-                    self.malformed(partial, block, malformed)?;
-                }
+            match self.record(partial, text, at)? {
+                Some(next) => at = next,
+                None => return Ok(at),
             }
-            at = record.next;
         }
         Ok(at)
+    }
+
+    /// Adds the record at `at`; returns where the next one begins, or nothing where the text ends within it.
+    fn record(
+        &self,
+        partial: &mut Partial,
+        text: &Text<'_>,
+        at: usize,
+    ) -> Result<Option<usize>, BlockError> {
+        let bytes = text.block.bytes();
+        // A longer record may be one whose quote isn't closed. Behind the record may be a line's end of two bytes.
+        let end = bytes
+            .len()
+            .min(at.saturating_add(self.max_record).saturating_add(2));
+        let fields = &mut partial.scratch.fields;
+        let record = match self.dialect.split(&bytes[..end], at, fields) {
+            Ok(record) if record.end - at <= self.max_record => record,
+            Ok(_) => {
+                let open = last_multiline(bytes, fields).unwrap_or(at);
+                return self.too_long(partial, text, at, open);
+            }
+            Err(bad) if bad.is_open && end < bytes.len() => {
+                return self.too_long(partial, text, at, bad.bytes.start);
+            }
+            Err(bad) if bad.is_open && !self.is_end(text) => return Ok(None),
+            Err(bad) => {
+                let malformed = self.misquoted(bad.bytes, bad.cause.into());
+                let record = at..malformed.end;
+                self.reject(partial, text, record, malformed)?;
+                return Ok(Some(bad.next));
+            }
+        };
+        if partial.scratch.fields.is_empty() {
+            partial.empty_lines += 1;
+        } else if let Some(shape) = &self.shape {
+            // Without a shape there is no record that can be read.
+            let place = (text.block.file(), text.block.offset() + at as u64);
+            if let Err(why) = self.add(partial, shape, bytes, place) {
+                let malformed = Malformed {
+                    start: at,
+                    end: record.end,
+                    cause: why.into(),
+                };
+                self.reject(partial, text, at..record.end, malformed)?;
+            }
+        }
+        Ok(Some(record.next))
+    }
+
+    /// Leaves out the line of a quote that isn't closed within the longest record; returns what begins behind it.
+    fn too_long(
+        &self,
+        partial: &mut Partial,
+        text: &Text<'_>,
+        at: usize,
+        open: usize,
+    ) -> Result<Option<usize>, BlockError> {
+        let line = unreadable(text.block.bytes(), open, "");
+        let why = format!(
+            "the quote that opens here isn't closed within {} bytes",
+            self.max_record
+        );
+        let malformed = self.misquoted(line.bytes, why);
+        self.reject(partial, text, at..malformed.end, malformed)?;
+        Ok(Some(line.next))
+    }
+
+    /// Ends the job with a malformed record, or leaves it out.
+    fn reject(
+        &self,
+        partial: &mut Partial,
+        text: &Text<'_>,
+        record: Range<usize>,
+        malformed: Malformed,
+    ) -> Result<(), BlockError> {
+        (partial.rejected).add(&self.rejecting, &text.block, record, malformed)
+    }
+
+    /// The error of a record, as a run that isn't in order reports it.
+    fn explained(&self, error: Error, rejected: Rejected) -> Error {
+        if !self.rejecting.are_too_many() {
+            return error;
+        }
+        // Which record was one too many hangs on the order of blocks.
+        let (first, _) = rejected.finish(&self.rejecting);
+        match first {
+            Some(first) if (first.file, first.bytes.start) <= error.place() => {
+                let name = &self.files[first.file as usize];
+                let found = Error::new(ErrorKind::Data, first.cause)
+                    .in_file(first.file, name)
+                    .at_bytes(first.bytes);
+                match first.line {
+                    Some(line) => found.at_line(line),
+                    None => found,
+                }
+            }
+            _ => error,
+        }
+    }
+}
+
+/// Records of a file, one behind the other.
+pub(crate) struct Text<'a> {
+    pub(crate) block: Block<'a>,
+    pub(crate) end: End,
+}
+
+/// What comes behind a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// As an engine has cut it by the plan's framing.
+    Block,
+    /// Perhaps more of the file.
+    More,
+    /// Nothing.
+    File,
+}
+
+impl Plan {
+    /// Adds a block that any engine has cut.
+    fn any_block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
+        let (bytes, offset) = (block.bytes(), block.offset());
+        let mark = match offset == 0 && bytes.starts_with(BYTE_ORDER_MARK) {
+            true => BYTE_ORDER_MARK.len(),
+            false => 0,
+        };
+        // Lines before it are no records.
+        let begin = self.begins.get(block.file() as usize).map_or(0, |&at| at);
+        let before = usize::try_from(begin.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let mut at = mark.max(before);
+        if at >= bytes.len() {
+            return Ok(());
+        }
+        let text = Text {
+            block: *block,
+            end: End::Block,
+        };
+        if self.has_header && begin >= offset {
+            match self.header(partial, &text, at)? {
+                Some(behind) => at = behind,
+                None => return Err(self.cut(partial, at)),
+            }
+        }
+        if let Some(mut passes) = partial.passes.take() {
+            let done = self.windows(partial, &mut passes, &text, at);
+            partial.passes = Some(passes);
+            return done;
+        }
+        let done = self.records(partial, &text, at, usize::MAX)?;
+        match done < bytes.len() {
+            true => Err(self.cut(partial, done)),
+            false => Ok(()),
+        }
     }
 
     /// Adds the records of a block from `at` on.
@@ -216,16 +366,16 @@ impl Plan {
         &self,
         partial: &mut Partial,
         passes: &mut Passes,
-        block: &Block<'_>,
+        text: &Text<'_>,
         mut at: usize,
     ) -> Result<(), BlockError> {
         let mut rest = Rest {
             plan: self,
             partial,
-            block,
+            text,
         };
-        while at < block.bytes().len() {
-            at = passes.window(self, block, at, &mut rest)?;
+        while at < text.block.bytes().len() {
+            at = passes.window(self, &text.block, at, &mut rest)?;
         }
         Ok(())
     }
@@ -236,18 +386,30 @@ impl Plan {
             passes.flush(self, &mut partial.table);
         }
     }
+
+    /// Gives the run up.
+    fn cut(&self, partial: &mut Partial, at: usize) -> BlockError {
+        partial.is_cut = true;
+        let why = "the quote that opens in this record isn't closed where it seemed to be";
+        self.misquoted(at..at + 1, why.into()).into()
+    }
 }
 
 /// What the passes leave to be added record by record.
 struct Rest<'a> {
     plan: &'a Plan,
     partial: &'a mut Partial,
-    block: &'a Block<'a>,
+    text: &'a Text<'a>,
 }
 
 impl OneByOne for Rest<'_> {
     fn add(&mut self, from: usize, until: usize) -> Result<usize, BlockError> {
-        self.plan.records(self.partial, self.block, from, until)
+        let next = (self.plan).records(self.partial, self.text, from, until)?;
+        // Nothing but a record that the block ends within begins before that.
+        match next < until.min(self.text.block.bytes().len()) {
+            true => Err(self.plan.cut(self.partial, next)),
+            false => Ok(next),
+        }
     }
 
     fn table(&mut self) -> &mut Table {
@@ -274,38 +436,49 @@ impl Fold for Plan {
             scales: vec![0; self.numbers.len()],
             rows: 0,
             empty_lines: 0,
-            skipped: 0,
-            first_skipped: None,
+            nulled: 0,
+            rejected: Rejected::default(),
+            is_cut: false,
+            reading: None,
             scratch: Scratch::default(),
             passes: Passes::new(self).map(Box::new),
         }
     }
 
     fn framing(&self) -> &dyn Framing {
-        &*self.framing
+        match self.in_order() {
+            true => &Delimited::NEWLINE,
+            false => &*self.framing,
+        }
+    }
+
+    fn in_order(&self) -> bool {
+        self.order.is_wanted()
     }
 
     fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
-        let bytes = block.bytes();
-        let is_start = block.offset() == 0;
-        let mut at = match is_start && bytes.starts_with(BYTE_ORDER_MARK) {
-            true => BYTE_ORDER_MARK.len(),
-            false => 0,
-        };
-        if let Some(shape) = &self.shape
-            && is_start
-            && self.has_header
-            && at < bytes.len()
-        {
-            at = self.header(partial, shape, bytes, at)?;
+        if self.in_order() {
+            return self.next_block(partial, block);
         }
-        let mut passes = partial.passes.take();
-        let done = match &mut passes {
-            Some(passes) => self.windows(partial, passes, block, at),
-            None => self.records(partial, block, at, usize::MAX).map(drop),
-        };
-        partial.passes = passes;
+        let done = self.any_block(partial, block);
+        let len = block.bytes().len();
+        partial.rejected.end_block(&self.rejecting, block, len);
         done
+    }
+
+    fn complete(&self, total: &mut Partial) -> Result<()> {
+        let done = self.end_of_file(total);
+        done.map_err(|error| self.explained(error, std::mem::take(&mut total.rejected)))
+    }
+
+    fn failed(&self, error: Error, known: Partial) -> Result<()> {
+        let is_long = matches!(error.refusal(), Some(Refusal::Exceeded { .. }));
+        let may_help = known.is_cut || is_long && self.framing.is_stateful();
+        if may_help && self.order.want() {
+            self.rejecting.restart();
+            return Ok(());
+        }
+        Err(self.explained(error, known.rejected))
     }
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {
@@ -316,8 +489,10 @@ impl Fold for Plan {
         }
         into.rows += from.rows;
         into.empty_lines += from.empty_lines;
-        into.skipped += from.skipped;
-        into.first_skipped = Skipped::lower(into.first_skipped.take(), from.first_skipped);
+        into.nulled += from.nulled;
+        into.rejected.merge(from.rejected);
+        into.is_cut |= from.is_cut;
+        into.reading = into.reading.take().or(from.reading);
     }
 
     fn finish(&self, mut total: Partial) -> Answer {
@@ -339,8 +514,9 @@ impl Fold for Plan {
         );
         answer.rows = total.rows;
         answer.empty_lines = total.empty_lines;
-        answer.skipped = total.skipped;
-        answer.first_skipped = total.first_skipped;
+        answer.nulled = total.nulled;
+        answer.skipped = total.rejected.count;
+        (answer.first_skipped, answer.rejects) = total.rejected.finish(&self.rejecting);
         answer
     }
 }

@@ -31,6 +31,14 @@ impl Number {
     /// # Errors
     /// Why it isn't one.
     pub(crate) fn read(field: &[u8]) -> Result<Number, String> {
+        Number::read_with(field, b'.')
+    }
+
+    /// The same with another byte before the decimals.
+    ///
+    /// # Errors
+    /// Why it isn't one.
+    pub(crate) fn read_with(field: &[u8], decimal_point: u8) -> Result<Number, String> {
         let text = trim(field);
         let (negative, digits) = match text {
             [b'-', rest @ ..] => (true, rest),
@@ -50,7 +58,7 @@ impl Number {
                         mantissa = 0;
                     }
                 }
-                b'.' if point.is_none() => point = Some(at),
+                byte if byte == decimal_point && point.is_none() => point = Some(at),
                 _ => return Err(not_a_number(field)),
             }
         }

@@ -15,7 +15,7 @@ use crate::query::lanes::{Kept, Lane, Layout, MAGNITUDE_MAX, NARROW_MAX, Part, R
 use crate::query::number::Number;
 use crate::query::plan::Plan;
 use crate::query::scan::decimal::{Numbers, ROWS, SCALE_MAX, decode};
-use crate::query::scan::index::{Index, Window, index};
+use crate::query::scan::index::{Index, WINDOW, Window, index};
 use crate::query::scan::keys::{COMPOSED_BYTES, compose};
 use crate::query::scan::spans::{Records, is_empty, spans, strip_quotes, strip_returns, value};
 use crate::query::slots::{BATCH, KEY_MAX, Packet, Slots, UNIT_LANES};
@@ -128,6 +128,11 @@ impl Passes {
     pub(crate) fn new(plan: &Plan) -> Option<Passes> {
         let level = plan.level?;
         let marks = plan.dialect.marks()?;
+        // A record that is too long is told one by one.
+        let may_be_long = plan.framing.is_stateful() && plan.max_record < WINDOW;
+        if plan.has_decimal_comma || may_be_long {
+            return None;
+        }
         let fields = plan.shape.as_ref()?.width;
         let mut columns: Vec<usize> = plan.keys.clone();
         columns.extend(plan.aggregates.iter().filter_map(|of| of.column));

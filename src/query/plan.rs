@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 
-use crate::error::refusal::Refusal;
-use crate::error::{Error, Kind as ErrorKind, Result};
-use crate::group::aggregate::OnError;
-use crate::input::head::look_at_head;
-use crate::input::source::Source;
-use crate::input::spans::Input;
+use crate::error::refusal::{Hint, Refusal};
+use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::level::Level;
 use crate::query::accumulator::state::{Kind, Takes};
 use crate::query::answer::Sort;
 use crate::query::columns::{Columns, unknown};
 use crate::query::dialect::{Dialect, Field};
+use crate::query::number::Number;
+use crate::query::order::Order;
+use crate::query::rejects::Rejecting;
 use crate::record::framing::Framing;
 
 /// What a query compiles to.
@@ -22,7 +21,19 @@ use crate::record::framing::Framing;
 pub struct Plan {
     pub(crate) dialect: Dialect,
     pub(crate) framing: Box<dyn Framing>,
-    pub(crate) on_error: OnError,
+    pub(crate) rejecting: Rejecting,
+    pub(crate) order: Order,
+    /// Records have as many fields as they like.
+    pub(crate) is_ragged: bool,
+    /// A comma stands before a number's decimals.
+    pub(crate) has_decimal_comma: bool,
+    pub(crate) max_record: usize,
+    /// Lines at the start of each file that are left out.
+    pub(crate) skip_lines: u64,
+    /// Where the header or the first record of each file begins; of those that aren't here at the start.
+    pub(crate) begins: Vec<u64>,
+    /// The files' names.
+    pub(crate) files: Vec<Arc<str>>,
     pub(crate) nulls: Vec<Vec<u8>>,
     /// Whether one of them is a number.
     pub(crate) has_numeric_nulls: bool,
@@ -57,7 +68,7 @@ pub(crate) struct Shape {
     /// The names of the columns.
     pub(crate) header: Option<Vec<Vec<u8>>>,
     /// The file that it is the first record of.
-    file: Arc<str>,
+    pub(crate) file: Arc<str>,
 }
 
 impl Shape {
@@ -98,99 +109,18 @@ pub(crate) fn names_of(fields: &[Field], bytes: &[u8]) -> Vec<Vec<u8>> {
     fields.iter().map(name).collect()
 }
 
+/// What is wrong with a quote, with a hint where it may be that no field goes on behind a line's end.
+pub(crate) fn quote_cause(dialect: Dialect, why: String) -> Cause {
+    match dialect.is_multiline() {
+        true => {
+            let hint = Hint::SingleLine;
+            Refusal::Malformed { why, hint }.into()
+        }
+        false => why.into(),
+    }
+}
+
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// What the first record of an input tells; `None` where there is no record.
-pub(crate) fn shape(
-    input: &Input,
-    dialect: Dialect,
-    has_header: bool,
-    on_error: OnError,
-    max_record: usize,
-) -> Result<Option<Shape>> {
-    for source in input.sources() {
-        let look = |bytes: &[u8], ended: bool| {
-            first_record(bytes, ended, dialect, has_header, on_error, max_record)
-        };
-        let refused = |refused: Refused| {
-            let error = refused.error.in_file(source.index(), source.name());
-            let line = 1 + refused.lines;
-            error.at_bytes(refused.bytes).at_line(line)
-        };
-        match look_at_head(source, look)?.map_err(refused)? {
-            Some(fields) => return Ok(Some(shape_of(source, fields, has_header))),
-            None => continue,
-        }
-    }
-    Ok(None)
-}
-
-fn shape_of(source: &Source, fields: Vec<Vec<u8>>, has_header: bool) -> Shape {
-    Shape {
-        width: fields.len(),
-        header: has_header.then_some(fields),
-        file: Arc::clone(source.name()),
-    }
-}
-
-/// Why the first record of an input tells nothing.
-struct Refused {
-    error: Error,
-    bytes: std::ops::Range<u64>,
-    /// Lines before it.
-    lines: u64,
-}
-
-/// The fields of the first record in the first bytes of a file; `Some(Ok(None))` where it has none, and `None` where more
-/// bytes are needed.
-fn first_record(
-    bytes: &[u8],
-    ended: bool,
-    dialect: Dialect,
-    has_header: bool,
-    on_error: OnError,
-    max_record: usize,
-) -> Option<Result<Option<Vec<Vec<u8>>>, Refused>> {
-    let refused = |error: Error, at: std::ops::Range<usize>| {
-        let lines = memchr::memchr_iter(b'\n', &bytes[..at.start]).count();
-        Some(Err(Refused {
-            error,
-            bytes: at.start as u64..at.end as u64,
-            lines: lines as u64,
-        }))
-    };
-    let mut at = match bytes.starts_with(BYTE_ORDER_MARK) {
-        true => BYTE_ORDER_MARK.len(),
-        false => 0,
-    };
-    let (mut fields, mut end) = (Vec::new(), 0);
-    while at < bytes.len() {
-        if at >= end {
-            end = dialect.framed_end(bytes, at);
-        }
-        let is_whole = ended || bytes[..end].ends_with(b"\n") && end < bytes.len();
-        if !is_whole {
-            if bytes.len() - at <= max_record {
-                return None;
-            }
-            let error = Error::from(Refusal::Exceeded { max_record });
-            return refused(error, at..at + max_record);
-        }
-        match dialect.split(&bytes[..end], at, &mut fields) {
-            Ok(_) if !fields.is_empty() => return Some(Ok(Some(names_of(&fields, bytes)))),
-            Ok(record) if has_header => {
-                let error = Error::new(ErrorKind::Data, "an empty line where a header is expected");
-                return refused(error, at..record.end);
-            }
-            Ok(record) => at = record.next,
-            Err(bad) if has_header || on_error == OnError::Fail => {
-                return refused(Error::new(ErrorKind::Data, bad.cause), bad.bytes);
-            }
-            Err(bad) => at = bad.next,
-        }
-    }
-    ended.then_some(Ok(None))
-}
 
 /// An aggregate that is asked for, and its columns.
 #[derive(Debug, Clone)]
@@ -268,6 +198,11 @@ impl Plan {
         })
     }
 
+    /// The byte between fields.
+    pub fn delimiter(&self) -> u8 {
+        self.dialect.delimiter()
+    }
+
     /// Whether an answer can be sorted so.
     ///
     /// # Errors
@@ -283,6 +218,22 @@ impl Plan {
                 unknown("the answer", name, &self.names)
             )),
         }
+    }
+
+    /// A field's number.
+    ///
+    /// # Errors
+    /// Why it isn't one.
+    pub(crate) fn read_number(&self, field: &[u8]) -> Result<Number, String> {
+        match self.has_decimal_comma {
+            false => Number::read(field),
+            true => Number::read_with(field, b','),
+        }
+    }
+
+    /// What is wrong with a quote.
+    pub(crate) fn quote_cause(&self, why: String) -> Cause {
+        quote_cause(self.dialect, why)
     }
 
     /// How a column is called in an error.

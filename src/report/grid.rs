@@ -23,6 +23,7 @@ use crate::report::grid::json::Labels;
 use crate::report::grid::parts::{for_rows, parts};
 
 pub use crate::report::grid::cell::{Cell, Rows};
+pub(crate) use crate::report::grid::csv::push_text as push_csv_text;
 
 /// A format of an answer with any columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,7 +46,8 @@ pub(super) fn row(cells: &[Cell<'_>], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-fn push_text(text: &[u8], out: &mut Vec<u8>) {
+/// Appends a field.
+pub(crate) fn push_text(text: &[u8], out: &mut Vec<u8>) {
     if !wants_quotes(text) {
         return out.extend_from_slice(text);
     }

@@ -1,0 +1,130 @@
+//! How a query reads records, and what it does with malformed ones.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::console::open_output;
+use crate::cli::own_input;
+use crate::cli::skipped::Policy;
+use crate::output::file::Output;
+use crate::query::{OnError, Query};
+use crate::{Error, Kind, Result};
+
+/// The flags that say what a record is.
+#[derive(Args)]
+#[command(next_help_heading = "Records, with -k or -a")]
+pub(super) struct Records {
+    /// Quoted fields hold no newline: a quote that isn't closed ends with its line
+    #[arg(long, hide_short_help = true)]
+    single_line: bool,
+    /// Records may have other numbers of fields than the first: missing ones are no value, further ones are ignored
+    #[arg(long, hide_short_help = true)]
+    ragged: bool,
+    /// Delimiters side by side are one, and those at a line's start and end none; for columns aligned by blanks -d ' '
+    #[arg(long, hide_short_help = true)]
+    squeeze: bool,
+    /// Leave out so many lines at the start of each file
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    skip_lines: u64,
+    /// Leave out lines that begin with this byte
+    #[arg(long, hide_short_help = true, value_name = "BYTE", value_parser = byte)]
+    comment: Option<u8>,
+    /// A comma stands before the decimals of numbers, as in 3,50; the answer has a point all the same
+    #[arg(long, hide_short_help = true)]
+    decimal_comma: bool,
+    /// End the run when more than so many records are skipped; means --on-error skip
+    #[arg(long, hide_short_help = true, value_name = "N")]
+    max_errors: Option<u64>,
+    /// The file to write skipped records to, as CSV with file, byte, line, reason and record; means --on-error skip
+    ///
+    /// It appears when it is complete, also if it has no record. Records that exceed the memory are kept in a file without a
+    /// name in $TMPDIR, or else /var/tmp.
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+}
+
+fn byte(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [byte] => Ok(*byte),
+        _ => Err("one byte".into()),
+    }
+}
+
+impl Records {
+    /// All flags, and whether they are set.
+    pub(super) fn flags(&self) -> [(bool, &'static str); 8] {
+        [
+            (self.single_line, "--single-line"),
+            (self.ragged, "--ragged"),
+            (self.squeeze, "--squeeze"),
+            (self.skip_lines > 0, "--skip-lines"),
+            (self.comment.is_some(), "--comment"),
+            (self.decimal_comma, "--decimal-comma"),
+            (self.max_errors.is_some(), "--max-errors"),
+            (self.rejects.is_some(), "--rejects"),
+        ]
+    }
+
+    /// What is done about malformed records.
+    pub(super) fn on_error(&self, policy: Option<Policy>) -> Result<OnError> {
+        let wants_skip = [
+            (self.max_errors.is_some(), "--max-errors"),
+            (self.rejects.is_some(), "--rejects"),
+        ];
+        let wants_skip = wants_skip.iter().find(|(is_set, _)| *is_set);
+        match (policy, wants_skip) {
+            (Some(Policy::Fail), Some((_, flag))) => {
+                let why = format!(
+                    "{flag} is for records that are skipped, and --on-error fail skips none: leave one of them out"
+                );
+                Err(Error::new(Kind::Usage, why))
+            }
+            (None | Some(Policy::Fail), None) => Ok(OnError::Fail),
+            (None, Some(_)) | (Some(Policy::Skip), _) => Ok(OnError::Skip),
+            (Some(Policy::Null), _) => Ok(OnError::Null),
+        }
+    }
+
+    pub(super) fn applied(&self, query: Query) -> Query {
+        let query = query
+            .single_line(self.single_line)
+            .ragged(self.ragged)
+            .squeeze(self.squeeze)
+            .skip_lines(self.skip_lines)
+            .comment(self.comment)
+            .decimal_comma(self.decimal_comma)
+            .keep_rejects(self.rejects.is_some());
+        match self.max_errors {
+            Some(most) => query.max_errors(most),
+            None => query,
+        }
+    }
+
+    /// Opens the file of skipped records.
+    pub(super) fn open(
+        &self,
+        output: Option<&PathBuf>,
+        paths: &[PathBuf],
+    ) -> Result<Option<Output>> {
+        let Some(path) = &self.rejects else {
+            return Ok(None);
+        };
+        let refused = |why: &str| Err(Error::new(Kind::Usage, why));
+        let is_stdout = |path: &PathBuf| path.as_os_str() == "-";
+        if is_stdout(path) && output.is_none_or(is_stdout) {
+            return refused("the answer goes to standard output: name a file for --rejects");
+        }
+        if output == Some(path) {
+            return refused("--output and --rejects are the same file");
+        }
+        own_input::refuse(Some(path), paths)?;
+        open_output(Some(path)).map(Some)
+    }
+}
