@@ -95,13 +95,13 @@ pub trait Fold: Sync {
         Ok(())
     }
 
-    /// Called when a run has failed. `known` has seen all blocks before the failure, and perhaps some behind it. With
-    /// `Ok` the input is read once more.
+    /// Called when a run has failed. The partials have seen all blocks before the failure, and perhaps some behind it.
+    /// With `Ok` the input is read once more.
     ///
     /// # Errors
     /// What the run ends with: `error` itself, unless the job knows better.
-    fn failed(&self, error: Error, known: Self::Partial) -> Result<()> {
-        let _ = known;
+    fn failed(&self, error: Error, partials: Vec<Self::Partial>) -> Result<()> {
+        let _ = partials;
         Err(error)
     }
 
@@ -127,7 +127,7 @@ pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Outp
         });
         match ran {
             Ok((stats, output)) => return Ok((output?, stats)),
-            Err(error) => job.failed(error, lender.total())?,
+            Err(error) => job.failed(error, lender.returned())?,
         }
         if let Some(progress) = &config.progress {
             progress.store(0, Relaxed);
@@ -152,13 +152,17 @@ impl<F: Fold, P: Fn() -> F::Partial + Sync> Lender<'_, F, P> {
             self.job.merge(&mut a, b);
             a
         };
-        let partials = std::mem::take(&mut *self.idle());
-        let total = partials.into_par_iter().reduce_with(merge);
+        let total = self.returned().into_par_iter().reduce_with(merge);
         total.unwrap_or_else(&self.partial)
     }
 }
 
 impl<F: Fold, P> Lender<'_, F, P> {
+    /// All partials.
+    fn returned(&self) -> Vec<F::Partial> {
+        std::mem::take(&mut *self.idle())
+    }
+
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<F::Partial>> {
         self.idle.lock().unwrap_or_else(|e| e.into_inner())
     }

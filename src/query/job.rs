@@ -471,14 +471,19 @@ impl Fold for Plan {
         done.map_err(|error| self.explained(error, std::mem::take(&mut total.rejected)))
     }
 
-    fn failed(&self, error: Error, known: Partial) -> Result<()> {
+    fn failed(&self, error: Error, partials: Vec<Partial>) -> Result<()> {
+        let is_cut = partials.iter().any(|partial| partial.is_cut);
         let is_long = matches!(error.refusal(), Some(Refusal::Exceeded { .. }));
-        let may_help = known.is_cut || is_long && self.framing.is_stateful();
+        let may_help = is_cut || is_long && self.framing.is_stateful();
         if may_help && self.order.want() {
             self.rejecting.restart();
             return Ok(());
         }
-        Err(self.explained(error, known.rejected))
+        let mut rejected = Rejected::default();
+        for partial in partials {
+            rejected.merge(partial.rejected);
+        }
+        Err(self.explained(error, rejected))
     }
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {
