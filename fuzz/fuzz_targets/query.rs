@@ -10,9 +10,8 @@ use std::collections::BTreeMap;
 use case::Case;
 use libfuzzer_sys::fuzz_target;
 use num_bigint::BigInt;
-use ringfold::group::OnError;
-use ringfold::query::{Plan, Query};
-use ringfold::report::grid::{GridFormat, write_grid};
+use ringfold::query::{Answer, OnError, Plan, Query};
+use ringfold::report::grid::{Cell, Rows};
 use ringfold::{BlockError, Config, Fold, Input, Level, PaddedBuf, fold};
 
 type Row = Vec<Vec<u8>>;
@@ -112,12 +111,11 @@ fn naive(
     is_null: &dyn Fn(&[u8]) -> bool,
     skips: bool,
 ) -> Result<Vec<String>, (usize, usize)> {
-    let Some(width) = files.iter().flatten().map(|(_, row)| row.len()).find(|len| *len > 0) else {
-        return Ok(Vec::new());
-    };
+    let mut widths = files.iter().flatten().map(|(_, row)| row.len());
+    let width = widths.find(|width| *width > 0).unwrap_or_default();
     let is_numeric = |name: &str| NUMERIC.contains(&name);
     let mut groups: BTreeMap<Row, Vec<Row>> = BTreeMap::new();
-    let mut scales = vec![0; width];
+    let mut scales = vec![0; width.max(3)];
     if asked.keys.is_empty() {
         groups.insert(Row::new(), Vec::new());
     }
@@ -168,7 +166,7 @@ fn naive(
                     count => {
                         let twice: BigInt = numbers().sum::<BigInt>() * 200;
                         let up = BigInt::from(twice.magnitude().clone()) + &count;
-                        let mean = up / (count * 2);
+                        let mean: BigInt = up / (count * 2);
                         let is_negative = twice < BigInt::ZERO;
                         decimal(&if is_negative { -mean } else { mean }, scale + 2)
                     }
@@ -185,8 +183,7 @@ fn lines(plan: &Plan, partial: <Plan as Fold>::Partial) -> Vec<String> {
     rows_of(&plan.finish(partial))
 }
 
-fn rows_of(answer: &ringfold::query::Answer) -> Vec<String> {
-    use ringfold::report::grid::{Cell, Rows};
+fn rows_of(answer: &Answer) -> Vec<String> {
     let mut cells = Vec::new();
     let row = |at: usize| {
         answer.row(at, &mut cells);
@@ -274,23 +271,28 @@ fuzz_target!(|data: &[u8]| {
     let bare = case.files.iter().map(|text| text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text));
     let has_marks = case.files.iter().any(|text| text.starts_with(b"\xef\xbb\xbf"));
     let parsed: Option<Vec<_>> = bare.map(|text| records(text, delimiter, quote)).collect();
+    let is_readable = parsed.is_some();
     if let Some(files) = parsed.filter(|_| !has_marks) {
         let want = naive(&files, &asked, &is_null, skips);
         assert_eq!(by_level[0], want);
     }
-    if case.threads().is_some() {
-        let plan = query.plan(&input, &config).unwrap();
-        let got = match fold(&case.input(), &config, &plan) {
-            Ok((answer, _)) => {
-                let mut csv = Vec::new();
-                write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
-                Ok(rows_of(&answer))
+    if case.threads().is_none() {
+        return;
+    }
+    let run = |level: Option<Level>| {
+        let plan = query.clone().level(level).plan(&input, &config).unwrap();
+        match fold(&case.input(), &config, &plan) {
+            Ok((answer, _)) => Ok(rows_of(&answer)),
+            Err(error) => {
+                let bytes = error.bytes().expect("a record has a place");
+                Err(at(error.file_index(), bytes.start))
             }
-            Err(error) => Err(at(
-                error.file_index(),
-                error.bytes().expect("a record has a place").start,
-            )),
-        };
-        assert_eq!(got, by_level[0]);
+        }
+    };
+    let got = run(Some(Level::detect()));
+    // Where quotes can't be understood, a run may read the input once more.
+    match is_readable {
+        true => assert_eq!(got, by_level[0]),
+        false => assert_eq!(got, run(None)),
     }
 });
