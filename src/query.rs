@@ -17,6 +17,7 @@ pub(crate) mod number;
 pub(crate) mod order;
 pub(crate) mod passes;
 pub(crate) mod plan;
+pub(crate) mod quotient;
 pub(crate) mod rejects;
 pub(crate) mod scan;
 pub(crate) mod slots;

@@ -53,7 +53,7 @@ mod tests {
         match outcome {
             Outcome::Null => None,
             Outcome::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
-            Outcome::Number(number) => Some(number.text()),
+            number => number.decimal(None),
         }
     }
 

@@ -168,7 +168,10 @@ impl Rows for Answer {
             cells.push(match self.table.finish(group, at, *scale) {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => Cell::Text(text),
-                Outcome::Number(number) => Cell::Number(Cow::Owned(number.text())),
+                number => match number.decimal(None) {
+                    Some(decimal) => Cell::Number(Cow::Owned(decimal)),
+                    None => Cell::Null,
+                },
             });
         }
     }

@@ -218,7 +218,7 @@ impl Exact {
                 mantissa,
                 scale: other.scale,
             };
-            let old = self.small();
+            let old = self.as_number();
             let scale = self.scale.max(other.scale);
             if let (Some(one), Some(two)) = (raised(&old, scale), raised(&number, scale))
                 && let Some(both) = one.checked_add(two)
@@ -234,13 +234,26 @@ impl Exact {
         *self = Exact::new(self.at(scale) + other.at(scale), scale);
     }
 
-    fn small(&self) -> Number {
+    fn as_number(&self) -> Number {
         match self.mantissa {
             Mantissa::Small(mantissa) => Number {
                 mantissa,
                 scale: self.scale,
             },
             Mantissa::Big(_) => unreachable!("asked of small ones only"),
+        }
+    }
+
+    pub(crate) fn small(mantissa: i128, scale: u32) -> Exact {
+        let mantissa = Mantissa::Small(mantissa);
+        Exact { mantissa, scale }
+    }
+
+    /// The mantissa, if it fits 128 bits, and the scale.
+    pub(crate) fn parts(&self) -> (Option<i128>, u32) {
+        match self.mantissa {
+            Mantissa::Small(small) => (Some(small), self.scale),
+            Mantissa::Big(_) => (None, self.scale),
         }
     }
 
@@ -265,7 +278,7 @@ impl Exact {
     #[must_use]
     pub(crate) fn with_scale(self, scale: u32) -> Exact {
         if let Mantissa::Small(_) = self.mantissa
-            && let Some(mantissa) = raised(&self.small(), scale)
+            && let Some(mantissa) = raised(&self.as_number(), scale)
         {
             return Exact {
                 mantissa: Mantissa::Small(mantissa),
@@ -273,20 +286,6 @@ impl Exact {
             };
         }
         Exact::new(self.at(scale), scale)
-    }
-
-    /// This over `count`, rounded half away from zero to so many digits behind the point, not fewer than it needs.
-    pub(crate) fn over(&self, count: u64, scale: u32) -> Exact {
-        let divisor = i128::from(count);
-        if let Mantissa::Small(_) = self.mantissa
-            && let Some(dividend) = raised(&self.small(), scale)
-        {
-            let (quotient, rest) = (dividend / divisor, dividend % divisor);
-            let up = i128::from(rest.unsigned_abs() * 2 >= divisor.unsigned_abs());
-            let mantissa = Mantissa::Small(quotient + up * dividend.signum());
-            return Exact { mantissa, scale };
-        }
-        Exact::new(rounded(&self.at(scale), &BigInt::from(count)), scale)
     }
 
     /// As `-?digits(.digits)?`; zero has no sign.
@@ -363,7 +362,7 @@ impl PartialOrd for Exact {
 impl Ord for Exact {
     fn cmp(&self, other: &Exact) -> Ordering {
         if let (Mantissa::Small(_), Mantissa::Small(_)) = (&self.mantissa, &other.mantissa) {
-            return self.small().cmp(&other.small());
+            return self.as_number().cmp(&other.as_number());
         }
         let scale = self.scale.max(other.scale);
         self.at(scale).cmp(&other.at(scale))
@@ -424,23 +423,6 @@ mod tests {
         ] {
             let error = Number::read(text.as_bytes()).unwrap_err();
             assert!(error.ends_with("has more than 38 digits"), "{error}");
-        }
-    }
-
-    #[test]
-    fn halves_are_rounded_away_from_zero() {
-        for (sum, count, scale, want) in [
-            ("1", 2, 0, "1"),
-            ("-1", 2, 0, "-1"),
-            ("0.1", 4, 2, "0.03"),
-            ("-0.1", 4, 2, "-0.03"),
-            ("-0.1", 100, 2, "0.00"),
-            ("10", 4, 2, "2.50"),
-        ] {
-            let sum = Number::read(sum.as_bytes()).unwrap().exact();
-            assert_eq!(sum.over(count, scale).text(), want);
-            let big = rounded(&sum.at(scale), &BigInt::from(count));
-            assert_eq!(Exact::new(big, scale).text(), want);
         }
     }
 

@@ -1,8 +1,9 @@
-//! `mean`: the exact sum over the count, at the column's scale and 2 digits more, rounded half away from zero.
+//! `mean`: the exact sum over the count, printed at the column's scale and 2 digits more.
 
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number};
+use crate::query::quotient::Quotient;
 
 /// Digits beyond the column's.
 const MORE: u32 = 2;
@@ -38,7 +39,10 @@ impl State for Mean {
     fn finish(&self, scale: u32) -> Outcome<'_> {
         match self.count {
             0 => Outcome::Null,
-            count => Outcome::Number(self.sum.over(count, scale + MORE)),
+            count => Outcome::Quotient {
+                value: Quotient::new(self.sum.clone(), count.into()),
+                digits: scale + MORE,
+            },
         }
     }
 }

@@ -1,11 +1,12 @@
-//! `var`, `stddev`, `var_pop`, `stddev_pop`: from the exact sums of the numbers and of their squares, at the column's
-//! scale and 6 digits more, rounded half away from zero. Without `_pop` they are the sample's, null for one number.
+//! `var`, `stddev`, `var_pop`, `stddev_pop`: from the exact sums of the numbers and of their squares, printed at
+//! the column's scale and 6 digits more. Without `_pop` they are the sample's, null for one number.
 
 use num_bigint::BigInt;
 
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
 use crate::query::lanes::{Kept, Part};
-use crate::query::number::{Exact, Number, rounded};
+use crate::query::number::{Exact, Number};
+use crate::query::quotient::Quotient;
 
 /// Digits beyond the column's.
 const MORE: u32 = 6;
@@ -46,33 +47,21 @@ impl<const POPULATION: bool, const ROOT: bool> State for Spread<POPULATION, ROOT
     }
 
     fn finish(&self, scale: u32) -> Outcome<'_> {
-        let count = BigInt::from(self.count);
         let over = match POPULATION {
-            true => count.clone(),
-            false => &count - 1,
+            true => self.count,
+            false => self.count.saturating_sub(1),
         };
-        if over <= BigInt::ZERO {
+        if over == 0 {
             return Outcome::Null;
         }
         // (n Σx² - (Σx)²) / (n (n - 1)), at twice the column's scale.
         let sum: BigInt = self.sum.at(scale);
-        let dividend: BigInt = &count * self.squares.at(2 * scale) - &sum * &sum;
-        let divisor: BigInt = &count * over;
-        let digits = scale + MORE;
-        let mantissa = match ROOT {
-            // The root of four times the value, rounded down, tells on which side of a half it lies.
-            true => {
-                let shift = BigInt::from(10).pow(2 * (digits - scale)) * 4;
-                let quotient: BigInt = dividend * shift / divisor;
-                let twice = quotient.sqrt();
-                (twice + 1) / 2
-            }
-            false => {
-                let up = BigInt::from(10).pow(digits.saturating_sub(2 * scale));
-                let down = BigInt::from(10).pow((2 * scale).saturating_sub(digits));
-                rounded(&(dividend * up), &(divisor * down))
-            }
-        };
-        Outcome::Number(Exact::new(mantissa, digits))
+        let dividend: BigInt = self.squares.at(2 * scale) * self.count - &sum * &sum;
+        let divisor = u128::from(self.count) * u128::from(over);
+        let value = Quotient::new(Exact::new(dividend, 2 * scale), divisor);
+        Outcome::Quotient {
+            value: if ROOT { value.root() } else { value },
+            digits: scale + MORE,
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::any::Any;
 
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number};
+use crate::query::quotient::Quotient;
 
 /// What an aggregate takes of each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +27,33 @@ pub(crate) struct Value<'a> {
     pub(crate) place: (u32, u64),
 }
 
-/// What is known in the end.
+/// What is known in the end, exactly. Outcomes of one aggregate are ordered by value.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome<'a> {
     Null,
     Text(&'a [u8]),
     Number(Exact),
+    Quotient {
+        value: Quotient,
+        /// How many digits behind the point are printed unless others are asked for.
+        digits: u32,
+    },
+}
+
+impl Outcome<'_> {
+    /// What is printed of a number: with `digits` behind the point, or as many as its aggregate gives.
+    pub(crate) fn decimal(&self, digits: Option<u32>) -> Option<String> {
+        let decimal = match (self, digits) {
+            (Outcome::Null | Outcome::Text(_), _) => return None,
+            (Outcome::Number(exact), None) => return Some(exact.text()),
+            (Outcome::Number(exact), Some(digits)) => {
+                Quotient::new(exact.clone(), 1).rounded(digits)
+            }
+            (Outcome::Quotient { value, digits }, None) => value.rounded(*digits),
+            (Outcome::Quotient { value, .. }, Some(digits)) => value.rounded(digits),
+        };
+        Some(decimal.text())
+    }
 }
 
 /// What is kept of a column in one group.
@@ -49,8 +71,8 @@ pub(crate) trait State: Default + Send + Sync + 'static {
 
     fn merge(&mut self, from: Self);
 
-    /// The outcome in a column whose numbers have up to `scale` digits behind the point. All numbers of an outcome have
-    /// the same scale, whatever the order of rows.
+    /// The outcome in a column whose numbers have up to `scale` digits behind the point. It is printed with as many digits
+    /// as all outcomes of the column, whatever the order of rows.
     fn finish(&self, scale: u32) -> Outcome<'_>;
 }
 

@@ -1,0 +1,218 @@
+//! What a decimal can't hold: a quotient of exact values, or the root of one. It is rounded once, when it is printed.
+
+use std::cmp::Ordering;
+
+use num_bigint::BigInt;
+
+use crate::query::number::{Exact, rounded};
+
+/// `dividend / divisor`, or the root of that.
+#[derive(Debug, Clone)]
+pub(crate) struct Quotient {
+    dividend: Exact,
+    /// More than zero.
+    divisor: u128,
+    is_root: bool,
+}
+
+impl Quotient {
+    /// # Panics
+    /// The divisor is zero.
+    pub(crate) fn new(dividend: Exact, divisor: u128) -> Quotient {
+        assert!(divisor > 0, "a quotient's divisor");
+        Quotient {
+            dividend,
+            divisor,
+            is_root: false,
+        }
+    }
+
+    /// The root of a quotient that isn't below zero.
+    #[must_use]
+    pub(crate) fn root(self) -> Quotient {
+        Quotient {
+            is_root: true,
+            ..self
+        }
+    }
+
+    /// With so many digits behind the point, rounded half away from zero.
+    pub(crate) fn rounded(&self, digits: u32) -> Exact {
+        let (small, scale) = self.dividend.parts();
+        // The digits that the dividend lacks, or that the divisor gets.
+        let digits_wanted = if self.is_root { 2 * digits } else { digits };
+        let up = digits_wanted.saturating_sub(scale);
+        let down = scale.saturating_sub(digits_wanted);
+        if let Some(mantissa) = small.filter(|_| !self.is_root)
+            && let Some(mantissa) = small_quotient(mantissa, self.divisor, up, down)
+        {
+            return Exact::small(mantissa, digits);
+        }
+        let dividend = self.dividend.at(scale) * BigInt::from(10).pow(up);
+        let divisor = BigInt::from(self.divisor) * BigInt::from(10).pow(down);
+        let mantissa = match self.is_root {
+            // The root of four times the value, rounded down, tells on which side of a half it lies.
+            true => {
+                let quotient: BigInt = dividend * 4 / divisor;
+                (quotient.sqrt() + 1) / 2
+            }
+            false => rounded(&dividend, &divisor),
+        };
+        Exact::new(mantissa, digits)
+    }
+}
+
+/// `mantissa * 10^up / (divisor * 10^down)`, rounded half away from zero, where 128 bits are enough.
+fn small_quotient(mantissa: i128, divisor: u128, up: u32, down: u32) -> Option<i128> {
+    let dividend = mantissa.checked_mul(10_i128.checked_pow(up)?)?;
+    let divisor = i128::try_from(divisor).ok()?;
+    let divisor = divisor.checked_mul(10_i128.checked_pow(down)?)?;
+    let (quotient, rest) = (dividend / divisor, dividend % divisor);
+    let is_up = rest.unsigned_abs() * 2 >= divisor.unsigned_abs();
+    Some(quotient + i128::from(is_up) * dividend.signum())
+}
+
+fn times(exact: &Exact, factor: u128) -> Exact {
+    let (small, scale) = exact.parts();
+    if let Some(mantissa) = small
+        && let Ok(factor) = i128::try_from(factor)
+        && let Some(product) = mantissa.checked_mul(factor)
+    {
+        return Exact::small(product, scale);
+    }
+    Exact::new(exact.at(scale) * BigInt::from(factor), scale)
+}
+
+impl PartialEq for Quotient {
+    fn eq(&self, other: &Quotient) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Quotient {}
+
+impl PartialOrd for Quotient {
+    fn partial_cmp(&self, other: &Quotient) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quotient {
+    /// By the exact value, among those of one aggregate; roots stand behind the others.
+    fn cmp(&self, other: &Quotient) -> Ordering {
+        self.is_root.cmp(&other.is_root).then_with(|| {
+            // Roots stand in the order of what they are roots of.
+            times(&self.dividend, other.divisor).cmp(&times(&other.dividend, self.divisor))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::query::number::Number;
+
+    fn exact(text: &str) -> Exact {
+        Number::read(text.as_bytes()).unwrap().exact()
+    }
+
+    #[test]
+    fn halves_are_rounded_away_from_zero() {
+        for (dividend, divisor, digits, want) in [
+            ("1", 2, 0, "1"),
+            ("-1", 2, 0, "-1"),
+            ("0.1", 4, 2, "0.03"),
+            ("-0.1", 4, 2, "-0.03"),
+            ("-0.1", 100, 2, "0.00"),
+            ("10", 4, 2, "2.50"),
+            // Rounded at three digits first, this would be 0.35.
+            ("0.3449", 1, 2, "0.34"),
+            ("1.005", 1, 2, "1.01"),
+            ("-1.4999", 1, 0, "-1"),
+            ("99.5", 1, 0, "100"),
+            ("0.004", 1, 2, "0.00"),
+        ] {
+            let quotient = Quotient::new(exact(dividend), divisor);
+            assert_eq!(
+                quotient.rounded(digits).text(),
+                want,
+                "{dividend} / {divisor}"
+            );
+        }
+        for (radicand, digits, want) in [
+            ("2", 0, "1"),
+            ("2", 5, "1.41421"),
+            ("2.25", 0, "2"),
+            ("2.2499999", 0, "1"),
+            ("0", 3, "0.000"),
+            ("0.0625", 2, "0.25"),
+            ("0.0625", 1, "0.3"),
+        ] {
+            let root = Quotient::new(exact(radicand), 1).root();
+            assert_eq!(root.rounded(digits).text(), want, "{radicand}");
+        }
+    }
+
+    fn number() -> impl Strategy<Value = Number> {
+        let most = 10_i128.pow(38) - 1;
+        let mantissa = prop_oneof![-most..=most, -1000..1000_i128];
+        (mantissa, 0..=38_u32).prop_map(|(mantissa, scale)| Number { mantissa, scale })
+    }
+
+    fn divisor() -> impl Strategy<Value = u128> {
+        prop_oneof![1..20_u128, 1..=u128::MAX]
+    }
+
+    proptest! {
+        /// Twice the distance to the value is at most one unit of the last digit, and a half lies farther from zero.
+        #[test]
+        fn it_is_the_nearest(number in number(), divisor in divisor(), digits in 0..50_u32) {
+            let got = Quotient::new(number.exact(), divisor).rounded(digits);
+            // Both over `divisor * 10^(38 + digits)`.
+            let ten = |exponent: u32| BigInt::from(10).pow(exponent);
+            let value = BigInt::from(number.mantissa) * ten(38 - number.scale) * ten(digits);
+            let unit = BigInt::from(divisor) * ten(38);
+            let got = got.at(digits) * &unit;
+            let off: BigInt = (&got - &value) * 2;
+            prop_assert!(off.magnitude() <= unit.magnitude());
+            if off.magnitude() == unit.magnitude() {
+                prop_assert!(got.magnitude() > value.magnitude());
+            }
+        }
+
+        /// The value lies between the squares of half a unit below and above.
+        #[test]
+        fn a_root_is_the_nearest(number in number(), divisor in divisor(), digits in 0..30_u32) {
+            let number = Number { mantissa: number.mantissa.abs(), ..number };
+            let got = Quotient::new(number.exact(), divisor).root().rounded(digits);
+            let ten = |exponent: u32| BigInt::from(10).pow(exponent);
+            // Four times the value, and the square of twice the root, both times divisor * 10^(2 digits + 38).
+            let value = BigInt::from(number.mantissa) * ten(38 - number.scale) * ten(2 * digits) * 4;
+            let square = |twice: BigInt| &twice * &twice * BigInt::from(divisor) * ten(38);
+            let twice = got.at(digits) * 2;
+            prop_assert!(square(&twice + 1) > value);
+            prop_assert!(twice == BigInt::ZERO || square(twice - 1) <= value);
+        }
+
+        #[test]
+        fn order_is_by_value(
+            one in (number(), divisor()),
+            two in (number(), divisor()),
+        ) {
+            let times = |number: Number, factor: u128| {
+                BigInt::from(number.mantissa) * BigInt::from(10).pow(38 - number.scale) * factor
+            };
+            let quotient = |(number, divisor): (Number, u128)| Quotient::new(number.exact(), divisor);
+            let want = times(one.0, two.1).cmp(&times(two.0, one.1));
+            prop_assert_eq!(quotient(one).cmp(&quotient(two)), want);
+            let root = |(number, divisor): (Number, u128)| {
+                let mantissa = number.mantissa.abs();
+                quotient((Number { mantissa, ..number }, divisor)).root()
+            };
+            let want = times(one.0, two.1).magnitude().cmp(times(two.0, one.1).magnitude());
+            prop_assert_eq!(root(one).cmp(&root(two)), want);
+        }
+    }
+}
