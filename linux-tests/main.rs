@@ -6,6 +6,7 @@ mod answers;
 mod catalogue;
 mod changing;
 mod count;
+mod digits;
 mod disks;
 mod edges;
 mod faults;

@@ -24,7 +24,8 @@ pub(crate) mod slots;
 pub(crate) mod sniff;
 pub(crate) mod table;
 
-pub use answer::{Answer, Sort};
+pub use answer::Answer;
+pub use answer::order::{By, Sort};
 pub use ask::Query;
 pub use columns::Columns;
 pub use job::Partial;

@@ -29,12 +29,19 @@ pub(super) struct Asked {
     /// The first line of each file names the columns
     #[arg(short = 'H', long)]
     header: bool,
-    /// The order of the rows: key, none, or a column of the answer, such as count:desc [default: key]
+    /// The order of the rows: key, none, or columns of the answer, such as count:desc,city [default: key]
     #[arg(long, value_name = "ORDER")]
     sort: Option<String>,
     /// Print only the first rows
     #[arg(long, value_name = "ROWS")]
     top: Option<usize>,
+    /// Digits behind the point of all computed numbers, which are rounded once, half away from zero [default: what each
+    /// number needs]
+    #[arg(long, value_name = "DIGITS", hide_short_help = true)]
+    precision: Option<u32>,
+    /// Other names for all columns of the answer
+    #[arg(long = "as", value_name = "NAME,...", hide_short_help = true)]
+    names: Vec<String>,
     /// The byte that quotes fields, or none [default: '"' for .csv files, otherwise none]
     #[arg(long, value_name = "BYTE", value_parser = quote)]
     quote: Option<Quote>,
@@ -79,6 +86,8 @@ impl Asked {
             (self.header, "--header"),
             (self.quote.is_some(), "--quote"),
             (!self.null_value.is_empty(), "--null-value"),
+            (self.precision.is_some(), "--precision"),
+            (!self.names.is_empty(), "--as"),
             (self.sort.is_some(), "--sort"),
             (self.top.is_some(), "--top"),
         ];
@@ -100,7 +109,8 @@ impl Asked {
         let mut query = query
             .quote(quote)
             .header(self.header)
-            .on_error(self.records.on_error(run.on_error)?);
+            .on_error(self.records.on_error(run.on_error)?)
+            .precision(self.precision);
         query = self.records.applied(query);
         for value in &self.null_value {
             query = query.null_value(value.as_str());
@@ -115,25 +125,10 @@ impl Asked {
             };
             query = query.aggregate(name, columns)?;
         }
-        Ok(query)
-    }
-
-    fn sort(&self) -> Sort {
-        match self.sort.as_deref() {
-            None | Some("key") => Sort::Key,
-            Some("none") => Sort::Unsorted,
-            Some(column) => {
-                let (name, descending) = match column.rsplit_once(':') {
-                    Some((name, "asc")) => (name, false),
-                    Some((name, "desc")) => (name, true),
-                    _ => (column, false),
-                };
-                Sort::Column {
-                    name: name.into(),
-                    descending,
-                }
-            }
+        for item in self.names.iter().flat_map(|list| Columns::items(list)) {
+            query = query.name(Columns::read_name(item).map_err(usage)?);
         }
+        Ok(query)
     }
 
     pub(super) fn run(&self, run: &Run<'_>) -> Result<()> {
@@ -148,7 +143,7 @@ impl Asked {
             max_record: reading.max_record(),
             ..Config::default()
         };
-        let sort = self.sort();
+        let sort = Sort::read(self.sort.as_deref().unwrap_or("key")).map_err(usage)?;
         let plan = query.plan(&input, &config)?;
         plan.check_sort(&sort).map_err(usage)?;
         let Folded {

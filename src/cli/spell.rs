@@ -47,6 +47,7 @@ pub(super) fn flag(setting: Setting) -> &'static str {
         Setting::OnError => "--on-error",
         Setting::Memory => "--memory",
         Setting::SpillDirectory => "--spill-dir",
+        Setting::Precision => "--precision",
     }
 }
 

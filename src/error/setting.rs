@@ -80,6 +80,8 @@ settings! {
     Memory = "memory",
     /// [`Aggregate::spill_directory`](crate::group::Aggregate::spill_directory).
     SpillDirectory = "spill_directory",
+    /// [`Query::precision`](crate::query::Query::precision).
+    Precision = "precision",
 }
 
 impl Setting {

@@ -1,12 +1,15 @@
 //! The answer of a query: column names and rows in an order.
 
+pub(crate) mod order;
+
 use std::borrow::Cow;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 
 use rayon::prelude::*;
 
 use crate::group::summary::Skipped;
 use crate::query::accumulator::state::Outcome;
+use crate::query::answer::order::Sort;
 use crate::query::rejects::Rejects;
 use crate::query::table::{Group, Table, parts};
 use crate::report::grid::{Cell, Rows};
@@ -18,6 +21,8 @@ pub struct Answer {
     keys: usize,
     /// The scale of the column of each aggregate.
     scales: Vec<u32>,
+    /// The digits that are printed of each aggregate, if they are asked for.
+    digits: Vec<Option<u32>>,
     table: Table,
     /// The groups in the order of the rows.
     order: Vec<Group>,
@@ -35,29 +40,20 @@ pub struct Answer {
     pub rejects: Option<Rejects>,
 }
 
-/// The order of an answer's rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sort {
-    /// By the bytes of the keys, column by column.
-    Key,
-    /// In no order.
-    Unsorted,
-    /// By a column of the answer, nulls last; rows that are the same there by key.
-    Column {
-        /// Its name.
-        name: Vec<u8>,
-        /// From the greatest down.
-        descending: bool,
-    },
-}
-
 impl Answer {
     /// Sorted by key.
-    pub(crate) fn new(names: Vec<Vec<u8>>, keys: usize, scales: Vec<u32>, table: Table) -> Answer {
+    pub(crate) fn new(
+        names: Vec<Vec<u8>>,
+        keys: usize,
+        scales: Vec<u32>,
+        digits: Vec<Option<u32>>,
+        table: Table,
+    ) -> Answer {
         let mut answer = Answer {
             names,
             keys,
             scales,
+            digits,
             order: Vec::new(),
             table,
             rows: 0,
@@ -81,25 +77,36 @@ impl Answer {
     /// # Panics
     /// If there is no column of that name: see [`Plan::check_sort`](crate::query::Plan::check_sort).
     pub fn sort(&mut self, sort: &Sort) {
-        let Sort::Column { name, descending } = sort else {
+        let Sort::Columns(columns) = sort else {
             return;
         };
-        let column = self.names.iter().position(|known| known == name);
-        let column = column.expect("a column of the answer");
-        let mut order = std::mem::take(&mut self.order);
-        let compare = |one: &Outcome<'_>, two: &Outcome<'_>| match (one, two) {
-            (Outcome::Null, Outcome::Null) => Ordering::Equal,
-            (Outcome::Null, _) => Ordering::Greater,
-            (_, Outcome::Null) => Ordering::Less,
-            _ if *descending => Reverse(one).cmp(&Reverse(two)),
-            _ => one.cmp(two),
+        let place = |name: &Vec<u8>| self.names.iter().position(|known| known == name);
+        let columns = columns.iter().map(|by| {
+            let column = place(&by.name);
+            (by, column.expect("a column of the answer"))
+        });
+        let columns: Vec<_> = columns.collect();
+        let Some(((by, column), others)) = columns.split_first() else {
+            return;
         };
+        let mut order = std::mem::take(&mut self.order);
         let mut keyed: Vec<_> = order
             .par_drain(..)
-            .map(|group| (self.outcome(group, column), group))
+            .map(|group| (self.outcome(group, *column), group))
             .collect();
+        // Outcomes of the other columns are made for rows that are the same in those before.
+        let by_others = |one: Group, two: Group| {
+            let mut orders = others.iter().map(|(by, column)| {
+                by.compare(&self.outcome(one, *column), &self.outcome(two, *column))
+            });
+            orders
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal)
+        };
         keyed.par_sort_unstable_by(|(one, first), (two, second)| {
-            compare(one, two).then_with(|| self.by_key(*first, *second))
+            by.compare(one, two)
+                .then_with(|| by_others(*first, *second))
+                .then_with(|| self.by_key(*first, *second))
         });
         order.extend(keyed.into_iter().map(|(_, group)| group));
         self.order = order;
@@ -164,11 +171,12 @@ impl Rows for Answer {
         let group = self.order[at];
         cells.clear();
         cells.extend(parts(self.table.key(group)).map(Cell::Text));
-        for (at, scale) in self.scales.iter().enumerate() {
+        let columns = self.scales.iter().zip(&self.digits);
+        for (at, (scale, digits)) in columns.enumerate() {
             cells.push(match self.table.finish(group, at, *scale) {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => Cell::Text(text),
-                number => match number.decimal(None) {
+                number => match number.decimal(*digits) {
                     Some(decimal) => Cell::Number(Cow::Owned(decimal)),
                     None => Cell::Null,
                 },

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use ahash::RandomState;
 
 use crate::engine::config::Config;
+use crate::error::refusal::Refusal;
+use crate::error::setting::Setting;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::input::spans::Input;
 use crate::level::Level;
@@ -18,6 +20,9 @@ use crate::query::order::Order;
 use crate::query::plan::{Asked, Plan};
 use crate::query::rejects::{OnError, Rejecting};
 use crate::query::sniff::Style;
+
+/// The most digits behind the point that can be asked for.
+const PRECISION_MAX: u32 = 100;
 
 /// A query: keys and aggregates over the columns of delimited text.
 ///
@@ -58,6 +63,8 @@ pub struct Query {
     comment: Option<u8>,
     keys: Vec<Columns>,
     aggregates: Vec<Asked>,
+    names: Vec<Vec<u8>>,
+    precision: Option<u32>,
 }
 
 /// A delimiter that is neither a quote nor begins a comment.
@@ -114,6 +121,8 @@ impl Query {
             comment: None,
             keys: Vec::new(),
             aggregates: Vec::new(),
+            names: Vec::new(),
+            precision: None,
         }
     }
 
@@ -226,13 +235,35 @@ impl Query {
         Ok(self)
     }
 
+    /// Digits behind the point of all numbers that are computed, instead of each aggregate's own. Counts have none.
+    pub fn precision(self, digits: Option<u32>) -> Query {
+        Query {
+            precision: digits,
+            ..self
+        }
+    }
+
+    /// One more name for a column of the answer. There must be one for each, or none.
+    pub fn name(mut self, name: impl Into<Vec<u8>>) -> Query {
+        self.names.push(name.into());
+        self
+    }
+
     /// Compiles the query for an input, whose first record says which columns there are. Waits for that record where the
     /// input begins with a pipe.
     ///
     /// # Errors
-    /// There is no such column, or the first record can't be read.
+    /// There is no such column, the names are too few or too many, or the first record can't be read.
     pub fn plan(&self, input: &Input, config: &Config) -> Result<Plan> {
         let refused = |why: &str| Error::new(ErrorKind::Usage, why);
+        if let Some(digits) = self.precision.filter(|digits| *digits > PRECISION_MAX) {
+            return Err(Error::from(Refusal::OutOfRange {
+                setting: Setting::Precision,
+                value: digits.into(),
+                min: 0,
+                max: PRECISION_MAX.into(),
+            }));
+        }
         let dialect = Dialect::new(self.delimiter(input)?, self.quote)
             .and_then(|dialect| dialect.comment(self.comment))
             .map_err(refused)?
@@ -268,6 +299,7 @@ impl Query {
             numbers: Vec::new(),
             aggregates: Vec::new(),
             names: Vec::new(),
+            precision: self.precision,
             hasher: RandomState::new(),
             level: self.level,
         };
@@ -290,6 +322,9 @@ impl Query {
                 kind,
                 columns: None,
             })?;
+        }
+        if !self.names.is_empty() {
+            plan.rename(&self.names)?;
         }
         Ok(plan)
     }

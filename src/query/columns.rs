@@ -31,11 +31,8 @@ impl Columns {
     /// # Errors
     /// It is empty, or its quotes aren't closed.
     pub fn read(item: &str) -> Result<Columns, String> {
-        if let Some(rest) = item.strip_prefix('"') {
-            let name = rest
-                .strip_suffix('"')
-                .ok_or_else(|| format!("`{item}` lacks a closing quote"))?;
-            return Ok(Columns::Name(name.replace("\"\"", "\"").into_bytes()));
+        if item.starts_with('"') {
+            return Ok(Columns::Name(Columns::read_name(item)?));
         }
         if item.is_empty() {
             return Err("a column's name or number is missing".into());
@@ -49,6 +46,23 @@ impl Columns {
             return Ok(Columns::Range(from, to));
         }
         Ok(Columns::Name(item.into()))
+    }
+
+    /// Reads a name, between double quotes or without them.
+    ///
+    /// # Errors
+    /// It is empty, or its quotes aren't closed.
+    pub fn read_name(item: &str) -> Result<Vec<u8>, String> {
+        let Some(rest) = item.strip_prefix('"') else {
+            return match item {
+                "" => Err("a column's name is missing".into()),
+                name => Ok(name.into()),
+            };
+        };
+        let name = rest
+            .strip_suffix('"')
+            .ok_or_else(|| format!("`{item}` lacks a closing quote"))?;
+        Ok(name.replace("\"\"", "\"").into_bytes())
     }
 
     /// Splits a list at its commas; those between double quotes are part of a name.

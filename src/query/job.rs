@@ -511,10 +511,16 @@ impl Fold for Plan {
             .aggregates
             .iter()
             .map(|aggregate| scale(aggregate.number));
+        let digits = |number: Option<usize>| self.precision.filter(|_| number.is_some());
+        let digits = self
+            .aggregates
+            .iter()
+            .map(|aggregate| digits(aggregate.number));
         let mut answer = Answer::new(
             self.names.clone(),
             self.keys.len(),
             scales.collect(),
+            digits.collect(),
             total.table,
         );
         answer.rows = total.rows;

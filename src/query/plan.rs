@@ -1,5 +1,7 @@
 //! A query compiled for an input: data that says what to do with a record.
 
+mod names;
+
 use std::sync::Arc;
 
 use ahash::RandomState;
@@ -8,7 +10,7 @@ use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::level::Level;
 use crate::query::accumulator::state::{Kind, Takes};
-use crate::query::answer::Sort;
+use crate::query::answer::order::Sort;
 use crate::query::columns::{Columns, unknown};
 use crate::query::dialect::{Dialect, Field};
 use crate::query::number::Number;
@@ -46,6 +48,8 @@ pub struct Plan {
     pub(crate) aggregates: Vec<Aggregate>,
     /// The names of the answer's columns: keys, then aggregates.
     pub(crate) names: Vec<Vec<u8>>,
+    /// Digits behind the point of numbers that are computed, if they were asked for.
+    pub(crate) precision: Option<u32>,
     pub(crate) hasher: RandomState,
     /// For the passes over windows; without it, records are added one by one.
     pub(crate) level: Option<Level>,
@@ -208,12 +212,13 @@ impl Plan {
     /// # Errors
     /// It has no such column.
     pub fn check_sort(&self, sort: &Sort) -> Result<(), String> {
-        let Sort::Column { name, .. } = sort else {
+        let Sort::Columns(columns) = sort else {
             return Ok(());
         };
-        match self.names.contains(name) {
-            true => Ok(()),
-            false => Err(format!(
+        let is_unknown = |name: &&Vec<u8>| !self.names.contains(name);
+        match columns.iter().map(|by| &by.name).find(is_unknown) {
+            None => Ok(()),
+            Some(name) => Err(format!(
                 "cannot sort: {}",
                 unknown("the answer", name, &self.names)
             )),
