@@ -256,10 +256,11 @@ fn little_address_space_for_threads_gives_the_answer_or_a_line() {
         lines += u32::from(!said.is_empty());
         threads += u32::from(said.contains("no memory for one more thread"));
     };
-    // Up to where all fit. Where the outcome changes between two sizes it goes by small steps.
-    let mut before = outcome(15_000);
+    // From what the program itself takes up to where all fit. Where the outcome changes between two sizes it goes by
+    // small steps.
+    let mut before = outcome(19_000);
     let mut enough = 0;
-    for most in (15_000..100_000).step_by(140) {
+    for most in (19_000..100_000).step_by(140) {
         let said = outcome(most + 140);
         if said != before {
             for between in (most..most + 140).step_by(14) {

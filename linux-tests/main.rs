@@ -5,6 +5,7 @@ mod allocations;
 mod answers;
 mod catalogue;
 mod changing;
+mod conditions;
 mod count;
 mod digits;
 mod disks;

@@ -15,6 +15,8 @@ mod knobs;
 mod man;
 mod memory;
 mod own_input;
+mod pointer;
+mod printable;
 mod probe;
 mod process;
 mod progress;
@@ -33,7 +35,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 use crate::cli::command::{Cli, Command};
-use crate::cli::console::{give_up, print, say};
+use crate::cli::console::{give_up, print, say_error};
 use crate::{Error, Kind};
 
 /// Runs the program.
@@ -75,7 +77,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             if error.kind() != Kind::ClosedPipe {
-                say(&spell::error(&error));
+                say_error(&error);
             }
             ExitCode::from(error.exit_code())
         }

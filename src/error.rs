@@ -279,6 +279,7 @@ impl From<Refusal> for Error {
             | Refusal::TooFew { .. }
             | Refusal::Misaligned { .. }
             | Refusal::Contradiction { .. }
+            | Refusal::Condition { .. }
             | Refusal::NeedsEngine { .. }
             | Refusal::NeedsSetting { .. }
             | Refusal::Undelimited { .. }

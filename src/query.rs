@@ -8,6 +8,7 @@ pub(crate) mod accumulator;
 pub(crate) mod answer;
 pub(crate) mod ask;
 pub(crate) mod columns;
+pub(crate) mod condition;
 pub(crate) mod dialect;
 pub(crate) mod head;
 pub(crate) mod in_order;

@@ -22,7 +22,7 @@ pub(super) struct Cli {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    Aggregate(aggregate::Command),
+    Aggregate(Box<aggregate::Command>),
     Count(count::Command),
     Quote(quote::Command),
     Generate(generate::Command),

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::cli::{inherited, process, progress, spell};
+use crate::cli::printable::printable;
+use crate::cli::{inherited, pointer, process, progress, spell};
 use crate::output::file::Output;
 use crate::{Error, Result};
 
@@ -39,7 +40,7 @@ pub(super) fn print(text: &[u8]) -> Result<ExitCode> {
 pub(super) fn give_up(error: &Error) -> ! {
     process::give_up(error.exit_code(), || {
         progress::clear_for_good();
-        tell(&spell::error(error));
+        tell_error(error);
     })
 }
 
@@ -49,20 +50,20 @@ pub(super) fn say(line: &str) {
     tell(line);
 }
 
+/// Writes an error to stderr, in place of progress.
+pub(super) fn say_error(error: &Error) {
+    progress::clear();
+    tell_error(error);
+}
+
+fn tell_error(error: &Error) {
+    tell(&spell::error(error));
+    for line in pointer::lines(error) {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+}
+
 /// Writes a line to stderr, if that isn't closed.
 pub(super) fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "ringfold: {}", printable(line));
-}
-
-/// The text with control characters escaped, which a file's name may hold: one line stays one line, and
-/// nothing in it controls the terminal.
-pub(super) fn printable(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter.is_control() {
-            true => line.extend(letter.escape_default()),
-            false => line.push(letter),
-        }
-    }
-    line
 }

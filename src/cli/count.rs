@@ -10,7 +10,8 @@ use crate::job::count::{Count, Counted};
 use crate::{Input, Result};
 use clap::Args;
 
-use crate::cli::console::{open_output, printable, say, write_output};
+use crate::cli::console::{open_output, say, write_output};
+use crate::cli::printable::printable;
 use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::{memory, spell, stats};
 

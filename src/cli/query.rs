@@ -29,12 +29,22 @@ pub(super) struct Asked {
     /// The first line of each file names the columns
     #[arg(short = 'H', long)]
     header: bool,
+    /// Take only records of which this is true: "price > 2.5 and city != 'Bern'"; when repeated, all must be true
+    ///
+    /// Columns are names with -H, or numbers such as $3. A number is compared as a number, a text in single quotes by its
+    /// bytes. Operators are =, !=, <, <=, >, >=, ~ and !~ for regular expressions, in ('a', 'b'), not in, is null, is not
+    /// null, and, or, not. Nothing but `is null` is true of an empty field.
+    #[arg(long = "where", value_name = "CONDITION")]
+    filter: Vec<String>,
     /// The order of the rows: key, none, or columns of the answer, such as count:desc,city [default: key]
     #[arg(long, value_name = "ORDER")]
     sort: Option<String>,
     /// Print only the first rows
     #[arg(long, value_name = "ROWS")]
     top: Option<usize>,
+    /// Print only rows of which this is true: "count >= 10"; written as for --where, over columns of the answer
+    #[arg(long, value_name = "CONDITION", hide_short_help = true)]
+    having: Vec<String>,
     /// Digits behind the point of all computed numbers, which are rounded once, half away from zero [default: what each
     /// number needs]
     #[arg(long, value_name = "DIGITS", hide_short_help = true)]
@@ -86,6 +96,8 @@ impl Asked {
             (self.header, "--header"),
             (self.quote.is_some(), "--quote"),
             (!self.null_value.is_empty(), "--null-value"),
+            (!self.filter.is_empty(), "--where"),
+            (!self.having.is_empty(), "--having"),
             (self.precision.is_some(), "--precision"),
             (!self.names.is_empty(), "--as"),
             (self.sort.is_some(), "--sort"),
@@ -125,6 +137,12 @@ impl Asked {
             };
             query = query.aggregate(name, columns)?;
         }
+        for condition in &self.filter {
+            query = query.filter(condition)?;
+        }
+        for condition in &self.having {
+            query = query.having(condition)?;
+        }
         for item in self.names.iter().flat_map(|list| Columns::items(list)) {
             query = query.name(Columns::read_name(item).map_err(usage)?);
         }
@@ -154,10 +172,10 @@ impl Asked {
         if let (Some(output), Some(rejects)) = (rejects, &answer.rejects) {
             pool.install(|| write_output(output, |out| rejects.write(&input, out)))?;
         }
-        if let Some(first) = answer.first_skipped.as_ref().filter(|_| answer.rows == 0) {
+        let is_nothing = answer.rows == 0 && answer.filtered == 0;
+        if let Some(first) = answer.first_skipped.as_ref().filter(|_| is_nothing) {
             return Err(nothing_but_skipped(&input, first, answer.skipped));
         }
-        let groups = crate::report::grid::Rows::len(&answer) as u64;
         pool.install(|| answer.sort(&sort));
         if let Some(rows) = self.top {
             answer.truncate(rows);
@@ -172,17 +190,18 @@ impl Asked {
                 .map(|name| ("delimiter", name))
                 .into_iter()
                 .collect();
-            let counted = counted(&answer, groups);
+            let counted = counted(&answer);
             stats::print_with(format, &figures, &counted, &delimiter, memory.peak());
         }
         Ok(())
     }
 }
 
-fn counted(answer: &Answer, groups: u64) -> [(&'static str, u64); 5] {
+fn counted(answer: &Answer) -> [(&'static str, u64); 6] {
     [
         ("rows", answer.rows),
-        ("keys", groups),
+        ("keys", answer.groups),
+        ("filtered", answer.filtered),
         ("empty_lines", answer.empty_lines),
         ("skipped", answer.skipped),
         ("nulled", answer.nulled),

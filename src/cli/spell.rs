@@ -47,6 +47,8 @@ pub(super) fn flag(setting: Setting) -> &'static str {
         Setting::OnError => "--on-error",
         Setting::Memory => "--memory",
         Setting::SpillDirectory => "--spill-dir",
+        Setting::Filter => "--where",
+        Setting::Having => "--having",
         Setting::Precision => "--precision",
     }
 }

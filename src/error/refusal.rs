@@ -149,6 +149,17 @@ pub enum Refusal {
         /// How many.
         fields: usize,
     },
+    /// A condition that can't be understood.
+    Condition {
+        /// [`Setting::Filter`] or [`Setting::Having`].
+        setting: Setting,
+        /// The condition as it was given.
+        text: String,
+        /// The byte of it that is wrong, or its end where something is missing.
+        at: usize,
+        /// What is wrong there.
+        why: String,
+    },
     /// Keys that outgrew the memory can't be written to a file.
     NotSpilled {
         /// What the tables may take, in bytes.
@@ -256,6 +267,7 @@ impl Refusal {
             | Refusal::NeedsSetting { setting, .. }
             | Refusal::NotAFile { setting }
             | Refusal::Missing { setting, .. }
+            | Refusal::Condition { setting, .. }
             | Refusal::NoThreads { setting, .. } => Some(*setting),
             Refusal::Contradiction { choice, .. }
             | Refusal::NeedsEngine { choice, .. }
@@ -393,6 +405,15 @@ impl Refusal {
                 shown(*delimiter),
                 shown(*found)
             ),
+            Refusal::Condition {
+                setting,
+                text,
+                at,
+                why,
+            } => {
+                let column = 1 + text[..*at].chars().count();
+                format!("{}: column {column}: {why}", name(*setting))
+            }
             Refusal::NotSpilled {
                 memory,
                 directory,

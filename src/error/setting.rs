@@ -80,6 +80,10 @@ settings! {
     Memory = "memory",
     /// [`Aggregate::spill_directory`](crate::group::Aggregate::spill_directory).
     SpillDirectory = "spill_directory",
+    /// [`Query::filter`](crate::query::Query::filter).
+    Filter = "filter",
+    /// [`Query::having`](crate::query::Query::having).
+    Having = "having",
     /// [`Query::precision`](crate::query::Query::precision).
     Precision = "precision",
 }

@@ -1,5 +1,6 @@
 //! The answer of a query: column names and rows in an order.
 
+mod having;
 pub(crate) mod order;
 
 use std::borrow::Cow;
@@ -9,7 +10,9 @@ use rayon::prelude::*;
 
 use crate::group::summary::Skipped;
 use crate::query::accumulator::state::Outcome;
+use crate::query::answer::having::Tested;
 use crate::query::answer::order::Sort;
+use crate::query::condition::Condition;
 use crate::query::rejects::Rejects;
 use crate::query::table::{Group, Table, parts};
 use crate::report::grid::{Cell, Rows};
@@ -26,8 +29,12 @@ pub struct Answer {
     table: Table,
     /// The groups in the order of the rows.
     order: Vec<Group>,
+    /// Groups that were found, those that a condition leaves out included.
+    pub groups: u64,
     /// Records that were added.
     pub rows: u64,
+    /// Records of which the condition isn't true.
+    pub filtered: u64,
     /// Lines without a byte.
     pub empty_lines: u64,
     /// Values that weren't numbers and were taken for none.
@@ -41,13 +48,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Sorted by key.
+    /// The groups of which a condition is true, sorted by key.
     pub(crate) fn new(
         names: Vec<Vec<u8>>,
         keys: usize,
         scales: Vec<u32>,
         digits: Vec<Option<u32>>,
         table: Table,
+        having: Option<&Condition>,
     ) -> Answer {
         let mut answer = Answer {
             names,
@@ -55,15 +63,23 @@ impl Answer {
             scales,
             digits,
             order: Vec::new(),
+            groups: 0,
             table,
             rows: 0,
+            filtered: 0,
             empty_lines: 0,
             nulled: 0,
             skipped: 0,
             first_skipped: None,
             rejects: None,
         };
-        answer.order = answer.sorted_by_key();
+        let mut groups: Vec<Group> = answer.table.groups().collect();
+        answer.groups = groups.len() as u64;
+        if let Some(having) = having {
+            let is_true = |group: &Group| answer.is_true(having, *group);
+            groups = groups.into_par_iter().filter(is_true).collect();
+        }
+        answer.order = answer.sorted_by_key(groups);
         answer
     }
 
@@ -117,8 +133,17 @@ impl Answer {
         self.order.truncate(rows);
     }
 
-    fn sorted_by_key(&self) -> Vec<Group> {
-        let groups: Vec<Group> = self.table.groups().collect();
+    fn is_true(&self, condition: &Condition, group: Group) -> bool {
+        condition.decide(&mut |test| {
+            let digits = test.column.checked_sub(self.keys);
+            test.check.holds(&Tested {
+                outcome: self.outcome(group, test.column),
+                digits: digits.and_then(|at| self.digits[at]),
+            })
+        })
+    }
+
+    fn sorted_by_key(&self, groups: Vec<Group>) -> Vec<Group> {
         let beginnings = groups
             .par_iter()
             .map(|&group| beginning(self.table.key(group)));

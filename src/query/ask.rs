@@ -13,6 +13,7 @@ use crate::level::Level;
 use crate::query::accumulator::state::Takes;
 use crate::query::accumulator::{ALL, named};
 use crate::query::columns::Columns;
+use crate::query::condition::Expression;
 use crate::query::dialect::Dialect;
 use crate::query::head::Head;
 use crate::query::number::Number;
@@ -63,6 +64,8 @@ pub struct Query {
     comment: Option<u8>,
     keys: Vec<Columns>,
     aggregates: Vec<Asked>,
+    filters: Vec<Expression>,
+    having: Vec<Expression>,
     names: Vec<Vec<u8>>,
     precision: Option<u32>,
 }
@@ -121,6 +124,8 @@ impl Query {
             comment: None,
             keys: Vec::new(),
             aggregates: Vec::new(),
+            filters: Vec::new(),
+            having: Vec::new(),
             names: Vec::new(),
             precision: None,
         }
@@ -235,6 +240,43 @@ impl Query {
         Ok(self)
     }
 
+    /// One more condition on records; those of which one isn't true are left out. docs/query.md says how conditions are
+    /// written.
+    ///
+    /// ```
+    /// use ringfold::query::Query;
+    /// use ringfold::{Config, Input, Refusal, fold};
+    ///
+    /// let input = Input::memory([&b"city,price\nBern,1.50\nOslo,20\nBern,2.25\n"[..]]);
+    /// let config = Config::default();
+    /// let query = Query::new(b',').header(true).filter("city = 'Bern' and price > 2")?;
+    /// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
+    /// assert_eq!((answer.rows, answer.filtered), (1, 2));
+    ///
+    /// let error = Query::new(b',').filter("price >").unwrap_err();
+    /// assert!(matches!(error.refusal(), Some(Refusal::Condition { at: 7, .. })));
+    /// # Ok::<(), ringfold::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The condition can't be understood.
+    pub fn filter(mut self, condition: &str) -> Result<Query> {
+        let condition = Expression::parse(condition, Setting::Filter)?;
+        self.filters.push(condition);
+        Ok(self)
+    }
+
+    /// One more condition on rows of the answer, by the names that it is printed with. Numbers are compared exactly,
+    /// whatever is printed of them.
+    ///
+    /// # Errors
+    /// The condition can't be understood.
+    pub fn having(mut self, condition: &str) -> Result<Query> {
+        let condition = Expression::parse(condition, Setting::Having)?;
+        self.having.push(condition);
+        Ok(self)
+    }
+
     /// Digits behind the point of all numbers that are computed, instead of each aggregate's own. Counts have none.
     pub fn precision(self, digits: Option<u32>) -> Query {
         Query {
@@ -295,10 +337,12 @@ impl Query {
             nulls: self.nulls.clone(),
             shape: head.shape(input)?,
             has_header: self.has_header,
+            filter: None,
             keys: Vec::new(),
             numbers: Vec::new(),
             aggregates: Vec::new(),
             names: Vec::new(),
+            having: None,
             precision: self.precision,
             hasher: RandomState::new(),
             level: self.level,
@@ -323,9 +367,11 @@ impl Query {
                 columns: None,
             })?;
         }
+        plan.set_filter(&self.filters)?;
         if !self.names.is_empty() {
             plan.rename(&self.names)?;
         }
+        plan.set_having(&self.having)?;
         Ok(plan)
     }
 

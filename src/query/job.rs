@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+mod filter;
+
 use crate::engine::sink::{BlockError, Malformed};
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind as ErrorKind, Result};
@@ -28,6 +30,7 @@ pub struct Partial {
     /// For each of the plan's numbers the most digits behind a point.
     scales: Vec<u32>,
     rows: u64,
+    filtered: u64,
     empty_lines: u64,
     /// Values that weren't numbers and were taken for none.
     nulled: u64,
@@ -55,7 +58,7 @@ impl Plan {
         value.is_empty() || self.nulls.iter().any(|null| null == value)
     }
 
-    /// Adds the record whose fields were split; nothing is added when it is malformed.
+    /// Adds the record whose fields were split; nothing is added when the condition isn't true of it or it is malformed.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -77,6 +80,10 @@ impl Plan {
                 return Err(shape.mismatch(fields.len()));
             }
             fields.resize(shape.width, Field::EMPTY);
+        }
+        if !self.takes(fields, bytes, scratch) {
+            partial.filtered += 1;
+            return Ok(());
         }
         numbers.clear();
         let mut nulled = 0;
@@ -435,6 +442,7 @@ impl Fold for Plan {
             table: Table::new(&self.hasher, kinds),
             scales: vec![0; self.numbers.len()],
             rows: 0,
+            filtered: 0,
             empty_lines: 0,
             nulled: 0,
             rejected: Rejected::default(),
@@ -493,6 +501,7 @@ impl Fold for Plan {
             *most = scale.max(*most);
         }
         into.rows += from.rows;
+        into.filtered += from.filtered;
         into.empty_lines += from.empty_lines;
         into.nulled += from.nulled;
         into.rejected.merge(from.rejected);
@@ -522,8 +531,10 @@ impl Fold for Plan {
             scales.collect(),
             digits.collect(),
             total.table,
+            self.having.as_ref(),
         );
         answer.rows = total.rows;
+        answer.filtered = total.filtered;
         answer.empty_lines = total.empty_lines;
         answer.nulled = total.nulled;
         answer.skipped = total.rejected.count;
@@ -578,10 +589,11 @@ mod tests {
         let answer = plan.finish(one);
         let mut csv = Vec::new();
         write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
-        let (rows, empty, skipped) = (answer.rows, answer.empty_lines, answer.skipped);
+        let (rows, filtered) = (answer.rows, answer.filtered);
+        let (empty, skipped) = (answer.empty_lines, answer.skipped);
         let first = answer.first_skipped.map(|first| format!("{first:?}"));
         let csv = String::from_utf8_lossy(&csv);
-        format!("{csv}{rows} {empty} {skipped} {first:?}")
+        format!("{csv}{rows} {filtered} {empty} {skipped} {first:?}")
     }
 
     fn field() -> impl Strategy<Value = String> {
@@ -598,6 +610,13 @@ mod tests {
     }
 
     const KEYS: &[&[usize]] = &[&[], &[1], &[3], &[1, 2], &[3, 1], &[1, 2, 3]];
+    const CONDITIONS: &[Option<&str>] = &[
+        None,
+        None,
+        Some("$2 > 1 or $1 ~ 'a'"),
+        Some("$1 not in (1, 'a', 'b') and $3 is not null"),
+        Some("not ($3 >= -5.5)"),
+    ];
     const NULLS: &[&[&str]] = &[&[], &["NA"], &["0", "NA"]];
 
     proptest! {
@@ -616,6 +635,7 @@ mod tests {
             is_quoted: bool,
             skips: bool,
             nulls in prop::sample::select(NULLS),
+            condition in prop::sample::select(CONDITIONS),
             block in 1..3000_usize,
         ) {
             let mut records = vec![good.join(",")];
@@ -638,6 +658,9 @@ mod tests {
             for &(kind, column) in &aggregates {
                 let name = crate::query::accumulator::ALL[kind].name;
                 query = query.aggregate(name, Some(column.into())).unwrap();
+            }
+            if let Some(condition) = condition {
+                query = query.filter(condition).unwrap();
             }
             let want = answer(&query, None, text.as_bytes(), block);
             for level in Level::available() {

@@ -1,5 +1,6 @@
 //! A query compiled for an input: data that says what to do with a record.
 
+mod conditions;
 mod names;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use crate::level::Level;
 use crate::query::accumulator::state::{Kind, Takes};
 use crate::query::answer::order::Sort;
 use crate::query::columns::{Columns, unknown};
+use crate::query::condition::Condition;
 use crate::query::dialect::{Dialect, Field};
 use crate::query::number::Number;
 use crate::query::order::Order;
@@ -41,6 +43,8 @@ pub struct Plan {
     pub(crate) has_numeric_nulls: bool,
     pub(crate) shape: Option<Shape>,
     pub(crate) has_header: bool,
+    /// Records of which it isn't true are left out.
+    pub(crate) filter: Option<Condition>,
     /// The columns of the key, from 0.
     pub(crate) keys: Vec<usize>,
     /// The columns that are read as numbers.
@@ -48,6 +52,8 @@ pub struct Plan {
     pub(crate) aggregates: Vec<Aggregate>,
     /// The names of the answer's columns: keys, then aggregates.
     pub(crate) names: Vec<Vec<u8>>,
+    /// Rows of the answer of which it isn't true are left out.
+    pub(crate) having: Option<Condition>,
     /// Digits behind the point of numbers that are computed, if they were asked for.
     pub(crate) precision: Option<u32>,
     pub(crate) hasher: RandomState,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use num_bigint::BigInt;
 
-use crate::query::number::{Exact, rounded};
+use crate::query::number::{Exact, Number, rounded};
 
 /// `dividend / divisor`, or the root of that.
 #[derive(Debug, Clone)]
@@ -60,6 +60,19 @@ impl Quotient {
         };
         Exact::new(mantissa, digits)
     }
+
+    /// The order of the exact value and a number.
+    pub(crate) fn compare(&self, number: &Number) -> Ordering {
+        if !self.is_root {
+            return self.dividend.cmp(&times(&number.exact(), self.divisor));
+        }
+        if number.mantissa < 0 {
+            return Ordering::Greater;
+        }
+        let mut square = Exact::default();
+        square.add_square(*number);
+        self.dividend.cmp(&times(&square, self.divisor))
+    }
 }
 
 /// `mantissa * 10^up / (divisor * 10^down)`, rounded half away from zero, where 128 bits are enough.
@@ -112,7 +125,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::query::number::Number;
 
     fn exact(text: &str) -> Exact {
         Number::read(text.as_bytes()).unwrap().exact()
@@ -200,6 +212,7 @@ mod tests {
         fn order_is_by_value(
             one in (number(), divisor()),
             two in (number(), divisor()),
+            literal in number(),
         ) {
             let times = |number: Number, factor: u128| {
                 BigInt::from(number.mantissa) * BigInt::from(10).pow(38 - number.scale) * factor
@@ -207,12 +220,19 @@ mod tests {
             let quotient = |(number, divisor): (Number, u128)| Quotient::new(number.exact(), divisor);
             let want = times(one.0, two.1).cmp(&times(two.0, one.1));
             prop_assert_eq!(quotient(one).cmp(&quotient(two)), want);
-            let root = |(number, divisor): (Number, u128)| {
-                let mantissa = number.mantissa.abs();
-                quotient((Number { mantissa, ..number }, divisor)).root()
-            };
+            let want = times(one.0, 1).cmp(&times(literal, one.1));
+            prop_assert_eq!(quotient(one).compare(&literal), want);
+            let positive = Number { mantissa: one.0.mantissa.abs(), ..one.0 };
+            let root = quotient((positive, one.1)).root();
+            let other = quotient((Number { mantissa: two.0.mantissa.abs(), ..two.0 }, two.1)).root();
             let want = times(one.0, two.1).magnitude().cmp(times(two.0, one.1).magnitude());
-            prop_assert_eq!(root(one).cmp(&root(two)), want);
+            prop_assert_eq!(root.cmp(&other), want);
+            let square = times(literal, 1).pow(2) * one.1;
+            let want = match literal.mantissa < 0 {
+                true => Ordering::Greater,
+                false => (times(positive, 1) * BigInt::from(10).pow(38)).cmp(&square),
+            };
+            prop_assert_eq!(root.compare(&literal), want);
         }
     }
 }

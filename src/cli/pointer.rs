@@ -1,0 +1,53 @@
+//! Points into a condition: two lines below an error, the condition and a caret.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::cli::printable::printable;
+use crate::{Error, Refusal};
+
+/// Letters of a condition that are shown before and behind the place.
+const BEFORE: usize = 50;
+const BEHIND: usize = 20;
+
+/// The lines for an error about a condition; none for others.
+pub(super) fn lines(error: &Error) -> Vec<String> {
+    match error.refusal() {
+        Some(Refusal::Condition { text, at, .. }) => pointed(text, *at).into(),
+        _ => Vec::new(),
+    }
+}
+
+fn pointed(text: &str, at: usize) -> [String; 2] {
+    let (before, behind) = text.split_at(at);
+    let from = before.char_indices().rev().nth(BEFORE - 1);
+    let from = from.map_or(0, |(from, _)| from);
+    let to = behind.char_indices().nth(BEHIND);
+    let to = to.map_or(behind.len(), |(to, _)| to);
+    let cut = |is_cut| if is_cut { "…" } else { "" };
+    let before = format!("  {}{}", cut(from > 0), printable(&before[from..]));
+    let behind = format!("{}{}", printable(&behind[..to]), cut(to < behind.len()));
+    let blanks = " ".repeat(before.width());
+    [format!("{before}{behind}"), format!("{blanks}^")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_stands_below_the_place() {
+        for (text, at, want) in [
+            ("a = = 1", 4, ["  a = = 1", "      ^"]),
+            ("", 0, ["  ", "  ^"]),
+            ("ü = '東' x", 11, ["  ü = '東' x", "           ^"]),
+            ("a\n= x", 4, ["  a\\n= x", "       ^"]),
+        ] {
+            assert_eq!(pointed(text, at), want);
+        }
+        let long = format!("{}!{}", "ü".repeat(80), "b".repeat(80));
+        let [line, caret] = pointed(&long, 160);
+        let want = format!("  …{}!{}…", "ü".repeat(50), "b".repeat(19));
+        assert_eq!(line, want);
+        assert_eq!(caret.len(), 2 + 1 + 50 + 1);
+    }
+}

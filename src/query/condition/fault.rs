@@ -1,0 +1,28 @@
+//! What is wrong with the text of a condition, and where.
+
+use crate::error::Error;
+use crate::error::refusal::Refusal;
+use crate::error::setting::Setting;
+
+/// A place in the text and what is wrong there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) at: usize,
+    pub(super) why: String,
+}
+
+impl Fault {
+    pub(super) fn new(at: usize, why: impl Into<String>) -> Fault {
+        let why = why.into();
+        Fault { at, why }
+    }
+
+    pub(super) fn in_text(self, setting: Setting, text: &str) -> Error {
+        Error::from(Refusal::Condition {
+            setting,
+            text: text.into(),
+            at: self.at,
+            why: self.why,
+        })
+    }
+}

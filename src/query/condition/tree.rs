@@ -1,0 +1,51 @@
+//! A condition as data: "and", "or" and tests of columns.
+
+use regex::bytes::Regex;
+
+use crate::query::condition::literal::Comparison;
+use crate::query::number::Number;
+
+/// A condition as data.
+#[derive(Debug, Clone)]
+pub(crate) enum Condition {
+    /// All are true.
+    All(Vec<Condition>),
+    /// One is true.
+    Any(Vec<Condition>),
+    Test(Test),
+}
+
+/// A test of one column.
+#[derive(Debug, Clone)]
+pub(crate) struct Test {
+    /// From 0.
+    pub(crate) column: usize,
+    pub(crate) check: Check,
+}
+
+/// What is asked of a value.
+#[derive(Debug, Clone)]
+pub(crate) enum Check {
+    /// It is null, or it isn't.
+    Null {
+        wanted: bool,
+    },
+    Number(Comparison, Number),
+    /// By bytes.
+    Text(Comparison, Vec<u8>),
+    /// It is one of these, or it is a number and none of them. They are sorted.
+    Numbers {
+        among: Vec<Number>,
+        wanted: bool,
+    },
+    /// It is one of these, or none of them. They are sorted.
+    Texts {
+        among: Vec<Vec<u8>>,
+        wanted: bool,
+    },
+    /// A part of it matches, or none.
+    Pattern {
+        regex: Regex,
+        wanted: bool,
+    },
+}

@@ -1,0 +1,22 @@
+//! Which records a plan's condition leaves.
+
+use crate::query::condition::Bytes;
+use crate::query::dialect::Field;
+use crate::query::plan::Plan;
+
+impl Plan {
+    /// Whether the condition is true of a record, or there is none.
+    pub(super) fn takes(&self, fields: &[Field], bytes: &[u8], scratch: &mut Vec<u8>) -> bool {
+        let Some(filter) = &self.filter else {
+            return true;
+        };
+        filter.decide(&mut |test| {
+            let bytes = fields[test.column].value(bytes, scratch);
+            test.is_true(&Bytes {
+                bytes,
+                is_null: self.is_null(bytes),
+                decimal_point: if self.has_decimal_comma { b',' } else { b'.' },
+            })
+        })
+    }
+}

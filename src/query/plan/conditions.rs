@@ -1,0 +1,56 @@
+//! The conditions of a plan, and where their columns stand.
+
+use crate::error::Result;
+use crate::query::columns::{Columns, plural, unknown};
+use crate::query::condition::{Condition, Expression};
+use crate::query::plan::Plan;
+
+impl Plan {
+    /// Compiles conditions on records, which must all hold.
+    pub(crate) fn set_filter(&mut self, written: &[Expression]) -> Result<()> {
+        let find = |columns: &Columns| match &self.shape {
+            Some(shape) => {
+                let found = columns.find(shape.width, shape.header.as_deref())?;
+                Ok(found[0])
+            }
+            // Without a record nothing is ever looked up.
+            None => Ok(0),
+        };
+        self.filter = all(written, find)?;
+        Ok(())
+    }
+
+    /// Compiles conditions on rows of the answer, which must all hold.
+    pub(crate) fn set_having(&mut self, written: &[Expression]) -> Result<()> {
+        self.having = all(written, |columns| find_in_answer(columns, &self.names))?;
+        Ok(())
+    }
+}
+
+fn all(
+    written: &[Expression],
+    find: impl Fn(&Columns) -> Result<usize, String>,
+) -> Result<Option<Condition>> {
+    let compiled = written.iter().map(|expression| expression.compile(&find));
+    let mut compiled = compiled.collect::<Result<Vec<_>>>()?;
+    Ok(match compiled.len() {
+        0 | 1 => compiled.pop(),
+        _ => Some(Condition::All(compiled)),
+    })
+}
+
+fn find_in_answer(columns: &Columns, names: &[Vec<u8>]) -> Result<usize, String> {
+    match columns {
+        Columns::Name(name) => match names.contains(name) {
+            true => Ok(columns.find(names.len(), Some(names))?[0]),
+            false => Err(unknown("the answer", name, names)),
+        },
+        Columns::Number(number) if *number > names.len() => {
+            let columns = plural(names.len(), "column");
+            Err(format!(
+                "there is no column {number}: the answer has {columns}"
+            ))
+        }
+        _ => Ok(columns.find(names.len(), Some(names))?[0]),
+    }
+}
