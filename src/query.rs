@@ -21,6 +21,7 @@ pub(crate) mod plan;
 pub(crate) mod quotient;
 pub(crate) mod rejects;
 pub(crate) mod scan;
+pub(crate) mod selection;
 pub(crate) mod slots;
 pub(crate) mod sniff;
 pub(crate) mod table;

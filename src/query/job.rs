@@ -54,10 +54,6 @@ struct Scratch {
 }
 
 impl Plan {
-    pub(crate) fn is_null(&self, value: &[u8]) -> bool {
-        value.is_empty() || self.nulls.iter().any(|null| null == value)
-    }
-
     /// Adds the record whose fields were split; nothing is added when the condition isn't true of it or it is malformed.
     ///
     /// # Errors
@@ -425,6 +421,10 @@ impl OneByOne for Rest<'_> {
 
     fn scales(&mut self) -> &mut [u32] {
         &mut self.partial.scales
+    }
+
+    fn filtered(&mut self, rows: usize) {
+        self.partial.filtered += rows as u64;
     }
 
     fn added(&mut self, rows: usize) {

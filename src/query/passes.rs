@@ -10,6 +10,7 @@
 use crate::engine::sink::BlockError;
 use crate::level::Level;
 use crate::query::accumulator::state::{Takes, Value};
+use crate::query::condition::Condition;
 use crate::query::dialect::Marks;
 use crate::query::lanes::{Kept, Lane, Layout, MAGNITUDE_MAX, NARROW_MAX, Part, ROWS_MAX, Traits};
 use crate::query::number::Number;
@@ -18,6 +19,7 @@ use crate::query::scan::decimal::{Numbers, ROWS, SCALE_MAX, decode};
 use crate::query::scan::index::{Index, WINDOW, Window, index};
 use crate::query::scan::keys::{COMPOSED_BYTES, compose};
 use crate::query::scan::spans::{Records, is_empty, spans, strip_quotes, strip_returns, value};
+use crate::query::selection::{Rows, Selection};
 use crate::query::slots::{BATCH, KEY_MAX, Packet, Slots, UNIT_LANES};
 use crate::query::table::{Group, Table, push_part};
 use crate::record::block::{Block, PADDING};
@@ -43,6 +45,7 @@ pub(crate) struct Passes {
     /// Rows in the slots.
     rows: u64,
     index: Index,
+    selection: Selection,
     scratch: Scratch,
 }
 
@@ -121,16 +124,15 @@ pub(crate) trait OneByOne {
 
     /// So many rows were added.
     fn added(&mut self, rows: usize);
+
+    /// So many rows were left out because of the condition.
+    fn filtered(&mut self, rows: usize);
 }
 
 impl Passes {
     /// The passes of a plan, if they can be used for it.
     pub(crate) fn new(plan: &Plan) -> Option<Passes> {
         let level = plan.level?;
-        if plan.filter.is_some() {
-            // No pass decides conditions yet.
-            return None;
-        }
         let marks = plan.dialect.marks()?;
         // A record that is too long is told one by one.
         let may_be_long = plan.framing.is_stateful() && plan.max_record < WINDOW;
@@ -140,6 +142,9 @@ impl Passes {
         let fields = plan.shape.as_ref()?.width;
         let mut columns: Vec<usize> = plan.keys.clone();
         columns.extend(plan.aggregates.iter().filter_map(|of| of.column));
+        if let Some(filter) = &plan.filter {
+            filter.each_test(&mut |test| columns.push(test.column));
+        }
         if fields == 1 {
             // It tells which lines are empty.
             columns.push(0);
@@ -199,6 +204,7 @@ impl Passes {
             slots: Slots::new(level, 1),
             rows: 0,
             index: Index::new(),
+            selection: Selection::new(level),
             scratch: Scratch::new(),
         };
         passes.lay_out(plan);
@@ -298,10 +304,14 @@ impl Passes {
             self.column(window, column, is_regular);
         }
         self.take_out_unusual();
+        self.remove_out(true, false);
+        if let Some(filter) = &plan.filter {
+            others.filtered(self.filter(plan, filter, window));
+        }
         for source in 0..self.sources.len() {
             self.numbers(plan, window, source, others.table());
         }
-        self.remove_out(true);
+        self.remove_out(true, true);
         self.note_decimals(window, others.scales());
         if !self.scratch.others.is_empty() {
             // The lowest malformed record is the one that is told.
@@ -408,7 +418,7 @@ impl Passes {
                 traits.has_nulls |= numbers.has_nulls;
                 break;
             }
-            let known = *scale.get_or_insert_with(|| usual_scale(window, &spans[..rows]));
+            let known = *scale.get_or_insert_with(|| usual(window, &spans[..rows]));
             decode(self.level, window, spans, rows, known, numbers);
             if plan.has_numeric_nulls {
                 mark_nulls(plan, window, &spans[..rows], numbers);
@@ -452,8 +462,32 @@ impl Passes {
         }
     }
 
-    /// Removes the rows that were taken out from all lists; they are added one by one if `to_others`.
-    fn remove_out(&mut self, to_others: bool) {
+    /// Keeps only the rows that a condition takes; returns how many the others are.
+    #[inline(never)]
+    fn filter(&mut self, plan: &Plan, filter: &Condition, window: Window<'_>) -> usize {
+        let starts = &mut self.scratch.starts;
+        let rows = Rows {
+            window,
+            count: starts.len(),
+            columns: &self.columns,
+            spans: &self.spans,
+        };
+        let taken = self.selection.select(plan, filter, &rows);
+        let mut kept = 0;
+        for spans in &mut self.spans {
+            kept = keep(&taken, spans);
+            spans[kept..kept + 8].fill(0);
+        }
+        let before = starts.len();
+        let count = keep(&taken, starts);
+        debug_assert_eq!(count, kept, "a condition has a column");
+        starts.truncate(count);
+        before - count
+    }
+
+    /// Removes the rows that were taken out from all lists; they are added one by one if `to_others`. Numbers are among
+    /// the lists if `has_numbers`.
+    fn remove_out(&mut self, to_others: bool, has_numbers: bool) {
         let lists = &mut self.scratch;
         if lists.out.is_empty() {
             return;
@@ -470,7 +504,7 @@ impl Passes {
             keep_others(out, rows, |from, to| spans[to] = spans[from]);
             spans[rows - out.len()..][..8].fill(0);
         }
-        for source in &mut self.sources {
+        for source in self.sources.iter_mut().filter(|_| has_numbers) {
             let numbers = &mut source.numbers;
             let has_nulls = numbers.has_nulls;
             keep_others(out, rows, |from, to| {
@@ -578,7 +612,7 @@ impl Passes {
                 }
             }
         }
-        self.remove_out(false);
+        self.remove_out(false, true);
     }
 
     /// Bytes of a row's key in a slot, with the one behind it.
@@ -751,6 +785,20 @@ fn pack(_: Level, from: &[[i64; BATCH]; UNIT_LANES], to: &mut [Packet]) {
     }
 }
 
+/// Keeps the values whose bits are set, at the list's start; returns how many they are.
+fn keep(bits: &[u64], list: &mut [u32]) -> usize {
+    let mut kept = 0;
+    for (word, &bits) in bits.iter().enumerate() {
+        let mut left = bits;
+        while left != 0 {
+            list[kept] = list[64 * word + left.trailing_zeros() as usize];
+            kept += 1;
+            left &= left - 1;
+        }
+    }
+    kept
+}
+
 /// Calls `copy` for each of `rows` that isn't `out`, with its place and its new one.
 fn keep_others(out: &[u32], rows: usize, mut copy: impl FnMut(usize, usize)) {
     let mut to = out[0] as usize;
@@ -823,11 +871,7 @@ fn read_rest(
 }
 
 /// The most decimals of the numbers among some values.
-fn usual_scale(window: Window<'_>, spans: &[u32]) -> u32 {
-    let numbers = spans.iter().map(|&span| Number::read(value(window, span)));
-    let scales = numbers.flatten().map(|number| number.scale);
-    scales
-        .filter(|scale| *scale <= SCALE_MAX)
-        .max()
-        .unwrap_or(0)
+fn usual(window: Window<'_>, spans: &[u32]) -> u32 {
+    let values = spans.iter().map(|&span| value(window, span));
+    Number::usual_scale(values, SCALE_MAX)
 }

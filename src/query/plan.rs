@@ -13,7 +13,7 @@ use crate::level::Level;
 use crate::query::accumulator::state::{Kind, Takes};
 use crate::query::answer::order::Sort;
 use crate::query::columns::{Columns, unknown};
-use crate::query::condition::Condition;
+use crate::query::condition::{Bytes, Condition};
 use crate::query::dialect::{Dialect, Field};
 use crate::query::number::Number;
 use crate::query::order::Order;
@@ -245,6 +245,19 @@ impl Plan {
     /// What is wrong with a quote.
     pub(crate) fn quote_cause(&self, why: String) -> Cause {
         quote_cause(self.dialect, why)
+    }
+
+    /// A value that a condition tests.
+    pub(crate) fn operand<'a>(&self, bytes: &'a [u8]) -> Bytes<'a> {
+        Bytes {
+            bytes,
+            is_null: self.is_null(bytes),
+            decimal_point: if self.has_decimal_comma { b',' } else { b'.' },
+        }
+    }
+
+    pub(crate) fn is_null(&self, value: &[u8]) -> bool {
+        value.is_empty() || self.nulls.iter().any(|null| null == value)
     }
 
     /// How a column is called in an error.

@@ -27,6 +27,18 @@ impl Condition {
     }
 }
 
+impl Condition {
+    /// Calls `each` with every test.
+    pub(crate) fn each_test(&self, each: &mut impl FnMut(&Test)) {
+        match self {
+            Condition::All(conditions) | Condition::Any(conditions) => {
+                conditions.iter().for_each(|one| one.each_test(each));
+            }
+            Condition::Test(test) => each(test),
+        }
+    }
+}
+
 impl Test {
     /// Whether it is true of a field's bytes.
     pub(crate) fn is_true(&self, value: &Bytes<'_>) -> bool {

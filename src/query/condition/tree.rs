@@ -2,7 +2,7 @@
 
 use regex::bytes::Regex;
 
-use crate::query::condition::literal::Comparison;
+pub(crate) use crate::query::condition::literal::Comparison;
 use crate::query::number::Number;
 
 /// A condition as data.

@@ -1,6 +1,5 @@
 //! Which records a plan's condition leaves.
 
-use crate::query::condition::Bytes;
 use crate::query::dialect::Field;
 use crate::query::plan::Plan;
 
@@ -12,11 +11,7 @@ impl Plan {
         };
         filter.decide(&mut |test| {
             let bytes = fields[test.column].value(bytes, scratch);
-            test.is_true(&Bytes {
-                bytes,
-                is_null: self.is_null(bytes),
-                decimal_point: if self.has_decimal_comma { b',' } else { b'.' },
-            })
+            test.is_true(&self.operand(bytes))
         })
     }
 }

@@ -40,6 +40,19 @@ impl<'a> Window<'a> {
         self.bytes
     }
 
+    /// The 16 bytes from `start` on, the first in the lowest place.
+    pub(crate) fn words_at(self, start: usize) -> u128 {
+        assert!(start <= self.bytes.len());
+        // SAFETY: behind the window 64 bytes are readable.
+        let bytes = unsafe {
+            self.pointer()
+                .add(start)
+                .cast::<[u8; 16]>()
+                .read_unaligned()
+        };
+        u128::from_le_bytes(bytes)
+    }
+
     /// The first byte.
     pub(crate) fn pointer(self) -> *const u8 {
         self.bytes.as_ptr()
