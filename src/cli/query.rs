@@ -1,5 +1,6 @@
 //! `ringfold aggregate` with `-k` or `-a`: group-by over any columns.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -58,6 +59,9 @@ pub(super) struct Asked {
     /// A value that stands for no value, as an empty field does; may be repeated
     #[arg(long, value_name = "TEXT")]
     null_value: Vec<String>,
+    /// Print what the query does with the input, and what its first records look like, instead of an answer
+    #[arg(long, hide_short_help = true)]
+    explain: bool,
     #[command(flatten)]
     records: Records,
 }
@@ -102,6 +106,7 @@ impl Asked {
             (!self.names.is_empty(), "--as"),
             (self.sort.is_some(), "--sort"),
             (self.top.is_some(), "--top"),
+            (self.explain, "--explain"),
         ];
         let records = self.records.flags();
         (flags.iter().chain(&records))
@@ -164,6 +169,12 @@ impl Asked {
         let sort = Sort::read(self.sort.as_deref().unwrap_or("key")).map_err(usage)?;
         let plan = query.plan(&input, &config)?;
         plan.check_sort(&sort).map_err(usage)?;
+        if self.explain {
+            let explained = plan.explain(&input)?;
+            return write_output(output, |out| {
+                out.write_all(explained.to_string().as_bytes())
+            });
+        }
         let Folded {
             output: mut answer,
             stats: figures,

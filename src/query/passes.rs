@@ -45,6 +45,7 @@ pub(crate) struct Passes {
     /// Rows in the slots.
     rows: u64,
     index: Index,
+    has_filter: bool,
     selection: Selection,
     scratch: Scratch,
 }
@@ -204,11 +205,34 @@ impl Passes {
             slots: Slots::new(level, 1),
             rows: 0,
             index: Index::new(),
+            has_filter: plan.filter.is_some(),
             selection: Selection::new(level),
             scratch: Scratch::new(),
         };
         passes.lay_out(plan);
         Some(passes)
+    }
+
+    /// What is done with each window, for people.
+    pub(crate) fn names(&self) -> String {
+        let mut names = vec!["index".to_string(), "spans".into()];
+        let mut add = |is_there: bool, name: &str| {
+            names.extend(is_there.then(|| name.to_string()));
+        };
+        add(self.has_filter, "condition");
+        add(
+            self.sources.iter().any(|source| source.number.is_some()),
+            "numbers",
+        );
+        add(!self.keys.is_empty(), "keys");
+        let lanes = match self.layout.lanes().len() {
+            1 => "1 lane a group".into(),
+            lanes => format!("{lanes} lanes a group"),
+        };
+        add(true, &lanes);
+        let sees_values = |served: &Served| matches!(served, Served::Values(..));
+        add(self.served.iter().any(sees_values), "values");
+        names.join(", ")
     }
 
     /// Makes the lanes anew, which are empty.

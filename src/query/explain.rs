@@ -1,0 +1,275 @@
+//! What a plan does, in words and with a look at the first records: for people who want to know before a long run.
+
+use std::fmt;
+
+use crate::error::Result;
+use crate::input::head::look_at_head;
+use crate::input::source::Source;
+use crate::input::spans::Input;
+use crate::level::Level;
+use crate::query::number::shown;
+use crate::query::passes::Passes;
+use crate::query::plan::{BYTE_ORDER_MARK, Plan};
+
+/// Records that are looked at.
+const RECORDS: usize = 1000;
+
+/// What a plan does. `Display` writes it as a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    facts: Vec<(&'static str, String)>,
+    columns: Vec<[String; 5]>,
+}
+
+/// What the first values of a column are.
+#[derive(Default)]
+struct Seen {
+    nulls: usize,
+    texts: usize,
+    numbers: usize,
+    decimals: u32,
+    longest: usize,
+}
+
+impl Seen {
+    fn add(&mut self, plan: &Plan, value: &[u8]) {
+        self.longest = self.longest.max(value.len());
+        match plan.read_number(value) {
+            _ if plan.is_null(value) => self.nulls += 1,
+            Ok(number) => {
+                self.numbers += 1;
+                self.decimals = self.decimals.max(number.scale);
+            }
+            Err(_) => self.texts += 1,
+        }
+    }
+
+    fn kind(&self) -> String {
+        match (self.numbers, self.texts, self.decimals) {
+            (0, 0, _) => "nothing but nulls".into(),
+            (_, 0, 0) => "whole numbers".into(),
+            (_, 0, 1) => "numbers with 1 decimal".into(),
+            (_, 0, decimals) => format!("numbers with up to {decimals} decimals"),
+            (0, ..) => format!("text of up to {} bytes", self.longest),
+            (numbers, texts, _) => format!("{texts} texts and {numbers} numbers"),
+        }
+    }
+}
+
+impl Plan {
+    /// Says what the plan does with an input, of which it looks at the first records.
+    ///
+    /// # Errors
+    /// The input can't be read.
+    pub fn explain(&self, input: &Input) -> Result<Explanation> {
+        let width = self.shape.as_ref().map_or(0, |shape| shape.width);
+        let (seen, records, unequal) = self.first_records(input, width)?;
+        let named = if self.has_header {
+            "named by a header"
+        } else {
+            "without names"
+        };
+        let quotes = match self.dialect.marks().and_then(|marks| marks.quote) {
+            Some(quote) => format!(", which may be quoted by {}", quote.escape_ascii()),
+            None => String::new(),
+        };
+        let mut facts = vec![
+            ("records", format!("{width} fields {named}")),
+            (
+                "fields",
+                format!("between {}{quotes}", self.delimiter().escape_ascii()),
+            ),
+            (
+                "looked at",
+                format!(
+                    "the first {records} records, of which {unequal} have other numbers of fields"
+                ),
+            ),
+        ];
+        if self.filter.is_some() {
+            facts.push((
+                "condition",
+                "decided before numbers and keys are read".into(),
+            ));
+        }
+        match Passes::new(self) {
+            Some(passes) => {
+                facts.push(("passes", passes.names()));
+                facts.push(("instructions", level_name(self.level).into()));
+            }
+            None => facts.push(("passes", "none: records are added one by one".into())),
+        }
+        let exact = "all results; means, variances and deviations are rounded once, for print";
+        facts.push(("exact", exact.into()));
+        let columns = seen.iter().enumerate().filter_map(|(column, seen)| {
+            let uses = self.uses(column);
+            let name = self.shape.as_ref()?.header.as_ref();
+            let name = name.map_or(String::new(), |names| shown(&names[column]).into_owned());
+            let number = (column + 1).to_string();
+            let nulls = seen.nulls.to_string();
+            (!uses.is_empty()).then(|| [number, name, uses.join(", "), seen.kind(), nulls])
+        });
+        Ok(Explanation {
+            facts,
+            columns: columns.collect(),
+        })
+    }
+
+    /// What a column is used for.
+    fn uses(&self, column: usize) -> Vec<String> {
+        let mut uses = Vec::new();
+        if let Some(filter) = &self.filter {
+            let mut is_tested = false;
+            filter.each_test(&mut |test| is_tested |= test.column == column);
+            uses.extend(is_tested.then(|| "condition".to_string()));
+        }
+        uses.extend(self.keys.contains(&column).then(|| "key".to_string()));
+        let aggregates = self.aggregates.iter();
+        let of_it = aggregates.filter(|aggregate| aggregate.column == Some(column));
+        uses.extend(of_it.map(|aggregate| aggregate.kind.name.to_string()));
+        uses
+    }
+
+    /// What the first records hold in each column, how many they are, and how many of them have another width.
+    fn first_records(&self, input: &Input, width: usize) -> Result<(Vec<Seen>, usize, usize)> {
+        for source in input.sources() {
+            let found = look_at_head(source, |bytes, ended| {
+                self.values_of(source, bytes, ended, width)
+            })?;
+            if let Some(found) = found {
+                return Ok(found);
+            }
+        }
+        Ok((Vec::new(), 0, 0))
+    }
+
+    fn values_of(
+        &self,
+        source: &Source,
+        bytes: &[u8],
+        ended: bool,
+        width: usize,
+    ) -> Option<Option<(Vec<Seen>, usize, usize)>> {
+        let begin = self.begins.get(source.index() as usize);
+        let begin = begin.map_or(0, |&at| at as usize);
+        let mark = match bytes.starts_with(BYTE_ORDER_MARK) {
+            true => BYTE_ORDER_MARK.len(),
+            false => 0,
+        };
+        let mut at = begin.max(mark);
+        let mut is_header = self.has_header;
+        let mut seen: Vec<Seen> = (0..width).map(|_| Seen::default()).collect();
+        let (mut records, mut unequal) = (0, 0);
+        let (mut fields, mut scratch) = (Vec::new(), Vec::new());
+        while at < bytes.len() && records < RECORDS {
+            if let Some(next) = self.dialect.behind_comment(bytes, at) {
+                at = next;
+                continue;
+            }
+            let next = match self.dialect.split(bytes, at, &mut fields) {
+                Ok(record) => record.next,
+                Err(bad) => {
+                    fields.clear();
+                    bad.next
+                }
+            };
+            // The last record may go on in bytes that aren't there.
+            if next >= bytes.len() && !ended {
+                break;
+            }
+            at = next;
+            if fields.is_empty() || std::mem::take(&mut is_header) {
+                continue;
+            }
+            records += 1;
+            unequal += usize::from(fields.len() != width);
+            for (seen, field) in seen.iter_mut().zip(&fields) {
+                seen.add(self, field.value(bytes, &mut scratch));
+            }
+        }
+        match records {
+            0 if ended => Some(None),
+            0 => None,
+            _ => Some(Some((seen, records, unequal))),
+        }
+    }
+}
+
+fn level_name(level: Option<Level>) -> &'static str {
+    match level {
+        None | Some(Level::Portable) => "portable",
+        #[cfg(target_arch = "x86_64")]
+        Some(Level::Avx2) => "AVX2",
+        #[cfg(target_arch = "x86_64")]
+        Some(Level::Avx512) => "AVX2, and AVX-512 for keys",
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, fact) in &self.facts {
+            writeln!(to, "{name:13} {fact}")?;
+        }
+        let head = ["column", "name", "used for", "looks like", "nulls"].map(String::from);
+        let rows = || std::iter::once(&head).chain(&self.columns);
+        let width = |at: usize| rows().map(|row| row[at].chars().count()).max();
+        let widths: Vec<usize> = (0..head.len()).filter_map(width).collect();
+        writeln!(to)?;
+        for [number, name, uses, kind, nulls] in rows() {
+            let [first, second, third, fourth, last] = *widths else {
+                return Ok(());
+            };
+            writeln!(
+                to,
+                "{number:>first$}  {name:second$}  {uses:third$}  {kind:fourth$}  {nulls:>last$}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::config::Config;
+    use crate::query::ask::Query;
+
+    #[test]
+    fn a_plan_is_explained() {
+        let text = "city,price,when\nBern,1.50,\nOslo,20,x\nRome,2\nBern,NA,3\n".repeat(2);
+        let input = Input::memory([text.as_bytes()]);
+        let config = Config::default();
+        let query = Query::new(b',')
+            .header(true)
+            .null_value("NA")
+            .key("city")
+            .aggregate("mean", Some("price".into()))
+            .and_then(|query| query.aggregate("first", Some("when".into())))
+            .and_then(|query| query.filter("price > 1"))
+            .unwrap();
+        let plan = query.plan(&input, &config).unwrap();
+        let explained = plan.explain(&input).unwrap().to_string();
+        for part in [
+            "records       3 fields named by a header\n",
+            "fields        between ,\n",
+            "the first 9 records, of which 2 have other numbers of fields\n",
+            "passes        index, spans, condition, numbers, keys, 3 lanes a group, values\n",
+            "column  name   used for         looks like                   nulls\n",
+            "     1  city   key              text of up to 5 bytes            0\n",
+            "     2  price  condition, mean  1 texts and 6 numbers            2\n",
+        ] {
+            assert!(explained.contains(part), "{part}\n{explained}");
+        }
+        let plain = query.level(None).plan(&input, &config).unwrap();
+        let explained = plain.explain(&input).unwrap().to_string();
+        assert!(explained.contains("one by one"), "{explained}");
+    }
+
+    #[test]
+    fn an_empty_input_is_explained() {
+        let input = Input::memory([&b""[..], b"\n\n"]);
+        let plan = Query::new(b',').key(1).plan(&input, &Config::default());
+        let explained = plan.unwrap().explain(&input).unwrap().to_string();
+        assert!(explained.contains("the first 0 records"), "{explained}");
+    }
+}
