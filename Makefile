@@ -1,6 +1,7 @@
 # ringfold: `make run` and `make test` need nothing but a Rust toolchain and a C linker.
 
 ROWS  ?= 10000000
+SIZE  ?= 1000
 KEYS  ?=
 FLAGS ?=
 BENCH ?=
@@ -13,7 +14,7 @@ BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all soak lint doc bench bench-alloc fuzz fuzz-short asan tsan miri mutants deny deny-offline build static toolchain clean
+.PHONY: help run test test-all soak lint doc bench bench-alloc bench-jobs fuzz fuzz-short asan tsan miri mutants deny deny-offline build static toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +68,10 @@ bench: toolchain ## Compare with wc -l, fio, DuckDB and Polars (BENCH="--help" t
 bench-alloc: toolchain ## Allocators and C libraries: quote and xquo by workers (builds nine programs, minutes)
 	@rustup target add $(shell uname -m)-unknown-linux-musl || true
 	cargo bench --locked -p ringfold-benches --bench alloc -- $(BENCH)
+
+# DuckDB and Polars: pip install duckdb polars. xan: cargo install xan. On Debian: apt install miller datamash mawk
+bench-jobs: toolchain ## Group-by queries against DuckDB, Polars, xan, Miller, datamash and mawk (files of SIZE MB)
+	cargo bench --locked -p ringfold-benches --bench jobs -- --megabytes $(SIZE) $(BENCH)
 
 fuzz: toolchain ## Fuzz each target for FUZZ_RUNS inputs (20 million), going on where it was stopped
 	fuzz/run $(FUZZ_RUNS)

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use crate::process::Ended;
 
 /// The release binary of this tree, as its source is now, beside what this benchmark was built into.
-static RINGFOLD: LazyLock<String> = LazyLock::new(|| {
+pub static RINGFOLD: LazyLock<String> = LazyLock::new(|| {
     let benchmark = std::env::current_exe().expect("a benchmark is a file");
     // target/release/deps/whole-0123
     let target = benchmark.ancestors().nth(3).expect("cargo's folders");

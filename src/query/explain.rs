@@ -254,9 +254,9 @@ mod tests {
             "fields        between ,\n",
             "the first 9 records, of which 2 have other numbers of fields\n",
             "passes        index, spans, condition, numbers, keys, 3 lanes a group, values\n",
-            "column  name   used for         looks like                   nulls\n",
-            "     1  city   key              text of up to 5 bytes            0\n",
-            "     2  price  condition, mean  1 texts and 6 numbers            2\n",
+            "column  name   used for         looks like             nulls\n",
+            "     1  city   key              text of up to 4 bytes      0\n",
+            "     2  price  condition, mean  1 texts and 6 numbers      2\n",
         ] {
             assert!(explained.contains(part), "{part}\n{explained}");
         }

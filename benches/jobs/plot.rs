@@ -1,0 +1,156 @@
+//! The ratios as bars, on a logarithmic scale: a panel a query, a bar a tool.
+
+use std::error::Error;
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::WC;
+use crate::report::{Asked, Outcome, Report, digits};
+use crate::tools::Tool;
+
+type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn Error>>;
+
+const WIDTH: i32 = 1000;
+const MARGIN: i32 = 24;
+const HEAD: i32 = 90;
+const FOOT: i32 = 40;
+const PANEL_HEAD: i32 = 36;
+const ROW: i32 = 22;
+const BAR: i32 = 14;
+const FROM: i32 = 130;
+const TO: i32 = 840;
+/// As wide as the reason why a tool can't answer.
+const WORDS: i32 = 110;
+
+const INK: RGBColor = RGBColor(31, 35, 40);
+const FAINT: RGBColor = RGBColor(89, 99, 110);
+const GRID: RGBColor = RGBColor(222, 226, 230);
+const OURS: RGBColor = RGBColor(47, 111, 187);
+const OTHERS: RGBColor = RGBColor(217, 130, 54);
+
+/// Draws a report to an SVG file.
+pub fn draw(report: &Report, path: &Path) -> Drawn {
+    // Without wc, which is the scale.
+    let height = |asked: &Asked| PANEL_HEAD + (asked.cells.len() as i32 - 1) * ROW;
+    let bottom = HEAD + report.queries.iter().map(height).sum::<i32>();
+    let root = SVGBackend::new(path, (WIDTH as u32, (bottom + FOOT) as u32)).into_drawing_area();
+    root.fill(&WHITE)?;
+    text(
+        &root,
+        "Group-by queries, times as long as wc -l",
+        (MARGIN, 28),
+        25,
+        INK,
+        HPos::Left,
+    )?;
+    let machine = &report.machine;
+    let cpu = machine.cpu.as_deref().unwrap_or("unknown processor");
+    let facts = format!(
+        "Files of {} MB, cached; median of {} interleaved rounds; logarithmic scale; {} cores of {cpu}, Linux {}",
+        report.megabytes, report.rounds, machine.cores, machine.kernel
+    );
+    text(&root, &facts, (MARGIN, 56), 16, FAINT, HPos::Left)?;
+    let cells = report.queries.iter().flat_map(|asked| &asked.cells);
+    let ratios = cells
+        .flat_map(|cell| cell.ratio_to_wc)
+        .map(|ratio| ratio.median);
+    let (low, high) = ratios.fold((1.0, 1.0), |(low, high): (f64, f64), ratio| {
+        (low.min(ratio), high.max(ratio))
+    });
+    let (low, high) = ((low / 1.5).log10(), (high * 1.01).log10());
+    let x =
+        |ratio: f64| FROM + ((ratio.log10() - low) / (high - low) * f64::from(TO - FROM)) as i32;
+    for power in -2..4 {
+        for step in [1.0, 2.0, 5.0] {
+            let tick = step * 10_f64.powi(power);
+            if (low..=high).contains(&tick.log10()) {
+                let ink = if tick == 1.0 { FAINT } else { GRID };
+                let points = vec![(x(tick), HEAD), (x(tick), bottom)];
+                root.draw(&PathElement::new(points, ink.stroke_width(1)))?;
+                let shown = format!("{}x", (tick * 100.0).round() / 100.0);
+                text(
+                    &root,
+                    &shown,
+                    (x(tick), bottom + 16),
+                    15,
+                    FAINT,
+                    HPos::Center,
+                )?;
+            }
+        }
+    }
+    let mut top = HEAD;
+    for asked in &report.queries {
+        panel(&root, asked, top, &x)?;
+        top += height(asked);
+    }
+    root.present()?;
+    Ok(())
+}
+
+fn panel(root: &Canvas<'_>, asked: &Asked, top: i32, x: &dyn Fn(f64) -> i32) -> Drawn {
+    let heading = format!("{}. {}: {}", asked.number, asked.name, asked.text);
+    // The scale's lines don't cross it.
+    root.draw(&Rectangle::new(
+        [(0, top), (WIDTH, top + PANEL_HEAD - 4)],
+        WHITE.filled(),
+    ))?;
+    text(
+        root,
+        &heading,
+        (MARGIN, top + PANEL_HEAD / 2),
+        17,
+        INK,
+        HPos::Left,
+    )?;
+    let cells = asked.cells.iter().filter(|cell| cell.tool != WC);
+    for (number, cell) in (0..).zip(cells) {
+        let middle = top + PANEL_HEAD + number * ROW + ROW / 2;
+        text(root, cell.tool, (FROM - 10, middle), 15, INK, HPos::Right)?;
+        let (end, figure) = match (&cell.outcome, cell.ratio_to_wc, cell.wall_s) {
+            (Outcome::Cannot(why), ..) => {
+                // The scale's lines don't cross it.
+                let corners = [(FROM, middle - BAR / 2), (FROM + WORDS, middle + BAR / 2)];
+                root.draw(&Rectangle::new(corners, WHITE.filled()))?;
+                (FROM, why.clone())
+            }
+            (Outcome::Runs, Some(ratio), Some(wall)) => {
+                let colour = match cell.tool {
+                    name if name == Tool::Ringfold.name() => OURS,
+                    _ => OTHERS,
+                };
+                let end = x(ratio.median);
+                let corners = [(FROM, middle - BAR / 2), (end, middle + BAR / 2)];
+                root.draw(&Rectangle::new(corners, colour.filled()))?;
+                (
+                    end,
+                    format!("{}x, {:.3} s", digits(ratio.median), wall.median),
+                )
+            }
+            _ => (FROM, "VOID".into()),
+        };
+        text(root, &figure, (end + 8, middle), 15, INK, HPos::Left)?;
+    }
+    Ok(())
+}
+
+/// Text at the height of its middle.
+fn text(
+    root: &Canvas<'_>,
+    text: &str,
+    at: (i32, i32),
+    size: i32,
+    ink: RGBColor,
+    to: HPos,
+) -> Drawn {
+    let style = ("sans-serif", size)
+        .into_font()
+        .color(&ink)
+        .pos(Pos::new(to, VPos::Center));
+    root.draw_text(text, &style, at)?;
+    Ok(())
+}
