@@ -98,9 +98,9 @@ tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain wi
 
 # What makes no system calls that Miri lacks, and is small enough to be interpreted. rayon leaks its pool by design.
 miri: toolchain ## The pure modules' tests under Miri (takes a nightly toolchain with miri)
-	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation" \
+	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation" PROPTEST_CASES=4 \
 	  cargo +nightly miri test --locked --target-dir target/miri --lib -- \
-	  record::block record::stitch record::framing accumulate::stats table::accumulator table::merge table::shards \
+	  record::block record::stitch record::framing record::quoted query::scan query::slots accumulate::stats table::accumulator table::merge table::shards \
 	  near_misses every_way_at_once
 
 mutants: toolchain ## Mutants of stitching, decoding and merging (hours; takes cargo-mutants)

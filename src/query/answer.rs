@@ -187,9 +187,20 @@ fn beginning(key: &[u8]) -> Option<u128> {
     Some(u128::from_be_bytes(bytes))
 }
 
+/// How many rows after all else of them the bytes of keys are prefetched.
+const PREFETCHED_KEYS: usize = 8;
+
 impl Rows for Answer {
     fn len(&self) -> usize {
         self.order.len()
+    }
+
+    fn prefetch(&self, at: usize) {
+        self.table.prefetch(self.order[at]);
+        // Where a key's bytes are is known once its end has come.
+        if let Some(before) = at.checked_sub(PREFETCHED_KEYS) {
+            self.table.prefetch_key(self.order[before]);
+        }
     }
 
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {

@@ -6,6 +6,7 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use rayon::prelude::*;
 
+use crate::group::prefetch;
 use crate::query::accumulator::state::{Kind, Outcome, States, Value};
 use crate::query::lanes::Kept;
 
@@ -153,6 +154,19 @@ impl Table {
     pub(crate) fn finish(&self, group: Group, aggregate: usize, scale: u32) -> Outcome<'_> {
         let states = &self.shards[group.shard as usize].states;
         states[aggregate].finish(group.at as usize, scale)
+    }
+
+    /// Fetches the states of a group, and where its key is, into the cache.
+    pub(crate) fn prefetch(&self, group: Group) {
+        let Shard { ends, states, .. } = &self.shards[group.shard as usize];
+        let at = group.at as usize;
+        prefetch::into_l1(ends.as_ptr().wrapping_add(at).cast());
+        states.iter().for_each(|states| states.prefetch(at));
+    }
+
+    /// Fetches a group's key into the cache.
+    pub(crate) fn prefetch_key(&self, group: Group) {
+        prefetch::into_l1(self.key(group).as_ptr());
     }
 
     /// Adds the groups of a table of the same plan.

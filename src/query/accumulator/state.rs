@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use crate::group::prefetch;
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number};
 use crate::query::quotient::Quotient;
@@ -76,12 +77,17 @@ pub(crate) trait State: Default + Send + Sync + 'static {
     fn finish(&self, scale: u32) -> Outcome<'_>;
 }
 
+/// How many groups ahead of their turn states are prefetched.
+const AHEAD: usize = 16;
+
 /// The states of all groups.
 pub(crate) trait States: Any + Send + Sync {
     /// One more group.
     fn push(&mut self);
     fn update(&mut self, group: usize, value: &Value<'_>);
     fn absorb(&mut self, group: usize, kept: &Kept);
+    /// Fetches a group's state into the cache.
+    fn prefetch(&self, group: usize);
     /// Adds the states of other groups: each to the one at its place in `into`.
     fn merge(&mut self, from: Box<dyn States>, into: &[usize]);
     fn finish(&self, group: usize, scale: u32) -> Outcome<'_>;
@@ -100,10 +106,20 @@ impl<S: State> States for Vec<S> {
         self[group].absorb(kept);
     }
 
+    fn prefetch(&self, group: usize) {
+        let state = self.as_ptr().wrapping_add(group).cast::<u8>();
+        for line in (0..size_of::<S>()).step_by(64) {
+            prefetch::into_l1(state.wrapping_add(line));
+        }
+    }
+
     fn merge(&mut self, from: Box<dyn States>, into: &[usize]) {
         let from: Box<dyn Any> = from;
         let from = from.downcast::<Vec<S>>().expect("of the same aggregate");
-        for (state, &group) in from.into_iter().zip(into) {
+        for (at, (state, &group)) in from.into_iter().zip(into).enumerate() {
+            if let Some(&ahead) = into.get(at + AHEAD) {
+                States::prefetch(self, ahead);
+            }
             self[group].merge(state);
         }
     }

@@ -23,6 +23,11 @@ pub trait Rows: Sync {
         self.len() == 0
     }
 
+    /// Says that row `at` is asked for soon, so that what it needs can be fetched into the cache.
+    fn prefetch(&self, at: usize) {
+        let _ = at;
+    }
+
     /// Clears `cells` and fills them with row `at`, a cell for each column.
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>);
 }

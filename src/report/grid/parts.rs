@@ -10,6 +10,9 @@ use crate::report::grid::cell::{Cell, Rows};
 /// Rows whose text is made at once.
 pub(super) const ROWS: usize = 512;
 
+/// How many rows ahead of their turn rows are prefetched.
+const AHEAD: usize = 16;
+
 /// How many parts so many rows are.
 pub(super) fn parts(rows: usize) -> usize {
     rows.div_ceil(ROWS)
@@ -31,7 +34,11 @@ pub(super) fn for_rows<'a>(
     mut each: impl FnMut(usize, &[Cell<'a>]),
 ) {
     let mut cells = Vec::with_capacity(columns);
-    for at in range(part, rows.len()) {
+    let range = range(part, rows.len());
+    for at in range.clone() {
+        if at + AHEAD < range.end {
+            rows.prefetch(at + AHEAD);
+        }
         rows.row(at, &mut cells);
         assert_eq!(cells.len(), columns, "the cells of row {at}");
         each(at, &cells);
