@@ -6,7 +6,7 @@ KEYS  ?=
 FLAGS ?=
 BENCH ?=
 FUZZ_RUNS ?= 20000000
-FUZZ_SHORT_RUNS ?= 400000
+FUZZ_SHORT_RUNS ?= 300000
 MINUTES ?= 30
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 DATA  := data/measurements-$(ROWS)$(if $(KEYS),-$(KEYS)-keys).txt
@@ -76,7 +76,7 @@ bench-jobs: toolchain ## Group-by queries against DuckDB, Polars, xan, Miller, d
 fuzz: toolchain ## Fuzz each target for FUZZ_RUNS inputs (20 million), going on where it was stopped
 	fuzz/run $(FUZZ_RUNS)
 
-fuzz-short: toolchain ## The same for FUZZ_SHORT_RUNS inputs each (2.8 million in all), from the start
+fuzz-short: toolchain ## The same for FUZZ_SHORT_RUNS inputs each (2.1 million in all), from the start
 	FRESH=1 fuzz/run $(FUZZ_SHORT_RUNS)
 
 # The compiler's sanitizers are to be had by a flag that stable compilers keep for themselves. A process
