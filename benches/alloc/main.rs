@@ -2,6 +2,9 @@
 //!
 //! `make bench-alloc`. docs/allocation.md tells what was learned.
 
+#[path = "../canvas.rs"]
+#[allow(dead_code, reason = "the other plots have a margin")]
+mod canvas;
 mod plot;
 #[path = "../whole/process.rs"]
 #[allow(dead_code, reason = "the other benchmark looks at memory too")]

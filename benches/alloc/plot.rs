@@ -7,20 +7,14 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::Report;
+use crate::canvas::{FAINT, GRID, INK, OTHERS, OURS, WIDTH};
 
-const WIDTH: i32 = 1000;
 const HEAD: i32 = 90;
 const FOOT: i32 = 50;
 const ROW: i32 = 22;
 const BAR: i32 = 14;
 const FROM: i32 = 380;
 const TO: i32 = 900;
-
-const INK: RGBColor = RGBColor(31, 35, 40);
-const FAINT: RGBColor = RGBColor(89, 99, 110);
-const GRID: RGBColor = RGBColor(222, 226, 230);
-const OURS: RGBColor = RGBColor(47, 111, 187);
-const OTHERS: RGBColor = RGBColor(217, 130, 54);
 
 /// Draws a report to an SVG file.
 pub fn draw(report: &Report, path: &Path) -> Result<(), Box<dyn Error>> {

@@ -6,6 +6,8 @@ mod answers;
 #[path = "../whole/cache.rs"]
 #[allow(dead_code, reason = "the other benchmark has more states")]
 mod cache;
+#[path = "../canvas.rs"]
+mod canvas;
 #[path = "../whole/competitors.rs"]
 #[allow(dead_code, reason = "the other benchmark has its own competitors")]
 mod competitors;

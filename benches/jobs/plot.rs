@@ -1,21 +1,16 @@
 //! The ratios as bars, on a logarithmic scale: a panel a query, a bar a tool.
 
-use std::error::Error;
 use std::path::Path;
 
-use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 
 use crate::WC;
-use crate::report::{Asked, Outcome, Report, digits};
+use crate::canvas::{Canvas, Drawn, FAINT, GRID, INK, MARGIN, OTHERS, OURS, WIDTH, text};
+use crate::report::{Asked, Outcome, Report};
+use crate::results::digits;
 use crate::tools::Tool;
 
-type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn Error>>;
-
-const WIDTH: i32 = 1000;
-const MARGIN: i32 = 24;
 const HEAD: i32 = 90;
 const FOOT: i32 = 40;
 const PANEL_HEAD: i32 = 36;
@@ -25,12 +20,6 @@ const FROM: i32 = 130;
 const TO: i32 = 840;
 /// As wide as the reason why a tool can't answer.
 const WORDS: i32 = 110;
-
-const INK: RGBColor = RGBColor(31, 35, 40);
-const FAINT: RGBColor = RGBColor(89, 99, 110);
-const GRID: RGBColor = RGBColor(222, 226, 230);
-const OURS: RGBColor = RGBColor(47, 111, 187);
-const OTHERS: RGBColor = RGBColor(217, 130, 54);
 
 /// Draws a report to an SVG file.
 pub fn draw(report: &Report, path: &Path) -> Drawn {
@@ -135,22 +124,5 @@ fn panel(root: &Canvas<'_>, asked: &Asked, top: i32, x: &dyn Fn(f64) -> i32) -> 
         };
         text(root, &figure, (end + 8, middle), 15, INK, HPos::Left)?;
     }
-    Ok(())
-}
-
-/// Text at the height of its middle.
-fn text(
-    root: &Canvas<'_>,
-    text: &str,
-    at: (i32, i32),
-    size: i32,
-    ink: RGBColor,
-    to: HPos,
-) -> Drawn {
-    let style = ("sans-serif", size)
-        .into_font()
-        .color(&ink)
-        .pos(Pos::new(to, VPos::Center));
-    root.draw_text(text, &style, at)?;
     Ok(())
 }

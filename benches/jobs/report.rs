@@ -9,6 +9,7 @@ use crate::answers::Agreement;
 use crate::machine::Machine;
 use crate::process::Cost;
 use crate::results::Spread;
+use crate::results::digits;
 use crate::tools::{Found, Query, Tool};
 
 /// Everything about one call of the benchmark.
@@ -251,14 +252,4 @@ impl Report {
             *text += &row([vec![name], cells.map(shown).collect()].concat());
         }
     }
-}
-
-/// Three digits, or more where there are more before the point.
-pub fn digits(ratio: f64) -> String {
-    let places = match ratio {
-        ..9.995 => 2,
-        ..99.95 => 1,
-        _ => 0,
-    };
-    format!("{ratio:.places$}")
 }

@@ -3,6 +3,8 @@
 //! `make bench`, or `cargo bench -p ringfold-benches --bench whole -- --help`. docs/benchmarks.md tells the method.
 
 mod cache;
+#[path = "../canvas.rs"]
+mod canvas;
 mod competitors;
 mod machine;
 mod plot;

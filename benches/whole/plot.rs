@@ -1,21 +1,14 @@
 //! The medians as bars: a panel a case, a bar a competitor, whiskers to the extremes.
 
-use std::error::Error;
 use std::path::Path;
 
-use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 
+use crate::canvas::{Canvas, Drawn, FAINT, GRID, INK, MARGIN, OTHERS, OURS, WIDTH, text};
 use crate::competitors::BASELINE;
-use crate::results::{Case, Report, Row, Summary};
+use crate::results::{Case, Report, Row, Summary, digits};
 
-type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn Error>>;
-
-/// All lengths in pixels.
-const WIDTH: i32 = 1000;
-const MARGIN: i32 = 24;
 const TITLE: i32 = 84;
 const PANEL_HEAD: i32 = 44;
 const PANEL_FOOT: i32 = 44;
@@ -30,12 +23,7 @@ const CUT: i32 = 6;
 /// Bars this many times longer than ringfold's and the baseline's longest are cut.
 const CUT_FROM: f64 = 1.5;
 
-const INK: RGBColor = RGBColor(31, 35, 40);
-const FAINT: RGBColor = RGBColor(89, 99, 110);
-const GRID: RGBColor = RGBColor(222, 226, 230);
-const OURS: RGBColor = RGBColor(47, 111, 187);
 const OURS_COUNT: RGBColor = RGBColor(140, 181, 226);
-const OTHERS: RGBColor = RGBColor(217, 130, 54);
 const PLAIN: RGBColor = RGBColor(140, 148, 156);
 
 /// Draws a report to an SVG file.
@@ -158,16 +146,6 @@ fn colour(row: &Row) -> RGBColor {
     }
 }
 
-/// Three digits, or more where there are more before the point.
-fn digits(ratio: f64) -> String {
-    let places = match ratio {
-        ..9.995 => 2,
-        ..99.95 => 1,
-        _ => 0,
-    };
-    format!("{ratio:.places$}")
-}
-
 /// Seconds along the bars of a panel.
 struct Scale {
     end_s: f64,
@@ -212,23 +190,6 @@ impl Scale {
         let places = 10f64.powf((-step.log10()).ceil().max(0.0) + 1.0);
         (0..=count).map(move |number| (f64::from(number) * step * places).round() / places)
     }
-}
-
-/// Text at the height of its middle.
-fn text(
-    root: &Canvas<'_>,
-    text: &str,
-    at: (i32, i32),
-    size: i32,
-    ink: RGBColor,
-    to: HPos,
-) -> Drawn {
-    let style = ("sans-serif", size)
-        .into_font()
-        .color(&ink)
-        .pos(Pos::new(to, VPos::Center));
-    root.draw_text(text, &style, at)?;
-    Ok(())
 }
 
 fn line(root: &Canvas<'_>, from: (i32, i32), to: (i32, i32), ink: RGBColor) -> Drawn {

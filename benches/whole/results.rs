@@ -397,3 +397,13 @@ impl Table {
         text
     }
 }
+
+/// Three digits, or more where there are more before the point.
+pub fn digits(ratio: f64) -> String {
+    let places = match ratio {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{ratio:.places$}")
+}
