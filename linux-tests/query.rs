@@ -12,7 +12,7 @@ use ringfold::report::grid::{GridFormat, write_grid};
 use ringfold::{Config, Engine, Error, Input, Kind, fold};
 
 use crate::answers::fifo;
-use crate::support::{WAYS, cached_ways, dir, end, ringfold, str, write};
+use crate::support::{cached_ways, dir, end, ringfold, str, ways_in_small_blocks, write};
 
 type Row = Vec<Vec<u8>>;
 
@@ -321,24 +321,11 @@ fn random_tables_in_every_engine() {
                 write(dir.path(), "second.csv", &text(&second, &other)),
             ];
             let want = reference(&[first, second].concat());
-            for way in WAYS.iter() {
-                let sizes: &[usize] = if way.direct {
-                    &[4096]
-                } else {
-                    &[1, 7, 64, 4096]
-                };
-                for &block in sizes {
-                    for threads in [1, 4] {
-                        let config = Config {
-                            block_size: Some(block),
-                            threads: Some(threads),
-                            ..way.config()
-                        };
-                        let input = Input::open(&paths).unwrap();
-                        let got = answer(&query, &input, &config).unwrap();
-                        prop_assert_eq!(&got, &want, "{:?} {} {}", way, block, threads);
-                    }
-                }
+            for (way, config) in ways_in_small_blocks() {
+                let input = Input::open(&paths).unwrap();
+                let got = answer(&query, &input, &config).unwrap();
+                let (block, threads) = (config.block_size, config.threads);
+                prop_assert_eq!(&got, &want, "{:?} {:?} {:?}", way, block, threads);
             }
             Ok(())
         },

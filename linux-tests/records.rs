@@ -12,7 +12,8 @@ use ringfold::report::grid::{GridFormat, write_grid};
 use ringfold::{Config, Error, Input, Kind, fold};
 
 use crate::support::{
-    STATIONS, WAYS, cached_ways, dir, end, end_of, feed, names, ringfold, start, str, write,
+    STATIONS, WAYS, cached_ways, dir, end, end_of, feed, names, ringfold, start, str,
+    ways_in_small_blocks, write,
 };
 
 /// How records are written, and what is done with malformed ones.
@@ -341,24 +342,11 @@ fn any_text_in_every_engine() {
             let files = [(&*paths[0], &*one), (&*paths[1], &*two)];
             let want = wanted(&reader, &files);
             let query = reader.query().on_error(OnError::Skip).keep_rejects(true);
-            for way in WAYS.iter() {
-                let sizes: &[usize] = if way.direct {
-                    &[4096]
-                } else {
-                    &[1, 7, 64, 4096]
-                };
-                for &block in sizes {
-                    for threads in [1, 4] {
-                        let config = Config {
-                            block_size: Some(block),
-                            threads: Some(threads),
-                            ..way.config()
-                        };
-                        let input = Input::open(&paths).unwrap();
-                        let got = told(&query, &input, &config).unwrap();
-                        prop_assert_eq!(&got, &want, "{:?} {} {}", way, block, threads);
-                    }
-                }
+            for (way, config) in ways_in_small_blocks() {
+                let input = Input::open(&paths).unwrap();
+                let got = told(&query, &input, &config).unwrap();
+                let (block, threads) = (config.block_size, config.threads);
+                prop_assert_eq!(&got, &want, "{:?} {:?} {:?}", way, block, threads);
             }
             Ok(())
         });

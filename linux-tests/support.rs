@@ -242,6 +242,27 @@ pub static WAYS: LazyLock<Vec<Way>> = LazyLock::new(|| {
     ways
 });
 
+/// Every way of reading with small blocks, where they may be small, on one thread and on four.
+pub fn ways_in_small_blocks() -> impl Iterator<Item = (Way, Config)> {
+    WAYS.iter().flat_map(|&way| {
+        let sizes: &[usize] = if way.direct {
+            &[4096]
+        } else {
+            &[1, 7, 64, 4096]
+        };
+        sizes.iter().flat_map(move |&block| {
+            [1, 4].map(|threads| {
+                let config = Config {
+                    block_size: Some(block),
+                    threads: Some(threads),
+                    ..way.config()
+                };
+                (way, config)
+            })
+        })
+    })
+}
+
 /// The ways with these flags left out of the page cache's bypass: any block size will do.
 pub fn cached_ways() -> impl Iterator<Item = Way> {
     WAYS.iter().copied().filter(|way| !way.direct)
