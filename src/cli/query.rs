@@ -196,7 +196,9 @@ impl Asked {
         })?;
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
         if let Some(format) = reading.stats {
-            let delimiter = query.is_sniffed().then(|| delimiter_name(plan.delimiter()));
+            let delimiter = query
+                .is_sniffed()
+                .then(|| plan.delimiter().escape_ascii().to_string());
             let delimiter: Vec<_> = delimiter
                 .map(|name| ("delimiter", name))
                 .into_iter()
@@ -221,14 +223,6 @@ fn counted(answer: &Answer) -> [(&'static str, u64); 6] {
 
 fn usage(why: String) -> Error {
     Error::new(Kind::Usage, why)
-}
-
-/// A delimiter that was found.
-fn delimiter_name(byte: u8) -> String {
-    match byte {
-        b'\t' => "\\t".into(),
-        byte => byte.escape_ascii().to_string(),
-    }
 }
 
 /// The ending of a file's name, in small letters that are known.

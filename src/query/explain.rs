@@ -94,7 +94,7 @@ impl Plan {
         }
         match Passes::new(self) {
             Some(passes) => {
-                facts.push(("passes", passes.names()));
+                facts.push(("passes", passes.names(self)));
                 facts.push(("instructions", level_name(self.level).into()));
             }
             None => facts.push(("passes", "none: records are added one by one".into())),

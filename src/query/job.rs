@@ -20,7 +20,7 @@ use crate::query::order::InOrder;
 use crate::query::passes::{OneByOne, Passes};
 use crate::query::plan::{BYTE_ORDER_MARK, Plan, Shape, names_of};
 use crate::query::rejects::{OnError, Rejected};
-use crate::query::table::{Table, push_part};
+use crate::query::table::Table;
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
 
@@ -106,7 +106,7 @@ impl Plan {
         key.clear();
         for &column in &self.keys {
             let value = fields[column].value(bytes, scratch);
-            push_part(key, if self.is_null(value) { b"" } else { value });
+            self.push_key(key, value);
         }
         let group = partial.table.group(key);
         for (at, aggregate) in self.aggregates.iter().enumerate() {
@@ -449,7 +449,9 @@ impl Fold for Plan {
             is_cut: false,
             reading: None,
             scratch: Scratch::default(),
-            passes: Passes::new(self).map(Box::new),
+            passes: (!self.in_order())
+                .then(|| Passes::new(self).map(Box::new))
+                .flatten(),
         }
     }
 

@@ -21,13 +21,6 @@ impl Number {
         scale: 0,
     };
 
-    /// The most decimals among those of some values that are numbers with no more than `most`.
-    pub(crate) fn usual_scale<'a>(values: impl Iterator<Item = &'a [u8]>, most: u32) -> u32 {
-        let numbers = values.flat_map(Number::read);
-        let scales = numbers.map(|number| number.scale);
-        scales.filter(|scale| *scale <= most).max().unwrap_or(0)
-    }
-
     /// The mantissa at a scale that isn't lower, where it fits.
     pub(crate) fn at(&self, scale: u32) -> Option<i128> {
         raised(self, scale)

@@ -15,13 +15,15 @@ use crate::query::dialect::Marks;
 use crate::query::lanes::{Kept, Lane, Layout, MAGNITUDE_MAX, NARROW_MAX, Part, ROWS_MAX, Traits};
 use crate::query::number::Number;
 use crate::query::plan::Plan;
-use crate::query::scan::decimal::{Numbers, ROWS, SCALE_MAX, decode};
-use crate::query::scan::index::{Index, WINDOW, Window, index};
+use crate::query::scan::decimal::{Numbers, ROWS, SCALE_MAX, decode, usual_scale};
+use crate::query::scan::index::{Index, TextWindow, WINDOW, index};
 use crate::query::scan::keys::{COMPOSED_BYTES, compose};
-use crate::query::scan::spans::{Records, is_empty, spans, strip_quotes, strip_returns, value};
-use crate::query::selection::{Rows, Selection};
+use crate::query::scan::spans::{
+    RecordStarts, is_empty, spans, strip_quotes, strip_returns, value,
+};
+use crate::query::selection::{Candidates, Selection};
 use crate::query::slots::{BATCH, KEY_MAX, Packet, Slots, UNIT_LANES};
-use crate::query::table::{Group, Table, push_part};
+use crate::query::table::{Group, Table};
 use crate::record::block::{Block, PADDING};
 
 /// What a worker needs for the passes, and the lanes of the groups that it has found.
@@ -45,7 +47,6 @@ pub(crate) struct Passes {
     /// Rows in the slots.
     rows: u64,
     index: Index,
-    has_filter: bool,
     selection: Selection,
     scratch: Scratch,
 }
@@ -205,7 +206,6 @@ impl Passes {
             slots: Slots::new(level, 1),
             rows: 0,
             index: Index::new(),
-            has_filter: plan.filter.is_some(),
             selection: Selection::new(level),
             scratch: Scratch::new(),
         };
@@ -214,12 +214,12 @@ impl Passes {
     }
 
     /// What is done with each window, for people.
-    pub(crate) fn names(&self) -> String {
+    pub(crate) fn names(&self, plan: &Plan) -> String {
         let mut names = vec!["index".to_string(), "spans".into()];
         let mut add = |is_there: bool, name: &str| {
             names.extend(is_there.then(|| name.to_string()));
         };
-        add(self.has_filter, "condition");
+        add(plan.filter.is_some(), "condition");
         add(
             self.sources.iter().any(|source| source.number.is_some()),
             "numbers",
@@ -230,8 +230,7 @@ impl Passes {
             lanes => format!("{lanes} lanes a group"),
         };
         add(true, &lanes);
-        let sees_values = |served: &Served| matches!(served, Served::Values(..));
-        add(self.served.iter().any(sees_values), "values");
+        add(self.layout.group_lane().is_some(), "values");
         names.join(", ")
     }
 
@@ -247,8 +246,7 @@ impl Passes {
             wanted.flat_map(|(source, parts)| parts.iter().map(move |part| (source, *part)));
         let sees_values = |served: &Served| matches!(served, Served::Values(..));
         self.layout = Layout::new(wanted, &traits, self.served.iter().any(sees_values));
-        self.slots.clear(self.layout.lanes().len());
-        self.rows = 0;
+        self.empty();
     }
 
     /// Adds the lanes of all groups to a table, and empties them.
@@ -259,8 +257,9 @@ impl Passes {
         let mut wide = Vec::new();
         let aggregates: Vec<_> = self.served.iter().enumerate().collect();
         self.slots.each(|key, lanes| {
-            let group = self.layout.group(lanes).map(Group::numbered);
-            let group = group.unwrap_or_else(|| {
+            let numbered = self.layout.group_lane();
+            let numbered = numbered.map(|at| Group::numbered(lanes[at]));
+            let group = numbered.unwrap_or_else(|| {
                 wide.clear();
                 self.whole_key(plan, key, &mut wide);
                 table.group(&wide)
@@ -280,12 +279,18 @@ impl Passes {
                 table.absorb(group, *at, &kept);
             }
         });
-        self.lay_out(plan);
+        self.empty();
+    }
+
+    /// Forgets what is in the lanes.
+    fn empty(&mut self) {
+        self.slots.clear(self.layout.lanes().len());
+        self.rows = 0;
     }
 
     /// The key of a group as the table has it.
     fn whole_key(&self, plan: &Plan, mut key: &[u8], to: &mut Vec<u8>) {
-        let mut push = |part: &[u8]| push_part(to, if plan.is_null(part) { b"" } else { part });
+        let mut push = |part: &[u8]| plan.push_key(to, part);
         match self.keys.len() {
             0 => {}
             1 => push(key),
@@ -313,7 +318,7 @@ impl Passes {
         at: usize,
         others: &mut impl OneByOne,
     ) -> Result<usize, BlockError> {
-        let window = Window::at(block, at);
+        let window = TextWindow::at(block, at);
         index(self.level, window, self.marks, &mut self.index);
         if self.index.has_offence || self.index.records() == 0 {
             let until = match self.index.has_offence {
@@ -382,10 +387,10 @@ impl Passes {
 
     /// Where the values of a column stand.
     #[inline(never)]
-    fn column(&mut self, window: Window<'_>, column: usize, is_regular: bool) {
+    fn column(&mut self, window: TextWindow<'_>, column: usize, is_regular: bool) {
         let records = match is_regular {
-            true => Records::Every(self.fields),
-            false => Records::Listed(&self.scratch.firsts),
+            true => RecordStarts::Every(self.fields),
+            false => RecordStarts::Listed(&self.scratch.firsts),
         };
         let rows = self.scratch.starts.len();
         let list = &mut self.spans[column][..rows];
@@ -423,7 +428,7 @@ impl Passes {
 
     /// The numbers of a source, and which of its values are null. Takes out rows whose values can't be added to lanes.
     #[inline(never)]
-    fn numbers(&mut self, plan: &Plan, window: Window<'_>, source: usize, table: &mut Table) {
+    fn numbers(&mut self, plan: &Plan, window: TextWindow<'_>, source: usize, table: &mut Table) {
         let rows = self.scratch.starts.len();
         let mut traits = self.sources[source].traits;
         let taken_out = self.scratch.out.len();
@@ -438,11 +443,12 @@ impl Passes {
             } = &mut self.sources[source];
             let spans = &self.spans[*at];
             if number.is_none() {
+                numbers.has_nulls = false;
                 mark_nulls(plan, window, &spans[..rows], numbers);
                 traits.has_nulls |= numbers.has_nulls;
                 break;
             }
-            let known = *scale.get_or_insert_with(|| usual(window, &spans[..rows]));
+            let known = *scale.get_or_insert_with(|| usual_scale(window, &spans[..rows]));
             decode(self.level, window, spans, rows, known, numbers);
             if plan.has_numeric_nulls {
                 mark_nulls(plan, window, &spans[..rows], numbers);
@@ -488,9 +494,9 @@ impl Passes {
 
     /// Keeps only the rows that a condition takes; returns how many the others are.
     #[inline(never)]
-    fn filter(&mut self, plan: &Plan, filter: &Condition, window: Window<'_>) -> usize {
+    fn filter(&mut self, plan: &Plan, filter: &Condition, window: TextWindow<'_>) -> usize {
         let starts = &mut self.scratch.starts;
-        let rows = Rows {
+        let rows = Candidates {
             window,
             count: starts.len(),
             columns: &self.columns,
@@ -535,7 +541,7 @@ impl Passes {
                 numbers.values[to] = numbers.values[from];
                 if has_nulls {
                     let is_null = numbers.is_null(from);
-                    numbers.put_null(to, is_null);
+                    numbers.set_null(to, is_null);
                 }
             });
         }
@@ -547,7 +553,7 @@ impl Passes {
 
     /// Notes the most decimals of the rows' numbers.
     #[inline(never)]
-    fn note_decimals(&mut self, window: Window<'_>, scales: &mut [u32]) {
+    fn note_decimals(&mut self, window: TextWindow<'_>, scales: &mut [u32]) {
         let rows = self.scratch.starts.len();
         for source in &self.sources {
             let Some(number) = source.number else {
@@ -569,7 +575,7 @@ impl Passes {
 
     /// Adds the rows to their groups.
     #[inline(never)]
-    fn fold(&mut self, plan: &Plan, window: Window<'_>, place: (u32, u64), table: &mut Table) {
+    fn fold(&mut self, plan: &Plan, window: TextWindow<'_>, place: (u32, u64), table: &mut Table) {
         self.fold_long(plan, window, place, table);
         let rows = self.scratch.starts.len();
         for from in (0..rows).step_by(BATCH) {
@@ -582,8 +588,8 @@ impl Passes {
             // SAFETY: keys are in the window or in the buffer for composed ones, behind both of which 64 bytes are
             // readable; long ones were taken out.
             unsafe { self.slots.find(text, &self.scratch.key_spans) };
-            if self.layout.has_groups() {
-                self.find_groups(plan, window, from, count, table);
+            if let Some(lane) = self.layout.group_lane() {
+                self.find_groups(plan, window, from, lane, table);
                 self.see_values(plan, window, place, from, table);
             }
             for first in (0..self.layout.lanes().len()).step_by(UNIT_LANES) {
@@ -593,18 +599,24 @@ impl Passes {
     }
 
     /// Adds rows whose keys don't fit a slot, and takes them out.
-    fn fold_long(&mut self, plan: &Plan, window: Window<'_>, place: (u32, u64), table: &mut Table) {
+    fn fold_long(
+        &mut self,
+        plan: &Plan,
+        window: TextWindow<'_>,
+        place: (u32, u64),
+        table: &mut Table,
+    ) {
         let rows = self.scratch.starts.len();
         let (Some(&first), Some(&last)) = (self.keys.first(), self.keys.last()) else {
             return;
         };
         if self.has_raw_keys {
-            let pairs = self.spans[first][..rows]
-                .iter()
-                .zip(&self.spans[last][..rows]);
-            let is_long = |first: u32, last: u32| (last >> 16) - (first & 0xffff) > KEY_MAX as u32;
-            let any = pairs.fold(false, |any, (&first, &last)| any | is_long(first, last));
-            if !any {
+            // Without a branch for each row.
+            let pairs = self.spans[first].iter().zip(&*self.spans[last]);
+            let longest = pairs
+                .take(rows)
+                .map(|(first, last)| raw_length(*first, *last));
+            if longest.max().is_none_or(|longest| longest <= KEY_MAX) {
                 return;
             }
         }
@@ -641,31 +653,29 @@ impl Passes {
 
     /// Bytes of a row's key in a slot, with the one behind it.
     fn key_length(&self, row: usize) -> usize {
-        let length = |column: &usize| {
-            let span = self.spans[*column][row];
-            ((span >> 16) - (span & 0xffff)) as usize
-        };
-        match (self.has_raw_keys, &*self.keys) {
-            (true, [first, .., last]) => {
-                (self.spans[*last][row] >> 16) as usize
-                    - (self.spans[*first][row] & 0xffff) as usize
+        let span = |column: usize| self.spans[column][row];
+        match &*self.keys {
+            [first, ..] if self.has_raw_keys => {
+                raw_length(span(*first), span(self.keys[self.keys.len() - 1]))
             }
-            (_, keys) => keys.iter().map(length).sum::<usize>() + usize::from(!self.has_raw_keys),
+            keys => {
+                let parts = keys.iter().map(|&key| raw_length(span(key), span(key)));
+                1 + parts.sum::<usize>()
+            }
         }
     }
 
     /// The key of a row as the table has it.
-    fn key_of_row(&self, plan: &Plan, window: Window<'_>, row: usize, to: &mut Vec<u8>) {
+    fn key_of_row(&self, plan: &Plan, window: TextWindow<'_>, row: usize, to: &mut Vec<u8>) {
         to.clear();
         for &column in &self.keys {
-            let part = value(window, self.spans[column][row]);
-            push_part(to, if plan.is_null(part) { b"" } else { part });
+            plan.push_key(to, value(window, self.spans[column][row]));
         }
     }
 
     /// The keys of a batch: spans in what is returned.
     #[inline(never)]
-    fn key_spans(&mut self, window: Window<'_>, from: usize, count: usize) -> *const u8 {
+    fn key_spans(&mut self, window: TextWindow<'_>, from: usize, count: usize) -> *const u8 {
         let Scratch {
             key_spans,
             composed,
@@ -698,26 +708,25 @@ impl Passes {
         composed.as_ptr()
     }
 
-    /// Finds the groups of a batch's rows; new slots get the numbers of theirs.
+    /// Finds the groups of a batch's rows, whose numbers are in `lane`; new slots get those of theirs.
     fn find_groups(
         &mut self,
         plan: &Plan,
-        window: Window<'_>,
+        window: TextWindow<'_>,
         from: usize,
-        count: usize,
+        lane: usize,
         table: &mut Table,
     ) {
         let mut key = std::mem::take(&mut self.scratch.key);
-        let at = self.layout.group_lane();
         for fresh in 0..self.slots.fresh().len() {
             let row = self.slots.fresh()[fresh] as usize;
             self.key_of_row(plan, window, from + row, &mut key);
-            self.slots.lanes(row)[at] = table.group(&key).number();
+            self.slots.lanes(row)[lane] = table.group(&key).number();
         }
         self.scratch.key = key;
         self.scratch.groups.clear();
-        for row in 0..count {
-            let group = Group::numbered(self.slots.lanes(row)[at]);
+        for row in 0..self.scratch.key_spans.len() {
+            let group = Group::numbered(self.slots.lanes(row)[lane]);
             self.scratch.groups.push(group);
         }
     }
@@ -726,7 +735,7 @@ impl Passes {
     fn see_values(
         &self,
         plan: &Plan,
-        window: Window<'_>,
+        window: TextWindow<'_>,
         place: (u32, u64),
         from: usize,
         table: &mut Table,
@@ -747,7 +756,7 @@ impl Passes {
     fn value<'a>(
         &self,
         plan: &Plan,
-        window: Window<'a>,
+        window: TextWindow<'a>,
         place: (u32, u64),
         aggregate: usize,
         row: usize,
@@ -794,16 +803,21 @@ impl Passes {
                 }
             }
         }
-        pack(self.level, added, &mut packets[..count]);
+        pack(added, &mut packets[..count]);
         let is_extreme = |at: usize| lanes.get(at).is_some_and(|lane: &Lane| lane.is_extreme());
         let extremes = std::array::from_fn(is_extreme);
         self.slots.add(first, &packets[..count], extremes);
     }
 }
 
+/// Bytes from the start of one span to the end of another, with the byte behind it.
+fn raw_length(first: u32, last: u32) -> usize {
+    (last >> 16) as usize - (first & 0xffff) as usize
+}
+
 /// Lays four lanes' values side by side.
 #[inline(never)]
-fn pack(_: Level, from: &[[i64; BATCH]; UNIT_LANES], to: &mut [Packet]) {
+fn pack(from: &[[i64; BATCH]; UNIT_LANES], to: &mut [Packet]) {
     for (row, packet) in to.iter_mut().enumerate().take(BATCH) {
         *packet = Packet(std::array::from_fn(|lane| from[lane][row]));
     }
@@ -836,14 +850,10 @@ fn keep_others(out: &[u32], rows: usize, mut copy: impl FnMut(usize, usize)) {
 }
 
 /// Marks values that are null; their numbers are zero.
-fn mark_nulls(plan: &Plan, window: Window<'_>, spans: &[u32], numbers: &mut Numbers) {
-    if !plan.has_numeric_nulls {
-        numbers.has_nulls = false;
-        numbers.unread.clear();
-    }
+fn mark_nulls(plan: &Plan, window: TextWindow<'_>, spans: &[u32], numbers: &mut Numbers) {
     for (row, &span) in spans.iter().enumerate() {
         let is_null = plan.is_null(value(window, span));
-        numbers.put_null(row, is_null);
+        numbers.set_null(row, is_null);
         if is_null {
             numbers.values[row] = 0;
         }
@@ -854,7 +864,7 @@ fn mark_nulls(plan: &Plan, window: Window<'_>, spans: &[u32], numbers: &mut Numb
 /// decimals that there should be; takes out rows whose values are no numbers, or not less than `limit`.
 fn read_rest(
     plan: &Plan,
-    window: Window<'_>,
+    window: TextWindow<'_>,
     spans: &[u32],
     scale: u32,
     limit: u64,
@@ -866,7 +876,7 @@ fn read_rest(
     for &row in &unread {
         let text = value(window, spans[row as usize]);
         if plan.is_null(text) {
-            numbers.set_null(row as usize);
+            numbers.set_null(row as usize, true);
             continue;
         }
         let Ok(number) = Number::read(text) else {
@@ -892,10 +902,4 @@ fn read_rest(
     }
     numbers.unread = unread;
     wanted
-}
-
-/// The most decimals of the numbers among some values.
-fn usual(window: Window<'_>, spans: &[u32]) -> u32 {
-    let values = spans.iter().map(|&span| value(window, span));
-    Number::usual_scale(values, SCALE_MAX)
 }

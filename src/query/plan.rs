@@ -18,6 +18,7 @@ use crate::query::dialect::{Dialect, Field};
 use crate::query::number::Number;
 use crate::query::order::Order;
 use crate::query::rejects::Rejecting;
+use crate::query::table::push_part;
 use crate::record::framing::Framing;
 
 /// What a query compiles to.
@@ -254,6 +255,11 @@ impl Plan {
             is_null: self.is_null(bytes),
             decimal_point: if self.has_decimal_comma { b',' } else { b'.' },
         }
+    }
+
+    /// Appends a part of a key to those before; null is the empty one.
+    pub(crate) fn push_key(&self, key: &mut Vec<u8>, part: &[u8]) {
+        push_part(key, if self.is_null(part) { b"" } else { part });
     }
 
     pub(crate) fn is_null(&self, value: &[u8]) -> bool {

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 
 use crate::engine::sink::{BlockError, Malformed};
 use crate::error::{Cause, Error};
+use crate::group::spill::budget::default_directory;
 use crate::group::summary::Skipped;
 use crate::input::spans::Input;
 use crate::record::block::Block;
@@ -114,8 +115,7 @@ impl Rejecting {
 
 impl Spilled {
     fn open() -> Result<Spilled, Error> {
-        let directory = std::env::var_os("TMPDIR").filter(|name| !name.is_empty());
-        let directory = directory.map_or_else(|| Path::new("/var/tmp").into(), PathBuf::from);
+        let directory = default_directory();
         match tempfile::tempfile_in(&directory) {
             Ok(file) => Ok(Spilled {
                 file,

@@ -7,20 +7,20 @@ use crate::level::Level;
 use crate::query::condition::tree::{Check, Comparison, Condition, Test};
 use crate::query::number::Number;
 use crate::query::plan::Plan;
-use crate::query::scan::decimal::{Numbers, SCALE_MAX, decode};
-use crate::query::scan::index::Window;
+use crate::query::scan::decimal::{Numbers, SCALE_MAX, decode, usual_scale};
+use crate::query::scan::index::TextWindow;
 use crate::query::scan::spans::value;
 
-/// The rows of a window.
-pub(crate) struct Rows<'a> {
-    pub(crate) window: Window<'a>,
+/// The rows of a window that may be taken.
+pub(crate) struct Candidates<'a> {
+    pub(crate) window: TextWindow<'a>,
     pub(crate) count: usize,
     /// The columns that are looked at, from 0, and where their values stand.
     pub(crate) columns: &'a [usize],
     pub(crate) spans: &'a [Box<[u32]>],
 }
 
-impl<'a> Rows<'a> {
+impl<'a> Candidates<'a> {
     fn spans(&self, column: usize) -> &'a [u32] {
         let at = self.columns.iter().position(|known| *known == column);
         &self.spans[at.expect("a column of the plan")]
@@ -49,7 +49,7 @@ impl Selection {
         &mut self,
         plan: &Plan,
         condition: &Condition,
-        rows: &Rows<'_>,
+        rows: &Candidates<'_>,
     ) -> Vec<u64> {
         let mut all = |conditions: &[Condition], combine: fn(u64, u64) -> u64| {
             let mut bits = conditions.iter().map(|one| self.select(plan, one, rows));
@@ -67,7 +67,7 @@ impl Selection {
         }
     }
 
-    fn test(&mut self, plan: &Plan, test: &Test, rows: &Rows<'_>) -> Vec<u64> {
+    fn test(&mut self, plan: &Plan, test: &Test, rows: &Candidates<'_>) -> Vec<u64> {
         let spans = rows.spans(test.column);
         match &test.check {
             Check::Number(comparison, number)
@@ -92,7 +92,7 @@ impl Selection {
         test: &Test,
         comparison: Comparison,
         wanted: Number,
-        rows: &Rows<'_>,
+        rows: &Candidates<'_>,
     ) -> Vec<u64> {
         let spans = rows.spans(test.column);
         let known = self
@@ -102,10 +102,7 @@ impl Selection {
         let scale = match known {
             Some((_, scale)) => *scale,
             None => {
-                let values = spans[..rows.count]
-                    .iter()
-                    .map(|&span| value(rows.window, span));
-                let scale = Number::usual_scale(values, SCALE_MAX);
+                let scale = usual_scale(rows.window, &spans[..rows.count]);
                 self.scales.push((test.column, scale));
                 scale
             }
@@ -157,7 +154,7 @@ fn bits<T>(values: &[T], is_true: impl Fn(&T) -> bool) -> Vec<u64> {
 }
 
 /// A bit for each value that is `text`, of up to 16 bytes.
-fn texts(window: Window<'_>, spans: &[u32], text: &[u8]) -> Vec<u64> {
+fn texts(window: TextWindow<'_>, spans: &[u32], text: &[u8]) -> Vec<u64> {
     let mut padded = [0; 16];
     padded[..text.len()].copy_from_slice(text);
     let wanted = u128::from_le_bytes(padded);

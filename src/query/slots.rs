@@ -12,6 +12,7 @@ use crate::group::spill::pages::{Pages, Zeroed};
 #[cfg(target_arch = "x86_64")]
 use crate::group::table::isa::{Avx2, Avx512};
 use crate::group::table::isa::{InlineKey, Isa, Portable, Seeds};
+use crate::group::table::key::hash;
 use crate::level::Level;
 
 /// Rows that are looked up at once.
@@ -126,17 +127,7 @@ impl Slots {
             if key.0 == [0; KEY_MAX] {
                 continue;
             }
-            let hash = match self.level {
-                // SAFETY: needs no feature; the key is whole.
-                Level::Portable => unsafe { hash::<Portable>(&self.seeds, &key) },
-                // SAFETY: a level is only made where the processor has its features; the key is whole.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => unsafe { hash_avx2(&self.seeds, &key) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => unsafe { hash_avx512(&self.seeds, &key) },
-            };
-            let mut place = hash & self.mask;
+            let mut place = hash(self.level, &self.seeds, &key) & self.mask;
             // SAFETY: a masked place is in the table, which has empty slots.
             unsafe {
                 let units = self.units.pointer();
@@ -335,28 +326,6 @@ fn lanes_of(units: &mut [Unit]) -> &mut [i64] {
     let length = units.len() * UNIT_LANES;
     // SAFETY: a unit is so many numbers and nothing else.
     unsafe { std::slice::from_raw_parts_mut(units.as_mut_ptr().cast(), length) }
-}
-
-/// # Safety
-/// The features of `I` are enabled.
-#[inline(always)]
-unsafe fn hash<I: Isa>(seeds: &Seeds, key: &InlineKey) -> u32 {
-    // SAFETY: as the caller's.
-    unsafe { I::hash(seeds, I::read(key)) as u32 }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,aes")]
-unsafe fn hash_avx2(seeds: &Seeds, key: &InlineKey) -> u32 {
-    // SAFETY: as the caller's.
-    unsafe { hash::<Avx2>(seeds, key) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-unsafe fn hash_avx512(seeds: &Seeds, key: &InlineKey) -> u32 {
-    // SAFETY: as the caller's.
-    unsafe { hash::<Avx512>(seeds, key) }
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@
 use crate::group::scan::lookahead;
 use crate::group::scan::window::{ScanWindow, WINDOW};
 use crate::level::Level;
+use crate::record::masks::{Bytes64, Words};
 
-/// Positions of a window, the first 0, and 64 more for whole vectors.
 /// Positions of a window, the first 0, and 64 more for whole vectors.
 const CAPACITY: usize = WINDOW + 1 + 64;
 /// Zeros after the last whole record's ends: two for each row that is decoded at once.
@@ -146,16 +146,11 @@ fn portable(window: ScanWindow<'_>, delimiter: u8, terminator: u8, to: &mut Ends
     let last = (!rest.is_empty()).then_some((&last, u64::MAX >> (64 - rest.len().max(1))));
     let chunks = chunks.iter().map(|chunk| (chunk, u64::MAX)).chain(last);
     for (chunk_index, (chunk, valid)) in chunks.enumerate() {
-        let mut masks = [0_u64; 2];
-        for (word_index, word) in chunk.as_chunks::<8>().0.iter().enumerate() {
-            for (mask, byte) in masks.iter_mut().zip([delimiter, terminator]) {
-                let hits = equal(u64::from_le_bytes(*word), byte);
-                // The top bits of the 8 bytes, gathered into the low 8.
-                let hits = (hits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-                *mask |= hits << (8 * word_index);
-            }
-        }
-        masks = masks.map(|mask| mask & valid);
+        // SAFETY: 64 bytes of 64; needs no feature.
+        let masks = unsafe {
+            let bytes = Words::load(chunk.as_ptr());
+            [delimiter, terminator].map(|byte| bytes.equal(byte) & valid)
+        };
         let [delimiters, terminators] = masks;
         balance.take(delimiters, terminators);
         let mut all = delimiters | terminators;
@@ -167,13 +162,6 @@ fn portable(window: ScanWindow<'_>, delimiter: u8, terminator: u8, to: &mut Ends
     }
     to.count = count;
     to.balanced = balance.mismatches == 0;
-}
-
-/// The top bit of every byte of `word` that equals `byte`, exactly.
-fn equal(word: u64, byte: u8) -> u64 {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    let differences = word ^ (u64::from(byte) * 0x0101_0101_0101_0101);
-    !(((differences & LOW) + LOW) | differences | LOW)
 }
 
 #[cfg(target_arch = "x86_64")]

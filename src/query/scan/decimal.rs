@@ -8,7 +8,9 @@
 #![allow(unsafe_code)]
 
 use crate::level::Level;
-use crate::query::scan::index::{WINDOW, Window};
+use crate::query::number::Number;
+use crate::query::scan::index::{TextWindow, WINDOW};
+use crate::query::scan::spans::value;
 
 /// The most decimals: what eight digits are multiplied by fits 32 bits.
 pub(crate) const SCALE_MAX: u32 = 7;
@@ -47,18 +49,13 @@ impl Numbers {
         self.nulls[row / 8] >> (row % 8) & 1 == 1
     }
 
-    pub(crate) fn put_null(&mut self, row: usize, is_null: bool) {
+    pub(crate) fn set_null(&mut self, row: usize, is_null: bool) {
         let bit = 1 << (row % 8);
         self.nulls[row / 8] &= !bit;
         if is_null {
             self.nulls[row / 8] |= bit;
             self.has_nulls = true;
         }
-    }
-
-    pub(crate) fn set_null(&mut self, row: usize) {
-        self.nulls[row / 8] |= 1 << (row % 8);
-        self.has_nulls = true;
     }
 
     /// Books eight rows from `row` on, of which there are `rows`.
@@ -79,6 +76,16 @@ impl Numbers {
     }
 }
 
+/// The most decimals among those of some values that are numbers, as far as they can be decoded.
+pub(crate) fn usual_scale(window: TextWindow<'_>, spans: &[u32]) -> u32 {
+    let values = spans.iter().map(|&span| value(window, span));
+    let scales = values.flat_map(Number::read).map(|number| number.scale);
+    scales
+        .filter(|scale| *scale <= SCALE_MAX)
+        .max()
+        .unwrap_or(0)
+}
+
 /// What a value with so many decimals is multiplied by; zero where it has too many.
 fn factors(scale: u32) -> [u32; 8] {
     std::array::from_fn(|decimals| match scale.checked_sub(decimals as u32) {
@@ -90,7 +97,7 @@ fn factors(scale: u32) -> [u32; 8] {
 /// Decodes the first `rows` of `spans`, which are of `window`.
 pub(crate) fn decode(
     level: Level,
-    window: Window<'_>,
+    window: TextWindow<'_>,
     spans: &[u32],
     rows: usize,
     scale: u32,
@@ -109,12 +116,12 @@ pub(crate) fn decode(
 }
 
 /// One after the other, in 64-bit words.
-fn portable(window: Window<'_>, spans: &[u32], scale: u32, to: &mut Numbers) {
+fn portable(window: TextWindow<'_>, spans: &[u32], scale: u32, to: &mut Numbers) {
     let factors = factors(scale);
     for (eight, spans) in spans.chunks(8).enumerate() {
         let (mut nulls, mut good) = (0, 0);
         for (at, &span) in spans.iter().enumerate() {
-            let value = super::spans::value(window, span);
+            let value = value(window, span);
             to.values[8 * eight + at] = 0;
             nulls |= u8::from(value.is_empty()) << at;
             let Some((number, decimals)) = read(value) else {
@@ -161,7 +168,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use crate::query::scan::decimal::{Numbers, factors};
-    use crate::query::scan::index::Window;
+    use crate::query::scan::index::TextWindow;
 
     /// Of four rows: values, and a bit for each that is null or was read.
     struct Four {
@@ -279,7 +286,7 @@ mod x86 {
     /// The processor has AVX2; the spans end in the window, and are eight more than `rows`.
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub(super) unsafe fn avx2(
-        window: Window<'_>,
+        window: TextWindow<'_>,
         spans: &[u32],
         rows: usize,
         scale: u32,
@@ -318,7 +325,6 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::number::Number;
     use crate::record::block::PaddedBuf;
     use proptest::prelude::*;
 
@@ -327,7 +333,7 @@ mod tests {
         let text: String = values.iter().map(|value| format!("{value}\n")).collect();
         let padded = PaddedBuf::from(text.as_bytes());
         let block = padded.block(0, 0, 0);
-        let window = Window::at(&block, 0);
+        let window = TextWindow::at(&block, 0);
         let (mut spans, mut at) = (vec![], 0);
         for value in values {
             let end = at + value.len() as u32 + 1;

@@ -23,15 +23,15 @@ const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64) && PADDING >
 /// A part of a block that begins with a record. [`PADDING`] bytes before and after it are readable, because those of
 /// its block are.
 #[derive(Clone, Copy)]
-pub(crate) struct Window<'a> {
+pub(crate) struct TextWindow<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Window<'a> {
+impl<'a> TextWindow<'a> {
     /// The window of `block` from `start` on.
-    pub(crate) fn at(block: &Block<'a>, start: usize) -> Window<'a> {
+    pub(crate) fn at(block: &Block<'a>, start: usize) -> TextWindow<'a> {
         let bytes = &block.bytes()[start..];
-        Window {
+        TextWindow {
             bytes: &bytes[..bytes.len().min(WINDOW)],
         }
     }
@@ -100,7 +100,7 @@ impl Index {
     }
 
     /// Whether every whole record of `window`, which this is the index of, has `fields` fields.
-    pub(crate) fn is_regular(&self, window: Window<'_>, fields: usize) -> bool {
+    pub(crate) fn is_regular(&self, window: TextWindow<'_>, fields: usize) -> bool {
         if self.records * fields > self.count {
             return false;
         }
@@ -130,7 +130,7 @@ impl Index {
 }
 
 /// Finds the ends of `window`.
-pub(crate) fn index(level: Level, window: Window<'_>, marks: Marks, to: &mut Index) {
+pub(crate) fn index(level: Level, window: TextWindow<'_>, marks: Marks, to: &mut Index) {
     to.length = window.bytes.len();
     to.has_quotes = match marks.quote {
         Some(quote) => memchr::memchr(quote, window.bytes).is_some(),
@@ -148,7 +148,7 @@ pub(crate) fn index(level: Level, window: Window<'_>, marks: Marks, to: &mut Ind
 /// # Safety
 /// The processor has what `B` needs.
 #[inline(always)]
-unsafe fn by_quotes<B: Bytes64>(window: Window<'_>, marks: Marks, to: &mut Index) {
+unsafe fn by_quotes<B: Bytes64>(window: TextWindow<'_>, marks: Marks, to: &mut Index) {
     // As many at once as most chunks of the window before had, or a few more, because a mispredicted branch costs as
     // much as several ends.
     let each = to.count * 64 / WINDOW;
@@ -170,7 +170,7 @@ unsafe fn by_quotes<B: Bytes64>(window: Window<'_>, marks: Marks, to: &mut Index
 /// The processor has what `B` needs.
 #[inline(always)]
 unsafe fn pass<B: Bytes64, const QUOTED: bool, const FIRST: usize>(
-    window: Window<'_>,
+    window: TextWindow<'_>,
     marks: Marks,
     to: &mut Index,
 ) {
@@ -245,7 +245,7 @@ unsafe fn pass<B: Bytes64, const QUOTED: bool, const FIRST: usize>(
 /// The processor has the features named.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-unsafe fn avx2(window: Window<'_>, marks: Marks, to: &mut Index) {
+unsafe fn avx2(window: TextWindow<'_>, marks: Marks, to: &mut Index) {
     // SAFETY: as the caller's.
     unsafe { by_quotes::<Avx2>(window, marks, to) }
 }
@@ -261,7 +261,7 @@ mod tests {
     fn check(level: Level, text: &[u8], marks: Marks, index: &mut Index) {
         let padded = PaddedBuf::from(text);
         let block = padded.block(0, 0, 0);
-        let window = Window::at(&block, 0);
+        let window = TextWindow::at(&block, 0);
         super::index(level, window, marks, index);
         let dialect = Dialect::new(marks.delimiter, marks.quote).unwrap();
         let (mut at, mut widths, mut starts, mut fields) = (0, vec![], vec![], vec![]);
@@ -340,10 +340,10 @@ mod tests {
                     delimiter: b',',
                     quote: Some(b'"'),
                 };
-                super::index(level, Window::at(&block, 0), marks, &mut index);
+                super::index(level, TextWindow::at(&block, 0), marks, &mut index);
                 assert!(!index.has_offence && index.doubled.len() >= 9 && index.has_quotes);
                 assert_eq!(index.records(), 19);
-                assert!(index.is_regular(Window::at(&block, 0), 4));
+                assert!(index.is_regular(TextWindow::at(&block, 0), 4));
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Invariant of this module: 64 bytes behind a window are readable, so 32 from any of its places are.
 #![allow(unsafe_code)]
 
-use crate::query::scan::index::Window;
+use crate::query::scan::index::TextWindow;
 
 /// Bytes that each key has place in: a part may be copied 32 bytes at a time wherever it begins.
 pub(crate) const COMPOSED_BYTES: usize = 64;
@@ -15,7 +15,7 @@ const KEY_MAX: usize = 32;
 /// # Panics
 /// If a key takes more than 32 bytes, or `to` is too short.
 pub(crate) fn compose<'a>(
-    window: Window<'_>,
+    window: TextWindow<'_>,
     parts: impl Iterator<Item = &'a [u32]>,
     to: &mut [u8],
     keys: &mut Vec<u32>,
@@ -64,7 +64,7 @@ mod tests {
         let text = b"ab,,0123456789012345678901234567;";
         let padded = PaddedBuf::from(&text[..]);
         let block = padded.block(0, 0, 0);
-        let window = Window::at(&block, 0);
+        let window = TextWindow::at(&block, 0);
         let span = |start: u32, end: u32| start | (end + 1) << 16;
         let one = [span(0, 2), span(3, 3), span(4, 32)];
         let two = [span(4, 31), span(0, 2), span(3, 3)];
@@ -92,7 +92,7 @@ mod tests {
         let spans = [40 << 16];
         let spans = [&spans[..]].into_iter();
         compose(
-            Window::at(&block, 0),
+            TextWindow::at(&block, 0),
             spans,
             &mut [0; COMPOSED_BYTES],
             &mut vec![],

@@ -3,11 +3,11 @@
 //! A span is a start in its low half, and in its high half one past the byte that follows the value, whatever byte that
 //! is: a delimiter, a newline, a quote, a carriage return.
 
-use crate::query::scan::index::Window;
+use crate::query::scan::index::TextWindow;
 
 /// Where the records of a window begin.
 #[derive(Clone, Copy)]
-pub(crate) enum Records<'a> {
+pub(crate) enum RecordStarts<'a> {
     /// One behind the other, with so many fields each.
     Every(usize),
     /// Each behind the end of this number.
@@ -15,10 +15,10 @@ pub(crate) enum Records<'a> {
 }
 
 /// Writes the spans of `column` in each record.
-pub(crate) fn spans(ends: &[u16], records: Records<'_>, column: usize, to: &mut [u32]) {
+pub(crate) fn spans(ends: &[u16], records: RecordStarts<'_>, column: usize, to: &mut [u32]) {
     let span = |pair: &[u16]| u32::from(pair[0]) | u32::from(pair[1]) << 16;
     match records {
-        Records::Every(fields) => {
+        RecordStarts::Every(fields) => {
             // Two ends of each record, of which the second is the next one's first where there is one field.
             let starts = ends[column..].iter().step_by(fields);
             let behind = ends[column + 1..].iter().step_by(fields);
@@ -26,7 +26,7 @@ pub(crate) fn spans(ends: &[u16], records: Records<'_>, column: usize, to: &mut 
                 *to = u32::from(start) | u32::from(end) << 16;
             }
         }
-        Records::Listed(firsts) => {
+        RecordStarts::Listed(firsts) => {
             for (to, &first) in to.iter_mut().zip(firsts) {
                 let at = usize::from(first) + column;
                 *to = span(&ends[at..at + 2]);
@@ -36,7 +36,7 @@ pub(crate) fn spans(ends: &[u16], records: Records<'_>, column: usize, to: &mut 
 }
 
 /// The bytes of a value.
-pub(crate) fn value<'a>(window: Window<'a>, span: u32) -> &'a [u8] {
+pub(crate) fn value<'a>(window: TextWindow<'a>, span: u32) -> &'a [u8] {
     let (start, end) = ((span & 0xffff) as usize, (span >> 16) as usize);
     &window.bytes()[start..end - 1]
 }
@@ -47,7 +47,7 @@ pub(crate) fn is_empty(span: u32) -> bool {
 }
 
 /// Takes a carriage return off the end of each value of the last column.
-pub(crate) fn strip_returns(window: Window<'_>, spans: &mut [u32]) {
+pub(crate) fn strip_returns(window: TextWindow<'_>, spans: &mut [u32]) {
     let bytes = window.bytes();
     for span in spans {
         let (start, end) = (*span & 0xffff, *span >> 16);
@@ -58,7 +58,7 @@ pub(crate) fn strip_returns(window: Window<'_>, spans: &mut [u32]) {
 }
 
 /// Takes the quotes off values that begin with one. The window has no offence.
-pub(crate) fn strip_quotes(window: Window<'_>, quote: u8, spans: &mut [u32]) {
+pub(crate) fn strip_quotes(window: TextWindow<'_>, quote: u8, spans: &mut [u32]) {
     let bytes = window.bytes();
     for span in spans {
         let is_quoted = u32::from(bytes[(*span & 0xffff) as usize] == quote);
@@ -76,9 +76,9 @@ mod tests {
         let text = b"a,\"b\",c\r\n,\"\",\r\nx,y,\"zz\"\r\n";
         let padded = PaddedBuf::from(&text[..]);
         let block = padded.block(0, 0, 0);
-        let window = Window::at(&block, 0);
+        let window = TextWindow::at(&block, 0);
         let ends = [0, 2, 6, 9, 10, 13, 15, 17, 19, 25];
-        for records in [Records::Every(3), Records::Listed(&[0, 3, 6])] {
+        for records in [RecordStarts::Every(3), RecordStarts::Listed(&[0, 3, 6])] {
             let wanted: [[&[u8]; 3]; 3] =
                 [[b"a", b"", b"x"], [b"b", b"", b"y"], [b"c", b"", b"zz"]];
             for (column, wanted) in wanted.into_iter().enumerate() {
@@ -92,7 +92,7 @@ mod tests {
             }
         }
         let mut one = [0; 3];
-        spans(&[0, 3, 5, 9], Records::Every(1), 0, &mut one);
+        spans(&[0, 3, 5, 9], RecordStarts::Every(1), 0, &mut one);
         assert_eq!(one, [3 << 16, 3 | 5 << 16, 5 | 9 << 16]);
     }
 }
