@@ -298,10 +298,13 @@ mod x86 {
         let factors = unsafe { _mm256_loadu_si256(factors.as_ptr().cast()) };
         for row in (0..rows).step_by(8) {
             let from = spans[row..row + 8].as_ptr();
+            // Not mapped by a closure: rustc 1.95 may load what it captures as if it were aligned, and the run dies.
             // SAFETY: as the caller's.
-            let [one, two] = unsafe {
-                [from, from.add(4)]
-                    .map(|from| four(window.pointer(), from, factors, &mut magnitudes, &mut most))
+            let (one, two) = unsafe {
+                let text = window.pointer();
+                let one = four(text, from, factors, &mut magnitudes, &mut most);
+                let two = four(text, from.add(4), factors, &mut magnitudes, &mut most);
+                (one, two)
             };
             let values = to.values[row..row + 8].as_mut_ptr();
             // SAFETY: eight values of eight.
