@@ -788,6 +788,57 @@ fn the_first_skipped_record_of_the_main_job() {
     }
 }
 
+/// Exponents, infinities and nan are numbers where they are asked for.
+#[test]
+fn floats() {
+    let dir = dir();
+    let text = b"a,0.25\nb,1e300\nc,inf\nd,nan\na,1.0e-8\nc,-inf\nc,7\n";
+    write(dir.path(), "floats.csv", text);
+    for (args, want) in [
+        (
+            &[
+                "-k",
+                "1",
+                "-a",
+                "sum:2,max:2,var:2",
+                "--float",
+                "floats.csv",
+            ][..],
+            "key1,sum_2,max_2,var_2\na,0.25000001,0.25,0.03124999750000005\nb,1e300,1e300,\nc,nan,inf,nan\nd,nan,nan,\n",
+        ),
+        (
+            &[
+                "-k",
+                "1",
+                "-a",
+                "min:2",
+                "--float",
+                "-f",
+                "json",
+                "floats.csv",
+            ],
+            "[\n{\"key1\":\"a\",\"min_2\":1e-8},\n{\"key1\":\"b\",\"min_2\":1e300},\n{\"key1\":\"c\",\"min_2\":\"-inf\"},\n{\"key1\":\"d\",\"min_2\":\"nan\"}\n]\n",
+        ),
+        (
+            &[
+                "-a",
+                "count",
+                "--float",
+                "--where",
+                "$2 < 2e-8 and $2 > -1e+5",
+                "floats.csv",
+            ],
+            "count\n1\n",
+        ),
+    ] {
+        assert_eq!(printed(dir.path(), args), want, "{args:?}");
+    }
+    let said =
+        end(ringfold(["aggregate", "-k", "1", "-a", "sum:2"]).arg(dir.path().join("floats.csv")))
+            .failure(1);
+    assert!(said.contains("`1e300` is not a number"), "{said}");
+}
+
 /// Without -d the first records tell the delimiter, and what a file's name tells is checked.
 #[test]
 fn the_delimiter_is_found() {

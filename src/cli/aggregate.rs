@@ -26,17 +26,25 @@ use crate::cli::{memory, own_input, stats};
 #[command(after_help = "\
 Examples:
   ringfold aggregate -H -k country -a count,sum:price,mean:qty orders.csv
-      a row for each country of a CSV file whose first line names the columns
+      a row for each country; the first line of the file names the columns
   ringfold aggregate -k 2-3 table.tsv
       how often each pair of the second and third column is there
+  ringfold aggregate -H -a min:price,max:price,stddev:price orders.csv
+      one row for the whole file
+  ringfold aggregate -H -k city -a sum:price --sort sum_price:desc --top 10 orders.csv
+      the ten cities with the largest sums
+  ringfold aggregate -H -k city --where \"status = 'paid' and price > 100\" orders.csv
+      how many such records each city has
+  ringfold aggregate -H -k city -a mean:price --having \"mean_price >= 50\" orders.csv
+      only cities with such a mean
+  ringfold aggregate -H -k city -a sum:price --rejects bad.csv -f json -o sums.json orders.csv
+      malformed records go to a file with their places and reasons; the answer as JSON
+  zcat orders.csv.gz | ringfold aggregate -d, --quote '\"' -H -k city
+      from a pipe, whose name tells neither delimiter nor quote
+  ringfold aggregate --explain -H -k city -a sum:price orders.csv
+      how the file is understood, before a long run
   ringfold aggregate measurements.txt
-      lines of `key;value`; the answer on one line
-  ringfold aggregate -d, -f lines --on-error skip data.csv
-      lines of `key,value` after a header; a line for each key
-  awk '{print $7 \";\" $10}' access.log | ringfold aggregate -f lines
-      bytes sent for each page, from a web server's log
-  ringfold aggregate --memory 1G --stats big.txt
-      many keys in little memory; prints rows, time and memory at the end")]
+      lines of `key;value`: min, mean and max of each key on one line")]
 pub(super) struct Command {
     #[command(flatten)]
     files: Files,

@@ -199,12 +199,11 @@ impl Asked {
             let delimiter = query
                 .is_sniffed()
                 .then(|| plan.delimiter().escape_ascii().to_string());
-            let delimiter: Vec<_> = delimiter
-                .map(|name| ("delimiter", name))
-                .into_iter()
-                .collect();
+            let delimiter = delimiter.map(|name| ("delimiter", name));
+            let numbers = (self.records.is_float()).then(|| ("numbers", "doubles".to_string()));
+            let told: Vec<_> = delimiter.into_iter().chain(numbers).collect();
             let counted = counted(&answer);
-            stats::print_with(format, &figures, &counted, &delimiter, memory.peak());
+            stats::print_with(format, &figures, &counted, &told, memory.peak());
         }
         Ok(())
     }

@@ -39,6 +39,9 @@ pub(super) struct Records {
     /// A comma stands before the decimals of numbers, as in 3,50; the answer has a point all the same
     #[arg(long, hide_short_help = true)]
     decimal_comma: bool,
+    /// Exponents, inf and nan are numbers too; results are printed as the nearest doubles
+    #[arg(long, hide_short_help = true)]
+    float: bool,
     /// End the run when more than so many records are skipped; means --on-error skip
     #[arg(long, hide_short_help = true, value_name = "N")]
     max_errors: Option<u64>,
@@ -59,7 +62,7 @@ fn byte(text: &str) -> Result<u8, String> {
 
 impl Records {
     /// All flags, and whether they are set.
-    pub(super) fn flags(&self) -> [(bool, &'static str); 8] {
+    pub(super) fn flags(&self) -> [(bool, &'static str); 9] {
         [
             (self.single_line, "--single-line"),
             (self.ragged, "--ragged"),
@@ -67,9 +70,14 @@ impl Records {
             (self.skip_lines > 0, "--skip-lines"),
             (self.comment.is_some(), "--comment"),
             (self.decimal_comma, "--decimal-comma"),
+            (self.float, "--float"),
             (self.max_errors.is_some(), "--max-errors"),
             (self.rejects.is_some(), "--rejects"),
         ]
+    }
+
+    pub(super) fn is_float(&self) -> bool {
+        self.float
     }
 
     /// What is done about malformed records.
@@ -100,6 +108,7 @@ impl Records {
             .skip_lines(self.skip_lines)
             .comment(self.comment)
             .decimal_comma(self.decimal_comma)
+            .float(self.float)
             .keep_rejects(self.rejects.is_some());
         match self.max_errors {
             Some(most) => query.max_errors(most),

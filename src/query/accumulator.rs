@@ -46,14 +46,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::query::accumulator::state::{Outcome, States, Value};
+    use crate::query::accumulator::state::{Outcome, Rounding, States, Value};
     use crate::query::number::Number;
 
     fn text(outcome: &Outcome<'_>) -> Option<String> {
         match outcome {
             Outcome::Null => None,
             Outcome::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
-            number => number.decimal(None),
+            number => Some(number.printed(Rounding::Own)?.text().to_string()),
         }
     }
 
@@ -67,10 +67,7 @@ mod tests {
                 0,
                 &Value {
                     bytes: bytes.as_bytes(),
-                    number: number.unwrap_or(Number {
-                        mantissa: 0,
-                        scale: 0,
-                    }),
+                    number: number.unwrap_or(Number::ZERO),
                     place: (0, *at),
                 },
             );

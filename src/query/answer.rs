@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use rayon::prelude::*;
 
 use crate::group::summary::Skipped;
-use crate::query::accumulator::state::Outcome;
+use crate::query::accumulator::state::{Outcome, Printed, Rounding};
 use crate::query::answer::having::Tested;
 use crate::query::answer::order::Sort;
 use crate::query::condition::Condition;
@@ -24,8 +24,8 @@ pub struct Answer {
     keys: usize,
     /// The scale of the column of each aggregate.
     scales: Vec<u32>,
-    /// The digits that are printed of each aggregate, if they are asked for.
-    digits: Vec<Option<u32>>,
+    /// How the numbers of each aggregate are printed.
+    roundings: Vec<Rounding>,
     table: Table,
     /// The groups in the order of the rows.
     order: Vec<Group>,
@@ -53,7 +53,7 @@ impl Answer {
         names: Vec<Vec<u8>>,
         keys: usize,
         scales: Vec<u32>,
-        digits: Vec<Option<u32>>,
+        roundings: Vec<Rounding>,
         table: Table,
         having: Option<&Condition>,
     ) -> Answer {
@@ -61,7 +61,7 @@ impl Answer {
             names,
             keys,
             scales,
-            digits,
+            roundings,
             order: Vec::new(),
             groups: 0,
             table,
@@ -135,10 +135,10 @@ impl Answer {
 
     fn is_true(&self, condition: &Condition, group: Group) -> bool {
         condition.decide(&mut |test| {
-            let digits = test.column.checked_sub(self.keys);
+            let aggregate = test.column.checked_sub(self.keys);
             test.check.holds(&Tested {
                 outcome: self.outcome(group, test.column),
-                digits: digits.and_then(|at| self.digits[at]),
+                rounding: aggregate.map_or(Rounding::Own, |at| self.roundings[at]),
             })
         })
     }
@@ -207,13 +207,15 @@ impl Rows for Answer {
         let group = self.order[at];
         cells.clear();
         cells.extend(parts(self.table.key(group)).map(Cell::Text));
-        let columns = self.scales.iter().zip(&self.digits);
-        for (at, (scale, digits)) in columns.enumerate() {
+        let columns = self.scales.iter().zip(&self.roundings);
+        for (at, (scale, rounding)) in columns.enumerate() {
             cells.push(match self.table.finish(group, at, *scale) {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => Cell::Text(text),
-                number => match number.decimal(*digits) {
-                    Some(decimal) => Cell::Number(Cow::Owned(decimal)),
+                number => match number.printed(*rounding) {
+                    Some(Printed::Decimal(text)) => Cell::Number(Cow::Owned(text)),
+                    // No format has a number for it.
+                    Some(Printed::Special(special)) => Cell::Text(special.text().as_bytes()),
                     None => Cell::Null,
                 },
             });

@@ -16,7 +16,7 @@ use crate::query::columns::Columns;
 use crate::query::condition::Expression;
 use crate::query::dialect::Dialect;
 use crate::query::head::Head;
-use crate::query::number::Number;
+use crate::query::number::{Grammar, Number};
 use crate::query::order::Order;
 use crate::query::plan::{Asked, Plan};
 use crate::query::rejects::{OnError, Rejecting};
@@ -60,6 +60,7 @@ pub struct Query {
     is_ragged: bool,
     is_squeezed: bool,
     has_decimal_comma: bool,
+    is_float: bool,
     skip_lines: u64,
     comment: Option<u8>,
     keys: Vec<Columns>,
@@ -120,6 +121,7 @@ impl Query {
             is_ragged: false,
             is_squeezed: false,
             has_decimal_comma: false,
+            is_float: false,
             skip_lines: 0,
             comment: None,
             keys: Vec::new(),
@@ -201,6 +203,18 @@ impl Query {
         Query {
             has_decimal_comma,
             ..self
+        }
+    }
+
+    /// Whether exponents, `inf` and `nan` are numbers too. Results are the nearest doubles of the exact values.
+    pub fn float(self, is_float: bool) -> Query {
+        Query { is_float, ..self }
+    }
+
+    fn grammar(&self) -> Grammar {
+        Grammar {
+            decimal_point: if self.has_decimal_comma { b',' } else { b'.' },
+            is_float: self.is_float,
         }
     }
 
@@ -326,7 +340,7 @@ impl Query {
             dialect,
             rejecting: Rejecting::new(self.on_error, self.max_errors, self.keeps_rejects),
             is_ragged: self.is_ragged,
-            has_decimal_comma: self.has_decimal_comma,
+            grammar: self.grammar(),
             max_record: config.max_record,
             skip_lines: self.skip_lines,
             begins: head.begins(input)?,

@@ -38,7 +38,7 @@ impl Seen {
             _ if plan.is_null(value) => self.nulls += 1,
             Ok(number) => {
                 self.numbers += 1;
-                self.decimals = self.decimals.max(number.scale);
+                self.decimals = self.decimals.max(number.decimals());
             }
             Err(_) => self.texts += 1,
         }

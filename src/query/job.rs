@@ -12,7 +12,7 @@ use crate::engine::sink::{BlockError, Malformed};
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::job::fold::Fold;
-use crate::query::accumulator::state::Value;
+use crate::query::accumulator::state::{Rounding, Value};
 use crate::query::answer::Answer;
 use crate::query::dialect::{Field, last_multiline, unreadable};
 use crate::query::number::Number;
@@ -101,7 +101,7 @@ impl Plan {
             numbers.push(number);
         }
         for (most, number) in partial.scales.iter_mut().zip(&*numbers) {
-            *most = number.map_or(*most, |number| number.scale.max(*most));
+            *most = number.map_or(*most, |number| number.decimals().max(*most));
         }
         key.clear();
         for &column in &self.keys {
@@ -522,16 +522,19 @@ impl Fold for Plan {
             .aggregates
             .iter()
             .map(|aggregate| scale(aggregate.number));
-        let digits = |number: Option<usize>| self.precision.filter(|_| number.is_some());
-        let digits = self
-            .aggregates
-            .iter()
-            .map(|aggregate| digits(aggregate.number));
+        let rounding = |number: Option<usize>| match (number, self.precision) {
+            (None, _) => Rounding::Own,
+            (Some(_), Some(digits)) => Rounding::Digits(digits),
+            (Some(_), None) if self.grammar.is_float => Rounding::Double,
+            (Some(_), None) => Rounding::Own,
+        };
+        let roundings = self.aggregates.iter();
+        let roundings = roundings.map(|aggregate| rounding(aggregate.number));
         let mut answer = Answer::new(
             self.names.clone(),
             self.keys.len(),
             scales.collect(),
-            digits.collect(),
+            roundings.collect(),
             total.table,
             self.having.as_ref(),
         );

@@ -1,4 +1,5 @@
-//! Exact decimals: what a field may hold, and sums of any size.
+//! Exact decimals: what a field may hold, and sums of any size. Infinities and nan are among them where they are asked
+//! for.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,18 +9,84 @@ use num_bigint::{BigInt, Sign};
 /// The most digits of a number, leading zeros not counted, and the most behind its point.
 pub(crate) const DIGITS_MAX: usize = 38;
 
-/// A number of a field: `mantissa / 10^scale`.
+/// The most zeros that an exponent may put before or behind the digits: more than any double has.
+const EXPONENT_MAX: i32 = 400;
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grammar {
+    /// The byte before the decimals.
+    pub(crate) decimal_point: u8,
+    /// Exponents, infinities and nan are numbers too.
+    pub(crate) is_float: bool,
+}
+
+impl Grammar {
+    /// Plain decimals.
+    pub(crate) const PLAIN: Grammar = Grammar {
+        decimal_point: b'.',
+        is_float: false,
+    };
+}
+
+/// What isn't a decimal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Special {
+    NegativeInfinity,
+    Infinity,
+    Nan,
+}
+
+impl Special {
+    /// The sum of two.
+    fn plus(self, other: Special) -> Special {
+        match self == other {
+            true => self,
+            false => Special::Nan,
+        }
+    }
+
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Special::NegativeInfinity => "-inf",
+            Special::Infinity => "inf",
+            Special::Nan => "nan",
+        }
+    }
+}
+
+/// A number of a field: `mantissa / 10^scale`, or none of these.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Number {
-    pub(crate) mantissa: i128,
-    pub(crate) scale: u32,
+    mantissa: i128,
+    /// Below zero where an exponent adds zeros.
+    scale: i32,
+    special: Option<Special>,
 }
 
 impl Number {
-    pub(crate) const ZERO: Number = Number {
-        mantissa: 0,
-        scale: 0,
-    };
+    pub(crate) const ZERO: Number = Number::new(0, 0);
+
+    pub(crate) const fn new(mantissa: i128, scale: u32) -> Number {
+        Number {
+            mantissa,
+            scale: scale as i32,
+            special: None,
+        }
+    }
+
+    /// How many digits it has behind the point.
+    pub(crate) fn decimals(&self) -> u32 {
+        self.scale.max(0) as u32
+    }
+
+    /// Whether it is below zero; nan isn't.
+    pub(crate) fn is_negative(&self) -> bool {
+        match self.special {
+            None => self.mantissa < 0,
+            Some(special) => special == Special::NegativeInfinity,
+        }
+    }
 
     /// The mantissa at a scale that isn't lower, where it fits.
     pub(crate) fn at(&self, scale: u32) -> Option<i128> {
@@ -31,19 +98,28 @@ impl Number {
     /// # Errors
     /// Why it isn't one.
     pub(crate) fn read(field: &[u8]) -> Result<Number, String> {
-        Number::read_with(field, b'.')
+        Number::read_as(field, Grammar::PLAIN)
     }
 
-    /// The same with another byte before the decimals.
+    /// Reads a number of another grammar.
     ///
     /// # Errors
     /// Why it isn't one.
-    pub(crate) fn read_with(field: &[u8], decimal_point: u8) -> Result<Number, String> {
+    pub(crate) fn read_as(field: &[u8], grammar: Grammar) -> Result<Number, String> {
         let text = trim(field);
-        let (negative, digits) = match text {
+        let (negative, text) = match text {
             [b'-', rest @ ..] => (true, rest),
             [b'+', rest @ ..] => (false, rest),
             _ => (false, text),
+        };
+        let (digits, exponent) = match grammar.is_float {
+            false => (text, 0),
+            true => {
+                if let Some(special) = special(text, negative) {
+                    return Ok(special);
+                }
+                split_exponent(text).ok_or_else(|| not_a_number(field))?
+            }
         };
         let (mut mantissa, mut seen, mut significant) = (0_i128, 0, 0);
         let mut point = None;
@@ -58,32 +134,88 @@ impl Number {
                         mantissa = 0;
                     }
                 }
-                byte if byte == decimal_point && point.is_none() => point = Some(at),
+                byte if byte == grammar.decimal_point && point.is_none() => point = Some(at),
                 _ => return Err(not_a_number(field)),
             }
         }
         if seen == 0 {
             return Err(not_a_number(field));
         }
-        let scale = point.map_or(0, |point| digits.len() - point - 1);
-        if significant > DIGITS_MAX || scale > DIGITS_MAX {
+        let decimals = point.map_or(0, |point| digits.len() - point - 1);
+        if significant > DIGITS_MAX || decimals > DIGITS_MAX {
             return Err(format!(
                 "`{}` has more than {DIGITS_MAX} digits",
                 shown(field)
             ));
         }
+        let scale = match mantissa {
+            0 => decimals as i32,
+            _ => decimals as i32 - exponent,
+        };
+        if scale.abs() > EXPONENT_MAX {
+            return Err(format!("the exponent of `{}` is too large", shown(field)));
+        }
         Ok(Number {
             mantissa: if negative { -mantissa } else { mantissa },
-            scale: scale as u32,
+            scale,
+            special: None,
         })
     }
 
     pub(crate) fn exact(self) -> Exact {
-        Exact {
-            scale: self.scale,
-            mantissa: Mantissa::Small(self.mantissa),
+        if let Some(special) = self.special {
+            return Exact {
+                scale: 0,
+                mantissa: Mantissa::Special(special),
+            };
+        }
+        match u32::try_from(self.scale) {
+            Ok(scale) => Exact::small(self.mantissa, scale),
+            Err(_) => {
+                let zeros = BigInt::from(10).pow(self.scale.unsigned_abs());
+                Exact::new(zeros * self.mantissa, 0)
+            }
         }
     }
+}
+
+/// An infinity or nan, behind its sign.
+fn special(text: &[u8], is_negative: bool) -> Option<Number> {
+    let is = |word: &str| text.eq_ignore_ascii_case(word.as_bytes());
+    let special = match is_negative {
+        _ if is("nan") => Special::Nan,
+        true if is("inf") || is("infinity") => Special::NegativeInfinity,
+        false if is("inf") || is("infinity") => Special::Infinity,
+        _ => return None,
+    };
+    Some(Number {
+        mantissa: 0,
+        scale: 0,
+        special: Some(special),
+    })
+}
+
+/// Cuts an exponent off; `None` if it isn't a number.
+fn split_exponent(text: &[u8]) -> Option<(&[u8], i32)> {
+    let Some(at) = text.iter().position(|byte| matches!(byte, b'e' | b'E')) else {
+        return Some((text, 0));
+    };
+    let (negative, digits) = match &text[at + 1..] {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let add = |value: i32, digit: &u8| {
+        value
+            .saturating_mul(10)
+            .saturating_add((digit - b'0').into())
+    };
+    // Far past the limit it is only too large.
+    let value = digits.iter().fold(0, add).min(i32::MAX / 2);
+    Some((&text[..at], if negative { -value } else { value }))
 }
 
 fn not_a_number(field: &[u8]) -> String {
@@ -125,12 +257,15 @@ impl PartialOrd for Number {
 }
 
 impl Ord for Number {
-    /// By value: 1.0 is 1.
+    /// By value: 1.0 is 1, and nan is greater than all others.
     fn cmp(&self, other: &Number) -> Ordering {
+        if self.special.is_some() || other.special.is_some() {
+            return special_order(self.special, other.special);
+        }
         if self.scale == other.scale {
             return self.mantissa.cmp(&other.mantissa);
         }
-        let scale = self.scale.max(other.scale);
+        let scale = self.scale.max(other.scale).max(0) as u32;
         match (raised(self, scale), raised(other, scale)) {
             (Some(one), Some(two)) => one.cmp(&two),
             _ => (self.exact().at(scale)).cmp(&other.exact().at(scale)),
@@ -138,13 +273,28 @@ impl Ord for Number {
     }
 }
 
+/// The order of two values of which one is special at least.
+fn special_order(one: Option<Special>, two: Option<Special>) -> Ordering {
+    let rank = |special: Option<Special>| match special {
+        Some(Special::NegativeInfinity) => 0,
+        None => 1,
+        Some(Special::Infinity) => 2,
+        Some(Special::Nan) => 3,
+    };
+    rank(one).cmp(&rank(two))
+}
+
 /// The mantissa at a scale that isn't lower, where it fits.
 fn raised(number: &Number, scale: u32) -> Option<i128> {
-    let factor = 10_i128.checked_pow(scale.checked_sub(number.scale)?)?;
+    if number.special.is_some() {
+        return None;
+    }
+    let zeros = u32::try_from(i64::from(scale) - i64::from(number.scale)).ok()?;
+    let factor = 10_i128.checked_pow(zeros)?;
     number.mantissa.checked_mul(factor)
 }
 
-/// An exact value of any size: `mantissa / 10^scale`.
+/// An exact value of any size: `mantissa / 10^scale`, or a special one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Exact {
     mantissa: Mantissa,
@@ -155,6 +305,7 @@ pub(crate) struct Exact {
 enum Mantissa {
     Small(i128),
     Big(Box<BigInt>),
+    Special(Special),
 }
 
 impl Default for Mantissa {
@@ -168,24 +319,24 @@ impl Mantissa {
         match self {
             Mantissa::Small(small) => BigInt::from(*small),
             Mantissa::Big(big) => (**big).clone(),
+            Mantissa::Special(_) => unreachable!("digits of a special value"),
         }
     }
 }
 
 impl Exact {
     pub(crate) fn add(&mut self, number: Number) {
-        if let Mantissa::Small(sum) = &mut self.mantissa {
-            if number.scale == self.scale
+        if let Mantissa::Small(sum) = &mut self.mantissa
+            && number.special.is_none()
+        {
+            if number.scale == self.scale as i32
                 && let Some(both) = sum.checked_add(number.mantissa)
             {
                 *sum = both;
                 return;
             }
-            let scale = self.scale.max(number.scale);
-            let old = Number {
-                mantissa: *sum,
-                scale: self.scale,
-            };
+            let scale = self.scale.max(number.decimals());
+            let old = Number::new(*sum, self.scale);
             if let (Some(one), Some(two)) = (raised(&old, scale), raised(&number, scale))
                 && let Some(both) = one.checked_add(two)
             {
@@ -198,35 +349,41 @@ impl Exact {
 
     /// Adds the square of a number.
     pub(crate) fn add_square(&mut self, number: Number) {
-        let scale = 2 * number.scale;
-        match number.mantissa.checked_mul(number.mantissa) {
-            Some(mantissa) => self.add(Number { mantissa, scale }),
-            None => {
-                let mantissa = BigInt::from(number.mantissa);
-                self.add_exact(&Exact {
-                    mantissa: Mantissa::Big(Box::new(&mantissa * &mantissa)),
-                    scale,
-                });
-            }
+        if number.special.is_none()
+            && let Ok(scale) = u32::try_from(2 * number.scale)
+            && let Some(mantissa) = number.mantissa.checked_mul(number.mantissa)
+        {
+            return self.add(Number::new(mantissa, scale));
         }
+        let exact = number.exact();
+        self.add_exact(&match exact.special() {
+            // The square of either infinity.
+            Some(Special::NegativeInfinity) => Exact::of(Special::Infinity),
+            Some(_) => exact,
+            None => {
+                let mantissa = exact.at(exact.scale);
+                Exact::new(&mantissa * &mantissa, 2 * exact.scale)
+            }
+        });
     }
 
     pub(crate) fn add_exact(&mut self, other: &Exact) {
-        if let (Mantissa::Small(_), &Mantissa::Small(mantissa)) = (&self.mantissa, &other.mantissa)
-        {
-            let number = Number {
-                mantissa,
-                scale: other.scale,
-            };
-            let old = self.as_number();
+        match (self.special(), other.special()) {
+            (None, None) => {}
+            (Some(one), Some(two)) => return *self = Exact::of(one.plus(two)),
+            (one, two) => {
+                let special = one.or(two).expect("one of them is");
+                return *self = Exact::of(special);
+            }
+        }
+        if let (&Mantissa::Small(one), &Mantissa::Small(two)) = (&self.mantissa, &other.mantissa) {
             let scale = self.scale.max(other.scale);
-            if let (Some(one), Some(two)) = (raised(&old, scale), raised(&number, scale))
+            let one = raised(&Number::new(one, self.scale), scale);
+            let two = raised(&Number::new(two, other.scale), scale);
+            if let (Some(one), Some(two)) = (one, two)
                 && let Some(both) = one.checked_add(two)
             {
-                *self = Exact {
-                    mantissa: Mantissa::Small(both),
-                    scale,
-                };
+                *self = Exact::small(both, scale);
                 return;
             }
         }
@@ -234,14 +391,42 @@ impl Exact {
         *self = Exact::new(self.at(scale) + other.at(scale), scale);
     }
 
-    fn as_number(&self) -> Number {
-        match self.mantissa {
-            Mantissa::Small(mantissa) => Number {
-                mantissa,
-                scale: self.scale,
-            },
-            Mantissa::Big(_) => unreachable!("asked of small ones only"),
+    /// The same with the other sign.
+    #[must_use]
+    pub(crate) fn negated(self) -> Exact {
+        let mantissa = match self.mantissa {
+            Mantissa::Special(Special::Infinity) => Mantissa::Special(Special::NegativeInfinity),
+            Mantissa::Special(Special::NegativeInfinity) => Mantissa::Special(Special::Infinity),
+            Mantissa::Special(Special::Nan) => Mantissa::Special(Special::Nan),
+            Mantissa::Small(_) | Mantissa::Big(_) => {
+                return Exact::new(-self.mantissa.big(), self.scale);
+            }
+        };
+        Exact {
+            mantissa,
+            scale: self.scale,
         }
+    }
+
+    pub(crate) fn of(special: Special) -> Exact {
+        Exact {
+            mantissa: Mantissa::Special(special),
+            scale: 0,
+        }
+    }
+
+    /// What it is if it isn't a decimal. All that asks for digits asks this first.
+    pub(crate) fn special(&self) -> Option<Special> {
+        match self.mantissa {
+            Mantissa::Special(special) => Some(special),
+            Mantissa::Small(_) | Mantissa::Big(_) => None,
+        }
+    }
+
+    /// The nearest double.
+    pub(crate) fn nearest(&self) -> f64 {
+        // The library reads decimals of any length exactly, and knows the words.
+        self.text().parse().expect("a decimal, inf or nan")
     }
 
     pub(crate) fn small(mantissa: i128, scale: u32) -> Exact {
@@ -253,7 +438,7 @@ impl Exact {
     pub(crate) fn parts(&self) -> (Option<i128>, u32) {
         match self.mantissa {
             Mantissa::Small(small) => (Some(small), self.scale),
-            Mantissa::Big(_) => (None, self.scale),
+            Mantissa::Big(_) | Mantissa::Special(_) => (None, self.scale),
         }
     }
 
@@ -277,18 +462,19 @@ impl Exact {
     /// The same value with so many digits behind the point, not fewer than it needs.
     #[must_use]
     pub(crate) fn with_scale(self, scale: u32) -> Exact {
-        if let Mantissa::Small(_) = self.mantissa
-            && let Some(mantissa) = raised(&self.as_number(), scale)
-        {
-            return Exact {
-                mantissa: Mantissa::Small(mantissa),
-                scale,
-            };
+        match self.mantissa {
+            Mantissa::Special(_) => return self,
+            Mantissa::Small(mantissa) => {
+                if let Some(mantissa) = raised(&Number::new(mantissa, self.scale), scale) {
+                    return Exact::small(mantissa, scale);
+                }
+            }
+            Mantissa::Big(_) => {}
         }
         Exact::new(self.at(scale), scale)
     }
 
-    /// As `-?digits(.digits)?`; zero has no sign.
+    /// As `-?digits(.digits)?`; zero has no sign. Special values are `inf`, `-inf` and `nan`.
     pub(crate) fn text(&self) -> String {
         if let Mantissa::Small(small) = self.mantissa
             && self.scale <= DIGITS_MAX as u32
@@ -298,6 +484,7 @@ impl Exact {
         let (negative, mut digits) = match &self.mantissa {
             Mantissa::Small(small) => (*small < 0, small.unsigned_abs().to_string()),
             Mantissa::Big(big) => (big.sign() == Sign::Minus, big.magnitude().to_string()),
+            Mantissa::Special(special) => return special.text().into(),
         };
         let scale = self.scale as usize;
         if scale > 0 {
@@ -361,8 +548,11 @@ impl PartialOrd for Exact {
 
 impl Ord for Exact {
     fn cmp(&self, other: &Exact) -> Ordering {
-        if let (Mantissa::Small(_), Mantissa::Small(_)) = (&self.mantissa, &other.mantissa) {
-            return self.as_number().cmp(&other.as_number());
+        if let (&Mantissa::Small(one), &Mantissa::Small(two)) = (&self.mantissa, &other.mantissa) {
+            return Number::new(one, self.scale).cmp(&Number::new(two, other.scale));
+        }
+        if self.special().is_some() || other.special().is_some() {
+            return special_order(self.special(), other.special());
         }
         let scale = self.scale.max(other.scale);
         self.at(scale).cmp(&other.at(scale))
@@ -426,17 +616,81 @@ mod tests {
         }
     }
 
+    const FLOAT: Grammar = Grammar {
+        decimal_point: b'.',
+        is_float: true,
+    };
+
+    #[test]
+    fn the_grammar_of_floats() {
+        for (text, want) in [
+            ("1e3", "1000"),
+            ("-1.5E+2", "-150"),
+            ("2.50e-3", "0.00250"),
+            ("1e-5", "0.00001"),
+            ("0e999999999999", "0"),
+            ("+inf", "inf"),
+            ("-Infinity", "-inf"),
+            (" NaN ", "nan"),
+            ("-nan", "nan"),
+            ("1e39", "1000000000000000000000000000000000000000"),
+        ] {
+            let number = Number::read_as(text.as_bytes(), FLOAT).unwrap();
+            assert_eq!(number.exact().text(), want, "{text}");
+        }
+        for text in [
+            "e3", "1e", "1e+", "1e1.5", "1 e3", "in", "infinite", "--inf", "1e3e3",
+        ] {
+            let error = Number::read_as(text.as_bytes(), FLOAT).unwrap_err();
+            assert_eq!(error, format!("`{text}` is not a number"));
+        }
+        for text in ["1e401", "1e-401", "-1e99999999999999999999"] {
+            let error = Number::read_as(text.as_bytes(), FLOAT).unwrap_err();
+            assert_eq!(error, format!("the exponent of `{text}` is too large"));
+        }
+    }
+
+    #[test]
+    fn special_values() {
+        let number = |text: &str| Number::read_as(text.as_bytes(), FLOAT).unwrap();
+        let sum = |texts: &[&str]| {
+            let mut sum = Exact::default();
+            texts.iter().for_each(|text| sum.add(number(text)));
+            sum
+        };
+        for (texts, want) in [
+            (&["1", "inf", "2"][..], "inf"),
+            (&["-inf", "1e300"], "-inf"),
+            (&["inf", "-inf"], "nan"),
+            (&["nan", "inf", "1"], "nan"),
+        ] {
+            assert_eq!(sum(texts).text(), want);
+            let backwards: Vec<_> = texts.iter().rev().copied().collect();
+            assert_eq!(sum(&backwards).text(), want);
+        }
+        let ordered = [
+            "-inf", "-1e50", "-1", "0", "1e-300", "1e-299", "1", "1e38", "1e50", "inf", "nan",
+        ];
+        for (at, one) in ordered.iter().enumerate() {
+            for (other_at, other) in ordered.iter().enumerate() {
+                let (one, other) = (number(one), number(other));
+                assert_eq!(one.cmp(&other), at.cmp(&other_at));
+                assert_eq!(one.exact().cmp(&other.exact()), at.cmp(&other_at));
+            }
+        }
+    }
+
     fn number() -> impl Strategy<Value = Number> {
         let most = 10_i128.pow(38) - 1;
         let mantissa = prop_oneof![-most..=most, -1000..1000_i128];
-        (mantissa, 0..=38_u32).prop_map(|(mantissa, scale)| Number { mantissa, scale })
+        (mantissa, 0..=38_u32).prop_map(|(mantissa, scale)| Number::new(mantissa, scale))
     }
 
     proptest! {
         /// Against big integers at the greatest scale, in one order and split in two.
         #[test]
         fn sums_are_exact(numbers in prop::collection::vec(number(), 0..20), cut in 0..20_usize) {
-            let big = |n: &Number| BigInt::from(n.mantissa) * BigInt::from(10).pow(38 - n.scale);
+            let big = |n: &Number| BigInt::from(n.mantissa) * BigInt::from(10).pow(38 - n.decimals());
             let want = Exact::new(numbers.iter().map(big).sum(), 38);
             let (mut all, mut halves) = (Exact::default(), [Exact::default(), Exact::default()]);
             for (at, number) in numbers.iter().enumerate() {
@@ -455,6 +709,20 @@ mod tests {
             prop_assert_eq!(square.with_scale(76).text(), Exact::new(squares, 76).text());
         }
 
+        /// A float's value is the decimal's that it is written as, so its double is that of the standard library.
+        #[test]
+        fn floats_are_read_as_the_standard_library_does(value: f64) {
+            for text in [format!("{value}"), format!("{value:e}"), format!("{value:?}")] {
+                let Ok(number) = Number::read_as(text.as_bytes(), FLOAT) else {
+                    // Without an exponent, doubles may have hundreds of digits.
+                    prop_assert!(text.len() > DIGITS_MAX);
+                    continue;
+                };
+                let nearest = number.exact().nearest();
+                prop_assert!(nearest == value || nearest.is_nan() && value.is_nan(), "{}", text);
+            }
+        }
+
         #[test]
         fn texts_are_those_of_big_integers(mantissa: i128, short in -1000..1000_i128, scale in 0..=38_u32) {
             for mantissa in [mantissa, short, mantissa >> 64] {
@@ -467,7 +735,7 @@ mod tests {
 
         #[test]
         fn order_is_by_value(one in number(), two in number()) {
-            let big = |n: Number| BigInt::from(n.mantissa) * BigInt::from(10).pow(38 - n.scale);
+            let big = |n: Number| BigInt::from(n.mantissa) * BigInt::from(10).pow(38 - n.decimals());
             prop_assert_eq!(one.cmp(&two), big(one).cmp(&big(two)));
             prop_assert_eq!(one.exact().cmp(&two.exact()), big(one).cmp(&big(two)));
         }

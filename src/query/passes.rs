@@ -138,7 +138,7 @@ impl Passes {
         let marks = plan.dialect.marks()?;
         // A record that is too long is told one by one.
         let may_be_long = plan.framing.is_stateful() && plan.max_record < WINDOW;
-        if plan.has_decimal_comma || may_be_long {
+        if plan.grammar.decimal_point != b'.' || may_be_long {
             return None;
         }
         let fields = plan.shape.as_ref()?.width;
@@ -341,7 +341,7 @@ impl Passes {
             self.numbers(plan, window, source, others.table());
         }
         self.remove_out(true, true);
-        self.note_decimals(window, others.scales());
+        self.note_decimals(plan, window, others.scales());
         if !self.scratch.others.is_empty() {
             // The lowest malformed record is the one that is told.
             self.scratch.others.sort_unstable();
@@ -553,7 +553,7 @@ impl Passes {
 
     /// Notes the most decimals of the rows' numbers.
     #[inline(never)]
-    fn note_decimals(&mut self, window: TextWindow<'_>, scales: &mut [u32]) {
+    fn note_decimals(&mut self, plan: &Plan, window: TextWindow<'_>, scales: &mut [u32]) {
         let rows = self.scratch.starts.len();
         for source in &self.sources {
             let Some(number) = source.number else {
@@ -565,8 +565,8 @@ impl Passes {
             // Rows that were taken out don't count. It happens as often as there are decimals.
             for (row, &span) in self.spans[source.at][..rows].iter().enumerate() {
                 if !source.numbers.is_null(row) {
-                    let number_of = Number::read(value(window, span));
-                    let decimals = number_of.map_or(0, |number| number.scale);
+                    let read = plan.read_number(value(window, span));
+                    let decimals = read.map_or(0, |number| number.decimals());
                     scales[number] = scales[number].max(decimals);
                 }
             }
@@ -767,10 +767,13 @@ impl Passes {
         let bytes = value(window, self.spans[column][row]);
         let number = match source {
             Some(source) if self.sources[source].numbers.is_null(row) => return None,
-            Some(source) => Number {
-                mantissa: self.sources[source].numbers.values[row].into(),
-                scale: self.sources[source].scale.unwrap_or_default(),
-            },
+            Some(source) => {
+                let source = &self.sources[source];
+                Number::new(
+                    source.numbers.values[row].into(),
+                    source.scale.unwrap_or_default(),
+                )
+            }
             None if plan.is_null(bytes) => return None,
             None => Number::ZERO,
         };
@@ -879,13 +882,13 @@ fn read_rest(
             numbers.set_null(row as usize, true);
             continue;
         }
-        let Ok(number) = Number::read(text) else {
+        let Ok(number) = plan.read_number(text) else {
             out.push(row);
             continue;
         };
-        if number.scale > scale {
-            if number.scale <= SCALE_MAX {
-                wanted = wanted.max(number.scale);
+        if number.decimals() > scale {
+            if number.decimals() <= SCALE_MAX {
+                wanted = wanted.max(number.decimals());
             }
             out.push(row);
             continue;
@@ -895,7 +898,7 @@ fn read_rest(
             Some(value) => {
                 numbers.values[row as usize] = value;
                 numbers.magnitudes |= value.unsigned_abs();
-                numbers.decimals = numbers.decimals.max(number.scale);
+                numbers.decimals = numbers.decimals.max(number.decimals());
             }
             None => out.push(row),
         }

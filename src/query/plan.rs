@@ -15,7 +15,7 @@ use crate::query::answer::order::Sort;
 use crate::query::columns::{Columns, unknown};
 use crate::query::condition::{Bytes, Condition};
 use crate::query::dialect::{Dialect, Field};
-use crate::query::number::Number;
+use crate::query::number::{Grammar, Number};
 use crate::query::order::Order;
 use crate::query::rejects::Rejecting;
 use crate::query::table::push_part;
@@ -30,8 +30,8 @@ pub struct Plan {
     pub(crate) order: Order,
     /// Records have as many fields as they like.
     pub(crate) is_ragged: bool,
-    /// A comma stands before a number's decimals.
-    pub(crate) has_decimal_comma: bool,
+    /// How numbers are written.
+    pub(crate) grammar: Grammar,
     pub(crate) max_record: usize,
     /// Lines at the start of each file that are left out.
     pub(crate) skip_lines: u64,
@@ -237,10 +237,7 @@ impl Plan {
     /// # Errors
     /// Why it isn't one.
     pub(crate) fn read_number(&self, field: &[u8]) -> Result<Number, String> {
-        match self.has_decimal_comma {
-            false => Number::read(field),
-            true => Number::read_with(field, b','),
-        }
+        Number::read_as(field, self.grammar)
     }
 
     /// What is wrong with a quote.
@@ -253,7 +250,7 @@ impl Plan {
         Bytes {
             bytes,
             is_null: self.is_null(bytes),
-            decimal_point: if self.has_decimal_comma { b',' } else { b'.' },
+            grammar: self.grammar,
         }
     }
 

@@ -38,6 +38,9 @@ impl Quotient {
 
     /// With so many digits behind the point, rounded half away from zero.
     pub(crate) fn rounded(&self, digits: u32) -> Exact {
+        if self.dividend.special().is_some() {
+            return self.dividend.clone();
+        }
         let (small, scale) = self.dividend.parts();
         // The digits that the dividend lacks, or that the divisor gets.
         let digits_wanted = if self.is_root { 2 * digits } else { digits };
@@ -61,12 +64,24 @@ impl Quotient {
         Exact::new(mantissa, digits)
     }
 
+    /// The nearest double.
+    pub(crate) fn nearest(&self) -> f64 {
+        let about = self.dividend.nearest() / self.divisor as f64;
+        let about = if self.is_root { about.sqrt() } else { about };
+        // More digits than would let a second rounding change the double.
+        let digits = 40.0 - about.abs().log10().floor();
+        match about.is_normal() {
+            true => self.rounded(digits.clamp(0.0, 400.0) as u32).nearest(),
+            false => about,
+        }
+    }
+
     /// The order of the exact value and a number.
     pub(crate) fn compare(&self, number: &Number) -> Ordering {
         if !self.is_root {
             return self.dividend.cmp(&times(&number.exact(), self.divisor));
         }
-        if number.mantissa < 0 {
+        if number.is_negative() {
             return Ordering::Greater;
         }
         let mut square = Exact::default();
@@ -86,6 +101,9 @@ fn small_quotient(mantissa: i128, divisor: u128, up: u32, down: u32) -> Option<i
 }
 
 fn times(exact: &Exact, factor: u128) -> Exact {
+    if exact.special().is_some() {
+        return exact.clone();
+    }
     let (small, scale) = exact.parts();
     if let Some(mantissa) = small
         && let Ok(factor) = i128::try_from(factor)
@@ -170,7 +188,17 @@ mod tests {
     fn number() -> impl Strategy<Value = Number> {
         let most = 10_i128.pow(38) - 1;
         let mantissa = prop_oneof![-most..=most, -1000..1000_i128];
-        (mantissa, 0..=38_u32).prop_map(|(mantissa, scale)| Number { mantissa, scale })
+        (mantissa, 0..=38_u32).prop_map(|(mantissa, scale)| Number::new(mantissa, scale))
+    }
+
+    /// The mantissa.
+    fn big(number: Number) -> BigInt {
+        number.exact().at(number.decimals())
+    }
+
+    fn positive(number: Number) -> Number {
+        let mantissa = number.at(number.decimals()).expect("its own scale");
+        Number::new(mantissa.abs(), number.decimals())
     }
 
     fn divisor() -> impl Strategy<Value = u128> {
@@ -184,7 +212,7 @@ mod tests {
             let got = Quotient::new(number.exact(), divisor).rounded(digits);
             // Both over `divisor * 10^(38 + digits)`.
             let ten = |exponent: u32| BigInt::from(10).pow(exponent);
-            let value = BigInt::from(number.mantissa) * ten(38 - number.scale) * ten(digits);
+            let value = big(number) * ten(38 - number.decimals()) * ten(digits);
             let unit = BigInt::from(divisor) * ten(38);
             let got = got.at(digits) * &unit;
             let off: BigInt = (&got - &value) * 2;
@@ -197,11 +225,11 @@ mod tests {
         /// The value lies between the squares of half a unit below and above.
         #[test]
         fn a_root_is_the_nearest(number in number(), divisor in divisor(), digits in 0..30_u32) {
-            let number = Number { mantissa: number.mantissa.abs(), ..number };
+            let number = positive(number);
             let got = Quotient::new(number.exact(), divisor).root().rounded(digits);
             let ten = |exponent: u32| BigInt::from(10).pow(exponent);
             // Four times the value, and the square of twice the root, both times divisor * 10^(2 digits + 38).
-            let value = BigInt::from(number.mantissa) * ten(38 - number.scale) * ten(2 * digits) * 4;
+            let value = big(number) * ten(38 - number.decimals()) * ten(2 * digits) * 4;
             let square = |twice: BigInt| &twice * &twice * BigInt::from(divisor) * ten(38);
             let twice = got.at(digits) * 2;
             prop_assert!(square(&twice + 1) > value);
@@ -215,22 +243,22 @@ mod tests {
             literal in number(),
         ) {
             let times = |number: Number, factor: u128| {
-                BigInt::from(number.mantissa) * BigInt::from(10).pow(38 - number.scale) * factor
+                big(number) * BigInt::from(10).pow(38 - number.decimals()) * factor
             };
             let quotient = |(number, divisor): (Number, u128)| Quotient::new(number.exact(), divisor);
             let want = times(one.0, two.1).cmp(&times(two.0, one.1));
             prop_assert_eq!(quotient(one).cmp(&quotient(two)), want);
             let want = times(one.0, 1).cmp(&times(literal, one.1));
             prop_assert_eq!(quotient(one).compare(&literal), want);
-            let positive = Number { mantissa: one.0.mantissa.abs(), ..one.0 };
-            let root = quotient((positive, one.1)).root();
-            let other = quotient((Number { mantissa: two.0.mantissa.abs(), ..two.0 }, two.1)).root();
+            let positive_one = positive(one.0);
+            let root = quotient((positive_one, one.1)).root();
+            let other = quotient((positive(two.0), two.1)).root();
             let want = times(one.0, two.1).magnitude().cmp(times(two.0, one.1).magnitude());
             prop_assert_eq!(root.cmp(&other), want);
             let square = times(literal, 1).pow(2) * one.1;
-            let want = match literal.mantissa < 0 {
+            let want = match literal.is_negative() {
                 true => Ordering::Greater,
-                false => (times(positive, 1) * BigInt::from(10).pow(38)).cmp(&square),
+                false => (times(positive_one, 1) * BigInt::from(10).pow(38)).cmp(&square),
             };
             prop_assert_eq!(root.compare(&literal), want);
         }

@@ -71,7 +71,7 @@ impl Selection {
         let spans = rows.spans(test.column);
         match &test.check {
             Check::Number(comparison, number)
-                if number.scale <= SCALE_MAX && !plan.has_numeric_nulls =>
+                if number.decimals() <= SCALE_MAX && !plan.has_numeric_nulls =>
             {
                 self.numbers(plan, test, *comparison, *number, rows)
             }
@@ -107,14 +107,19 @@ impl Selection {
                 scale
             }
         };
-        let scale = scale.max(wanted.scale);
+        let scale = scale.max(wanted.decimals());
         let numbers = &mut self.numbers;
         decode(self.level, rows.window, spans, rows.count, scale, numbers);
         let values = &numbers.values[..rows.count];
         // Past 64 bits it is past all values.
-        let limit = wanted
-            .at(scale)
-            .map_or(i128::MAX * wanted.mantissa.signum(), |limit| limit);
+        let limit = wanted.at(scale).map_or(
+            if wanted.is_negative() {
+                i128::MIN
+            } else {
+                i128::MAX
+            },
+            |limit| limit,
+        );
         let limit = limit.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let mut bits = match comparison {
             Comparison::Equal => bits(values, |value| *value == limit),

@@ -2,7 +2,7 @@
 
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
 use crate::query::lanes::{Kept, Part};
-use crate::query::number::Number;
+use crate::query::number::Exact;
 
 #[derive(Default)]
 pub(super) struct Count(u64);
@@ -24,7 +24,6 @@ impl State for Count {
     }
 
     fn finish(&self, _: u32) -> Outcome<'_> {
-        let mantissa = i128::from(self.0);
-        Outcome::Number(Number { mantissa, scale: 0 }.exact())
+        Outcome::Number(Exact::small(self.0.into(), 0))
     }
 }

@@ -23,10 +23,7 @@ impl State for Max {
 
     fn absorb(&mut self, kept: &Kept) {
         if kept.known > 0 {
-            self.add(Number {
-                mantissa: kept.greatest.into(),
-                scale: kept.scale,
-            });
+            self.add(Number::new(kept.greatest.into(), kept.scale));
         }
     }
 

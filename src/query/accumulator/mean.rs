@@ -25,10 +25,7 @@ impl State for Mean {
 
     fn absorb(&mut self, kept: &Kept) {
         self.count += kept.known;
-        self.sum.add(Number {
-            mantissa: kept.sum,
-            scale: kept.scale,
-        });
+        self.sum.add(Number::new(kept.sum, kept.scale));
     }
 
     fn merge(&mut self, from: Mean) {

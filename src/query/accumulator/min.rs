@@ -23,10 +23,7 @@ impl State for Min {
 
     fn absorb(&mut self, kept: &Kept) {
         if kept.known > 0 {
-            self.add(Number {
-                mantissa: kept.least.into(),
-                scale: kept.scale,
-            });
+            self.add(Number::new(kept.least.into(), kept.scale));
         }
     }
 

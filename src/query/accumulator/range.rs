@@ -1,10 +1,8 @@
 //! `range`: the greatest number less the least one, at the column's scale.
 
-use num_bigint::BigInt;
-
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
 use crate::query::lanes::{Kept, Part};
-use crate::query::number::{Exact, Number};
+use crate::query::number::Number;
 
 #[derive(Default)]
 pub(super) struct Range(Option<(Number, Number)>);
@@ -28,10 +26,7 @@ impl State for Range {
     }
 
     fn absorb(&mut self, kept: &Kept) {
-        let number = |value: i64| Number {
-            mantissa: value.into(),
-            scale: kept.scale,
-        };
+        let number = |value: i64| Number::new(value.into(), kept.scale);
         if kept.known > 0 {
             self.add(number(kept.least), number(kept.greatest));
         }
@@ -47,7 +42,8 @@ impl State for Range {
         let Some((least, greatest)) = self.0 else {
             return Outcome::Null;
         };
-        let range: BigInt = greatest.exact().at(scale) - least.exact().at(scale);
-        Outcome::Number(Exact::new(range, scale))
+        let mut range = greatest.exact();
+        range.add_exact(&least.exact().negated());
+        Outcome::Number(range.with_scale(scale))
     }
 }

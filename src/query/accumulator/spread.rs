@@ -5,7 +5,7 @@ use num_bigint::BigInt;
 
 use crate::query::accumulator::state::{Outcome, State, Takes, Value};
 use crate::query::lanes::{Kept, Part};
-use crate::query::number::{Exact, Number};
+use crate::query::number::{Exact, Number, Special};
 use crate::query::quotient::Quotient;
 
 /// Digits beyond the column's.
@@ -34,10 +34,9 @@ impl<const POPULATION: bool, const ROOT: bool> State for Spread<POPULATION, ROOT
     }
 
     fn absorb(&mut self, kept: &Kept) {
-        let number = |mantissa, scale| Number { mantissa, scale };
         self.count += kept.known;
-        self.sum.add(number(kept.sum, kept.scale));
-        self.squares.add(number(kept.squares, 2 * kept.scale));
+        self.sum.add(Number::new(kept.sum, kept.scale));
+        self.squares.add(Number::new(kept.squares, 2 * kept.scale));
     }
 
     fn merge(&mut self, from: Self) {
@@ -53,6 +52,12 @@ impl<const POPULATION: bool, const ROOT: bool> State for Spread<POPULATION, ROOT
         };
         if over == 0 {
             return Outcome::Null;
+        }
+        if self.squares.special().is_some() {
+            return Outcome::Quotient {
+                value: Quotient::new(Exact::of(Special::Nan), 1),
+                digits: scale + MORE,
+            };
         }
         // (n Σx² - (Σx)²) / (n (n - 1)), at twice the column's scale.
         let sum: BigInt = self.sum.at(scale);

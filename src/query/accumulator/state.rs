@@ -1,10 +1,11 @@
 //! What an aggregate is: its states, and how they grow, merge and end.
 
 use std::any::Any;
+use std::borrow::Cow;
 
 use crate::group::prefetch;
 use crate::query::lanes::{Kept, Part};
-use crate::query::number::{Exact, Number};
+use crate::query::number::{Exact, Number, Special};
 use crate::query::quotient::Quotient;
 
 /// What an aggregate takes of each row.
@@ -41,19 +42,70 @@ pub(crate) enum Outcome<'a> {
     },
 }
 
+/// How a number is rounded for print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    /// To as many digits behind the point as its aggregate gives.
+    Own,
+    /// To so many digits behind the point.
+    Digits(u32),
+    /// To the nearest double, of which the shortest form is printed.
+    Double,
+}
+
+/// What is printed of a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Printed {
+    Decimal(String),
+    Special(Special),
+}
+
+impl Printed {
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Printed::Decimal(text) => text,
+            Printed::Special(special) => special.text(),
+        }
+    }
+}
+
 impl Outcome<'_> {
-    /// What is printed of a number: with `digits` behind the point, or as many as its aggregate gives.
-    pub(crate) fn decimal(&self, digits: Option<u32>) -> Option<String> {
-        let decimal = match (self, digits) {
+    /// What is printed, if it is a number.
+    pub(crate) fn printed(&self, rounding: Rounding) -> Option<Printed> {
+        let exact = match (self, rounding) {
             (Outcome::Null | Outcome::Text(_), _) => return None,
-            (Outcome::Number(exact), None) => return Some(exact.text()),
-            (Outcome::Number(exact), Some(digits)) => {
-                Quotient::new(exact.clone(), 1).rounded(digits)
+            (Outcome::Number(exact), Rounding::Double) => return Some(double(exact.nearest())),
+            (Outcome::Quotient { value, .. }, Rounding::Double) => {
+                return Some(double(value.nearest()));
             }
-            (Outcome::Quotient { value, digits }, None) => value.rounded(*digits),
-            (Outcome::Quotient { value, .. }, Some(digits)) => value.rounded(digits),
+            (Outcome::Number(exact), Rounding::Own) => Cow::Borrowed(exact),
+            (Outcome::Number(exact), Rounding::Digits(digits)) => {
+                Cow::Owned(Quotient::new(exact.clone(), 1).rounded(digits))
+            }
+            (Outcome::Quotient { value, digits }, Rounding::Own) => {
+                Cow::Owned(value.rounded(*digits))
+            }
+            (Outcome::Quotient { value, .. }, Rounding::Digits(digits)) => {
+                Cow::Owned(value.rounded(digits))
+            }
         };
-        Some(decimal.text())
+        Some(match exact.special() {
+            Some(special) => Printed::Special(special),
+            None => Printed::Decimal(exact.text()),
+        })
+    }
+}
+
+fn double(value: f64) -> Printed {
+    match value {
+        f64::INFINITY => Printed::Special(Special::Infinity),
+        f64::NEG_INFINITY => Printed::Special(Special::NegativeInfinity),
+        value if value.is_nan() => Printed::Special(Special::Nan),
+        value => {
+            let text = format!("{value:?}");
+            let short = text.strip_suffix(".0").map(String::from);
+            Printed::Decimal(short.unwrap_or(text))
+        }
     }
 }
 

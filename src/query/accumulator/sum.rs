@@ -17,10 +17,8 @@ impl State for Sum {
 
     fn absorb(&mut self, kept: &Kept) {
         if kept.known > 0 {
-            self.0.get_or_insert_default().add(Number {
-                mantissa: kept.sum,
-                scale: kept.scale,
-            });
+            let sum = Number::new(kept.sum, kept.scale);
+            self.0.get_or_insert_default().add(sum);
         }
     }
 

@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use crate::query::accumulator::state::Outcome;
+use crate::query::accumulator::state::{Outcome, Printed, Rounding};
 use crate::query::condition::Operand;
 use crate::query::number::Number;
 
 /// A field of an answer. Its number is exact, its text is what is printed.
 pub(super) struct Tested<'a> {
     pub(super) outcome: Outcome<'a>,
-    /// The digits that are printed, if they are asked for.
-    pub(super) digits: Option<u32>,
+    /// How its number is printed.
+    pub(super) rounding: Rounding,
 }
 
 impl Operand for Tested<'_> {
@@ -24,8 +24,9 @@ impl Operand for Tested<'_> {
         match &self.outcome {
             Outcome::Text(text) => Cow::Borrowed(text),
             number => {
-                let text = number.decimal(self.digits).unwrap_or_default();
-                text.into_bytes().into()
+                let printed = number.printed(self.rounding);
+                let text = printed.as_ref().map_or("", Printed::text);
+                text.as_bytes().to_vec().into()
             }
         }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::query::condition::tree::{Check, Condition, Test};
-use crate::query::number::Number;
+use crate::query::number::{Grammar, Number};
 
 /// A value that is tested.
 pub(crate) trait Operand {
@@ -81,8 +81,8 @@ pub(crate) struct Bytes<'a> {
     pub(crate) bytes: &'a [u8],
     /// Whether they stand for null.
     pub(crate) is_null: bool,
-    /// What stands before the decimals of a number.
-    pub(crate) decimal_point: u8,
+    /// How numbers are written.
+    pub(crate) grammar: Grammar,
 }
 
 impl Operand for Bytes<'_> {
@@ -95,7 +95,7 @@ impl Operand for Bytes<'_> {
     }
 
     fn order(&self) -> Option<impl Fn(&Number) -> Ordering> {
-        let own = Number::read_with(self.bytes, self.decimal_point).ok()?;
+        let own = Number::read_as(self.bytes, self.grammar).ok()?;
         Some(move |number: &Number| own.cmp(number))
     }
 }

@@ -8,6 +8,7 @@ use crate::error::refusal::Refusal;
 use crate::error::setting::Setting;
 use crate::query::columns::Columns;
 use crate::query::condition::{Bytes, Condition, Expression};
+use crate::query::number::Grammar;
 
 fn compiled(text: &str) -> Result<Condition, (usize, String)> {
     let names = ["a", "b", "x-ray", "in"].map(|name| name.as_bytes().to_vec());
@@ -30,7 +31,7 @@ fn holds(condition: &Condition, row: &[&str]) -> bool {
         test.is_true(&Bytes {
             bytes: value.as_bytes(),
             is_null: ["", "NA"].contains(&value),
-            decimal_point: b'.',
+            grammar: Grammar::PLAIN,
         })
     })
 }
@@ -51,7 +52,8 @@ fn what_is_refused_and_where() {
         ("a = \"b\"", 4, "double quotes are for names"),
         ("a = $2", 4, "with a number or a text only"),
         ("a = null", 4, "write `is null`"),
-        ("a = 1e3", 4, "`1e3` is not a number"),
+        ("a = 1e3.5", 4, "`1e3.5` is not a number"),
+        ("a = 1e-", 4, "`1e-` is not a number"),
         ("a = 1.2.3", 4, "`1.2.3` is not a number"),
         (
             "a > 100000000000000000000000000000000000000",

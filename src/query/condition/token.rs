@@ -2,7 +2,7 @@
 
 use crate::query::condition::fault::Fault;
 use crate::query::condition::literal::{Comparison, Literal};
-use crate::query::number::Number;
+use crate::query::number::{Grammar, Number};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
@@ -108,10 +108,17 @@ fn first(text: &str) -> Result<(Token, usize), String> {
             if letter.is_ascii_digit()
                 || next.is_some_and(|next| next.is_ascii_digit() || next == '.') =>
         {
-            let len = 1 + run(&text[1..], |letter| {
-                letter.is_alphanumeric() || letter == '.'
-            });
-            let number = Number::read(&text.as_bytes()[..len])?;
+            let digits = |text: &str| run(text, |letter| letter.is_alphanumeric() || letter == '.');
+            let mut len = 1 + digits(&text[1..]);
+            // The sign of an exponent.
+            if text[..len].ends_with(['e', 'E']) && text[len..].starts_with(['-', '+']) {
+                len += 1 + digits(&text[len + 1..]);
+            }
+            let grammar = Grammar {
+                is_float: true,
+                ..Grammar::PLAIN
+            };
+            let number = Number::read_as(&text.as_bytes()[..len], grammar)?;
             Ok((Token::Literal(Literal::Number(number)), len))
         }
         letter if letter.is_alphabetic() || letter == '_' => {

@@ -79,7 +79,9 @@ impl Numbers {
 /// The most decimals among those of some values that are numbers, as far as they can be decoded.
 pub(crate) fn usual_scale(window: TextWindow<'_>, spans: &[u32]) -> u32 {
     let values = spans.iter().map(|&span| value(window, span));
-    let scales = values.flat_map(Number::read).map(|number| number.scale);
+    let scales = values
+        .flat_map(Number::read)
+        .map(|number| number.decimals());
     scales
         .filter(|scale| *scale <= SCALE_MAX)
         .max()
@@ -356,17 +358,14 @@ mod tests {
                 let is_short = value.len() <= 8 && !value.starts_with('+');
                 let number = Number::read(value.as_bytes()).ok();
                 let number = number.filter(|number| {
-                    is_short && number.scale <= scale && !value.contains([' ', '\t'])
+                    is_short && number.decimals() <= scale && !value.contains([' ', '\t'])
                 });
                 match number {
-                    Some(Number {
-                        mantissa,
-                        scale: digits,
-                    }) => {
-                        let want = mantissa as i64 * 10_i64.pow(scale - digits);
+                    Some(number) => {
+                        let want = number.at(scale).expect("a short one") as i64;
                         assert_eq!(got, want, "{value}");
                         magnitudes |= want.unsigned_abs();
-                        decimals = decimals.max(digits);
+                        decimals = decimals.max(number.decimals());
                     }
                     None => {
                         assert_eq!(got, 0, "{value}");

@@ -9,7 +9,7 @@ pub enum Cell<'a> {
     Null,
     /// Any bytes, UTF-8 or not.
     Text(&'a [u8]),
-    /// An exact decimal: `-?digits(.digits)?`.
+    /// A decimal: `-?digits(.digits)?`, or a double's shortest form, which may have an exponent behind it: `1e-7`.
     Number(Cow<'a, str>),
 }
 
