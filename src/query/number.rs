@@ -177,6 +177,45 @@ impl Number {
             }
         }
     }
+
+    /// The same value as one that a field may hold; `None` if none does.
+    pub(crate) fn of(exact: &Exact) -> Option<Number> {
+        const LIMIT: u128 = 10_u128.pow(DIGITS_MAX as u32);
+        if let Some(special) = exact.special() {
+            return Some(Number {
+                mantissa: 0,
+                scale: 0,
+                special: Some(special),
+            });
+        }
+        let fits = |mantissa: &i128| mantissa.unsigned_abs() < LIMIT;
+        if let (Some(mantissa), scale) = exact.parts()
+            && fits(&mantissa)
+        {
+            return Some(Number::new(mantissa, scale));
+        }
+        // Zeros at its end aren't needed.
+        let (mut mantissa, mut scale) = (exact.mantissa.big(), exact.scale as i32);
+        for zeros in [16, 4, 1] {
+            let power = BigInt::from(10_u64.pow(zeros));
+            loop {
+                let small = i128::try_from(&mantissa).ok().filter(fits);
+                if let Some(mantissa) = small {
+                    return Some(Number {
+                        mantissa,
+                        scale,
+                        special: None,
+                    });
+                }
+                let shorter = &mantissa / &power;
+                if &shorter * &power != mantissa {
+                    break;
+                }
+                (mantissa, scale) = (shorter, scale - zeros as i32);
+            }
+        }
+        None
+    }
 }
 
 /// An infinity or nan, behind its sign.

@@ -1,6 +1,8 @@
 //! `count`: rows, or a column's values that aren't null.
 
-use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::Exact;
 
@@ -10,6 +12,7 @@ pub(super) struct Count(u64);
 impl State for Count {
     const TAKES: Takes = Takes::Anything;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known]);
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Count)];
 
     fn update(&mut self, _: &Value<'_>) {
         self.0 += 1;
@@ -25,5 +28,13 @@ impl State for Count {
 
     fn finish(&self, _: u32) -> Outcome<'_> {
         Outcome::Number(Exact::small(self.0.into(), 0))
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        to[0].push_count(self.0);
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        Ok(Count(from[0].count(row)))
     }
 }

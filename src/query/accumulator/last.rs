@@ -1,12 +1,15 @@
 //! `last`: the last value in the input, by file and byte.
 
-use crate::query::accumulator::state::{Outcome, State, Takes, Value, set};
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value, set};
 
 #[derive(Default)]
 pub(super) struct Last(Option<((u32, u64), Vec<u8>)>);
 
 impl State for Last {
     const TAKES: Takes = Takes::Bytes;
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::LastText)];
 
     fn update(&mut self, value: &Value<'_>) {
         match &mut self.0 {
@@ -33,5 +36,15 @@ impl State for Last {
             Some((_, bytes)) => Outcome::Text(bytes),
             None => Outcome::Null,
         }
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        let value = self.0.as_ref();
+        to[0].push_placed(value.map(|(place, bytes)| (*place, bytes.as_slice())));
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        let value = from[0].placed(row);
+        Ok(Last(value.map(|(place, bytes)| (place, bytes.to_vec()))))
     }
 }

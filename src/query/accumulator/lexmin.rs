@@ -1,12 +1,15 @@
 //! `lexmin`: the least value, compared as bytes.
 
-use crate::query::accumulator::state::{Outcome, State, Takes, Value, set};
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value, set};
 
 #[derive(Default)]
 pub(super) struct LexMin(Option<Vec<u8>>);
 
 impl State for LexMin {
     const TAKES: Takes = Takes::Bytes;
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::LeastText)];
 
     fn update(&mut self, value: &Value<'_>) {
         match &mut self.0 {
@@ -30,5 +33,14 @@ impl State for LexMin {
             Some(bytes) => Outcome::Text(bytes),
             None => Outcome::Null,
         }
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        to[0].push_text(self.0.as_deref().unwrap_or_default());
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        let text = from[0].text(row);
+        Ok(LexMin((!text.is_empty()).then(|| text.to_vec())))
     }
 }

@@ -1,6 +1,8 @@
 //! `max`: the greatest number, at the column's scale.
 
-use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::Number;
 
@@ -16,6 +18,7 @@ impl Max {
 impl State for Max {
     const TAKES: Takes = Takes::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Greatest]);
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Greatest)];
 
     fn update(&mut self, value: &Value<'_>) {
         self.add(value.number);
@@ -38,5 +41,13 @@ impl State for Max {
             Some(number) => Outcome::Number(number.exact().with_scale(scale)),
             None => Outcome::Null,
         }
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        to[0].push_number(self.0);
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        Ok(Max(from[0].number(row)?))
     }
 }

@@ -1,6 +1,8 @@
 //! `mean`: the exact sum over the count, printed at the column's scale and 2 digits more.
 
-use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number};
 use crate::query::quotient::Quotient;
@@ -17,6 +19,8 @@ pub(super) struct Mean {
 impl State for Mean {
     const TAKES: Takes = Takes::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known, Part::Sum]);
+    const COLUMNS: &'static [StateColumn] =
+        &[StateColumn::of(Rule::Count), StateColumn::of(Rule::Sum)];
 
     fn update(&mut self, value: &Value<'_>) {
         self.count += 1;
@@ -41,5 +45,17 @@ impl State for Mean {
                 digits: scale + MORE,
             },
         }
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        to[0].push_count(self.count);
+        to[1].push_exact(Some(&self.sum));
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        Ok(Mean {
+            count: from[0].count(row),
+            sum: from[1].exact(row).unwrap_or_default(),
+        })
     }
 }

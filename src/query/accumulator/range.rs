@@ -1,6 +1,8 @@
 //! `range`: the greatest number less the least one, at the column's scale.
 
-use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::Number;
 
@@ -20,6 +22,10 @@ impl Range {
 impl State for Range {
     const TAKES: Takes = Takes::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Least, Part::Greatest]);
+    const COLUMNS: &'static [StateColumn] = &[
+        StateColumn::of(Rule::Least),
+        StateColumn::of(Rule::Greatest),
+    ];
 
     fn update(&mut self, value: &Value<'_>) {
         self.add(value.number, value.number);
@@ -45,5 +51,19 @@ impl State for Range {
         let mut range = greatest.exact();
         range.add_exact(&least.exact().negated());
         Outcome::Number(range.with_scale(scale))
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        let (least, greatest) = self.0.unzip();
+        to[0].push_number(least);
+        to[1].push_number(greatest);
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        let ends = from[0].number(row)?.zip(from[1].number(row)?);
+        match ends.is_some_and(|(least, greatest)| least > greatest) {
+            true => Err("a least number is greater than the greatest one"),
+            false => Ok(Range(ends)),
+        }
     }
 }

@@ -3,7 +3,9 @@
 
 use num_bigint::BigInt;
 
-use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number, Special};
 use crate::query::quotient::Quotient;
@@ -26,6 +28,14 @@ pub(super) struct Spread<const POPULATION: bool, const ROOT: bool> {
 impl<const POPULATION: bool, const ROOT: bool> State for Spread<POPULATION, ROOT> {
     const TAKES: Takes = Takes::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known, Part::Sum, Part::Squares]);
+    const COLUMNS: &'static [StateColumn] = &[
+        StateColumn::of(Rule::Count),
+        StateColumn::of(Rule::Sum),
+        StateColumn {
+            rule: Rule::Sum,
+            is_squared: true,
+        },
+    ];
 
     fn update(&mut self, value: &Value<'_>) {
         self.count += 1;
@@ -67,6 +77,35 @@ impl<const POPULATION: bool, const ROOT: bool> State for Spread<POPULATION, ROOT
         Outcome::Quotient {
             value: if ROOT { value.root() } else { value },
             digits: scale + MORE,
+        }
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        to[0].push_count(self.count);
+        to[1].push_exact(Some(&self.sum));
+        to[2].push_exact(Some(&self.squares));
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        let count = from[0].count(row);
+        let sum = from[1].exact(row).unwrap_or_default();
+        let squares = from[2].exact(row).unwrap_or_default();
+        let is_possible = match (sum.special(), squares.special()) {
+            (None, None) => {
+                // So it is for all numbers, and then no variance is below zero.
+                let scale = from[1].column.scale.max(from[2].column.scale.div_ceil(2));
+                let total: BigInt = sum.at(scale);
+                squares.at(2 * scale) * count >= &total * &total
+            }
+            (_, squares) => squares.is_some(),
+        };
+        match is_possible {
+            true => Ok(Self {
+                count,
+                sum,
+                squares,
+            }),
+            false => Err("a sum of squares is too small"),
         }
     }
 }

@@ -4,6 +4,8 @@ use std::any::Any;
 use std::borrow::Cow;
 
 use crate::group::prefetch;
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number, Special};
 use crate::query::quotient::Quotient;
@@ -114,6 +116,8 @@ pub(crate) trait State: Default + Send + Sync + 'static {
     const TAKES: Takes;
     /// What it must know of many rows at once; `None` if it must see each value.
     const PARTS: Option<&'static [Part]> = None;
+    /// What is kept of it in a partial. Merging the columns by their rules is merging states.
+    const COLUMNS: &'static [StateColumn];
 
     fn update(&mut self, value: &Value<'_>);
 
@@ -127,6 +131,44 @@ pub(crate) trait State: Default + Send + Sync + 'static {
     /// The outcome in a column whose numbers have up to `scale` digits behind the point. It is printed with as many digits
     /// as all outcomes of the column, whatever the order of rows.
     fn finish(&self, scale: u32) -> Outcome<'_>;
+
+    #[allow(dead_code, reason = "what saves partials comes next")]
+    /// Adds the state to its columns.
+    fn encode(&self, to: &mut [Gathered]);
+
+    #[allow(dead_code, reason = "what saves partials comes next")]
+    /// The state in a row of its columns.
+    ///
+    /// # Errors
+    /// What is wrong with it. No values were ever folded to such a state.
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str>;
+}
+
+/// A column of an aggregate's states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StateColumn {
+    pub(crate) rule: Rule,
+    /// Its decimals have up to twice as many digits behind the point as the numbers.
+    pub(crate) is_squared: bool,
+}
+
+impl StateColumn {
+    pub(crate) const fn of(rule: Rule) -> StateColumn {
+        StateColumn {
+            rule,
+            is_squared: false,
+        }
+    }
+
+    #[allow(dead_code, reason = "what saves partials comes next")]
+    /// The column's scale where numbers have one of `scale`.
+    pub(crate) fn scale(self, scale: u32) -> u32 {
+        match (self.rule.is_decimal(), self.is_squared) {
+            (false, _) => 0,
+            (true, false) => scale,
+            (true, true) => 2 * scale,
+        }
+    }
 }
 
 /// How many groups ahead of their turn states are prefetched.
@@ -143,6 +185,15 @@ pub(crate) trait States: Any + Send + Sync {
     /// Adds the states of other groups: each to the one at its place in `into`.
     fn merge(&mut self, from: Box<dyn States>, into: &[usize]);
     fn finish(&self, group: usize, scale: u32) -> Outcome<'_>;
+    #[allow(dead_code, reason = "what saves partials comes next")]
+    /// Adds a group's state to its columns.
+    fn encode(&self, group: usize, to: &mut [Gathered]);
+    #[allow(dead_code, reason = "what saves partials comes next")]
+    /// One more group, with the state in a row of its columns.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn push_decoded(&mut self, from: &[ColumnView<'_>], row: usize) -> Result<(), &'static str>;
 }
 
 impl<S: State> States for Vec<S> {
@@ -179,6 +230,15 @@ impl<S: State> States for Vec<S> {
     fn finish(&self, group: usize, scale: u32) -> Outcome<'_> {
         self[group].finish(scale)
     }
+
+    fn encode(&self, group: usize, to: &mut [Gathered]) {
+        self[group].encode(to);
+    }
+
+    fn push_decoded(&mut self, from: &[ColumnView<'_>], row: usize) -> Result<(), &'static str> {
+        self.push(S::decode(from, row)?);
+        Ok(())
+    }
 }
 
 /// An aggregate.
@@ -188,6 +248,9 @@ pub(crate) struct Kind {
     pub(crate) takes: Takes,
     /// See [`State::PARTS`].
     pub(crate) parts: Option<&'static [Part]>,
+    #[allow(dead_code, reason = "what saves partials comes next")]
+    /// See [`State::COLUMNS`].
+    pub(crate) columns: &'static [StateColumn],
     states: fn() -> Box<dyn States>,
 }
 
@@ -197,6 +260,7 @@ impl Kind {
             name,
             takes: S::TAKES,
             parts: S::PARTS,
+            columns: S::COLUMNS,
             states: || Box::new(Vec::<S>::new()),
         }
     }

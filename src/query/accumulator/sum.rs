@@ -1,6 +1,8 @@
 //! `sum`: exact, at the column's scale.
 
-use crate::query::accumulator::state::{Outcome, State, Takes, Value};
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number};
 
@@ -10,6 +12,7 @@ pub(super) struct Sum(Option<Exact>);
 impl State for Sum {
     const TAKES: Takes = Takes::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Sum]);
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sum)];
 
     fn update(&mut self, value: &Value<'_>) {
         self.0.get_or_insert_default().add(value.number);
@@ -33,5 +36,13 @@ impl State for Sum {
             Some(sum) => Outcome::Number(sum.clone().with_scale(scale)),
             None => Outcome::Null,
         }
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        to[0].push_exact(self.0.as_ref());
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        Ok(Sum(from[0].exact(row)))
     }
 }

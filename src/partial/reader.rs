@@ -1,0 +1,385 @@
+//! Reads a partial: checks its head, description, index and tail at once, and each block when it is asked for.
+//!
+//! A file is read, not mapped: what was checked is what is used, also when somebody changes the file meanwhile. No
+//! allocation is larger than the file.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use zerocopy::FromBytes;
+
+use crate::error::{Error, Kind, Result};
+use crate::partial::block::{Block, Sections};
+use crate::partial::description::{Column, Description};
+use crate::partial::layout::{
+    ALIGNMENT, BLOCK_HEAD_BYTES, END_MAGIC, HEAD_BYTES, Head, INDEX_ENTRY_BYTES, IndexEntry, MAGIC,
+    TAIL_BYTES, Tail, VERSION, checksum,
+};
+
+/// A partial that can be read.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    name: Arc<str>,
+    storage: Storage,
+    bytes: u64,
+    pub(crate) description: Description,
+    pub(crate) columns: Vec<Column>,
+    index: Vec<IndexEntry>,
+    groups: u64,
+}
+
+#[derive(Debug)]
+enum Storage {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+/// A block that was checked, in memory.
+#[derive(Debug)]
+pub(crate) struct Loaded<'a> {
+    reader: &'a Reader,
+    at: usize,
+    /// Its bytes, unless the whole partial is in memory.
+    buffer: Vec<u8>,
+    sections: Sections,
+}
+
+impl Loaded<'_> {
+    pub(crate) fn groups(&self) -> usize {
+        self.sections.groups()
+    }
+
+    pub(crate) fn view(&self) -> Block<'_> {
+        let bytes = self.reader.bytes_of(self.at, &self.buffer);
+        self.sections.view(bytes, &self.reader.columns)
+    }
+
+    /// Leaves the memory for another block.
+    fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+}
+
+impl Reader {
+    /// Opens a file; `-` is the standard input. A stream is taken into memory.
+    ///
+    /// # Errors
+    /// It can't be read, or isn't a whole partial that this version knows.
+    pub(crate) fn open(path: &Path) -> Result<Reader> {
+        let name: Arc<str> = path.to_string_lossy().into();
+        let failed = |error: io::Error| Error::io(&error).in_file(0, &name);
+        if path.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            io::stdin().read_to_end(&mut bytes).map_err(failed)?;
+            return Reader::in_memory(name, bytes);
+        }
+        let file = File::open(path).map_err(failed)?;
+        Reader::of_file(name, file)
+    }
+
+    /// Reads an open file from its start.
+    ///
+    /// # Errors
+    /// See [`Reader::open`].
+    pub(crate) fn of_file(name: Arc<str>, mut file: File) -> Result<Reader> {
+        let failed = |error: io::Error| Error::io(&error).in_file(0, &name);
+        let meta = file.metadata().map_err(failed)?;
+        if !meta.is_file() {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(failed)?;
+            return Reader::in_memory(name, bytes);
+        }
+        Reader::new(name, Storage::File(file), meta.len())
+    }
+
+    /// Reads a partial in memory.
+    ///
+    /// # Errors
+    /// See [`Reader::open`].
+    pub(crate) fn in_memory(name: Arc<str>, bytes: Vec<u8>) -> Result<Reader> {
+        let len = bytes.len() as u64;
+        Reader::new(name, Storage::Memory(bytes), len)
+    }
+
+    fn new(name: Arc<str>, storage: Storage, bytes: u64) -> Result<Reader> {
+        let mut reader = Reader {
+            name,
+            storage,
+            bytes,
+            description: Description::default(),
+            columns: Vec::new(),
+            index: Vec::new(),
+            groups: 0,
+        };
+        let head = reader.head()?;
+        let tail = reader.tail(&head)?;
+        let behind = reader.describe(&head)?;
+        reader.read_index(&tail, behind)?;
+        Ok(reader)
+    }
+
+    /// What it is called in errors.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn groups(&self) -> u64 {
+        self.groups
+    }
+
+    pub(crate) fn blocks(&self) -> usize {
+        self.index.len()
+    }
+
+    /// How many groups a block has.
+    pub(crate) fn groups_of(&self, block: usize) -> u64 {
+        self.index[block].groups.get()
+    }
+
+    /// Reads a block and checks all of it but the order of its keys. `buffer` is memory that is used again.
+    ///
+    /// # Errors
+    /// It can't be read, or is damaged.
+    pub(crate) fn load(&self, at: usize, mut buffer: Vec<u8>) -> Result<Loaded<'_>> {
+        let entry = &self.index[at];
+        if let Storage::File(file) = &self.storage {
+            // The index was checked: the block is within the file.
+            buffer.resize(entry.bytes.get() as usize, 0);
+            let read = file.read_exact_at(&mut buffer, entry.offset.get());
+            read.map_err(|error| self.unread(&error))?;
+        }
+        let bytes = self.bytes_of(at, &buffer);
+        let sections = Sections::check(bytes, &self.description, &self.columns);
+        let sections = sections.map_err(|why| self.damaged_block(at, why))?;
+        let is_indexed = bytes.starts_with(&entry.checksum.to_bytes());
+        if !is_indexed || sections.groups() as u64 != entry.groups.get() {
+            return Err(self.damaged_block(at, "the index has another one"));
+        }
+        Ok(Loaded {
+            reader: self,
+            at,
+            buffer,
+            sections,
+        })
+    }
+
+    /// The bytes of a block.
+    fn bytes_of<'a>(&'a self, at: usize, buffer: &'a [u8]) -> &'a [u8] {
+        match &self.storage {
+            Storage::File(_) => buffer,
+            Storage::Memory(bytes) => {
+                let entry = &self.index[at];
+                let from = entry.offset.get() as usize;
+                &bytes[from..from + entry.bytes.get() as usize]
+            }
+        }
+    }
+
+    /// What to say of a block.
+    pub(crate) fn damaged_block(&self, at: usize, why: &str) -> Error {
+        let from = self.index[at].offset.get();
+        let bytes = from..from + self.index[at].bytes.get();
+        let cause = format!("this block of the partial is damaged: {why}");
+        self.wrong(cause).at_bytes(bytes)
+    }
+
+    /// What to say of the whole.
+    pub(crate) fn wrong(&self, cause: impl Into<crate::error::Cause>) -> Error {
+        Error::new(Kind::Data, cause).in_file(0, &self.name)
+    }
+
+    fn unread(&self, error: &io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                let bytes = self.bytes;
+                let cause = format!("the file had {bytes} bytes when it was opened, and has fewer");
+                Error::new(Kind::Io, cause).in_file(0, &self.name)
+            }
+            _ => Error::io(error).in_file(0, &self.name),
+        }
+    }
+
+    /// Some bytes of the file.
+    fn some(&self, from: u64, len: usize) -> Result<Vec<u8>> {
+        match &self.storage {
+            Storage::File(file) => {
+                let mut bytes = vec![0; len];
+                let read = file.read_exact_at(&mut bytes, from);
+                read.map_err(|error| self.unread(&error))?;
+                Ok(bytes)
+            }
+            Storage::Memory(bytes) => Ok(bytes[from as usize..][..len].to_vec()),
+        }
+    }
+
+    fn head(&self) -> Result<Head> {
+        let not_one = "this isn't a partial of ringfold";
+        let first = self.some(0, HEAD_BYTES.min(self.bytes as usize))?;
+        if !first.starts_with(&MAGIC) {
+            return Err(
+                self.wrong(match MAGIC.starts_with(&first) && !first.is_empty() {
+                    true => "the partial is cut short",
+                    false => not_one,
+                }),
+            );
+        }
+        let Ok(head) = Head::read_from_bytes(&first) else {
+            return Err(self.wrong("the partial is cut short"));
+        };
+        // Another version may have another head.
+        let version = head.version.get();
+        if version != VERSION {
+            return Err(self.wrong(format!(
+                "this is a partial of version {version}, and this ringfold knows version {VERSION}"
+            )));
+        }
+        if head.checksum.get() != head.right_checksum() || head.reserved.get() != 0 {
+            return Err(self.damaged("head", 0, HEAD_BYTES as u64));
+        }
+        Ok(head)
+    }
+
+    fn damaged(&self, what: &str, from: u64, to: u64) -> Error {
+        self.wrong(format!("the partial's {what} is damaged"))
+            .at_bytes(from..to)
+    }
+
+    fn tail(&self, head: &Head) -> Result<Tail> {
+        let short = || self.wrong("the partial is cut short");
+        let least = (HEAD_BYTES + TAIL_BYTES) as u64;
+        if self.bytes < least {
+            return Err(short());
+        }
+        let at = self.bytes - TAIL_BYTES as u64;
+        let last = self.some(at, TAIL_BYTES)?;
+        let tail = Tail::read_from_bytes(&last).map_err(|_| short())?;
+        if tail.magic != END_MAGIC {
+            return Err(short());
+        }
+        let is_right =
+            tail.checksum.get() == tail.right_checksum() && tail.file_bytes.get() == self.bytes;
+        if !is_right {
+            return Err(self.damaged("tail", at, self.bytes));
+        }
+        if tail.head_checksum != head.checksum {
+            return Err(self.wrong("the start and the end are of different partials"));
+        }
+        Ok(tail)
+    }
+
+    /// Reads the description; returns where the first block begins.
+    fn describe(&mut self, head: &Head) -> Result<u64> {
+        let len = head.description_bytes.get();
+        let from = HEAD_BYTES as u64;
+        let most = self.bytes - from - TAIL_BYTES as u64;
+        let filled = len.checked_next_multiple_of(ALIGNMENT as u64);
+        let Some(filled) = filled.filter(|filled| *filled <= most) else {
+            return Err(self.damaged("head", 0, from));
+        };
+        let bytes = self.some(from, filled as usize)?;
+        if checksum(&bytes) != head.description_checksum.get() {
+            return Err(self.damaged("description", from, from + len));
+        }
+        let description = Description::decode(&bytes[..len as usize]);
+        self.description = description.map_err(|why| {
+            let cause = format!("the partial's description is damaged: {why}");
+            self.wrong(cause).at_bytes(from..from + len)
+        })?;
+        self.columns = self.description.columns().collect();
+        Ok(from + filled)
+    }
+
+    fn read_index(&mut self, tail: &Tail, behind: u64) -> Result<()> {
+        let from = tail.index_offset.get();
+        let end = self.bytes - TAIL_BYTES as u64;
+        let bytes = tail.blocks.get().checked_mul(INDEX_ENTRY_BYTES as u64);
+        let fits = from >= behind && from <= end && bytes == Some(end - from);
+        if !fits {
+            return Err(self.damaged("tail", end, self.bytes));
+        }
+        let wrong = || self.damaged("index", from, end);
+        let bytes = self.some(from, (end - from) as usize)?;
+        if checksum(&bytes) != tail.index_checksum.get() {
+            return Err(wrong());
+        }
+        let index = <[IndexEntry]>::ref_from_bytes(&bytes).map_err(|_| wrong())?;
+        let (mut at, mut groups) = (behind, 0_u64);
+        for entry in index {
+            // Blocks lie one behind the other.
+            let bytes = entry.bytes.get();
+            let is_right = entry.offset.get() == at
+                && bytes >= BLOCK_HEAD_BYTES as u64
+                && bytes <= from - at
+                && entry.groups.get() <= bytes;
+            if !is_right {
+                return Err(wrong());
+            }
+            at += bytes;
+            groups += entry.groups.get();
+        }
+        if at != from || groups != tail.groups.get() {
+            return Err(wrong());
+        }
+        self.index = index.to_vec();
+        self.groups = groups;
+        Ok(())
+    }
+}
+
+/// A place in a partial: a block in memory, and the group in it that is next.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    reader: &'a Reader,
+    /// Nothing behind the last block.
+    loaded: Option<Loaded<'a>>,
+    pub(crate) block: usize,
+    pub(crate) row: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the first group of a block, or behind the last one.
+    ///
+    /// # Errors
+    /// It can't be read, or is damaged.
+    pub(crate) fn new(reader: &'a Reader, block: usize) -> Result<Cursor<'a>> {
+        let is_there = block < reader.blocks();
+        let loaded = is_there.then(|| reader.load(block, Vec::new()));
+        Ok(Cursor {
+            reader,
+            loaded: loaded.transpose()?,
+            block,
+            row: 0,
+        })
+    }
+
+    pub(crate) fn reader(&self) -> &'a Reader {
+        self.reader
+    }
+
+    /// The block in memory; `None` behind the last one.
+    pub(crate) fn loaded(&self) -> Option<&Loaded<'a>> {
+        self.loaded.as_ref()
+    }
+
+    /// Goes to the next block.
+    ///
+    /// # Errors
+    /// It can't be read, or is damaged.
+    pub(crate) fn next_block(&mut self) -> Result<()> {
+        (self.block, self.row) = (self.block + 1, 0);
+        let buffer = self.loaded.take().map(Loaded::into_buffer);
+        if self.block < self.reader.blocks() {
+            let loaded = self.reader.load(self.block, buffer.unwrap_or_default());
+            self.loaded = Some(loaded?);
+        }
+        Ok(())
+    }
+}
