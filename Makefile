@@ -62,8 +62,17 @@ lint: toolchain ## Format and clippy, warnings are errors
 doc: toolchain ## Documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 
-bench: toolchain ## Compare with wc -l, fio, DuckDB and Polars (BENCH="--help" tells what can be set)
-	cargo bench --locked -p ringfold-benches --bench whole -- $(BENCH)
+# 100 million rows, 1.4 GB, unless ROWS is given.
+BENCH_ROWS = $(if $(filter file,$(origin ROWS)),100000000,$(ROWS))
+BENCH_FILE = data/measurements-$(BENCH_ROWS)$(if $(KEYS),-$(KEYS)-keys).txt
+BENCH_DIR  ?= docs/bench
+
+bench: build ## `ringfold bench` with wc, fio, DuckDB and Polars, results in docs/bench (BENCH: more flags)
+	@[ -e $(BENCH_FILE) ] || $(MAKE) --no-print-directory $(BENCH_FILE) ROWS=$(BENCH_ROWS)
+	@mkdir -p $(BENCH_DIR)
+	$(BIN) bench $(BENCH_FILE) --job count --job aggregate --state cached,cold,half --runs 5 \
+	  --with wc,fio,duckdb,polars --baseline 'wc -l' --note "commit $$(git describe --always --dirty --exclude='*')" \
+	  --export-json $(BENCH_DIR)/results.json --export-markdown $(BENCH_DIR)/results.md $(BENCH)
 
 bench-alloc: toolchain ## Allocators and C libraries: quote and xquo by workers (builds nine programs, minutes)
 	@rustup target add $(shell uname -m)-unknown-linux-musl || true

@@ -3,6 +3,7 @@
 
 mod allocations;
 mod answers;
+mod bench;
 mod catalogue;
 mod changing;
 mod conditions;

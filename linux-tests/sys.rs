@@ -128,6 +128,29 @@ pub fn join(command: &mut Command, groups: Vec<std::fs::File>) {
     unsafe { command.pre_exec(join) };
 }
 
+/// Pages of a file that are mapped and were looked at: they can't leave the page cache while this lives.
+pub struct Mapped {
+    start: *mut std::ffi::c_void,
+    len: usize,
+}
+
+/// Maps the first bytes of a file.
+pub fn mapped(file: &std::fs::File, len: usize) -> Mapped {
+    use rustix::mm::{MapFlags, ProtFlags, mmap};
+    let flags = MapFlags::SHARED | MapFlags::POPULATE;
+    let anywhere = std::ptr::null_mut();
+    // SAFETY: a new mapping at an address of the kernel's choice; nobody looks at its bytes.
+    let start = unsafe { mmap(anywhere, len, ProtFlags::READ, flags, file, 0) }.unwrap();
+    Mapped { start, len }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own.
+        let _ = unsafe { rustix::mm::munmap(self.start, self.len) };
+    }
+}
+
 pub fn is_root() -> bool {
     // SAFETY: it takes nothing and can't fail.
     unsafe { libc::geteuid() == 0 }

@@ -4,9 +4,12 @@
 //! the reader of the output has gone.
 
 mod aggregate;
+mod bench;
+mod ceiling;
 mod command;
 mod console;
 mod count;
+mod discard;
 mod duration;
 mod generate;
 mod help;
@@ -50,6 +53,7 @@ pub fn main() -> ExitCode {
         Command::Aggregate(command) => command.is_limited(),
         Command::Count(command) => command.is_limited(),
         Command::Quote(command) => command.is_limited(),
+        Command::Discard(command) => command.is_limited(),
         _ => false,
     };
     if limited {
@@ -64,6 +68,9 @@ pub fn main() -> ExitCode {
         Command::Quote(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Generate(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Probe(command) => command.run().map(|()| ExitCode::SUCCESS),
+        Command::Bench(command) => command.run(),
+        Command::Discard(command) => command.run().map(|()| ExitCode::SUCCESS),
+        Command::Ceiling(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "ringfold", &mut script);

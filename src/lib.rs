@@ -122,6 +122,9 @@ mod generate;
 mod probe;
 
 #[cfg(feature = "cli")]
+mod measure;
+
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 
@@ -154,5 +157,7 @@ pub mod internals {
     pub use crate::group::stages::Stages;
     #[cfg(fuzzing)]
     pub use crate::job::simulated;
+    #[cfg(feature = "cli")]
+    pub use crate::measure::{cache, figures, machine, process, statistics};
     pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
 }

@@ -1,4 +1,4 @@
-//! Bytes in words, for everything that people read.
+//! Bytes and numbers in words, for everything that people read.
 
 const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -25,6 +25,20 @@ pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
     format!("{:.decimals$} {}/s", per_second / whole, UNITS[unit])
 }
 
+/// A number with its digits in groups: `1,234,567`.
+#[cfg(feature = "cli")]
+pub(crate) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// The largest unit of which there is one.
 fn unit(bytes: u64) -> usize {
     (bytes.max(1).ilog2() / 10) as usize
@@ -46,6 +60,12 @@ mod tests {
         ] {
             assert_eq!(size(bytes), text);
         }
+    }
+
+    #[test]
+    fn digits_in_groups() {
+        let numbers = [0, 999, 1000, 12_345_678].map(grouped);
+        assert_eq!(numbers, ["0", "999", "1,000", "12,345,678"]);
     }
 
     #[test]

@@ -6,9 +6,6 @@
 #[allow(dead_code, reason = "the other plots have a margin")]
 mod canvas;
 mod plot;
-#[path = "../whole/process.rs"]
-#[allow(dead_code, reason = "the other benchmark looks at memory too")]
-mod process;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -18,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::Parser;
+use ringfold::internals::process;
 use serde::Serialize;
 
 /// Compare allocators, C libraries and numbers of workers over the records of xquo's article
@@ -300,8 +298,8 @@ fn check(rows: &[Row]) -> Result<(), Box<dyn Error>> {
     for row in rows {
         let mut line = row.line.clone();
         line[2] = "file=$1; shift; \"$@\" < data/records-check.bin | sed \"s/^/printf '%s\\\\\\\\0' /\" | bash".into();
-        let ended = process::run(&line)?;
-        if ended.stdout != input {
+        let mut ended = process::run(&line)?;
+        if ended.output()? != input {
             return Err(format!("{}: bash doesn't read back its words", row.program).into());
         }
     }

@@ -3,27 +3,16 @@
 //! `make bench-jobs`. docs/benchmarks.md tells the method.
 
 mod answers;
-#[path = "../whole/cache.rs"]
-#[allow(dead_code, reason = "the other benchmark has more states")]
-mod cache;
 #[path = "../canvas.rs"]
 mod canvas;
-#[path = "../whole/competitors.rs"]
-#[allow(dead_code, reason = "the other benchmark has its own competitors")]
-mod competitors;
 #[path = "../data.rs"]
 #[allow(dead_code, reason = "other benchmarks make other inputs")]
 mod data;
 mod files;
-#[path = "../whole/machine.rs"]
-mod machine;
 mod plot;
-#[path = "../whole/process.rs"]
-mod process;
+#[path = "../program.rs"]
+mod program;
 mod report;
-#[path = "../whole/results.rs"]
-#[allow(dead_code, reason = "the other benchmark has its own report")]
-mod results;
 mod tools;
 
 use std::error::Error;
@@ -35,10 +24,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use ringfold::internals::cache::{CachedFile, State};
+use ringfold::internals::machine::Machine;
+use ringfold::internals::process::{self, Cost};
+
 use answers::{Agreement, Shape};
-use cache::{CachedFile, State};
-use machine::Machine;
-use process::Cost;
 use report::{Asked, Cell, Outcome, Report};
 use tools::{Found, QUERIES, Query, Tool};
 
@@ -139,6 +129,7 @@ fn measure(options: &Options) -> Result<bool, Box<dyn Error>> {
     }
     println!();
     let mut report = Report {
+        commit: program::commit(),
         machine,
         megabytes: options.megabytes,
         rounds: options.runs.into(),
@@ -283,7 +274,7 @@ fn judge(
     let number = number.to_string();
     let mut line: Vec<OsString> = vec![this.into(), "--compare".into(), number.into()];
     line.extend([found.name.into(), reference.into(), answer.into()]);
-    let compared = process::run(&line).map_err(|error| error.to_string())?;
+    let mut compared = process::run(&line).map_err(|error| error.to_string())?;
     if !compared.status.success() {
         let why = compared.stderr.trim();
         return Err(format!(
@@ -291,8 +282,8 @@ fn judge(
             why.trim_start_matches("jobs: ")
         ));
     }
-    let agreement: Agreement =
-        serde_json::from_slice(&compared.stdout).map_err(|error| error.to_string())?;
+    let told = compared.output().map_err(|error| error.to_string())?;
+    let agreement: Agreement = serde_json::from_slice(&told).map_err(|error| error.to_string())?;
     if found.tool == Tool::Ringfold && !agreement.identical {
         return Err("WRONG ANSWER: not the same bytes as in the first run".into());
     }

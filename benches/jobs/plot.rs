@@ -4,11 +4,12 @@ use std::path::Path;
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
+use ringfold::internals::figures::digits;
 
 use crate::WC;
 use crate::canvas::{Canvas, Drawn, FAINT, GRID, INK, MARGIN, OTHERS, OURS, WIDTH, text};
 use crate::report::{Asked, Outcome, Report};
-use crate::results::digits;
+
 use crate::tools::Tool;
 
 const HEAD: i32 = 90;

@@ -4,17 +4,20 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use ringfold::internals::figures::digits;
+use ringfold::internals::machine::Machine;
+use ringfold::internals::process::Cost;
+use ringfold::internals::statistics::Spread;
+
 use crate::WC;
 use crate::answers::Agreement;
-use crate::machine::Machine;
-use crate::process::Cost;
-use crate::results::Spread;
-use crate::results::digits;
 use crate::tools::{Found, Query, Tool};
 
 /// Everything about one call of the benchmark.
 #[derive(Serialize)]
 pub struct Report {
+    /// Of the sources.
+    pub commit: String,
     pub machine: Machine,
     pub megabytes: u64,
     pub rounds: usize,
@@ -212,6 +215,7 @@ impl Report {
             }
         }
         text += "\n## The machine\n\n";
+        let _ = writeln!(text, "- commit: {}", self.commit);
         for (name, value) in self.machine.facts() {
             let _ = writeln!(text, "- {name}: {value}");
         }

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::competitors::{RINGFOLD, output_of};
 use crate::files::Kind;
+use crate::program::{RINGFOLD, output_of};
 
 /// What is computed of a group, and of which column.
 #[derive(Debug, Clone, Copy)]

@@ -213,7 +213,7 @@ impl Command {
         })?;
         tell_skipped(&input, summary.first_skipped.as_ref(), summary.skipped);
         if summary.spilled_bytes > 0 && !self.reading.quiet {
-            let bytes = stats::grouped(summary.spilled_bytes);
+            let bytes = units::grouped(summary.spilled_bytes);
             say(&format!(
                 "notice: the keys outgrew the memory (--memory): {bytes} bytes went to temporary files"
             ));

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cli::{aggregate, count, generate, man, probe, quote};
+use crate::cli::{aggregate, bench, ceiling, count, discard, generate, man, probe, quote};
 
 /// Group-by over text at the speed of the drive.
 #[derive(Parser)]
@@ -27,6 +27,11 @@ pub(super) enum Command {
     Quote(quote::Command),
     Generate(generate::Command),
     Probe(probe::Command),
+    Bench(Box<bench::Command>),
+    #[command(hide = true)]
+    Discard(Box<discard::Command>),
+    #[command(hide = true)]
+    Ceiling(ceiling::Command),
     Man(man::Command),
     /// Print a completion script for a shell
     Completions {

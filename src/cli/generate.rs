@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::generate::Generate;
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Result, units};
 use clap::Args;
 
 use crate::cli::console::{open_output, say, write_output};
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
-use crate::cli::stats;
 
 /// Write measurements: `key;value` lines, the same ones for the same seed
 #[derive(Args)]
@@ -82,8 +81,8 @@ impl Command {
         written?;
         if let (Some(generated), false) = (generated, self.quiet) {
             let (rows, bytes) = (
-                stats::grouped(generated.rows),
-                stats::grouped(generated.bytes),
+                units::grouped(generated.rows),
+                units::grouped(generated.bytes),
             );
             say(&format!(
                 "{rows} rows, {bytes} bytes in {}",

@@ -19,11 +19,15 @@
 use std::fs::{self, File};
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crate::cli::progress;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+use crate::measure::process::CHILD;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, waitpid,
+};
 
 /// What the process exits with when a signal ends it.
 const SIGNALS: [(libc::c_int, u8); 2] = [(libc::SIGINT, 130), (libc::SIGTERM, 143)];
@@ -77,7 +81,15 @@ pub(super) fn hold_signals() {
 /// From now on SIGINT and SIGTERM, unless they were ignored, end the process at once: nothing is on
 /// stdout before the end, and an output file has no name before it is complete.
 pub(super) fn take_signals() {
-    take_signals_after(|_| ());
+    take_signals_after(|_| end_measured_child());
+}
+
+/// Ends the program that is being measured, if there is one.
+fn end_measured_child() {
+    let child = Pid::from_raw(CHILD.load(Ordering::Relaxed));
+    if let Some(child) = child {
+        let _ = kill_process_group(child, Signal::KILL);
+    }
 }
 
 /// The same, but calls `first` before.

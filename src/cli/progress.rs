@@ -97,15 +97,35 @@ fn draw(text: &str) {
     }
 }
 
+/// Whether to draw.
+pub(super) fn is_wanted(when: When, quiet: bool) -> bool {
+    match when {
+        When::Auto => !quiet && io::stderr().is_terminal(),
+        When::Always => true,
+        When::Never => false,
+    }
+}
+
+/// Draws a step of work that is counted in runs: what is done, what it does now, and how long the rest will take.
+pub(super) fn show(now: &str, done: usize, all: usize, elapsed: Duration) {
+    let share = done as f64 / all.max(1) as f64;
+    let percent = format!("{:>3}%", (100.0 * share) as u64);
+    let rest = match done {
+        0 => String::new(),
+        _ => left(elapsed.as_secs_f64() * (all - done.min(all)) as f64 / done as f64) + " left",
+    };
+    let width = width();
+    let text = fitting(
+        &[&[&percent, &rest, now], &[&percent, now], &[&percent]],
+        width,
+    );
+    draw(&text);
+}
+
 impl Bar {
     pub(super) fn start(when: When, quiet: bool, total: Option<u64>, done: Arc<AtomicU64>) -> Bar {
         let stop = Arc::new(AtomicBool::new(false));
-        let draws = match when {
-            When::Auto => !quiet && io::stderr().is_terminal(),
-            When::Always => true,
-            When::Never => false,
-        };
-        let thread = draws.then(|| {
+        let thread = is_wanted(when, quiet).then(|| {
             let stop = Arc::clone(&stop);
             let follow = move || follow(total, &done, &stop);
             // Without a thread the run goes on without progress.

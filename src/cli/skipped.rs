@@ -3,9 +3,9 @@
 use clap::ValueEnum;
 
 use crate::cli::console::say;
-use crate::cli::{spell, stats};
+use crate::cli::spell;
 use crate::group::summary::Skipped;
-use crate::{Error, Input, Kind};
+use crate::{Error, Input, Kind, units};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Policy {
@@ -20,7 +20,7 @@ pub(super) fn tell_skipped(input: &Input, first: Option<&Skipped>, skipped: u64)
         return;
     };
     let plural = if skipped == 1 { "" } else { "s" };
-    let skipped = stats::grouped(skipped);
+    let skipped = units::grouped(skipped);
     let name = input.sources()[first.file as usize].name();
     let byte = first.bytes.start;
     let line = first
@@ -36,7 +36,7 @@ pub(super) fn tell_skipped(input: &Input, first: Option<&Skipped>, skipped: u64)
 pub(super) fn nothing_but_skipped(input: &Input, first: &Skipped, skipped: u64) -> Error {
     let of = match skipped {
         1 => "the only record, skipped".to_string(),
-        many => format!("the first of {} records, all skipped", stats::grouped(many)),
+        many => format!("the first of {} records, all skipped", units::grouped(many)),
     };
     let name = input.sources()[first.file as usize].name();
     let error = Error::new(Kind::Data, format!("{} ({of})", spell::cause(&first.cause)))

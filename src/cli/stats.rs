@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crate::cli::memory::Peak;
 use crate::cli::spell;
+use crate::units::grouped;
 use crate::{Stats, units};
 use serde_json::{Value, json};
 
@@ -249,34 +250,4 @@ fn cache(stats: &Stats) -> Vec<String> {
         cache.push(format!("madvise {advice}"));
     }
     cache
-}
-
-/// `1234567` as `1,234,567`.
-pub(super) fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::cli::stats::grouped;
-
-    #[test]
-    fn digits_in_groups() {
-        for (n, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (12_345_678, "12,345,678"),
-        ] {
-            assert_eq!(grouped(n), text);
-        }
-    }
 }

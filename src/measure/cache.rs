@@ -6,28 +6,33 @@
 #![allow(unsafe_code)]
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::Advice;
 use rustix::mm::{MapFlags, ProtFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::linux::pages::{HUGE_PAGE, PAGE};
 
 /// How much of the file lies in the page cache when a run starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum State {
-    /// All of it.
+    /// All of the file is in the page cache
     Cached,
-    /// Nothing.
+    /// Nothing of it is
     Cold,
-    /// The first half.
+    /// The first half is
     Half,
 }
 
 impl State {
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             State::Cached => "cached",
@@ -36,6 +41,7 @@ impl State {
         }
     }
 
+    /// What it means, in words.
     pub fn meaning(self) -> &'static str {
         match self {
             State::Cached => "the whole file is in the page cache",
@@ -63,43 +69,67 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 /// What is mapped or read at once.
 const WINDOW: u64 = 64 << 20;
-/// The largest folios begin at its multiples: cut there, no folio lies in both halves.
-const HUGE_PAGE: u64 = 2 << 20;
 
 /// A file whose place in the page cache is ours to choose.
 pub struct CachedFile {
     file: File,
     len: u64,
-    page: u64,
 }
 
 impl CachedFile {
+    /// Opens a file or a block device.
+    ///
+    /// # Errors
+    /// It can't be opened, or has no size.
     pub fn open(path: &Path) -> io::Result<CachedFile> {
-        let file = File::open(path)?;
-        Ok(CachedFile {
-            len: file.metadata()?.len(),
-            file,
-            page: rustix::param::page_size() as u64,
-        })
+        let mut file = File::open(path)?;
+        let kind = file.metadata()?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            let cause = "not a regular file or block device: it can't be read again and again";
+            return Err(io::Error::other(cause));
+        }
+        let len = file.seek(SeekFrom::End(0))?;
+        if len == 0 {
+            return Err(io::Error::other("empty: there is nothing to measure"));
+        }
+        Ok(CachedFile { file, len })
     }
 
+    /// Its size in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "an empty one isn't opened")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
     /// Begins a case: everything out, and in again by one sequential pass where it is wanted, so
     /// that how the pages lie doesn't depend on what was done to the file before.
-    pub fn begin(&self, state: State) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The kernel can't read the file, or tell what is cached.
+    pub fn begin(&self, state: State) -> io::Result<Found> {
         self.evict(0)?;
-        self.prepare(state).map(drop)
+        self.prepare(state)
+    }
+
+    /// Where the first half ends. The largest folios begin at multiples of a huge page, so no folio lies in both
+    /// halves; in a small file the cut is at a page.
+    fn half(&self) -> u64 {
+        let unit = match self.len < 4 * HUGE_PAGE as u64 {
+            true => PAGE as u64,
+            false => HUGE_PAGE as u64,
+        };
+        self.len / 2 / unit * unit
     }
 
     /// Brings the file into a state, by as little as is needed, and looks.
+    ///
+    /// # Errors
+    /// As [`CachedFile::begin`].
     pub fn prepare(&self, state: State) -> io::Result<Found> {
         let cut = match state {
             State::Cached => self.len,
             State::Cold => 0,
-            State::Half => self.len / 2 / HUGE_PAGE * HUGE_PAGE,
+            State::Half => self.half(),
         };
         if self.share(0..cut)?.is_some_and(|share| share < CACHED) {
             self.read(0..cut)?;
@@ -148,7 +178,7 @@ impl CachedFile {
         let mut at = range.start;
         while at < range.end {
             let end = (at + WINDOW).min(range.end);
-            let pages = (end - at).div_ceil(self.page);
+            let pages = (end - at).div_ceil(PAGE as u64);
             resident += self.resident_pages(at, (end - at) as usize, pages as usize)?;
             all += pages;
             at = end;

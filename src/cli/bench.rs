@@ -1,0 +1,418 @@
+//! `ringfold bench`: ways of reading a file compared with each other and with other programs.
+
+mod field;
+mod tools;
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+use clap::Args;
+
+use crate::cli::bench::field::{Job, Wanted};
+use crate::cli::bench::tools::{Depth, Tool};
+use crate::cli::console::{open_output, print, say, write_output};
+use crate::cli::duration::duration;
+use crate::cli::progress::{self, When};
+use crate::cli::size::size;
+use crate::engine::plan::sizing;
+use crate::measure::answers::Answers;
+use crate::measure::bound;
+use crate::measure::cache::{CachedFile, State};
+use crate::measure::limits::{Ceilings, MemoryRate};
+use crate::measure::machine::Machine;
+use crate::measure::participant::Kind;
+use crate::measure::results::{Case, FileFacts, Results, Row, SCHEMA_VERSION, Settings};
+use crate::measure::rounds::Rounds;
+use crate::measure::statistics::Spread;
+use crate::measure::{export, process, table};
+use crate::probe::probe;
+use crate::{Engine, Error, Kind as ErrorKind, Result};
+
+/// Columns of a table where there is no terminal.
+const WIDTH: usize = 110;
+
+/// Compare ways of reading a file with each other and with other programs
+///
+/// Each run is a process of its own. All take turns, every other round backwards, from a state of the page cache that is
+/// made and proven before each run. All answers are compared. Root isn't needed, but the file should be yours, because
+/// the kernel says only to its owner what of it is cached.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ringfold bench data.txt
+      eight ways of reading, cold and cached
+  ringfold bench data.txt --with wc --command 'grep -c x {}'
+      the same against other programs
+  ringfold bench orders.csv --job 'aggregate -H -k country -a sum:price' --engine auto,mmap
+      two engines with a query
+  ringfold bench data.txt --state cold --pause 3s -b 256K,1M --engine 'uring --direct,pread'
+      four ways on a disk that needs rest
+  ringfold bench data.txt --export-json results.json --report report.html
+      everything about all runs; and a page with pictures
+
+docs/measuring.md says what each number means, how it is made, and what can fool it.")]
+pub(super) struct Command {
+    /// The file to read, or a block device
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The job: count, aggregate, quote or read (which looks at no byte), with its flags in quotes. As often as wanted
+    #[arg(long, value_name = "JOB", default_value = "count")]
+    job: Vec<String>,
+    /// States of the page cache to run from: cold, half, cached
+    #[arg(
+        long,
+        value_name = "STATES",
+        value_delimiter = ',',
+        default_value = "cold,cached",
+        hide_possible_values = true
+    )]
+    state: Vec<State>,
+    /// Engines to compare, each with flags if wanted: auto,'uring --direct' [default: eight common ways]
+    #[arg(long, value_name = "ENGINES", value_delimiter = ',')]
+    engine: Vec<String>,
+    /// One more way of reading: an engine and flags of --help-io. As often as wanted
+    #[arg(long, value_name = "'ENGINE FLAGS'")]
+    variant: Vec<String>,
+    /// Each way of reading with each of these block sizes
+    #[arg(short, long, value_name = "SIZES", value_delimiter = ',', value_parser = size_text)]
+    block_size: Vec<String>,
+    /// Each way of reading with each of these queue depths
+    #[arg(long, alias = "iodepth", value_name = "NUMBERS", value_delimiter = ',', value_parser = number_text)]
+    queue_depth: Vec<String>,
+    /// Each way of reading with each of these numbers of threads
+    #[arg(short = 'j', long, value_name = "NUMBERS", value_delimiter = ',', value_parser = number_text)]
+    threads: Vec<String>,
+    /// Another program, such as 'wc -l {}', where {} is the file. As often as wanted. A count must begin with the number
+    /// of lines, and other answers must be the job's
+    #[arg(long, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Other programs by name: wc, fio, fio-small-pages, duckdb, polars
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
+    with: Vec<Tool>,
+    /// What the ratios divide by: the name of a participant [default: the first]
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+    /// Compare the answers of each --command only with each other
+    #[arg(long)]
+    own_answers: bool,
+    /// Runs of each that count
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    runs: u16,
+    /// Runs of each before them that don't count
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    warmup: u16,
+    /// Rest before each run that isn't from the cache, such as 3s. Many virtual disks save up what isn't used, and are
+    /// fast for as long as that lasts
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pause: Option<Duration>,
+    /// Don't measure what limits the results: raw reads, copies, memory
+    #[arg(long)]
+    no_ceilings: bool,
+    /// A line that is kept with the results, such as a commit
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// Write everything about all runs as JSON
+    #[arg(long, value_name = "FILE")]
+    export_json: Option<PathBuf>,
+    /// Write a line for each run as CSV
+    #[arg(long, value_name = "FILE")]
+    export_csv: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    export_markdown: Option<PathBuf>,
+    /// When to draw progress on stderr (auto: on a terminal)
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    progress: When,
+    /// No progress and no notices
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// A size as it was given.
+fn size_text(text: &str) -> Result<String, String> {
+    size(text).map(|_| text.to_string())
+}
+
+/// A number as it was given.
+fn number_text(text: &str) -> Result<String, String> {
+    let number = text.parse::<usize>();
+    number
+        .map(|_| text.to_string())
+        .map_err(|error| error.to_string())
+}
+
+impl Command {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let jobs: Vec<Job> = self
+            .job
+            .iter()
+            .map(|job| Job::parse(job))
+            .collect::<Result<_>>()?;
+        self.check_engines()?;
+        let file = CachedFile::open(&self.file).map_err(|error| self.about_file(&error))?;
+        let probed = probe([&self.file])?;
+        let mut results = Results {
+            schema_version: SCHEMA_VERSION,
+            started_unix_s: SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+            note: self.note.clone(),
+            machine: Machine::look(&self.file),
+            file: FileFacts {
+                path: self.file.display().to_string(),
+                size_bytes: file.len(),
+                lines: None,
+            },
+            settings: Settings {
+                runs: self.runs.into(),
+                warmup: self.warmup.into(),
+                pause_s: self.pause.unwrap_or_default().as_secs_f64(),
+                baseline: self.baseline.clone(),
+            },
+            ceilings: Ceilings::default(),
+            cases: Vec::new(),
+            probe: serde_json::to_value(&probed).expect("plain values"),
+        };
+        if file.len() > results.machine.memory_bytes / 10 * 8 && !self.quiet {
+            say("notice: the file may not fit into memory: look at what was resident");
+        }
+        if !self.no_ceilings {
+            match memory_rates() {
+                Ok(rates) => results.ceilings.memory = rates,
+                Err(why) => results.ceilings.missing.push(format!("memory: {why}")),
+            }
+        }
+        self.measure(&file, &jobs, &mut results)?;
+        self.export(&results)?;
+        if results.any_failed() {
+            progress::clear();
+            say(
+                "some of the runs failed or answered differently: see FAILED and the lines below the tables",
+            );
+            return Ok(ExitCode::FAILURE);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Runs all cases, and prints each when it is done.
+    fn measure(&self, file: &CachedFile, jobs: &[Job], results: &mut Results) -> Result<()> {
+        let rounds = Rounds {
+            file,
+            runs: self.runs.into(),
+            warmup: self.warmup.into(),
+            pause: self.pause.unwrap_or_default(),
+        };
+        let wanted = self.wanted();
+        let cases = jobs
+            .iter()
+            .flat_map(|job| self.state.iter().map(move |&state| (job, state)));
+        let cases: Vec<_> = cases.collect();
+        let draws = progress::is_wanted(self.progress, self.quiet);
+        let (started, mut done_before) = (Instant::now(), 0);
+        let mut answers = Answers::new(file.len());
+        let mut job_before = "";
+        for (number, &(job, state)) in cases.iter().enumerate() {
+            if job.name != job_before {
+                answers = Answers::new(file.len());
+                job_before = &job.name;
+            }
+            let (field, missing) = field::of_case(&wanted, job, state)?;
+            self.check_baseline(&field)?;
+            let each = field.len() * (rounds.runs + rounds.warmup);
+            let mut tell = |now: crate::measure::rounds::Progress<'_>| {
+                if draws {
+                    let round = match now.round {
+                        0 => "warm-up".to_string(),
+                        round => format!("round {round} of {}", rounds.runs),
+                    };
+                    let name = now.name;
+                    let text = format!("{}, {}, {round}: {name}", job.name, state.name());
+                    let all = each * (cases.len() - number) + done_before;
+                    progress::show(&text, done_before + now.done, all, started.elapsed());
+                }
+            };
+            let mut case = rounds
+                .run(&job.name, state, &field, &mut answers, &mut tell)
+                .map_err(|error| self.about_file(&error))?;
+            progress::clear();
+            done_before += each;
+            case.rows.extend(missing);
+            case.summarise(file.len(), self.baseline.as_deref());
+            results.file.lines = results.file.lines.or(answers.lines());
+            let lines = case.rows.iter().flat_map(|row| &row.runs);
+            let counted = |run: &crate::measure::results::Run| run.own.as_ref()?.rows;
+            results.file.lines = results.file.lines.or(lines.filter_map(counted).next());
+            count_ceilings(&case, file.len(), &mut results.ceilings);
+            let ceilings = &results.ceilings;
+            bound::find(&mut case, ceilings, file.len(), results.machine.cores);
+            results.cases.push(case);
+            self.show(results)?;
+        }
+        // The last case may have measured a ceiling of the first.
+        for case in &mut results.cases {
+            bound::find(case, &results.ceilings, file.len(), results.machine.cores);
+        }
+        if let Some(line) = table::ceilings(&results.ceilings) {
+            print(format!("{line}\n").as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        let one = |values: &[String]| match values {
+            [value] => size(value).ok(),
+            _ => None,
+        };
+        Wanted {
+            file: &self.file,
+            engines: &self.engine,
+            variants: &self.variant,
+            block_sizes: &self.block_size,
+            queue_depths: &self.queue_depth,
+            threads: &self.threads,
+            commands: &self.command,
+            tools: &self.with,
+            own_answers: self.own_answers,
+            depth: Depth {
+                block: one(&self.block_size).unwrap_or(sizing::RING_BLOCK as u64),
+                reads: one(&self.queue_depth).map_or(sizing::DEPTH, |depth| depth as usize),
+            },
+            ceilings: !self.no_ceilings,
+        }
+    }
+
+    /// The first word of each way of reading is an engine.
+    fn check_engines(&self) -> Result<()> {
+        for variant in self.engine.iter().chain(&self.variant) {
+            let first = variant.split_whitespace().next().unwrap_or_default();
+            if !first.starts_with('-') {
+                first.parse::<Engine>()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_baseline(&self, field: &[crate::measure::participant::Participant]) -> Result<()> {
+        let Some(name) = &self.baseline else {
+            return Ok(());
+        };
+        let shown = field
+            .iter()
+            .filter(|participant| participant.kind != Kind::Ceiling);
+        let names: Vec<&str> = shown.map(|participant| &*participant.name).collect();
+        match names.contains(&&**name) {
+            true => Ok(()),
+            false => {
+                let cause = format!("--baseline {name}: there are {}", names.join(", "));
+                Err(Error::new(ErrorKind::Usage, cause))
+            }
+        }
+    }
+
+    fn about_file(&self, error: &std::io::Error) -> Error {
+        Error::io(error).in_file(0, &self.file.display().to_string().into())
+    }
+
+    /// Prints the last case.
+    fn show(&self, results: &Results) -> Result<()> {
+        let Some(case) = results.cases.last() else {
+            return Ok(());
+        };
+        let mut text = String::new();
+        if results.cases.len() == 1 {
+            text += &format!("{}\n\n", results.headline());
+        }
+        text += &format!("{}: {}\n", case.title(), case.state.meaning());
+        if case.impossible.is_none() {
+            text += &table::terminal(case, width());
+        }
+        for remark in case.remarks(results.machine.cores) {
+            text += &format!("  {remark}\n");
+        }
+        print((text + "\n").as_bytes()).map(drop)
+    }
+
+    fn export(&self, results: &Results) -> Result<()> {
+        let files: [(&Option<PathBuf>, &dyn Fn() -> String); 3] = [
+            (&self.export_json, &|| {
+                serde_json::to_string_pretty(results).expect("plain values") + "\n"
+            }),
+            (&self.export_csv, &|| export::csv(results)),
+            (&self.export_markdown, &|| export::markdown(results)),
+        ];
+        for (path, text) in files {
+            if let Some(path) = path {
+                write_file(path, &text())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_file(path: &Path, text: &str) -> Result<()> {
+    let output = open_output(Some(&path.to_path_buf()))?;
+    write_output(output, |out| out.write_all(text.as_bytes()))
+}
+
+/// The rates of the case's ceiling, added to those of others.
+fn count_ceilings(case: &Case, size_bytes: u64, ceilings: &mut Ceilings) {
+    let rows = case.rows.iter().filter(|row| row.kind == Kind::Ceiling);
+    for row in rows {
+        if let Some(why) = row.left_out.as_ref().or(row.failed.as_ref()) {
+            let missing = format!("{}: {why}", row.name);
+            if !ceilings.missing.contains(&missing) {
+                ceilings.missing.push(missing);
+            }
+        }
+        let rate = rates(row, size_bytes);
+        let of_state = match case.state {
+            State::Cached => &mut ceilings.page_cache_copy_gb_per_s,
+            State::Cold | State::Half => &mut ceilings.device_gb_per_s,
+        };
+        // Of several cases the fastest counts: a ceiling is what can be had.
+        let faster = |old: &Spread| rate.is_none_or(|new| new.median <= old.median);
+        if !of_state.as_ref().is_some_and(faster) {
+            *of_state = rate;
+        }
+    }
+}
+
+/// The rates of a raw read by its own clock, which leaves out the start and the end of the process.
+fn rates(row: &Row, size_bytes: u64) -> Option<Spread> {
+    let rate = |run: &crate::measure::results::Run| {
+        let elapsed = run.own.as_ref()?.elapsed_s;
+        Some(size_bytes as f64 / elapsed / 1e9)
+    };
+    Spread::of(row.runs.iter().filter_map(rate))
+}
+
+/// What memory can do, measured by a child.
+fn memory_rates() -> Result<Vec<MemoryRate>, String> {
+    let line = [
+        field::this_program().map_err(|error| error.to_string())?,
+        "ceiling".into(),
+    ];
+    let mut ended = process::run(&line).map_err(|error| error.to_string())?;
+    if !ended.status.success() {
+        return Err(ended.stderr.trim().to_string());
+    }
+    let text = ended.output().map_err(|error| error.to_string())?;
+    serde_json::from_slice(&text).map_err(|error| error.to_string())
+}
+
+/// Columns of standard output.
+fn width() -> usize {
+    let stdout = std::io::stdout();
+    let columns = match stdout.is_terminal() {
+        true => rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col.into()),
+        false => 0,
+    };
+    if columns == 0 { WIDTH } else { columns }
+}

@@ -1,0 +1,69 @@
+//! `ringfold discard`: reads and does nothing with the bytes. `ringfold bench` calls it for the rates that no job can
+//! exceed.
+
+use clap::Args;
+
+use crate::cli::reading::{Files, Folded, Reading};
+use crate::cli::{memory, stats};
+use crate::{Block, BlockError, Fold, Framing, Input, Result};
+
+/// Read files and look at no byte of them: the rate that no job can exceed
+#[derive(Args)]
+pub(super) struct Command {
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// Counts the bytes of blocks, and looks at none.
+struct Discard;
+
+impl Fold for Discard {
+    type Partial = u64;
+    type Output = u64;
+
+    fn partial(&self) -> u64 {
+        0
+    }
+
+    /// No record's end is looked for.
+    fn framing(&self) -> &dyn Framing {
+        &crate::record::framing::Delimited::EVERY_BYTE
+    }
+
+    fn block(&self, bytes: &mut u64, block: &Block<'_>) -> Result<(), BlockError> {
+        *bytes += block.bytes().len() as u64;
+        Ok(())
+    }
+
+    fn merge(&self, into: &mut u64, from: u64) {
+        *into += from;
+    }
+
+    fn finish(&self, bytes: u64) -> u64 {
+        bytes
+    }
+}
+
+impl Command {
+    /// Whether reads have a limit.
+    pub(super) fn is_limited(&self) -> bool {
+        self.reading.how.io_timeout.is_some()
+    }
+
+    pub(super) fn run(&self) -> Result<()> {
+        let input = Input::open(self.files.paths()?)?;
+        let memory = memory::Watch::start(self.reading.stats.is_some());
+        let Folded {
+            output: bytes,
+            stats,
+            ..
+        } = self.reading.fold(&input, &Discard)?;
+        crate::cli::console::print(format!("{bytes}\n").as_bytes())?;
+        if let Some(format) = self.reading.stats {
+            stats::print(format, &stats, &[("bytes", bytes)], memory.peak());
+        }
+        Ok(())
+    }
+}

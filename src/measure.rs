@@ -1,0 +1,21 @@
+//! Compares programs over one file: whole processes, in turns, from a known state of the page cache.
+//!
+//! One module each: `cache` makes and proves states of the page cache, `process` runs a program and tells what it
+//! cost, `rounds` has all of them run in turns, `answers` compares what they print, `ceilings`, `limits` and `bound` tell
+//! what limits a result, `statistics` and `results` make figures of the runs. `table`, `export` and `html` show them.
+//! docs/measuring.md explains each figure.
+
+pub mod answers;
+pub mod bound;
+pub mod cache;
+pub mod ceilings;
+pub mod export;
+pub mod figures;
+pub mod limits;
+pub mod machine;
+pub mod participant;
+pub mod process;
+pub mod results;
+pub mod rounds;
+pub mod statistics;
+pub mod table;

@@ -1,0 +1,369 @@
+//! What was measured, and the figures made of it. Serialised, this is the JSON of `ringfold bench`; names have units.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::cache::State;
+use crate::measure::limits::{Bound, Ceilings};
+use crate::measure::machine::Machine;
+use crate::measure::participant::Kind;
+use crate::measure::process::Cost;
+use crate::measure::statistics::{Interval, Phase, Spread, median, phases};
+
+/// The version of the JSON's shape: it changes when a field goes or changes its meaning.
+pub const SCHEMA_VERSION: u32 = 2;
+
+/// Everything about one call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Results {
+    /// See [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// When it began.
+    pub started_unix_s: u64,
+    /// What the user wants to be kept with it.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// Where it took place, in short.
+    pub machine: Machine,
+    /// What was read.
+    pub file: FileFacts,
+    /// How often, and with which rests.
+    pub settings: Settings,
+    /// What limits all results, from the same run.
+    pub ceilings: Ceilings,
+    /// A job from a state of the page cache each.
+    pub cases: Vec<Case>,
+    /// Where it took place, as `ringfold probe --json` has it.
+    #[serde(default)]
+    pub probe: serde_json::Value,
+}
+
+/// The input.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FileFacts {
+    /// Its path as it was given.
+    pub path: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Lines, where somebody counted them.
+    #[serde(default)]
+    pub lines: Option<u64>,
+}
+
+/// How it was measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Settings {
+    /// Runs of each participant that count.
+    pub runs: usize,
+    /// Runs before them that don't.
+    pub warmup: usize,
+    /// Rest before each run that isn't from the cache.
+    pub pause_s: f64,
+    /// Whose times the ratios divide by; the first one's of a case if that is `None`.
+    #[serde(default)]
+    pub baseline: Option<String>,
+}
+
+/// All runs of a job from one state of the page cache.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Case {
+    /// The job as it was given.
+    pub job: String,
+    /// Where its runs start from.
+    pub state: State,
+    /// Why there are no runs.
+    #[serde(default)]
+    pub impossible: Option<String>,
+    /// The share of the file that was resident before the runs.
+    #[serde(default)]
+    pub resident_share: Option<Spread>,
+    /// Runs that weren't made, because the state wasn't proven before them.
+    pub discarded_runs: usize,
+    /// Who took part.
+    pub rows: Vec<Row>,
+    /// Times of all runs in their order, over the median of who ran: one phase means that nothing changed.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
+}
+
+/// The runs of one participant.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its command line.
+    pub command: Vec<String>,
+    /// Why it was left out, where the machine refuses what it needs.
+    #[serde(default)]
+    pub left_out: Option<String>,
+    /// What went wrong; then none of its runs count.
+    #[serde(default)]
+    pub failed: Option<String>,
+    /// Figures of its runs.
+    #[serde(default)]
+    pub summary: Option<Summary>,
+    /// Its runs, in order.
+    pub runs: Vec<Run>,
+}
+
+/// One run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    /// In which round, from 1.
+    pub round: usize,
+    /// Its place among all runs of the case.
+    pub place: usize,
+    /// The share of the file that was resident before.
+    pub resident_share: f64,
+    /// What it cost.
+    #[serde(flatten)]
+    pub cost: Cost,
+    /// What ringfold tells of itself.
+    #[serde(default)]
+    pub own: Option<Own>,
+}
+
+/// What ringfold tells of a run of its own: some of the figures of `--stats=json`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Own {
+    /// What read the input, and why that.
+    pub engine: String,
+    /// See `engine`.
+    pub engine_reason: String,
+    /// Records or lines.
+    pub rows: Option<u64>,
+    /// From the start of the run to its end, without the process's start and end.
+    pub elapsed_s: f64,
+    /// Bytes that came through a ring, that workers copied, and that they mapped.
+    pub dispatched_bytes: u64,
+    /// See `dispatched_bytes`.
+    pub copied_bytes: u64,
+    /// See `dispatched_bytes`.
+    pub mapped_bytes: u64,
+    /// Reads, and how many there were in flight at most.
+    pub reads: u64,
+    /// See `reads`.
+    pub max_in_flight: usize,
+    /// Bytes of a read.
+    pub block_size: u64,
+    /// Time in which the ring could have read, but had no free buffer.
+    pub starved_s: f64,
+    /// The most anonymous memory.
+    pub peak_anonymous_bytes: Option<u64>,
+    /// Switches that had no effect.
+    pub without_effect: Vec<String>,
+}
+
+/// The figures of a row.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Summary {
+    /// The times that count.
+    pub time_s: Spread,
+    /// The file's bytes in the median time.
+    pub gb_per_s: f64,
+    /// Rows in the median time.
+    #[serde(default)]
+    pub rows_per_s: Option<f64>,
+    /// Of the times of the same round.
+    #[serde(default)]
+    pub ratio: Option<Interval>,
+    /// Processor time, the median.
+    pub cpu_s: f64,
+    /// Of it, in user space and in the kernel.
+    pub user_s: f64,
+    /// See `user_s`.
+    pub system_s: f64,
+    /// The most anonymous memory of all runs.
+    #[serde(default)]
+    pub peak_anonymous_bytes: Option<u64>,
+    /// The most memory of all runs, mapped files included.
+    pub peak_memory_bytes: u64,
+    /// Bytes read from the device, the median.
+    pub device_read_bytes: f64,
+    /// What limits it.
+    #[serde(default)]
+    pub bound: Option<Bound>,
+}
+
+impl Results {
+    /// Whether somebody failed or answered wrongly, or no run was made at all.
+    pub fn any_failed(&self) -> bool {
+        let mut rows = self.cases.iter().flat_map(|case| &case.rows);
+        rows.any(|row| row.failed.is_some())
+            || self
+                .cases
+                .iter()
+                .all(|case| case.rows.iter().all(|row| row.summary.is_none()))
+    }
+
+    /// The input and how it was gone over, in a line.
+    pub fn headline(&self) -> String {
+        let (file, settings) = (&self.file, &self.settings);
+        let pause = match settings.pause_s {
+            0.0 => String::new(),
+            seconds => format!(", {seconds} s of rest before each run that isn't cached"),
+        };
+        let lines = file.lines.map_or(String::new(), |lines| {
+            format!(", {} lines", crate::units::grouped(lines))
+        });
+        let runs = match settings.runs {
+            1 => "1 run".to_string(),
+            runs => format!("{runs} runs"),
+        };
+        format!(
+            "{}: {}{lines}; {runs} of each, in turns{pause}",
+            file.path,
+            crate::units::size(file.size_bytes),
+        )
+    }
+}
+
+impl Case {
+    /// Its job and state, as a title.
+    pub fn title(&self) -> String {
+        format!("{}, {}", self.job, self.state.name())
+    }
+
+    /// The rows of participants, without ceilings.
+    pub fn shown(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.kind != Kind::Ceiling)
+    }
+
+    /// Makes the figures of all runs over a file of so many bytes.
+    pub fn summarise(&mut self, size_bytes: u64, baseline: Option<&str>) {
+        let runs = || self.rows.iter().flat_map(|row| &row.runs);
+        self.resident_share = Spread::of(runs().map(|run| run.resident_share));
+        let named = baseline.and_then(|name| self.shown().find(|row| row.name == name));
+        let first = || {
+            self.shown()
+                .find(|row| row.failed.is_none() && !row.runs.is_empty())
+        };
+        let baseline = named.or_else(first).map(|row| row.runs.clone());
+        let baseline = baseline.unwrap_or_default();
+        for row in &mut self.rows {
+            row.summary = match row.failed {
+                Some(_) => None,
+                None => Summary::of(&row.runs, &baseline, size_bytes),
+            };
+        }
+        self.phases = self.find_phases();
+    }
+
+    /// Changes of level in all runs, as they followed each other.
+    fn find_phases(&self) -> Vec<Phase> {
+        let mut times: Vec<(usize, f64)> = Vec::new();
+        for row in &self.rows {
+            if let Some(summary) = &row.summary {
+                let over = |run: &Run| (run.place, run.cost.time_s() / summary.time_s.median);
+                times.extend(row.runs.iter().map(over));
+            }
+        }
+        times.sort_by_key(|(place, _)| *place);
+        let times: Vec<f64> = times.into_iter().map(|(_, time)| time).collect();
+        phases(&times)
+    }
+
+    /// Processor time of others and of the host, in shares of what the cores could do.
+    pub fn noise(&self, cores: usize) -> [f64; 2] {
+        let costs = || {
+            self.rows
+                .iter()
+                .flat_map(|row| &row.runs)
+                .map(|run| &run.cost)
+        };
+        let all = costs().map(|cost| cost.wall_s).sum::<f64>() * cores as f64;
+        let others = costs().map(|cost| cost.others_cpu_s).sum::<f64>();
+        let stolen = costs().map(|cost| cost.stolen_cpu_s).sum::<f64>();
+        [others, stolen].map(|time| time / all.max(f64::MIN_POSITIVE))
+    }
+
+    /// What a reader has to know beside the table, a sentence or two each.
+    pub fn remarks(&self, cores: usize) -> Vec<String> {
+        let percent = |share: f64| format!("{:.1}%", share * 100.0);
+        let mut remarks = Vec::new();
+        if let Some(why) = &self.impossible {
+            remarks.push(format!("No runs: {why}."));
+            return remarks;
+        }
+        if let Some(share) = self.resident_share {
+            let range = match [share.min, share.max].map(percent) {
+                [min, max] if min == max => min,
+                [min, max] => format!("{min} to {max}"),
+            };
+            remarks.push(format!("Resident before each run: {range} of the file."));
+        }
+        if self.discarded_runs > 0 {
+            remarks.push(format!(
+                "Discarded: {} runs, because the file wasn't {} before them.",
+                self.discarded_runs,
+                self.state.name()
+            ));
+        }
+        if let [first, rest @ ..] = &self.phases[..]
+            && !rest.is_empty()
+        {
+            let words = |phase: &Phase| {
+                let (from, to) = (phase.from + 1, phase.to);
+                format!("{:.2}x in runs {from}-{to}", phase.level / first.level)
+            };
+            let levels: Vec<_> = self.phases.iter().map(words).collect();
+            remarks.push(format!(
+                "The machine or its drive changed speed meanwhile: all times were {}. Compare ratios, not seconds.",
+                levels.join(", ")
+            ));
+        }
+        let [others, stolen] = self.noise(cores);
+        if others > 0.02 || stolen > 0.02 {
+            remarks.push(format!(
+                "Of the processors' time others and the kernel's own threads used {}, and the host kept {}.",
+                percent(others),
+                percent(stolen)
+            ));
+        }
+        for row in &self.rows {
+            if let Some(why) = &row.left_out {
+                remarks.push(format!("{} is left out: {why}.", row.name));
+            }
+            if let Some(why) = &row.failed {
+                remarks.push(format!("{} FAILED: {why}.", row.name));
+            }
+        }
+        remarks
+    }
+}
+
+impl Summary {
+    /// Of these runs, if there are any.
+    fn of(runs: &[Run], baseline: &[Run], size_bytes: u64) -> Option<Summary> {
+        let time_s = Spread::of(runs.iter().map(|run| run.cost.time_s()))?;
+        let ratios: Vec<f64> = runs
+            .iter()
+            .filter_map(|run| {
+                let same_round = |other: &&Run| other.round == run.round;
+                let other = baseline.iter().find(same_round)?;
+                Some(run.cost.time_s() / other.cost.time_s())
+            })
+            .collect();
+        let of = |figure: fn(&Run) -> f64| median(runs.iter().map(figure)).unwrap_or(0.0);
+        let rows = runs.iter().find_map(|run| run.own.as_ref()?.rows);
+        let anonymous = |run: &Run| {
+            let own = run.own.as_ref().and_then(|own| own.peak_anonymous_bytes);
+            own.or(run.cost.peak_anonymous_bytes)
+        };
+        Some(Summary {
+            time_s,
+            gb_per_s: size_bytes as f64 / time_s.median / 1e9,
+            rows_per_s: rows.map(|rows| rows as f64 / time_s.median),
+            ratio: Interval::of(&ratios),
+            cpu_s: of(|run| run.cost.cpu_s()),
+            user_s: of(|run| run.cost.user_s),
+            system_s: of(|run| run.cost.system_s),
+            peak_anonymous_bytes: runs.iter().filter_map(anonymous).max(),
+            peak_memory_bytes: runs.iter().map(|run| run.cost.peak_memory_bytes).max()?,
+            device_read_bytes: of(|run| run.cost.device_read_bytes as f64),
+            bound: None,
+        })
+    }
+}
