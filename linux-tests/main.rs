@@ -6,6 +6,7 @@ mod answers;
 mod bench;
 mod catalogue;
 mod changing;
+mod compressed;
 mod conditions;
 mod count;
 mod digits;

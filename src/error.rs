@@ -99,6 +99,8 @@ pub struct Error {
     file_index: u32,
     bytes: Option<Range<u64>>,
     line: Option<u64>,
+    /// The bytes are those of the text in a compressed file.
+    is_decompressed: bool,
     cause: Cause,
     errno: Option<i32>,
 }
@@ -115,6 +117,7 @@ impl Error {
             file_index: 0,
             bytes: None,
             line: None,
+            is_decompressed: false,
             cause: cause.into(),
             errno: None,
         }
@@ -180,6 +183,12 @@ impl Error {
         self
     }
 
+    /// The same where the bytes are those of the text in a compressed file.
+    pub(crate) fn decompressed(mut self, is_decompressed: bool) -> Self {
+        self.is_decompressed = is_decompressed;
+        self
+    }
+
     /// Whether no more files can be open at once.
     #[cfg(feature = "cli")]
     pub(crate) fn is_about_descriptors(&self) -> bool {
@@ -196,7 +205,7 @@ impl Error {
         self.file.as_deref()
     }
 
-    /// The bytes of the file that it concerns, zero-based and half-open.
+    /// The bytes of the file that it concerns, zero-based and half-open. Of a compressed file they are those of the text.
     pub fn bytes(&self) -> Option<Range<u64>> {
         self.bytes.clone()
     }
@@ -234,6 +243,9 @@ impl Error {
             line += &format!("byte {}-{}", bytes.start, bytes.end);
             if let Some(number) = self.line {
                 line += &format!(" (line {number})");
+            }
+            if self.is_decompressed {
+                line += " of the decompressed text";
             }
             line += ": ";
         }

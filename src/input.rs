@@ -1,6 +1,10 @@
 //! What is read: open files, and the spans of them.
 
 pub(crate) mod caching;
+#[cfg(feature = "decompress")]
+pub(crate) mod codec;
+#[cfg(feature = "decompress")]
+pub(crate) mod decode;
 #[cfg(feature = "cli")]
 pub(crate) mod descriptors;
 pub(crate) mod head;

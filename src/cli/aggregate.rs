@@ -8,7 +8,7 @@ use crate::group::spill::budget::GROUP_MIN;
 use crate::linux::cgroups;
 use crate::report::grid::GridFormat;
 use crate::units;
-use crate::{Error, Input, Kind, Result, report};
+use crate::{Error, Kind, Result, report};
 use clap::{Args, ValueEnum};
 
 use crate::cli::console::{open_output, say, write_output};
@@ -39,8 +39,8 @@ Examples:
       only cities with such a mean
   ringfold aggregate -H -k city -a sum:price --rejects bad.csv -f json -o sums.json orders.csv
       malformed records go to a file with their places and reasons; the answer as JSON
-  zcat orders.csv.gz | ringfold aggregate -d, --quote '\"' -H -k city
-      from a pipe, whose name tells neither delimiter nor quote
+  curl -s example.org/orders.csv.gz | ringfold aggregate -d, --quote '\"' -H -k city
+      from a pipe, whose name tells neither delimiter nor quote; compressed data is decompressed
   ringfold aggregate --explain -H -k city -a sum:price orders.csv
       how the file is understood, before a long run
   ringfold aggregate measurements.txt
@@ -193,7 +193,7 @@ impl Command {
         let paths = self.files.paths()?;
         own_input::refuse(self.output.as_ref(), &paths)?;
         let mut output = open_output(self.output.as_ref())?;
-        let input = Input::open(&paths)?;
+        let input = self.reading.open(&paths)?;
         let memory = memory::Watch::start(self.reading.stats.is_some());
         let Folded {
             output: summary,

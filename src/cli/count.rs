@@ -72,7 +72,7 @@ impl Command {
         let output = open_output(None)?;
         let paths = self.files.paths()?;
         let (input, paths, missing) = open(paths)?;
-        let input = input.without_holes();
+        let input = self.reading.text_of(input)?.without_holes();
         let memory = memory::Watch::start(self.reading.stats.is_some());
         let Folded {
             output: mut counted,

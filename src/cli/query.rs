@@ -12,7 +12,7 @@ use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
 use crate::cli::{memory, own_input, stats};
 use crate::query::{Answer, Columns, Query, Sort};
 use crate::report::grid::{GridFormat, write_grid};
-use crate::{Config, Error, Input, Kind, Result};
+use crate::{Config, Error, Kind, Result};
 
 /// What is asked of which columns.
 #[derive(Args)]
@@ -65,6 +65,9 @@ pub(super) struct Asked {
     #[command(flatten)]
     records: Records,
 }
+
+/// How the names of compressed files end.
+const COMPRESSED: [&str; 8] = ["gz", "bgz", "zst", "zstd", "bz2", "xz", "lz4", "gzip"];
 
 /// A byte, or none.
 #[derive(Debug, Clone, Copy)]
@@ -160,7 +163,7 @@ impl Asked {
         own_input::refuse(run.output, run.paths)?;
         let output = open_output(run.output)?;
         let rejects = self.records.open(run.output, run.paths)?;
-        let input = Input::open(run.paths)?;
+        let input = run.reading.open(run.paths)?;
         let memory = memory::Watch::start(reading.stats.is_some());
         let config = Config {
             max_record: reading.max_record(),
@@ -224,8 +227,17 @@ fn usage(why: String) -> Error {
     Error::new(Kind::Usage, why)
 }
 
-/// The ending of a file's name, in small letters that are known.
+/// The ending of a file's name, in small letters that are known, before that of a compressed file.
 fn ending(path: &Path) -> Option<&'static str> {
+    let ending = path.extension()?.to_str()?;
+    let is_compressed = |known: &&str| ending.eq_ignore_ascii_case(known);
+    if COMPRESSED.iter().any(is_compressed) {
+        return ending_of_text(Path::new(path.file_stem()?));
+    }
+    ending_of_text(path)
+}
+
+fn ending_of_text(path: &Path) -> Option<&'static str> {
     let ending = path.extension()?.to_str()?;
     let is = |known: &&str| ending.eq_ignore_ascii_case(known);
     ["csv", "tsv", "psv"].into_iter().find(|known| is(known))

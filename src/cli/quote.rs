@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::Result;
 use crate::quote::{Quote, Shell};
-use crate::{Input, Result};
 use clap::{Args, ValueEnum};
 
 use crate::cli::console::open_output;
@@ -113,7 +113,7 @@ impl Command {
         let paths = self.files.paths()?;
         own_input::refuse(output.as_ref(), &paths)?;
         let mut output = open_output(output.as_ref())?;
-        let input = Input::open(&paths)?;
+        let input = self.reading.open(&paths)?;
         let memory = memory::Watch::start(self.reading.stats.is_some());
         let run = self
             .reading

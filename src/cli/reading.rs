@@ -1,7 +1,7 @@
 //! What all jobs that read share: their flags, their files, and a run with progress.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -35,6 +35,10 @@ pub(super) struct Reading {
     /// No progress and no notices. Errors and the number of skipped records are still printed
     #[arg(short, long)]
     pub(super) quiet: bool,
+    /// Read compressed files as they are. Otherwise gzip, zstd, bzip2, xz and lz4 are decompressed, known by their first
+    /// bytes
+    #[arg(long, hide_short_help = true)]
+    no_decompress: bool,
     /// Print the flags that say how files are read: engines, block sizes, io_uring, the page cache
     #[arg(long)]
     pub(super) help_io: bool,
@@ -82,6 +86,19 @@ impl Reading {
     /// The longest record that is allowed.
     pub(super) fn max_record(&self) -> usize {
         usize::try_from(self.how.max_record).unwrap_or(usize::MAX)
+    }
+
+    /// Opens files; compressed ones are read as the text in them.
+    pub(super) fn open<P: AsRef<Path>>(&self, paths: &[P]) -> Result<Input> {
+        self.text_of(Input::open(paths)?)
+    }
+
+    /// An input with the text of compressed files in the place of these.
+    pub(super) fn text_of(&self, input: Input) -> Result<Input> {
+        match self.no_decompress {
+            true => Ok(input),
+            false => input.decompressed(),
+        }
     }
 
     fn config(&self, progress: Arc<AtomicU64>) -> Result<Config> {

@@ -42,6 +42,15 @@ pub(crate) fn run_then<T: Send>(
     sink: &dyn Sink,
     then: impl FnOnce() -> T + Send,
 ) -> Result<(Stats, T)> {
+    run_to_end(input, config, sink, then).map_err(|error| input.marked(error))
+}
+
+fn run_to_end<T: Send>(
+    input: &Input,
+    config: &Config,
+    sink: &dyn Sink,
+    then: impl FnOnce() -> T + Send,
+) -> Result<(Stats, T)> {
     settings::check(config)?;
     let started = Instant::now();
     let memory = MemoryLimit::of_this_process();

@@ -54,7 +54,6 @@ pub(crate) fn look_at_head<T>(
 
 /// Reads up to `wanted` bytes more, at least one; `true` at the end.
 fn read_on(source: &Source, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<bool> {
-    let file = source.file.as_ref().expect("it isn't in memory");
     let before = bytes.len();
     let len = match source.shape {
         Shape::Seekable(len) => usize::try_from(len).unwrap_or(usize::MAX),
@@ -65,21 +64,22 @@ fn read_on(source: &Source, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<bo
     let mut tries = 0;
     loop {
         let target = &mut bytes[before..];
-        let read = match source.shape {
-            Shape::Seekable(_) => rustix::io::pread(file, target, before as u64),
-            _ => rustix::io::read(file, target),
+        let read = match (&source.shape, source.file()) {
+            (Shape::Seekable(_), Some(file)) => {
+                rustix::io::pread(file, target, before as u64).map_err(io::Error::from)
+            }
+            _ => source.read_stream(target),
         };
         match read {
             Ok(n) => {
                 bytes.truncate(before + n);
                 return Ok(n == 0 || bytes.len() == len);
             }
-            Err(rustix::io::Errno::AGAIN) => {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 // Somebody made it non-blocking. Where the wait fails the next read reports why.
-                let _ = poll(&mut [PollFd::new(file, PollFlags::IN)], None);
+                let _ = poll(&mut [PollFd::new(source, PollFlags::IN)], None);
             }
-            Err(errno) => {
-                let error = errno.into();
+            Err(error) => {
                 if !retry::may_pass(&error) || tries >= retry::MOST {
                     return Err(error);
                 }

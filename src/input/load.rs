@@ -1,7 +1,7 @@
 //! Reads whole files into memory.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,31 +18,22 @@ const LOAD: usize = 8 << 20;
 pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result<Input> {
     let mut loaded = Input::default();
     for source in &input.sources {
+        let told = |error: io::Error| Error::io(&error).in_file(source.index, &source.name);
         let bytes = match (&source.shape, &source.file) {
             (Shape::Memory(bytes), _) => Arc::clone(bytes),
-            (shape, Some(file)) => {
+            (Shape::Stream, _) => read_stream(source).map_err(told)?.into(),
+            (&Shape::Seekable(len), Some(file)) => {
                 // What was added since it was opened isn't asked for.
-                let most = match shape {
-                    Shape::Seekable(len) => *len,
-                    _ => u64::MAX,
-                };
                 let tell = |range| reads(source, range);
-                let bytes = read_all(source, file, most, &tell).map_err(|(error, seen)| {
-                    let error = Error::io(&error).in_file(source.index, &source.name);
-                    match shape {
-                        Shape::Seekable(len) => error.at_bytes(seen..*len),
-                        _ => error,
-                    }
-                })?;
+                let bytes = read_all(file, len, &tell)
+                    .map_err(|(error, seen)| told(error).at_bytes(seen..len))?;
                 let seen = bytes.len() as u64;
-                if source.len().is_some_and(|len| seen < len) {
-                    return Err(source
-                        .ended(seen)
-                        .at_bytes(seen..source.len().unwrap_or(seen)));
+                if seen < len {
+                    return Err(source.ended(seen).at_bytes(seen..len));
                 }
                 bytes.into()
             }
-            (_, None) => unreachable!("a source has a file or lies in memory"),
+            (Shape::Seekable(_), None) => unreachable!("what has a size is a file"),
         };
         let memory = Source::memory(source.index, &source.name, bytes);
         loaded.sources.push(Arc::new(memory));
@@ -57,26 +48,29 @@ pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result
     Ok(loaded)
 }
 
-/// A stream to its end, or the first `most` bytes of a file, wherever its position stands. A failure
-/// comes with the number of bytes before it.
+/// A stream to its end.
+fn read_stream(source: &Source) -> io::Result<Vec<u8>> {
+    struct Stream<'a>(&'a Source);
+    impl Read for Stream<'_> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            match self.0.peeked.give(to) {
+                Some(n) => Ok(n),
+                None => self.0.read_stream(to),
+            }
+        }
+    }
+    let mut bytes = Vec::new();
+    Stream(source).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The first `most` bytes of a file, wherever its position stands. A failure comes with the number of bytes before it.
 fn read_all(
-    source: &Source,
-    mut file: &File,
+    file: &File,
     most: u64,
     reads: &dyn Fn(Range<u64>),
 ) -> Result<Vec<u8>, (io::Error, u64)> {
     let mut bytes = Vec::new();
-    if most == u64::MAX {
-        let mut part = [0; 4096];
-        while let Some(n) = source.peeked.give(&mut part) {
-            if n == 0 {
-                return Ok(bytes);
-            }
-            bytes.extend(&part[..n]);
-        }
-        io::Read::read_to_end(&mut file, &mut bytes).map_err(|error| (error, 0))?;
-        return Ok(bytes);
-    }
     let len = usize::try_from(most).map_err(|_| (io::ErrorKind::OutOfMemory.into(), 0))?;
     if bytes.try_reserve_exact(len).is_err() {
         return Err((io::ErrorKind::OutOfMemory.into(), 0));

@@ -11,6 +11,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::refusal::{Facility, Refusal, Refuser};
 use crate::error::{Error, Kind, Result};
+#[cfg(feature = "decompress")]
+use crate::input::codec::Decoder;
 use crate::input::peeked::Peeked;
 
 /// What a pipe may hold, as much as an ordinary user may ask for.
@@ -60,6 +62,12 @@ pub struct Source {
     inode: Option<(u64, u64)>,
     /// What was taken out of a stream before the run.
     pub(crate) peeked: Peeked,
+    /// What makes a stream of a compressed source.
+    #[cfg(feature = "decompress")]
+    decoder: Option<Decoder>,
+    /// The compressed source.
+    #[cfg(feature = "decompress")]
+    origin: Option<Arc<Source>>,
 }
 
 impl Source {
@@ -91,7 +99,49 @@ impl Source {
             device: None,
             inode: None,
             peeked: Peeked::default(),
+            #[cfg(feature = "decompress")]
+            decoder: None,
+            #[cfg(feature = "decompress")]
+            origin: None,
         }
+    }
+
+    /// What a decoder makes of a source, as a stream.
+    #[cfg(feature = "decompress")]
+    pub(crate) fn decoded(origin: &Arc<Source>, decoder: Decoder) -> Source {
+        Source {
+            shape: Shape::Stream,
+            decoder: Some(decoder),
+            origin: Some(Arc::clone(origin)),
+            ..Source::memory(origin.index, &origin.name, [])
+        }
+    }
+
+    /// The compressed source that this is the text of.
+    #[cfg(feature = "decompress")]
+    pub(crate) fn origin(&self) -> Option<&Arc<Source>> {
+        self.origin.as_ref()
+    }
+
+    /// Whether its bytes are those of the text in a compressed file.
+    pub fn is_compressed(&self) -> bool {
+        #[cfg(feature = "decompress")]
+        return self.decoder.is_some();
+        #[cfg(not(feature = "decompress"))]
+        false
+    }
+
+    /// Reads on in a stream, as its own pace allows.
+    ///
+    /// # Errors
+    /// The kernel's, or compressed data is damaged.
+    pub(crate) fn read_stream(&self, to: &mut [u8]) -> io::Result<usize> {
+        #[cfg(feature = "decompress")]
+        if let Some(decoder) = &self.decoder {
+            return decoder.read(to);
+        }
+        let file = self.file.as_ref().expect("a stream is a file");
+        Ok(rustix::io::read(file, to)?)
     }
 
     fn from_file(
@@ -148,6 +198,10 @@ impl Source {
             written: meta.is_file().then(|| (meta.mtime(), meta.mtime_nsec())),
             direct: OnceLock::new(),
             peeked: Peeked::default(),
+            #[cfg(feature = "decompress")]
+            decoder: None,
+            #[cfg(feature = "decompress")]
+            origin: None,
         })
     }
 

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
+#[cfg(feature = "decompress")]
+use crate::input::decode;
 use crate::input::source::Source;
 
 /// A part of a source: the records whose first byte lies in it.
@@ -44,6 +46,26 @@ impl Input {
     pub fn add(&mut self, path: impl AsRef<Path>) -> Result<()> {
         self.push(Source::open(self.sources.len() as u32, path)?);
         Ok(())
+    }
+
+    /// The same with each compressed source as the text in it, a stream: gzip, zstd, bzip2, xz and lz4, known by their
+    /// first bytes. Of a pipe this waits for these bytes.
+    ///
+    /// # Errors
+    /// A source can't be read, or its compressed data is damaged from the start.
+    #[cfg(feature = "decompress")]
+    pub fn decompressed(mut self) -> Result<Self> {
+        for source in &mut self.sources {
+            if let Some(text) = decode::decompressed(source)? {
+                for span in &mut self.spans {
+                    if span.source == text.index {
+                        span.to = u64::MAX;
+                    }
+                }
+                *source = Arc::new(text);
+            }
+        }
+        Ok(self)
     }
 
     /// Texts in memory, in order, named by their numbers.
@@ -135,6 +157,14 @@ impl Input {
     /// The spans, in the order in which they are read.
     pub fn spans(&self) -> &[Span] {
         &self.spans
+    }
+
+    /// An error of this input, which says where its bytes are.
+    pub(crate) fn marked(&self, error: Error) -> Error {
+        let source = self.sources.get(error.file_index() as usize);
+        let is_compressed =
+            error.file().is_some() && source.is_some_and(|source| source.is_compressed());
+        error.decompressed(is_compressed)
     }
 
     /// The source of a span.

@@ -156,7 +156,10 @@ impl Stream {
     fn new(source: &Arc<Source>, watches: bool) -> Stream {
         Stream {
             source: Arc::clone(source),
-            readable: watches.then(|| Readable::new(source)).flatten(),
+            // A decoder is never waited for: it works while it is read.
+            readable: (watches && !source.is_compressed())
+                .then(|| Readable::new(source))
+                .flatten(),
             got: 0,
             came: None,
             tries: 0,
@@ -169,7 +172,6 @@ impl Stream {
     /// watched this waits itself.
     fn read(&mut self, submission: &mut Submission) -> Option<io::Result<usize>> {
         let source = Arc::clone(&submission.source);
-        let file = source.file().expect("a stream is a file");
         let wanted = submission.len - submission.filled;
         loop {
             if self.got > 0 {
@@ -192,7 +194,7 @@ impl Stream {
             let target = &mut submission.slot.target_bytes(submission.filled)[self.got..wanted];
             let read = match source.peeked.give(target) {
                 Some(n) => Ok(n),
-                None => rustix::io::read(file, target),
+                None => source.read_stream(target),
             };
             match read {
                 Ok(0) => self.ended = true,
@@ -201,21 +203,20 @@ impl Stream {
                     let now = Instant::now();
                     self.came = Some((self.came.map_or(now, |(first, _)| first), now));
                 }
-                Err(errno) => self.failed(errno),
+                Err(error) => self.failed(error),
             }
         }
     }
 
     /// A read has failed. What the stream has brought before can't be read once more, so it is tried again here.
-    fn failed(&mut self, errno: rustix::io::Errno) {
-        let error = errno.into();
+    fn failed(&mut self, error: io::Error) {
         if !retry::may_pass(&error) || self.tries >= retry::MOST {
             self.tries = 0;
             self.error = Some(error);
             return;
         }
         // A stream that somebody made non-blocking: wait as if it weren't.
-        if errno == rustix::io::Errno::AGAIN && self.readable.is_none() {
+        if error.kind() == io::ErrorKind::WouldBlock && self.readable.is_none() {
             wait_for(&self.source);
         }
         // The first time there is no need for patience.

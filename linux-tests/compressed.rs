@@ -1,0 +1,247 @@
+//! Compressed files: every format, member by member, and damaged at every place.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use flate2::{Compression, GzBuilder};
+use ringfold::group::Aggregate;
+use ringfold::report::{Format, write as write_answer};
+use ringfold::{Config, Engine, Error, Input, fold, pool};
+
+use crate::support::{dir, end, end_of, feed, ringfold, rows, start, write};
+
+/// A way to compress a text.
+type Compress = fn(&[u8]) -> Vec<u8>;
+
+const FORMATS: [(&str, Compress); 6] = [
+    ("gz", gzip),
+    ("bgz", bgzf),
+    ("zst", zstandard),
+    ("bz2", bzip),
+    ("xz", xz),
+    ("lz4", lz4),
+];
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    member(GzBuilder::new().filename("text"), text)
+}
+
+fn member(builder: GzBuilder, text: &[u8]) -> Vec<u8> {
+    let mut encoder = builder.write(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Members of up to 60,000 bytes that tell their sizes, and an empty one at the end.
+fn bgzf(text: &[u8]) -> Vec<u8> {
+    let block = |text: &[u8]| {
+        let extra = [b'B', b'C', 2, 0, 0, 0];
+        let mut block = member(GzBuilder::new().extra(extra), text);
+        let size = u16::try_from(block.len() - 1).unwrap();
+        block[16..18].copy_from_slice(&size.to_le_bytes());
+        block
+    };
+    let chunks = text.chunks(60_000).chain([&[][..]]);
+    chunks.flat_map(block).collect()
+}
+
+fn zstandard(text: &[u8]) -> Vec<u8> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn bzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn xz(text: &[u8]) -> Vec<u8> {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn lz4(text: &[u8]) -> Vec<u8> {
+    let info = lz4_flex::frame::FrameInfo::new()
+        .content_checksum(true)
+        .block_checksums(true);
+    let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// One worker, started once.
+fn one_thread() -> Config {
+    let config = Config {
+        threads: Some(1),
+        ..Config::default()
+    };
+    let workers = pool(&Input::memory([&b""[..]]), &config).unwrap();
+    Config {
+        pool: Some(workers),
+        ..config
+    }
+}
+
+/// The answer over an input.
+fn answer(input: &Input, config: &Config) -> Result<Vec<u8>, Error> {
+    let (summary, _) = fold(input, config, &Aggregate::new())?;
+    let mut text = Vec::new();
+    write_answer(&summary, Format::OneBrc, &mut text).unwrap();
+    Ok(text)
+}
+
+/// One member and two, from a file and from memory, in every engine that is asked for.
+#[test]
+fn every_format_in_every_engine() {
+    let dir = dir();
+    let text = rows(40_000, Some(300), 7);
+    let (front, back) = text.split_at(text.len() / 3);
+    let plain = write(dir.path(), "plain", &text);
+    let want = answer(&Input::open([plain]).unwrap(), &Config::default()).unwrap();
+    for (ending, compress) in FORMATS {
+        for compressed in [compress(&text), [compress(front), compress(back)].concat()] {
+            assert!(compressed.len() < text.len());
+            let path = write(dir.path(), &format!("text.{ending}"), &compressed);
+            for engine in Engine::ALL {
+                for (block, threads) in [(64, 1), (4096, 4), (1 << 20, 2)] {
+                    let config = Config {
+                        engine,
+                        block_size: Some(block),
+                        threads: Some(threads),
+                        ..Config::default()
+                    };
+                    let input = Input::open([&path]).unwrap().decompressed().unwrap();
+                    let got = answer(&input, &config).unwrap();
+                    assert!(got == want, "{ending} {engine} {block}");
+                }
+            }
+            let input = Input::memory([compressed]).decompressed().unwrap();
+            assert!(answer(&input, &Config::default()).unwrap() == want);
+        }
+    }
+}
+
+/// Of a stream that is cut off nothing is answered, wherever that is.
+#[test]
+fn a_stream_that_is_cut_off_is_an_error() {
+    let text = rows(300, Some(40), 3);
+    let config = one_thread();
+    for (ending, compress) in FORMATS {
+        let whole = compress(&text);
+        // Shorter ones are no longer known to be compressed. A file of BGZF may end behind any of its members.
+        let most = if ending == "bgz" {
+            whole.len() - 29
+        } else {
+            whole.len()
+        };
+        for length in 10..most {
+            let input = Input::memory([&whole[..length]]).decompressed();
+            let got = input.and_then(|input| answer(&input, &config));
+            assert!(got.is_err(), "{ending}, {length} bytes of {}", whole.len());
+        }
+    }
+}
+
+/// A byte that has changed is found, or means nothing.
+#[test]
+fn damaged_bytes_never_change_an_answer() {
+    let text = rows(200, Some(40), 5);
+    let config = one_thread();
+    let want = answer(&Input::memory([text.as_slice()]), &config).unwrap();
+    for (ending, compress) in FORMATS {
+        let mut damaged = compress(&text);
+        let mut errors = 0;
+        for at in 0..damaged.len() {
+            damaged[at] ^= 0x41;
+            let input = Input::memory([damaged.as_slice()]).decompressed();
+            match input.and_then(|input| answer(&input, &config)) {
+                Ok(got) => assert!(got == want, "{ending} at {at}"),
+                Err(_) => errors += 1,
+            }
+            damaged[at] ^= 0x41;
+        }
+        assert!(errors > damaged.len() / 2, "{ending}: {errors}");
+    }
+}
+
+/// The content tells, not the name; a flag leaves all files as they are; pipes are looked at too.
+#[test]
+fn what_the_program_reads() {
+    let dir = dir();
+    write(dir.path(), "text.gz", b"a;1.0\nb;2.0\n");
+    let compressed = gzip(b"city,n\nBern,1\nBern,2\n");
+    write(dir.path(), "orders.csv.gz", &compressed);
+    write(dir.path(), "unnamed", &compressed);
+    let run = |args: &[&str]| end(ringfold(args).current_dir(dir.path()));
+    assert_eq!(
+        run(&["aggregate", "text.gz"]).answer(),
+        b"{a=1.0/1.0/1.0, b=2.0/2.0/2.0}\n"
+    );
+    let query = ["aggregate", "-H", "-k", "city", "-a", "sum:n"];
+    let want = b"city,sum_n\nBern,3\n";
+    for file in ["orders.csv.gz", "unnamed"] {
+        assert_eq!(run(&[&query[..], &["-d,", file]].concat()).answer(), want);
+    }
+    // The ending before that of the compression tells the delimiter.
+    assert_eq!(
+        run(&[&query[..], &["orders.csv.gz"]].concat()).answer(),
+        want
+    );
+    assert_eq!(
+        run(&["count", "orders.csv.gz", "unnamed"]).answer(),
+        b" 3 21 orders.csv.gz\n 3 21 unnamed\n 6 42 total\n"
+    );
+    let raw = format!("{}\n", compressed.len());
+    assert_eq!(
+        run(&["count", "--bytes", "--no-decompress", "orders.csv.gz"]).answer(),
+        raw.trim_end()
+            .as_bytes()
+            .iter()
+            .chain(b" orders.csv.gz\n")
+            .copied()
+            .collect::<Vec<_>>()
+    );
+    let mut piped = ringfold([&query[..], &["-d,"]].concat());
+    let mut child = start(piped.stdin(Stdio::piped()));
+    feed(&mut child, compressed.clone());
+    assert_eq!(end_of(child).answer(), want);
+    assert_eq!(
+        run(&["quote", "unnamed"]).answer(),
+        b"'city,n'\n'Bern,1'\n'Bern,2'\n"
+    );
+}
+
+/// A bad record is told by its place in the text, and so is the end of what could be decompressed.
+#[test]
+fn errors_name_places_in_the_text() {
+    let dir = dir();
+    let mut text = rows(100_000, None, 1);
+    let (byte, lines) = (text.len(), 100_001);
+    text.extend_from_slice(b"bad\na;1.0\n");
+    for (ending, compress) in FORMATS {
+        let name = format!("text.{ending}");
+        let compressed = compress(&text);
+        write(dir.path(), &name, &compressed);
+        let mut command = ringfold(["aggregate", &name]);
+        let error = end(command.current_dir(dir.path())).failure(1);
+        let want = format!(
+            "{name}: byte {byte}-{} (line {lines}) of the decompressed text: 1 field where 2 are expected",
+            byte + 3
+        );
+        assert_eq!(error, want);
+        write(dir.path(), &name, &compressed[..compressed.len() / 2]);
+        let mut command = ringfold(["aggregate", "--on-error", "skip", &name]);
+        let error = end(command.current_dir(dir.path())).failure(1);
+        let is_cut_off =
+            error.ends_with("data is cut off") && error.contains(" of the decompressed text: ");
+        // A file of BGZF that ends within a member has a size that isn't true.
+        assert!(
+            is_cut_off || ending == "bgz" && error.contains("gzip data is"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! The text of a compressed source: a source of its own, which is a stream.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use crate::error::{Error, Kind, Result};
+use crate::input::codec::{Codec, Compressed, Decoder, MAGIC_MAX, SharedBytes};
+use crate::input::head::look_at_head;
+use crate::input::source::{Shape, Source};
+
+/// The text of a source; `None` if it isn't compressed.
+///
+/// # Errors
+/// It can't be read, or is damaged from the start.
+pub(crate) fn decompressed(source: &Arc<Source>) -> Result<Option<Source>> {
+    let Some(codec) = codec_of(source)? else {
+        return Ok(None);
+    };
+    let decoder = bytes_of(source).and_then(|compressed| Decoder::new(codec, compressed));
+    let decoder = decoder.map_err(|error| {
+        Error::new(Kind::Data, error.to_string()).in_file(source.index, &source.name)
+    })?;
+    Ok(Some(Source::decoded(source, decoder)))
+}
+
+/// The text of a decompressed source once more from its start; `None` where a pipe was decompressed.
+pub(crate) fn reopened(text: &Source) -> Option<Source> {
+    let origin = text.origin().filter(|origin| origin.len().is_some())?;
+    decompressed(origin).ok().flatten()
+}
+
+/// The format of a source by its first bytes.
+fn codec_of(source: &Source) -> Result<Option<Codec>> {
+    if let (Shape::Seekable(_), Some(file)) = (&source.shape, source.file()) {
+        let mut head = [0; MAGIC_MAX];
+        let head = first_bytes(file, &mut head);
+        let head = head.map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
+        return Ok(Codec::of(head, true).flatten());
+    }
+    look_at_head(source, Codec::of)
+}
+
+/// The first bytes of a file, without more of it getting into the page cache than must.
+fn first_bytes<'a>(file: &File, to: &'a mut [u8]) -> io::Result<&'a [u8]> {
+    use rustix::fs::{Advice, fadvise};
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let cached = {
+        let mut buffers = [io::IoSliceMut::new(to)];
+        preadv2(file, &mut buffers, 0, ReadWriteFlags::NOWAIT)
+    };
+    if let Ok(n) = cached {
+        return Ok(&to[..n]);
+    }
+    // Advice; its failure is harmless.
+    let _ = fadvise(file, 0, None, Advice::Random);
+    let read = file.read_at(to, 0);
+    let _ = fadvise(file, 0, None, Advice::Normal);
+    Ok(&to[..read?])
+}
+
+/// The bytes of a source from its start.
+fn bytes_of(source: &Source) -> io::Result<Compressed> {
+    Ok(match (&source.shape, source.file()) {
+        (Shape::Memory(bytes), _) => {
+            Compressed::Stream(Box::new(Cursor::new(SharedBytes(Arc::clone(bytes)))))
+        }
+        (Shape::Seekable(_), Some(file)) => Compressed::File(file.try_clone()?),
+        (Shape::Stream, Some(file)) => {
+            let seen = std::mem::take(&mut source.peeked.lock().bytes);
+            Compressed::Stream(Box::new(Cursor::new(seen).chain(file.try_clone()?)))
+        }
+        (_, None) => unreachable!("nothing but memory has no file"),
+    })
+}
