@@ -900,7 +900,11 @@ fn each_knob_reaches_the_kernel() {
     }
     if !skips("dontcache flags", &[Feature::DontCache]) {
         // strace may know 0x80 by name.
-        let log = trace("preadv2", "--engine pread --dontcache", &path);
+        let log = trace(
+            "preadv2",
+            "--engine pread --dontcache --no-decompress",
+            &path,
+        );
         let started = log.matches("preadv2(").count();
         let flagged = log.matches("0x80").count() + log.matches("RWF_DONTCACHE").count();
         assert!(started > 1 && flagged == started, "{log}");
