@@ -16,7 +16,7 @@ pub(crate) mod config;
 pub(crate) mod dense;
 pub(crate) mod direct;
 pub(crate) mod fallback;
-mod hash_range;
+pub(crate) mod hash_range;
 pub(crate) mod isa;
 pub(crate) mod key;
 mod local;

@@ -13,8 +13,9 @@ use crate::query::accumulator::state::{Outcome, Printed, Rounding};
 use crate::query::answer::having::Tested;
 use crate::query::answer::order::Sort;
 use crate::query::condition::Condition;
+use crate::query::groups::Groups;
 use crate::query::rejects::Rejects;
-use crate::query::table::{Group, Table, parts};
+use crate::query::table::Group;
 use crate::report::grid::{Cell, Rows};
 
 /// The answer of a query.
@@ -26,7 +27,7 @@ pub struct Answer {
     scales: Vec<u32>,
     /// How the numbers of each aggregate are printed.
     roundings: Vec<Rounding>,
-    table: Table,
+    all: Groups,
     /// The groups in the order of the rows.
     order: Vec<Group>,
     /// Groups that were found, those that a condition leaves out included.
@@ -54,7 +55,7 @@ impl Answer {
         keys: usize,
         scales: Vec<u32>,
         roundings: Vec<Rounding>,
-        table: Table,
+        all: Groups,
         having: Option<&Condition>,
     ) -> Answer {
         let mut answer = Answer {
@@ -64,7 +65,7 @@ impl Answer {
             roundings,
             order: Vec::new(),
             groups: 0,
-            table,
+            all,
             rows: 0,
             filtered: 0,
             empty_lines: 0,
@@ -73,7 +74,7 @@ impl Answer {
             first_skipped: None,
             rejects: None,
         };
-        let mut groups: Vec<Group> = answer.table.groups().collect();
+        let mut groups = answer.all.all();
         answer.groups = groups.len() as u64;
         if let Some(having) = having {
             let is_true = |group: &Group| answer.is_true(having, *group);
@@ -146,7 +147,7 @@ impl Answer {
     fn sorted_by_key(&self, groups: Vec<Group>) -> Vec<Group> {
         let beginnings = groups
             .par_iter()
-            .map(|&group| beginning(self.table.key(group)));
+            .map(|&group| beginning(self.all.parts(group)));
         let beginnings: Option<Vec<u128>> = beginnings.collect();
         let beginnings = beginnings.unwrap_or_else(|| vec![0; groups.len()]);
         let mut keyed: Vec<_> = beginnings.into_iter().zip(groups).collect();
@@ -157,26 +158,26 @@ impl Answer {
     }
 
     fn by_key(&self, one: Group, two: Group) -> Ordering {
-        parts(self.table.key(one)).cmp(parts(self.table.key(two)))
+        self.all.parts(one).cmp(self.all.parts(two))
     }
 
     fn outcome(&self, group: Group, column: usize) -> Outcome<'_> {
         match column.checked_sub(self.keys) {
             None => {
-                let part = parts(self.table.key(group)).nth(column);
+                let part = self.all.parts(group).nth(column);
                 Outcome::Text(part.expect("a part for each key column"))
             }
-            Some(at) => self.table.finish(group, at, self.scales[at]),
+            Some(at) => self.all.finish(group, at, self.scales[at]),
         }
     }
 }
 
 /// The first bytes of a key's parts, a zero behind each: their order is that of keys unless they are the same. `None` if
 /// there are zeros in the parts.
-fn beginning(key: &[u8]) -> Option<u128> {
+fn beginning<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Option<u128> {
     let mut bytes = [0; 16];
     let mut at = 0;
-    for part in parts(key) {
+    for part in parts {
         let length = part.len().min(bytes.len() - at);
         if part[..length].contains(&0) {
             return None;
@@ -196,20 +197,20 @@ impl Rows for Answer {
     }
 
     fn prefetch(&self, at: usize) {
-        self.table.prefetch(self.order[at]);
+        self.all.prefetch(self.order[at]);
         // Where a key's bytes are is known once its end has come.
         if let Some(before) = at.checked_sub(PREFETCHED_KEYS) {
-            self.table.prefetch_key(self.order[before]);
+            self.all.prefetch_key(self.order[before]);
         }
     }
 
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
         let group = self.order[at];
         cells.clear();
-        cells.extend(parts(self.table.key(group)).map(Cell::Text));
+        cells.extend(self.all.parts(group).map(Cell::Text));
         let columns = self.scales.iter().zip(&self.roundings);
         for (at, (scale, rounding)) in columns.enumerate() {
-            cells.push(match self.table.finish(group, at, *scale) {
+            cells.push(match self.all.finish(group, at, *scale) {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => Cell::Text(text),
                 number => match number.printed(*rounding) {
@@ -226,7 +227,7 @@ impl Rows for Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::table::push_part;
+    use crate::query::table::{parts, push_part};
     use proptest::prelude::*;
 
     proptest! {
@@ -243,7 +244,7 @@ mod tests {
             // All keys of an answer have as many parts.
             let count = one.len().min(two.len());
             let (one, two) = (key(&one[..count]), key(&two[..count]));
-            if let (Some(first), Some(second)) = (beginning(&one), beginning(&two)) {
+            if let (Some(first), Some(second)) = (beginning(parts(&one)), beginning(parts(&two))) {
                 let order = first.cmp(&second);
                 prop_assert!(order.is_eq() || order == parts(&one).cmp(parts(&two)));
             }

@@ -15,6 +15,8 @@ use crate::job::fold::Fold;
 use crate::query::accumulator::state::{Rounding, Value};
 use crate::query::answer::Answer;
 use crate::query::dialect::{Field, last_multiline, unreadable};
+use crate::query::groups::Groups;
+use crate::query::lane_groups::{LaneGroups, LaneRows};
 use crate::query::number::Number;
 use crate::query::order::InOrder;
 use crate::query::passes::{OneByOne, Passes};
@@ -27,6 +29,8 @@ use crate::record::framing::{Delimited, Framing};
 /// What a worker knows.
 pub struct Partial {
     table: Table,
+    /// The groups in lanes of partials that were merged into this one.
+    merged: Vec<LaneGroups>,
     /// For each of the plan's numbers the most digits behind a point.
     scales: Vec<u32>,
     rows: u64,
@@ -383,10 +387,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds what the passes hold to the table.
-    fn flush(&self, partial: &mut Partial) {
+    /// Adds lanes to the table where groups have values besides: a group's number says where in this table it is.
+    fn flush_numbered(partial: &mut Partial) {
         if let Some(passes) = &mut partial.passes {
-            passes.flush(self, &mut partial.table);
+            let groups = passes.groups();
+            if groups.plan().has_values() {
+                groups.flush(&mut partial.table);
+            }
         }
     }
 
@@ -440,6 +447,7 @@ impl Fold for Plan {
         let kinds = self.aggregates.iter().map(|aggregate| aggregate.kind);
         Partial {
             table: Table::new(&self.hasher, kinds),
+            merged: Vec::new(),
             scales: vec![0; self.numbers.len()],
             rows: 0,
             filtered: 0,
@@ -497,8 +505,14 @@ impl Fold for Plan {
     }
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {
-        rayon::join(|| self.flush(into), || self.flush(&mut from));
+        rayon::join(
+            || Plan::flush_numbered(into),
+            || Plan::flush_numbered(&mut from),
+        );
         into.table.merge(from.table);
+        into.merged.append(&mut from.merged);
+        into.merged
+            .extend(from.passes.map(|passes| passes.into_groups()));
         for (most, scale) in into.scales.iter_mut().zip(from.scales) {
             *most = scale.max(*most);
         }
@@ -512,8 +526,11 @@ impl Fold for Plan {
     }
 
     fn finish(&self, mut total: Partial) -> Answer {
-        self.flush(&mut total);
-        if self.keys.is_empty() {
+        Plan::flush_numbered(&mut total);
+        let passes = total.passes.take().map(|passes| passes.into_groups());
+        total.merged.extend(passes);
+        let lanes = LaneRows::merge(total.merged, &mut total.table);
+        if self.keys.is_empty() && lanes.as_ref().is_none_or(LaneRows::is_empty) {
             // One group, also of nothing.
             total.table.group(b"");
         }
@@ -535,7 +552,7 @@ impl Fold for Plan {
             self.keys.len(),
             scales.collect(),
             roundings.collect(),
-            total.table,
+            Groups::new(total.table, lanes),
             self.having.as_ref(),
         );
         answer.rows = total.rows;
@@ -670,6 +687,64 @@ mod tests {
             let want = answer(&query, None, text.as_bytes(), block);
             for level in Level::available() {
                 prop_assert_eq!(&answer(&query, Some(level), text.as_bytes(), block), &want);
+            }
+        }
+    }
+    /// Thousands of groups in lanes, and among them what lanes can't hold: long keys, keys that are null or stand between
+    /// quotes, numbers of other sizes.
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn groups_of_lanes_and_of_the_table_meet() {
+        let mut number = 7_u64;
+        let mut draw = |below: u64| {
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (number >> 33) % below
+        };
+        let mut rows = String::new();
+        for row in 0..12_000 {
+            let key = match draw(4) {
+                0 => draw(3),
+                _ => draw(2500),
+            };
+            let odd = if row > 300 { draw(60) } else { 99 };
+            rows += &match odd {
+                0 => format!("\"k{key}\",b{},{row}\n", key % 7),
+                1 => format!("NA,b,{row}\n"),
+                2 => format!(",b,{row}\n"),
+                3 => format!("k{key},{},{row}\n", "long".repeat(9)),
+                4 => format!("k{key},b{},{row}00000000\n", key % 7),
+                5 => format!("k{key},b{},-{row}.12345678\n", key % 7),
+                6 => format!("k{key},b{},\n", key % 7),
+                7 => format!("k{key},b{},{row}.1\r\n", key % 7),
+                8 => format!("\"k{key}\"\"\",b{},12\n", key % 7),
+                _ => format!("k{key},b{},{row}\n", key % 7),
+            };
+        }
+        for (keys, quote) in [
+            (&[1][..], None),
+            (&[1], Some(b'"')),
+            (&[1, 2], None),
+            (&[2, 1], Some(b'"')),
+            (&[], Some(b'"')),
+        ] {
+            for nulls in [&[][..], &["NA"]] {
+                let mut query = Query::new(b',').quote(quote).on_error(OnError::Null);
+                for &key in keys {
+                    query = query.key(key);
+                }
+                for name in ["count", "sum", "min", "max", "stddev"] {
+                    query = query.aggregate(name, Some(3.into())).unwrap();
+                }
+                for null in nulls {
+                    query = query.null_value(*null);
+                }
+                let want = answer(&query, None, rows.as_bytes(), 20_000);
+                for level in Level::available() {
+                    let got = answer(&query, Some(level), rows.as_bytes(), 20_000);
+                    assert!(got == want, "{keys:?} {quote:?} {nulls:?} {level:?}");
+                }
             }
         }
     }

@@ -10,8 +10,8 @@
 pub(crate) const MAGNITUDE_MAX: u64 = 1 << 59;
 /// Past the magnitude of values that are squared, or whose sum is in one lane.
 pub(crate) const NARROW_MAX: u64 = 1 << 31;
-/// The most rows between two times that lanes are emptied.
-pub(crate) const ROWS_MAX: u64 = 1 << 30;
+/// The most rows of a group in its lanes; tests reach it.
+pub(crate) const ROWS_MAX: u64 = if cfg!(test) { 1 << 9 } else { 1 << 30 };
 /// Added to values of which the greatest is kept, so that the zero of a new lane is less than any.
 const OFFSET: i64 = 1 << 60;
 
@@ -42,6 +42,24 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// The same at a scale that isn't lower, where that can be held.
+    fn at(&self, scale: u32) -> Option<Kept> {
+        if self.known == 0 || self.scale == scale {
+            return Some(Kept { scale, ..*self });
+        }
+        let factor = 10_i64.checked_pow(scale.checked_sub(self.scale)?)?;
+        Some(Kept {
+            scale,
+            known: self.known,
+            sum: self.sum.checked_mul(factor.into())?,
+            least: self.least.checked_mul(factor)?,
+            greatest: self.greatest.checked_mul(factor)?,
+            squares: self
+                .squares
+                .checked_mul(i128::from(factor) * i128::from(factor))?,
+        })
+    }
+
     /// What is known of one value.
     pub(crate) fn of(value: Option<i64>, scale: u32) -> Kept {
         let number = value.unwrap_or_default();
@@ -134,6 +152,30 @@ impl Layout {
         &self.lanes
     }
 
+    /// Writes what lanes of another layout hold, whose columns have these scales; `traits` and `to_scales` are those of this
+    /// one. Says whether this one's lanes may hold it.
+    pub(crate) fn convert(
+        &self,
+        from: (&Layout, &[u32], &[i64]),
+        traits: &[Traits],
+        to_scales: &[u32],
+        to: &mut [i64],
+    ) -> bool {
+        let (layout, scales, values) = from;
+        let lanes = self.lanes.iter().zip(to);
+        let converted = lanes.map(|(lane, to)| {
+            *to = match lane.column() {
+                None => layout.find(values, *lane).unwrap_or_default(),
+                Some(column) => {
+                    let kept = layout.kept(values, column, scales[column]);
+                    lane.of(&kept.at(to_scales[column])?, traits[column])?
+                }
+            };
+            Some(())
+        });
+        converted.collect::<Option<()>>().is_some()
+    }
+
     fn find(&self, values: &[i64], lane: Lane) -> Option<i64> {
         let at = self.lanes.iter().position(|known| *known == lane)?;
         Some(values[at])
@@ -168,6 +210,39 @@ impl Layout {
 }
 
 impl Lane {
+    /// What the lane holds of what is known of its column; `None` if that is more than lanes may hold.
+    fn of(self, kept: &Kept, traits: Traits) -> Option<i64> {
+        if kept.known == 0 {
+            return Some(0);
+        }
+        let limit = if traits.is_wide {
+            MAGNITUDE_MAX
+        } else {
+            NARROW_MAX
+        };
+        let fits = |sum: i128, limit: u64| {
+            sum.unsigned_abs() <= u128::from(kept.known) * u128::from(limit)
+        };
+        let value_fits = |value: i64| value.unsigned_abs() < MAGNITUDE_MAX;
+        match self {
+            Lane::Rows | Lane::Group => None,
+            Lane::Known(_) => i64::try_from(kept.known).ok(),
+            Lane::Sum(_) | Lane::SumLow(_) | Lane::SumHigh(_) if !fits(kept.sum, limit) => None,
+            Lane::Sum(_) => i64::try_from(kept.sum).ok(),
+            Lane::SumLow(_) => Some((kept.sum & 0xffff_ffff) as i64),
+            Lane::SumHigh(_) => i64::try_from(kept.sum >> 32).ok(),
+            Lane::Least(_) => value_fits(kept.least).then(|| OFFSET - kept.least),
+            Lane::Greatest(_) => value_fits(kept.greatest).then(|| OFFSET + kept.greatest),
+            Lane::SquaresLow(_) | Lane::SquaresHigh(_)
+                if !fits(kept.squares, NARROW_MAX * NARROW_MAX) =>
+            {
+                None
+            }
+            Lane::SquaresLow(_) => Some((kept.squares & 0xffff_ffff) as i64),
+            Lane::SquaresHigh(_) => i64::try_from(kept.squares >> 32).ok(),
+        }
+    }
+
     /// The column that it is about.
     pub(crate) fn column(self) -> Option<usize> {
         match self {

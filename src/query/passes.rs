@@ -8,11 +8,13 @@
 #![allow(unsafe_code)]
 
 use crate::engine::sink::BlockError;
+use crate::group::table::isa::Seeds;
 use crate::level::Level;
 use crate::query::accumulator::state::{Takes, Value};
 use crate::query::condition::Condition;
 use crate::query::dialect::Marks;
-use crate::query::lanes::{Kept, Lane, Layout, MAGNITUDE_MAX, NARROW_MAX, Part, ROWS_MAX, Traits};
+use crate::query::lane_groups::{KeyForm, LaneAggregate, LaneGroups, LanePlan, Served};
+use crate::query::lanes::{Kept, Lane, MAGNITUDE_MAX, NARROW_MAX, Part, Traits};
 use crate::query::number::Number;
 use crate::query::plan::Plan;
 use crate::query::scan::decimal::{Numbers, ROWS, SCALE_MAX, decode, usual_scale};
@@ -22,7 +24,7 @@ use crate::query::scan::spans::{
     RecordStarts, is_empty, spans, strip_quotes, strip_returns, value,
 };
 use crate::query::selection::{Candidates, Selection};
-use crate::query::slots::{BATCH, KEY_MAX, Packet, Slots, UNIT_LANES};
+use crate::query::slots::{BATCH, KEY_MAX, Packet, UNIT_LANES};
 use crate::query::table::{Group, Table};
 use crate::record::block::{Block, PADDING};
 
@@ -40,12 +42,7 @@ pub(crate) struct Passes {
     has_raw_keys: bool,
     /// Columns whose values lanes are about.
     sources: Vec<Source>,
-    /// The source of each aggregate that has lanes.
-    served: Vec<Served>,
-    layout: Layout,
-    slots: Slots,
-    /// Rows in the slots.
-    rows: u64,
+    groups: LaneGroups,
     index: Index,
     selection: Selection,
     scratch: Scratch,
@@ -63,15 +60,6 @@ struct Source {
     /// Decimals of the numbers' unit, once there was a number.
     scale: Option<u32>,
     traits: Traits,
-}
-
-/// How an aggregate gets its values.
-#[derive(Clone, Copy)]
-enum Served {
-    /// From lanes, of a source if it has a column.
-    Lanes(Option<usize>),
-    /// Value by value: the column among the passes', and the source of numbers.
-    Values(usize, Option<usize>),
 }
 
 /// Lists of the current window and batch.
@@ -192,25 +180,49 @@ impl Passes {
         });
         let served: Vec<Served> = served.collect();
         let is_ascending = plan.keys.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-        let mut passes = Passes {
+        let has_raw_keys = is_ascending && (plan.keys.len() == 1 || marks.quote.is_none());
+        let form = match plan.keys.len() {
+            0 => KeyForm::None,
+            1 => KeyForm::One,
+            _ if has_raw_keys => KeyForm::Between(marks.delimiter),
+            _ => KeyForm::Prefixed,
+        };
+        let wanted = plan.aggregates.iter().zip(&served);
+        let wanted = wanted.flat_map(|(of, served)| {
+            let source = match served {
+                Served::Lanes(source) => *source,
+                Served::Values(..) => None,
+            };
+            let parts = of.kind.parts.unwrap_or_default().iter();
+            parts.filter_map(move |part| Some((source?, *part)))
+        });
+        let lanes = LanePlan {
+            level,
+            seeds: Seeds::drawn(&plan.hasher),
+            form,
+            nulls: plan.nulls.clone(),
+            wanted: wanted.collect(),
+            aggregates: (plan.aggregates.iter().zip(&served))
+                .map(|(of, &served)| LaneAggregate {
+                    kind: of.kind,
+                    served,
+                })
+                .collect(),
+        };
+        Some(Passes {
             level,
             marks,
             fields,
             spans: columns.iter().map(|_| vec![0; ROWS].into()).collect(),
             keys: plan.keys.iter().map(|&column| among(column)).collect(),
-            has_raw_keys: is_ascending && (plan.keys.len() == 1 || marks.quote.is_none()),
+            has_raw_keys,
             columns,
+            groups: LaneGroups::new(lanes, sources.len()),
             sources,
-            served,
-            layout: Layout::new([], &[], false),
-            slots: Slots::new(level, 1),
-            rows: 0,
             index: Index::new(),
             selection: Selection::new(level),
             scratch: Scratch::new(),
-        };
-        passes.lay_out(plan);
-        Some(passes)
+        })
     }
 
     /// What is done with each window, for people.
@@ -225,86 +237,34 @@ impl Passes {
             "numbers",
         );
         add(!self.keys.is_empty(), "keys");
-        let lanes = match self.layout.lanes().len() {
+        let layout = self.groups.layout();
+        let lanes = match layout.lanes().len() {
             1 => "1 lane a group".into(),
             lanes => format!("{lanes} lanes a group"),
         };
         add(true, &lanes);
-        add(self.layout.group_lane().is_some(), "values");
+        add(layout.group_lane().is_some(), "values");
         names.join(", ")
     }
 
-    /// Makes the lanes anew, which are empty.
-    fn lay_out(&mut self, plan: &Plan) {
-        let traits: Vec<Traits> = self.sources.iter().map(|source| source.traits).collect();
-        let aggregates = plan.aggregates.iter().zip(&self.served);
-        let wanted = aggregates.filter_map(|(of, served)| match served {
-            Served::Lanes(Some(source)) => Some((*source, of.kind.parts?)),
-            _ => None,
-        });
-        let wanted =
-            wanted.flat_map(|(source, parts)| parts.iter().map(move |part| (source, *part)));
-        let sees_values = |served: &Served| matches!(served, Served::Values(..));
-        self.layout = Layout::new(wanted, &traits, self.served.iter().any(sees_values));
-        self.empty();
+    /// Has lanes for what is known of the columns now.
+    fn adopt(&mut self, table: &mut Table) {
+        let scales = self
+            .sources
+            .iter()
+            .map(|source| source.scale.unwrap_or_default());
+        let traits = self.sources.iter().map(|source| source.traits);
+        self.groups.adopt(scales.collect(), traits.collect(), table);
     }
 
-    /// Adds the lanes of all groups to a table, and empties them.
-    pub(crate) fn flush(&mut self, plan: &Plan, table: &mut Table) {
-        if self.rows == 0 {
-            return;
-        }
-        let mut wide = Vec::new();
-        let aggregates: Vec<_> = self.served.iter().enumerate().collect();
-        self.slots.each(|key, lanes| {
-            let numbered = self.layout.group_lane();
-            let numbered = numbered.map(|at| Group::numbered(lanes[at]));
-            let group = numbered.unwrap_or_else(|| {
-                wide.clear();
-                self.whole_key(plan, key, &mut wide);
-                table.group(&wide)
-            });
-            for (at, served) in &aggregates {
-                let kept = match served {
-                    Served::Values(..) => continue,
-                    Served::Lanes(None) => Kept {
-                        known: lanes[0] as u64,
-                        ..Kept::default()
-                    },
-                    Served::Lanes(Some(source)) => {
-                        let scale = self.sources[*source].scale.unwrap_or_default();
-                        self.layout.kept(lanes, *source, scale)
-                    }
-                };
-                table.absorb(group, *at, &kept);
-            }
-        });
-        self.empty();
+    /// The groups that lanes know of.
+    pub(crate) fn groups(&mut self) -> &mut LaneGroups {
+        &mut self.groups
     }
 
-    /// Forgets what is in the lanes.
-    fn empty(&mut self) {
-        self.slots.clear(self.layout.lanes().len());
-        self.rows = 0;
-    }
-
-    /// The key of a group as the table has it.
-    fn whole_key(&self, plan: &Plan, mut key: &[u8], to: &mut Vec<u8>) {
-        let mut push = |part: &[u8]| plan.push_key(to, part);
-        match self.keys.len() {
-            0 => {}
-            1 => push(key),
-            _ if self.has_raw_keys => key
-                .split(|&byte| byte == self.marks.delimiter)
-                .for_each(push),
-            _ => {
-                while let [len, rest @ ..] = key {
-                    let (part, rest) = rest.split_at(usize::from(*len));
-                    push(part);
-                    key = rest;
-                }
-            }
-        }
+    /// The same, in the end.
+    pub(crate) fn into_groups(self) -> LaneGroups {
+        self.groups
     }
 
     /// Adds the records of the window of `block` that begins at `at` with a record; returns where the next one begins.
@@ -468,8 +428,6 @@ impl Passes {
                 &mut self.scratch.out,
             );
             if wanted > known {
-                // What is in the lanes has another unit.
-                self.flush(plan, table);
                 self.sources[source].scale = Some(wanted);
                 self.scratch.out.truncate(taken_out);
                 continue;
@@ -485,10 +443,10 @@ impl Passes {
             }
             break;
         }
-        if traits != self.sources[source].traits {
-            self.flush(plan, table);
-            self.sources[source].traits = traits;
-            self.lay_out(plan);
+        self.sources[source].traits = traits;
+        let scale = self.sources[source].scale.unwrap_or_default();
+        if !self.groups.is_about(source, scale, traits) {
+            self.adopt(table);
         }
     }
 
@@ -580,19 +538,16 @@ impl Passes {
         let rows = self.scratch.starts.len();
         for from in (0..rows).step_by(BATCH) {
             let count = BATCH.min(rows - from);
-            if self.slots.is_full() || self.rows + count as u64 > ROWS_MAX {
-                self.flush(plan, table);
-            }
-            self.rows += count as u64;
+            self.groups.reserve(count, table);
             let text = self.key_spans(window, from, count);
             // SAFETY: keys are in the window or in the buffer for composed ones, behind both of which 64 bytes are
             // readable; long ones were taken out.
-            unsafe { self.slots.find(text, &self.scratch.key_spans) };
-            if let Some(lane) = self.layout.group_lane() {
+            unsafe { self.groups.slots.find(text, &self.scratch.key_spans) };
+            if let Some(lane) = self.groups.layout().group_lane() {
                 self.find_groups(plan, window, from, lane, table);
                 self.see_values(plan, window, place, from, table);
             }
-            for first in (0..self.layout.lanes().len()).step_by(UNIT_LANES) {
+            for first in (0..self.groups.layout().lanes().len()).step_by(UNIT_LANES) {
                 self.add_lanes(first, from, count);
             }
         }
@@ -629,8 +584,8 @@ impl Passes {
             self.key_of_row(plan, window, row, &mut key);
             let group = table.group(&key);
             self.scratch.key = key;
-            for (at, served) in self.served.iter().enumerate() {
-                match served {
+            for (at, of) in self.groups.plan().aggregates.iter().enumerate() {
+                match of.served {
                     Served::Lanes(source) => {
                         let kept = source.map_or(Kept::of(Some(0), 0), |source| {
                             let source = &self.sources[source];
@@ -718,15 +673,15 @@ impl Passes {
         table: &mut Table,
     ) {
         let mut key = std::mem::take(&mut self.scratch.key);
-        for fresh in 0..self.slots.fresh().len() {
-            let row = self.slots.fresh()[fresh] as usize;
+        for fresh in 0..self.groups.slots.fresh().len() {
+            let row = self.groups.slots.fresh()[fresh] as usize;
             self.key_of_row(plan, window, from + row, &mut key);
-            self.slots.lanes(row)[lane] = table.group(&key).number();
+            self.groups.slots.lanes(row)[lane] = table.group(&key).number();
         }
         self.scratch.key = key;
         self.scratch.groups.clear();
         for row in 0..self.scratch.key_spans.len() {
-            let group = Group::numbered(self.slots.lanes(row)[lane]);
+            let group = Group::numbered(self.groups.slots.lanes(row)[lane]);
             self.scratch.groups.push(group);
         }
     }
@@ -740,8 +695,8 @@ impl Passes {
         from: usize,
         table: &mut Table,
     ) {
-        for (at, served) in self.served.iter().enumerate() {
-            if let Served::Lanes(_) = served {
+        for (at, of) in self.groups.plan().aggregates.iter().enumerate() {
+            if let Served::Lanes(_) = of.served {
                 continue;
             }
             for (row, &group) in (from..).zip(&self.scratch.groups) {
@@ -761,7 +716,7 @@ impl Passes {
         aggregate: usize,
         row: usize,
     ) -> Option<Value<'a>> {
-        let Served::Values(column, source) = self.served[aggregate] else {
+        let Served::Values(column, source) = self.groups.plan().aggregates[aggregate].served else {
             return None;
         };
         let bytes = value(window, self.spans[column][row]);
@@ -788,7 +743,7 @@ impl Passes {
     /// Adds a batch's rows to four lanes, the first of which is `first`.
     #[inline(never)]
     fn add_lanes(&mut self, first: usize, from: usize, count: usize) {
-        let lanes = &self.layout.lanes()[first..];
+        let lanes = &self.groups.layout().lanes()[first..];
         let lanes = &lanes[..lanes.len().min(UNIT_LANES)];
         let Scratch { added, packets, .. } = &mut self.scratch;
         added[lanes.len()..].fill([0; BATCH]);
@@ -809,7 +764,7 @@ impl Passes {
         pack(added, &mut packets[..count]);
         let is_extreme = |at: usize| lanes.get(at).is_some_and(|lane: &Lane| lane.is_extreme());
         let extremes = std::array::from_fn(is_extreme);
-        self.slots.add(first, &packets[..count], extremes);
+        self.groups.slots.add(first, &packets[..count], extremes);
     }
 }
 

@@ -95,6 +95,12 @@ fn small_quotient(mantissa: i128, divisor: u128, up: u32, down: u32) -> Option<i
     let dividend = mantissa.checked_mul(10_i128.checked_pow(up)?)?;
     let divisor = i128::try_from(divisor).ok()?;
     let divisor = divisor.checked_mul(10_i128.checked_pow(down)?)?;
+    // Division of short numbers is much faster.
+    if let (Ok(dividend), Ok(divisor)) = (i64::try_from(dividend), i64::try_from(divisor)) {
+        let (quotient, rest) = (dividend / divisor, dividend % divisor);
+        let is_up = rest.unsigned_abs() >= (divisor as u64).div_ceil(2);
+        return Some((quotient + i64::from(is_up) * dividend.signum()).into());
+    }
     let (quotient, rest) = (dividend / divisor, dividend % divisor);
     let is_up = rest.unsigned_abs() * 2 >= divisor.unsigned_abs();
     Some(quotient + i128::from(is_up) * dividend.signum())

@@ -3,12 +3,16 @@
 //! A key has a byte behind it that isn't zero, and zeros up to 32 bytes. So a slot is empty if its key is all zeros.
 //! Rows come in batches: hash and prefetch all, then compare, then add.
 //!
+//! Slots lie in the order of their hashes. So a range of hashes is a contiguous part of every table, and a table that grows
+//! is copied from front to back.
+//!
 //! Invariant of this module: the number of slots is a power of two, at least one is empty, and a place is the number of
 //! units before one of them. Keys that are looked up are readable for 64 bytes.
 #![allow(unsafe_code)]
 
 use crate::group::prefetch;
 use crate::group::spill::pages::{Pages, Zeroed};
+use crate::group::table::hash_range::HashRange;
 #[cfg(target_arch = "x86_64")]
 use crate::group::table::isa::{Avx2, Avx512};
 use crate::group::table::isa::{InlineKey, Isa, Portable, Seeds};
@@ -22,16 +26,57 @@ pub(crate) const KEY_MAX: usize = 32;
 /// Lanes in a unit.
 pub(crate) const UNIT_LANES: usize = 4;
 
-/// The most bytes of slots.
-const BYTES_MAX: usize = 128 << 20;
-const SLOTS_MIN: usize = 512;
+/// The least slots of a table, as a power of two.
+pub(crate) const SLOT_BITS_MIN: u32 = 9;
+const SLOTS_MIN: usize = 1 << SLOT_BITS_MIN;
+/// From so many bytes on a table grows by less at a time.
+const LARGE_BYTES: usize = 64 << 20;
 /// Up to so many bytes of used slots the first-level cache holds most of them.
 const L1_BYTES: usize = 64 << 10;
+/// Beyond so many bytes of slots the one behind a key's own, where a displaced key is, is worth a prefetch.
+const L2_BYTES: usize = 4 << 20;
 
 /// A key, or four lanes.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(32))]
-struct Unit([i64; UNIT_LANES]);
+pub(crate) struct Unit([i64; UNIT_LANES]);
+
+impl Unit {
+    /// A key and the byte behind it, if they fit.
+    pub(crate) fn of_key(key: &[u8]) -> Option<Unit> {
+        let mut bytes = [0; KEY_MAX];
+        bytes.get_mut(..key.len())?.copy_from_slice(key);
+        let word = |at: usize| std::array::from_fn(|byte| bytes[8 * at + byte]);
+        Some(Unit(std::array::from_fn(|at| i64::from_ne_bytes(word(at)))))
+    }
+
+    /// The bytes of a key, with the one behind it.
+    pub(crate) fn key(&self) -> &[u8] {
+        let last = self.0.iter().rposition(|&word| word != 0);
+        let length = last.map_or(0, |at| {
+            8 * (at + 1) - self.0[at].to_le().leading_zeros() as usize / 8
+        });
+        // SAFETY: a unit is so many bytes and nothing else.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), length) }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0 == [0; UNIT_LANES]
+    }
+}
+
+/// The lanes behind a key.
+pub(crate) fn lanes_of(units: &[Unit]) -> &[i64] {
+    // SAFETY: a unit is so many numbers and nothing else.
+    unsafe { std::slice::from_raw_parts(units.as_ptr().cast(), units.len() * UNIT_LANES) }
+}
+
+/// The lanes behind a key.
+pub(crate) fn lanes_mut(units: &mut [Unit]) -> &mut [i64] {
+    let length = units.len() * UNIT_LANES;
+    // SAFETY: as above.
+    unsafe { std::slice::from_raw_parts_mut(units.as_mut_ptr().cast(), length) }
+}
 
 // SAFETY: plain numbers.
 unsafe impl Zeroed for Unit {}
@@ -47,12 +92,14 @@ pub(crate) struct Slots {
     units: Pages<Unit>,
     /// Units of a slot, a power of two.
     stride: usize,
-    /// Masks a hash to a place.
+    /// Of a hash shifted by this a mask makes a place.
+    shift: u32,
     mask: u32,
     used: usize,
     used_max: usize,
-    bytes_max: usize,
     seeds: Seeds,
+    /// How many keys have each byte behind them.
+    behind: Box<[u32; 256]>,
     keys: Box<[InlineKey; BATCH]>,
     places: Box<[u32; BATCH]>,
     /// Rows of the batch whose keys are new.
@@ -60,18 +107,18 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// For keys with so many lanes.
-    pub(crate) fn new(level: Level, lanes: usize) -> Slots {
-        let stride = (1 + lanes.div_ceil(UNIT_LANES)).next_power_of_two();
+    /// For keys with so many lanes. Tables of the same seeds have the same hashes.
+    pub(crate) fn new(level: Level, seeds: &Seeds, lanes: usize) -> Slots {
         let mut slots = Slots {
             level,
             units: Pages::new(0),
-            stride,
+            stride: (1 + lanes.div_ceil(UNIT_LANES)).next_power_of_two(),
+            shift: 0,
             mask: 0,
             used: 0,
             used_max: 0,
-            bytes_max: BYTES_MAX,
-            seeds: Seeds::random(),
+            seeds: seeds.clone(),
+            behind: Box::new([0; 256]),
             keys: Box::new([InlineKey([0; KEY_MAX]); BATCH]),
             places: Box::new([0; BATCH]),
             fresh: Vec::new(),
@@ -80,21 +127,24 @@ impl Slots {
         slots
     }
 
-    /// With a table of `bytes` at most.
-    #[cfg(test)]
-    fn with_bytes_max(self, bytes_max: usize) -> Slots {
-        Slots { bytes_max, ..self }
-    }
-
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    /// How many keys there are.
+    pub(crate) fn len(&self) -> usize {
         self.used
     }
 
-    /// Whether a batch may not fit any more: then [`Slots::clear`] it.
-    pub(crate) fn is_full(&self) -> bool {
-        let slots = self.units.len() / self.stride;
-        self.used + BATCH > self.used_max && 4 * slots * self.slot_bytes() > self.bytes_max
+    /// Memory that is taken.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.units)
+    }
+
+    /// Units of a key and its lanes.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// How many keys have each byte behind them.
+    pub(crate) fn behind(&self) -> &[u32; 256] {
+        &self.behind
     }
 
     fn slot_bytes(&self) -> usize {
@@ -105,40 +155,64 @@ impl Slots {
     fn lay_out(&mut self, slots: usize) {
         self.units = Pages::new(slots * self.stride);
         let places = u32::try_from(slots * self.stride).expect("a table of less than 128 GiB");
+        self.shift = 32 - places.trailing_zeros();
         self.mask = places - self.stride as u32;
         // A displaced key costs a mispredicted branch on each of its rows, so a small table is sparse.
-        self.used_max = slots
-            / match slots * self.slot_bytes() {
-                ..=0x10_0000 if slots > SLOTS_MIN => 16,
-                ..=0x40_0000 if slots > SLOTS_MIN => 4,
-                _ => 2,
-            };
+        self.used_max = match slots * self.slot_bytes() {
+            ..=0x10_0000 if slots > SLOTS_MIN => slots / 16,
+            ..=0x40_0000 if slots > SLOTS_MIN => slots / 4,
+            ..=0x200_0000 => slots / 2,
+            _ => slots / 8 * 5,
+        };
         self.used = 0;
     }
 
     #[cold]
     fn grow(&mut self) {
-        let slots = 4 * (self.units.len() / self.stride);
-        let empty = Pages::new(0);
-        let old = std::mem::replace(&mut self.units, empty);
+        let times = if self.bytes() < LARGE_BYTES { 4 } else { 2 };
+        let slots = times * (self.units.len() / self.stride);
+        let old = std::mem::replace(&mut self.units, Pages::new(0));
         self.lay_out(slots);
         for slot in old.chunks(self.stride) {
-            let key = key_of(&slot[0]);
-            if key.0 == [0; KEY_MAX] {
-                continue;
+            if !slot[0].is_empty() {
+                self.push(&slot[0], lanes_of(&slot[1..]));
             }
-            let mut place = hash(self.level, &self.seeds, &key) & self.mask;
-            // SAFETY: a masked place is in the table, which has empty slots.
-            unsafe {
-                let units = self.units.pointer();
-                while (*units.add(place as usize)).0 != [0; UNIT_LANES] {
-                    place = place.wrapping_add(self.stride as u32) & self.mask;
-                }
-                let to = units.add(place as usize);
-                std::ptr::copy_nonoverlapping(slot.as_ptr(), to, self.stride);
-            }
-            self.used += 1;
         }
+    }
+
+    /// The hash of a key with the byte behind it.
+    pub(crate) fn hash(&self, key: &Unit) -> u32 {
+        let mut bytes = InlineKey([0; KEY_MAX]);
+        for (to, word) in bytes.0.chunks_exact_mut(8).zip(key.0) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        hash(self.level, &self.seeds, &bytes)
+    }
+
+    /// Takes the next empty slot for a key that isn't there.
+    fn push(&mut self, key: &Unit, lanes: &[i64]) {
+        let mut place = (self.hash(key) >> self.shift & self.mask) as usize;
+        while !self.units[place].is_empty() {
+            place = (place + self.stride) & self.mask as usize;
+        }
+        self.units[place] = *key;
+        lanes_mut(&mut self.units[place + 1..place + self.stride])[..lanes.len()]
+            .copy_from_slice(lanes);
+        self.used += 1;
+    }
+
+    /// Adds a key that isn't there, with its lanes.
+    pub(crate) fn insert(&mut self, key: &Unit, lanes: &[i64]) {
+        if self.used == self.used_max {
+            self.grow();
+        }
+        self.push(key, lanes);
+        self.count_behind(key);
+    }
+
+    fn count_behind(&mut self, key: &Unit) {
+        let last = key.key().last().copied().unwrap_or_default();
+        self.behind[usize::from(last)] += 1;
     }
 
     /// Looks up the keys of a batch, which are spans of `text`; each is a key's start and, in the high half, the end of
@@ -183,20 +257,24 @@ impl Slots {
     #[inline(always)]
     unsafe fn find_by<I: Isa>(&mut self, text: *const u8, spans: &[u32]) {
         let exceeds_l1 = self.used * self.slot_bytes() > L1_BYTES;
+        let exceeds_l2 = self.bytes() > L2_BYTES;
         let units = self.units.pointer();
-        let (mask, stride) = (self.mask, self.stride as u32);
+        let (shift, mask, stride) = (self.shift, self.mask, self.stride as u32);
         for ((&span, key), place) in spans.iter().zip(&mut *self.keys).zip(&mut *self.places) {
             let (start, end) = (span & 0xffff, span >> 16);
             // SAFETY: as the caller's.
             unsafe {
                 let loaded = I::load(text.add(start as usize), end - start);
                 I::write(loaded, key);
-                *place = I::hash(&self.seeds, loaded) as u32 & mask;
+                *place = I::hash(&self.seeds, loaded) as u32 >> shift & mask;
                 if exceeds_l1 {
                     let slot = units.add(*place as usize).cast::<u8>();
                     prefetch::into_l1(slot);
                     if stride > 2 {
                         prefetch::into_l1(slot.add(64));
+                    }
+                    if exceeds_l2 {
+                        prefetch::into_l1(slot.wrapping_add(32 * stride as usize));
                     }
                 }
             }
@@ -216,6 +294,8 @@ impl Slots {
                         slot.cast::<InlineKey>().write(*key);
                         self.used += 1;
                         self.fresh.push(row as u32);
+                        let end = (spans[row] >> 16) as usize;
+                        self.behind[usize::from(*text.add(end - 1))] += 1;
                         break;
                     }
                     if I::equals(wanted, &*slot.cast()) {
@@ -235,7 +315,7 @@ impl Slots {
     /// The lanes of a row of the batch.
     pub(crate) fn lanes(&mut self, row: usize) -> &mut [i64] {
         let place = self.places[row] as usize;
-        lanes_of(&mut self.units[place + 1..place + self.stride])
+        lanes_mut(&mut self.units[place + 1..place + self.stride])
     }
 
     /// Adds packets to the lanes from `first` on, which is a multiple of [`UNIT_LANES`]: one for each row of the batch.
@@ -294,38 +374,43 @@ impl Slots {
         }
     }
 
-    /// Calls `each` with every key, without the byte behind it, and its lanes.
-    pub(crate) fn each(&self, mut each: impl FnMut(&[u8], &[i64])) {
-        let mut lanes = Vec::new();
-        for slot in self.units.chunks(self.stride) {
-            let key = key_of(&slot[0]);
-            if let Some(length) = key.0.iter().rposition(|&byte| byte != 0) {
-                lanes.clear();
-                lanes.extend(slot[1..].iter().flat_map(|unit| unit.0));
-                each(&key.0[..length], &lanes);
-            }
-        }
+    /// All keys, with the byte behind each, and their lanes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Unit, &[i64])> {
+        let slots = self.units.chunks(self.stride);
+        let used = slots.filter(|slot| !slot[0].is_empty());
+        used.map(|slot| (&slot[0], lanes_of(&slot[1..])))
     }
 
-    /// Empties the table for keys with so many lanes.
-    pub(crate) fn clear(&mut self, lanes: usize) {
-        self.stride = (1 + lanes.div_ceil(UNIT_LANES)).next_power_of_two();
+    /// The same, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&Unit, &mut [i64])> {
+        let slots = self.units.chunks_mut(self.stride);
+        let used = slots.filter(|slot| !slot[0].is_empty());
+        used.map(|slot| {
+            let (key, lanes) = slot.split_at_mut(1);
+            (&key[0], lanes_mut(lanes))
+        })
+    }
+
+    /// The slots of a range of hashes, of which there are no more than slots at least; with their hashes.
+    pub(crate) fn range(&self, hashes: HashRange) -> impl Iterator<Item = (u32, &[Unit])> {
+        let slots = self.units.len() / self.stride;
+        let of_range = slots >> hashes.bits;
+        let first = hashes.number as usize * of_range;
+        // Displaced ones lie behind the last home slot, with no empty one in between.
+        let places = (0..slots).map(move |at| (at, (first + at) % slots * self.stride));
+        let slots = places.map(|(at, place)| (at, &self.units[place..place + self.stride]));
+        slots
+            .take_while(move |(at, slot)| *at < of_range || !slot[0].is_empty())
+            .filter(|(_, slot)| !slot[0].is_empty())
+            .map(|(_, slot)| (self.hash(&slot[0]), slot))
+            .filter(move |(hash, _)| hashes.bits == 0 || hashes.contain(*hash))
+    }
+
+    /// Empties the table.
+    pub(crate) fn clear(&mut self) {
         self.lay_out(SLOTS_MIN);
+        self.behind.fill(0);
     }
-}
-
-fn key_of(unit: &Unit) -> InlineKey {
-    let mut key = InlineKey([0; KEY_MAX]);
-    for (to, word) in key.0.chunks_exact_mut(8).zip(unit.0) {
-        to.copy_from_slice(&word.to_ne_bytes());
-    }
-    key
-}
-
-fn lanes_of(units: &mut [Unit]) -> &mut [i64] {
-    let length = units.len() * UNIT_LANES;
-    // SAFETY: a unit is so many numbers and nothing else.
-    unsafe { std::slice::from_raw_parts_mut(units.as_mut_ptr().cast(), length) }
 }
 
 #[cfg(test)]
@@ -340,7 +425,8 @@ mod tests {
         let (rows, batch) = if cfg!(miri) { (300, 20) } else { (40_000, 250) };
         for level in Level::available() {
             for (lanes, keys) in [(4, 7_u64), (5, 3000), (9, 900)] {
-                let mut slots = Slots::new(level, lanes).with_bytes_max(1 << 18);
+                let seeds = Seeds::random();
+                let mut slots = Slots::new(level, &seeds, lanes);
                 let mut got: BTreeMap<Vec<u8>, Vec<i64>> = BTreeMap::new();
                 let mut want: BTreeMap<Vec<u8>, Vec<i64>> = BTreeMap::new();
                 let extremes = |lane: usize| lane % 3 == 2;
@@ -352,6 +438,12 @@ mod tests {
                         } else {
                             *to + add
                         };
+                    }
+                };
+                let take = |slots: &Slots, got: &mut BTreeMap<_, _>| {
+                    for (key, add) in slots.iter() {
+                        let key = key.key().strip_suffix(b";").unwrap();
+                        merge(got, key, &add[..lanes]);
                     }
                 };
                 let mut number = 1_u64;
@@ -375,9 +467,9 @@ mod tests {
                         adds.push(add);
                     }
                     text.extend_from_slice(&[0; 64]);
-                    if slots.is_full() {
-                        slots.each(|key, lanes| merge(&mut got, key, lanes));
-                        slots.clear(lanes);
+                    if slots.len() > 2000 {
+                        take(&slots, &mut got);
+                        slots.clear();
                     }
                     // SAFETY: 64 bytes more are readable.
                     unsafe { slots.find(text.as_ptr(), &spans) };
@@ -398,9 +490,30 @@ mod tests {
                     assert!(sum > 0);
                 }
                 assert!(fresh >= want.len().min(slots.len()));
-                slots.each(|key, lanes| merge(&mut got, key, lanes));
+                take(&slots, &mut got);
                 assert!(got == want);
+                in_ranges(&slots);
             }
         }
+    }
+    /// Each slot is in one range of hashes.
+    fn in_ranges(slots: &Slots) {
+        let mut all: Vec<&[u8]> = slots.iter().map(|(key, _)| key.key()).collect();
+        all.sort_unstable();
+        for bits in [0, 3, SLOT_BITS_MIN] {
+            let ranges = HashRange::ranges(bits).flat_map(|hashes| slots.range(hashes));
+            let mut found: Vec<&[u8]> = ranges.map(|(_, slot)| slot[0].key()).collect();
+            found.sort_unstable();
+            assert_eq!(found, all);
+        }
+    }
+
+    #[test]
+    fn keys_are_units() {
+        for length in 0..=KEY_MAX {
+            let key = vec![b'x'; length];
+            assert_eq!(Unit::of_key(&key).unwrap().key(), key);
+        }
+        assert_eq!(Unit::of_key(&[1; KEY_MAX + 1]), None);
     }
 }

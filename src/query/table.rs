@@ -7,6 +7,7 @@ use hashbrown::HashTable;
 use rayon::prelude::*;
 
 use crate::group::prefetch;
+use crate::partial::column::Gathered;
 use crate::query::accumulator::state::{Kind, Outcome, States, Value};
 use crate::query::lanes::Kept;
 
@@ -16,6 +17,7 @@ const SHARDS: usize = 64;
 /// The groups that have been seen.
 pub(crate) struct Table {
     hasher: RandomState,
+    kinds: Vec<&'static Kind>,
     shards: Vec<Shard>,
 }
 
@@ -27,6 +29,20 @@ pub(crate) struct Group {
 }
 
 impl Group {
+    /// A group that no table has, by its place among those of lanes.
+    pub(crate) fn in_lanes(range: usize, at: usize) -> Group {
+        Group {
+            shard: (SHARDS + range) as u32,
+            at: u32::try_from(at).expect("a range of less than 4 billion groups"),
+        }
+    }
+
+    /// Its place among the groups of lanes, if it isn't a table's.
+    pub(crate) fn lanes(self) -> Option<(usize, usize)> {
+        let range = (self.shard as usize).checked_sub(SHARDS)?;
+        Some((range, self.at as usize))
+    }
+
     /// A number that isn't negative.
     pub(crate) fn number(self) -> i64 {
         i64::from(self.shard) << 32 | i64::from(self.at)
@@ -109,11 +125,22 @@ impl Table {
         hasher: &RandomState,
         aggregates: impl IntoIterator<Item = &'static Kind>,
     ) -> Table {
-        let aggregates: Vec<_> = aggregates.into_iter().collect();
+        let kinds: Vec<_> = aggregates.into_iter().collect();
         Table {
             hasher: hasher.clone(),
-            shards: (0..SHARDS).map(|_| Shard::new(&aggregates)).collect(),
+            shards: (0..SHARDS).map(|_| Shard::new(&kinds)).collect(),
+            kinds,
         }
+    }
+
+    /// A table of the same plan, without groups.
+    pub(crate) fn like(&self) -> Table {
+        Table::new(&self.hasher, self.kinds.iter().copied())
+    }
+
+    /// How many groups there are.
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(Shard::len).sum()
     }
 
     /// All groups.
@@ -154,6 +181,12 @@ impl Table {
     pub(crate) fn finish(&self, group: Group, aggregate: usize, scale: u32) -> Outcome<'_> {
         let states = &self.shards[group.shard as usize].states;
         states[aggregate].finish(group.at as usize, scale)
+    }
+
+    /// Adds a group's state of one of the aggregates to its columns.
+    pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
+        let states = &self.shards[group.shard as usize].states;
+        states[aggregate].encode(group.at as usize, to);
     }
 
     /// Fetches the states of a group, and where its key is, into the cache.

@@ -20,7 +20,11 @@ pub(crate) struct Seeds([u64; 64]);
 impl Seeds {
     pub(crate) fn random() -> Self {
         // SipHash under a random key: a fresh word for every number.
-        let state = RandomState::new();
+        Seeds::drawn(&RandomState::new())
+    }
+
+    /// The seeds that a random state makes.
+    pub(crate) fn drawn(state: &impl BuildHasher) -> Self {
         Seeds(std::array::from_fn(|word| state.hash_one(word)))
     }
 }

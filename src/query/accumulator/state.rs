@@ -252,6 +252,8 @@ pub(crate) struct Kind {
     /// See [`State::COLUMNS`].
     pub(crate) columns: &'static [StateColumn],
     states: fn() -> Box<dyn States>,
+    outcome: fn(&Kept, u32) -> Outcome<'static>,
+    encode: fn(&Kept, &mut [Gathered]),
 }
 
 impl Kind {
@@ -262,12 +264,39 @@ impl Kind {
             parts: S::PARTS,
             columns: S::COLUMNS,
             states: || Box::new(Vec::<S>::new()),
+            outcome: outcome::<S>,
+            encode: |kept, to| of_kept::<S>(kept).encode(to),
         }
+    }
+
+    /// Adds the state of a group of which this is known to its columns, where there are [`Kind::parts`].
+    pub(crate) fn encode(&self, kept: &Kept, to: &mut [Gathered]) {
+        (self.encode)(kept, to);
+    }
+
+    /// The outcome of a group of which this is known, where there are [`Kind::parts`].
+    pub(crate) fn outcome(&self, kept: &Kept, scale: u32) -> Outcome<'static> {
+        (self.outcome)(kept, scale)
     }
 
     /// The states of no groups.
     pub(crate) fn states(&self) -> Box<dyn States> {
         (self.states)()
+    }
+}
+
+fn of_kept<S: State>(kept: &Kept) -> S {
+    let mut state = S::default();
+    state.absorb(kept);
+    state
+}
+
+fn outcome<S: State>(kept: &Kept, scale: u32) -> Outcome<'static> {
+    match of_kept::<S>(kept).finish(scale) {
+        Outcome::Null => Outcome::Null,
+        Outcome::Number(exact) => Outcome::Number(exact),
+        Outcome::Quotient { value, digits } => Outcome::Quotient { value, digits },
+        Outcome::Text(_) => unreachable!("a text of numbers"),
     }
 }
 
