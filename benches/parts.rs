@@ -4,17 +4,20 @@
 //! `cargo bench -p ringfold-benches --bench parts`. docs/benchmarks.md tells what the figures mean.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ringfold::group::Aggregate;
 use ringfold::internals::Generate;
+use ringfold::internals::reads::ReadWatch;
+use ringfold::internals::statistics::Interval;
 use ringfold::internals::{Piece, Release, Stitcher};
 use ringfold::job::{Count, Counted};
 use ringfold::{
-    Block, BlockError, Config, Delimited, Effect, Engine, Framing, Input, Sink, State, Stats, fold,
-    run,
+    Block, BlockError, Config, Delimited, Effect, Engine, Framing, Input, Observer, Sink, State,
+    Stats, fold, run,
 };
 
 const KIB: usize = 1 << 10;
@@ -27,7 +30,7 @@ const DEPTH: usize = 16;
 /// What the dispatcher is to reach with blocks of 4 KiB.
 const BLOCKS_PER_S_MIN: f64 = 500_000.0;
 
-criterion_group!(parts, framing, stitch, dispatcher, jobs);
+criterion_group!(parts, framing, stitch, dispatcher, observer, jobs);
 criterion_main!(parts);
 
 /// Measurements, whole rows in at most so many bytes, and how many rows.
@@ -264,6 +267,44 @@ fn dispatched(input: &Input, config: &Config) -> (Duration, Stats) {
     assert_eq!(sink.bytes.into_inner(), len);
     assert_eq!(stats.blocks, len.div_ceil(stats.block_size as u64));
     (elapsed, stats)
+}
+
+/// What it costs that reads are looked at, with a ring that only copies memory: a device takes longer. With and without
+/// in turns, so this isn't one of criterion's figures.
+fn observer(_: &mut Criterion) {
+    const PAIRS: usize = 101;
+    let (text, _) = measurements(64 * MIB);
+    let input = Input::memory([text]);
+    for size_bytes in [4 * KIB, 64 * KIB, 512 * KIB] {
+        let config = |observer| Config {
+            engine: Engine::Memory,
+            block_size: Some(size_bytes),
+            threads: Some(1),
+            observer,
+            ..Config::default()
+        };
+        let time = |watched: bool| {
+            let observer = watched.then(|| Arc::new(ReadWatch::default()) as Arc<dyn Observer>);
+            dispatched(&input, &config(observer)).0.as_secs_f64()
+        };
+        let ratios: Vec<f64> = (0..PAIRS)
+            .map(|pair| match pair % 2 {
+                0 => {
+                    let without = time(false);
+                    time(true) / without
+                }
+                _ => time(true) / time(false),
+            })
+            .collect();
+        let ratio = Interval::of(&ratios).expect("there are pairs");
+        println!(
+            "observer, {} a block: {:.4} times as long, 95% interval {:.4} - {:.4} ({PAIRS} pairs)",
+            size(size_bytes),
+            ratio.median,
+            ratio.low,
+            ratio.high
+        );
+    }
 }
 
 /// Says whether the dispatcher reaches what it is to reach, and what holds it up: the best run, and

@@ -300,3 +300,159 @@ fn raw_reads_take_all_bytes_in_every_way() {
     assert_eq!(rates[1]["threads"], 2);
     assert!(rates[1]["gb_per_s"].as_f64().unwrap() > 0.0);
 }
+
+/// Latencies, reads in flight and processor time by thread, where reads go through a ring.
+#[test]
+fn reads_through_a_ring_are_looked_at() {
+    let dir = dir();
+    let path = write(dir.path(), "rows.txt", &STATIONS.repeat(8));
+    let size = 8 * STATIONS.len() as u64;
+    for way in crate::support::WAYS.iter() {
+        let mut command = ringfold(["count", "-b64K", "--queue-depth=4", "--stats=json", "-j2"]);
+        let (_, told) = end(command.args(way.flags()).arg(&path)).answer_and_notices();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let cpu = &told["cpu_by_thread"];
+        let worked = cpu["workers_s"].as_f64().unwrap();
+        assert!(worked > 0.0 && worked < 60.0, "{told}");
+        if !matches!(way.engine.name(), "uring" | "uring-raw" | "read") {
+            continue;
+        }
+        assert!(cpu["ring_s"].as_f64().unwrap() > 0.0, "{told}");
+        let latency = &told["read_latency"];
+        assert_eq!(latency["reads"], told["reads"], "{told}");
+        assert!(
+            latency["reads"].as_u64().unwrap() >= size / (64 << 10),
+            "{told}"
+        );
+        let percentiles = ["p50_us", "p90_us", "p99_us", "p99_9_us", "max_us"];
+        let percentiles = percentiles.map(|name| latency[name].as_f64().unwrap());
+        assert!(percentiles.is_sorted() && percentiles[0] > 0.0, "{told}");
+        let mean = told["in_flight"]["mean"].as_f64().unwrap();
+        assert!(mean > 0.0 && mean <= 4.0, "{told}");
+        let (_, full) = {
+            let mut command = ringfold(["count", "--stats=full", "-b64K"]);
+            end(command.args(way.flags()).arg(&path)).answer_and_notices()
+        };
+        for words in ["read latency", "in flight ", "processor time"] {
+            assert!(full.contains(words), "{words}: {full}");
+        }
+    }
+}
+
+/// What a browser renders of the page, with flags that keep it from looking for a network.
+fn browser(dir: &Path) -> Option<std::process::Command> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let found = names.into_iter().find(|name| {
+        let version = std::process::Command::new(name).arg("--version").output();
+        version.is_ok_and(|output| output.status.success())
+    });
+    let Some(found) = found else {
+        crate::probe::skip("the_report_in_a_browser", "no chromium is installed");
+        return None;
+    };
+    let mut command = std::process::Command::new(found);
+    let flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+                 --disable-component-update --disable-sync";
+    command.args(flags.split_whitespace());
+    command.arg(format!("--user-data-dir={}", dir.join("profile").display()));
+    Some(command)
+}
+
+#[test]
+fn the_report_is_one_page_that_a_browser_renders() {
+    let dir = dir();
+    let path = write(dir.path(), "<rows> & \"more\".txt", &STATIONS.repeat(8));
+    let page = dir.path().join("report.html");
+    let flags = [
+        "--state=cached",
+        "--engine=uring,pread",
+        "--job=count",
+        "--job=aggregate",
+        "--report",
+        str(&page),
+    ];
+    results(&path, &flags);
+    let text = fs::read_to_string(&page).unwrap();
+    for alien in ["<script", "http-equiv", "@import", "url("] {
+        assert!(!text.contains(alien), "{alien}");
+    }
+    let links = text.matches("http").count();
+    let names = text.matches("xmlns=\"http://www.w3.org/2000/svg\"").count();
+    assert!(
+        links == names && names >= 8,
+        "{links} links in {names} pictures"
+    );
+    assert!(!text.contains("<rows>") && text.contains("&lt;rows&gt; &amp; &quot;more&quot;"));
+    let Some(mut browser) = browser(dir.path()) else {
+        return;
+    };
+    let url = format!("file://{}", page.display());
+    let output = end(browser.arg("--dump-dom").arg(&url));
+    let dom = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    for words in [
+        "count, cached",
+        "aggregate, cached",
+        "Throughput",
+        "<rect class=\"ours\"",
+    ] {
+        assert!(dom.contains(words), "{words}: {dom}");
+    }
+}
+
+#[test]
+fn results_are_shown_side_by_side() {
+    let dir = dir();
+    let [a, b] = ["a.txt", "b.txt"].map(|name| write(dir.path(), name, &STATIONS.repeat(4)));
+    results(
+        &a,
+        &[
+            "--state=cached",
+            "--engine=pread,mmap",
+            "-r5",
+            "--note=before",
+        ],
+    );
+    results(&b, &["--state=cached", "--engine=mmap", "-r5"]);
+    let [a, b] = [a, b].map(|path| path.with_extension("json"));
+    // Twice as slow, in all runs.
+    let mut slow = read(&b);
+    for run in slow["cases"][0]["rows"][0]["runs"].as_array_mut().unwrap() {
+        let wall = run["wall_s"].as_f64().unwrap();
+        run["wall_s"] = Value::from(100.0 * wall);
+    }
+    slow["machine"]["kernel"] = Value::from("1.2.3");
+    fs::write(&b, slow.to_string()).unwrap();
+    let text = end(ringfold(["bench", "--compare"]).args([&a, &b])).answer();
+    let text = String::from_utf8(text).unwrap();
+    for words in ["before", "kernel:\n   A: ", "   B: 1.2.3", "count, cached"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let row = |name: &str| {
+        let mut lines = text.lines().map(str::trim_start);
+        lines
+            .find(|line| line.starts_with(name))
+            .unwrap()
+            .to_string()
+    };
+    assert!(row("mmap ").ends_with("slower"), "{text}");
+    assert!(!row("pread ").contains('x'), "{text}");
+    let same = end(ringfold(["bench", "--compare"]).args([&a, &a])).answer();
+    let same = String::from_utf8(same).unwrap();
+    assert!(
+        same.contains("1.00x") && same.contains("no difference shown"),
+        "{same}"
+    );
+
+    let other = write(dir.path(), "other.json", br#"{"schema_version": 7}"#);
+    let error = end(ringfold(["bench", "--compare"]).args([&a, &other])).failure(1);
+    assert!(
+        error.contains("other.json: its schema_version is 7"),
+        "{error}"
+    );
+    let other = write(dir.path(), "other.json", b"a;1.0\n");
+    let error = end(ringfold(["bench", "--compare"]).args([&a, &other])).failure(1);
+    assert!(error.contains("not results of ringfold bench"), "{error}");
+    assert_eq!(end(ringfold(["bench", "--compare"]).arg(&a)).code, Some(2));
+    assert_eq!(end(&mut ringfold(["bench"])).code, Some(2));
+}

@@ -44,5 +44,6 @@ mod support;
 mod sweep;
 mod sys;
 mod transform;
+mod tune;
 mod uring_raw;
 mod usage;

@@ -22,6 +22,7 @@ mod pointer;
 mod printable;
 mod probe;
 mod process;
+mod profile;
 mod progress;
 mod query;
 mod quote;
@@ -31,6 +32,7 @@ mod size;
 mod skipped;
 mod spell;
 mod stats;
+mod tune;
 
 use std::io;
 use std::process::ExitCode;
@@ -69,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::Generate(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Probe(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Bench(command) => command.run(),
+        Command::Tune(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Discard(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Ceiling(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => {

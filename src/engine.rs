@@ -23,6 +23,7 @@ pub(crate) mod knobs;
 pub(crate) mod lines;
 pub(crate) mod local;
 pub(crate) mod notice;
+pub(crate) mod observer;
 pub(crate) mod plan;
 pub(crate) mod pool;
 pub(crate) mod ring;

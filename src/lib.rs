@@ -128,9 +128,10 @@ mod measure;
 #[doc(hidden)]
 pub mod cli;
 
-pub use engine::config::{Config, Engine, Overdue};
+pub use engine::config::{Config, Engine, Overdue, RingDefaults};
 pub use engine::knobs::{FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
 pub use engine::notice::Notice;
+pub use engine::observer::Observer;
 pub use engine::pool::pool;
 pub use engine::run::run;
 pub use engine::sink::{BlockError, Malformed, Ordered, Sink};
@@ -158,6 +159,6 @@ pub mod internals {
     #[cfg(fuzzing)]
     pub use crate::job::simulated;
     #[cfg(feature = "cli")]
-    pub use crate::measure::{cache, figures, machine, process, statistics};
+    pub use crate::measure::{cache, figures, machine, process, reads, statistics};
     pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
 }

@@ -16,7 +16,7 @@ use crate::cli::query::{Asked, Run};
 use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::size::size;
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
-use crate::cli::{memory, own_input, stats};
+use crate::cli::{memory, own_input};
 
 /// Group by columns, exactly; without -k and -a min, mean and max of `key;value` lines
 ///
@@ -218,17 +218,15 @@ impl Command {
                 "notice: the keys outgrew the memory (--memory): {bytes} bytes went to temporary files"
             ));
         }
-        if let Some(format) = self.reading.stats {
-            let job = [
-                ("rows", summary.rows),
-                ("keys", summary.len() as u64),
-                ("empty_lines", summary.empty_lines),
-                ("skipped", summary.skipped),
-                ("key_sharers", summary.key_sharers),
-                ("spilled_bytes", summary.spilled_bytes),
-            ];
-            stats::print(format, &run, &job, memory.peak());
-        }
+        let job = [
+            ("rows", summary.rows),
+            ("keys", summary.len() as u64),
+            ("empty_lines", summary.empty_lines),
+            ("skipped", summary.skipped),
+            ("key_sharers", summary.key_sharers),
+            ("spilled_bytes", summary.spilled_bytes),
+        ];
+        self.reading.print_stats(&run, &job, &[], memory.peak());
         Ok(())
     }
 }

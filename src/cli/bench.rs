@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 
+pub(super) use crate::cli::bench::field::run_words;
 use crate::cli::bench::field::{Job, Wanted};
 use crate::cli::bench::tools::{Depth, Tool};
 use crate::cli::console::{open_output, print, say, write_output};
@@ -20,13 +21,14 @@ use crate::engine::plan::sizing;
 use crate::measure::answers::Answers;
 use crate::measure::bound;
 use crate::measure::cache::{CachedFile, State};
+use crate::measure::counters::Counters;
 use crate::measure::limits::{Ceilings, MemoryRate};
 use crate::measure::machine::Machine;
 use crate::measure::participant::Kind;
 use crate::measure::results::{Case, FileFacts, Results, Row, SCHEMA_VERSION, Settings};
 use crate::measure::rounds::Rounds;
 use crate::measure::statistics::Spread;
-use crate::measure::{export, process, table};
+use crate::measure::{compare, export, html, process, table};
 use crate::probe::probe;
 use crate::{Engine, Error, Kind as ErrorKind, Result};
 
@@ -49,14 +51,16 @@ Examples:
       two engines with a query
   ringfold bench data.txt --state cold --pause 3s -b 256K,1M --engine 'uring --direct,pread'
       four ways on a disk that needs rest
+  ringfold bench --compare before.json after.json
+      two kernels, machines or settings side by side
   ringfold bench data.txt --export-json results.json --report report.html
       everything about all runs; and a page with pictures
 
 docs/measuring.md says what each number means, how it is made, and what can fool it.")]
 pub(super) struct Command {
     /// The file to read, or a block device
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "compare")]
+    file: Option<PathBuf>,
     /// The job: count, aggregate, quote or read (which looks at no byte), with its flags in quotes. As often as wanted
     #[arg(long, value_name = "JOB", default_value = "count")]
     job: Vec<String>,
@@ -127,6 +131,12 @@ pub(super) struct Command {
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     export_markdown: Option<PathBuf>,
+    /// Write a page with pictures: HTML that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Read nothing, but show results of --export-json side by side: machines, kernels or settings
+    #[arg(long, value_name = "JSON", num_args = 2.., conflicts_with = "file")]
+    compare: Vec<PathBuf>,
     /// When to draw progress on stderr (auto: on a terminal)
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     progress: When,
@@ -150,23 +160,40 @@ fn number_text(text: &str) -> Result<String, String> {
 
 impl Command {
     pub(super) fn run(&self) -> Result<ExitCode> {
+        match &self.file {
+            Some(file) => self.bench(file),
+            None => self.side_by_side(),
+        }
+    }
+
+    /// Shows results of earlier calls.
+    fn side_by_side(&self) -> Result<ExitCode> {
+        let results: Vec<Results> = (self.compare.iter())
+            .map(|path| read_results(path))
+            .collect::<Result<_>>()?;
+        let names = self.compare.iter().map(|path| path.display().to_string());
+        let names: Vec<String> = names.collect();
+        print(compare::text(&names, &results).as_bytes())
+    }
+
+    fn bench(&self, path: &Path) -> Result<ExitCode> {
         let jobs: Vec<Job> = self
             .job
             .iter()
             .map(|job| Job::parse(job))
             .collect::<Result<_>>()?;
         self.check_engines()?;
-        let file = CachedFile::open(&self.file).map_err(|error| self.about_file(&error))?;
-        let probed = probe([&self.file])?;
+        let file = CachedFile::open(path).map_err(|error| about(path, &error))?;
+        let probed = probe([path])?;
         let mut results = Results {
             schema_version: SCHEMA_VERSION,
             started_unix_s: SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)
                 .map_or(0, |since| since.as_secs()),
             note: self.note.clone(),
-            machine: Machine::look(&self.file),
+            machine: Machine::look(path),
             file: FileFacts {
-                path: self.file.display().to_string(),
+                path: path.display().to_string(),
                 size_bytes: file.len(),
                 lines: None,
             },
@@ -189,7 +216,15 @@ impl Command {
                 Err(why) => results.ceilings.missing.push(format!("memory: {why}")),
             }
         }
-        self.measure(&file, &jobs, &mut results)?;
+        if let Err(error) = Counters::begin() {
+            let why = crate::error::describe(&error);
+            let cause = format!(
+                "cycles, instructions and misses: the kernel gives no counters ({why}); see \
+                 kernel.perf_event_paranoid, and many virtual machines have none"
+            );
+            results.ceilings.missing.push(cause);
+        }
+        self.measure(path, &file, &jobs, &mut results)?;
         self.export(&results)?;
         if results.any_failed() {
             progress::clear();
@@ -202,14 +237,20 @@ impl Command {
     }
 
     /// Runs all cases, and prints each when it is done.
-    fn measure(&self, file: &CachedFile, jobs: &[Job], results: &mut Results) -> Result<()> {
+    fn measure(
+        &self,
+        path: &Path,
+        file: &CachedFile,
+        jobs: &[Job],
+        results: &mut Results,
+    ) -> Result<()> {
         let rounds = Rounds {
             file,
             runs: self.runs.into(),
             warmup: self.warmup.into(),
             pause: self.pause.unwrap_or_default(),
         };
-        let wanted = self.wanted();
+        let wanted = self.wanted(path);
         let cases = jobs
             .iter()
             .flat_map(|job| self.state.iter().map(move |&state| (job, state)));
@@ -240,7 +281,7 @@ impl Command {
             };
             let mut case = rounds
                 .run(&job.name, state, &field, &mut answers, &mut tell)
-                .map_err(|error| self.about_file(&error))?;
+                .map_err(|error| about(path, &error))?;
             progress::clear();
             done_before += each;
             case.rows.extend(missing);
@@ -259,19 +300,22 @@ impl Command {
         for case in &mut results.cases {
             bound::find(case, &results.ceilings, file.len(), results.machine.cores);
         }
-        if let Some(line) = table::ceilings(&results.ceilings) {
-            print(format!("{line}\n").as_bytes())?;
+        let ceilings = table::ceilings(&results.ceilings).into_iter();
+        let missing = results.ceilings.missing.iter();
+        let missing = missing.map(|missing| format!("Not measured: {missing}."));
+        for line in ceilings.chain(missing) {
+            print((line + "\n").as_bytes())?;
         }
         Ok(())
     }
 
-    fn wanted(&self) -> Wanted<'_> {
+    fn wanted<'a>(&'a self, path: &'a Path) -> Wanted<'a> {
         let one = |values: &[String]| match values {
             [value] => size(value).ok(),
             _ => None,
         };
         Wanted {
-            file: &self.file,
+            file: path,
             engines: &self.engine,
             variants: &self.variant,
             block_sizes: &self.block_size,
@@ -316,10 +360,6 @@ impl Command {
         }
     }
 
-    fn about_file(&self, error: &std::io::Error) -> Error {
-        Error::io(error).in_file(0, &self.file.display().to_string().into())
-    }
-
     /// Prints the last case.
     fn show(&self, results: &Results) -> Result<()> {
         let Some(case) = results.cases.last() else {
@@ -340,12 +380,13 @@ impl Command {
     }
 
     fn export(&self, results: &Results) -> Result<()> {
-        let files: [(&Option<PathBuf>, &dyn Fn() -> String); 3] = [
+        let files: [(&Option<PathBuf>, &dyn Fn() -> String); 4] = [
             (&self.export_json, &|| {
                 serde_json::to_string_pretty(results).expect("plain values") + "\n"
             }),
             (&self.export_csv, &|| export::csv(results)),
             (&self.export_markdown, &|| export::markdown(results)),
+            (&self.report, &|| html::page(results)),
         ];
         for (path, text) in files {
             if let Some(path) = path {
@@ -356,7 +397,34 @@ impl Command {
     }
 }
 
-fn write_file(path: &Path, text: &str) -> Result<()> {
+/// A failure with a file.
+pub(super) fn about(path: &Path, error: &std::io::Error) -> Error {
+    Error::io(error).in_file(0, &path.display().to_string().into())
+}
+
+/// What an earlier call has exported.
+fn read_results(path: &Path) -> Result<Results> {
+    let text = std::fs::read(path).map_err(|error| about(path, &error))?;
+    let wrong = |cause: String| {
+        Error::new(ErrorKind::Data, cause).in_file(0, &path.display().to_string().into())
+    };
+    let value: serde_json::Value = serde_json::from_slice(&text)
+        .map_err(|error| wrong(format!("not results of ringfold bench: {error}")))?;
+    match value["schema_version"].as_u64() {
+        Some(version) if version == u64::from(SCHEMA_VERSION) => {}
+        version => {
+            let version = version.map_or("none".into(), |version| version.to_string());
+            let cause = format!(
+                "its schema_version is {version}, and this version of ringfold reads {SCHEMA_VERSION}"
+            );
+            return Err(wrong(cause));
+        }
+    }
+    serde_json::from_value(value)
+        .map_err(|error| wrong(format!("not results of ringfold bench: {error}")))
+}
+
+pub(super) fn write_file(path: &Path, text: &str) -> Result<()> {
     let output = open_output(Some(&path.to_path_buf()))?;
     write_output(output, |out| out.write_all(text.as_bytes()))
 }
@@ -408,7 +476,7 @@ fn memory_rates() -> Result<Vec<MemoryRate>, String> {
 }
 
 /// Columns of standard output.
-fn width() -> usize {
+pub(super) fn width() -> usize {
     let stdout = std::io::stdout();
     let columns = match stdout.is_terminal() {
         true => rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col.into()),

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cli::{aggregate, bench, ceiling, count, discard, generate, man, probe, quote};
+use crate::cli::{aggregate, bench, ceiling, count, discard, generate, man, probe, quote, tune};
 
 /// Group-by over text at the speed of the drive.
 #[derive(Parser)]
@@ -28,6 +28,7 @@ pub(super) enum Command {
     Generate(generate::Command),
     Probe(probe::Command),
     Bench(Box<bench::Command>),
+    Tune(tune::Command),
     #[command(hide = true)]
     Discard(Box<discard::Command>),
     #[command(hide = true)]

@@ -13,7 +13,7 @@ use clap::Args;
 use crate::cli::console::{open_output, say, write_output};
 use crate::cli::printable::printable;
 use crate::cli::reading::{Files, Folded, Reading};
-use crate::cli::{memory, spell, stats};
+use crate::cli::{memory, spell};
 
 /// A file's name as it was given. A newline in it is escaped, so that it doesn't look like two rows.
 fn written(path: &Path) -> Cow<'_, [u8]> {
@@ -117,9 +117,8 @@ impl Command {
             }
             Ok(())
         })?;
-        if let Some(format) = self.reading.stats {
-            stats::print(format, &run, &[("records", total.records)], memory.peak());
-        }
+        let records = [("records", total.records)];
+        self.reading.print_stats(&run, &records, &[], memory.peak());
         Ok(missing)
     }
 }

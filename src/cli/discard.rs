@@ -3,8 +3,8 @@
 
 use clap::Args;
 
+use crate::cli::memory;
 use crate::cli::reading::{Files, Folded, Reading};
-use crate::cli::{memory, stats};
 use crate::{Block, BlockError, Fold, Framing, Input, Result};
 
 /// Read files and look at no byte of them: the rate that no job can exceed
@@ -61,9 +61,9 @@ impl Command {
             ..
         } = self.reading.fold(&input, &Discard)?;
         crate::cli::console::print(format!("{bytes}\n").as_bytes())?;
-        if let Some(format) = self.reading.stats {
-            stats::print(format, &stats, &[("bytes", bytes)], memory.peak());
-        }
+        let counted = [("bytes", bytes)];
+        self.reading
+            .print_stats(&stats, &counted, &[], memory.peak());
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::cli::console::{open_output, write_output};
 use crate::cli::reading::{Folded, Reading};
 use crate::cli::records::Records;
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
-use crate::cli::{memory, own_input, stats};
+use crate::cli::{memory, own_input};
 use crate::query::{Answer, Columns, Query, Sort};
 use crate::report::grid::{GridFormat, write_grid};
 use crate::{Config, Error, Kind, Result};
@@ -198,7 +198,7 @@ impl Asked {
             write_grid(answer.names(), &answer, run.format, Some(&pool), out)
         })?;
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
-        if let Some(format) = reading.stats {
+        if reading.stats.is_some() {
             let delimiter = query
                 .is_sniffed()
                 .then(|| plan.delimiter().escape_ascii().to_string());
@@ -206,7 +206,7 @@ impl Asked {
             let numbers = (self.records.is_float()).then(|| ("numbers", "doubles".to_string()));
             let told: Vec<_> = delimiter.into_iter().chain(numbers).collect();
             let counted = counted(&answer);
-            stats::print_with(format, &figures, &counted, &told, memory.peak());
+            reading.print_stats(&figures, &counted, &told, memory.peak());
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::console::open_output;
 use crate::cli::reading::{Files, Reading};
-use crate::cli::{memory, own_input, stats};
+use crate::cli::{memory, own_input};
 
 /// Quote records for a shell: one word a line, read back to the byte
 ///
@@ -121,9 +121,7 @@ impl Command {
         output
             .finish()
             .map_err(|error| crate::Error::output(&error))?;
-        if let Some(format) = self.reading.stats {
-            stats::print(format, &run, &[], memory.peak());
-        }
+        self.reading.print_stats(&run, &[], &[], memory.peak());
         Ok(())
     }
 }

@@ -12,9 +12,10 @@ use crate::cli::console::{give_up, say};
 use crate::cli::duration::duration;
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
-use crate::cli::{inherited, knobs, spell, stats};
+use crate::cli::{inherited, knobs, memory, profile, spell, stats};
+use crate::measure::reads::ReadWatch;
 use crate::output::file::Output;
-use crate::{Config, Engine, Error, Input, Kind, Result};
+use crate::{Config, Engine, Error, Input, Kind, Result, RingDefaults};
 
 /// The flags that all jobs that read share.
 #[derive(Args)]
@@ -44,6 +45,9 @@ pub(super) struct Reading {
     pub(super) help_io: bool,
     #[command(flatten)]
     pub(super) how: How,
+    /// Looks at the reads, where the figures are wanted.
+    #[arg(skip)]
+    watch: Arc<ReadWatch>,
 }
 
 /// How files are read: `--help-io`.
@@ -66,6 +70,10 @@ pub(super) struct How {
     /// Reads in flight at most. A higher number helps until the device is busy [default: 32]
     #[arg(long, alias = "iodepth", value_name = "N")]
     queue_depth: Option<usize>,
+    /// Take block size and queue depth of rings from a profile of `ringfold tune`: its name, or auto for that of the
+    /// first file's device. Other flags beat it
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
     /// Buffers of the ring, at least one more than the queue depth. A higher number helps if workers
     /// are slow now and then [default: depth + 2 x threads; 12 more for blocks below 1M]
     #[arg(long, value_name = "N")]
@@ -101,7 +109,49 @@ impl Reading {
         }
     }
 
-    fn config(&self, progress: Arc<AtomicU64>) -> Result<Config> {
+    /// Whether reads are looked at. It costs two looks at the clock a read.
+    fn is_watched(&self) -> bool {
+        matches!(self.stats, Some(stats::Format::Full | stats::Format::Json))
+    }
+
+    /// Prints the figures of a run, if they are wanted. `job` has what the job counted, the rows first; `found` what it
+    /// found that isn't a number.
+    pub(super) fn print_stats(
+        &self,
+        stats: &crate::Stats,
+        job: &[(&str, u64)],
+        found: &[(&str, String)],
+        memory: memory::Peak,
+    ) {
+        if let Some(format) = self.stats {
+            let reads = self.is_watched().then(|| self.watch.figures());
+            stats::print(format, stats, job, found, memory, reads.as_ref());
+        }
+    }
+
+    /// What a profile says, if one is to be used.
+    fn ring_defaults(&self, input: &Input) -> Result<RingDefaults> {
+        let Some(name) = &self.how.profile else {
+            return Ok(RingDefaults::default());
+        };
+        let first = input
+            .sources()
+            .first()
+            .filter(|source| source.file().is_some());
+        let path = first.map(|source| Path::new(&**source.name()));
+        let found = profile::find(name, path)?;
+        if found.is_none() && !self.quiet {
+            say("notice: there is no profile for this device: `ringfold tune FILE` makes one");
+        }
+        Ok(
+            found.map_or(RingDefaults::default(), |profile| RingDefaults {
+                block_size: usize::try_from(profile.block_size_bytes).ok(),
+                queue_depth: Some(profile.queue_depth),
+            }),
+        )
+    }
+
+    fn config(&self, input: &Input, progress: Arc<AtomicU64>) -> Result<Config> {
         let quiet = self.quiet;
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         Ok(Config {
@@ -109,6 +159,7 @@ impl Reading {
             direct: self.how.direct,
             block_size: self.how.block_size.map(bytes),
             queue_depth: self.how.queue_depth,
+            ring_defaults: self.ring_defaults(input)?,
             buffers: self.how.buffers,
             threads: self.threads,
             max_record: self.max_record(),
@@ -116,6 +167,9 @@ impl Reading {
             progress: Some(progress),
             io_timeout: self.how.io_timeout,
             // Threads and rings that wait for the read may never return, so the process doesn't wait for them.
+            observer: self
+                .is_watched()
+                .then(|| Arc::clone(&self.watch) as Arc<dyn crate::Observer>),
             overdue: Some(Arc::new(|error| give_up(error))),
             notice: Arc::new(move |notice| {
                 if !quiet {
@@ -135,7 +189,7 @@ impl Reading {
         out: &mut Output,
     ) -> Result<crate::Stats> {
         let done = Arc::new(AtomicU64::new(0));
-        let mut config = self.config(Arc::clone(&done))?;
+        let mut config = self.config(input, Arc::clone(&done))?;
         config.threads = threads.or(config.threads);
         // Somebody may be looking at the output on the same terminal, here or behind a pipe.
         let progress = match self.progress {
@@ -151,7 +205,7 @@ impl Reading {
     /// Folds files and draws progress. What follows may use the threads of the run.
     pub(super) fn fold<F: crate::Fold>(&self, input: &Input, job: &F) -> Result<Folded<F::Output>> {
         let done = Arc::new(AtomicU64::new(0));
-        let mut config = self.config(Arc::clone(&done))?;
+        let mut config = self.config(input, Arc::clone(&done))?;
         let pool = crate::pool(input, &config)?;
         config.pool = Some(Arc::clone(&pool));
         let bar = Bar::start(self.progress, self.quiet, input.len(), done);

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crate::cli::memory::Peak;
 use crate::cli::spell;
+use crate::measure::reads::ReadFigures;
 use crate::units::grouped;
 use crate::{Stats, units};
 use serde_json::{Value, json};
@@ -22,18 +23,15 @@ pub(super) enum Format {
 /// The version of the JSON object's shape.
 const SCHEMA: u32 = 1;
 
-/// Prints the figures of a run and of its job. `job` has what the job counted, the rows first.
-pub(super) fn print(format: Format, stats: &Stats, job: &[(&str, u64)], memory: Peak) {
-    print_with(format, stats, job, &[], memory);
-}
-
-/// The same with what the job found that isn't a number.
-pub(super) fn print_with(
+/// Prints the figures of a run, of its job and of its reads. `job` has what the job counted, the rows first; `found` what
+/// it found that isn't a number.
+pub(super) fn print(
     format: Format,
     stats: &Stats,
     job: &[(&str, u64)],
     found: &[(&str, String)],
     memory: Peak,
+    reads: Option<&ReadFigures>,
 ) {
     let named = |rows: Rows<'_>| {
         let found = found.iter().map(|(name, text)| (*name, text.clone()));
@@ -48,6 +46,11 @@ pub(super) fn print_with(
             object["peak_memory_bytes"] = json!(memory.together);
             object["peak_anonymous_bytes"] = json!(memory.anonymous);
             object["peak_mapped_bytes"] = json!(memory.mapped);
+            if let Some(reads) = reads {
+                object["read_latency"] = json!(reads.read_latency);
+                object["in_flight"] = json!(reads.in_flight);
+                object["cpu_by_thread"] = json!(reads.cpu_by_thread);
+            }
             object["job"] = job
                 .iter()
                 .map(|(name, n)| (name.to_string(), json!(n)))
@@ -58,7 +61,13 @@ pub(super) fn print_with(
             format!("{object}\n")
         }
         Format::Text => named(short(stats, job, memory)),
-        Format::Full => named(full(stats, job, memory)),
+        Format::Full => {
+            let mut rows = full(stats, job, memory);
+            if let Some(reads) = reads {
+                rows.extend(of_reads(reads));
+            }
+            named(rows)
+        }
     };
     // The answer is written. Where stderr is closed, nobody reads this.
     let _ = std::io::stderr().write_all(text.as_bytes());
@@ -143,6 +152,32 @@ fn full<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
     rows
 }
 
+/// How long reads took, and the processor time of the threads.
+fn of_reads<'a>(reads: &ReadFigures) -> Rows<'a> {
+    let mut rows = Vec::new();
+    let ms = |us: f64| format!("{:.3} ms", us / 1e3);
+    if let Some(latency) = &reads.read_latency {
+        let [half, most, longest] = [latency.p50_us, latency.p99_us, latency.max_us].map(ms);
+        let text = format!("half within {half}, 99% within {most}, the longest {longest}");
+        rows.push(("read latency", text));
+    }
+    if let Some(in_flight) = &reads.in_flight {
+        rows.push(("in flight", format!("{:.1} on average", in_flight.mean)));
+    }
+    let cpu = &reads.cpu_by_thread;
+    let mut parts = vec![format!("workers {:.3} s", cpu.workers_s)];
+    for (name, seconds) in [
+        ("ring", cpu.ring_s),
+        ("the ring's kernel threads", cpu.io_workers_s),
+    ] {
+        if seconds > 0.0 {
+            parts.push(format!("{name} {seconds:.3} s"));
+        }
+    }
+    rows.push(("processor time", parts.join(", ")));
+    rows
+}
+
 fn reads(stats: &Stats) -> String {
     let mut reads = grouped(stats.reads);
     if stats.dispatched_bytes > 0 {
@@ -150,6 +185,9 @@ fn reads(stats: &Stats) -> String {
             ", at most {} of {} in flight, {:.3} s without a free buffer",
             stats.max_in_flight, stats.queue_depth, stats.starved_s
         );
+    }
+    if stats.workers_waited_s > 0.0 {
+        reads += &format!(", workers waited {:.3} s in all", stats.workers_waited_s);
     }
     if stats.short_reads + stats.retries > 0 {
         reads += &format!(", {} short, {} retried", stats.short_reads, stats.retries);

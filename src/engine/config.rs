@@ -10,6 +10,7 @@ use rayon::ThreadPool;
 
 use crate::engine::knobs::Knobs;
 use crate::engine::notice::Notice;
+use crate::engine::observer::Observer;
 use crate::error::{Error, Kind};
 use crate::input::caching::Caching;
 
@@ -85,6 +86,8 @@ pub struct Config {
     pub block_size: Option<usize>,
     /// Reads in flight.
     pub queue_depth: Option<usize>,
+    /// What a ring takes where `block_size` and `queue_depth` say nothing: what was measured for a device.
+    pub ring_defaults: RingDefaults,
     /// Buffers of the ring; at least two.
     pub buffers: Option<usize>,
     /// Worker threads.
@@ -113,8 +116,20 @@ pub struct Config {
     pub overdue: Option<Arc<Overdue>>,
     /// How long a read may take before there is a notice of it, and then after each such time.
     pub silence: Duration,
+    /// Looks at the reads of rings and of `read()`, and at the threads' processor time.
+    pub observer: Option<Arc<dyn Observer>>,
     /// Gets what the user should know while the run goes on: a fallback, a device that is silent.
     pub notice: Arc<dyn Fn(&Notice) + Send + Sync>,
+}
+
+/// Defaults of a ring other than the usual ones. They aren't named settings: what can't be had is given up, and workers
+/// that fetch blocks by themselves don't follow them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RingDefaults {
+    /// Bytes that one read brings.
+    pub block_size: Option<usize>,
+    /// Reads in flight.
+    pub queue_depth: Option<usize>,
 }
 
 /// Called with the error of a read that has taken too long: [`Config::overdue`].
@@ -127,6 +142,7 @@ impl Default for Config {
             direct: false,
             block_size: None,
             queue_depth: None,
+            ring_defaults: RingDefaults::default(),
             buffers: None,
             threads: None,
             max_record: 1 << 20,
@@ -136,6 +152,7 @@ impl Default for Config {
             io_timeout: None,
             overdue: None,
             silence: Duration::from_secs(30),
+            observer: None,
             notice: Arc::new(|_| {}),
         }
     }
@@ -159,6 +176,7 @@ impl fmt::Debug for Config {
             .field("direct", &self.direct)
             .field("block_size", &self.block_size)
             .field("queue_depth", &self.queue_depth)
+            .field("ring_defaults", &self.ring_defaults)
             .field("buffers", &self.buffers)
             .field("threads", &self.threads)
             .field("max_record", &self.max_record)

@@ -3,6 +3,7 @@
 pub(crate) mod dispatcher;
 mod in_flight;
 pub(crate) mod memory;
+pub(crate) mod observed;
 pub(crate) mod raw;
 pub(crate) mod read;
 mod readable;

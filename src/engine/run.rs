@@ -2,7 +2,7 @@
 //! to work, and reports the lowest failure.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
 
@@ -24,6 +24,7 @@ use crate::input::load::load;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::linux::affinity::Pinned;
+use crate::linux::threads;
 use crate::record::framing::Framing;
 
 /// Reads the input's spans and hands their records to the sink.
@@ -78,6 +79,10 @@ fn run_to_end<T: Send>(
     if delivery.framing.is_stateful() {
         check_cuts(input)?;
     }
+    let observed = config
+        .observer
+        .as_ref()
+        .map(|observer| (observer, workers_cpu(&pool)));
     let mut session = Session {
         input,
         config,
@@ -91,6 +96,9 @@ fn run_to_end<T: Send>(
     };
     let served = session.serve();
     let Session { mut stats, .. } = session;
+    if let Some((observer, before)) = observed {
+        observer.workers_ended(workers_cpu(&pool).saturating_sub(before));
+    }
     stats.without_effect = settings::without_effect(config, &stats);
     stats.blocks = delivery.blocks();
     given_up(&watch)?;
@@ -98,6 +106,11 @@ fn run_to_end<T: Send>(
     let done = pool.install(then);
     stats.elapsed_s = started.elapsed().as_secs_f64();
     Ok((stats, done))
+}
+
+/// The processor time that all workers have taken.
+fn workers_cpu(pool: &ThreadPool) -> Duration {
+    pool.broadcast(|_| threads::own_cpu()).into_iter().sum()
 }
 
 /// The lowest failure of a run, of which `served` is what the engine says; and notices of files that have changed.
@@ -187,6 +200,7 @@ fn with_line(
     let config = Config {
         pool: Some(Arc::clone(pool)),
         progress: None,
+        observer: None,
         notice: Arc::new(|_| {}),
         ..config.clone()
     };

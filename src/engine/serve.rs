@@ -17,6 +17,7 @@ use crate::engine::local::workers::{Fetcher, Local};
 use crate::engine::plan::buffers::{CachingPlan, LocalPlan, Plan, Request, blocks};
 use crate::engine::plan::settings::MAX_DEPTH;
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
+use crate::engine::ring::observed::Observed;
 use crate::engine::ring::read::ReadRing;
 use crate::engine::ring::rings;
 use crate::engine::ring::seam::Ring;
@@ -85,6 +86,7 @@ impl<'a> Session<'a> {
         let dispatcher =
             Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
+        let observer = self.config.observer.as_ref();
         let ran = self.pool.in_place_scope(|scope| {
             if let Some(local) = &local {
                 local.start(scope);
@@ -92,7 +94,10 @@ impl<'a> Session<'a> {
             let _closing = queue.closing();
             uring::run(&arena, &setup, async |ring| {
                 let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
-                dispatcher.run(ring, &mut returned, release, notice).await
+                let mut ring = Observed::new(ring, observer);
+                dispatcher
+                    .run(&mut ring, &mut returned, release, notice)
+                    .await
             })
         });
         if let Some(local) = &local {
@@ -106,6 +111,7 @@ impl<'a> Session<'a> {
             ran => ran?,
         };
         self.count(counters);
+        self.stats.workers_waited_s += queue.waited().as_secs_f64();
         self.count_ring(facts);
         self.count_huge(&arena);
         Ok(())
@@ -164,6 +170,7 @@ impl<'a> Session<'a> {
                 hand_over(scope, &queue, delivery, ready);
             })
         })?;
+        self.stats.workers_waited_s += queue.waited().as_secs_f64();
         self.stats.rings = self.stats.rings.max(ran.len());
         self.stats.registered_buffers = ran.iter().all(|ran| ran.facts.registered);
         let knobs = &self.config.knobs;
@@ -220,12 +227,14 @@ impl<'a> Session<'a> {
         let dispatcher =
             Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
+        let mut ring = Observed::new(&mut ring, self.config.observer.as_ref());
         let counters = self.pool.in_place_scope(|scope| {
             let _closing = queue.closing();
             let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
             runtime.block_on(dispatcher.run(&mut ring, &mut returned, release, notice))
         });
         self.count(counters);
+        self.stats.workers_waited_s += queue.waited().as_secs_f64();
         self.count_huge(&arena);
         Ok(())
     }

@@ -30,6 +30,8 @@ pub struct Stats {
     pub elapsed_s: f64,
     /// Time in which a read could have been submitted, but all buffers were with workers.
     pub starved_s: f64,
+    /// Time in which workers waited for blocks of a ring or of `read()`, of all workers together.
+    pub workers_waited_s: f64,
     /// Worker threads.
     pub threads: usize,
     /// Bytes a read.

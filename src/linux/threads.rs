@@ -1,5 +1,9 @@
 //! The threads of this process, as /proc shows them.
 
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::linux::proc;
 
 /// A file of /proc on a thread.
@@ -46,4 +50,25 @@ pub(crate) fn io_workers_of(id: i32) -> usize {
         .flatten()
         .filter(|task| proc::text(task.path().join("comm")).is_ok_and(|comm| comm == name))
         .count()
+}
+
+/// The processor time that this thread has taken.
+pub(crate) fn own_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// The processor time that the kernel's threads for this process's rings have taken: workers and pollers.
+pub(crate) fn io_cpu() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let io = tasks.flatten().filter(|task| {
+        let name = proc::text(task.path().join("comm"));
+        name.is_ok_and(|name| name.starts_with("iou-"))
+    });
+    // The first number is the time on a processor, in nanoseconds.
+    let times = io.filter_map(|task| {
+        let text = proc::text(task.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(times.sum())
 }

@@ -6,7 +6,7 @@ use crate::measure::results::{Results, Row, Run};
 use crate::measure::table;
 
 /// The columns of the CSV. Units are in the names.
-const COLUMNS: [&str; 28] = [
+const COLUMNS: [&str; 34] = [
     "job",
     "state",
     "name",
@@ -34,6 +34,12 @@ const COLUMNS: [&str; 28] = [
     "block_size",
     "max_in_flight",
     "starved_s",
+    "workers_waited_s",
+    "read_latency_p99_us",
+    "cycles",
+    "instructions",
+    "llc_misses",
+    "dtlb_misses",
     "ratio",
 ];
 
@@ -63,9 +69,9 @@ pub fn csv(results: &Results) -> String {
     text
 }
 
-fn cells(row: &Row, run: &Run, size_bytes: u64) -> [String; 25] {
+fn cells(row: &Row, run: &Run, size_bytes: u64) -> [String; 31] {
     let (cost, own) = (&run.cost, run.own.as_ref());
-    let time = cost.time_s();
+    let (time, counted) = (cost.time_s(), cost.counted);
     let rows = own.and_then(|own| own.rows).map(|rows| rows as f64 / time);
     [
         row.name.clone(),
@@ -96,6 +102,12 @@ fn cells(row: &Row, run: &Run, size_bytes: u64) -> [String; 25] {
         or_empty(own.map(|own| own.block_size)),
         or_empty(own.map(|own| own.max_in_flight)),
         or_empty(own.map(|own| own.starved_s)),
+        or_empty(own.map(|own| own.workers_waited_s)),
+        or_empty(own.and_then(|own| Some(own.seen.read_latency?.p99_us))),
+        or_empty(counted.and_then(|counted| counted.cycles)),
+        or_empty(counted.and_then(|counted| counted.instructions)),
+        or_empty(counted.and_then(|counted| counted.llc_misses)),
+        or_empty(counted.and_then(|counted| counted.dtlb_misses)),
     ]
 }
 

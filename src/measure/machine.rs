@@ -124,6 +124,11 @@ impl Machine {
     }
 }
 
+/// The file system's type that a file lies on, and its device.
+pub fn place(file: &Path) -> Option<[String; 2]> {
+    mount_of(&device_of(file)?)
+}
+
 /// What stands behind `name`, tabs and a colon.
 fn cpu_field(text: &str, name: &str) -> Option<String> {
     field(&text.replace(['\t'], ""), name)

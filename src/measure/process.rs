@@ -11,12 +11,13 @@ use std::io::{self, Read, Seek};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::linux::proc;
+use crate::measure::counters::{Counted, Counters};
 
 /// What a run cost.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -46,6 +47,9 @@ pub struct Cost {
     /// Bytes that it had block devices read.
     #[serde(default)]
     pub device_read_bytes: u64,
+    /// What the processor counted.
+    #[serde(default)]
+    pub counted: Option<Counted>,
     /// Processor time that other processes and the kernel's own threads used meanwhile, on all cores.
     pub others_cpu_s: f64,
     /// Processor time that the host kept from this machine meanwhile, on all cores.
@@ -117,14 +121,20 @@ pub fn run(line: &[OsString]) -> io::Result<Ended> {
         .process_group(0)
         .stdout(stdout.try_clone()?)
         .stderr(stderr.try_clone()?);
+    let sampler = Sampler::start();
+    // After the sampler's thread, which would inherit them.
+    let counters = Counters::begin().ok();
     let before = Ticks::now();
     let started = Instant::now();
     let child = command.spawn()?;
     CHILD.store(child.id().cast_signed(), Relaxed);
-    let sampler = Sampler::start(child.id());
+    if let Some(sampler) = &sampler {
+        sampler.watch(child.id());
+    }
     let waited = wait(&child);
     let wall = started.elapsed();
     CHILD.store(0, Relaxed);
+    let counted = counters.map(Counters::end);
     let (status, usage) = waited?;
     let after = Ticks::now();
     let cpu =
@@ -141,6 +151,7 @@ pub fn run(line: &[OsString]) -> io::Result<Ended> {
         voluntary_switches: usage.ru_nvcsw as u64,
         involuntary_switches: usage.ru_nivcsw as u64,
         device_read_bytes: usage.ru_inblock as u64 * BLOCK,
+        counted,
         others_cpu_s: (seconds(after.busy.saturating_sub(before.busy)) - cpu[0] - cpu[1]).max(0.0),
         stolen_cpu_s: seconds(after.stolen.saturating_sub(before.stolen)),
     };
@@ -187,20 +198,21 @@ fn wait(child: &Child) -> io::Result<(ExitStatus, libc::rusage)> {
 
 /// Looks at a child's anonymous memory now and then.
 struct Sampler {
-    stop: mpsc::Sender<()>,
+    /// Sends the child's number; its end ends the sampling.
+    child: mpsc::Sender<u32>,
     thread: std::thread::JoinHandle<Option<u64>>,
 }
 
 impl Sampler {
     /// `None` where no thread can be started.
-    fn start(child: u32) -> Option<Sampler> {
-        let path: Arc<str> = format!("/proc/{child}/status").into();
-        let (stop, stopped) = mpsc::channel();
+    fn start() -> Option<Sampler> {
+        let (child, started) = mpsc::channel();
         let look = move || {
             let mut peak = None;
-            while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // A child that has ended has no memory, and its number may be another's.
-                let status = proc::text(&*path).unwrap_or_default();
+            let path = format!("/proc/{}/status", started.recv().ok()?);
+            while started.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                // A child that has ended has no memory.
+                let status = proc::text(&path).unwrap_or_default();
                 let now = proc::kib_field(&status, "RssAnon")
                     .map(|bytes| bytes + proc::kib_field(&status, "HugetlbPages").unwrap_or(0));
                 peak = peak.max(now);
@@ -209,11 +221,16 @@ impl Sampler {
         };
         let thread = std::thread::Builder::new().name("sampler".into());
         let thread = thread.spawn(look).ok()?;
-        Some(Sampler { stop, thread })
+        Some(Sampler { child, thread })
+    }
+
+    fn watch(&self, child: u32) {
+        // Without its thread there are no samples.
+        let _ = self.child.send(child);
     }
 
     fn peak(self) -> Option<u64> {
-        drop(self.stop);
+        drop(self.child);
         self.thread.join().ok().flatten()
     }
 }

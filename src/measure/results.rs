@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::cache::State;
+use crate::measure::counters::Counted;
 use crate::measure::limits::{Bound, Ceilings};
 use crate::measure::machine::Machine;
 use crate::measure::participant::Kind;
 use crate::measure::process::Cost;
+use crate::measure::reads::ReadFigures;
 use crate::measure::statistics::{Interval, Phase, Spread, median, phases};
 
 /// The version of the JSON's shape: it changes when a field goes or changes its meaning.
@@ -150,6 +152,11 @@ pub struct Own {
     pub block_size: u64,
     /// Time in which the ring could have read, but had no free buffer.
     pub starved_s: f64,
+    /// Time in which workers waited for blocks, of all together.
+    pub workers_waited_s: f64,
+    /// Latencies, reads in flight, processor time by kind of thread.
+    #[serde(flatten)]
+    pub seen: ReadFigures,
     /// The most anonymous memory.
     pub peak_anonymous_bytes: Option<u64>,
     /// Switches that had no effect.
@@ -182,6 +189,9 @@ pub struct Summary {
     pub peak_memory_bytes: u64,
     /// Bytes read from the device, the median.
     pub device_read_bytes: f64,
+    /// What the processor counted, medians.
+    #[serde(default)]
+    pub counted: Option<Counted>,
     /// What limits it.
     #[serde(default)]
     pub bound: Option<Bound>,
@@ -317,9 +327,14 @@ impl Case {
         let [others, stolen] = self.noise(cores);
         if others > 0.02 || stolen > 0.02 {
             remarks.push(format!(
-                "Of the processors' time others and the kernel's own threads used {}, and the host kept {}.",
+                "Of the processors' time others and the kernel's own threads used {}, and the host kept {}.{}",
                 percent(others),
-                percent(stolen)
+                percent(stolen),
+                if others + stolen > 0.1 {
+                    " That is much: run it again on a quiet machine."
+                } else {
+                    ""
+                }
             ));
         }
         for row in &self.rows {
@@ -363,7 +378,22 @@ impl Summary {
             peak_anonymous_bytes: runs.iter().filter_map(anonymous).max(),
             peak_memory_bytes: runs.iter().map(|run| run.cost.peak_memory_bytes).max()?,
             device_read_bytes: of(|run| run.cost.device_read_bytes as f64),
+            counted: counted(runs),
             bound: None,
         })
     }
+}
+
+/// The medians of what the processor counted, where it did.
+fn counted(runs: &[Run]) -> Option<Counted> {
+    let all = || runs.iter().filter_map(|run| run.cost.counted);
+    let first = all().next()?;
+    let of = |figure: fn(Counted) -> Option<f64>| median(all().filter_map(figure));
+    Some(Counted {
+        cycles: of(|counted| counted.cycles),
+        instructions: of(|counted| counted.instructions),
+        llc_misses: of(|counted| counted.llc_misses),
+        dtlb_misses: of(|counted| counted.dtlb_misses),
+        with_kernel: first.with_kernel,
+    })
 }

@@ -82,22 +82,29 @@ impl Spread {
 impl Interval {
     /// The median of these values, and the interval of medians of values drawn from them (percentile bootstrap).
     pub fn of(values: &[f64]) -> Option<Interval> {
-        let centre = median(values.iter().copied())?;
         let mut random = Random(0x2545_f491_4f6c_dd1d);
-        let mut drawn = vec![0.0; values.len()];
-        let mut medians: Vec<f64> = (0..RESAMPLES)
-            .map(|_| {
-                drawn.fill_with(|| values[random.below(values.len())]);
-                drawn.sort_by(f64::total_cmp);
-                percentile(&drawn, 50.0)
-            })
-            .collect();
-        medians.sort_by(f64::total_cmp);
-        Some(Interval {
+        let again = || random.median_again(values);
+        Some(Interval::around(median(values.iter().copied())?, again))
+    }
+
+    /// The ratio of the medians of values that aren't pairs, and the interval of ratios of medians of values drawn from
+    /// both.
+    pub fn of_ratio(values: &[f64], over: &[f64]) -> Option<Interval> {
+        let centre = median(values.iter().copied())? / median(over.iter().copied())?;
+        let mut random = Random(0x2545_f491_4f6c_dd1d);
+        let again = || random.median_again(values) / random.median_again(over);
+        Some(Interval::around(centre, again))
+    }
+
+    /// The interval in which 95% of figures made again lie.
+    fn around(centre: f64, mut again: impl FnMut() -> f64) -> Interval {
+        let mut figures: Vec<f64> = (0..RESAMPLES).map(|_| again()).collect();
+        figures.sort_by(f64::total_cmp);
+        Interval {
             median: centre,
-            low: percentile(&medians, 2.5),
-            high: percentile(&medians, 97.5),
-        })
+            low: percentile(&figures, 2.5),
+            high: percentile(&figures, 97.5),
+        }
     }
 
     /// Whether `value` lies in it.
@@ -174,6 +181,15 @@ fn strongest(values: &[f64]) -> Option<(usize, f64)> {
 struct Random(u64);
 
 impl Random {
+    /// The median of as many values drawn from these.
+    fn median_again(&mut self, values: &[f64]) -> f64 {
+        let mut drawn: Vec<f64> = (0..values.len())
+            .map(|_| values[self.below(values.len())])
+            .collect();
+        drawn.sort_by(f64::total_cmp);
+        percentile(&drawn, 50.0)
+    }
+
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -211,6 +227,17 @@ mod tests {
         assert_eq!(Interval::of(&[]), None);
         let sure = Interval::of(&[2.0; 5]).unwrap();
         assert_eq!((sure.low, sure.median, sure.high), (2.0, 2.0, 2.0));
+    }
+
+    #[test]
+    fn ratios_of_samples_that_are_no_pairs() {
+        let ratio = Interval::of_ratio(&[2.0, 2.2, 1.8], &[1.0, 1.1, 0.9, 1.0]).unwrap();
+        assert_eq!(ratio.median, 2.0);
+        assert!(
+            ratio.low < 2.0 && ratio.high > 2.0 && ratio.low > 1.5,
+            "{ratio:?}"
+        );
+        assert_eq!(Interval::of_ratio(&[], &[1.0]), None);
     }
 
     #[test]

@@ -236,6 +236,7 @@ mod tests {
                 voluntary_switches: 2,
                 involuntary_switches: 0,
                 device_read_bytes: 0,
+                counted: None,
                 others_cpu_s: 0.0,
                 stolen_cpu_s: 0.0,
             },

@@ -135,6 +135,14 @@ fn variants(wanted: &Wanted<'_>) -> (Vec<String>, bool) {
     (variants, optional)
 }
 
+/// This program's command line for a job over a file with the engine auto, and more flags.
+pub(in crate::cli) fn run_words(file: &Path, job: &str, flags: &[String]) -> Result<Vec<OsString>> {
+    let job = Job::parse(job)?;
+    let variant = ["auto"].into_iter().chain(flags.iter().map(String::as_str));
+    let variant: Vec<_> = variant.collect();
+    Ok(ringfold(file, &job.words, &variant.join(" "), true)?.line)
+}
+
 /// This program with a job and the flags of a variant, whose first word is the engine.
 fn ringfold(file: &Path, job: &[String], variant: &str, optional: bool) -> Result<Participant> {
     let kind = match job.first().map(String::as_str) {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use crate::engine::deliver::delivery::{Delivery, Ready};
 
@@ -17,6 +18,8 @@ pub(crate) struct Queue {
     /// Mirrors the length, so that a look at an empty queue costs no lock.
     len: AtomicU64,
     threads: usize,
+    /// How long workers found it empty, in nanoseconds, all of them together.
+    waited: AtomicU64,
 }
 
 #[derive(Default)]
@@ -37,6 +40,7 @@ impl Queue {
             changed: Condvar::new(),
             len: AtomicU64::new(0),
             threads,
+            waited: AtomicU64::new(0),
         }
     }
 
@@ -68,11 +72,17 @@ impl Queue {
     fn next(&self) -> Option<Ready> {
         let mut state = self.lock();
         let mut turns = 0;
+        let mut empty_since = None;
         loop {
             let ready = self.take(&mut state);
             if ready.is_some() || state.closed {
+                if let Some(since) = empty_since {
+                    let waited = Instant::elapsed(&since).as_nanos() as u64;
+                    self.waited.fetch_add(waited, Relaxed);
+                }
                 return ready;
             }
+            empty_since = empty_since.or_else(|| Some(Instant::now()));
             if turns < TURNS {
                 drop(state);
                 while turns < TURNS && self.len.load(Relaxed) == 0 {
@@ -88,6 +98,11 @@ impl Queue {
             state.idle -= 1;
             turns = 0;
         }
+    }
+
+    /// How long workers have found it empty, all of them together.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_nanos(self.waited.load(Relaxed))
     }
 
     /// A buffer for a worker that has other things to do too.

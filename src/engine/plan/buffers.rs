@@ -75,22 +75,26 @@ impl Request<'_> {
         // No block is larger than the input, rounded so that any alignment divides it.
         let largest = longest(spans).min(MAX_BLOCK as u64 - 1) as usize;
         let all = (largest + 1).next_multiple_of(64 << 10);
-        let depth = config.queue_depth.unwrap_or(sizing::DEPTH).min(max_depth);
+        let defaults = config.ring_defaults;
+        let depth = config.queue_depth.or(defaults.queue_depth);
+        let named_depth = depth.is_some();
+        let depth = depth.unwrap_or(sizing::DEPTH).clamp(1, max_depth);
         let of = |block| {
             let default = || sizing::buffers(block, depth, self.threads, rings);
             config.buffers.unwrap_or_else(default)
         };
         let block = config.block_size.unwrap_or_else(|| {
             let of_all = |block| of(block).saturating_mul(rings);
-            self.memory.ring_block(of_all)
+            let wanted = defaults.block_size.unwrap_or(sizing::RING_BLOCK);
+            self.memory.ring_block(wanted.clamp(1, MAX_BLOCK), of_all)
         });
         let block = block.min(all);
         // A span that starts on the grid is read from a byte before it.
         let within = spans.iter().any(|span| span.from > 0);
         let bytes = if within { block + BEFORE } else { block };
         let reads = blocks(spans, block as u64);
-        let buffers = match (config.buffers, config.queue_depth) {
-            (None, None) => of(block).min(sizing::buffers_at_most(reads)),
+        let buffers = match (config.buffers, named_depth) {
+            (None, false) => of(block).min(sizing::buffers_at_most(reads)),
             _ => of(block),
         };
         let slots = buffers.min(reads.saturating_add(1).max(2) as usize).max(2);

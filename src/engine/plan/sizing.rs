@@ -80,9 +80,9 @@ impl MemoryLimit {
         processors.min(fit).clamp(1, MAX_THREADS)
     }
 
-    /// Bytes of a read, for rings with as many buffers as `buffers` gives for a size.
-    pub(crate) fn ring_block(&self, buffers: impl Fn(usize) -> usize) -> usize {
-        let block = self.within(RING_BLOCK, buffers(RING_BLOCK));
+    /// Bytes of a read, these if they fit, for rings with as many buffers as `buffers` gives for a size.
+    pub(crate) fn ring_block(&self, wanted: usize, buffers: impl Fn(usize) -> usize) -> usize {
+        let block = self.within(wanted, buffers(wanted));
         self.within(block, buffers(block))
     }
 

@@ -12,6 +12,7 @@ use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::plan::buffers::Plan;
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
+use crate::engine::ring::observed::Observed;
 use crate::engine::ring::raw::{Facts, RawRing};
 use crate::error::refusal::{Refusal, Refuser};
 use crate::error::setting::Setting;
@@ -182,8 +183,10 @@ fn serve(
     } = share;
     let dispatcher = Dispatcher::new(input, spans, delivery, *plan, slots, *sequence);
     let wakeup = ring.wakeup();
-    let reading = dispatcher.run(&mut ring, &mut returned, release, &*config.notice);
+    let mut observed = Observed::new(&mut ring, config.observer.as_ref());
+    let reading = dispatcher.run(&mut observed, &mut returned, release, &*config.notice);
     let counters = runtime.block_on(wakeup.drive(reading));
+    drop(observed);
     Some(Ran {
         counters,
         facts: ring.facts.clone(),

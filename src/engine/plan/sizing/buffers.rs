@@ -13,7 +13,7 @@ impl MemoryLimit {
     /// The buffers that a run of a large file with this many workers takes.
     pub(crate) fn ring(&self, threads: usize) -> Buffers {
         let of = |block| buffers(block, DEPTH, threads, 1);
-        let block = self.ring_block(of);
+        let block = self.ring_block(super::RING_BLOCK, of);
         let slots = of(block);
         Buffers(Layout { block, slots })
     }

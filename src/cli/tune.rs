@@ -1,0 +1,471 @@
+//! `ringfold tune`: searches block size and queue depth for a file's device, and keeps them as a profile.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use clap::Args;
+
+use crate::cli::bench::{about, run_words, width, write_file};
+use crate::cli::console::{print, say};
+use crate::cli::duration::duration;
+use crate::cli::profile::{self, Profile};
+use crate::cli::progress::{self, When};
+use crate::engine::plan::sizing;
+use crate::measure::answers::Answers;
+use crate::measure::cache::{CachedFile, State};
+use crate::measure::figures::digits;
+use crate::measure::halving::{Findings, Search};
+use crate::measure::heat::Heat;
+use crate::measure::machine::{Machine, place};
+use crate::measure::participant::{Kind, Participant, Prints};
+use crate::measure::statistics::median;
+use crate::measure::{html, process};
+use crate::{Error, Kind as ErrorKind, Result, units};
+
+/// What is tried: bytes of a read, and reads in flight.
+const BLOCKS: [u64; 7] = [
+    64 << 10,
+    128 << 10,
+    256 << 10,
+    512 << 10,
+    1 << 20,
+    2 << 20,
+    4 << 20,
+];
+const DEPTHS: [usize; 5] = [4, 8, 16, 32, 64];
+/// The most that all buffers of a setting may take: what is in flight is twice that with those of workers.
+const MOST: u64 = 128 << 20;
+/// A search of fewer settings than this isn't one.
+const ARMS_MIN: usize = 6;
+
+/// Find the block size and queue depth that read fastest from a file's device
+///
+/// Runs a job with the engine auto from a cold page cache, with many settings in turns. The better half of them runs on,
+/// until few are left (successive halving). The default runs in every round, and all times count over its own.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ringfold tune data.txt
+      a minute; then the settings as a heat map, and a profile
+  ringfold tune data.txt --budget 5m --report tune.html
+      a longer search, and a page with pictures
+  ringfold aggregate --profile auto data.txt
+      uses the profile for the device that the file lies on
+
+A profile holds only what a ring uses: cached files are read as without one. docs/measuring.md says more.")]
+pub(super) struct Command {
+    /// A file on the device; a larger one is better
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// How long the search may take
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    budget: Duration,
+    /// The job: count, aggregate, quote or read, with its flags in quotes
+    #[arg(long, value_name = "JOB", default_value = "count")]
+    job: String,
+    /// The profile's name [default: the device and its file system]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Write no profile
+    #[arg(long)]
+    dry_run: bool,
+    /// Write a page with pictures: HTML that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// When to draw progress on stderr (auto: on a terminal)
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    progress: When,
+    /// No progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// A setting; `None` is the default.
+type Setting = Option<(u64, usize)>;
+
+/// A search under way.
+struct Tuning<'a> {
+    file: &'a CachedFile,
+    settings: Vec<Setting>,
+    lines: Vec<Participant>,
+    search: Search,
+    answers: Answers,
+    started: Instant,
+    budget: Duration,
+    draws: bool,
+    runs: usize,
+}
+
+impl Command {
+    pub(super) fn run(&self) -> Result<()> {
+        let file = CachedFile::open(&self.file).map_err(|error| about(&self.file, &error))?;
+        let mut tuning = self.begin(&file)?;
+        tuning.search().map_err(|error| about(&self.file, &error))?;
+        progress::clear();
+        let machine = Machine::look(&self.file);
+        let failed = tuning.search.arms[0].refused.clone();
+        if let Some(why) = failed {
+            let cause = format!("the default fails: {why}");
+            return Err(Error::new(ErrorKind::Engine, cause));
+        }
+        let Some(findings) = tuning.search.findings() else {
+            let cause = format!(
+                "--budget: {} runs in {} s are too few to compare settings: allow more time, or take a smaller file",
+                tuning.runs,
+                self.budget.as_secs_f64()
+            );
+            return Err(Error::new(ErrorKind::Usage, cause));
+        };
+        let heat = tuning.heat(&findings);
+        let told = tuning.told(&findings);
+        let head = format!(
+            "{}: {} on {} ({}); {}, cold: {} settings, {} runs in {:.0} s",
+            self.file.display(),
+            units::size(file.len()),
+            machine.device.as_deref().unwrap_or("an unknown device"),
+            machine
+                .file_system
+                .as_deref()
+                .unwrap_or("unknown file system"),
+            self.job,
+            tuning.settings.len(),
+            tuning.runs,
+            tuning.started.elapsed().as_secs_f64()
+        );
+        let mut text = format!(
+            "{head}\n\n{}\n",
+            heat.terminal(std::io::stdout().is_terminal(), width())
+        );
+        for line in &told {
+            text += &format!("{line}\n");
+        }
+        print(text.as_bytes())?;
+        if let Some(path) = &self.report {
+            write_file(path, &html::tuning(&head, &heat, &told, &machine))?;
+        }
+        match self.dry_run {
+            true => Ok(()),
+            false => self.keep(&tuning, &findings, &machine),
+        }
+    }
+
+    fn begin<'a>(&self, file: &'a CachedFile) -> Result<Tuning<'a>> {
+        let found = file
+            .begin(State::Cold)
+            .map_err(|error| about(&self.file, &error))?;
+        if !found.proven {
+            let cause = "it can't be made cold: it lies in memory, others have it mapped, or it isn't yours";
+            let name = self.file.display().to_string();
+            return Err(Error::new(ErrorKind::Io, cause).in_file(0, &name.into()));
+        }
+        let mut tuning = Tuning {
+            file,
+            settings: Vec::new(),
+            lines: Vec::new(),
+            search: Search::new(0),
+            answers: Answers::new(file.len()),
+            started: Instant::now(),
+            budget: self.budget,
+            draws: progress::is_wanted(self.progress, self.quiet),
+            runs: 0,
+        };
+        // The first run fetches the program itself and tells what a run takes.
+        let line = self.line(None)?;
+        let before = Instant::now();
+        let ended = process::run(&line.line).map_err(|error| about(&self.file, &error))?;
+        if !ended.status.success() {
+            let last = ended.stderr.trim_end().lines().last().unwrap_or_default();
+            let last = last.strip_prefix("ringfold: ").unwrap_or(last).to_string();
+            return Err(Error::new(ErrorKind::Engine, last));
+        }
+        let cost = before.elapsed() + Duration::from_millis(60);
+        tuning.settings = settings(file.len(), affordable(self.budget, cost));
+        if tuning.settings.len() < ARMS_MIN {
+            let cause = format!(
+                "--budget: a run takes {:.1} s, so there is time for {} settings only: allow more, or take a smaller file",
+                cost.as_secs_f64(),
+                tuning.settings.len()
+            );
+            return Err(Error::new(ErrorKind::Usage, cause));
+        }
+        tuning.search = Search::new(tuning.settings.len());
+        let lines = tuning.settings.iter().map(|setting| self.line(*setting));
+        tuning.lines = lines.collect::<Result<_>>()?;
+        Ok(tuning)
+    }
+
+    fn line(&self, setting: Setting) -> Result<Participant> {
+        let flags = setting.map_or(Vec::new(), |(block, depth)| {
+            let (block, depth) = (block.to_string(), depth.to_string());
+            ["--block-size".into(), block, "--queue-depth".into(), depth].to_vec()
+        });
+        let line: Vec<OsString> = run_words(&self.file, &self.job, &flags)?;
+        Ok(Participant {
+            name: named(setting),
+            line,
+            kind: Kind::Ringfold,
+            prints: Prints::Answer,
+            optional: true,
+        })
+    }
+
+    /// Writes the profile, and says how it is used.
+    fn keep(&self, tuning: &Tuning<'_>, findings: &Findings, machine: &Machine) -> Result<()> {
+        let Some([file_system, device]) = place(&self.file) else {
+            say("no profile: it can't be told which device the file lies on");
+            return Ok(());
+        };
+        let (block, depth) = tuning.settings[findings.choice].unwrap_or(DEFAULT);
+        let short = device.rsplit('/').next().unwrap_or(&device);
+        let name = self
+            .name
+            .clone()
+            .unwrap_or_else(|| format!("{short}-{file_system}"));
+        let rate = tuning.default_rate();
+        let profile = Profile {
+            device,
+            file_system,
+            block_size_bytes: block,
+            queue_depth: depth,
+            job: self.job.clone(),
+            kernel: machine.kernel.clone(),
+            measured_unix_s: SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+            gb_per_s: rate / tuning.search.ratio(findings.choice).unwrap_or(1.0),
+            default_gb_per_s: rate,
+        };
+        let path = profile::write(&name, profile)?;
+        let text = format!(
+            "\nwritten: profile {name} in {}\ntry: ringfold {} --profile {} {}\n",
+            path.display(),
+            self.job,
+            profile::AUTO,
+            crate::probe::quoted(&self.file.display().to_string())
+        );
+        print(text.as_bytes()).map(drop)
+    }
+}
+
+/// What a ring takes by default.
+const DEFAULT: (u64, usize) = (sizing::RING_BLOCK as u64, sizing::DEPTH);
+
+/// A setting as flags.
+fn named(setting: Setting) -> String {
+    match setting {
+        None => "the default".into(),
+        Some((block, depth)) => format!("-b {} --queue-depth {depth}", short(block)),
+    }
+}
+
+/// A size as the flags take it.
+fn short(bytes: u64) -> String {
+    match bytes {
+        ..0x10_0000 => format!("{}K", bytes >> 10),
+        _ => format!("{}M", bytes >> 20),
+    }
+}
+
+/// How many settings there is time for: each runs at least once, the finalists several times.
+fn affordable(budget: Duration, cost: Duration) -> usize {
+    let runs = budget.as_secs_f64() / cost.as_secs_f64();
+    (runs / 2.0).max(0.0) as usize
+}
+
+/// The default, and then settings in the order of the memory that they take; a coarser grid when there is less time.
+fn settings(len: u64, most: usize) -> Vec<Setting> {
+    let grid = |step: usize| -> Vec<Setting> {
+        let blocks = BLOCKS.iter().step_by(step);
+        let mut all: Vec<(u64, usize)> = blocks
+            .flat_map(|&block| {
+                DEPTHS
+                    .iter()
+                    .step_by(step)
+                    .map(move |&depth| (block, depth))
+            })
+            .filter(|&(block, depth)| {
+                block * depth as u64 <= MOST.min(len) && (block, depth) != DEFAULT
+            })
+            .collect();
+        all.sort_by_key(|&(block, depth)| block * depth as u64);
+        std::iter::once(None)
+            .chain(all.into_iter().map(Some))
+            .collect()
+    };
+    let fine = grid(1);
+    match fine.len() <= most {
+        true => fine,
+        false => {
+            let mut coarse = grid(2);
+            coarse.truncate(most);
+            coarse
+        }
+    }
+}
+
+impl Tuning<'_> {
+    /// Runs rounds until the time is over.
+    fn search(&mut self) -> std::io::Result<()> {
+        let mut stage_ends = self.stage_end();
+        loop {
+            let before = Instant::now();
+            self.round()?;
+            if self.search.arms[0].refused.is_some() {
+                return Ok(());
+            }
+            let left = self.budget.saturating_sub(self.started.elapsed());
+            let took = before.elapsed();
+            if self.search.is_final() {
+                if left < took {
+                    return Ok(());
+                }
+            } else if self.started.elapsed() + took > stage_ends {
+                self.search.halve();
+                stage_ends = self.stage_end();
+            }
+        }
+    }
+
+    /// When this stage ends. The last one gets a third of the time at least; the others share what is left.
+    fn stage_end(&self) -> Duration {
+        let stages = self.search.stages_left();
+        match stages {
+            1 => self.budget,
+            _ => {
+                let elapsed = self.started.elapsed();
+                let before_last = (self.budget * 2 / 3).saturating_sub(elapsed);
+                elapsed + before_last / (stages - 1)
+            }
+        }
+    }
+
+    /// Runs everybody who is left once.
+    fn round(&mut self) -> std::io::Result<()> {
+        for arm in self.search.next_round() {
+            if self.draws {
+                let share = self.started.elapsed().as_secs_f64() / self.budget.as_secs_f64();
+                let done = (share.min(1.0) * 1000.0) as usize;
+                let left = self.search.left().len();
+                let text = format!("{left} settings left: {}", named(self.settings[arm]));
+                progress::show(&text, done, 1000, self.started.elapsed());
+            }
+            if !self.file.prepare(State::Cold)?.proven {
+                continue;
+            }
+            let participant = &self.lines[arm];
+            let mut ended = process::run(&participant.line)?;
+            self.runs += 1;
+            match self.answers.check(participant, &mut ended) {
+                Ok(()) => self
+                    .search
+                    .add(arm, ended.cost.time_s(), ended.cost.cpu_s()),
+                Err(why) => self.search.arms[arm].refused = Some(why),
+            }
+        }
+        Ok(())
+    }
+
+    fn default_rate(&self) -> f64 {
+        let times = self.search.arms[0].runs.iter().map(|run| run.1);
+        self.file.len() as f64 / median(times).unwrap_or(f64::INFINITY) / 1e9
+    }
+
+    fn heat(&self, findings: &Findings) -> Heat {
+        let rate = self.default_rate();
+        let cell = |block: u64, depth: usize| {
+            let is_this = |setting: &Setting| setting.unwrap_or(DEFAULT) == (block, depth);
+            let arm = self.settings.iter().position(is_this)?;
+            let mark = match findings.equal.contains(&arm) {
+                _ if arm == findings.choice => '*',
+                true => '=',
+                false => ' ',
+            };
+            Some((rate / self.search.ratio(arm)?, mark))
+        };
+        let has = |setting: &dyn Fn(u64, usize) -> bool| {
+            self.settings.iter().any(|&known| {
+                let (block, depth) = known.unwrap_or(DEFAULT);
+                setting(block, depth)
+            })
+        };
+        let blocks: Vec<u64> = (BLOCKS.into_iter())
+            .filter(|&size| has(&|block, _| block == size))
+            .collect();
+        let depths: Vec<usize> = (DEPTHS.into_iter())
+            .filter(|&number| has(&|_, depth| depth == number))
+            .collect();
+        Heat {
+            corner: "GB/s".into(),
+            columns: depths
+                .iter()
+                .map(|depth| format!("depth {depth}"))
+                .collect(),
+            rows: (blocks.iter())
+                .map(|&block| {
+                    let cells = depths.iter().map(|&depth| cell(block, depth));
+                    (short(block), cells.collect())
+                })
+                .collect(),
+        }
+    }
+
+    /// What the runs show, a sentence or two each.
+    fn told(&self, findings: &Findings) -> Vec<String> {
+        let name = |arm: usize| named(self.settings[arm]);
+        let mut told = vec![format!("* is the choice: {}.", name(findings.choice))];
+        match findings.against_reference {
+            None => told.push("Nothing is faster than the default by more than noise.".into()),
+            Some(ratio) => told.push(format!(
+                "It takes {}x the time of the default (95% interval {} - {}).",
+                digits(ratio.median),
+                digits(ratio.low),
+                digits(ratio.high)
+            )),
+        }
+        let others: Vec<_> = (findings.equal.iter())
+            .filter(|arm| **arm != findings.choice)
+            .map(|arm| name(*arm))
+            .collect();
+        if !others.is_empty() {
+            told.push(format!("= is as fast within noise: {}.", others.join("; ")));
+        }
+        for (arm, more) in &findings.costly {
+            told.push(format!(
+                "{} takes {}x the processor time of the choice, for nothing.",
+                name(*arm),
+                digits(*more)
+            ));
+        }
+        for (arm, setting) in self.search.arms.iter().zip(&self.settings) {
+            if let Some(why) = &arm.refused {
+                told.push(format!("{} is left out: {why}.", named(*setting)));
+            }
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::tune::*;
+
+    #[test]
+    fn settings_fit_the_file_and_the_time() {
+        let all = settings(1 << 40, 1000);
+        assert_eq!(all[0], None);
+        assert!(all.len() > 25 && !all.contains(&Some(DEFAULT)));
+        let bytes = |setting: &Setting| setting.map_or(0, |(block, depth)| block * depth as u64);
+        assert!(all.iter().map(bytes).is_sorted());
+        assert!(all.iter().all(|setting| bytes(setting) <= MOST));
+        let few = settings(1 << 40, 10);
+        assert_eq!(few.len(), 10);
+        let small = settings(1 << 20, 1000);
+        assert!(small.iter().all(|setting| bytes(setting) <= 1 << 20));
+        assert_eq!(
+            affordable(Duration::from_secs(60), Duration::from_secs(1)),
+            30
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The processor's counters over a child: cycles, instructions, misses of the last cache and of the data TLB.
+//!
+//! They are opened on this thread, and a child that it starts inherits them. What a child has counted is added when it
+//! ends. The kernel allows them by `perf_event_paranoid`; many virtual machines have none.
+
+use std::io;
+
+use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware};
+use perf_event::{Builder, Counter, ReadFormat};
+use serde::{Deserialize, Serialize};
+
+/// What was counted; `None` is what this processor doesn't count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Cycles of all its threads.
+    pub cycles: Option<f64>,
+    /// Instructions.
+    pub instructions: Option<f64>,
+    /// Reads that missed the last cache.
+    pub llc_misses: Option<f64>,
+    /// Reads that missed the data TLB.
+    pub dtlb_misses: Option<f64>,
+    /// Whether the kernel's work is counted too.
+    pub with_kernel: bool,
+}
+
+/// Counters that run.
+pub struct Counters {
+    /// In the order of the fields of [`Counted`].
+    counters: [Option<Counter>; 4],
+    with_kernel: bool,
+}
+
+impl Counters {
+    /// Begins to count what children of this thread do from now on.
+    ///
+    /// # Errors
+    /// The kernel allows none, or there are none.
+    pub fn begin() -> io::Result<Counters> {
+        // An ordinary user may often count only what is done outside of the kernel.
+        let with_kernel = open(Hardware::CPU_CYCLES, true).is_ok();
+        let cycles = open(Hardware::CPU_CYCLES, with_kernel)?;
+        let misses = |which| Cache {
+            which,
+            operation: CacheOp::READ,
+            result: CacheResult::MISS,
+        };
+        let mut counters = Counters {
+            counters: [
+                Some(cycles),
+                open(Hardware::INSTRUCTIONS, with_kernel).ok(),
+                open(misses(CacheId::LL), with_kernel).ok(),
+                open(misses(CacheId::DTLB), with_kernel).ok(),
+            ],
+            with_kernel,
+        };
+        for counter in counters.counters.iter_mut().flatten() {
+            counter.enable()?;
+        }
+        Ok(counters)
+    }
+
+    /// What was counted by children that have ended.
+    pub fn end(mut self) -> Counted {
+        let mut counted = self
+            .counters
+            .iter_mut()
+            .map(|counter| scaled(counter.as_mut()?));
+        let mut next = || counted.next().flatten();
+        Counted {
+            cycles: next(),
+            instructions: next(),
+            llc_misses: next(),
+            dtlb_misses: next(),
+            with_kernel: self.with_kernel,
+        }
+    }
+}
+
+fn open(event: impl Event, with_kernel: bool) -> io::Result<Counter> {
+    let mut builder = Builder::new(event);
+    builder.inherit(true).exclude_kernel(!with_kernel);
+    let times = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
+    builder.read_format(times).build()
+}
+
+/// A counter's value. Where there are more counters than the processor has, each runs for a part of the time.
+fn scaled(counter: &mut Counter) -> Option<f64> {
+    let read = counter.read_full().ok()?;
+    let enabled = read.time_enabled()?.as_secs_f64();
+    let running = read.time_running()?.as_secs_f64();
+    (running > 0.0).then(|| read.count() as f64 * enabled / running)
+}
+
+#[cfg(test)]
+mod tests {
+    use perf_event::events::Software;
+
+    use crate::measure::counters::*;
+
+    /// A clock is counted in the same way, and every machine has one.
+    #[test]
+    fn what_a_child_does_is_counted_and_what_this_process_does_is_not_its() {
+        let Ok(mut counter) = open(Software::TASK_CLOCK, false) else {
+            eprintln!("skip: the kernel allows no counters");
+            return;
+        };
+        counter.enable().unwrap();
+        let script = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
+        let status = std::process::Command::new("sh")
+            .args(["-c", script])
+            .status();
+        assert!(status.unwrap().success());
+        let nanoseconds = scaled(&mut counter).unwrap();
+        assert!(nanoseconds > 2e6, "{nanoseconds}");
+    }
+
+    #[test]
+    fn counters_are_there_or_the_kernel_says_why_not() {
+        match Counters::begin() {
+            Ok(counters) => {
+                let status = std::process::Command::new("true").status();
+                assert!(status.unwrap().success());
+                let counted = counters.end();
+                assert!(
+                    counted.cycles.is_none_or(|cycles| cycles > 1000.0),
+                    "{counted:?}"
+                );
+            }
+            Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),
+        }
+    }
+}
