@@ -72,7 +72,8 @@ bench: build ## `ringfold bench` with wc, fio, DuckDB and Polars, results in doc
 	@mkdir -p $(BENCH_DIR)
 	$(BIN) bench $(BENCH_FILE) --job count --job aggregate --state cached,cold,half --runs 5 \
 	  --with wc,fio,duckdb,polars --baseline 'wc -l' --note "commit $$(git describe --always --dirty --exclude='*')" \
-	  --export-json $(BENCH_DIR)/results.json --export-markdown $(BENCH_DIR)/results.md $(BENCH)
+	  --export-json $(BENCH_DIR)/results.json --export-markdown $(BENCH_DIR)/results.md \
+	  --report $(BENCH_DIR)/report.html $(BENCH)
 
 bench-alloc: toolchain ## Allocators and C libraries: quote and xquo by workers (builds nine programs, minutes)
 	@rustup target add $(shell uname -m)-unknown-linux-musl || true

@@ -456,3 +456,52 @@ fn results_are_shown_side_by_side() {
     assert_eq!(end(ringfold(["bench", "--compare"]).arg(&a)).code, Some(2));
     assert_eq!(end(&mut ringfold(["bench"])).code, Some(2));
 }
+
+/// Every rung gives the answer of `aggregate` and `count`, also for ties, long keys and a last line without its end.
+#[test]
+fn all_rungs_of_the_ladder_give_one_answer() {
+    let dir = dir();
+    let mut rows = crate::support::KEYS_10K.to_vec();
+    rows.extend_from_slice("x;-0.1\nx;0.0\ny;1.0\ny;1.1\ny;1.0\nz;-2.5\nz;-2.4\nå;99.9".as_bytes());
+    let path = write(dir.path(), "rows.txt", &rows);
+    let want = end(ringfold(["aggregate"]).arg(&path)).answer();
+    let lines = rows.iter().filter(|&&byte| byte == b'\n').count();
+    let none = end(ringfold(["rung", "none"]).arg(&path)).failure(2);
+    let names = none.split("there are ").nth(1).unwrap().split(", ");
+    let names: Vec<&str> = names.collect();
+    assert!(names.len() >= 13, "{none}");
+    for name in names {
+        let ended = end(ringfold(["rung", name]).arg(&path));
+        let refused = name.starts_with("ring-")
+            && (!crate::probe::has(Feature::IoUring) || !crate::probe::has(Feature::Direct));
+        match name.starts_with("count-") {
+            _ if refused => assert_eq!(ended.code, Some(1), "{name}"),
+            true => assert_eq!(ended.answer(), format!("{lines}\n").as_bytes(), "{name}"),
+            false => assert!(ended.answer() == want, "{name}"),
+        }
+    }
+    let wrong = write(dir.path(), "wrong.txt", b"a;1.0\nb;1,5\n");
+    for name in ["bytes", "blocks", "tasks-interned", "threads-pread"] {
+        let error = end(ringfold(["rung", name]).arg(&wrong)).failure(1);
+        assert!(error.contains("one decimal"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn the_ladder_is_climbed() {
+    let dir = dir();
+    let path = write(dir.path(), "rows.txt", &STATIONS.repeat(4));
+    let (text, json) = results(&path, &["--ladder", "--state=cached", "-r1"]);
+    for words in [
+        "ladder: group, cached",
+        "1 lines",
+        "12 ringfold aggregate",
+        "ladder: count, cached",
+        "ringfold count",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    for row in json["cases"].as_array().unwrap().iter().flat_map(rows) {
+        assert_eq!(row["failed"], Value::Null, "{row}");
+    }
+}

@@ -28,6 +28,7 @@ mod query;
 mod quote;
 mod reading;
 mod records;
+mod rung;
 mod size;
 mod skipped;
 mod spell;
@@ -73,6 +74,7 @@ pub fn main() -> ExitCode {
         Command::Bench(command) => command.run(),
         Command::Tune(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Discard(command) => command.run().map(|()| ExitCode::SUCCESS),
+        Command::Rung(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Ceiling(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => {
             let mut script = Vec::new();

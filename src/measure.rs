@@ -18,6 +18,7 @@ pub mod figures;
 pub mod halving;
 pub mod heat;
 pub mod html;
+pub mod ladder;
 pub mod limits;
 pub mod machine;
 pub mod participant;

@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cli::{aggregate, bench, ceiling, count, discard, generate, man, probe, quote, tune};
+use crate::cli::{
+    aggregate, bench, ceiling, count, discard, generate, man, probe, quote, rung, tune,
+};
 
 /// Group-by over text at the speed of the drive.
 #[derive(Parser)]
@@ -33,6 +35,8 @@ pub(super) enum Command {
     Discard(Box<discard::Command>),
     #[command(hide = true)]
     Ceiling(ceiling::Command),
+    #[command(hide = true)]
+    Rung(rung::Command),
     Man(man::Command),
     /// Print a completion script for a shell
     Completions {

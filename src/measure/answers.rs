@@ -230,6 +230,7 @@ mod tests {
         let line: Vec<OsString> = ["sh", "-c", script].map(OsString::from).into();
         let participant = Participant {
             name: name.into(),
+            what: "",
             line: line.clone(),
             kind: Kind::Command,
             prints,

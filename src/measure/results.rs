@@ -92,7 +92,10 @@ pub struct Case {
 pub struct Row {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// What it is, where its name doesn't say enough.
+    #[serde(default)]
+    pub what: String,
+    /// Of which kind it is.
     pub kind: Kind,
     /// Its command line.
     pub command: Vec<String>,
@@ -338,6 +341,9 @@ impl Case {
             ));
         }
         for row in &self.rows {
+            if !row.what.is_empty() {
+                remarks.push(format!("{}: {}.", row.name, row.what));
+            }
             if let Some(why) = &row.left_out {
                 remarks.push(format!("{} is left out: {why}.", row.name));
             }

@@ -147,6 +147,7 @@ fn row(participant: &Participant) -> Row {
     let word = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
     Row {
         name: participant.name.clone(),
+        what: participant.what.into(),
         kind: participant.kind,
         command: participant.line.iter().map(word).collect(),
         left_out: None,

@@ -72,6 +72,7 @@ impl Tool {
 pub(super) fn command(name: &str, line: Vec<OsString>, prints: Prints) -> Participant {
     Participant {
         name: name.into(),
+        what: "",
         line,
         kind: Kind::Command,
         prints,
