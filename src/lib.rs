@@ -112,6 +112,7 @@ pub mod report;
 
 #[allow(dead_code, reason = "what saves and merges partials comes next")]
 mod partial;
+mod sketch;
 
 pub mod query;
 

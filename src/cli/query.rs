@@ -21,10 +21,11 @@ pub(super) struct Asked {
     #[arg(short, long = "key", value_name = "COLUMN,...")]
     key: Vec<String>,
     /// What to compute of each group: count, sum, min, max, mean, range, var, stddev, var_pop, stddev_pop, first, last,
-    /// lexmin, lexmax [default: count]
+    /// lexmin, lexmax, median, percentiles such as p99.9, distinct, mode [default: count]
     ///
     /// The column follows behind a colon: `-a count,sum:price,mean:3`. A name with a comma or colon is quoted: `-a
-    /// 'sum:"a,b"'`. All numbers are exact. Without -k the whole input is one group.
+    /// 'sum:"a,b"'`. All numbers are exact, but percentiles and distinct counts of large groups
+    /// are estimates. Without -k the whole input is one group.
     #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]
     aggregate: Vec<String>,
     /// The first line of each file names the columns

@@ -327,6 +327,9 @@ pub(crate) fn fault(view: &ColumnView<'_>, rows: u64, sources: usize) -> Option<
             let all = (0..values.ends.len()).all(is_right);
             (!all).then_some("a text has no place in the input")
         }
+        (Rule::Sketch(sketch), Values::Variable(values)) => {
+            (0..values.ends.len()).find_map(|at| sketch.check(values.get(at)).err())
+        }
         (rule, Values::Variable(values)) if rule.is_decimal() => {
             let all = (0..values.ends.len()).all(|at| is_decimal(values.get(at)));
             (!all).then_some("a number isn't one, or is too long")

@@ -1,6 +1,7 @@
 //! What a partial says of itself: the query that made it, its columns, and what was read.
 
 use crate::partial::layout::checksum;
+use crate::sketch::Sketch;
 
 /// The most digits behind the point in a column: more than twice those of a number with an exponent, for squares.
 pub(crate) const SCALE_MAX: u32 = 1000;
@@ -24,10 +25,12 @@ pub(crate) enum Rule {
     FirstText,
     /// The one at the last place remains.
     LastText,
+    /// Sketches are merged.
+    Sketch(Sketch),
 }
 
 impl Rule {
-    const ALL: [Rule; 8] = [
+    const ALL: [Rule; 11] = [
         Rule::Count,
         Rule::Sum,
         Rule::Least,
@@ -36,6 +39,9 @@ impl Rule {
         Rule::GreatestText,
         Rule::FirstText,
         Rule::LastText,
+        Rule::Sketch(Sketch::Histogram),
+        Rule::Sketch(Sketch::Distinct),
+        Rule::Sketch(Sketch::Frequencies),
     ];
 
     /// Its number in a file.
@@ -57,7 +63,7 @@ impl Rule {
 
     /// Whether the values are bytes.
     pub(crate) fn is_text(self) -> bool {
-        self.is_placed() || matches!(self, Rule::LeastText | Rule::GreatestText)
+        self.is_placed() || matches!(self, Rule::LeastText | Rule::GreatestText | Rule::Sketch(_))
     }
 
     /// Whether the values are bytes behind the place that they have in the input.

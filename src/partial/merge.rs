@@ -270,6 +270,10 @@ fn merge_texts(batch: &Batch, views: &[ColumnView<'_>], inputs: &[Input<'_>], to
         let text = |row: &Row| views[row.input as usize].text(row.row as usize);
         if !rule.is_placed() {
             let texts = rows.iter().map(text).filter(|text| !text.is_empty());
+            if let Rule::Sketch(sketch) = rule {
+                to.push_text(&sketch.merged(texts));
+                continue;
+            }
             let text = match rule {
                 Rule::LeastText => texts.min(),
                 _ => texts.max(),

@@ -4,6 +4,7 @@
 //! Merging is associative and commutative in what `finish` gives.
 
 mod count;
+mod distinct;
 mod first;
 mod last;
 mod lexmax;
@@ -11,14 +12,17 @@ mod lexmin;
 mod max;
 mod mean;
 mod min;
+mod mode;
+pub(crate) mod percentile;
 mod range;
+mod share;
 mod spread;
 pub(crate) mod state;
 mod sum;
 
 use crate::query::accumulator::state::Kind;
 
-/// All aggregates.
+/// All aggregates but percentiles, which are as many as their names.
 pub(crate) static ALL: &[Kind] = &[
     Kind::of::<count::Count>("count"),
     Kind::of::<sum::Sum>("sum"),
@@ -34,11 +38,15 @@ pub(crate) static ALL: &[Kind] = &[
     Kind::of::<last::Last>("last"),
     Kind::of::<lexmin::LexMin>("lexmin"),
     Kind::of::<lexmax::LexMax>("lexmax"),
+    Kind::of::<percentile::Values>("median"),
+    Kind::of::<distinct::Distinct>("distinct"),
+    Kind::of::<mode::Mode>("mode"),
 ];
 
 /// The aggregate of a name.
 pub(crate) fn named(name: &str) -> Option<&'static Kind> {
-    ALL.iter().find(|kind| kind.name == name)
+    let listed = ALL.iter().find(|kind| kind.name == name);
+    listed.or_else(|| percentile::named(name))
 }
 
 #[cfg(test)]
@@ -104,18 +112,21 @@ mod tests {
             ("last", "-1.25"),
             ("lexmin", "-1.25"),
             ("lexmax", "4"),
+            ("median", "3.2500"),
+            ("distinct", "4"),
+            ("mode", "-1.25"),
         ] {
             let states = fed(named(name).unwrap(), &values);
             assert_eq!(text(&states.finish(0, 2)).as_deref(), Some(want), "{name}");
         }
-        assert_eq!(ALL.len(), 14);
+        assert_eq!(ALL.len(), 17);
     }
 
     #[test]
     fn over_nothing_is_null() {
         for kind in ALL {
             let states = fed(kind, &[]);
-            let want = (kind.name == "count").then(|| "0".to_string());
+            let want = matches!(kind.name, "count" | "distinct").then(|| "0".to_string());
             assert_eq!(text(&states.finish(0, 2)), want, "{}", kind.name);
             let one = fed(kind, &[(0, "1")]);
             let is_sample = matches!(kind.name, "var" | "stddev");

@@ -244,7 +244,7 @@ impl Query {
             let names: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
             let names = names.join(", ");
             return Err(refused(format!(
-                "there is no aggregate `{name}`, but {names}"
+                "there is no aggregate `{name}`, but {names}, and percentiles such as p50 and p99.9"
             )));
         };
         if columns.is_none() && kind.takes != Takes::Anything {

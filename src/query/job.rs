@@ -653,7 +653,7 @@ mod tests {
             ends in prop::collection::vec(prop::sample::select(&["\n", "\n", "\n", "\r\n"][..]), 40),
             repeat in 1..30_usize,
             keys in prop::sample::select(KEYS),
-            aggregates in prop::collection::vec((0..14_usize, 1..4_usize), 0..5),
+            aggregates in prop::collection::vec((0..crate::query::accumulator::ALL.len(), 1..4_usize), 0..5),
             is_quoted: bool,
             skips: bool,
             nulls in prop::sample::select(NULLS),

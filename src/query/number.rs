@@ -162,6 +162,23 @@ impl Number {
         })
     }
 
+    /// The nearest double.
+    pub(crate) fn nearest(&self) -> f64 {
+        // Both are doubles, so their quotient is rounded once.
+        const POWERS: [f64; 16] = [
+            1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+        ];
+        let power = usize::try_from(self.scale)
+            .ok()
+            .and_then(|scale| POWERS.get(scale));
+        match power {
+            Some(power) if self.special.is_none() && self.mantissa.unsigned_abs() < 1 << 53 => {
+                self.mantissa as f64 / power
+            }
+            _ => self.exact().nearest(),
+        }
+    }
+
     pub(crate) fn exact(self) -> Exact {
         if let Some(special) = self.special {
             return Exact {
@@ -758,6 +775,7 @@ mod tests {
                     continue;
                 };
                 let nearest = number.exact().nearest();
+                prop_assert_eq!(number.nearest().to_bits(), (nearest + 0.0).to_bits());
                 prop_assert!(nearest == value || nearest.is_nan() && value.is_nan(), "{}", text);
             }
         }

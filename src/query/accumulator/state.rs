@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use crate::group::prefetch;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
+use crate::query::accumulator::share::Share;
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number, Special};
 use crate::query::quotient::Quotient;
@@ -254,6 +255,8 @@ pub(crate) struct Kind {
     states: fn() -> Box<dyn States>,
     outcome: fn(&Kept, u32) -> Outcome<'static>,
     encode: fn(&Kept, &mut [Gathered]),
+    /// The share of a percentile, and its states of no groups.
+    percentile: Option<(Share, fn(Share) -> Box<dyn States>)>,
 }
 
 impl Kind {
@@ -266,6 +269,15 @@ impl Kind {
             states: || Box::new(Vec::<S>::new()),
             outcome: outcome::<S>,
             encode: |kept, to| of_kept::<S>(kept).encode(to),
+            percentile: None,
+        }
+    }
+
+    /// A percentile.
+    pub(super) const fn of_share(self, share: Share, states: fn(Share) -> Box<dyn States>) -> Kind {
+        Kind {
+            percentile: Some((share, states)),
+            ..self
         }
     }
 
@@ -281,7 +293,10 @@ impl Kind {
 
     /// The states of no groups.
     pub(crate) fn states(&self) -> Box<dyn States> {
-        (self.states)()
+        match self.percentile {
+            Some((share, states)) => states(share),
+            None => (self.states)(),
+        }
     }
 }
 

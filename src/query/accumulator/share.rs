@@ -1,0 +1,45 @@
+//! Which percentile is asked for.
+
+/// The most digits behind the point of a percentile's name.
+const DECIMALS_MAX: usize = 6;
+
+/// A share of all values, up to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(super) dividend: u64,
+    pub(super) divisor: u64,
+}
+
+impl Share {
+    pub(super) const HALF: Share = Share {
+        dividend: 1,
+        divisor: 2,
+    };
+
+    /// The share that a name such as `p99.9` says.
+    pub(super) fn named(name: &str) -> Option<Share> {
+        let (whole, decimals) = match name.strip_prefix('p')?.split_once('.') {
+            Some((whole, decimals)) => (whole, decimals),
+            None => (&name[1..], "0"),
+        };
+        let is_right = |digits: &str, most| {
+            (1..=most).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if !is_right(whole, 3) || !is_right(decimals, DECIMALS_MAX) {
+            return None;
+        }
+        let digits: u64 = format!("{whole}{decimals}").parse().ok()?;
+        let divisor = 100 * 10_u64.pow(decimals.len() as u32);
+        (digits <= divisor).then_some(Share {
+            dividend: digits,
+            divisor,
+        })
+    }
+
+    /// The place of its value among so many, and how far it lies towards the next one, as a share of the divisor.
+    pub(super) fn place(self, count: u64) -> (u64, u64) {
+        let place = u128::from(count - 1) * u128::from(self.dividend);
+        let divisor = u128::from(self.divisor);
+        ((place / divisor) as u64, (place % divisor) as u64)
+    }
+}

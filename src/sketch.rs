@@ -1,0 +1,56 @@
+//! What is kept of many values where an answer needs more than a few numbers: exact while they are few, and then in
+//! bounded memory.
+//!
+//! What a sketch is in the end hangs on its values alone, not on their order, nor on how they were divided and merged. So
+//! the same input gives the same bytes with any number of threads.
+
+mod bytes;
+pub(crate) mod distinct;
+pub(crate) mod frequencies;
+pub(crate) mod histogram;
+
+use distinct::Distinct;
+use frequencies::Frequencies;
+use histogram::Histogram;
+
+/// A kind of sketch, as bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sketch {
+    Histogram,
+    Distinct,
+    Frequencies,
+}
+
+impl Sketch {
+    /// # Errors
+    /// What is wrong with the bytes of a sketch.
+    pub(crate) fn check(self, bytes: &[u8]) -> Result<(), &'static str> {
+        match self {
+            Sketch::Histogram => Histogram::decode(bytes).map(drop),
+            Sketch::Distinct => Distinct::decode(bytes).map(drop),
+            Sketch::Frequencies => Frequencies::decode(bytes).map(drop),
+        }
+    }
+
+    /// Several that were checked as one.
+    pub(crate) fn merged<'a>(self, all: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+        const CHECKED: &str = "it was checked";
+        match self {
+            Sketch::Histogram => {
+                let mut merged = Histogram::default();
+                all.for_each(|bytes| merged.merge(Histogram::decode(bytes).expect(CHECKED)));
+                merged.encode()
+            }
+            Sketch::Distinct => {
+                let mut merged = Distinct::default();
+                all.for_each(|bytes| merged.merge(Distinct::decode(bytes).expect(CHECKED)));
+                merged.encode()
+            }
+            Sketch::Frequencies => {
+                let mut merged = Frequencies::default();
+                all.for_each(|bytes| merged.merge(Frequencies::decode(bytes).expect(CHECKED)));
+                merged.encode()
+            }
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! How many values there are of each size: of each value while they are few, and then of each range of values.
+//!
+//! A value is a double. Its bits as an integer have the order of values. A range is all doubles whose integers are the
+//! same but for the lowest bits. When there are more than [`RANGES`], one more bit is dropped, so that neighbours become
+//! one. So there are always as many bits as the values allow, whatever their order: a part of them can't need fewer.
+
+use std::borrow::Cow;
+
+use crate::sketch::bytes::take_u64;
+
+/// The most ranges, unless they would be wider than [`SHIFT_MAX`] lets them be.
+pub(crate) const RANGES: usize = 512;
+/// The most bits that are dropped: a range is then as wide as a 128th of its least value.
+const SHIFT_MAX: u32 = 52 - 7;
+/// The fewest values that are put among the ranges together.
+const FRESH_MIN: usize = 64;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Histogram {
+    /// How many bits are dropped.
+    shift: u32,
+    /// In order: the integers of a range without the dropped bits, and how many values lie in it.
+    ranges: Vec<(i64, u64)>,
+    /// The integers of the least and the greatest value, if there is any.
+    extremes: Option<(i64, i64)>,
+    /// Integers of values that aren't among the ranges yet.
+    fresh: Vec<i64>,
+}
+
+/// The integer of a value: integers have the order of values, nan is the greatest, and both zeros are one.
+fn integer(value: f64) -> i64 {
+    let value = if value.is_nan() {
+        f64::NAN
+    } else {
+        value + 0.0
+    };
+    turned(
+        value.abs().to_bits() as i64 | i64::from(value.is_sign_negative() && !value.is_nan()) << 63,
+    )
+}
+
+fn value(integer: i64) -> f64 {
+    f64::from_bits(turned(integer) as u64)
+}
+
+/// Exchanges the order of what is below zero.
+fn turned(bits: i64) -> i64 {
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
+}
+
+impl Histogram {
+    pub(crate) fn add(&mut self, value: f64) {
+        self.fresh.push(integer(value));
+        if self.fresh.len() >= FRESH_MIN.max(self.ranges.len() / 2) {
+            self.settle();
+        }
+    }
+
+    /// Puts all values among the ranges.
+    fn settle(&mut self) {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        fresh.sort_unstable();
+        let (Some(&least), Some(&greatest)) = (fresh.first(), fresh.last()) else {
+            return;
+        };
+        self.extend((least, greatest));
+        let shifted = fresh.iter().map(|integer| (integer >> self.shift, 1));
+        let more = joined(shifted);
+        self.take_ranges(more);
+        fresh.clear();
+        self.fresh = fresh;
+    }
+
+    fn extend(&mut self, (least, greatest): (i64, i64)) {
+        self.extremes = Some(match self.extremes {
+            Some((low, high)) => (low.min(least), high.max(greatest)),
+            None => (least, greatest),
+        });
+    }
+
+    /// Adds ranges with as many bits, in order.
+    fn take_ranges(&mut self, more: Vec<(i64, u64)>) {
+        let mut more = more.into_iter().peekable();
+        let mut own = std::mem::take(&mut self.ranges).into_iter().peekable();
+        let merged = std::iter::from_fn(|| match (own.peek(), more.peek()) {
+            (Some((one, _)), Some((two, _))) if one <= two => own.next(),
+            (Some(_), None) => own.next(),
+            _ => more.next(),
+        });
+        self.ranges = joined(merged);
+        while self.ranges.len() > RANGES && self.shift < SHIFT_MAX {
+            self.coarsen(self.shift + 1);
+        }
+    }
+
+    fn coarsen(&mut self, shift: u32) {
+        let more = shift - self.shift;
+        let ranges = std::mem::take(&mut self.ranges).into_iter();
+        self.ranges = joined(ranges.map(|(integer, count)| (integer >> more, count)));
+        self.shift = shift;
+    }
+
+    pub(crate) fn merge(&mut self, mut from: Histogram) {
+        self.settle();
+        from.settle();
+        let Some(extremes) = from.extremes else {
+            return;
+        };
+        self.extend(extremes);
+        let shift = self.shift.max(from.shift);
+        self.coarsen(shift);
+        from.coarsen(shift);
+        self.take_ranges(from.ranges);
+    }
+
+    fn settled(&self) -> Cow<'_, Histogram> {
+        match self.fresh.is_empty() {
+            true => Cow::Borrowed(self),
+            false => {
+                let mut settled = self.clone();
+                settled.settle();
+                Cow::Owned(settled)
+            }
+        }
+    }
+
+    /// How many values there are.
+    pub(crate) fn count(&self) -> u64 {
+        let counts = self.ranges.iter().map(|(_, count)| *count);
+        counts.fold(self.fresh.len() as u64, u64::saturating_add)
+    }
+
+    /// The value at a place in the order, and the next one, the last one at most: exactly, or as far as ranges tell.
+    ///
+    /// # Panics
+    /// If there are no values.
+    pub(crate) fn at(&self, place: u64) -> [f64; 2] {
+        let settled = self.settled();
+        let last = settled.count().saturating_sub(1);
+        [place.min(last), place.saturating_add(1).min(last)].map(|place| settled.nth(place))
+    }
+
+    fn nth(&self, place: u64) -> f64 {
+        let (least, greatest) = self.extremes.expect("there are values");
+        let mut before = 0_u64;
+        for &(integer, count) in &self.ranges {
+            if place < before.saturating_add(count) {
+                let share = ((place - before) as f64 + 0.5) / count as f64;
+                return self
+                    .within(integer, share)
+                    .clamp_to(value(least), value(greatest));
+            }
+            before = before.saturating_add(count);
+        }
+        value(greatest)
+    }
+
+    /// The value at a share of a range.
+    fn within(&self, integer: i64, share: f64) -> f64 {
+        let first = integer << self.shift;
+        let last = first + ((1_i64 << self.shift) - 1);
+        let (low, high) = (value(first), value(last));
+        match () {
+            () if self.shift == 0 || !low.is_finite() && high != f64::NEG_INFINITY => low,
+            () if !high.is_finite() => high,
+            () => low + (high - low) * share,
+        }
+    }
+
+    /// Its bytes; none if it has no values.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let settled = self.settled();
+        let Some((least, greatest)) = settled.extremes else {
+            return Vec::new();
+        };
+        let mut bytes = Vec::with_capacity(24 + 16 * settled.ranges.len());
+        for number in [i64::from(settled.shift), least, greatest] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for (integer, count) in &settled.ranges {
+            bytes.extend_from_slice(&integer.to_le_bytes());
+            bytes.extend_from_slice(&count.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// # Errors
+    /// What is wrong with the bytes.
+    pub(crate) fn decode(mut bytes: &[u8]) -> Result<Histogram, &'static str> {
+        const WRONG: &str = "a histogram's ranges aren't in order";
+        if bytes.is_empty() {
+            return Ok(Histogram::default());
+        }
+        let mut number = || take_u64(&mut bytes).map(u64::cast_signed);
+        let (shift, least, greatest) = (number()?, number()?, number()?);
+        let shift = u32::try_from(shift)
+            .ok()
+            .filter(|shift| *shift <= SHIFT_MAX);
+        let shift = shift.ok_or("a histogram's ranges are too wide")?;
+        if !bytes.len().is_multiple_of(16) {
+            return Err("a sketch is cut short");
+        }
+        let pairs = bytes.as_chunks::<8>().0.chunks_exact(2);
+        let ranges: Vec<_> = pairs
+            .map(|pair| (i64::from_le_bytes(pair[0]), u64::from_le_bytes(pair[1])))
+            .collect();
+        let are_in_order = ranges.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let are_counted = ranges.iter().all(|(_, count)| *count > 0);
+        let ends = ranges.first().zip(ranges.last());
+        let has_ends = ends.is_some_and(|((first, _), (last, _))| {
+            (*first, *last) == (least >> shift, greatest >> shift) && least <= greatest
+        });
+        let is_small = ranges.len() <= RANGES || shift == SHIFT_MAX;
+        match are_in_order && are_counted && has_ends && is_small {
+            true => Ok(Histogram {
+                shift,
+                ranges,
+                extremes: Some((least, greatest)),
+                fresh: Vec::new(),
+            }),
+            false => Err(WRONG),
+        }
+    }
+
+    /// Whether each value is known, not only its range.
+    #[cfg(test)]
+    fn is_exact(&self) -> bool {
+        self.settled().shift == 0
+    }
+}
+
+trait ClampTo {
+    /// As `clamp`, which knows no order of nan.
+    fn clamp_to(self, low: f64, high: f64) -> f64;
+}
+
+impl ClampTo for f64 {
+    fn clamp_to(self, low: f64, high: f64) -> f64 {
+        if self < low {
+            return low;
+        }
+        if self > high { high } else { self }
+    }
+}
+
+/// Ranges in order, with those of the same integers as one.
+fn joined(ranges: impl Iterator<Item = (i64, u64)>) -> Vec<(i64, u64)> {
+    let mut joined: Vec<(i64, u64)> = Vec::new();
+    for (integer, count) in ranges {
+        match joined.last_mut() {
+            Some((last, sum)) if *last == integer => *sum = sum.saturating_add(count),
+            _ => joined.push((integer, count)),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(values: &[f64]) -> Histogram {
+        let mut histogram = Histogram::default();
+        values.iter().for_each(|value| histogram.add(*value));
+        histogram
+    }
+
+    #[test]
+    fn integers_have_the_order_of_values() {
+        let ordered = [
+            f64::NEG_INFINITY,
+            f64::MIN,
+            -1.5,
+            -1.0,
+            -f64::MIN_POSITIVE,
+            -5e-324,
+            0.0,
+            5e-324,
+            1.0,
+            1.5,
+            f64::MAX,
+            f64::INFINITY,
+            f64::NAN,
+        ];
+        for (one, two) in ordered.iter().zip(&ordered[1..]) {
+            assert!(integer(*one) < integer(*two), "{one} {two}");
+        }
+        assert_eq!(integer(-0.0), integer(0.0));
+        assert_eq!(integer(-f64::NAN), integer(f64::NAN));
+        for one in &ordered[..12] {
+            assert_eq!(value(integer(*one)), *one);
+        }
+    }
+
+    /// Values that aren't finite stay what they are, whatever the ranges.
+    #[test]
+    fn infinities_are_ranges_of_their_own() {
+        let mut values: Vec<f64> = (0..5000).map(|n| f64::from(n).powi(7) - 1e20).collect();
+        values.extend([
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+            f64::MAX,
+            f64::MIN,
+        ]);
+        let histogram = of(&values);
+        assert!(!histogram.is_exact());
+        let last = histogram.count() - 1;
+        assert_eq!(histogram.at(0)[0], f64::NEG_INFINITY);
+        assert!(histogram.at(last)[0].is_nan());
+        assert_eq!(histogram.at(last - 1)[0], f64::INFINITY);
+        assert!(histogram.at(last - 2)[0].is_finite() && histogram.at(1)[0].is_finite());
+    }
+
+    fn values() -> impl Strategy<Value = Vec<f64>> {
+        let value = prop_oneof![
+            6 => (-2000..2000_i32).prop_map(|n| f64::from(n) / 4.0),
+            3 => -1e9..1e9_f64,
+            1 => any::<f64>(),
+        ];
+        prop::collection::vec(value, 1..3000)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+        /// The same bytes come of any order and any parts, and they are read back.
+        #[test]
+        fn it_hangs_on_the_values_alone(values in values(), cut in any::<prop::sample::Index>(), seed: u64) {
+            let want = of(&values).encode();
+            let mut mixed = values.clone();
+            // A shuffle that the seed decides.
+            let mut state = seed | 1;
+            for at in (1..mixed.len()).rev() {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                mixed.swap(at, (state >> 33) as usize % (at + 1));
+            }
+            let (one, two) = mixed.split_at(cut.index(mixed.len()));
+            let mut merged = of(two);
+            merged.merge(of(one));
+            prop_assert_eq!(&merged.encode(), &want);
+            prop_assert_eq!(&Histogram::decode(&want).unwrap().encode(), &want);
+            prop_assert_eq!(merged.count(), values.len() as u64);
+        }
+
+        /// Each value is found within a 128th, and exactly where there are few.
+        #[test]
+        fn values_are_found(mut values in values(), place in any::<prop::sample::Index>()) {
+            let histogram = of(&values);
+            values.sort_by_key(|value| integer(*value));
+            let place = place.index(values.len());
+            let want = values[place];
+            let [got, _] = histogram.at(place as u64);
+            let mut distinct: Vec<i64> = values.iter().map(|value| integer(*value)).collect();
+            distinct.dedup();
+            if distinct.len() <= RANGES {
+                prop_assert!(integer(got) == integer(want));
+            } else {
+                prop_assert!((got - want).abs() <= want.abs() / 128.0 + f64::MIN_POSITIVE, "{} {}", got, want);
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            if let Ok(histogram) = Histogram::decode(&bytes) {
+                prop_assert_eq!(histogram.encode(), bytes);
+            }
+        }
+    }
+
+    /// What docs/query.md says: within a 128th of the value, and half a hundredth of the rank.
+    #[test]
+    fn ranks_are_close() {
+        let mut state = 1_u64;
+        let mut uniform = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+        };
+        let mut normal =
+            || (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+        let shapes: [(&str, Vec<f64>); 4] = [
+            (
+                "normal around 100",
+                (0..200_000).map(|_| 100.0 + normal()).collect(),
+            ),
+            ("normal around 0", (0..200_000).map(|_| normal()).collect()),
+            (
+                "lognormal",
+                (0..200_000).map(|_| (2.0 * normal()).exp()).collect(),
+            ),
+            (
+                "cubes",
+                (0..200_000).map(|n| f64::from(n).powi(3)).collect(),
+            ),
+        ];
+        for (name, mut values) in shapes {
+            let histogram = of(&values);
+            values.sort_by(f64::total_cmp);
+            for percent in [1, 5, 25, 50, 75, 95, 99] {
+                let place = (values.len() - 1) * percent / 100;
+                let [got, _] = histogram.at(place as u64);
+                let rank = values.partition_point(|value| *value < got);
+                let off = rank.abs_diff(place) as f64 / values.len() as f64;
+                assert!(off < 0.005, "{name} p{percent}: {got}, rank off by {off}");
+                let far = (got - values[place]).abs() / values[place].abs();
+                assert!(far <= 1.0 / 128.0, "{name} p{percent}: {got}, off by {far}");
+            }
+        }
+    }
+}
