@@ -6,7 +6,6 @@
 pub(crate) mod accumulate;
 pub(crate) mod aggregate;
 pub(crate) mod hint;
-pub(crate) mod prefetch;
 pub(crate) mod scan;
 pub(crate) mod spill;
 pub(crate) mod stages;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 pub enum Level {
     /// 64-bit words, any processor.
     Portable,
-    /// x86-64 with AVX2, AES and BMI.
+    /// x86-64 with AVX2, AES, BMI and carry-less multiplication.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// x86-64 with AVX-512 up to VBMI2, and vector AES.
@@ -33,6 +33,7 @@ impl Level {
                 && is_x86_feature_detected!("aes")
                 && is_x86_feature_detected!("bmi1")
                 && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("pclmulqdq")
                 && is_x86_feature_detected!("popcnt");
             let avx512 = avx2
                 && is_x86_feature_detected!("avx512f")

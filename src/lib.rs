@@ -90,6 +90,7 @@
 compile_error!("ringfold reads through io_uring and other Linux calls: it builds for Linux only");
 
 mod level;
+mod prefetch;
 mod units;
 
 mod error;

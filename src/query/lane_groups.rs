@@ -8,11 +8,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::group::prefetch;
 use crate::group::table::hash_range::HashRange;
 use crate::group::table::isa::Seeds;
 use crate::level::Level;
 use crate::partial::column::Gathered;
+use crate::prefetch;
 use crate::query::accumulator::state::{Kind, Outcome};
 use crate::query::lanes::{Kept, Layout, Part, ROWS_MAX, Traits};
 use crate::query::slots::{KEY_MAX, SLOT_BITS_MIN, Slots, Unit, lanes_mut, lanes_of};

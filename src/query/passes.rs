@@ -24,7 +24,7 @@ use crate::query::scan::spans::{
     RecordStarts, is_empty, spans, strip_quotes, strip_returns, value,
 };
 use crate::query::selection::{Candidates, Selection};
-use crate::query::slots::{BATCH, KEY_MAX, Packet, UNIT_LANES};
+use crate::query::slots::{BATCH, KEY_MAX, UNIT_LANES};
 use crate::query::table::{Group, Table};
 use crate::record::block::{Block, PADDING};
 
@@ -76,7 +76,6 @@ struct Scratch {
     key_spans: Vec<u32>,
     composed: Box<[u8]>,
     added: Box<[[i64; BATCH]; UNIT_LANES]>,
-    packets: Box<[Packet; BATCH]>,
     groups: Vec<Group>,
 }
 
@@ -92,7 +91,6 @@ impl Scratch {
             key_spans: Vec::new(),
             composed: vec![0; COMPOSED_BYTES * BATCH + PADDING].into(),
             added: Box::new([[0; BATCH]; UNIT_LANES]),
-            packets: Box::new([Packet([0; UNIT_LANES]); BATCH]),
             groups: Vec::new(),
         }
     }
@@ -287,8 +285,7 @@ impl Passes {
             };
             return others.add(at, until);
         }
-        let is_regular = self.index.is_regular(window, self.fields);
-        let end = self.list(is_regular);
+        let (is_regular, end) = self.list(window);
         for column in 0..self.columns.len() {
             self.column(window, column, is_regular);
         }
@@ -316,20 +313,21 @@ impl Passes {
         Ok(at + end)
     }
 
-    /// Lists where rows begin, and where records that are none; returns where the last record ends.
+    /// Lists where rows begin, and where records that are none. Returns whether there is none of these, and where the
+    /// last record ends.
     #[inline(never)]
-    fn list(&mut self, is_regular: bool) -> usize {
+    fn list(&mut self, window: TextWindow<'_>) -> (bool, usize) {
         let lists = &mut self.scratch;
-        let (ends, records) = (self.index.ends(), self.index.records());
         lists.out.clear();
         lists.others.clear();
-        lists.starts.clear();
-        if is_regular {
-            let starts = ends.iter().step_by(self.fields).take(records);
-            lists.starts.extend(starts.map(|&start| u32::from(start)));
-            return usize::from(ends[records * self.fields]);
+        let regular =
+            (self.index).regular_starts(self.level, window, self.fields, &mut lists.starts);
+        if let Some(end) = regular {
+            return (true, end);
         }
+        let ends = self.index.ends();
         self.index.last_ends(&mut lists.last_ends);
+        lists.starts.clear();
         lists.firsts.clear();
         let mut first = 0;
         for &last in &lists.last_ends {
@@ -342,7 +340,7 @@ impl Passes {
             }
             first = last;
         }
-        usize::from(ends[usize::from(first)])
+        (false, usize::from(ends[usize::from(first)]))
     }
 
     /// Where the values of a column stand.
@@ -743,42 +741,41 @@ impl Passes {
     /// Adds a batch's rows to four lanes, the first of which is `first`.
     #[inline(never)]
     fn add_lanes(&mut self, first: usize, from: usize, count: usize) {
+        static ZEROS: [i64; BATCH] = [0; BATCH];
+        static ONES: [i64; BATCH] = [1; BATCH];
         let lanes = &self.groups.layout().lanes()[first..];
-        let lanes = &lanes[..lanes.len().min(UNIT_LANES)];
-        let Scratch { added, packets, .. } = &mut self.scratch;
-        added[lanes.len()..].fill([0; BATCH]);
-        for (lane, to) in lanes.iter().zip(&mut **added) {
-            match lane.column().map(|source| &self.sources[source].numbers) {
-                None => lane.fill(&[0; BATCH], |_| false, &mut to[..count]),
-                Some(numbers) => {
-                    let values = &numbers.values[from..from + count];
-                    match numbers.has_nulls {
-                        true => {
-                            lane.fill(values, |row| numbers.is_null(from + row), &mut to[..count])
-                        }
-                        false => lane.fill(values, |_| false, &mut to[..count]),
-                    }
+        let mut values = [&ZEROS[..count]; UNIT_LANES];
+        let places = values.iter_mut().zip(&mut *self.scratch.added);
+        for (lane, (values, added)) in lanes.iter().zip(places) {
+            let Some(source) = lane.column() else {
+                if *lane == Lane::Rows {
+                    *values = &ONES[..count];
                 }
-            }
+                continue;
+            };
+            let numbers = &self.sources[source].numbers;
+            let column = &numbers.values[from..from + count];
+            *values = match lane {
+                Lane::Sum(_) => column,
+                _ => {
+                    let to = &mut added[..count];
+                    match numbers.has_nulls {
+                        true => lane.fill(column, |row| numbers.is_null(from + row), to),
+                        false => lane.fill(column, |_| false, to),
+                    }
+                    to
+                }
+            };
         }
-        pack(added, &mut packets[..count]);
         let is_extreme = |at: usize| lanes.get(at).is_some_and(|lane: &Lane| lane.is_extreme());
         let extremes = std::array::from_fn(is_extreme);
-        self.groups.slots.add(first, &packets[..count], extremes);
+        self.groups.slots.add(first, values, extremes);
     }
 }
 
 /// Bytes from the start of one span to the end of another, with the byte behind it.
 fn raw_length(first: u32, last: u32) -> usize {
     (last >> 16) as usize - (first & 0xffff) as usize
-}
-
-/// Lays four lanes' values side by side.
-#[inline(never)]
-fn pack(from: &[[i64; BATCH]; UNIT_LANES], to: &mut [Packet]) {
-    for (row, packet) in to.iter_mut().enumerate().take(BATCH) {
-        *packet = Packet(std::array::from_fn(|lane| from[lane][row]));
-    }
 }
 
 /// Keeps the values whose bits are set, at the list's start; returns how many they are.

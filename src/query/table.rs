@@ -6,8 +6,8 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use rayon::prelude::*;
 
-use crate::group::prefetch;
 use crate::partial::column::Gathered;
+use crate::prefetch;
 use crate::query::accumulator::state::{Kind, Outcome, States, Value};
 use crate::query::lanes::Kept;
 

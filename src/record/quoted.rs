@@ -13,7 +13,9 @@ use memchr::{memchr, memchr2, memrchr};
 
 use crate::level::Level;
 use crate::record::framing::{Effect, Framing, STATES_MAX, State};
-use crate::record::masks::{Bytes64, Words, between};
+#[cfg(target_arch = "x86_64")]
+use crate::record::masks::{Avx2, Avx512};
+use crate::record::masks::{Bytes64, Words, contains};
 
 /// Lines of fields that may be quoted, as RFC 4180 has them: a field that begins with the quote goes on to the next
 /// single quote, over delimiters and newlines; a doubled quote stands for one. A quote inside an unquoted field is a
@@ -150,7 +152,7 @@ impl Framing for Quoted {
             let step = |state, &byte| self.step(state, byte);
             head.iter().fold(state, step)
         });
-        if memchr(self.quote, rest).is_none() {
+        if !contains(Level::detect(), self.quote, rest) {
             let without = |state| self.behind_unquoted(state, rest);
             return behind_head.then(&Effect::of(without));
         }
@@ -261,22 +263,49 @@ impl Quoted {
     /// Goes over `bytes`, which begin in `state`, and calls `each` with the places that have record ends: a bit for each
     /// byte from there on. Returns the state behind them.
     fn pass(&self, state: State, bytes: &[u8], each: impl FnMut(usize, u64)) -> State {
-        match Level::detect() {
+        self.pass_of(Level::detect(), state, bytes, each)
+    }
+
+    fn pass_of(
+        &self,
+        level: Level,
+        state: State,
+        bytes: &[u8],
+        each: impl FnMut(usize, u64),
+    ) -> State {
+        match level {
             // SAFETY: needs no feature.
             Level::Portable => unsafe { self.pass_by::<Words>(state, bytes, each) },
             // SAFETY: a level is only made where the processor has its features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 | Level::Avx512 => unsafe { self.pass_avx2(state, bytes, each) },
+            Level::Avx2 => unsafe { self.pass_avx2(state, bytes, each) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { self.pass_avx512(state, bytes, each) },
         }
     }
 
     /// # Safety
-    /// The processor has AVX2.
+    /// The processor has the features named.
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,pclmulqdq,popcnt")]
     unsafe fn pass_avx2(&self, state: State, bytes: &[u8], each: impl FnMut(usize, u64)) -> State {
         // SAFETY: as the caller's.
-        unsafe { self.pass_by::<crate::record::masks::Avx2>(state, bytes, each) }
+        unsafe { self.pass_by::<Avx2>(state, bytes, each) }
+    }
+
+    /// # Safety
+    /// The processor has the features named.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,pclmulqdq,popcnt")]
+    unsafe fn pass_avx512(
+        &self,
+        state: State,
+        bytes: &[u8],
+        each: impl FnMut(usize, u64),
+    ) -> State {
+        // SAFETY: as the caller's.
+        unsafe { self.pass_by::<Avx512>(state, bytes, each) }
     }
 
     /// # Safety
@@ -311,7 +340,9 @@ impl Quoted {
                     bytes.equal(self.delimiter),
                 ]
             };
-            let ends = pass.take(quotes, newlines, delimiters).unwrap_or_else(|| {
+            // SAFETY: the processor has what is needed.
+            let ends = unsafe { pass.take::<B>(quotes, newlines, delimiters) };
+            let ends = ends.unwrap_or_else(|| {
                 let (state, ends) = self.slowly(pass.state(), chunk);
                 pass = Pass::new(state);
                 ends
@@ -374,9 +405,18 @@ impl Pass {
 
     /// Goes over 64 bytes and returns which are record ends; `None`, and nothing is done, if a quote stands within an
     /// unquoted field.
+    ///
+    /// # Safety
+    /// The processor has what `B` needs.
     #[inline(always)]
-    fn take(&mut self, quotes: u64, newlines: u64, delimiters: u64) -> Option<u64> {
-        let inside = between(quotes) ^ self.inside;
+    unsafe fn take<B: Bytes64>(
+        &mut self,
+        quotes: u64,
+        newlines: u64,
+        delimiters: u64,
+    ) -> Option<u64> {
+        // SAFETY: as the caller's.
+        let inside = unsafe { B::between(quotes) } ^ self.inside;
         let ends = (newlines | delimiters) & !inside;
         let (opening, closing) = (quotes & inside, quotes & !inside);
         let may_open = (ends | closing) << 1 | self.was_end | self.was_closing;

@@ -7,8 +7,8 @@
 //!   which has more fill buffers: the index prefetches one half, the tables the other. Requests take turns
 //!   over four pages, because the processor's own prefetching ends with a page.
 
-use crate::group::prefetch;
 use crate::group::scan::window::{ScanWindow, WINDOW};
+use crate::prefetch;
 
 /// Rows of more bytes than this, on average, are long.
 const LONG_ROW: usize = 40;

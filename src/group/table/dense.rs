@@ -14,7 +14,6 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::group::accumulate::stats::Stats;
-use crate::group::prefetch;
 use crate::group::spill::pages::{Pages, Zeroed};
 use crate::group::spill::region::Region;
 use crate::group::table::accumulator::{Accumulator, EntryStats};
@@ -24,6 +23,7 @@ use crate::group::table::isa::{Isa, Portable};
 use crate::group::table::key::Key;
 use crate::group::table::sorted::SortedKeys;
 use crate::level::Level;
+use crate::prefetch;
 use rayon::prelude::*;
 
 /// A key and its statistics.

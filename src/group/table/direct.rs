@@ -12,7 +12,6 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::group::accumulate::stats::Stats;
-use crate::group::prefetch;
 use crate::group::scan::lookahead::RowLookahead;
 use crate::group::scan::window::ScanWindow;
 use crate::group::spill::pages::{Pages, Zeroed};
@@ -25,6 +24,7 @@ use crate::group::table::key::{Key, hash};
 use crate::group::table::sorted::SortedKeys;
 use crate::level::Level;
 use crate::linux::pages::{HUGE_PAGE, PAGE};
+use crate::prefetch;
 use rayon::slice::ParallelSliceMut;
 
 /// A key and its statistics. Empty if they count no row.

@@ -3,9 +3,9 @@
 use std::any::Any;
 use std::borrow::Cow;
 
-use crate::group::prefetch;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
+use crate::prefetch;
 use crate::query::accumulator::share::Share;
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number, Special};

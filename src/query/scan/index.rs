@@ -12,8 +12,8 @@ use crate::level::Level;
 use crate::query::dialect::Marks;
 use crate::record::block::{Block, PADDING};
 #[cfg(target_arch = "x86_64")]
-use crate::record::masks::Avx2;
-use crate::record::masks::{Bytes64, Words, between};
+use crate::record::masks::{Avx2, Avx512};
+use crate::record::masks::{Bytes64, Words};
 
 /// The most bytes of a window: few enough for 16-bit positions and the first-level cache.
 pub(crate) const WINDOW: usize = 16 << 10;
@@ -72,7 +72,7 @@ pub(crate) struct Index {
     pub(crate) has_offence: bool,
     /// The second of each two quotes that stand for one.
     pub(crate) doubled: Vec<u16>,
-    /// Whether there is a quote at all.
+    /// Whether there is a quote at all, and the dialect has one.
     pub(crate) has_quotes: bool,
 }
 
@@ -99,18 +99,73 @@ impl Index {
         &self.ends[..=self.count]
     }
 
-    /// Whether every whole record of `window`, which this is the index of, has `fields` fields.
-    pub(crate) fn is_regular(&self, window: TextWindow<'_>, fields: usize) -> bool {
+    /// Lists where the records of `window` begin, which this is the index of, and returns where the last one ends, if
+    /// each has `fields` fields.
+    pub(crate) fn regular_starts(
+        &self,
+        level: Level,
+        window: TextWindow<'_>,
+        fields: usize,
+        to: &mut Vec<u32>,
+    ) -> Option<usize> {
         if self.records * fields > self.count {
-            return false;
+            return None;
         }
         // As many newlines as records, and one at each stride: so none stands elsewhere.
-        let lasts = self.ends[..=self.records * fields].iter().step_by(fields);
-        let mut differences = 0;
-        for &end in lasts.skip(1) {
+        to.clear();
+        to.push(0);
+        let is_regular = match level {
+            // SAFETY: a level is only made where the processor has its features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { self.strides_avx512(window, fields, to) },
+            _ => true,
+        };
+        let mut differences = u8::from(!is_regular);
+        for record in to.len()..=self.records {
+            let end = self.ends[record * fields];
             differences |= window.bytes[usize::from(end) - 1] ^ b'\n';
+            to.push(end.into());
         }
-        differences == 0
+        let end = to.pop()?;
+        (differences == 0).then_some(end as usize)
+    }
+
+    /// Appends the ends of most records, sixteen at a time, and returns whether newlines stand there.
+    ///
+    /// # Safety
+    /// The processor has the features named.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn strides_avx512(
+        &self,
+        window: TextWindow<'_>,
+        fields: usize,
+        to: &mut Vec<u32>,
+    ) -> bool {
+        use std::arch::x86_64::*;
+        let ends = &self.ends[..=self.records * fields];
+        let sixteens = self.records / 16;
+        to.resize(1 + 16 * sixteens, 0);
+        let lanes = _mm512_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+        let mut places = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(fields as i32));
+        let step = _mm512_set1_epi32(16 * fields as i32);
+        let mut differences = _mm512_setzero_si512();
+        for to in to[1..].chunks_exact_mut(16) {
+            // SAFETY: the places are up to the last of `ends`, and behind it are more; the ends are in the window, before
+            // which four bytes are readable; 16 places of 16.
+            unsafe {
+                let ends = _mm512_i32gather_epi32::<2>(places, ends.as_ptr().cast());
+                let ends = _mm512_and_si512(ends, _mm512_set1_epi32(0xffff));
+                let bytes = window.pointer().sub(4).cast();
+                let last_bytes = _mm512_i32gather_epi32::<1>(ends, bytes);
+                let newlines = _mm512_set1_epi32(i32::from(b'\n') << 24);
+                let different = _mm512_xor_si512(last_bytes, newlines);
+                differences = _mm512_or_si512(differences, different);
+                _mm512_storeu_si512(to.as_mut_ptr().cast(), ends);
+            }
+            places = _mm512_add_epi32(places, step);
+        }
+        _mm512_test_epi32_mask(differences, _mm512_set1_epi32(0xff << 24)) == 0
     }
 
     /// For each record the number of its last end, in `to`.
@@ -132,50 +187,122 @@ impl Index {
 /// Finds the ends of `window`.
 pub(crate) fn index(level: Level, window: TextWindow<'_>, marks: Marks, to: &mut Index) {
     to.length = window.bytes.len();
-    to.has_quotes = match marks.quote {
-        Some(quote) => memchr::memchr(quote, window.bytes).is_some(),
-        None => false,
-    };
     match level {
         // SAFETY: needs no feature.
         Level::Portable => unsafe { by_quotes::<Words>(window, marks, to) },
         // SAFETY: a level is only made where the processor has its features.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 | Level::Avx512 => unsafe { avx2(window, marks, to) },
+        Level::Avx2 => unsafe { avx2(window, marks, to) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512(window, marks, to) },
     }
 }
 
-/// # Safety
-/// The processor has what `B` needs.
-#[inline(always)]
-unsafe fn by_quotes<B: Bytes64>(window: TextWindow<'_>, marks: Marks, to: &mut Index) {
-    // As many at once as most chunks of the window before had, or a few more, because a mispredicted branch costs as
-    // much as several ends.
-    let each = to.count * 64 / WINDOW;
-    // SAFETY: as the caller's.
-    unsafe {
-        match (to.has_quotes, each) {
-            (false, 0..7) => pass::<B, false, 8>(window, marks, to),
-            (false, 7..11) => pass::<B, false, 12>(window, marks, to),
-            (false, _) => pass::<B, false, 16>(window, marks, to),
-            (true, 0..7) => pass::<B, true, 8>(window, marks, to),
-            (true, _) => pass::<B, true, 12>(window, marks, to),
+/// 64 bytes, and how the places of some of them are listed.
+trait Listed: Bytes64 {
+    /// Whether it takes longer to list more of them.
+    const COUNTS: bool = true;
+
+    /// Writes `base` and the place of each bit of `ends`, of which there are `found`. It may be that up to 64 are
+    /// written. `FIRST` are written without a look at how many there are.
+    ///
+    /// # Safety
+    /// There is room for 64 at `out`; the processor has what the implementation needs.
+    #[inline(always)]
+    unsafe fn list<const FIRST: usize>(mut ends: u64, found: usize, base: u16, out: *mut u16) {
+        let mut taken = 0;
+        let mut take = |count: usize| {
+            for end in taken..taken + count {
+                // SAFETY: as the caller's: no more than 64 are taken.
+                unsafe { *out.add(end) = base + ends.trailing_zeros() as u16 };
+                ends &= ends.wrapping_sub(1);
+            }
+            taken += count;
+            taken
+        };
+        take(FIRST);
+        while FIRST < found && take(4) < found {}
+    }
+}
+
+impl Listed for Words {}
+
+#[cfg(target_arch = "x86_64")]
+impl Listed for Avx2 {}
+
+#[cfg(target_arch = "x86_64")]
+impl Listed for Avx512 {
+    const COUNTS: bool = false;
+
+    #[inline(always)]
+    unsafe fn list<const FIRST: usize>(ends: u64, found: usize, base: u16, out: *mut u16) {
+        use std::arch::x86_64::*;
+        static PLACES: [u8; 64] = {
+            let mut places = [0; 64];
+            let mut at = 0;
+            while at < 64 {
+                places[at] = at as u8;
+                at += 1;
+            }
+            places
+        };
+        // SAFETY: as the caller's; 32 places are written at a time.
+        unsafe {
+            let places = _mm512_loadu_si512(PLACES.as_ptr().cast());
+            let places = _mm512_maskz_compress_epi8(ends, places);
+            let base = _mm512_set1_epi16(base as i16);
+            let low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
+            _mm512_storeu_si512(out.cast(), _mm512_add_epi16(low, base));
+            if found > 32 {
+                let high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(places));
+                _mm512_storeu_si512(out.add(32).cast(), _mm512_add_epi16(high, base));
+            }
         }
     }
 }
 
-/// Takes `FIRST` ends of each 64 bytes without a look at how many there are, and then four by four.
+/// # Safety
+/// The processor has what `B` needs.
+#[inline(always)]
+unsafe fn by_quotes<B: Listed>(window: TextWindow<'_>, marks: Marks, to: &mut Index) {
+    // As many at once as most chunks of the window before had, or a few more, because a mispredicted branch costs as
+    // much as several ends.
+    let each = if B::COUNTS { to.count * 64 / WINDOW } else { 0 };
+    // SAFETY: as the caller's.
+    unsafe {
+        if to.has_quotes {
+            match each {
+                0..7 => pass::<B, true, 8>(window, marks, to),
+                _ => pass::<B, true, 12>(window, marks, to),
+            }
+            return;
+        }
+        match each {
+            0..7 => pass::<B, false, 8>(window, marks, to),
+            7..11 => pass::<B, false, 12>(window, marks, to),
+            _ => pass::<B, false, 16>(window, marks, to),
+        }
+        if to.has_quotes {
+            pass::<B, true, 12>(window, marks, to);
+        }
+    }
+}
+
+/// Takes `FIRST` ends of each 64 bytes without a look at how many there are. Only if `QUOTED` are quotes more than bytes
+/// like others; whether there is one is told in any case.
 ///
 /// # Safety
 /// The processor has what `B` needs.
 #[inline(always)]
-unsafe fn pass<B: Bytes64, const QUOTED: bool, const FIRST: usize>(
+unsafe fn pass<B: Listed, const QUOTED: bool, const FIRST: usize>(
     window: TextWindow<'_>,
     marks: Marks,
     to: &mut Index,
 ) {
     let length = window.bytes.len();
     let quote = marks.quote.unwrap_or_default();
+    let mut seen = 0;
     let out = to.ends.as_mut_ptr();
     let (mut count, mut records) = (1, 0);
     let (mut was_inside, mut may_open, mut was_closed) = (0_u64, 1_u64, 0_u64);
@@ -199,7 +326,9 @@ unsafe fn pass<B: Bytes64, const QUOTED: bool, const FIRST: usize>(
                     bytes.equal(b'\r') & next.equal(b'\n'),
                 )
             };
-            let inside = between(quotes) ^ was_inside;
+            seen |= quotes;
+            // SAFETY: as the caller's.
+            let inside = unsafe { B::between(quotes) } ^ was_inside;
             was_inside = ((inside as i64) >> 63) as u64;
             (delimiters, newlines) = (delimiters & !inside, newlines & !inside);
             let ends = (delimiters | newlines) & valid;
@@ -214,40 +343,41 @@ unsafe fn pass<B: Bytes64, const QUOTED: bool, const FIRST: usize>(
                 doubled &= doubled - 1;
             }
             (may_open, was_closed) = (may >> 63, closes >> 63);
+        } else if marks.quote.is_some() {
+            // SAFETY: as above.
+            seen |= unsafe { bytes.equal(quote) } & valid;
         }
         newlines &= valid;
-        let mut all = delimiters & valid | newlines;
+        let all = delimiters & valid | newlines;
         *masks = [all, newlines];
         records += newlines.count_ones() as usize;
         let found = all.count_ones() as usize;
-        let mut taken = 0;
-        let mut take = |ends: usize| {
-            for end in 0..ends {
-                // SAFETY: at most `at` ends stand before these 64, and no more than 64 are taken.
-                unsafe {
-                    *out.add(count + taken + end) = (at + 1) as u16 + all.trailing_zeros() as u16;
-                }
-                all &= all.wrapping_sub(1);
-            }
-            taken += ends;
-            taken
-        };
-        take(FIRST);
-        while FIRST < found && take(4) < found {}
+        // SAFETY: at most `at` ends stand before these 64; the processor has what is needed.
+        unsafe { B::list::<FIRST>(all, found, (at + 1) as u16, out.add(count)) };
         count += found;
     }
     to.count = count - 1;
     to.records = records;
     to.has_offence = offence != 0;
+    to.has_quotes = seen != 0;
 }
 
 /// # Safety
 /// The processor has the features named.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,pclmulqdq,popcnt")]
 unsafe fn avx2(window: TextWindow<'_>, marks: Marks, to: &mut Index) {
     // SAFETY: as the caller's.
     unsafe { by_quotes::<Avx2>(window, marks, to) }
+}
+
+/// # Safety
+/// The processor has the features named.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,pclmulqdq,popcnt")]
+unsafe fn avx512(window: TextWindow<'_>, marks: Marks, to: &mut Index) {
+    // SAFETY: as the caller's.
+    unsafe { by_quotes::<Avx512>(window, marks, to) }
 }
 
 #[cfg(test)]
@@ -301,7 +431,19 @@ mod tests {
         let same = |&width: &usize| widths.iter().all(|&other| other == width);
         for fields in 1..4 {
             let want = widths.is_empty() || same(&fields);
-            assert_eq!(index.is_regular(window, fields), want, "{text:?}");
+            let mut listed = vec![];
+            let end = index.regular_starts(level, window, fields, &mut listed);
+            assert_eq!(end.is_some(), want, "{text:?}");
+            if let Some(end) = end {
+                assert_eq!(end, usize::from(index.ends()[before]));
+                assert!(
+                    listed
+                        .iter()
+                        .zip(&starts)
+                        .all(|(&got, &want)| got as usize == want)
+                );
+                assert_eq!(listed.len(), starts.len());
+            }
         }
     }
 
@@ -343,7 +485,12 @@ mod tests {
                 super::index(level, TextWindow::at(&block, 0), marks, &mut index);
                 assert!(!index.has_offence && index.doubled.len() >= 9 && index.has_quotes);
                 assert_eq!(index.records(), 19);
-                assert!(index.is_regular(TextWindow::at(&block, 0), 4));
+                let window = TextWindow::at(&block, 0);
+                assert!(
+                    index
+                        .regular_starts(level, window, 4, &mut vec![])
+                        .is_some()
+                );
             }
         }
     }

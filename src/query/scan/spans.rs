@@ -19,11 +19,10 @@ pub(crate) fn spans(ends: &[u16], records: RecordStarts<'_>, column: usize, to: 
     let span = |pair: &[u16]| u32::from(pair[0]) | u32::from(pair[1]) << 16;
     match records {
         RecordStarts::Every(fields) => {
-            // Two ends of each record, of which the second is the next one's first where there is one field.
-            let starts = ends[column..].iter().step_by(fields);
-            let behind = ends[column + 1..].iter().step_by(fields);
-            for ((to, &start), &end) in to.iter_mut().zip(starts).zip(behind) {
-                *to = u32::from(start) | u32::from(end) << 16;
+            let mut at = column;
+            for to in to {
+                *to = span(&ends[at..at + 2]);
+                at += fields;
             }
         }
         RecordStarts::Listed(firsts) => {
