@@ -33,7 +33,7 @@ use crate::probe::probe;
 use crate::{Engine, Error, Kind as ErrorKind, Result};
 
 /// Columns of a table where there is no terminal.
-const WIDTH: usize = 110;
+const WIDTH: usize = 132;
 
 /// Compare ways of reading a file with each other and with other programs
 ///
@@ -45,7 +45,7 @@ const WIDTH: usize = 110;
 Examples:
   ringfold bench data.txt
       eight ways of reading, cold and cached
-  ringfold bench data.txt --with wc --command 'grep -c x {}'
+  ringfold bench data.txt --with wc --command 'grep -c ^ {}'
       the same against other programs
   ringfold bench orders.csv --job 'aggregate -H -k country -a sum:price' --engine auto,mmap
       two engines with a query

@@ -38,7 +38,8 @@ pub fn terminal(case: &Case, width: usize) -> String {
     let taken =
         |columns: &[Column]| -> usize { columns.iter().map(|column| column.width() + GAP).sum() };
     let indent = 2;
-    while indent + longest + taken(&columns) > width {
+    // A short bar counts for more than columns that the exports have.
+    while indent + longest + GAP + BAR_MIN + taken(&columns) > width {
         let next = (0..columns.len()).max_by_key(|&at| columns[at].gives_way);
         match next.filter(|&at| columns[at].gives_way > 0) {
             Some(at) => drop(columns.remove(at)),
@@ -149,7 +150,7 @@ fn columns(rows: &[&Row]) -> Vec<Column> {
     vec![
         column("GB/s", 0, &|summary| digits(summary.gb_per_s)),
         time,
-        column("p5 - p95", 3, &|summary| {
+        column("p5 - p95", 5, &|summary| {
             let spread = summary.time_s;
             format!("{} - {}", bare(spread.p5), seconds(spread.p95))
         }),
@@ -173,7 +174,7 @@ fn columns(rows: &[&Row]) -> Vec<Column> {
                 format!("{:.0} MB", bytes as f64 / 1e6)
             })
         }),
-        column("limit", 5, &|summary| {
+        column("limit", 3, &|summary| {
             let bound = summary.bound.as_ref();
             bound.map_or(String::new(), |bound| {
                 let share = bound.shares.first().map_or(0.0, |share| share.share);
