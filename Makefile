@@ -9,6 +9,8 @@ FUZZ_RUNS ?= 20000000
 FUZZ_SHORT_RUNS ?= 300000
 MINUTES ?= 30
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+# A processor that none of the vector kernels are for.
+OTHER := aarch64-unknown-linux-gnu
 DATA  := data/measurements-$(ROWS)$(if $(KEYS),-$(KEYS)-keys).txt
 BIN   := target/release/ringfold
 MSRV  := 1.89
@@ -58,6 +60,9 @@ lint: toolchain ## Format and clippy, warnings are errors
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --no-default-features --lib -- -D warnings
+	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(OTHER)" ]; then \
+	  cargo check --locked --no-default-features --lib --target $(OTHER); \
+	else echo "$(OTHER) isn't checked: rustup target add $(OTHER)"; fi
 
 doc: toolchain ## Documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps

@@ -520,9 +520,13 @@ mod tests {
                 }
                 prop_assert_eq!(effect.apply(before), state);
                 prop_assert_eq!(csv.last_end(before, text), last);
-                // SAFETY: needs no feature.
-                let portable = unsafe { csv.pass_by::<Words>(before, text, |_, _| {}) };
-                prop_assert_eq!(portable, state);
+                for level in Level::available() {
+                    let mut found = None;
+                    let behind = csv.pass_of(level, before, text, |at, ends| {
+                        found = Some(at + 64 - ends.leading_zeros() as usize);
+                    });
+                    prop_assert_eq!((behind, found), (state, last));
+                }
             }
         }
     }
