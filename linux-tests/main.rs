@@ -27,6 +27,7 @@ mod liveness;
 mod malformed;
 mod memory;
 mod old_kernels;
+mod partials;
 mod probe;
 mod probe_command;
 mod progress;

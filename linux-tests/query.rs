@@ -646,7 +646,7 @@ fn a_first_record_over_the_limit() {
 }
 
 /// The words of a command line: blanks and both kinds of quotes, without what a shell expands.
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let (mut words, mut quote) = (vec![String::new()], None);
     for letter in line.chars() {
         match (letter, quote) {

@@ -14,10 +14,13 @@ mod duration;
 mod generate;
 mod help;
 mod inherited;
+mod inspect;
 mod knobs;
 mod man;
 mod memory;
+mod merge;
 mod own_input;
+mod partials;
 mod pointer;
 mod printable;
 mod probe;
@@ -29,6 +32,7 @@ mod quote;
 mod reading;
 mod records;
 mod rung;
+mod shown;
 mod size;
 mod skipped;
 mod spell;
@@ -67,6 +71,8 @@ pub fn main() -> ExitCode {
     process::take_signals();
     let done = match command {
         Command::Aggregate(command) => command.run().map(|()| ExitCode::SUCCESS),
+        Command::Merge(command) => command.run().map(|()| ExitCode::SUCCESS),
+        Command::Inspect(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Count(command) => command.run(),
         Command::Quote(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Generate(command) => command.run().map(|()| ExitCode::SUCCESS),

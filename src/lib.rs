@@ -111,7 +111,6 @@ pub mod group;
 
 pub mod report;
 
-#[allow(dead_code, reason = "what saves and merges partials comes next")]
 mod partial;
 mod sketch;
 
@@ -148,6 +147,8 @@ pub use job::fold::{Fold, fold};
 pub use job::transform::Transform;
 pub use job::write::transform;
 pub use level::Level;
+pub use partial::combine::Missing;
+pub use partial::receipt::Receipt;
 pub use record::block::{Block, PADDING, PaddedBuf};
 pub use record::framing::{Delimited, Effect, Framing, STATES_MAX, State};
 pub use record::quoted::Quoted;

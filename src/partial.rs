@@ -8,9 +8,11 @@
 
 pub(crate) mod block;
 pub(crate) mod column;
+pub(crate) mod combine;
 pub(crate) mod description;
 pub(crate) mod key;
 pub(crate) mod layout;
 pub(crate) mod merge;
 pub(crate) mod reader;
+pub(crate) mod receipt;
 pub(crate) mod writer;

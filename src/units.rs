@@ -26,7 +26,6 @@ pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
 }
 
 /// A number with its digits in groups: `1,234,567`.
-#[cfg(feature = "cli")]
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();

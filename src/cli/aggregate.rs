@@ -165,6 +165,7 @@ impl Command {
             paths: &self.files.paths()?,
             delimiter: self.delimiter,
             format,
+            has_format: self.format.is_some(),
             output: self.output.as_ref(),
             on_error: self.on_error,
             reading: &self.reading,

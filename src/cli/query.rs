@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::cli::console::{open_output, write_output};
+use crate::cli::partials::Partials;
 use crate::cli::reading::{Folded, Reading};
 use crate::cli::records::Records;
+use crate::cli::shown::Shown;
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
 use crate::cli::{memory, own_input};
-use crate::query::{Answer, Columns, Query, Sort};
+use crate::query::{Answer, Columns, Query};
 use crate::report::grid::{GridFormat, write_grid};
-use crate::{Config, Error, Kind, Result};
+use crate::{Config, Error, Kind, Receipt, Result};
 
 /// What is asked of which columns.
 #[derive(Args)]
@@ -38,22 +40,8 @@ pub(super) struct Asked {
     /// null, and, or, not. Nothing but `is null` is true of an empty field.
     #[arg(long = "where", value_name = "CONDITION")]
     filter: Vec<String>,
-    /// The order of the rows: key, none, or columns of the answer, such as count:desc,city [default: key]
-    #[arg(long, value_name = "ORDER")]
-    sort: Option<String>,
-    /// Print only the first rows
-    #[arg(long, value_name = "ROWS")]
-    top: Option<usize>,
-    /// Print only rows of which this is true: "count >= 10"; written as for --where, over columns of the answer
-    #[arg(long, value_name = "CONDITION", hide_short_help = true)]
-    having: Vec<String>,
-    /// Digits behind the point of all computed numbers, which are rounded once, half away from zero [default: what each
-    /// number needs]
-    #[arg(long, value_name = "DIGITS", hide_short_help = true)]
-    precision: Option<u32>,
-    /// Other names for all columns of the answer
-    #[arg(long = "as", value_name = "NAME,...", hide_short_help = true)]
-    names: Vec<String>,
+    #[command(flatten)]
+    shown: Shown,
     /// The byte that quotes fields, or none [default: '"' for .csv files, otherwise none]
     #[arg(long, value_name = "BYTE", value_parser = quote)]
     quote: Option<Quote>,
@@ -65,6 +53,8 @@ pub(super) struct Asked {
     explain: bool,
     #[command(flatten)]
     records: Records,
+    #[command(flatten)]
+    partials: Partials,
 }
 
 /// How the names of compressed files end.
@@ -87,6 +77,8 @@ pub(super) struct Run<'a> {
     pub(super) paths: &'a [PathBuf],
     pub(super) delimiter: Option<u8>,
     pub(super) format: GridFormat,
+    /// Whether the format was asked for.
+    pub(super) has_format: bool,
     pub(super) output: Option<&'a PathBuf>,
     pub(super) on_error: Option<Policy>,
     pub(super) reading: &'a Reading,
@@ -105,15 +97,14 @@ impl Asked {
             (self.quote.is_some(), "--quote"),
             (!self.null_value.is_empty(), "--null-value"),
             (!self.filter.is_empty(), "--where"),
-            (!self.having.is_empty(), "--having"),
-            (self.precision.is_some(), "--precision"),
-            (!self.names.is_empty(), "--as"),
-            (self.sort.is_some(), "--sort"),
-            (self.top.is_some(), "--top"),
             (self.explain, "--explain"),
         ];
-        let records = self.records.flags();
-        (flags.iter().chain(&records))
+        let (records, shown, partials) = (
+            self.records.flags(),
+            self.shown.flags(),
+            self.partials.flags(),
+        );
+        (flags.iter().chain(&records).chain(&shown).chain(&partials))
             .find(|(is_set, _)| *is_set)
             .map(|(_, flag)| *flag)
     }
@@ -131,7 +122,7 @@ impl Asked {
             .quote(quote)
             .header(self.header)
             .on_error(self.records.on_error(run.on_error)?)
-            .precision(self.precision);
+            .precision(self.shown.precision);
         query = self.records.applied(query);
         for value in &self.null_value {
             query = query.null_value(value.as_str());
@@ -149,11 +140,11 @@ impl Asked {
         for condition in &self.filter {
             query = query.filter(condition)?;
         }
-        for condition in &self.having {
+        for condition in &self.shown.having {
             query = query.having(condition)?;
         }
-        for item in self.names.iter().flat_map(|list| Columns::items(list)) {
-            query = query.name(Columns::read_name(item).map_err(usage)?);
+        for name in self.shown.names()? {
+            query = query.name(name);
         }
         Ok(query)
     }
@@ -161,23 +152,35 @@ impl Asked {
     pub(super) fn run(&self, run: &Run<'_>) -> Result<()> {
         let query = self.query(run)?;
         let reading = run.reading;
+        let (shown, has_output) = (self.shown.flags(), run.output.is_some());
+        let about_answer = [(has_output, "--output"), (run.has_format, "--format")];
+        let reports = (self.partials).reports(&[&shown[..], &about_answer].concat())?;
         own_input::refuse(run.output, run.paths)?;
-        let output = open_output(run.output)?;
+        let keeping = self.partials.open(run.output, run.paths)?;
+        let output = match reports {
+            true => Some(open_output(run.output)?),
+            false => None,
+        };
         let rejects = self.records.open(run.output, run.paths)?;
-        let input = run.reading.open(run.paths)?;
+        let input = self.partials.part(run.reading.open(run.paths)?)?;
         let memory = memory::Watch::start(reading.stats.is_some());
         let config = Config {
             max_record: reading.max_record(),
             ..Config::default()
         };
-        let sort = Sort::read(self.sort.as_deref().unwrap_or("key")).map_err(usage)?;
+        let sort = self.shown.sort()?;
         let plan = query.plan(&input, &config)?;
         plan.check_sort(&sort).map_err(usage)?;
         if self.explain {
             let explained = plan.explain(&input)?;
+            let output = output.map_or_else(|| open_output(None), Ok)?;
             return write_output(output, |out| {
                 out.write_all(explained.to_string().as_bytes())
             });
+        }
+        let receipt = keeping.as_ref().map(|_| Receipt::of(&input)).transpose()?;
+        if let (Some(keeping), Some(receipt)) = (&keeping, &receipt) {
+            keeping.check(&plan, &input, receipt)?;
         }
         let Folded {
             output: mut answer,
@@ -191,13 +194,25 @@ impl Asked {
         if let Some(first) = answer.first_skipped.as_ref().filter(|_| is_nothing) {
             return Err(nothing_but_skipped(&input, first, answer.skipped));
         }
-        pool.install(|| answer.sort(&sort));
-        if let Some(rows) = self.top {
-            answer.truncate(rows);
+        if let (Some(keeping), Some(receipt)) = (keeping, &receipt) {
+            let asked = self.shown.asked()?;
+            let asked = Some(&asked).filter(|_| reports);
+            let kept = pool.install(|| keeping.keep(&answer, &plan, receipt, asked))?;
+            if let Some(all) = kept {
+                let (first, skipped) = (answer.first_skipped.take(), answer.skipped);
+                answer = all;
+                (answer.first_skipped, answer.skipped) = (first, skipped);
+            }
         }
-        write_output(output, |out| {
-            write_grid(answer.names(), &answer, run.format, Some(&pool), out)
-        })?;
+        if let Some(output) = output {
+            pool.install(|| answer.sort(&sort));
+            if let Some(rows) = self.shown.top {
+                answer.truncate(rows);
+            }
+            write_output(output, |out| {
+                write_grid(answer.names(), &answer, run.format, Some(&pool), out)
+            })?;
+        }
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
         if reading.stats.is_some() {
             let delimiter = query

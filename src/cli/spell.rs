@@ -100,6 +100,7 @@ impl Speller for Flags {
                     "try `-d '{found}'`, or say `-d '{named}'` if that is right"
                 ));
             }
+            Refusal::Incomplete { .. } => "--allow-gaps reports without it",
             Refusal::NotSpilled { .. } => "name a directory with free space by --spill-dir",
             Refusal::SpillLost { .. } => "name another directory by --spill-dir, or raise --memory",
             _ => return None,

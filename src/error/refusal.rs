@@ -149,6 +149,11 @@ pub enum Refusal {
         /// How many.
         fields: usize,
     },
+    /// Partials lack a part of what was read.
+    Incomplete {
+        /// What is missing.
+        missing: String,
+    },
     /// A condition that can't be understood.
     Condition {
         /// [`Setting::Filter`] or [`Setting::Having`].
@@ -277,9 +282,10 @@ impl Refusal {
                 Some(Setting::Delimiter)
             }
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Some(Setting::SpillDirectory),
-            Refusal::Unavailable { .. } | Refusal::NoMemory { .. } | Refusal::Malformed { .. } => {
-                None
-            }
+            Refusal::Unavailable { .. }
+            | Refusal::NoMemory { .. }
+            | Refusal::Malformed { .. }
+            | Refusal::Incomplete { .. } => None,
         }
     }
 
@@ -405,6 +411,7 @@ impl Refusal {
                 shown(*delimiter),
                 shown(*found)
             ),
+            Refusal::Incomplete { missing } => missing.clone(),
             Refusal::Condition {
                 setting,
                 text,

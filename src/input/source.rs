@@ -318,6 +318,16 @@ impl Source {
         self.file.as_ref()
     }
 
+    /// Which file it is: the device that it lies on, and its number there.
+    pub(crate) fn inode(&self) -> Option<(u64, u64)> {
+        self.inode
+    }
+
+    /// When a regular file was last written to, as it was opened; seconds and nanoseconds.
+    pub(crate) fn written(&self) -> Option<(i64, i64)> {
+        self.written
+    }
+
     /// The number of the device that it is or lies on; a file system without one has a number too.
     pub(crate) fn device(&self) -> Option<u64> {
         self.device

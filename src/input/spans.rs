@@ -24,6 +24,8 @@ pub struct Span {
 pub struct Input {
     pub(crate) sources: Vec<Arc<Source>>,
     pub(crate) spans: Vec<Span>,
+    /// Which of how many parts it is, where it was divided.
+    pub(crate) part: Option<(u32, u32)>,
 }
 
 impl Input {
@@ -122,6 +124,44 @@ impl Input {
         Ok(self)
     }
 
+    /// One of `parts` parts of about as many bytes each, counted from 1. All sources are cut as one. A record belongs to the
+    /// part that its first byte lies in.
+    ///
+    /// # Errors
+    /// There is no such part, or a source is a stream, which can't be cut.
+    pub fn part(mut self, part: u32, parts: u32) -> Result<Self> {
+        if part == 0 || part > parts {
+            let cause = format!("there is no part {part} of {parts}: parts are counted from 1");
+            return Err(Error::new(Kind::Usage, cause));
+        }
+        if let Some(stream) = self.sources.iter().find(|source| source.len().is_none()) {
+            let cause = match stream.is_compressed() {
+                true => "a compressed file can't be divided into parts",
+                false => "a pipe or another stream can't be divided into parts",
+            };
+            let error = Error::new(Kind::Usage, cause);
+            return Err(error.in_file(stream.index(), stream.name()));
+        }
+        let total: u128 = self
+            .spans
+            .iter()
+            .map(|span| u128::from(span.to - span.from))
+            .sum();
+        let cut = |part: u32| total * u128::from(part) / u128::from(parts);
+        let (from, to) = (cut(part - 1), cut(part));
+        let mut before = 0;
+        for span in &mut self.spans {
+            let bytes = u128::from(span.to - span.from);
+            // Both are at most the span's length.
+            let within = |at: u128| at.clamp(before, before + bytes).abs_diff(before) as u64;
+            (span.from, span.to) = (span.from + within(from), span.from + within(to));
+            before += bytes;
+        }
+        self.spans.retain(|span| span.from < span.to);
+        self.part = Some((part, parts));
+        Ok(self)
+    }
+
     /// The same without the holes of sparse files, as far as the file system tells of them: for jobs
     /// that know what zeros come to. A span never ends within what was one, so this is only for
     /// [`Delimited::EVERY_BYTE`](crate::Delimited::EVERY_BYTE).
@@ -183,5 +223,43 @@ impl Input {
     /// Whether there is nothing to read.
     pub fn is_empty(&self) -> bool {
         self.len() == Some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_all() {
+        for lens in [&[][..], &[0], &[1], &[5, 0, 7], &[3, 1, 1, 20]] {
+            let texts = || lens.iter().map(|len| vec![b'a'; *len]);
+            let whole = Input::memory(texts());
+            let bytes: usize = lens.iter().sum();
+            for parts in 1..=30 {
+                let (mut got, mut at) = (Vec::new(), 0);
+                for part in 1..=parts {
+                    let input = Input::memory(texts()).part(part, parts).unwrap();
+                    let len = input.len().unwrap() as usize;
+                    assert!(len.abs_diff(bytes / parts as usize) <= 1);
+                    got.extend(input.spans().to_vec());
+                    at += len;
+                }
+                assert_eq!(at, bytes);
+                let mut joined: Vec<Span> = Vec::new();
+                for span in got {
+                    match joined.last_mut() {
+                        Some(last) if (last.source, last.to) == (span.source, span.from) => {
+                            last.to = span.to;
+                        }
+                        _ => joined.push(span),
+                    }
+                }
+                let want = whole.spans().iter().filter(|span| span.from < span.to);
+                assert!(joined.iter().eq(want), "{lens:?} {parts}");
+            }
+        }
+        let text = || Input::memory([&b"a"[..]]);
+        assert!(text().part(0, 2).is_err() && text().part(3, 2).is_err());
     }
 }

@@ -50,6 +50,7 @@ pub struct Output {
     buffer: Vec<u8>,
     /// The first write error: the output lacks bytes.
     failed: Option<Errno>,
+    is_synced: bool,
 }
 
 impl Output {
@@ -87,6 +88,7 @@ impl Output {
             held: None,
             buffer: Vec::new(),
             failed: None,
+            is_synced: false,
         }
     }
 
@@ -106,6 +108,11 @@ impl Output {
             });
         }
         Ok(())
+    }
+
+    /// Has the bytes of a file reach the disk before it takes its place: for what replaces the only copy.
+    pub fn sync(&mut self) {
+        self.is_synced = true;
     }
 
     /// Whether what is written goes to a file or a device, and not to a pipe or a terminal, where somebody may be
@@ -131,7 +138,7 @@ impl Output {
         if let Some(held) = self.held.take() {
             self.let_go(held)?;
         }
-        if reports_late(&self.file) {
+        if self.is_synced || reports_late(&self.file) {
             // Asks now for the errors that closing would report to nobody.
             match sys::fsync(&self.file) {
                 // A device or a pipe behind such a filesystem has nothing to sync.

@@ -47,10 +47,6 @@ impl Ragged {
         at.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
-    pub(crate) fn get(&self, at: usize) -> &[u8] {
-        &self.bytes[self.start(at)..self.ends[at]]
-    }
-
     /// Leaves out the first values.
     pub(crate) fn remove_first(&mut self, count: usize) {
         let bytes = self.start(count);
@@ -79,13 +75,6 @@ impl Gathered {
             fixed: Vec::new(),
             wide: Vec::new(),
             texts: Ragged::default(),
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self.column.rule.is_text() {
-            true => self.texts.len(),
-            false => self.fixed.len(),
         }
     }
 

@@ -1,6 +1,5 @@
 //! What a partial says of itself: the query that made it, its columns, and what was read.
 
-use crate::partial::layout::checksum;
 use crate::sketch::Sketch;
 
 /// The most digits behind the point in a column: more than twice those of a number with an exponent, for squares.
@@ -167,6 +166,8 @@ pub(crate) struct Span {
     /// Which of how many parts of its input it belongs to, from 1; 1 of 1 where the input wasn't divided.
     pub(crate) part: u32,
     pub(crate) parts: u32,
+    /// Parts of one input have the same number here; 0 where the input wasn't divided.
+    pub(crate) division: u64,
 }
 
 /// All that a partial says of itself.
@@ -226,6 +227,7 @@ impl Description {
             to.long(span.to);
             to.short(span.part);
             to.short(span.parts);
+            to.long(span.division);
         });
         to.0
     }
@@ -276,6 +278,7 @@ impl Description {
                     to: from.long()?,
                     part: from.short()?,
                     parts: from.short()?,
+                    division: from.long()?,
                 })
             })?,
         };
@@ -308,15 +311,6 @@ impl Description {
             before = (span.source, span.to);
         }
         Ok(())
-    }
-
-    /// A number that tells queries apart.
-    pub(crate) fn query_fingerprint(&self) -> u64 {
-        let query = Description {
-            query: self.query.clone(),
-            ..Description::default()
-        };
-        checksum(&query.encode())
     }
 }
 

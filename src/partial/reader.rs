@@ -139,11 +139,6 @@ impl Reader {
         self.index.len()
     }
 
-    /// How many groups a block has.
-    pub(crate) fn groups_of(&self, block: usize) -> u64 {
-        self.index[block].groups.get()
-    }
-
     /// Reads a block and checks all of it but the order of its keys. `buffer` is memory that is used again.
     ///
     /// # Errors

@@ -84,6 +84,20 @@ impl Answer {
         answer
     }
 
+    pub(crate) fn scales(&self) -> &[u32] {
+        &self.scales
+    }
+
+    /// All groups, whatever rows there are.
+    pub(crate) fn all(&self) -> &Groups {
+        &self.all
+    }
+
+    /// The same in the order of their keys.
+    pub(crate) fn all_by_key(&self) -> Vec<Group> {
+        self.sorted_by_key(self.all.all())
+    }
+
     /// The names of the columns.
     pub fn names(&self) -> &[Vec<u8>] {
         &self.names

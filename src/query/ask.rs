@@ -1,11 +1,13 @@
 //! What is asked: a query, before it is known what the input looks like.
 
+mod described;
+
 use std::sync::Arc;
 
 use ahash::RandomState;
 
 use crate::engine::config::Config;
-use crate::error::refusal::Refusal;
+use crate::error::refusal::{Hint, Refusal};
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::input::spans::Input;
@@ -24,6 +26,20 @@ use crate::query::sniff::Style;
 
 /// The most digits behind the point that can be asked for.
 const PRECISION_MAX: u32 = 100;
+
+/// # Errors
+/// More digits than can be asked for.
+pub(crate) fn check_precision(digits: Option<u32>) -> Result<()> {
+    match digits.filter(|digits| *digits > PRECISION_MAX) {
+        None => Ok(()),
+        Some(digits) => Err(Error::from(Refusal::OutOfRange {
+            setting: Setting::Precision,
+            value: digits.into(),
+            min: 0,
+            max: PRECISION_MAX.into(),
+        })),
+    }
+}
 
 /// A query: keys and aggregates over the columns of delimited text.
 ///
@@ -312,14 +328,7 @@ impl Query {
     /// There is no such column, the names are too few or too many, or the first record can't be read.
     pub fn plan(&self, input: &Input, config: &Config) -> Result<Plan> {
         let refused = |why: &str| Error::new(ErrorKind::Usage, why);
-        if let Some(digits) = self.precision.filter(|digits| *digits > PRECISION_MAX) {
-            return Err(Error::from(Refusal::OutOfRange {
-                setting: Setting::Precision,
-                value: digits.into(),
-                min: 0,
-                max: PRECISION_MAX.into(),
-            }));
-        }
+        check_precision(self.precision)?;
         let dialect = Dialect::new(self.delimiter(input)?, self.quote)
             .and_then(|dialect| dialect.comment(self.comment))
             .map_err(refused)?
@@ -334,6 +343,16 @@ impl Query {
             max_record: config.max_record,
         };
         let framing = dialect.framing();
+        if framing.is_stateful() && input.part.is_some_and(|(_, parts)| parts > 1) {
+            let why = "quoted fields may hold newlines, so where a part's first record begins is only known when all before \
+                       it is read";
+            let hint = Hint::SingleLine;
+            let why = why.into();
+            return Err(Error::new(
+                ErrorKind::Usage,
+                Refusal::Malformed { why, hint },
+            ));
+        }
         let mut plan = Plan {
             order: self.order(input, framing.is_stateful()),
             framing,
@@ -356,6 +375,8 @@ impl Query {
             numbers: Vec::new(),
             aggregates: Vec::new(),
             names: Vec::new(),
+            titles: Vec::new(),
+            asked: Vec::new(),
             having: None,
             precision: self.precision,
             hasher: RandomState::new(),
@@ -382,6 +403,8 @@ impl Query {
             })?;
         }
         plan.set_filter(&self.filters)?;
+        plan.titles.clone_from(&plan.names);
+        plan.asked = self.described(&plan);
         if !self.names.is_empty() {
             plan.rename(&self.names)?;
         }

@@ -45,8 +45,12 @@ impl Groups {
         }
     }
 
+    /// How many columns the states of one of the aggregates have in a partial.
+    pub(crate) fn columns(&self, aggregate: usize) -> usize {
+        self.table.columns(aggregate)
+    }
+
     /// Adds a group's state of one of the aggregates to its columns in a partial.
-    #[allow(dead_code, reason = "what saves partials comes next")]
     pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
         match (group.lanes(), &self.lanes) {
             (Some((range, at)), Some(lanes)) => lanes.encode(range, at, aggregate, to),

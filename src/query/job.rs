@@ -539,14 +539,10 @@ impl Fold for Plan {
             .aggregates
             .iter()
             .map(|aggregate| scale(aggregate.number));
-        let rounding = |number: Option<usize>| match (number, self.precision) {
-            (None, _) => Rounding::Own,
-            (Some(_), Some(digits)) => Rounding::Digits(digits),
-            (Some(_), None) if self.grammar.is_float => Rounding::Double,
-            (Some(_), None) => Rounding::Own,
-        };
-        let roundings = self.aggregates.iter();
-        let roundings = roundings.map(|aggregate| rounding(aggregate.number));
+        let roundings = self.aggregates.iter().map(|aggregate| {
+            let is_float = self.grammar.is_float;
+            Rounding::of(aggregate.number.is_some(), self.precision, is_float)
+        });
         let mut answer = Answer::new(
             self.names.clone(),
             self.keys.len(),

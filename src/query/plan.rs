@@ -1,7 +1,7 @@
 //! A query compiled for an input: data that says what to do with a record.
 
-mod conditions;
-mod names;
+pub(crate) mod conditions;
+pub(crate) mod names;
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::level::Level;
 use crate::query::accumulator::state::{Kind, Takes};
 use crate::query::answer::order::Sort;
-use crate::query::columns::{Columns, unknown};
+use crate::query::columns::Columns;
 use crate::query::condition::{Bytes, Condition};
 use crate::query::dialect::{Dialect, Field};
 use crate::query::number::{Grammar, Number};
@@ -53,6 +53,10 @@ pub struct Plan {
     pub(crate) aggregates: Vec<Aggregate>,
     /// The names of the answer's columns: keys, then aggregates.
     pub(crate) names: Vec<Vec<u8>>,
+    /// The same before they were renamed.
+    pub(crate) titles: Vec<Vec<u8>>,
+    /// What was asked, in words, as a partial keeps it.
+    pub(crate) asked: Vec<(Vec<u8>, Vec<u8>)>,
     /// Rows of the answer of which it isn't true are left out.
     pub(crate) having: Option<Condition>,
     /// Digits behind the point of numbers that are computed, if they were asked for.
@@ -219,17 +223,7 @@ impl Plan {
     /// # Errors
     /// It has no such column.
     pub fn check_sort(&self, sort: &Sort) -> Result<(), String> {
-        let Sort::Columns(columns) = sort else {
-            return Ok(());
-        };
-        let is_unknown = |name: &&Vec<u8>| !self.names.contains(name);
-        match columns.iter().map(|by| &by.name).find(is_unknown) {
-            None => Ok(()),
-            Some(name) => Err(format!(
-                "cannot sort: {}",
-                unknown("the answer", name, &self.names)
-            )),
-        }
+        sort.check(&self.names)
     }
 
     /// A field's number.

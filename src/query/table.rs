@@ -6,7 +6,7 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use rayon::prelude::*;
 
-use crate::partial::column::Gathered;
+use crate::partial::column::{ColumnView, Gathered};
 use crate::prefetch;
 use crate::query::accumulator::state::{Kind, Outcome, States, Value};
 use crate::query::lanes::Kept;
@@ -93,16 +93,22 @@ impl Shard {
         if let Some(&group) = self.groups.find(hash, same) {
             return group;
         }
+        let group = self.push_key(hash, wanted);
+        for states in &mut self.states {
+            states.push();
+        }
+        group
+    }
+
+    /// Adds a key that isn't there yet, without states.
+    fn push_key(&mut self, hash: u64, key: &[u8]) -> u32 {
         let group = u32::try_from(self.ends.len()).expect("a shard of less than 4 billion groups");
-        self.keys.extend_from_slice(wanted);
+        self.keys.extend_from_slice(key);
         self.ends.push(self.keys.len());
         self.hashes.push(hash);
         let hashes = &self.hashes;
         self.groups
             .insert_unique(hash, group, |&group| hashes[group as usize]);
-        for states in &mut self.states {
-            states.push();
-        }
         group
     }
 
@@ -183,10 +189,37 @@ impl Table {
         states[aggregate].finish(group.at as usize, scale)
     }
 
-    /// Adds a group's state of one of the aggregates to its columns.
+    /// How many columns the states of one of the aggregates have in a partial.
+    pub(crate) fn columns(&self, aggregate: usize) -> usize {
+        self.shards[0].states[aggregate].columns()
+    }
+
+    /// Adds a group's states of one of the aggregates to their columns.
     pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
         let states = &self.shards[group.shard as usize].states;
         states[aggregate].encode(group.at as usize, to);
+    }
+
+    /// Adds a group that isn't there yet, with the states in a row of the aggregates' columns.
+    ///
+    /// # Errors
+    /// What is wrong with the states.
+    pub(crate) fn insert(
+        &mut self,
+        key: &[u8],
+        mut columns: &[ColumnView<'_>],
+        row: usize,
+    ) -> Result<(), &'static str> {
+        let hash = self.hasher.hash_one(key);
+        let shard = (hash >> 48) as usize % SHARDS;
+        let shard = &mut self.shards[shard];
+        shard.push_key(hash, key);
+        for states in &mut shard.states {
+            let (own, rest) = columns.split_at(states.columns());
+            columns = rest;
+            states.push_decoded(own, row)?;
+        }
+        Ok(())
     }
 
     /// Fetches the states of a group, and where its key is, into the cache.

@@ -47,6 +47,7 @@ pub(crate) fn description(rows: u64) -> Description {
             to: 100,
             part: 2,
             parts: 5,
+            division: 77,
         }],
     }
 }

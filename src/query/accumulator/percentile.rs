@@ -149,6 +149,10 @@ impl States for Percentiles {
         self.groups[group].outcome(self.share, scale)
     }
 
+    fn columns(&self) -> usize {
+        States::columns(&self.groups)
+    }
+
     fn encode(&self, group: usize, to: &mut [Gathered]) {
         States::encode(&self.groups, group, to);
     }

@@ -56,6 +56,18 @@ pub(crate) enum Rounding {
     Double,
 }
 
+impl Rounding {
+    /// Of an aggregate that computes on numbers or doesn't, with these digits if they are asked for.
+    pub(crate) fn of(is_numeric: bool, digits: Option<u32>, is_float: bool) -> Rounding {
+        match digits {
+            _ if !is_numeric => Rounding::Own,
+            Some(digits) => Rounding::Digits(digits),
+            None if is_float => Rounding::Double,
+            None => Rounding::Own,
+        }
+    }
+}
+
 /// What is printed of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Printed {
@@ -133,11 +145,9 @@ pub(crate) trait State: Default + Send + Sync + 'static {
     /// as all outcomes of the column, whatever the order of rows.
     fn finish(&self, scale: u32) -> Outcome<'_>;
 
-    #[allow(dead_code, reason = "what saves partials comes next")]
     /// Adds the state to its columns.
     fn encode(&self, to: &mut [Gathered]);
 
-    #[allow(dead_code, reason = "what saves partials comes next")]
     /// The state in a row of its columns.
     ///
     /// # Errors
@@ -161,7 +171,6 @@ impl StateColumn {
         }
     }
 
-    #[allow(dead_code, reason = "what saves partials comes next")]
     /// The column's scale where numbers have one of `scale`.
     pub(crate) fn scale(self, scale: u32) -> u32 {
         match (self.rule.is_decimal(), self.is_squared) {
@@ -186,10 +195,10 @@ pub(crate) trait States: Any + Send + Sync {
     /// Adds the states of other groups: each to the one at its place in `into`.
     fn merge(&mut self, from: Box<dyn States>, into: &[usize]);
     fn finish(&self, group: usize, scale: u32) -> Outcome<'_>;
-    #[allow(dead_code, reason = "what saves partials comes next")]
+    /// How many columns a state has in a partial.
+    fn columns(&self) -> usize;
     /// Adds a group's state to its columns.
     fn encode(&self, group: usize, to: &mut [Gathered]);
-    #[allow(dead_code, reason = "what saves partials comes next")]
     /// One more group, with the state in a row of its columns.
     ///
     /// # Errors
@@ -232,6 +241,10 @@ impl<S: State> States for Vec<S> {
         self[group].finish(scale)
     }
 
+    fn columns(&self) -> usize {
+        S::COLUMNS.len()
+    }
+
     fn encode(&self, group: usize, to: &mut [Gathered]) {
         self[group].encode(to);
     }
@@ -249,7 +262,6 @@ pub(crate) struct Kind {
     pub(crate) takes: Takes,
     /// See [`State::PARTS`].
     pub(crate) parts: Option<&'static [Part]>,
-    #[allow(dead_code, reason = "what saves partials comes next")]
     /// See [`State::COLUMNS`].
     pub(crate) columns: &'static [StateColumn],
     states: fn() -> Box<dyn States>,

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 
 use crate::query::accumulator::state::Outcome;
-use crate::query::columns::Columns;
+use crate::query::columns::{Columns, unknown};
 
 /// The order of an answer's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,23 @@ impl Sort {
                 let columns = Columns::items(list).into_iter().map(By::read);
                 Ok(Sort::Columns(columns.collect::<Result<_, _>>()?))
             }
+        }
+    }
+}
+
+impl Sort {
+    /// Whether an answer whose columns are called so can be sorted so.
+    pub(crate) fn check(&self, names: &[Vec<u8>]) -> Result<(), String> {
+        let Sort::Columns(columns) = self else {
+            return Ok(());
+        };
+        let is_unknown = |name: &&Vec<u8>| !names.contains(name);
+        match columns.iter().map(|by| &by.name).find(is_unknown) {
+            None => Ok(()),
+            Some(name) => Err(format!(
+                "cannot sort: {}",
+                unknown("the answer", name, names)
+            )),
         }
     }
 }

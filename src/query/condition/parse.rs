@@ -51,6 +51,11 @@ pub(super) enum Predicate {
 }
 
 impl Expression {
+    /// As it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Reads a text that `setting` was given.
     ///
     /// # Errors

@@ -22,9 +22,17 @@ impl Plan {
 
     /// Compiles conditions on rows of the answer, which must all hold.
     pub(crate) fn set_having(&mut self, written: &[Expression]) -> Result<()> {
-        self.having = all(written, |columns| find_in_answer(columns, &self.names))?;
+        self.having = compile_having(written, &self.names)?;
         Ok(())
     }
+}
+
+/// Compiles conditions on rows of an answer whose columns are called so.
+pub(crate) fn compile_having(
+    written: &[Expression],
+    names: &[Vec<u8>],
+) -> Result<Option<Condition>> {
+    all(written, |columns| find_in_answer(columns, names))
 }
 
 fn all(

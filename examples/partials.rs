@@ -1,0 +1,50 @@
+//! Keeps what is known of each of some files beside it, merges all of it, and prints groups and answer.
+//!
+//! `cargo run --example partials -- monday.csv tuesday.csv` groups by the first column.
+
+use std::path::PathBuf;
+
+use ringfold::query::{Partial, Query, Shown, Value};
+use ringfold::report::grid::{GridFormat, write_grid};
+use ringfold::{Config, Error, Input, Receipt, fold};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let config = Config::default();
+    let query = Query::new(b',').key(1);
+    let mut kept = Vec::new();
+    for path in std::env::args_os().skip(1) {
+        let input = Input::open([&path])?;
+        let plan = query.plan(&input, &config)?;
+        // Before the run, so that it is of the file that is read.
+        let receipt = Receipt::of(&input)?;
+        let (answer, _) = fold(&input, &config, &plan)?;
+        let mut to = path;
+        to.push(".part");
+        answer.save(&plan, &receipt, std::fs::File::create(&to)?)?;
+        kept.push(PathBuf::from(to));
+    }
+    let partials: Vec<Partial> = kept
+        .iter()
+        .map(Partial::open)
+        .collect::<Result<_, Error>>()?;
+
+    // The groups of one, where they lie.
+    if let Some(first) = partials.first() {
+        let mut most = (0, Vec::new());
+        first.groups()?.for_each(|key, columns| {
+            if let Value::Count(count) = columns[0] {
+                most = most.clone().max((count, key[0].to_vec()));
+            }
+            Ok(())
+        })?;
+        let key = String::from_utf8_lossy(&most.1);
+        println!("most records of {}: {} of {key}", first.name(), most.0);
+    }
+
+    // The answer of all.
+    let merged = Partial::merge(&partials)?;
+    let answer = merged.answer(&Shown::default())?;
+    let (format, out) = (GridFormat::Csv, &mut std::io::stdout());
+    write_grid(answer.names(), &answer, format, None, out)?;
+    Ok(())
+}

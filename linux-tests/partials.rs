@@ -1,0 +1,694 @@
+//! Partials: what is merged is what one run gives, what isn't whole is refused, and a state is never half.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config as Cases, TestRunner};
+use ringfold::query::{Answer, Partial, Query, Shown};
+use ringfold::report::grid::{GridFormat, write_grid};
+use ringfold::{Config, Input, Receipt, fold};
+
+use crate::support::{dir, end, names, ringfold, start, str, write};
+
+/// Two keys and every aggregate.
+fn everything() -> Query {
+    let mut query = Query::new(b',')
+        .header(true)
+        .key("one")
+        .key("two")
+        .float(false);
+    for name in [
+        "sum",
+        "min",
+        "max",
+        "mean",
+        "range",
+        "var",
+        "stddev",
+        "var_pop",
+        "stddev_pop",
+    ] {
+        query = query.aggregate(name, Some("number".into())).unwrap();
+    }
+    for name in ["median", "p99.9"] {
+        query = query.aggregate(name, Some("number".into())).unwrap();
+    }
+    for name in [
+        "count", "first", "last", "lexmin", "lexmax", "distinct", "mode",
+    ] {
+        query = query.aggregate(name, Some("text".into())).unwrap();
+    }
+    query
+}
+
+fn csv(answer: &Answer) -> String {
+    let mut csv = Vec::new();
+    write_grid(answer.names(), answer, GridFormat::Csv, None, &mut csv).unwrap();
+    String::from_utf8_lossy(&csv).into_owned()
+}
+
+/// The answer and the partial of an input.
+fn run(query: &Query, input: &Input) -> (String, Vec<u8>) {
+    let config = Config::default();
+    let plan = query.plan(input, &config).unwrap();
+    let receipt = Receipt::of(input).unwrap();
+    let (answer, _) = fold(input, &config, &plan).unwrap();
+    let mut saved = Vec::new();
+    answer.save(&plan, &receipt, &mut saved).unwrap();
+    (csv(&answer), saved)
+}
+
+fn read(bytes: Vec<u8>) -> Partial {
+    Partial::read("a.part", bytes).unwrap()
+}
+
+fn merged(partials: &[Vec<u8>]) -> (String, Vec<u8>) {
+    let partials: Vec<Partial> = partials.iter().cloned().map(read).collect();
+    let merged = Partial::merge(&partials).unwrap();
+    let mut saved = Vec::new();
+    merged.save(&mut saved).unwrap();
+    (csv(&merged.answer(&Shown::default()).unwrap()), saved)
+}
+
+fn records() -> impl Strategy<Value = Vec<String>> {
+    let number = prop_oneof![
+        6 => "-?[0-9]{1,4}(\\.[0-9]{0,2})?",
+        1 => "-?[0-9]{15,38}",
+        1 => "-?0?\\.[0-9]{20,38}",
+        1 => Just(String::new()),
+    ];
+    let text = prop_oneof![4 => "[a-c]{0,2}", 1 => "[a-z]{0,60}"];
+    let record = ("[ab]{0,2}", "[\\x00-\\x02a]{0,2}", number, text)
+        .prop_map(|(one, two, number, text)| format!("{one},{two},{number},{text}"));
+    prop::collection::vec(record, 0..60)
+}
+
+/// Random files, cut in random parts, merged in any order and grouping, give the answer of one run, and its partial to the
+/// byte.
+#[test]
+fn merged_is_computed_at_once() {
+    let strategy = (
+        prop::collection::vec(records(), 1..4),
+        1..9_u32,
+        prop::collection::vec(any::<u32>(), 24),
+    );
+    let cases = Cases {
+        cases: 60,
+        failure_persistence: None,
+        ..Cases::default()
+    };
+    let done = TestRunner::new(cases).run(&strategy, |(files, parts, random)| {
+        let dir = dir();
+        let paths: Vec<PathBuf> = (0..)
+            .zip(&files)
+            .map(|(at, records)| {
+                // Files that are the same would be taken for one.
+                let name = format!("{at}.csv");
+                let text = format!(
+                    "one,two,number,text\n{}\nfile {at},,,\n",
+                    records.join("\n")
+                );
+                write(dir.path(), &name, text.as_bytes())
+            })
+            .collect();
+        let query = everything();
+        let (want, whole) = run(&query, &Input::open(&paths).unwrap());
+        let mut random = random.into_iter().cycle();
+        let mut pick = move |below: usize| random.next().unwrap() as usize % below;
+
+        let mut saved: Vec<Vec<u8>> = (1..=parts)
+            .map(|part| {
+                let input = Input::open(&paths).unwrap().part(part, parts).unwrap();
+                run(&query, &input).1
+            })
+            .collect();
+        while saved.len() > 1 {
+            let some: Vec<Vec<u8>> = (0..2 + pick(3).min(saved.len() - 2))
+                .map(|_| saved.swap_remove(pick(saved.len())))
+                .collect();
+            saved.push(merged(&some).1);
+        }
+        prop_assert_eq!(&merged(&saved).0, &want);
+        prop_assert!(saved[0] == whole);
+
+        // File by file, and not in order: only the places of first and last go by that.
+        let each: Vec<Vec<u8>> = paths
+            .iter()
+            .map(|path| run(&query, &Input::open([path]).unwrap()).1)
+            .collect();
+        let (got, again) = merged(&each);
+        prop_assert_eq!(&got, &want);
+        prop_assert!(again == whole);
+        let turned: Vec<Vec<u8>> = each.iter().rev().cloned().collect();
+        let turned_paths: Vec<&PathBuf> = paths.iter().rev().collect();
+        let (want, _) = run(&query, &Input::open(turned_paths).unwrap());
+        prop_assert_eq!(&merged(&turned).0, &want);
+        Ok(())
+    });
+    done.unwrap();
+}
+
+/// With exponents, infinities and nan.
+#[test]
+fn floats_are_merged() {
+    let dir = dir();
+    let text =
+        "k,v\na,1e300\nb,inf\na,-1e-300\nb,-inf\na,2.5\nc,nan\nd,inf\nd,3\ne,1e-320\ne,4e-320\n";
+    let path = write(dir.path(), "a.csv", text.as_bytes());
+    let mut query = Query::new(b',').header(true).float(true).key("k");
+    for name in [
+        "count", "sum", "min", "max", "mean", "range", "var", "stddev",
+    ] {
+        query = query.aggregate(name, Some("v".into())).unwrap();
+    }
+    let (want, whole) = run(&query, &Input::open([&path]).unwrap());
+    let parts = (1..=4).map(|part| {
+        run(
+            &query,
+            &Input::open([&path]).unwrap().part(part, 4).unwrap(),
+        )
+        .1
+    });
+    let (got, saved) = merged(&parts.collect::<Vec<_>>());
+    assert_eq!(got, want);
+    assert!(saved == whole);
+}
+
+const ORDERS: &str = "city,price,qty\nBern,1.50,2\nOslo,20,1\nBern,2.25,\nRom,3,4\n";
+const QUERY: [&str; 6] = [
+    "aggregate",
+    "-H",
+    "-kcity",
+    "-d,",
+    "-acount,sum:price",
+    "-q",
+];
+
+/// Keeps a part of a file.
+fn keep(dir: &Path, file: &str, range: &str, to: &str, more: &[&str]) {
+    let mut command = ringfold(QUERY);
+    command
+        .current_dir(dir)
+        .args(["--range", range, "--save-partial", to, file]);
+    let out = end(command.args(more)).answer();
+    assert!(out.is_empty());
+}
+
+fn merge(dir: &Path, args: &[&str]) -> crate::support::Ended {
+    end(ringfold(["merge"]).args(args).current_dir(dir))
+}
+
+#[test]
+fn parts_that_are_missing_or_come_twice_are_told() {
+    let dir = dir();
+    let dir = dir.path();
+    write(dir, "a.txt", ORDERS.as_bytes());
+    for part in 1..=4 {
+        keep(
+            dir,
+            "a.txt",
+            &format!("{part}/4"),
+            &format!("{part}.part"),
+            &[],
+        );
+    }
+    let want = end(ringfold(QUERY).arg("a.txt").current_dir(dir)).answer();
+    assert_eq!(
+        merge(dir, &["4.part", "2.part", "1.part", "3.part"]).answer(),
+        want
+    );
+
+    let error = merge(dir, &["1.part", "2.part", "4.part"]).failure(1);
+    assert_eq!(
+        error,
+        "part 3 of 4 is missing: a.txt byte 28-42: --allow-gaps reports without it"
+    );
+    let error = merge(dir, &["1.part", "4.part"]).failure(1);
+    assert!(
+        error.starts_with("parts 2, 3 of 4 are missing: a.txt byte 14-42"),
+        "{error}"
+    );
+    let (_, said) = merge(dir, &["--allow-gaps", "1.part", "4.part"]).answer_and_notices();
+    assert_eq!(
+        said,
+        "ringfold: notice: parts 2, 3 of 4 are missing: a.txt byte 14-42\n"
+    );
+    let error = merge(dir, &["1.part", "2.part", "3.part", "2.part", "4.part"]).failure(1);
+    assert_eq!(
+        error,
+        "2.part: part 2 of 4 of a.txt comes twice: 2.part has it too"
+    );
+    // Also below several merges, which say at once what isn't there yet.
+    let (_, said) =
+        merge(dir, &["--save-partial", "13.part", "1.part", "3.part"]).answer_and_notices();
+    assert!(said.contains("parts 2, 4 of 4 are missing"), "{said}");
+    let error = merge(dir, &["13.part", "3.part"]).failure(1);
+    assert!(
+        error.contains("part 3 of 4 of a.txt comes twice"),
+        "{error}"
+    );
+    assert_eq!(merge(dir, &["13.part", "4.part", "2.part"]).answer(), want);
+
+    // Running one part again changes nothing.
+    let before = std::fs::read(dir.join("2.part")).unwrap();
+    keep(dir, "a.txt", "2/4", "2.part", &[]);
+    assert_eq!(std::fs::read(dir.join("2.part")).unwrap(), before);
+
+    keep(dir, "a.txt", "2/3", "2of3.part", &[]);
+    let error = merge(dir, &["1.part", "2of3.part"]).failure(1);
+    assert!(error.contains(" missing"), "{error}");
+    let error = merge(dir, &["2.part", "2of3.part"]).failure(1);
+    assert!(
+        error.contains("divided into 4 parts") && error.contains("into 3"),
+        "{error}"
+    );
+
+    // Under another name it is the same file, and with other bytes another one.
+    std::fs::rename(dir.join("a.txt"), dir.join("b.txt")).unwrap();
+    keep(dir, "b.txt", "3/4", "3b.part", &[]);
+    assert_eq!(
+        merge(dir, &["4.part", "2.part", "1.part", "3b.part"]).answer(),
+        want
+    );
+    write(dir, "a.txt", ORDERS.replace("20,1", "21,1").as_bytes());
+    keep(dir, "a.txt", "3/4", "3c.part", &[]);
+    let error = merge(dir, &["4.part", "2.part", "1.part", "3c.part"]).failure(1);
+    assert!(
+        error.contains("a.txt has changed between this part and that of"),
+        "{error}"
+    );
+}
+
+#[test]
+fn partials_of_other_queries_are_refused_by_name() {
+    let dir = dir();
+    let dir = dir.path();
+    write(dir, "a.csv", ORDERS.as_bytes());
+    write(dir, "b.csv", ORDERS.replace("Rom", "Ulm").as_bytes());
+    let save = |to: &str, file: &str, args: &[&str]| {
+        let mut command = ringfold(["aggregate", "-H", "--save-partial", to, file]);
+        end(command.args(args).current_dir(dir)).answer();
+    };
+    let query = ["-k", "city", "-a", "sum:price"];
+    save("a.part", "a.csv", &query);
+    save("b.part", "b.csv", &query);
+    merge(dir, &["a.part", "b.part"]).answer();
+    for (args, want) in [
+        (
+            &["-k", "qty", "-a", "sum:price"][..],
+            "key is `qty` here and `city` there",
+        ),
+        (
+            &["-k", "city", "-a", "max:price"],
+            "aggregate is `max:price` here and `sum:price` there",
+        ),
+        (
+            &["-k", "city", "-a", "sum:qty"],
+            "aggregate is `sum:qty` here",
+        ),
+        (
+            &["-k", "city", "-a", "sum:price,count"],
+            "aggregate is `sum:price, count` here and `sum:price` there",
+        ),
+        (
+            &["-k", "city"],
+            "aggregate is `count` here and `sum:price` there",
+        ),
+        (
+            &["-k", "city", "-a", "sum:price", "--where", "qty > 1"],
+            "where is `qty > 1` here",
+        ),
+        (
+            &["-k", "city", "-a", "sum:price", "--null-value", "2"],
+            "null value is `2` here",
+        ),
+    ] {
+        save("c.part", "b.csv", args);
+        let error = merge(dir, &["a.part", "c.part"]).failure(1);
+        assert!(
+            error.starts_with("c.part: this is a partial of another query than a.part: "),
+            "{error}"
+        );
+        assert!(error.contains(want), "{error}");
+    }
+    // Without a record nothing is known of it, and everything fits.
+    write(dir, "empty.csv", b"");
+    save("c.part", "empty.csv", &["-k", "1", "-a", "sum:2"]);
+    let want = merge(dir, &["a.part", "b.part"]).answer();
+    assert_eq!(merge(dir, &["c.part", "a.part", "b.part"]).answer(), want);
+    let error = merge(dir, &["a.csv"]).failure(1);
+    assert_eq!(error, "a.csv: this isn't a partial of ringfold");
+}
+
+#[test]
+fn damage_is_one_line() {
+    let dir = dir();
+    let dir = dir.path();
+    write(dir, "a.csv", ORDERS.as_bytes());
+    keep(dir, "a.csv", "1/1", "a.part", &["--single-line"]);
+    let good = std::fs::read(dir.join("a.part")).unwrap();
+    for len in [0, 1, 7, 8, 39, 40, 100, good.len() - 64, good.len() - 1] {
+        write(dir, "bad.part", &good[..len]);
+        for command in ["merge", "inspect"] {
+            let error = end(ringfold([command, "bad.part"]).current_dir(dir)).failure(1);
+            assert!(error.starts_with("bad.part: "), "{error}");
+        }
+    }
+    for at in (0..good.len()).step_by(5) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x10;
+        write(dir, "bad.part", &bad);
+        let error = merge(dir, &["bad.part"]).failure(1);
+        assert!(error.starts_with("bad.part: "), "{error}");
+    }
+    let mut other = good.clone();
+    other[8] = 2;
+    write(dir, "bad.part", &other);
+    let error = merge(dir, &["bad.part"]).failure(1);
+    assert_eq!(
+        error,
+        "bad.part: this is a partial of version 2, and this ringfold knows version 1"
+    );
+}
+
+#[test]
+fn answers_of_partials_are_shown_as_others() {
+    let dir = dir();
+    let dir = dir.path();
+    write(dir, "a.csv", ORDERS.as_bytes());
+    let query = ["-H", "-k", "city", "-a", "count,mean:price,first:qty"];
+    end(ringfold(["aggregate", "--save-partial", "a.part", "a.csv"])
+        .args(query)
+        .current_dir(dir))
+    .answer();
+    for args in [
+        &["-f", "table"][..],
+        &["-f", "json", "--sort", "count:desc,city", "--top", "2"],
+        &["-f", "markdown", "--precision", "1"],
+        &[
+            "--having",
+            "price > 2 and n = 1",
+            "--as",
+            "city,n,price,qty",
+        ],
+        &["-f", "tsv", "--sort", "none", "--as", "a,b,c,d"],
+        &["-f", "ndjson"],
+    ] {
+        let mut at_once = ringfold(["aggregate", "a.csv"]);
+        // Rows in no order are in any order.
+        let sort = |bytes: Vec<u8>| {
+            let text = String::from_utf8(bytes).unwrap();
+            let mut lines: Vec<String> = text.lines().map(String::from).collect();
+            if args.contains(&"none") {
+                lines.sort();
+            }
+            lines
+        };
+        let want = end(at_once.args(query).args(args).current_dir(dir)).answer();
+        let got = end(ringfold(["merge", "a.part"]).args(args).current_dir(dir)).answer();
+        assert_eq!(sort(got), sort(want), "{args:?}");
+    }
+    // Both at once.
+    let mut both = ringfold([
+        "aggregate",
+        "--save-partial",
+        "b.part",
+        "--report-too",
+        "a.csv",
+    ]);
+    let got = end(both
+        .args(query)
+        .args(["--having", "count > 1"])
+        .current_dir(dir))
+    .answer();
+    assert_eq!(got, b"city,count,mean_price,first_qty\nBern,2,1.8750,2\n");
+    let same =
+        std::fs::read(dir.join("a.part")).unwrap() == std::fs::read(dir.join("b.part")).unwrap();
+    assert!(
+        same,
+        "a condition on the rows of the answer is no part of a partial"
+    );
+    for (args, want) in [
+        (
+            &["--having", "count > 1"][..],
+            "--having is about the answer",
+        ),
+        (&["--sort", "count"], "--sort is about the answer"),
+        (&["-f", "csv"], "--format is about the answer"),
+        (&["-o", "x"], "--output is about the answer"),
+    ] {
+        let mut command = ringfold(["aggregate", "--save-partial", "c.part", "a.csv"]);
+        let error = end(command.args(query).args(args).current_dir(dir)).failure(2);
+        assert!(error.starts_with(want), "{error}");
+        assert!(!dir.join("c.part").exists());
+    }
+    let error =
+        end(ringfold(["aggregate", "--save-partial", "x", "a.csv"]).current_dir(dir)).failure(2);
+    assert!(error.starts_with("--save-partial needs columns"), "{error}");
+    let error = merge(dir, &["--sort", "nothing", "a.part"]).failure(2);
+    assert!(error.contains("no column is called `nothing`"), "{error}");
+}
+
+#[test]
+fn pipes_are_partials_too() {
+    let dir = dir();
+    let dir = dir.path();
+    write(dir, "a.csv", ORDERS.as_bytes());
+    let mut from_pipe = ringfold([
+        "aggregate",
+        "-H",
+        "-d,",
+        "-k",
+        "city",
+        "--save-partial",
+        "-",
+        "-",
+    ]);
+    from_pipe
+        .stdin(std::process::Stdio::piped())
+        .current_dir(dir);
+    let mut child = start(&mut from_pipe);
+    crate::support::feed(&mut child, ORDERS.into());
+    let bytes = crate::support::end_of(child).answer();
+    write(dir, "a.part", &bytes);
+    let mut command = ringfold(["merge", "-"]);
+    command.stdin(std::process::Stdio::piped());
+    let mut child = start(&mut command);
+    crate::support::feed(&mut child, bytes);
+    let got = crate::support::end_of(child).answer();
+    assert_eq!(got, b"city,count\nBern,2\nOslo,1\nRom,1\n");
+    let error = merge(dir, &["a.part", "a.part"]).failure(1);
+    assert_eq!(error, "a.part: - comes twice: a.part has it too");
+    let mut command = ringfold(["aggregate", "-k1", "-d,", "--range", "1/2", "-"]);
+    command.stdin(std::process::Stdio::piped());
+    let mut child = start(&mut command);
+    crate::support::feed(&mut child, ORDERS.into());
+    let error = crate::support::end_of(child).failure(2);
+    assert!(error.contains("can't be divided"), "{error}");
+}
+
+#[test]
+fn quoted_input_is_cut_only_in_lines() {
+    let dir = dir();
+    let dir = dir.path();
+    write(dir, "a.csv", ORDERS.as_bytes());
+    let mut command = ringfold(["aggregate", "-H", "-k", "city", "--range", "1/2", "a.csv"]);
+    let error = end(command.current_dir(dir)).failure(2);
+    assert!(
+        error.contains("quoted fields may hold newlines") && error.contains("--single-line"),
+        "{error}"
+    );
+    let part = |range: &str| {
+        let mut command = ringfold([
+            "aggregate",
+            "-H",
+            "-k",
+            "city",
+            "--single-line",
+            "--range",
+            range,
+            "a.csv",
+        ]);
+        end(command.current_dir(dir)).answer()
+    };
+    assert_eq!(part("1/1"), b"city,count\nBern,2\nOslo,1\nRom,1\n");
+    assert_eq!(part("2/2"), b"city,count\nBern,1\nRom,1\n");
+}
+
+/// Continues a state with a file.
+fn proceed(dir: &Path, file: &str) -> crate::support::Ended {
+    end(ringfold(QUERY)
+        .args(["--continue", "state", file])
+        .current_dir(dir))
+}
+
+#[test]
+fn a_state_is_continued() {
+    let dir = dir();
+    let dir = dir.path();
+    let day = |day: u32| format!("city,price,qty\nBern,{day}.5,1\nDay {day},1,1\n");
+    for at in 1..=3 {
+        write(dir, &format!("{at}.txt"), day(at).as_bytes());
+        assert!(proceed(dir, &format!("{at}.txt")).answer().is_empty());
+    }
+    let want = end(ringfold(QUERY)
+        .args(["1.txt", "2.txt", "3.txt"])
+        .current_dir(dir))
+    .answer();
+    assert_eq!(merge(dir, &["state"]).answer(), want);
+    // It is what one run saves.
+    keep(dir, "1.txt", "1/1", "whole", &["2.txt", "3.txt"]);
+    let before = std::fs::read(dir.join("state")).unwrap();
+    assert!(before == std::fs::read(dir.join("whole")).unwrap());
+
+    let error = proceed(dir, "2.txt").failure(1);
+    assert_eq!(error, "the input: 2.txt comes twice: state has it too");
+    std::fs::rename(dir.join("2.txt"), dir.join("old.txt")).unwrap();
+    let error = proceed(dir, "old.txt").failure(1);
+    assert_eq!(error, "the input: 2.txt comes twice: state has it too");
+    let grown = [day(3).as_bytes(), b"Bern,1,1\n"].concat();
+    write(dir, "3.txt", &grown);
+    let error = proceed(dir, "3.txt").failure(1);
+    assert!(
+        error.starts_with("3.txt: the file has grown since it was read"),
+        "{error}"
+    );
+    let mut other = ringfold([
+        "aggregate",
+        "-H",
+        "-d,",
+        "-k",
+        "qty",
+        "--continue",
+        "state",
+        "new.txt",
+    ]);
+    write(dir, "new.txt", ORDERS.as_bytes());
+    let error = end(other.current_dir(dir)).failure(1);
+    assert!(error.contains("another query than state"), "{error}");
+    write(dir, "bad.txt", b"city,price,qty\nBern,x,1\n");
+    let error = proceed(dir, "bad.txt").failure(1);
+    assert!(error.contains("`x` is not a number"), "{error}");
+    assert!(std::fs::read(dir.join("state")).unwrap() == before);
+
+    write(dir, "4.txt", day(4).as_bytes());
+    let mut reported = ringfold(QUERY);
+    reported.args([
+        "--continue",
+        "state",
+        "--report-too",
+        "--sort",
+        "count:desc",
+        "--top",
+        "1",
+        "4.txt",
+    ]);
+    let got = end(reported.current_dir(dir)).answer();
+    assert_eq!(got, b"city,count,sum_price\nBern,4,12.0\n");
+    let left = names(dir);
+    assert!(!left.iter().any(|name| name.starts_with('.')), "{left:?}");
+}
+
+/// At every moment the state is the old or the new one.
+#[test]
+fn a_killed_run_leaves_the_old_or_the_new_state() {
+    let dir = dir();
+    let dir = dir.path();
+    let day = |day: u32| -> String {
+        let records = (0..20_000).map(|at| format!("city {},{at},1\n", (at * 7 + day) % 5_000));
+        format!("city,price,qty\n{}", records.collect::<String>())
+    };
+    write(dir, "1.txt", day(1).as_bytes());
+    write(dir, "2.txt", day(2).as_bytes());
+    let started = std::time::Instant::now();
+    proceed(dir, "1.txt").answer();
+    let old = std::fs::read(dir.join("state")).unwrap();
+    proceed(dir, "2.txt").answer();
+    let took = started.elapsed();
+    let new = std::fs::read(dir.join("state")).unwrap();
+    assert!(old != new);
+    let (mut olds, mut news) = (0, 0);
+    for turn in 0..60_u32 {
+        write(dir, "state", &old);
+        let mut command = ringfold(QUERY);
+        let mut child = start(
+            command
+                .args(["--continue", "state", "2.txt"])
+                .current_dir(dir),
+        );
+        std::thread::sleep(Duration::from_nanos(
+            took.as_nanos() as u64 * u64::from(turn) / 80,
+        ));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let now = std::fs::read(dir.join("state")).unwrap();
+        assert!(now == old || now == new, "turn {turn}: {} bytes", now.len());
+        match now == old {
+            true => olds += 1,
+            false => news += 1,
+        }
+        if now == old {
+            // It can go on.
+            proceed(dir, "2.txt").answer();
+            assert!(std::fs::read(dir.join("state")).unwrap() == new);
+        }
+    }
+    assert!(olds > 0, "{olds} old, {news} new");
+}
+
+#[test]
+fn only_one_run_continues_a_state() {
+    let dir = dir();
+    let dir = dir.path();
+    write(dir, "1.txt", ORDERS.as_bytes());
+    proceed(dir, "1.txt").answer();
+    let fifo = crate::answers::fifo(dir, "fifo");
+    let mut waits = ringfold(QUERY);
+    let waits = start(
+        waits
+            .args(["--continue", "state", str(&fifo)])
+            .current_dir(dir),
+    );
+    // It has opened the state once it opens the fifo.
+    let mut writer = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    write(dir, "2.txt", ORDERS.replace("Rom", "Ulm").as_bytes());
+    let error = proceed(dir, "2.txt").failure(1);
+    assert_eq!(error, "state: another run continues it at this moment");
+    std::io::Write::write_all(&mut writer, ORDERS.as_bytes()).unwrap();
+    drop(writer);
+    crate::support::end_of(waits).answer();
+    proceed(dir, "2.txt").answer();
+}
+
+/// The commands of docs/partials.md give what stands there.
+#[test]
+fn the_page_is_true() {
+    let dir = dir();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/partials.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut commands = 0;
+    for block in page.split("```console\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        for command in format!("\n{block}").split("\n$ ").skip(1) {
+            let (line, want) = command.split_once('\n').unwrap_or((command, ""));
+            let want = want.trim_end_matches('\n');
+            if let Some(name) = line.strip_prefix("cat ") {
+                write(dir.path(), name, format!("{want}\n").as_bytes());
+                continue;
+            }
+            let line = line.strip_prefix("ringfold ").unwrap();
+            let (line, first) = match line.split_once(" | head -") {
+                Some((line, first)) => (line, first.parse().unwrap()),
+                None => (line, usize::MAX),
+            };
+            let mut command = ringfold(crate::query::words(line));
+            let ended = end(command.current_dir(dir.path()));
+            let got = String::from_utf8(ended.stdout).unwrap() + &ended.stderr;
+            let got: Vec<&str> = got.lines().take(first).collect();
+            assert_eq!(got.join("\n"), want, "{line}");
+            commands += 1;
+        }
+    }
+    assert!(commands >= 12);
+}

@@ -1,0 +1,175 @@
+//! `ringfold merge`: an answer or a partial of several partials.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::console::{open_output, say, write_output};
+use crate::cli::own_input;
+use crate::cli::shown::Shown;
+use crate::query::Partial;
+use crate::report::grid::{GridFormat, write_grid};
+use crate::units::grouped;
+use crate::{Error, Kind, Refusal, Result};
+
+/// Merge partials that `aggregate --save-partial` has kept, and print the answer of all
+///
+/// The answer is that of one run over everything. Partials of other queries are refused, and so are records that come twice
+/// and parts that are missing.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ringfold merge days/*.part
+      the answer of all days
+  ringfold merge --sort count:desc --top 10 a.part b.part
+      the ten groups with most records
+  ringfold merge --save-partial all.part a.part b.part
+      one partial of two
+  ssh host ringfold aggregate -k 1 --save-partial - log.csv | ringfold merge - here.part
+      another machine's part comes through a pipe")]
+pub(super) struct Command {
+    /// Partials; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// The format of the answer [default: csv, or table on a terminal]
+    #[arg(short, long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// The file to write; it appears when the answer is complete [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    shown: Shown,
+    /// The file to keep the groups in, as one partial, instead of printing them
+    #[arg(long, value_name = "FILE")]
+    save_partial: Option<PathBuf>,
+    /// Print the answer as well
+    #[arg(long, requires = "save_partial")]
+    report_too: bool,
+    /// Print the answer although parts are missing, and say on stderr which
+    #[arg(long)]
+    allow_gaps: bool,
+    /// Worker threads [default: one for each core]
+    #[arg(short = 'j', long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// Comma-separated values with a header
+    Csv,
+    /// Tab-separated values with a header
+    Tsv,
+    /// An array of objects
+    Json,
+    /// An object a line
+    Ndjson,
+    /// Aligned columns
+    Table,
+    /// A table of Markdown
+    Markdown,
+}
+
+impl Format {
+    fn grid(self) -> GridFormat {
+        match self {
+            Format::Csv => GridFormat::Csv,
+            Format::Tsv => GridFormat::Tsv,
+            Format::Json => GridFormat::Json,
+            Format::Ndjson => GridFormat::Ndjson,
+            Format::Table => GridFormat::Table,
+            Format::Markdown => GridFormat::Markdown,
+        }
+    }
+}
+
+impl Command {
+    pub(super) fn run(&self) -> Result<()> {
+        self.refuse_stray_flags()?;
+        let reports = self.save_partial.is_none() || self.report_too;
+        let output = reports
+            .then(|| open_output(self.output.as_ref()))
+            .transpose()?;
+        own_input::refuse(self.output.as_ref(), &self.files)?;
+        let keep = self.save_partial.as_ref();
+        let kept = keep.map(|path| open_output(Some(path))).transpose()?;
+        let partials: Vec<Partial> = self
+            .files
+            .iter()
+            .map(Partial::open)
+            .collect::<Result<_>>()?;
+        let merged = Partial::merge(&partials)?;
+        let (sort, shown) = (self.shown.sort()?, self.shown.asked()?);
+        merged.check_sort(&sort, &shown)?;
+        let missing = merged.missing();
+        if !missing.is_empty() {
+            if reports && !self.allow_gaps {
+                let missing = missing.to_string();
+                return Err(Refusal::Incomplete { missing }.into());
+            }
+            say(&format!("notice: {missing}"));
+        }
+        if let Some(kept) = kept {
+            write_output(kept, |out| merged.save(out))?;
+        }
+        let Some(output) = output else {
+            return Ok(());
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0));
+        let pool = pool
+            .build()
+            .map_err(|error| Error::new(Kind::Engine, error.to_string()))?;
+        let mut answer = pool.install(|| merged.answer(&shown))?;
+        pool.install(|| answer.sort(&sort));
+        if let Some(rows) = self.shown.top {
+            answer.truncate(rows);
+        }
+        let is_looked_at = self.output.is_none() && io::stdout().is_terminal();
+        let format = match self.format.map(Format::grid) {
+            Some(format) => format,
+            None if is_looked_at => GridFormat::Table,
+            None => GridFormat::Csv,
+        };
+        write_output(output, |out| {
+            write_grid(answer.names(), &answer, format, Some(&pool), out)
+        })?;
+        if answer.skipped > 0 {
+            let skipped = grouped(answer.skipped);
+            let plural = if answer.skipped == 1 { "" } else { "s" };
+            say(&format!(
+                "{skipped} record{plural} skipped by the runs that made the partials"
+            ));
+        }
+        Ok(())
+    }
+
+    fn refuse_stray_flags(&self) -> Result<()> {
+        let refused = |why: String| Err(Error::new(Kind::Usage, why));
+        let is_stdout = |path: &PathBuf| path.as_os_str() == "-";
+        let own = [
+            (self.format.is_some(), "--format"),
+            (self.output.is_some(), "--output"),
+        ];
+        let flags = self.shown.flags();
+        let stray = own.iter().chain(&flags).find(|(is_set, _)| *is_set);
+        match (stray, &self.save_partial) {
+            (Some((_, flag)), Some(_)) if !self.report_too => refused(format!(
+                "{flag} is about the answer, which isn't printed: add --report-too"
+            )),
+            (_, Some(kept)) if self.output.as_ref() == Some(kept) => {
+                refused("--output and --save-partial are the same file".into())
+            }
+            (_, Some(kept))
+                if is_stdout(kept)
+                    && self.report_too
+                    && self.output.as_ref().is_none_or(is_stdout) =>
+            {
+                refused("the answer goes to standard output: name a file for --save-partial".into())
+            }
+            _ if self.files.iter().filter(|path| is_stdout(path)).count() > 1 => {
+                refused("standard input can be read only once".into())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The flags of `aggregate` that divide its input and keep what it has computed.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::cli::console::open_output;
+use crate::cli::own_input;
+use crate::output::file::Output;
+use crate::query::{Answer, Partial, Plan};
+use crate::{Error, Input, Kind, Receipt, Result};
+
+/// Parts of the input, and what is kept of them.
+#[derive(Args)]
+#[command(next_help_heading = "Partials, with -k or -a")]
+pub(super) struct Partials {
+    /// Take only the I-th of N parts of the input, from 1; a record belongs to the part that its first byte lies in
+    #[arg(long, hide_short_help = true, value_name = "I/N", value_parser = range)]
+    range: Option<(u32, u32)>,
+    /// The file to keep the groups in, instead of printing them; `ringfold merge` reads it
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
+    save_partial: Option<PathBuf>,
+    /// Add the input to this partial, which is begun if it isn't there, and replace it when all is done; input that is in it
+    /// is refused
+    #[arg(
+        long = "continue",
+        hide_short_help = true,
+        value_name = "FILE",
+        conflicts_with = "save_partial"
+    )]
+    state: Option<PathBuf>,
+    /// Print the answer as well
+    #[arg(long, hide_short_help = true)]
+    report_too: bool,
+}
+
+/// Reads `I/N`.
+fn range(text: &str) -> Result<(u32, u32), String> {
+    let (part, parts) = text.split_once('/').ok_or("a part and how many, as 3/8")?;
+    let number = |text: &str| {
+        text.parse()
+            .map_err(|_| format!("`{text}` is no number of parts"))
+    };
+    match (number(part)?, number(parts)?) {
+        (part @ 1.., parts) if part <= parts => Ok((part, parts)),
+        (part, parts) => Err(format!(
+            "there is no part {part} of {parts}: parts are counted from 1"
+        )),
+    }
+}
+
+/// Where groups are kept.
+pub(super) struct Keeping {
+    output: Output,
+    path: PathBuf,
+    /// The state that is continued.
+    state: Option<State>,
+    is_state: bool,
+}
+
+/// A state as it was opened.
+struct State {
+    partial: Partial,
+    /// Locked as long as it is open.
+    _file: File,
+    meta: Metadata,
+}
+
+impl Partials {
+    /// Which of the flags are set.
+    pub(super) fn flags(&self) -> [(bool, &'static str); 4] {
+        [
+            (self.range.is_some(), "--range"),
+            (self.save_partial.is_some(), "--save-partial"),
+            (self.state.is_some(), "--continue"),
+            (self.report_too, "--report-too"),
+        ]
+    }
+
+    /// Whether an answer is printed. `shown` are the flags that mean nothing otherwise.
+    ///
+    /// # Errors
+    /// One of these is set and no answer is printed, or there is nothing to print it besides.
+    pub(super) fn reports(&self, shown: &[(bool, &'static str)]) -> Result<bool> {
+        let keeps = self.save_partial.is_some() || self.state.is_some();
+        let stray = shown.iter().find(|(is_set, _)| *is_set);
+        match (keeps, self.report_too, stray) {
+            (false, true, _) => Err(usage(
+                "--report-too needs --save-partial or --continue: without them the answer is printed",
+            )),
+            (true, false, Some((_, flag))) => Err(usage(&format!(
+                "{flag} is about the answer, which isn't printed: add --report-too, or give it to `ringfold merge`"
+            ))),
+            (keeps, report_too, _) => Ok(!keeps || report_too),
+        }
+    }
+
+    /// The part of the input that is asked for.
+    pub(super) fn part(&self, input: Input) -> Result<Input> {
+        match self.range {
+            Some((part, parts)) => input.part(part, parts),
+            None => Ok(input),
+        }
+    }
+
+    /// Opens what groups are kept in, if they are.
+    pub(super) fn open(
+        &self,
+        output: Option<&PathBuf>,
+        inputs: &[PathBuf],
+    ) -> Result<Option<Keeping>> {
+        let Some(path) = self.state.as_ref().or(self.save_partial.as_ref()) else {
+            return Ok(None);
+        };
+        let is_stdout = path.as_os_str() == "-";
+        let flag = if self.state.is_some() {
+            "--continue"
+        } else {
+            "--save-partial"
+        };
+        let prints_there = output.is_none_or(|output| output.as_os_str() == "-");
+        if is_stdout && (self.state.is_some() || self.report_too && prints_there) {
+            return Err(usage(&format!("name a file for {flag}")));
+        }
+        if output == Some(path) {
+            return Err(usage(&format!("--output and {flag} are the same file")));
+        }
+        own_input::refuse(Some(path), inputs)?;
+        let state = match self.state.is_some() {
+            true => open_state(path)?,
+            false => None,
+        };
+        let mut output = open_output(Some(path))?;
+        if self.state.is_some() {
+            output.sync();
+        }
+        Ok(Some(Keeping {
+            output,
+            path: path.clone(),
+            state,
+            is_state: self.state.is_some(),
+        }))
+    }
+}
+
+/// Opens a state that is there, and locks it.
+fn open_state(path: &Path) -> Result<Option<State>> {
+    let failed = |error: io::Error| {
+        let why = Error::io(&error).to_string();
+        Error::new(Kind::Io, format!("{}: {why}", path.display()))
+    };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let taken = |_| {
+        let cause = format!(
+            "{}: another run continues it at this moment",
+            path.display()
+        );
+        Error::new(Kind::Io, cause)
+    };
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(taken)?;
+    let meta = file.metadata().map_err(failed)?;
+    if meta.is_file() && meta.len() == 0 {
+        // As `mktemp` and `touch` make it.
+        return Err(Error::new(
+            Kind::Data,
+            format!(
+                "{}: it is empty, and no partial: remove it to begin one",
+                path.display()
+            ),
+        ));
+    }
+    if !is_same(&meta, path) {
+        return Err(taken(rustix::io::Errno::AGAIN));
+    }
+    Ok(Some(State {
+        partial: Partial::open(path)?,
+        _file: file,
+        meta,
+    }))
+}
+
+/// Whether a path still leads to a file.
+fn is_same(meta: &Metadata, path: &Path) -> bool {
+    let now = std::fs::metadata(path);
+    now.is_ok_and(|now| (now.dev(), now.ino()) == (meta.dev(), meta.ino()))
+}
+
+impl Keeping {
+    /// Looks whether the input can be added to the state, before it is read.
+    ///
+    /// # Errors
+    /// The state is of another query, or some of the input is in it.
+    pub(super) fn check(&self, plan: &Plan, input: &Input, receipt: &Receipt) -> Result<()> {
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        receipt.refuse_grown(&state.partial.receipt(), input)?;
+        let nothing = plan.nothing(receipt)?;
+        Partial::merge([&state.partial, &nothing]).map(drop)
+    }
+
+    /// Keeps the groups of an answer; returns the answer of all that is kept now, if it is to be printed and isn't the same.
+    pub(super) fn keep(
+        mut self,
+        answer: &Answer,
+        plan: &Plan,
+        receipt: &Receipt,
+        shown: Option<&crate::query::Shown>,
+    ) -> Result<Option<Answer>> {
+        let failed = |error| Error::output(&error);
+        let Some(state) = self.state.take() else {
+            answer
+                .save(plan, receipt, &mut self.output)
+                .map_err(failed)?;
+            if self.is_state && self.path.exists() {
+                return Err(self.changed());
+            }
+            return self.output.finish().map_err(failed).map(|()| None);
+        };
+        let mut bytes = Vec::new();
+        answer.save(plan, receipt, &mut bytes).map_err(failed)?;
+        let new = Partial::read("the input", bytes)?;
+        let merged = Partial::merge([&state.partial, &new])?;
+        merged.save(&mut self.output).map_err(failed)?;
+        self.output.flush().map_err(failed)?;
+        let answer = shown.map(|shown| merged.answer(shown)).transpose()?;
+        if !is_same(&state.meta, &self.path) {
+            return Err(self.changed());
+        }
+        self.output.finish().map_err(failed)?;
+        Ok(answer)
+    }
+
+    fn changed(&self) -> Error {
+        let cause = format!(
+            "{}: another run has written it meanwhile: nothing was added",
+            self.path.display()
+        );
+        Error::new(Kind::Io, cause)
+    }
+}
+
+fn usage(why: &str) -> Error {
+    Error::new(Kind::Usage, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read() {
+        assert_eq!(range("3/8"), Ok((3, 8)));
+        assert_eq!(range("1/1"), Ok((1, 1)));
+        for text in [
+            "",
+            "3",
+            "/",
+            "0/3",
+            "4/3",
+            "a/3",
+            "3/",
+            "-1/3",
+            "1/99999999999",
+        ] {
+            assert!(range(text).is_err(), "{text}");
+        }
+    }
+}

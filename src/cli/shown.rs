@@ -1,0 +1,68 @@
+//! The flags that say how an answer is shown.
+
+use clap::Args;
+
+use crate::query::{Columns, Shown as Asked, Sort};
+use crate::{Error, Kind, Result};
+
+/// How an answer is shown.
+#[derive(Args)]
+pub(super) struct Shown {
+    /// The order of the rows: key, none, or columns of the answer, such as count:desc,city [default: key]
+    #[arg(long, value_name = "ORDER")]
+    pub(super) sort: Option<String>,
+    /// Print only the first rows
+    #[arg(long, value_name = "ROWS")]
+    pub(super) top: Option<usize>,
+    /// Print only rows of which this is true: "count >= 10"; written as for --where, over columns of the answer
+    #[arg(long, value_name = "CONDITION", hide_short_help = true)]
+    pub(super) having: Vec<String>,
+    /// Digits behind the point of all computed numbers, which are rounded once, half away from zero [default: what each
+    /// number needs]
+    #[arg(long, value_name = "DIGITS", hide_short_help = true)]
+    pub(super) precision: Option<u32>,
+    /// Other names for all columns of the answer
+    #[arg(long = "as", value_name = "NAME,...", hide_short_help = true)]
+    pub(super) names: Vec<String>,
+}
+
+impl Shown {
+    /// Which of the flags are set.
+    pub(super) fn flags(&self) -> [(bool, &'static str); 5] {
+        [
+            (!self.having.is_empty(), "--having"),
+            (self.precision.is_some(), "--precision"),
+            (!self.names.is_empty(), "--as"),
+            (self.sort.is_some(), "--sort"),
+            (self.top.is_some(), "--top"),
+        ]
+    }
+
+    /// The order of the rows.
+    pub(super) fn sort(&self) -> Result<Sort> {
+        Sort::read(self.sort.as_deref().unwrap_or("key")).map_err(usage)
+    }
+
+    /// The other names of the columns.
+    pub(super) fn names(&self) -> Result<Vec<Vec<u8>>> {
+        let items = self.names.iter().flat_map(|list| Columns::items(list));
+        let names = items.map(|item| Columns::read_name(item).map_err(usage));
+        names.collect()
+    }
+
+    /// The same for an answer of partials.
+    pub(super) fn asked(&self) -> Result<Asked> {
+        let mut asked = Asked::default().precision(self.precision);
+        for condition in &self.having {
+            asked = asked.having(condition)?;
+        }
+        for name in self.names()? {
+            asked = asked.name(name);
+        }
+        Ok(asked)
+    }
+}
+
+fn usage(why: String) -> Error {
+    Error::new(Kind::Usage, why)
+}

@@ -1,0 +1,344 @@
+//! Whether partials belong together, and what the one says of itself that they become.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use crate::error::{Error, Kind, Result};
+use crate::partial::description::{Description, Source, Span};
+use crate::partial::reader::Reader;
+
+/// What partials become.
+#[derive(Debug)]
+pub(crate) struct Combined {
+    pub(crate) description: Description,
+    /// For each partial where its sources stand in the result.
+    pub(crate) sources: Vec<Vec<u32>>,
+    pub(crate) missing: Missing,
+}
+
+/// What was not read of the files that were.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Parts that aren't there, and how many parts the input has.
+    pub parts: Vec<(u32, u32)>,
+    /// Files, and bytes of them.
+    pub bytes: Vec<(String, Range<u64>)>,
+}
+
+impl Missing {
+    /// Whether nothing is missing.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+/// How many of them are told.
+const TOLD: usize = 4;
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |items: Vec<String>| {
+            let more = items.len().saturating_sub(TOLD);
+            let mut told = items[..items.len().min(TOLD)].join(", ");
+            if more > 0 {
+                told += &format!(" and {more} more");
+            }
+            told
+        };
+        // Mostly they are of one input.
+        let same = self.parts.iter().all(|(_, of)| *of == self.parts[0].1);
+        let parts = self.parts.iter().map(|(part, of)| match same {
+            true => part.to_string(),
+            false => format!("{part} of {of}"),
+        });
+        let bytes = self.bytes.iter().map(|(name, bytes)| {
+            let Range { start, end } = bytes;
+            format!("{name} byte {start}-{end}")
+        });
+        let (parts, bytes) = (parts.collect::<Vec<_>>(), list(bytes.collect()));
+        let of = match same {
+            true => self
+                .parts
+                .first()
+                .map_or(String::new(), |(_, of)| format!(" of {of}")),
+            false => String::new(),
+        };
+        match parts.len() {
+            0 => write!(f, "not all of the input is there: {bytes} is missing"),
+            1 => write!(f, "part {}{of} is missing: {bytes}", parts[0]),
+            _ => write!(f, "parts {}{of} are missing: {bytes}", list(parts)),
+        }
+    }
+}
+
+/// Looks whether partials are of one query and of different records.
+///
+/// # Errors
+/// They aren't, and in what they differ.
+pub(crate) fn combine(partials: &[&Reader]) -> Result<Combined> {
+    let Some(first) = partials.first() else {
+        return Err(Error::new(Kind::Usage, "there is no partial"));
+    };
+    // Where the first record of an empty input would have told something, another partial does.
+    let is_known = |partial: &&&Reader| {
+        partial
+            .description
+            .query
+            .iter()
+            .all(|(_, value)| !value.is_empty())
+    };
+    let known = partials.iter().find(is_known).unwrap_or(first);
+    for partial in partials {
+        compare(known, partial)?;
+    }
+    let mut description = Description {
+        counts: first.description.counts,
+        sources: Vec::new(),
+        spans: Vec::new(),
+        ..known.description.clone()
+    };
+    let mut owners = Vec::new();
+    let mut sources = Vec::new();
+    for (at, partial) in partials.iter().enumerate() {
+        let other = &partial.description;
+        if at > 0 {
+            let counts = description.counts.plus(&other.counts);
+            description.counts = counts.ok_or_else(|| partial.wrong("its counts are too large"))?;
+        }
+        for (to, from) in description.aggregates.iter_mut().zip(&other.aggregates) {
+            to.scale = to.scale.max(from.scale);
+            for (to, from) in to.columns.iter_mut().zip(&from.columns) {
+                to.scale = to.scale.max(from.scale);
+            }
+        }
+        let places = place_sources(&mut description.sources, &other.sources);
+        for span in &other.spans {
+            let source = places[span.source as usize];
+            owners.push((Span { source, ..*span }, at));
+        }
+        sources.push(places);
+    }
+    owners.sort_by_key(|(span, _)| (span.source, span.from, span.to));
+    refuse_doubles(&owners, &description.sources, partials)?;
+    let spans: Vec<Span> = owners.iter().map(|(span, _)| *span).collect();
+    let missing = missing(&spans, &description.sources);
+    if !missing.is_empty() {
+        refuse_mixed(&owners, &description.sources, partials)?;
+    }
+    description.spans = joined(spans);
+    Ok(Combined {
+        description,
+        sources,
+        missing,
+    })
+}
+
+/// Where the sources of a partial stand among those that are known, to which it adds its own.
+fn place_sources(known: &mut Vec<Source>, own: &[Source]) -> Vec<u32> {
+    let before = known.len();
+    let mut places = Vec::with_capacity(own.len());
+    for source in own {
+        // Two of one partial are two, also if they are the same.
+        let is_same = |at: &usize| known[*at].is_same(source) && !places.contains(&(*at as u32));
+        let place = (0..before).find(is_same).unwrap_or_else(|| {
+            known.push(source.clone());
+            known.len() - 1
+        });
+        places.push(place as u32);
+    }
+    places
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The values that a query has under a name.
+fn values<'a>(description: &'a Description, name: &[u8]) -> Vec<&'a [u8]> {
+    let query = description.query.iter();
+    let named = query.filter(|(known, _)| known == name);
+    named.map(|(_, value)| &value[..]).collect()
+}
+
+/// Whether two partials are of one query.
+fn compare(one: &Reader, two: &Reader) -> Result<()> {
+    let (known, other) = (&one.description, &two.description);
+    for (name, _) in known.query.iter().chain(&other.query) {
+        let [here, there] = [other, known].map(|description| values(description, name));
+        let are_same = here.len() == there.len()
+            && (here.iter().zip(&there)).all(|(here, there)| {
+                // What isn't known is as the other one has it.
+                here == there || here.is_empty() || there.is_empty()
+            });
+        if !are_same {
+            let told = |values: Vec<&[u8]>| match values.is_empty() {
+                true => "nothing".into(),
+                false => format!("`{}`", lossy(&values.join(&b", "[..]))),
+            };
+            let cause = format!(
+                "this is a partial of another query than {}: {} is {} here and {} there",
+                one.name(),
+                lossy(name),
+                told(here),
+                told(there)
+            );
+            return Err(two.wrong(cause));
+        }
+    }
+    let columns = |description: &Description| -> Vec<_> {
+        let aggregates = description.aggregates.iter();
+        aggregates
+            .map(|aggregate| {
+                let rules = aggregate.columns.iter().map(|column| column.rule);
+                (aggregate.name.clone(), rules.collect::<Vec<_>>())
+            })
+            .collect()
+    };
+    match columns(known) == columns(other) && known.keys.len() == other.keys.len() {
+        true => Ok(()),
+        false => {
+            let cause = format!("this partial has other columns than {}", one.name());
+            Err(two.wrong(cause))
+        }
+    }
+}
+
+/// Looks for records that are in two partials.
+fn refuse_doubles(
+    owners: &[(Span, usize)],
+    sources: &[Source],
+    partials: &[&Reader],
+) -> Result<()> {
+    // Of the spans so far the one that reaches farthest.
+    let mut before: Option<&(Span, usize)> = None;
+    for here in owners.iter().filter(|(span, _)| span.from < span.to) {
+        let (span, owner) = here;
+        if let Some((last, other)) = before
+            && (last.source, last.to) > (span.source, span.from)
+        {
+            let what = twice(last, span, &sources[span.source as usize]);
+            let cause = format!("{what}: {} has it too", partials[*other].name());
+            return Err(partials[*owner].wrong(cause));
+        }
+        before = Some(here);
+    }
+    Ok(())
+}
+
+/// What to say of two spans that overlap.
+fn twice(one: &Span, two: &Span, source: &Source) -> String {
+    let name = lossy(&source.name);
+    let (part, parts) = (two.part, two.parts);
+    if one.division == two.division && parts > 1 && one.part == part {
+        return format!("part {part} of {parts} of {name} comes twice");
+    }
+    if one.parts.min(parts) > 1 && one.parts != parts {
+        let first = one.parts;
+        return format!(
+            "{name} was divided into {first} parts for the one and into {parts} for the other"
+        );
+    }
+    let is_whole = |span: &Span| (span.from, span.to) == (0, source.bytes);
+    match source.is_stream || is_whole(one) && is_whole(two) {
+        true => format!("{name} comes twice"),
+        false => format!(
+            "{name} byte {}-{} comes twice",
+            two.from,
+            one.to.min(two.to)
+        ),
+    }
+}
+
+/// Looks for parts of a file that has changed between them.
+fn refuse_mixed(owners: &[(Span, usize)], sources: &[Source], partials: &[&Reader]) -> Result<()> {
+    let mut seen = BTreeMap::new();
+    for (span, owner) in owners.iter().filter(|(span, _)| span.parts > 1) {
+        let name = &sources[span.source as usize].name;
+        let &mut (division, other) =
+            (seen.entry((name, span.parts))).or_insert((span.division, *owner));
+        if division != span.division {
+            let cause = format!(
+                "{} has changed between this part and that of {}",
+                lossy(name),
+                partials[other].name()
+            );
+            return Err(partials[*owner].wrong(cause));
+        }
+    }
+    Ok(())
+}
+
+/// What isn't in any span. These are in order.
+fn missing(spans: &[Span], sources: &[Source]) -> Missing {
+    let mut bytes = Vec::new();
+    for (at, source) in sources.iter().enumerate() {
+        let mut covered = 0;
+        let mut gap = |from: u64, to: u64| {
+            if from < to {
+                bytes.push((lossy(&source.name), from..to));
+            }
+        };
+        if source.is_stream {
+            continue;
+        }
+        let first = spans.partition_point(|span| (span.source as usize) < at);
+        let own = spans[first..].iter();
+        for span in own.take_while(|span| span.source as usize == at) {
+            gap(covered, span.from);
+            covered = covered.max(span.to);
+        }
+        gap(covered, source.bytes);
+    }
+    if bytes.is_empty() {
+        return Missing::default();
+    }
+    let mut parts = Vec::new();
+    for division in divisions(spans) {
+        let is_there =
+            |part: &u32| (spans.iter()).any(|span| span.division == division && span.part == *part);
+        let of = spans.iter().find(|span| span.division == division);
+        let of = of.map_or(0, |span| span.parts);
+        // A number that isn't true isn't counted to for long.
+        let absent = (1..=of).filter(|part| !is_there(part)).take(100);
+        parts.extend(absent.map(|part| (part, of)));
+    }
+    Missing { parts, bytes }
+}
+
+/// The divisions of inputs that spans belong to.
+fn divisions(spans: &[Span]) -> Vec<u64> {
+    let divided = spans.iter().filter(|span| span.parts > 1);
+    let mut divisions: Vec<u64> = divided.map(|span| span.division).collect();
+    divisions.sort_unstable();
+    divisions.dedup();
+    divisions
+}
+
+/// The spans, where those of an input of which all parts are there are like those of an input that wasn't divided.
+fn joined(spans: Vec<Span>) -> Vec<Span> {
+    let is_whole = |division: &u64| {
+        let own = spans.iter().filter(|span| span.division == *division);
+        let mut parts: Vec<u32> = own.clone().map(|span| span.part).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        own.clone()
+            .next()
+            .is_some_and(|span| span.parts as usize == parts.len())
+    };
+    let whole: Vec<u64> = divisions(&spans).into_iter().filter(is_whole).collect();
+    let mut joined: Vec<Span> = Vec::new();
+    for mut span in spans {
+        if whole.contains(&span.division) {
+            (span.part, span.parts, span.division) = (1, 1, 0);
+            let last = joined.last_mut().filter(|last| last.source == span.source);
+            if let Some(last) = last.filter(|last| last.to == span.from && last.division == 0) {
+                last.to = span.to;
+                continue;
+            }
+        }
+        joined.push(span);
+    }
+    joined.retain(|span| span.from < span.to || span.division != 0);
+    joined
+}

@@ -1,0 +1,201 @@
+//! What a run reads: which files, in which state, and which bytes of them.
+
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::fs::FileExt;
+
+use crate::error::{Error, Kind, Result};
+use crate::input::source::Source as Open;
+use crate::input::spans::Input;
+use crate::partial::description::{Source, Span};
+use crate::partial::layout::checksum;
+
+/// As many bytes at a file's start and at its end are looked at to know it again.
+const LOOKED_AT: u64 = 64 << 10;
+
+/// What a run reads. It is taken before the run, so that a file that is written to meanwhile isn't taken for the one that
+/// it becomes.
+#[derive(Debug, Clone)]
+pub struct Receipt {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) spans: Vec<Span>,
+}
+
+impl Receipt {
+    /// Of an input.
+    ///
+    /// # Errors
+    /// A file can't be read.
+    pub fn of(input: &Input) -> Result<Receipt> {
+        let sources: Vec<Source> = (input.sources().iter())
+            .map(|source| identified(on_disk(source)))
+            .collect::<Result<_>>()?;
+        let (part, parts) = input.part.unwrap_or((1, 1));
+        let division = match parts {
+            1 => 0,
+            _ => division(&sources, parts),
+        };
+        let span = |source, from, to| Span {
+            source,
+            from,
+            to,
+            part,
+            parts,
+            division,
+        };
+        let mut spans: Vec<Span> = (input.spans().iter())
+            .map(|read| {
+                // The text of a compressed file is read as a whole.
+                let of = &sources[read.source as usize];
+                let is_compressed = input.source(read).is_compressed() && !of.is_stream;
+                let to = if is_compressed { of.bytes } else { read.to };
+                span(read.source, read.from, to)
+            })
+            .filter(|span| span.from < span.to)
+            .collect();
+        if parts > 1 && spans.is_empty() && !sources.is_empty() {
+            // A part without bytes is there, too.
+            spans.push(span(0, 0, 0));
+        }
+        Ok(Receipt { sources, spans })
+    }
+}
+
+impl Receipt {
+    /// Looks for files of which an earlier state was read, which had fewer bytes.
+    ///
+    /// # Errors
+    /// There is one, or a file can't be read.
+    pub fn refuse_grown(&self, known: &Receipt, input: &Input) -> Result<()> {
+        let open = input.sources().iter().map(|source| on_disk(source));
+        for (own, open) in self.sources.iter().zip(open) {
+            let may_be = known.sources.iter().filter(|known| {
+                let is_shorter = !known.is_stream && (1..own.bytes).contains(&known.bytes);
+                let is_same = (known.device, known.inode) == (own.device, own.inode);
+                is_shorter && (is_same || known.name == own.name)
+            });
+            for known in may_be {
+                let before = match (open.bytes(), open.file()) {
+                    (Some(bytes), _) => fingerprint_of(&bytes[..known.bytes as usize]),
+                    (None, Some(file)) => fingerprint(file, known.bytes)
+                        .map_err(|error| Error::io(&error).in_file(open.index(), open.name()))?,
+                    (None, None) => continue,
+                };
+                if before == known.fingerprint {
+                    let cause = format!(
+                        "the file has grown since it was read: its first {} bytes are in the partial",
+                        known.bytes
+                    );
+                    let error = Error::new(Kind::Data, cause);
+                    return Err(error.in_file(open.index(), open.name()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file: of text that comes out of a compressed one, that one.
+fn on_disk(source: &Open) -> &Open {
+    #[cfg(feature = "decompress")]
+    if let Some(origin) = source.origin() {
+        return origin;
+    }
+    source
+}
+
+/// What parts of the same input have in common: the files, in their order and state, and how many parts there are.
+fn division(sources: &[Source], parts: u32) -> u64 {
+    let mut bytes = parts.to_le_bytes().to_vec();
+    for source in sources {
+        bytes.extend(source.fingerprint.to_le_bytes());
+        bytes.extend(source.bytes.to_le_bytes());
+        bytes.extend(source.seconds.to_le_bytes());
+        bytes.extend(source.nanoseconds.to_le_bytes());
+    }
+    // Zero means that there are no parts.
+    checksum(&bytes).max(1)
+}
+
+fn identified(source: &Open) -> Result<Source> {
+    let (device, inode) = source.inode().unwrap_or_default();
+    let (seconds, nanoseconds) = source.written().unwrap_or_default();
+    let fingerprint = match (source.len(), source.bytes(), source.file()) {
+        (Some(_), Some(bytes), _) => fingerprint_of(bytes),
+        (Some(len), None, Some(file)) => fingerprint(file, len)
+            .map_err(|error| Error::io(&error).in_file(source.index(), source.name()))?,
+        // A stream isn't known again.
+        _ => RandomState::new().hash_one(source.index()),
+    };
+    Ok(Source {
+        name: source.name().as_bytes().to_vec(),
+        is_stream: source.len().is_none(),
+        device,
+        inode,
+        bytes: source.len().unwrap_or(0),
+        seconds,
+        nanoseconds: u32::try_from(nanoseconds).unwrap_or(0),
+        fingerprint,
+    })
+}
+
+fn fingerprint_of(bytes: &[u8]) -> u64 {
+    let most = LOOKED_AT as usize;
+    match bytes.len() <= 2 * most {
+        true => checksum(bytes),
+        false => checksum(&[&bytes[..most], &bytes[bytes.len() - most..]].concat()),
+    }
+}
+
+/// The fingerprint of a file of so many bytes.
+pub(crate) fn fingerprint(file: &File, len: u64) -> std::io::Result<u64> {
+    let mut bytes = vec![0; len.min(2 * LOOKED_AT) as usize];
+    let (first, last) = bytes.split_at_mut(len.min(LOOKED_AT) as usize);
+    file.read_exact_at(first, 0)?;
+    let at = len - last.len() as u64;
+    file.read_exact_at(last, at)?;
+    Ok(checksum(&bytes))
+}
+
+impl Source {
+    /// Whether both are the same file in the same state, whatever it is called.
+    pub(crate) fn is_same(&self, other: &Source) -> bool {
+        let state = |source: &Source| {
+            (
+                source.is_stream,
+                source.bytes,
+                source.seconds,
+                source.nanoseconds,
+                source.fingerprint,
+            )
+        };
+        state(self) == state(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn files_and_memory_have_the_same_fingerprint() {
+        for len in [0, 1, 65_536, 65_537, 131_072, 131_073, 300_000] {
+            let bytes: Vec<u8> = (0..len).map(|at: u32| (at % 251) as u8).collect();
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&bytes).unwrap();
+            assert_eq!(
+                fingerprint(&file, len.into()).unwrap(),
+                fingerprint_of(&bytes)
+            );
+            if len > 0 {
+                for at in [0, len - 1] {
+                    let mut other = bytes.clone();
+                    other[at as usize] ^= 1;
+                    assert_ne!(fingerprint_of(&other), fingerprint_of(&bytes));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A query in words, as a partial keeps it: what two runs must have in common for their groups to mean the same.
+//!
+//! How the answer is shown isn't part of it: names, order, digits, conditions on its rows.
+
+use crate::query::ask::Query;
+use crate::query::columns::Columns;
+use crate::query::plan::Plan;
+use crate::query::rejects::OnError;
+
+impl Query {
+    /// Names and values. A value that only a record could tell is empty where there was none.
+    pub(super) fn described(&self, plan: &Plan) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut words = Vec::new();
+        let mut say = |name: &str, value: &[u8]| words.push((name.into(), value.to_vec()));
+        let byte = |byte: u8| match byte {
+            b' '..=b'~' => vec![byte],
+            _ => byte.escape_ascii().to_string().into_bytes(),
+        };
+        let is_told = plan.shape.is_some() || !self.is_sniffed();
+        say(
+            "delimiter",
+            &if is_told {
+                byte(plan.delimiter())
+            } else {
+                Vec::new()
+            },
+        );
+        if let Some(quote) = self.quote {
+            say("quote", &byte(quote));
+        }
+        if let Some(comment) = self.comment {
+            say("comment", &byte(comment));
+        }
+        if self.skip_lines > 0 {
+            say("skip lines", self.skip_lines.to_string().as_bytes());
+        }
+        for (is_set, name) in [
+            (self.has_header, "header"),
+            (self.is_single_line, "single line"),
+            (self.is_ragged, "ragged"),
+            (self.is_squeezed, "squeeze"),
+            (self.has_decimal_comma, "decimal comma"),
+            (self.is_float, "float"),
+            (self.on_error == OnError::Null, "what is no number is null"),
+        ] {
+            if is_set {
+                say(name, b"yes");
+            }
+        }
+        for null in self.nulls.iter().filter(|null| !null.is_empty()) {
+            say("null value", null);
+        }
+        for filter in &self.filters {
+            say("where", filter.text().as_bytes());
+        }
+        for label in self
+            .keys
+            .iter()
+            .flat_map(|columns| self.labels(columns, plan))
+        {
+            say("key", &label);
+        }
+        for asked in &self.aggregates {
+            let name = asked.kind.name.as_bytes();
+            let Some(columns) = &asked.columns else {
+                say("aggregate", name);
+                continue;
+            };
+            for label in self.labels(columns, plan) {
+                let value = match label.is_empty() {
+                    true => Vec::new(),
+                    false => [name, b":", &label].concat(),
+                };
+                say("aggregate", &value);
+            }
+        }
+        if self.aggregates.is_empty() {
+            say("aggregate", b"count");
+        }
+        words
+    }
+
+    /// What columns are called: by a header's names, or by numbers.
+    fn labels(&self, columns: &Columns, plan: &Plan) -> Vec<Vec<u8>> {
+        let number = |at: usize| (at + 1).to_string().into_bytes();
+        match &plan.shape {
+            None => match columns {
+                Columns::Number(_) | Columns::Range(..) if self.has_header => {
+                    vec![Vec::new(); columns.names().len()]
+                }
+                known => known.names(),
+            },
+            Some(shape) => {
+                let found = columns.find(shape.width, shape.header.as_deref());
+                // They were found before.
+                let found = found.unwrap_or_default().into_iter();
+                let name = |at: usize| match &shape.header {
+                    Some(header) => header[at].clone(),
+                    None => number(at),
+                };
+                found.map(name).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Partials of queries: an answer's groups are saved, and read one after the other.
+
+mod inspected;
+pub(crate) mod merged;
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::partial::block::Groups as Gathered;
+use crate::partial::column::ColumnView;
+use crate::partial::description::{Aggregate, Column, Counts, Description, Rule};
+use crate::partial::key;
+use crate::partial::reader::{Cursor, Reader};
+use crate::partial::receipt::Receipt;
+use crate::partial::writer::Writer;
+use crate::query::accumulator::state::{Kind, Takes};
+use crate::query::accumulator::{ALL, named};
+use crate::query::answer::Answer;
+use crate::query::plan::Plan;
+use crate::query::table::Group;
+
+/// Groups that are gathered at once.
+const AT_ONCE: usize = 1024;
+
+impl Plan {
+    /// What a partial says of itself whose aggregates have numbers of these scales.
+    fn description(&self, scales: &[u32], counts: Counts, receipt: &Receipt) -> Description {
+        let (keys, titles) = self.titles.split_at(self.keys.len());
+        let columns = self.aggregates.iter().zip(scales).zip(titles);
+        let aggregates = columns.map(|((aggregate, &scale), title)| {
+            let columns = aggregate.kind.columns.iter().map(|column| Column {
+                rule: column.rule,
+                scale: column.scale(scale),
+            });
+            Aggregate {
+                name: aggregate.kind.name.into(),
+                title: title.clone(),
+                scale,
+                is_numeric: aggregate.number.is_some(),
+                columns: columns.collect(),
+            }
+        });
+        Description {
+            query: self.asked.clone(),
+            keys: keys.to_vec(),
+            aggregates: aggregates.collect(),
+            counts,
+            sources: receipt.sources.clone(),
+            spans: receipt.spans.clone(),
+        }
+    }
+
+    /// The partial of a run that has found no groups: whether others can be merged with what the plan's run gives is known
+    /// before it.
+    ///
+    /// # Errors
+    /// None that is known of.
+    pub fn nothing(&self, receipt: &Receipt) -> Result<Partial> {
+        let scales = vec![0; self.aggregates.len()];
+        let description = self.description(&scales, Counts::default(), receipt);
+        let written = Writer::new(Vec::new(), &description).and_then(Writer::finish);
+        Partial::read("the input", written.map_err(|error| Error::output(&error))?)
+    }
+}
+
+impl Answer {
+    /// Writes all groups as a partial, whatever rows the answer shows. `receipt` is what the plan's run has read.
+    ///
+    /// # Errors
+    /// `out` can't be written.
+    pub fn save(&self, plan: &Plan, receipt: &Receipt, out: impl Write) -> io::Result<()> {
+        let counts = Counts {
+            rows: self.rows,
+            filtered: self.filtered,
+            empty_lines: self.empty_lines,
+            nulled: self.nulled,
+            skipped: self.skipped,
+        };
+        let description = plan.description(self.scales(), counts, receipt);
+        let mut writer = Writer::new(out, &description)?;
+        for groups in self.all_by_key().chunks(AT_ONCE) {
+            gather(self, groups, writer.gathered());
+            writer.write_full()?;
+        }
+        writer.finish().map(drop)
+    }
+}
+
+/// Adds groups in the order of their keys.
+fn gather(answer: &Answer, groups: &[Group], to: &mut Gathered) {
+    let all = answer.all();
+    for &group in groups {
+        key::push(&mut to.keys.bytes, all.parts(group));
+        to.keys.ends.push(to.keys.bytes.len());
+    }
+    let mut columns = &mut to.columns[..];
+    for at in 0..answer.scales().len() {
+        let (own, rest) = columns.split_at_mut(all.columns(at));
+        columns = rest;
+        groups.iter().for_each(|&group| all.encode(group, at, own));
+    }
+}
+
+/// Groups by key with what is kept of each, saved by a run. Several are [merged](Partial::merge) to what one run over
+/// everything gives.
+///
+/// ```
+/// use ringfold::query::{Partial, Query, Shown};
+/// use ringfold::{Config, Input, Receipt, fold};
+///
+/// let query = Query::new(b',').key(1).aggregate("sum", Some(2.into()))?;
+/// let config = Config::default();
+/// let save = |text: &'static [u8]| {
+///     let input = Input::memory([text]);
+///     let (plan, receipt) = (query.plan(&input, &config)?, Receipt::of(&input)?);
+///     let (answer, _) = fold(&input, &config, &plan)?;
+///     let mut bytes = Vec::new();
+///     answer.save(&plan, &receipt, &mut bytes).unwrap();
+///     Partial::read("monday", bytes)
+/// };
+/// let days = [save(b"Bern,1\nOslo,2\n")?, save(b"Bern,0.5\n")?];
+/// let merged = Partial::merge(&days)?;
+/// assert_eq!(merged.answer(&Shown::default())?.groups, 2);
+/// # Ok::<(), ringfold::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Partial {
+    reader: Reader,
+}
+
+impl Partial {
+    /// Opens a file; `-` is the standard input. Of what isn't a file all is taken into memory. Blocks are read and checked when
+    /// they are needed.
+    ///
+    /// # Errors
+    /// It can't be read, or isn't a whole partial that this version knows.
+    pub fn open(path: impl AsRef<Path>) -> Result<Partial> {
+        Partial::of(Reader::open(path.as_ref())?)
+    }
+
+    /// Takes a partial in memory; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// It isn't a whole partial that this version knows.
+    pub fn read(name: &str, bytes: Vec<u8>) -> Result<Partial> {
+        Partial::of(Reader::in_memory(name.into(), bytes)?)
+    }
+
+    fn of(reader: Reader) -> Result<Partial> {
+        for aggregate in &reader.description.aggregates {
+            kind(aggregate).map_err(|why| reader.wrong(why))?;
+        }
+        Ok(Partial { reader })
+    }
+
+    /// What it is called in errors.
+    pub fn name(&self) -> &str {
+        self.reader.name()
+    }
+
+    /// How many groups it has.
+    pub fn len(&self) -> u64 {
+        self.reader.groups()
+    }
+
+    /// Whether it has no groups.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.reader.bytes()
+    }
+
+    /// Blocks of groups.
+    pub fn blocks(&self) -> usize {
+        self.reader.blocks()
+    }
+
+    /// What was asked, as names and values.
+    pub fn query(&self) -> &[(Vec<u8>, Vec<u8>)] {
+        &self.reader.description.query
+    }
+
+    /// The names of the answer's columns: keys, then aggregates.
+    pub fn titles(&self) -> Vec<&[u8]> {
+        let Description {
+            keys, aggregates, ..
+        } = &self.reader.description;
+        let aggregates = aggregates.iter().map(|aggregate| &aggregate.title[..]);
+        keys.iter().map(Vec::as_slice).chain(aggregates).collect()
+    }
+
+    /// What became of the records, by the names that `--stats` of the program has for them.
+    pub fn counts(&self) -> [(&'static str, u64); 5] {
+        let counts = self.reader.description.counts;
+        [
+            ("rows", counts.rows),
+            ("filtered", counts.filtered),
+            ("empty_lines", counts.empty_lines),
+            ("skipped", counts.skipped),
+            ("nulled", counts.nulled),
+        ]
+    }
+
+    /// The files that were read.
+    pub fn receipt(&self) -> Receipt {
+        let Description { sources, spans, .. } = &self.reader.description;
+        Receipt {
+            sources: sources.clone(),
+            spans: spans.clone(),
+        }
+    }
+
+    /// The groups in the order of their keys.
+    ///
+    /// # Errors
+    /// The first block can't be read, or is damaged.
+    pub fn groups(&self) -> Result<SavedGroups<'_>> {
+        Ok(SavedGroups {
+            cursor: Cursor::new(&self.reader, 0)?,
+            last: Vec::new(),
+            is_first: true,
+        })
+    }
+}
+
+/// Which aggregate it is in this program.
+fn kind(aggregate: &Aggregate) -> Result<&'static Kind, String> {
+    let name = String::from_utf8_lossy(&aggregate.name);
+    let Some(kind) = named(&name) else {
+        let known: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
+        let known = known.join(", ");
+        return Err(format!(
+            "it has an aggregate `{name}`, and this ringfold knows {known}"
+        ));
+    };
+    let rules = aggregate.columns.iter().map(|column| column.rule);
+    let is_right = rules.eq(kind.columns.iter().map(|column| column.rule))
+        && aggregate.is_numeric == (kind.takes == Takes::Numbers);
+    match is_right {
+        true => Ok(kind),
+        false => Err(format!("`{name}` has other columns in this ringfold")),
+    }
+}
+
+/// The groups of a partial, one after the other. A group is looked at where it lies in the block.
+#[derive(Debug)]
+pub struct SavedGroups<'a> {
+    cursor: Cursor<'a>,
+    /// The last key of the block before.
+    last: Vec<u8>,
+    is_first: bool,
+}
+
+/// What a partial keeps of a group in a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Nothing.
+    Null,
+    /// How many.
+    Count(u64),
+    /// A decimal, as digits.
+    Decimal(String),
+    /// Bytes.
+    Text(&'a [u8]),
+    /// A sketch, encoded.
+    Sketch(&'a [u8]),
+}
+
+impl SavedGroups<'_> {
+    /// Calls `each` with the key's parts and the columns of each group that is left.
+    ///
+    /// # Errors
+    /// A block can't be read, or is damaged; or that of `each`.
+    pub fn for_each(
+        &mut self,
+        mut each: impl FnMut(&[Cow<'_, [u8]>], &[Value<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        let reader = self.cursor.reader();
+        let count = reader.description.keys.len();
+        while let Some(loaded) = self.cursor.loaded() {
+            let block = loaded.view();
+            let wrong = |why| reader.damaged_block(self.cursor.block, why);
+            for row in self.cursor.row..block.len() {
+                let key = block.keys.get(row);
+                if !self.is_first && self.last.as_slice() >= key {
+                    return Err(wrong("its keys aren't in order"));
+                }
+                self.is_first = false;
+                self.last.clear();
+                self.last.extend_from_slice(key);
+                let parts = key::parts(key, count);
+                let parts = parts.ok_or_else(|| wrong("a key has other parts"))?;
+                let values: Vec<Value<'_>> = (block.columns.iter())
+                    .map(|column| value(column, row))
+                    .collect();
+                each(&parts, &values)?;
+            }
+            self.cursor.next_block()?;
+        }
+        Ok(())
+    }
+}
+
+fn value<'a>(column: &ColumnView<'a>, row: usize) -> Value<'a> {
+    match column.column.rule {
+        Rule::Count => Value::Count(column.count(row)),
+        rule if rule.is_placed() => {
+            let placed = column.placed(row);
+            placed.map_or(Value::Null, |(_, text)| Value::Text(text))
+        }
+        Rule::Sketch(_) => Value::Sketch(column.text(row)),
+        rule if rule.is_text() => match column.text(row) {
+            b"" => Value::Null,
+            text => Value::Text(text),
+        },
+        _ => match column.exact(row) {
+            Some(exact) => Value::Decimal(exact.text()),
+            None => Value::Null,
+        },
+    }
+}

@@ -1,0 +1,204 @@
+//! Partials that are merged: to one more partial, or to an answer.
+
+use std::io::{self, Write};
+
+use ahash::RandomState;
+
+use crate::error::setting::Setting;
+use crate::error::{Error, Kind, Result};
+use crate::partial::block::{Groups, Sections};
+use crate::partial::combine::{Combined, Missing, combine};
+use crate::partial::description::{Column, Description};
+use crate::partial::key;
+use crate::partial::merge::Merge;
+use crate::partial::reader::Reader;
+use crate::partial::writer::Writer;
+use crate::query::accumulator::state::Rounding;
+use crate::query::answer::Answer;
+use crate::query::answer::order::Sort;
+use crate::query::condition::Expression;
+use crate::query::groups::Groups as AllGroups;
+use crate::query::plan::conditions::compile_having;
+use crate::query::plan::names::renamed;
+use crate::query::saved::{Partial, kind};
+use crate::query::table::{Table, push_part};
+
+/// How the answer of partials is shown.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    having: Vec<Expression>,
+    precision: Option<u32>,
+    names: Vec<Vec<u8>>,
+}
+
+impl Shown {
+    /// See [`Query::having`](crate::query::Query::having).
+    ///
+    /// # Errors
+    /// The condition can't be understood.
+    pub fn having(mut self, condition: &str) -> Result<Shown> {
+        self.having
+            .push(Expression::parse(condition, Setting::Having)?);
+        Ok(self)
+    }
+
+    /// See [`Query::precision`](crate::query::Query::precision).
+    #[must_use]
+    pub fn precision(self, digits: Option<u32>) -> Shown {
+        Shown {
+            precision: digits,
+            ..self
+        }
+    }
+
+    /// See [`Query::name`](crate::query::Query::name).
+    #[must_use]
+    pub fn name(mut self, name: impl Into<Vec<u8>>) -> Shown {
+        self.names.push(name.into());
+        self
+    }
+}
+
+/// Partials that belong together. Nothing but what they say of themselves was read.
+pub struct Merged<'a> {
+    partials: Vec<&'a Partial>,
+    combined: Combined,
+}
+
+impl Partial {
+    /// Looks whether partials are of one query and of different records, so that they can be merged. Groups are merged by
+    /// what is done with the result. `first` and `last` go by place: the files of the first partial come first.
+    ///
+    /// # Errors
+    /// They aren't, and in what they differ or what comes twice.
+    pub fn merge<'a>(partials: impl IntoIterator<Item = &'a Partial>) -> Result<Merged<'a>> {
+        let partials: Vec<&Partial> = partials.into_iter().collect();
+        let readers: Vec<&Reader> = partials.iter().map(|partial| &partial.reader).collect();
+        let combined = combine(&readers)?;
+        Ok(Merged { partials, combined })
+    }
+}
+
+impl Merged<'_> {
+    /// What was not read of the files that were.
+    pub fn missing(&self) -> &Missing {
+        &self.combined.missing
+    }
+
+    fn description(&self) -> &Description {
+        &self.combined.description
+    }
+
+    fn merge(&self) -> Result<Merge<'_>> {
+        let sources = self.combined.sources.iter().cloned();
+        let readers = self.partials.iter().map(|partial| &partial.reader);
+        Merge::new(readers.zip(sources))
+    }
+
+    /// Writes one partial of all. A block of each is in memory.
+    ///
+    /// # Errors
+    /// One can't be read or is damaged, which is an [`Error`] within the [`io::Error`]; or `out` can't be written.
+    pub fn save(&self, out: impl Write) -> io::Result<()> {
+        let mut merge = self.merge().map_err(io::Error::other)?;
+        let mut writer = Writer::new(out, self.description())?;
+        while merge.next(writer.gathered()).map_err(io::Error::other)? {
+            writer.write_full()?;
+        }
+        writer.finish().map(drop)
+    }
+
+    /// The names of the answer's columns.
+    fn names(&self, shown: &Shown) -> Result<Vec<Vec<u8>>> {
+        let Description {
+            keys, aggregates, ..
+        } = self.description();
+        let titles = aggregates.iter().map(|aggregate| &aggregate.title);
+        let titles: Vec<Vec<u8>> = keys.iter().chain(titles).cloned().collect();
+        match shown.names.is_empty() {
+            true => Ok(titles),
+            false => renamed(&titles, &shown.names),
+        }
+    }
+
+    /// Whether the answer can be sorted so.
+    ///
+    /// # Errors
+    /// It has no such column.
+    pub fn check_sort(&self, sort: &Sort, shown: &Shown) -> Result<()> {
+        let checked = sort.check(&self.names(shown)?);
+        checked.map_err(|why| Error::new(Kind::Usage, why))
+    }
+
+    /// The answer that one run over everything gives.
+    ///
+    /// # Errors
+    /// One can't be read or is damaged; or names, digits or a condition don't fit.
+    pub fn answer(&self, shown: &Shown) -> Result<Answer> {
+        let names = self.names(shown)?;
+        let having = compile_having(&shown.having, &names)?;
+        crate::query::ask::check_precision(shown.precision)?;
+        let description = self.description();
+        let is_float = description.query.iter().any(|(name, _)| name == b"float");
+        let scales = description
+            .aggregates
+            .iter()
+            .map(|aggregate| aggregate.scale);
+        let roundings = description
+            .aggregates
+            .iter()
+            .map(|aggregate| Rounding::of(aggregate.is_numeric, shown.precision, is_float));
+        let mut answer = Answer::new(
+            names,
+            description.keys.len(),
+            scales.collect(),
+            roundings.collect(),
+            AllGroups::new(self.table()?, None),
+            having.as_ref(),
+        );
+        let counts = description.counts;
+        answer.rows = counts.rows;
+        answer.filtered = counts.filtered;
+        answer.empty_lines = counts.empty_lines;
+        answer.nulled = counts.nulled;
+        answer.skipped = counts.skipped;
+        Ok(answer)
+    }
+
+    /// All groups with their states.
+    fn table(&self) -> Result<Table> {
+        let description = self.description();
+        let aggregates = description.aggregates.iter();
+        // They were known when the partials were opened.
+        let kinds = aggregates.filter_map(|aggregate| kind(aggregate).ok());
+        let mut table = Table::new(&RandomState::new(), kinds);
+        let mut merge = self.merge()?;
+        let columns: Vec<Column> = description.columns().collect();
+        let (mut groups, mut block) = (Groups::new(description), Vec::new());
+        let (mut key, count) = (Vec::new(), description.keys.len());
+        while merge.next(&mut groups)? {
+            let written = groups.write(0..groups.len(), &mut block);
+            let sections = written.and_then(|()| Sections::check(&block, description, &columns));
+            let view = sections.map_err(|why| self.wrong(why))?;
+            let view = view.view(&block, &columns);
+            for row in 0..view.len() {
+                let parts = key::parts(view.keys.get(row), count);
+                let parts = parts.ok_or_else(|| self.wrong("a key has other parts"))?;
+                key.clear();
+                parts.iter().for_each(|part| push_part(&mut key, part));
+                let inserted = table.insert(&key, &view.columns, row);
+                inserted.map_err(|why| self.wrong(why))?;
+            }
+            groups.remove_first(groups.len());
+        }
+        Ok(table)
+    }
+
+    /// What to say of groups that no run gives. Which partial they are from isn't known any more.
+    fn wrong(&self, why: &str) -> Error {
+        match self.partials[..] {
+            [one] => one.reader.wrong(format!("the partial is damaged: {why}")),
+            _ => Error::new(Kind::Data, format!("one of the partials is damaged: {why}")),
+        }
+    }
+}
