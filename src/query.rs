@@ -28,6 +28,7 @@ pub(crate) mod scan;
 pub(crate) mod selection;
 pub(crate) mod slots;
 pub(crate) mod sniff;
+pub(crate) mod stored;
 pub(crate) mod table;
 
 pub use answer::Answer;

@@ -11,8 +11,8 @@ use crate::units;
 use crate::{Error, Kind, Result, report};
 use clap::{Args, ValueEnum};
 
-use crate::cli::console::{open_output, say, write_output};
-use crate::cli::query::{Asked, Run};
+use crate::cli::console::{open_output, write_output};
+use crate::cli::query::{Asked, Run, tell_spilled};
 use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::size::size;
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
@@ -151,16 +151,6 @@ impl Command {
                 return Err(usage(why.into()));
             }
         };
-        for (is_set, flag) in [
-            (self.memory.is_some(), "--memory"),
-            (self.spill_dir.is_some(), "--spill-dir"),
-        ] {
-            if is_set {
-                return Err(usage(format!(
-                    "{flag} can't be had with -k or -a yet: all groups are kept in memory"
-                )));
-            }
-        }
         self.asked.run(&Run {
             paths: &self.files.paths()?,
             delimiter: self.delimiter,
@@ -168,6 +158,8 @@ impl Command {
             has_format: self.format.is_some(),
             output: self.output.as_ref(),
             on_error: self.on_error,
+            memory: self.memory,
+            spill_dir: self.spill_dir.as_ref(),
             reading: &self.reading,
         })
     }
@@ -214,10 +206,7 @@ impl Command {
         })?;
         tell_skipped(&input, summary.first_skipped.as_ref(), summary.skipped);
         if summary.spilled_bytes > 0 && !self.reading.quiet {
-            let bytes = units::grouped(summary.spilled_bytes);
-            say(&format!(
-                "notice: the keys outgrew the memory (--memory): {bytes} bytes went to temporary files"
-            ));
+            tell_spilled(summary.spilled_bytes);
         }
         let job = [
             ("rows", summary.rows),

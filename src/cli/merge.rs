@@ -120,7 +120,7 @@ impl Command {
             .build()
             .map_err(|error| Error::new(Kind::Engine, error.to_string()))?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
-        pool.install(|| answer.sort(&sort));
+        pool.install(|| answer.sort(&sort, None))?;
         if let Some(rows) = self.shown.top {
             answer.truncate(rows);
         }

@@ -1,11 +1,11 @@
 //! `ringfold aggregate` with `-k` or `-a`: group-by over any columns.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::cli::console::{open_output, write_output};
+use crate::cli::console::{open_output, say, write_output};
 use crate::cli::partials::Partials;
 use crate::cli::reading::{Folded, Reading};
 use crate::cli::records::Records;
@@ -14,7 +14,7 @@ use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
 use crate::cli::{memory, own_input};
 use crate::query::{Answer, Columns, Query};
 use crate::report::grid::{GridFormat, write_grid};
-use crate::{Config, Error, Kind, Receipt, Result};
+use crate::{Config, Error, Kind, Receipt, Result, units};
 
 /// What is asked of which columns.
 #[derive(Args)]
@@ -81,6 +81,8 @@ pub(super) struct Run<'a> {
     pub(super) has_format: bool,
     pub(super) output: Option<&'a PathBuf>,
     pub(super) on_error: Option<Policy>,
+    pub(super) memory: Option<u64>,
+    pub(super) spill_dir: Option<&'a PathBuf>,
     pub(super) reading: &'a Reading,
 }
 
@@ -124,6 +126,22 @@ impl Asked {
             .on_error(self.records.on_error(run.on_error)?)
             .precision(self.shown.precision);
         query = self.records.applied(query);
+        // What is saved must be there as a whole.
+        let keeps = |flag: &str| matches!(flag, "--save-partial" | "--continue");
+        let mut flags = self.partials.flags().into_iter();
+        let is_saved = flags.any(|(is_set, flag)| is_set && keeps(flag));
+        match run.memory {
+            Some(_) if is_saved => {
+                let why = "--memory can't be had with partials: all groups are kept in memory";
+                return Err(usage(why.into()));
+            }
+            None if is_saved => query = query.memory(u64::MAX),
+            Some(bytes) => query = query.memory(bytes),
+            None => {}
+        }
+        if let Some(directory) = run.spill_dir {
+            query = query.spill_directory(directory);
+        }
         for value in &self.null_value {
             query = query.null_value(value.as_str());
         }
@@ -204,16 +222,24 @@ impl Asked {
                 (answer.first_skipped, answer.skipped) = (first, skipped);
             }
         }
-        if let Some(output) = output {
-            pool.install(|| answer.sort(&sort));
+        if let Some(mut output) = output {
+            pool.install(|| answer.sort(&sort, self.shown.top))?;
             if let Some(rows) = self.shown.top {
                 answer.truncate(rows);
             }
+            if answer.spilled_bytes > 0 {
+                let held = output.hold_back(plan.spill_directory());
+                held.map_err(|error| Error::output(&error))?;
+            }
             write_output(output, |out| {
-                write_grid(answer.names(), &answer, run.format, Some(&pool), out)
+                write_grid(answer.names(), &answer, run.format, Some(&pool), out)?;
+                answer.check().map_err(io::Error::other)
             })?;
         }
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
+        if answer.spilled_bytes > 0 && !reading.quiet {
+            tell_spilled(answer.spilled_bytes);
+        }
         if reading.stats.is_some() {
             let delimiter = query
                 .is_sniffed()
@@ -228,7 +254,15 @@ impl Asked {
     }
 }
 
-fn counted(answer: &Answer) -> [(&'static str, u64); 6] {
+/// Says that groups went to files.
+pub(super) fn tell_spilled(bytes: u64) {
+    let bytes = units::grouped(bytes);
+    say(&format!(
+        "notice: the keys outgrew the memory (--memory): {bytes} bytes went to temporary files"
+    ));
+}
+
+fn counted(answer: &Answer) -> [(&'static str, u64); 7] {
     [
         ("rows", answer.rows),
         ("keys", answer.groups),
@@ -236,6 +270,7 @@ fn counted(answer: &Answer) -> [(&'static str, u64); 6] {
         ("empty_lines", answer.empty_lines),
         ("skipped", answer.skipped),
         ("nulled", answer.nulled),
+        ("spilled_bytes", answer.spilled_bytes),
     ]
 }
 

@@ -135,6 +135,11 @@ impl Reader {
         self.groups
     }
 
+    /// How many groups a block has.
+    pub(crate) fn groups_of(&self, block: usize) -> u64 {
+        self.index[block].groups.get()
+    }
+
     pub(crate) fn blocks(&self) -> usize {
         self.index.len()
     }

@@ -2,19 +2,27 @@
 
 mod having;
 pub(crate) mod order;
+mod outgrown;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
 
+use crate::error::Result;
+use crate::error::refusal::Refusal;
+use crate::group::spill::budget::Budget;
 use crate::group::summary::Skipped;
 use crate::query::accumulator::state::{Outcome, Printed, Rounding};
 use crate::query::answer::having::Tested;
 use crate::query::answer::order::Sort;
+use crate::query::answer::outgrown::{GROWTH, Page, SORTED_AT_ONCE, StoredRows};
 use crate::query::condition::Condition;
 use crate::query::groups::Groups;
 use crate::query::rejects::Rejects;
+use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::Group;
 use crate::report::grid::{Cell, Rows};
 
@@ -30,8 +38,12 @@ pub struct Answer {
     all: Groups,
     /// The groups in the order of the rows.
     order: Vec<Group>,
+    /// In place of these, the groups that outgrew the memory.
+    stored: Option<StoredRows>,
     /// Groups that were found, those that a condition leaves out included.
     pub groups: u64,
+    /// Bytes of groups that were written to temporary files, because they outgrew the memory.
+    pub spilled_bytes: u64,
     /// Records that were added.
     pub rows: u64,
     /// Records of which the condition isn't true.
@@ -64,6 +76,8 @@ impl Answer {
             scales,
             roundings,
             order: Vec::new(),
+            stored: None,
+            spilled_bytes: 0,
             groups: 0,
             all,
             rows: 0,
@@ -80,7 +94,7 @@ impl Answer {
             let is_true = |group: &Group| answer.is_true(having, *group);
             groups = groups.into_par_iter().filter(is_true).collect();
         }
-        answer.order = answer.sorted_by_key(groups);
+        answer.order = answer.all.sorted(groups);
         answer
     }
 
@@ -93,9 +107,14 @@ impl Answer {
         &self.all
     }
 
+    /// Whether the groups have outgrown the memory: then they aren't here.
+    pub(crate) fn is_outgrown(&self) -> bool {
+        self.spilled_bytes > 0
+    }
+
     /// The same in the order of their keys.
     pub(crate) fn all_by_key(&self) -> Vec<Group> {
-        self.sorted_by_key(self.all.all())
+        self.all.sorted(self.all.all())
     }
 
     /// The names of the columns.
@@ -103,11 +122,24 @@ impl Answer {
         &self.names
     }
 
-    /// Puts the rows into another order.
+    /// Puts the rows into another order, of which only the first so many are of interest, if `first` says so.
+    ///
+    /// # Errors
+    /// The groups have outgrown the memory: then all of them can't be sorted by columns, or can't be read back.
     ///
     /// # Panics
     /// If there is no column of that name: see [`Plan::check_sort`](crate::query::Plan::check_sort).
-    pub fn sort(&mut self, sort: &Sort) {
+    pub fn sort(&mut self, sort: &Sort, first: Option<usize>) -> Result<()> {
+        if matches!(sort, Sort::Columns(_))
+            && let Some(stored) = self.stored.take()
+        {
+            self.load_first(sort, first, &stored)?;
+        }
+        self.sort_in_memory(sort);
+        Ok(())
+    }
+
+    fn sort_in_memory(&mut self, sort: &Sort) {
         let Sort::Columns(columns) = sort else {
             return;
         };
@@ -146,6 +178,9 @@ impl Answer {
     /// Leaves only the first rows.
     pub fn truncate(&mut self, rows: usize) {
         self.order.truncate(rows);
+        if let Some(stored) = &mut self.stored {
+            stored.truncate(rows);
+        }
     }
 
     fn is_true(&self, condition: &Condition, group: Group) -> bool {
@@ -158,21 +193,8 @@ impl Answer {
         })
     }
 
-    fn sorted_by_key(&self, groups: Vec<Group>) -> Vec<Group> {
-        let beginnings = groups
-            .par_iter()
-            .map(|&group| beginning(self.all.parts(group)));
-        let beginnings: Option<Vec<u128>> = beginnings.collect();
-        let beginnings = beginnings.unwrap_or_else(|| vec![0; groups.len()]);
-        let mut keyed: Vec<_> = beginnings.into_iter().zip(groups).collect();
-        keyed.par_sort_unstable_by(|(one, first), (two, second)| {
-            one.cmp(two).then_with(|| self.by_key(*first, *second))
-        });
-        keyed.into_iter().map(|(_, group)| group).collect()
-    }
-
     fn by_key(&self, one: Group, two: Group) -> Ordering {
-        self.all.parts(one).cmp(self.all.parts(two))
+        self.all.by_key(one, two)
     }
 
     fn outcome(&self, group: Group, column: usize) -> Outcome<'_> {
@@ -186,20 +208,98 @@ impl Answer {
     }
 }
 
-/// The first bytes of a key's parts, a zero behind each: their order is that of keys unless they are the same. `None` if
-/// there are zeros in the parts.
-fn beginning<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Option<u128> {
-    let mut bytes = [0; 16];
-    let mut at = 0;
-    for part in parts {
-        let length = part.len().min(bytes.len() - at);
-        if part[..length].contains(&0) {
-            return None;
-        }
-        bytes[at..at + length].copy_from_slice(&part[..length]);
-        at = (at + length + 1).min(bytes.len());
+impl Answer {
+    /// An answer without rows, but with the same columns.
+    fn of_groups(&self, groups: Groups, having: Option<&Condition>) -> Answer {
+        Answer::new(
+            self.names.clone(),
+            self.keys,
+            self.scales.clone(),
+            self.roundings.clone(),
+            groups,
+            having,
+        )
     }
-    Some(u128::from_be_bytes(bytes))
+
+    /// Takes its rows from a file, as far as a condition is true of them.
+    ///
+    /// # Errors
+    /// A file can't be written, or not be read back.
+    pub(crate) fn store(
+        &mut self,
+        mut stored: Stored,
+        form: &StoredForm,
+        budget: &Budget,
+        having: Option<&Condition>,
+    ) -> std::result::Result<(), Lost> {
+        self.groups = stored.len() as u64;
+        if having.is_some() {
+            let reader = form.filter(&stored, &self.scales, |_, groups| {
+                let answer = self.of_groups(groups, having);
+                (answer.order, answer.all)
+            })?;
+            stored = Stored::new(reader, form.keys, stored.table().like());
+        }
+        self.stored = Some(StoredRows::new(stored, form.clone(), budget.bytes()));
+        Ok(())
+    }
+
+    /// Whether rows could be read back that were written to a file. If not, what was read of them is wrong. To be called
+    /// when all rows have been read.
+    ///
+    /// # Errors
+    /// Some could not.
+    pub fn check(&self) -> Result<()> {
+        match &self.stored {
+            Some(stored) if stored.has_failed.load(Relaxed) => Err(stored.lost()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Some rows of a file.
+    fn page(&self, stored: &StoredRows, rows: Range<usize>) -> Page {
+        let first = rows.start;
+        let loaded = stored.stored.load(rows);
+        let (order, groups) = loaded.unwrap_or_else(|_| {
+            stored.has_failed.store(true, Relaxed);
+            (Vec::new(), Groups::new(stored.stored.table().like(), None))
+        });
+        let mut page = self.of_groups(groups, None);
+        page.order = order;
+        Page {
+            first,
+            columns: self.names.len(),
+            rows: Box::new(page),
+        }
+    }
+
+    /// Takes the first rows in an order into memory, or all of them if these fit.
+    fn load_first(&mut self, sort: &Sort, first: Option<usize>, stored: &StoredRows) -> Result<()> {
+        let fits = stored.stored.bytes().saturating_mul(GROWTH) <= stored.memory;
+        if !fits && first.is_none() {
+            let memory = stored.memory;
+            return Err(Refusal::NotSorted { memory }.into());
+        }
+        let table = stored.stored.table();
+        let mut groups = Groups::new(table.like(), None);
+        let mut count = 0;
+        for rows in stored.stored.in_parts(0..stored.stored.len()) {
+            count += rows.len();
+            let (_, more) = stored.stored.load(rows).map_err(|_| stored.lost())?;
+            groups.merge(more);
+            if let Some(first) = first.filter(|first| count > SORTED_AT_ONCE.max(2 * first)) {
+                let mut answer = self.of_groups(groups, None);
+                answer.sort_in_memory(sort);
+                answer.truncate(first);
+                let left = (stored.form).only(&answer.all, &answer.order, &self.scales, table);
+                groups = left.map_err(|_| stored.lost())?;
+                count = first;
+            }
+        }
+        let answer = self.of_groups(groups, None);
+        (self.all, self.order) = (answer.all, answer.order);
+        Ok(())
+    }
 }
 
 /// How many rows after all else of them the bytes of keys are prefetched.
@@ -207,10 +307,21 @@ const PREFETCHED_KEYS: usize = 8;
 
 impl Rows for Answer {
     fn len(&self) -> usize {
-        self.order.len()
+        match &self.stored {
+            Some(stored) => stored.len(),
+            None => self.order.len(),
+        }
+    }
+
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Rows + '_>> {
+        let stored = self.stored.as_ref()?;
+        Some(Box::new(self.page(stored, rows)))
     }
 
     fn prefetch(&self, at: usize) {
+        if self.stored.is_some() {
+            return;
+        }
         self.all.prefetch(self.order[at]);
         // Where a key's bytes are is known once its end has come.
         if let Some(before) = at.checked_sub(PREFETCHED_KEYS) {
@@ -219,6 +330,10 @@ impl Rows for Answer {
     }
 
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
+        if let Some(stored) = &self.stored {
+            let page = stored.page_of(at, |rows| self.page(stored, rows));
+            return page.row(at, cells);
+        }
         let group = self.order[at];
         cells.clear();
         cells.extend(self.all.parts(group).map(Cell::Text));
@@ -234,34 +349,6 @@ impl Rows for Answer {
                     None => Cell::Null,
                 },
             });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::query::table::{parts, push_part};
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn beginnings_have_the_order_of_keys(
-            one in prop::collection::vec("[ab\u{1}\u{0}]{0,9}", 1..4),
-            two in prop::collection::vec("[ab\u{1}\u{0}]{0,9}", 1..4),
-        ) {
-            let key = |of: &[String]| {
-                let mut key = Vec::new();
-                of.iter().for_each(|part| push_part(&mut key, part.as_bytes()));
-                key
-            };
-            // All keys of an answer have as many parts.
-            let count = one.len().min(two.len());
-            let (one, two) = (key(&one[..count]), key(&two[..count]));
-            if let (Some(first), Some(second)) = (beginning(parts(&one)), beginning(parts(&two))) {
-                let order = first.cmp(&second);
-                prop_assert!(order.is_eq() || order == parts(&one).cmp(parts(&two)));
-            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod described;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ahash::RandomState;
@@ -10,6 +11,7 @@ use crate::engine::config::Config;
 use crate::error::refusal::{Hint, Refusal};
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::group::spill::budget::{self, Budget};
 use crate::input::spans::Input;
 use crate::level::Level;
 use crate::query::accumulator::state::Takes;
@@ -85,6 +87,8 @@ pub struct Query {
     having: Vec<Expression>,
     names: Vec<Vec<u8>>,
     precision: Option<u32>,
+    memory: Option<u64>,
+    spill_directory: Option<PathBuf>,
 }
 
 /// A delimiter that is neither a quote nor begins a comment.
@@ -146,6 +150,26 @@ impl Query {
             having: Vec::new(),
             names: Vec::new(),
             precision: None,
+            memory: None,
+            spill_directory: None,
+        }
+    }
+
+    /// How many bytes the groups of all workers may take together, growth aside. What exceeds it goes to temporary files.
+    /// The default is two fifths of the memory that is available when the groups have grown to some MiB, or of the control
+    /// group's limit.
+    pub fn memory(self, bytes: u64) -> Query {
+        Query {
+            memory: Some(bytes),
+            ..self
+        }
+    }
+
+    /// The directory of the temporary files, which have no names. The default is `TMPDIR`, else /var/tmp.
+    pub fn spill_directory(self, directory: impl Into<PathBuf>) -> Query {
+        Query {
+            spill_directory: Some(directory.into()),
+            ..self
         }
     }
 
@@ -379,6 +403,10 @@ impl Query {
             asked: Vec::new(),
             having: None,
             precision: self.precision,
+            budget: Budget::new(
+                self.memory,
+                &(self.spill_directory.clone()).unwrap_or_else(budget::default_directory),
+            ),
             hasher: RandomState::new(),
             level: self.level,
         };

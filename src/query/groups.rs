@@ -1,5 +1,9 @@
 //! All groups of an answer: those of short keys, of which lanes are known, and those of a table.
 
+use std::cmp::Ordering;
+
+use rayon::prelude::*;
+
 use crate::partial::column::Gathered;
 use crate::query::accumulator::state::Outcome;
 use crate::query::lane_groups::LaneRows;
@@ -14,6 +18,11 @@ pub(crate) struct Groups {
 impl Groups {
     pub(crate) fn new(table: Table, lanes: Option<LaneRows>) -> Groups {
         Groups { table, lanes }
+    }
+
+    /// Adds those of another table's.
+    pub(crate) fn merge(&mut self, from: Groups) {
+        self.table.merge(from.table);
     }
 
     /// All of them, in no order.
@@ -70,6 +79,67 @@ impl Groups {
     pub(crate) fn prefetch_key(&self, group: Group) {
         if group.lanes().is_none() {
             self.table.prefetch_key(group);
+        }
+    }
+
+    /// In the order of their keys.
+    pub(crate) fn sorted(&self, groups: Vec<Group>) -> Vec<Group> {
+        let beginnings = groups.par_iter().map(|&group| beginning(self.parts(group)));
+        let beginnings: Option<Vec<u128>> = beginnings.collect();
+        let beginnings = beginnings.unwrap_or_else(|| vec![0; groups.len()]);
+        let mut keyed: Vec<_> = beginnings.into_iter().zip(groups).collect();
+        keyed.par_sort_unstable_by(|(one, first), (two, second)| {
+            one.cmp(two).then_with(|| self.by_key(*first, *second))
+        });
+        keyed.into_iter().map(|(_, group)| group).collect()
+    }
+
+    /// The order of two groups' keys.
+    pub(crate) fn by_key(&self, one: Group, two: Group) -> Ordering {
+        self.parts(one).cmp(self.parts(two))
+    }
+}
+
+/// The first bytes of a key's parts, a zero behind each: their order is that of keys unless they are the same. `None` if
+/// there are zeros in the parts.
+fn beginning<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Option<u128> {
+    let mut bytes = [0; 16];
+    let mut at = 0;
+    for part in parts {
+        let length = part.len().min(bytes.len() - at);
+        if part[..length].contains(&0) {
+            return None;
+        }
+        bytes[at..at + length].copy_from_slice(&part[..length]);
+        at = (at + length + 1).min(bytes.len());
+    }
+    Some(u128::from_be_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::table::{parts, push_part};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn beginnings_have_the_order_of_keys(
+            one in prop::collection::vec("[ab\u{1}\u{0}]{0,9}", 1..4),
+            two in prop::collection::vec("[ab\u{1}\u{0}]{0,9}", 1..4),
+        ) {
+            let key = |of: &[String]| {
+                let mut key = Vec::new();
+                of.iter().for_each(|part| push_part(&mut key, part.as_bytes()));
+                key
+            };
+            // All keys of an answer have as many parts.
+            let count = one.len().min(two.len());
+            let (one, two) = (key(&one[..count]), key(&two[..count]));
+            if let (Some(first), Some(second)) = (beginning(parts(&one)), beginning(parts(&two))) {
+                let order = first.cmp(&second);
+                prop_assert!(order.is_eq() || order == parts(&one).cmp(parts(&two)));
+            }
         }
     }
 }

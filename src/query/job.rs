@@ -11,9 +11,12 @@ mod filter;
 use crate::engine::sink::{BlockError, Malformed};
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::group::spill::budget::Share;
 use crate::job::fold::Fold;
+use crate::partial::reader::Reader;
 use crate::query::accumulator::state::{Rounding, Value};
 use crate::query::answer::Answer;
+use crate::query::condition::Condition;
 use crate::query::dialect::{Field, last_multiline, unreadable};
 use crate::query::groups::Groups;
 use crate::query::lane_groups::{LaneGroups, LaneRows};
@@ -22,6 +25,7 @@ use crate::query::order::InOrder;
 use crate::query::passes::{OneByOne, Passes};
 use crate::query::plan::{BYTE_ORDER_MARK, Plan, Shape, names_of};
 use crate::query::rejects::{OnError, Rejected};
+use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::Table;
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
@@ -31,6 +35,12 @@ pub struct Partial {
     table: Table,
     /// The groups in lanes of partials that were merged into this one.
     merged: Vec<LaneGroups>,
+    /// What groups take of the budget, and those that went to files.
+    share: Share,
+    runs: Vec<Reader>,
+    spilled_bytes: u64,
+    /// In the end, the answer of all that went there.
+    outgrown: Option<Answer>,
     /// For each of the plan's numbers the most digits behind a point.
     scales: Vec<u32>,
     rows: u64,
@@ -397,6 +407,121 @@ impl Plan {
         }
     }
 
+    /// Writes a partial's groups to a file if all of the run's take more than they may.
+    fn enforce_budget(&self, partial: &mut Partial) -> Result<()> {
+        let lanes = partial.passes.as_mut().map(|passes| passes.groups());
+        let (count, bytes) = lanes.map_or((0, 0), |groups| (groups.slots.len(), groups.bytes()));
+        let bytes = (bytes + partial.table.bytes()) as u64;
+        if !partial.share.set(bytes) || count + partial.table.len() == 0 {
+            return Ok(());
+        }
+        Plan::flush_numbered(partial);
+        let lanes = partial.passes.as_mut().map(|passes| passes.groups().take());
+        let table = partial.table.like();
+        let table = std::mem::replace(&mut partial.table, table);
+        self.spill(partial, lanes.into_iter().collect(), table)?;
+        let left = partial
+            .passes
+            .as_mut()
+            .map(|passes| passes.groups().bytes());
+        let left = left.unwrap_or_default() + partial.table.bytes();
+        partial.share.set(left as u64);
+        Ok(())
+    }
+
+    /// Writes groups to a file.
+    fn spill(&self, partial: &mut Partial, lanes: Vec<LaneGroups>, mut table: Table) -> Result<()> {
+        let lanes = LaneRows::merge(lanes, &mut table);
+        let groups = Groups::new(table, lanes);
+        let scales = self.scales(partial);
+        let written = self.stored_form().write(&groups, &scales);
+        let run = written.map_err(|lost| self.lost(&lost))?;
+        partial.spilled_bytes += run.bytes();
+        partial.runs.push(run);
+        Ok(())
+    }
+
+    fn stored_form(&self) -> StoredForm {
+        StoredForm {
+            kinds: (self.aggregates.iter())
+                .map(|aggregate| aggregate.kind)
+                .collect(),
+            keys: self.keys.len(),
+            sources: self.files.len(),
+            directory: self.budget.directory().to_owned(),
+        }
+    }
+
+    fn lost(&self, lost: &Lost) -> Error {
+        match lost {
+            Lost::Write(error) => self.budget.spill_error(error).into(),
+            Lost::Read => {
+                let directory = self.budget.directory().to_owned();
+                Refusal::SpillLost { directory }.into()
+            }
+        }
+    }
+
+    /// The most digits behind the point of each aggregate's numbers.
+    fn scales(&self, partial: &Partial) -> Vec<u32> {
+        let aggregates = self.aggregates.iter();
+        let scale = |number: Option<usize>| number.map_or(0, |at| partial.scales[at]);
+        aggregates.map(|of| scale(of.number)).collect()
+    }
+
+    /// Merges what went to files, if something did.
+    fn merge_spilled(&self, total: &mut Partial) -> Result<()> {
+        if total.runs.is_empty() {
+            return Ok(());
+        }
+        Plan::flush_numbered(total);
+        let mut lanes = std::mem::take(&mut total.merged);
+        lanes.extend(total.passes.take().map(|passes| passes.into_groups()));
+        let table = total.table.like();
+        let rest = std::mem::replace(&mut total.table, table);
+        self.spill(total, lanes, rest)?;
+        let runs = std::mem::take(&mut total.runs);
+        let merged = self.stored_form().merge(runs, &self.scales(total));
+        let merged = merged.map_err(|lost| self.lost(&lost))?;
+        let stored = Stored::new(merged, self.keys.len(), total.table.like());
+        let nothing = Groups::new(total.table.like(), None);
+        let mut answer = self.answer(total, nothing, None);
+        let having = self.having.as_ref();
+        let kept = answer.store(stored, &self.stored_form(), &self.budget, having);
+        kept.map_err(|lost| self.lost(&lost))?;
+        total.outgrown = Some(answer);
+        Ok(())
+    }
+
+    fn answer_in_memory(&self, total: &mut Partial) -> Answer {
+        Plan::flush_numbered(total);
+        let mut lanes = std::mem::take(&mut total.merged);
+        lanes.extend(total.passes.take().map(|passes| passes.into_groups()));
+        let table = total.table.like();
+        let mut table = std::mem::replace(&mut total.table, table);
+        let lanes = LaneRows::merge(lanes, &mut table);
+        if self.keys.is_empty() && lanes.as_ref().is_none_or(LaneRows::is_empty) {
+            // One group, also of nothing.
+            table.group(b"");
+        }
+        self.answer(total, Groups::new(table, lanes), self.having.as_ref())
+    }
+
+    fn answer(&self, total: &Partial, groups: Groups, having: Option<&Condition>) -> Answer {
+        let roundings = self.aggregates.iter().map(|aggregate| {
+            let is_float = self.grammar.is_float;
+            Rounding::of(aggregate.number.is_some(), self.precision, is_float)
+        });
+        Answer::new(
+            self.names.clone(),
+            self.keys.len(),
+            self.scales(total),
+            roundings.collect(),
+            groups,
+            having,
+        )
+    }
+
     /// Gives the run up.
     fn cut(&self, partial: &mut Partial, at: usize) -> BlockError {
         partial.is_cut = true;
@@ -448,6 +573,10 @@ impl Fold for Plan {
         Partial {
             table: Table::new(&self.hasher, kinds),
             merged: Vec::new(),
+            share: Share::new(&self.budget),
+            runs: Vec::new(),
+            spilled_bytes: 0,
+            outgrown: None,
             scales: vec![0; self.numbers.len()],
             rows: 0,
             filtered: 0,
@@ -476,17 +605,20 @@ impl Fold for Plan {
 
     fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
         if self.in_order() {
-            return self.next_block(partial, block);
+            self.next_block(partial, block)?;
+        } else {
+            let done = self.any_block(partial, block);
+            let len = block.bytes().len();
+            partial.rejected.end_block(&self.rejecting, block, len);
+            done?;
         }
-        let done = self.any_block(partial, block);
-        let len = block.bytes().len();
-        partial.rejected.end_block(&self.rejecting, block, len);
-        done
+        Ok(self.enforce_budget(partial)?)
     }
 
     fn complete(&self, total: &mut Partial) -> Result<()> {
         let done = self.end_of_file(total);
-        done.map_err(|error| self.explained(error, std::mem::take(&mut total.rejected)))
+        done.map_err(|error| self.explained(error, std::mem::take(&mut total.rejected)))?;
+        self.merge_spilled(total)
     }
 
     fn failed(&self, error: Error, partials: Vec<Partial>) -> Result<()> {
@@ -510,6 +642,8 @@ impl Fold for Plan {
             || Plan::flush_numbered(&mut from),
         );
         into.table.merge(from.table);
+        into.runs.append(&mut from.runs);
+        into.spilled_bytes += from.spilled_bytes;
         into.merged.append(&mut from.merged);
         into.merged
             .extend(from.passes.map(|passes| passes.into_groups()));
@@ -526,31 +660,11 @@ impl Fold for Plan {
     }
 
     fn finish(&self, mut total: Partial) -> Answer {
-        Plan::flush_numbered(&mut total);
-        let passes = total.passes.take().map(|passes| passes.into_groups());
-        total.merged.extend(passes);
-        let lanes = LaneRows::merge(total.merged, &mut total.table);
-        if self.keys.is_empty() && lanes.as_ref().is_none_or(LaneRows::is_empty) {
-            // One group, also of nothing.
-            total.table.group(b"");
-        }
-        let scale = |number: Option<usize>| number.map_or(0, |at| total.scales[at]);
-        let scales = self
-            .aggregates
-            .iter()
-            .map(|aggregate| scale(aggregate.number));
-        let roundings = self.aggregates.iter().map(|aggregate| {
-            let is_float = self.grammar.is_float;
-            Rounding::of(aggregate.number.is_some(), self.precision, is_float)
-        });
-        let mut answer = Answer::new(
-            self.names.clone(),
-            self.keys.len(),
-            scales.collect(),
-            roundings.collect(),
-            Groups::new(total.table, lanes),
-            self.having.as_ref(),
-        );
+        let mut answer = match total.outgrown.take() {
+            Some(answer) => answer,
+            None => self.answer_in_memory(&mut total),
+        };
+        answer.spilled_bytes = total.spilled_bytes;
         answer.rows = total.rows;
         answer.filtered = total.filtered;
         answer.empty_lines = total.empty_lines;
@@ -569,9 +683,10 @@ mod tests {
     use crate::engine::config::Config;
     use crate::input::spans::Input;
     use crate::level::Level;
+    use crate::query::answer::order::Sort;
     use crate::query::ask::Query;
     use crate::record::block::PaddedBuf;
-    use crate::report::grid::{GridFormat, write_grid};
+    use crate::report::grid::{GridFormat, Rows, write_grid};
 
     /// The answer as CSV with all counts, or the first error; `text` is cut into blocks of records of about `block` bytes.
     fn answer(query: &Query, level: Option<Level>, text: &[u8], block: usize) -> String {
@@ -604,9 +719,11 @@ mod tests {
         }
         let [mut one, two] = partials;
         plan.merge(&mut one, two);
+        plan.complete(&mut one).unwrap();
         let answer = plan.finish(one);
         let mut csv = Vec::new();
         write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
+        answer.check().unwrap();
         let (rows, filtered) = (answer.rows, answer.filtered);
         let (empty, skipped) = (answer.empty_lines, answer.skipped);
         let first = answer.first_skipped.map(|first| format!("{first:?}"));
@@ -686,11 +803,9 @@ mod tests {
             }
         }
     }
-    /// Thousands of groups in lanes, and among them what lanes can't hold: long keys, keys that are null or stand between
+    /// Records of thousands of groups, and among them what lanes can't hold: long keys, keys that are null or stand between
     /// quotes, numbers of other sizes.
-    #[test]
-    #[cfg_attr(miri, ignore = "too much for an interpreter")]
-    fn groups_of_lanes_and_of_the_table_meet() {
+    fn odd_rows() -> String {
         let mut number = 7_u64;
         let mut draw = |below: u64| {
             number = number
@@ -718,6 +833,14 @@ mod tests {
                 _ => format!("k{key},b{},{row}\n", key % 7),
             };
         }
+        rows
+    }
+
+    /// Groups of lanes and of the table meet.
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn groups_of_lanes_and_of_the_table_meet() {
+        let rows = odd_rows();
         for (keys, quote) in [
             (&[1][..], None),
             (&[1], Some(b'"')),
@@ -743,5 +866,88 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Whatever the memory, the answer is the same.
+    #[test]
+    #[cfg_attr(miri, ignore = "it writes files")]
+    fn groups_outgrow_the_memory() {
+        let rows = odd_rows();
+        let directory = tempfile::tempdir().unwrap();
+        for (keys, aggregates) in [
+            (&[1][..], &["count", "sum", "max"][..]),
+            (&[1, 2], &["first", "last", "lexmin", "lexmax", "mean"]),
+            (&[2, 1], &["stddev", "var_pop", "range", "min"]),
+            (&[], &["sum", "first"]),
+        ] {
+            for having in [None, Some("count > 5")] {
+                let mut query = Query::new(b',').quote(Some(b'"')).on_error(OnError::Null);
+                for &key in keys {
+                    query = query.key(key);
+                }
+                for name in aggregates {
+                    query = query.aggregate(name, Some(3.into())).unwrap();
+                }
+                query = query.aggregate("count", None).unwrap();
+                if let Some(having) = having {
+                    query = query.having(having).unwrap();
+                }
+                let want = answer(&query, None, rows.as_bytes(), 20_000);
+                for memory in [0, 100_000, 400_000] {
+                    let query = query.clone().memory(memory);
+                    let query = query.spill_directory(directory.path());
+                    for level in Level::available().into_iter().map(Some).chain([None]) {
+                        let got = answer(&query, level, rows.as_bytes(), 20_000);
+                        assert!(got == want, "{keys:?} {having:?} {memory} {level:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Of groups that have outgrown the memory the first ones by value can be had.
+    #[test]
+    #[cfg_attr(miri, ignore = "it writes files")]
+    fn outgrown_answers_are_sorted() {
+        let rows = odd_rows();
+        let query = Query::new(b',').key(1).on_error(OnError::Null);
+        let query = query.aggregate("max", Some(3.into())).unwrap();
+        let of = |query: &Query, sort: &str, first| {
+            let input = Input::memory([rows.as_bytes()]);
+            let plan = query.plan(&input, &Config::default()).unwrap();
+            let (mut answer, _) = crate::job::fold::fold(&input, &Config::default(), &plan)?;
+            answer.sort(&Sort::read(sort).unwrap(), first)?;
+            answer.truncate(first.unwrap_or(usize::MAX));
+            let mut all = Vec::new();
+            let mut cells = Vec::new();
+            for at in 0..answer.len() {
+                answer.row(at, &mut cells);
+                all.push(format!("{cells:?}"));
+            }
+            answer.check()?;
+            Ok((all, answer.spilled_bytes))
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let small = query.clone().memory(0).spill_directory(directory.path());
+        for sort in ["max_3:desc", "max_3,key1:desc", "key"] {
+            for first in [Some(7), Some(60), None] {
+                let (want, _) = of(&query, sort, first).unwrap();
+                let got: Result<_> = of(&small, sort, first);
+                if first.is_none() && sort != "key" {
+                    let error = got.unwrap_err().to_string();
+                    assert!(error.contains("can't be sorted by a column"), "{error}");
+                    continue;
+                }
+                let (got, spilled) = got.unwrap();
+                assert!(got == want, "{sort} {first:?}");
+                assert!(spilled > 0);
+            }
+        }
+        let nowhere = query
+            .memory(0)
+            .spill_directory(directory.path().join("nowhere"));
+        let error = of(&nowhere, "key", None).unwrap_err().to_string();
+        assert!(error.contains("No such file or directory"), "{error}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

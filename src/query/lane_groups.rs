@@ -260,6 +260,9 @@ impl LaneGroups {
             return;
         }
         let mut slots = Slots::new(self.plan.level, &self.plan.seeds, held.layout.lanes().len());
+        if self.slots.is_packed() {
+            slots.pack();
+        }
         let mut to = vec![0; held.layout.lanes().len()];
         let mut key = Vec::new();
         for (unit, lanes) in self.slots.iter() {
@@ -279,6 +282,27 @@ impl LaneGroups {
         }
         self.slots = slots;
         self.held = held;
+    }
+
+    /// Memory that is taken.
+    pub(crate) fn bytes(&self) -> usize {
+        self.slots.bytes()
+    }
+
+    /// Gives the groups away and begins anew in little memory.
+    pub(crate) fn take(&mut self) -> LaneGroups {
+        let mut slots = Slots::new(
+            self.plan.level,
+            &self.plan.seeds,
+            self.held.layout.lanes().len(),
+        );
+        slots.pack();
+        LaneGroups {
+            plan: self.plan.clone(),
+            held: self.held.clone(),
+            slots: std::mem::replace(&mut self.slots, slots),
+            rows: std::mem::take(&mut self.rows),
+        }
     }
 
     /// Adds all lanes to a table, and forgets the groups.

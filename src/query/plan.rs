@@ -3,12 +3,14 @@
 pub(crate) mod conditions;
 pub(crate) mod names;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ahash::RandomState;
 
 use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Cause, Error, Kind as ErrorKind, Result};
+use crate::group::spill::budget::Budget;
 use crate::level::Level;
 use crate::query::accumulator::state::{Kind, Takes};
 use crate::query::answer::order::Sort;
@@ -61,6 +63,7 @@ pub struct Plan {
     pub(crate) having: Option<Condition>,
     /// Digits behind the point of numbers that are computed, if they were asked for.
     pub(crate) precision: Option<u32>,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) hasher: RandomState,
     /// For the passes over windows; without it, records are added one by one.
     pub(crate) level: Option<Level>,
@@ -216,6 +219,11 @@ impl Plan {
     /// The byte between fields.
     pub fn delimiter(&self) -> u8 {
         self.dialect.delimiter()
+    }
+
+    /// Where groups go that outgrow the memory.
+    pub fn spill_directory(&self) -> &Path {
+        self.budget.directory()
     }
 
     /// Whether an answer can be sorted so.

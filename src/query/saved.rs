@@ -69,8 +69,12 @@ impl Answer {
     /// Writes all groups as a partial, whatever rows the answer shows. `receipt` is what the plan's run has read.
     ///
     /// # Errors
-    /// `out` can't be written.
+    /// `out` can't be written, or the groups have outgrown [`Query::memory`](crate::query::Query::memory).
     pub fn save(&self, plan: &Plan, receipt: &Receipt, out: impl Write) -> io::Result<()> {
+        if self.is_outgrown() {
+            let why = "groups that outgrew the memory can't be saved";
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
+        }
         let counts = Counts {
             rows: self.rows,
             filtered: self.filtered,

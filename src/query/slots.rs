@@ -95,6 +95,8 @@ pub(crate) struct Slots {
     seeds: Seeds,
     /// How many keys have each byte behind them.
     behind: Box<[u32; 256]>,
+    /// Memory is short: no slots are left empty for speed.
+    is_dense: bool,
     keys: Box<[InlineKey; BATCH]>,
     places: Box<[u32; BATCH]>,
     /// Rows of the batch whose keys are new.
@@ -114,12 +116,22 @@ impl Slots {
             used_max: 0,
             seeds: seeds.clone(),
             behind: Box::new([0; 256]),
+            is_dense: false,
             keys: Box::new([InlineKey([0; KEY_MAX]); BATCH]),
             places: Box::new([0; BATCH]),
             fresh: Vec::new(),
         };
         slots.lay_out(SLOTS_MIN);
         slots
+    }
+
+    /// Leaves fewer slots empty from now on.
+    pub(crate) fn pack(&mut self) {
+        self.is_dense = true;
+    }
+
+    pub(crate) fn is_packed(&self) -> bool {
+        self.is_dense
     }
 
     /// How many keys there are.
@@ -154,6 +166,7 @@ impl Slots {
         self.mask = places - self.stride as u32;
         // A displaced key costs a mispredicted branch on each of its rows, so a small table is sparse.
         self.used_max = match slots * self.slot_bytes() {
+            _ if self.is_dense => slots / 8 * 5,
             ..=0x10_0000 if slots > SLOTS_MIN => slots / 16,
             ..=0x40_0000 if slots > SLOTS_MIN => slots / 4,
             ..=0x200_0000 => slots / 2,
@@ -164,7 +177,8 @@ impl Slots {
 
     #[cold]
     fn grow(&mut self) {
-        let times = if self.bytes() < LARGE_BYTES { 4 } else { 2 };
+        let is_small = self.bytes() < LARGE_BYTES && !self.is_dense;
+        let times = if is_small { 4 } else { 2 };
         let slots = times * (self.units.len() / self.stride);
         let old = std::mem::replace(&mut self.units, Pages::new(0));
         self.lay_out(slots);

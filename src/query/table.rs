@@ -19,6 +19,8 @@ pub(crate) struct Table {
     hasher: RandomState,
     kinds: Vec<&'static Kind>,
     shards: Vec<Shard>,
+    /// Bytes that states have elsewhere.
+    heap: usize,
 }
 
 /// A group of a table.
@@ -112,6 +114,13 @@ impl Shard {
         group
     }
 
+    fn bytes(&self) -> usize {
+        let index = self.groups.capacity() * (size_of::<u32>() + 1);
+        let lists = size_of::<u64>() * (self.hashes.capacity() + self.ends.capacity());
+        let states: usize = self.states.iter().map(|states| states.bytes()).sum();
+        index + lists + self.keys.capacity() + states
+    }
+
     fn merge(&mut self, mut from: Shard) {
         if from.len() > self.len() {
             std::mem::swap(self, &mut from);
@@ -136,7 +145,13 @@ impl Table {
             hasher: hasher.clone(),
             shards: (0..SHARDS).map(|_| Shard::new(&kinds)).collect(),
             kinds,
+            heap: 0,
         }
+    }
+
+    /// Memory that is taken.
+    pub(crate) fn bytes(&self) -> usize {
+        self.heap + self.shards.iter().map(Shard::bytes).sum::<usize>()
     }
 
     /// A table of the same plan, without groups.
@@ -174,7 +189,8 @@ impl Table {
     /// Adds a value to a group's state of one of the aggregates.
     pub(crate) fn update(&mut self, group: Group, aggregate: usize, value: &Value<'_>) {
         let states = &mut self.shards[group.shard as usize].states;
-        states[aggregate].update(group.at as usize, value);
+        let growth = states[aggregate].update(group.at as usize, value);
+        self.heap = self.heap.saturating_add_signed(growth);
     }
 
     /// Adds what lanes have kept.
@@ -209,17 +225,20 @@ impl Table {
         key: &[u8],
         mut columns: &[ColumnView<'_>],
         row: usize,
-    ) -> Result<(), &'static str> {
+    ) -> Result<Group, &'static str> {
         let hash = self.hasher.hash_one(key);
-        let shard = (hash >> 48) as usize % SHARDS;
-        let shard = &mut self.shards[shard];
-        shard.push_key(hash, key);
+        let number = (hash >> 48) as usize % SHARDS;
+        let shard = &mut self.shards[number];
+        let at = shard.push_key(hash, key);
         for states in &mut shard.states {
             let (own, rest) = columns.split_at(states.columns());
             columns = rest;
             states.push_decoded(own, row)?;
         }
-        Ok(())
+        Ok(Group {
+            shard: number as u32,
+            at,
+        })
     }
 
     /// Fetches the states of a group, and where its key is, into the cache.
@@ -237,6 +256,7 @@ impl Table {
 
     /// Adds the groups of a table of the same plan.
     pub(crate) fn merge(&mut self, from: Table) {
+        self.heap += from.heap;
         let shards = self.shards.par_iter_mut().zip(from.shards);
         shards.for_each(|(shard, from)| shard.merge(from));
     }

@@ -55,6 +55,15 @@ impl Distinct {
         }
     }
 
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let known = match &self.known {
+            Known::Hashes(hashes) => size_of::<u64>() * hashes.capacity(),
+            Known::Registers(_) => REGISTERS,
+        };
+        known + size_of::<u64>() * self.fresh.capacity()
+    }
+
     /// Puts all hashes among those that are known.
     fn settle(&mut self) {
         let Known::Hashes(hashes) = &mut self.known else {

@@ -29,6 +29,12 @@ impl Frequencies {
         }
     }
 
+    /// Bytes in memory, about: most values are short.
+    pub(crate) fn bytes(&self) -> usize {
+        const EACH: usize = size_of::<(Vec<u8>, u64)>() + 32;
+        EACH * self.0.capacity()
+    }
+
     /// The value that is there most often; of several the least.
     pub(crate) fn mode(&self) -> Option<&[u8]> {
         let most = self

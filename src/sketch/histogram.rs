@@ -56,6 +56,11 @@ impl Histogram {
         }
     }
 
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<(i64, u64)>() * self.ranges.capacity() + size_of::<i64>() * self.fresh.capacity()
+    }
+
     /// Puts all values among the ranges.
     fn settle(&mut self) {
         let mut fresh = std::mem::take(&mut self.fresh);

@@ -22,6 +22,7 @@ const SHARE_MIN: u64 = 4 << 20;
 pub(crate) const GROUP_MIN: u64 = 64 << 20;
 
 /// The limit on all partials of a run.
+#[derive(Debug)]
 pub(crate) struct Budget {
     /// Unless named, it is looked up when a partial is first large enough to be spilled, because reading
     /// /proc is slow compared with a small run.
@@ -45,7 +46,8 @@ impl Budget {
         })
     }
 
-    fn bytes(&self) -> u64 {
+    /// The limit.
+    pub(crate) fn bytes(&self) -> u64 {
         *self.bytes.get_or_init(default_bytes)
     }
 

@@ -21,6 +21,10 @@ impl State for Distinct {
         self.0.merge(from.0);
     }
 
+    fn heap(&self) -> usize {
+        self.0.bytes()
+    }
+
     fn finish(&self, _: u32) -> Outcome<'_> {
         Outcome::Number(Exact::small(self.0.count().into(), 0))
     }

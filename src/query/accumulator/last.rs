@@ -31,6 +31,10 @@ impl State for Last {
         }
     }
 
+    fn heap(&self) -> usize {
+        self.0.as_ref().map_or(0, |(_, bytes)| bytes.capacity())
+    }
+
     fn finish(&self, _: u32) -> Outcome<'_> {
         match &self.0 {
             Some((_, bytes)) => Outcome::Text(bytes),

@@ -28,6 +28,10 @@ impl State for LexMin {
         }
     }
 
+    fn heap(&self) -> usize {
+        self.0.as_ref().map_or(0, |bytes| bytes.capacity())
+    }
+
     fn finish(&self, _: u32) -> Outcome<'_> {
         match &self.0 {
             Some(bytes) => Outcome::Text(bytes),

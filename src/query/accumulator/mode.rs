@@ -21,6 +21,10 @@ impl State for Mode {
         self.0.merge(from.0);
     }
 
+    fn heap(&self) -> usize {
+        self.0.bytes()
+    }
+
     fn finish(&self, _: u32) -> Outcome<'_> {
         self.0.mode().map_or(Outcome::Null, Outcome::Text)
     }

@@ -92,6 +92,10 @@ impl State for Values {
         self.0.merge(from.0);
     }
 
+    fn heap(&self) -> usize {
+        self.0.bytes()
+    }
+
     fn finish(&self, scale: u32) -> Outcome<'_> {
         self.outcome(Share::HALF, scale)
     }
@@ -125,8 +129,8 @@ impl States for Percentiles {
         States::push(&mut self.groups);
     }
 
-    fn update(&mut self, group: usize, value: &Value<'_>) {
-        States::update(&mut self.groups, group, value);
+    fn update(&mut self, group: usize, value: &Value<'_>) -> isize {
+        States::update(&mut self.groups, group, value)
     }
 
     fn absorb(&mut self, group: usize, kept: &Kept) {
@@ -159,6 +163,10 @@ impl States for Percentiles {
 
     fn push_decoded(&mut self, from: &[ColumnView<'_>], row: usize) -> Result<(), &'static str> {
         States::push_decoded(&mut self.groups, from, row)
+    }
+
+    fn bytes(&self) -> usize {
+        States::bytes(&self.groups)
     }
 }
 

@@ -141,6 +141,11 @@ pub(crate) trait State: Default + Send + Sync + 'static {
 
     fn merge(&mut self, from: Self);
 
+    /// Bytes that it has elsewhere, about.
+    fn heap(&self) -> usize {
+        0
+    }
+
     /// The outcome in a column whose numbers have up to `scale` digits behind the point. It is printed with as many digits
     /// as all outcomes of the column, whatever the order of rows.
     fn finish(&self, scale: u32) -> Outcome<'_>;
@@ -188,7 +193,8 @@ const AHEAD: usize = 16;
 pub(crate) trait States: Any + Send + Sync {
     /// One more group.
     fn push(&mut self);
-    fn update(&mut self, group: usize, value: &Value<'_>);
+    /// Returns by how much the state's [heap](State::heap) has grown.
+    fn update(&mut self, group: usize, value: &Value<'_>) -> isize;
     fn absorb(&mut self, group: usize, kept: &Kept);
     /// Fetches a group's state into the cache.
     fn prefetch(&self, group: usize);
@@ -204,6 +210,8 @@ pub(crate) trait States: Any + Send + Sync {
     /// # Errors
     /// What is wrong with it.
     fn push_decoded(&mut self, from: &[ColumnView<'_>], row: usize) -> Result<(), &'static str>;
+    /// Memory that is taken, but for what [`State::heap`] tells.
+    fn bytes(&self) -> usize;
 }
 
 impl<S: State> States for Vec<S> {
@@ -211,8 +219,10 @@ impl<S: State> States for Vec<S> {
         self.push(S::default());
     }
 
-    fn update(&mut self, group: usize, value: &Value<'_>) {
+    fn update(&mut self, group: usize, value: &Value<'_>) -> isize {
+        let before = self[group].heap();
         self[group].update(value);
+        self[group].heap().cast_signed() - before.cast_signed()
     }
 
     fn absorb(&mut self, group: usize, kept: &Kept) {
@@ -252,6 +262,10 @@ impl<S: State> States for Vec<S> {
     fn push_decoded(&mut self, from: &[ColumnView<'_>], row: usize) -> Result<(), &'static str> {
         self.push(S::decode(from, row)?);
         Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<S>() * self.capacity()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What an answer with any columns is made of.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// A field of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,12 @@ pub trait Rows: Sync {
     /// Says that row `at` is asked for soon, so that what it needs can be fetched into the cache.
     fn prefetch(&self, at: usize) {
         let _ = at;
+    }
+
+    /// Some of the rows, with the same numbers, where these are faster to read. They are asked for before [`Rows::row`].
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Rows + '_>> {
+        let _ = rows;
+        None
     }
 
     /// Clears `cells` and fills them with row `at`, a cell for each column.

@@ -27,14 +27,16 @@ fn range(part: usize, rows: usize) -> Range<usize> {
 ///
 /// # Panics
 /// A row hasn't `columns` cells.
-pub(super) fn for_rows<'a>(
-    rows: &'a dyn Rows,
+pub(super) fn for_rows(
+    rows: &dyn Rows,
     part: usize,
     columns: usize,
-    mut each: impl FnMut(usize, &[Cell<'a>]),
+    mut each: impl FnMut(usize, &[Cell<'_>]),
 ) {
-    let mut cells = Vec::with_capacity(columns);
     let range = range(part, rows.len());
+    let part = rows.part(range.clone());
+    let rows = part.as_deref().unwrap_or(rows);
+    let mut cells = Vec::with_capacity(columns);
     for at in range.clone() {
         if at + AHEAD < range.end {
             rows.prefetch(at + AHEAD);

@@ -1,0 +1,94 @@
+//! Answers of more groups than memory: their rows are read from a file.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+
+use crate::error::Error;
+use crate::error::refusal::Refusal;
+use crate::query::stored::{Stored, StoredForm};
+use crate::report::grid::{Cell, Rows};
+
+/// Groups that are loaded before all but the first are left out again.
+pub(super) const SORTED_AT_ONCE: usize = if cfg!(test) { 100 } else { 1 << 18 };
+/// Groups in memory take no more than so many times their bytes in a file.
+pub(super) const GROWTH: u64 = 6;
+
+/// The rows of an answer in a file.
+pub(crate) struct StoredRows {
+    pub(super) stored: Stored,
+    pub(super) form: StoredForm,
+    /// What groups may take in memory.
+    pub(super) memory: u64,
+    /// How many of them are rows of the answer.
+    len: usize,
+    /// Those that were asked for one by one, by block.
+    pages: Vec<OnceLock<Page>>,
+    /// Some couldn't be read back.
+    pub(super) has_failed: AtomicBool,
+}
+
+impl StoredRows {
+    pub(crate) fn new(stored: Stored, form: StoredForm, memory: u64) -> StoredRows {
+        let blocks = stored.in_parts(0..stored.len()).count();
+        StoredRows {
+            len: stored.len(),
+            stored,
+            form,
+            memory,
+            pages: (0..blocks).map(|_| OnceLock::new()).collect(),
+            has_failed: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn truncate(&mut self, rows: usize) {
+        self.len = self.len.min(rows);
+    }
+
+    /// The rows of the block that one of them is in; when `load` has loaded them they stay in memory.
+    pub(super) fn page_of(&self, at: usize, load: impl Fn(Range<usize>) -> Page) -> &Page {
+        let parts = self.stored.in_parts(0..self.stored.len());
+        let found = parts.enumerate().find(|(_, rows)| rows.contains(&at));
+        let (block, rows) = found.expect("a row of the answer");
+        self.pages[block].get_or_init(|| load(rows))
+    }
+}
+
+/// Some rows in memory.
+pub(super) struct Page {
+    pub(super) first: usize,
+    pub(super) columns: usize,
+    pub(super) rows: Box<dyn Rows + Send>,
+}
+
+impl Rows for Page {
+    fn len(&self) -> usize {
+        self.first + self.rows.len()
+    }
+
+    fn prefetch(&self, at: usize) {
+        if at < self.len() {
+            self.rows.prefetch(at - self.first);
+        }
+    }
+
+    fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
+        if at < self.len() {
+            return self.rows.row(at - self.first, cells);
+        }
+        // It couldn't be read, which the answer's check tells.
+        cells.clear();
+        cells.resize(self.columns, Cell::Null);
+    }
+}
+
+impl StoredRows {
+    pub(super) fn lost(&self) -> Error {
+        let directory = self.form.directory.clone();
+        Refusal::SpillLost { directory }.into()
+    }
+}

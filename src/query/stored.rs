@@ -1,0 +1,263 @@
+//! Groups in temporary files: sorted runs of what outgrew the memory, in the format of partials, and the one file that
+//! they are merged to.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
+use crate::partial::key;
+use crate::partial::merge::Merge;
+use crate::partial::reader::{Cursor, Reader};
+use crate::partial::writer::Writer;
+use crate::query::accumulator::state::Kind;
+use crate::query::groups::Groups;
+use crate::query::table::{Group, Table, push_part};
+
+/// The most runs that are merged at once: a block of each is in memory.
+const FAN_IN: usize = if cfg!(test) { 3 } else { 64 };
+/// Groups that are gathered at once.
+const AT_ONCE: usize = 1024;
+
+/// Why there is no file.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// One can't be written.
+    Write(io::Error),
+    /// One can't be read back.
+    Read,
+}
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Lost {
+        Lost::Write(error)
+    }
+}
+
+/// How groups lie in the files of a run.
+#[derive(Clone)]
+pub(crate) struct StoredForm {
+    pub(crate) kinds: Vec<&'static Kind>,
+    /// How many parts keys have.
+    pub(crate) keys: usize,
+    /// How many sources the input has.
+    pub(crate) sources: usize,
+    /// Where the files are.
+    pub(crate) directory: PathBuf,
+}
+
+impl StoredForm {
+    fn description(&self, scales: &[u32]) -> Description {
+        let aggregates = self.kinds.iter().zip(scales).map(|(kind, &scale)| {
+            let columns = kind.columns.iter().map(|column| Column {
+                rule: column.rule,
+                scale: column.scale(scale),
+            });
+            Aggregate {
+                name: kind.name.into(),
+                title: kind.name.into(),
+                scale,
+                is_numeric: false,
+                columns: columns.collect(),
+            }
+        });
+        let source = || Source {
+            name: Vec::new(),
+            is_stream: true,
+            device: 0,
+            inode: 0,
+            bytes: 0,
+            seconds: 0,
+            nanoseconds: 0,
+            fingerprint: 0,
+        };
+        Description {
+            aggregates: aggregates.collect(),
+            counts: Counts {
+                // No count is greater.
+                rows: i64::MAX as u64,
+                ..Counts::default()
+            },
+            sources: (0..self.sources).map(|_| source()).collect(),
+            ..Description::default()
+        }
+    }
+
+    fn writer(&self, scales: &[u32]) -> Result<Writer<File>, Lost> {
+        let file = tempfile::tempfile_in(&self.directory)?;
+        Ok(Writer::new(file, &self.description(scales))?)
+    }
+
+    fn reader(&self, writer: Writer<File>) -> Result<Reader, Lost> {
+        let file = writer.finish()?;
+        let name = self.directory.to_string_lossy().into();
+        Reader::of_file(name, file).map_err(|_| Lost::Read)
+    }
+
+    /// Writes groups in the order of their keys. No number has more digits behind the point than `scales` say of each
+    /// aggregate.
+    pub(crate) fn write(&self, groups: &Groups, scales: &[u32]) -> Result<Reader, Lost> {
+        let mut writer = self.writer(scales)?;
+        self.gather(groups, &groups.sorted(groups.all()), &mut writer)?;
+        self.reader(writer)
+    }
+
+    fn gather<W: Write>(
+        &self,
+        groups: &Groups,
+        order: &[Group],
+        writer: &mut Writer<W>,
+    ) -> io::Result<()> {
+        for some in order.chunks(AT_ONCE) {
+            let to = writer.gathered();
+            for &group in some {
+                key::push(&mut to.keys.bytes, groups.parts(group));
+                to.keys.ends.push(to.keys.bytes.len());
+            }
+            let mut columns = &mut to.columns[..];
+            for (at, kind) in self.kinds.iter().enumerate() {
+                let (own, rest) = columns.split_at_mut(kind.columns.len());
+                columns = rest;
+                some.iter().for_each(|&group| groups.encode(group, at, own));
+            }
+            writer.write_full()?;
+        }
+        Ok(())
+    }
+
+    /// Merges all runs to one, each key once.
+    pub(crate) fn merge(&self, mut runs: Vec<Reader>, scales: &[u32]) -> Result<Reader, Lost> {
+        while runs.len() > 1 {
+            // The oldest first, so that all are merged about equally often.
+            let rest = runs.split_off(runs.len().min(FAN_IN));
+            let merged = self.merge_some(&runs, scales)?;
+            runs = rest;
+            runs.push(merged);
+        }
+        runs.pop().ok_or(Lost::Read)
+    }
+
+    fn merge_some(&self, runs: &[Reader], scales: &[u32]) -> Result<Reader, Lost> {
+        let mut writer = self.writer(scales)?;
+        let sources: Vec<u32> = (0..self.sources as u32).collect();
+        let inputs = runs.iter().map(|run| (run, sources.clone()));
+        let mut merge = Merge::new(inputs).map_err(|_| Lost::Read)?;
+        while merge.next(writer.gathered()).map_err(|_| Lost::Read)? {
+            writer.write_full()?;
+        }
+        self.reader(writer)
+    }
+
+    /// Only these groups.
+    pub(crate) fn only(
+        &self,
+        groups: &Groups,
+        order: &[Group],
+        scales: &[u32],
+        table: &Table,
+    ) -> Result<Groups, Lost> {
+        let mut writer = Writer::new(Vec::new(), &self.description(scales))?;
+        self.gather(groups, order, &mut writer)?;
+        let reader = Reader::in_memory("".into(), writer.finish()?).map_err(|_| Lost::Read)?;
+        let all = Stored::new(reader, self.keys, table.like());
+        let (_, groups) = all.load(0..all.len()).map_err(|_| Lost::Read)?;
+        Ok(groups)
+    }
+
+    /// Leaves only the groups that `keep` takes.
+    pub(crate) fn filter(
+        &self,
+        stored: &Stored,
+        scales: &[u32],
+        keep: impl Fn(Vec<Group>, Groups) -> (Vec<Group>, Groups),
+    ) -> Result<Reader, Lost> {
+        let mut writer = self.writer(scales)?;
+        for rows in stored.in_parts(0..stored.len()) {
+            let (order, groups) = stored.load(rows).map_err(|_| Lost::Read)?;
+            let (order, groups) = keep(order, groups);
+            self.gather(&groups, &order, &mut writer)?;
+        }
+        self.reader(writer)
+    }
+}
+
+/// All groups of an answer, in the order of their keys, in a file.
+pub(crate) struct Stored {
+    reader: Reader,
+    /// The first group of each block, and how many there are.
+    firsts: Vec<usize>,
+    /// How many parts keys have.
+    keys: usize,
+    /// A table without groups.
+    table: Table,
+}
+
+impl Stored {
+    pub(crate) fn new(reader: Reader, keys: usize, table: Table) -> Stored {
+        let mut firsts = vec![0];
+        for block in 0..reader.blocks() {
+            firsts.push(firsts[block] + reader.groups_of(block) as usize);
+        }
+        Stored {
+            reader,
+            firsts,
+            keys,
+            table,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.reader.groups() as usize
+    }
+
+    /// A table without groups.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.reader.bytes()
+    }
+
+    /// The groups by block.
+    pub(crate) fn in_parts(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let blocks = self.firsts.windows(2);
+        let parts = blocks.map(move |block| block[0].max(rows.start)..block[1].min(rows.end));
+        parts.filter(|part| !part.is_empty())
+    }
+
+    /// Reads some groups, in their order.
+    ///
+    /// # Errors
+    /// They can't be read back.
+    pub(crate) fn load(&self, rows: Range<usize>) -> Result<(Vec<Group>, Groups), Error> {
+        let mut table = self.table.like();
+        let mut order = Vec::with_capacity(rows.len());
+        let mut whole = Vec::new();
+        let block = self.firsts.partition_point(|&first| first <= rows.start) - 1;
+        let mut cursor = Cursor::new(&self.reader, block)?;
+        while let Some(loaded) = cursor.loaded() {
+            let first = self.firsts[cursor.block];
+            if first >= rows.end {
+                break;
+            }
+            let view = loaded.view();
+            let from = rows.start.saturating_sub(first);
+            for row in from..view.len().min(rows.end - first) {
+                let damaged = |why| self.reader.damaged_block(cursor.block, why);
+                let parts = key::parts(view.keys.get(row), self.keys);
+                whole.clear();
+                for part in parts.ok_or_else(|| damaged("a key isn't one"))? {
+                    push_part(&mut whole, &part);
+                }
+                let group = table.insert(&whole, &view.columns, row).map_err(damaged)?;
+                order.push(group);
+            }
+            cursor.next_block()?;
+        }
+        Ok((order, Groups::new(table, None)))
+    }
+}
