@@ -152,8 +152,11 @@ fn an_input_of_another_kind_gets_a_hint() {
         let (bare, _) = reported.split_once(": ").unwrap();
         let length = record.len();
         for way in WAYS.iter() {
-            let said =
-                |path: &_| end(ringfold(["aggregate", str(path)]).args(way.flags())).failure(1);
+            // Otherwise it would be decompressed.
+            let said = |path: &_| {
+                let mut command = ringfold(["aggregate", "--no-decompress", str(path)]);
+                end(command.args(way.flags())).failure(1)
+            };
             let want = format!("{}: byte 0-{length} (line 1): {reported}", str(&first));
             assert_eq!(said(&first), want, "{way:?}");
             if record != gzip {

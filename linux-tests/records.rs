@@ -963,3 +963,117 @@ fn headers_agree() {
         }
     }
 }
+
+/// Logs of web servers, and times in keys of any file.
+#[test]
+fn logs() {
+    let dir = dir();
+    let line = |host: &str, time: &str, request: &str, status: &str| {
+        format!("{host} - - [{time} +0000] \"{request}\" {status} 10 \"-\" \"a \\\"b\\\"\"\n")
+    };
+    let text = [
+        line("a", "25/Nov/2026:13:00:00", "GET /x HTTP/1.1", "200"),
+        line("b", "25/Nov/2026:13:59:59", "\\x16", "400"),
+        line("a", "26/Nov/2026:00:00:00", "GET /x HTTP/1.1", "200"),
+    ]
+    .concat();
+    write(dir.path(), "access.log", text.as_bytes());
+    let broken = text.replacen("[26", "26", 1);
+    write(dir.path(), "broken.log", broken.as_bytes());
+    write(
+        dir.path(),
+        "times.csv",
+        b"t,n\n2026-11-25T13:01:00Z,1\n2026-11-25 13:59,2\n,3\n",
+    );
+    for (args, want) in [
+        (
+            &["--log", "combined", "-k", "host,path", "access.log"][..],
+            "host,path,count\na,/x,2\nb,\\x16,1\n",
+        ),
+        (
+            &[
+                "--log",
+                "common",
+                "-k",
+                "time@day",
+                "-a",
+                "sum:bytes",
+                "access.log",
+            ],
+            "time_day,sum_bytes\n2026-11-25,20\n2026-11-26,10\n",
+        ),
+        (
+            &[
+                "--log",
+                "$h - $u [$t] \"$request\" $s",
+                "-k",
+                "s",
+                "-a",
+                "distinct:h",
+                "access.log",
+            ],
+            "s,distinct_h\n200,1\n400,1\n",
+        ),
+        (
+            &["-H", "-k", "t@hour", "-a", "sum:n", "times.csv"],
+            "t_hour,sum_n\n,3\n2026-11-25T13,3\n",
+        ),
+    ] {
+        assert_eq!(printed(dir.path(), args), want, "{args:?}");
+    }
+    let mut command = ringfold([
+        "aggregate",
+        "--log",
+        "combined",
+        "-k",
+        "status",
+        "broken.log",
+    ]);
+    let error = end(command.current_dir(dir.path())).failure(1);
+    let at = text
+        .lines()
+        .take(2)
+        .map(|line| line.len() + 1)
+        .sum::<usize>();
+    let to = at + text.lines().nth(2).unwrap().len() - 1;
+    let why = "the line hasn't the form of the log's pattern";
+    assert_eq!(error, format!("broken.log: byte {at}-{to} (line 3): {why}"));
+    let skipped = [
+        "aggregate",
+        "--log",
+        "combined",
+        "-k",
+        "status",
+        "--on-error",
+        "skip",
+        "broken.log",
+    ];
+    let (got, said) = end(ringfold(skipped).current_dir(dir.path())).answer_and_notices();
+    assert_eq!(got, b"status,count\n200,1\n400,1\n");
+    assert!(
+        said.contains("1 record skipped") && said.contains("line 3"),
+        "{said}"
+    );
+    for (args, why) in [
+        (
+            &["--log", "combined", "-H", "access.log"][..],
+            "and so does --header",
+        ),
+        (&["--log", "x", "access.log"], "a pattern has fields"),
+        (
+            &["--log", "combined", "-k", "statu", "access.log"],
+            "`status`",
+        ),
+    ] {
+        let mut command = ringfold([&["aggregate", "-k", "1"][..], args].concat());
+        let error = end(command.current_dir(dir.path())).failure(2);
+        assert!(error.contains(why), "{error}");
+    }
+    write(dir.path(), "bad.csv", b"t\n2026-11-25T13:01\nsoon\n");
+    let mut command = ringfold(["aggregate", "-H", "-k", "t@month", "bad.csv"]);
+    let error = end(command.current_dir(dir.path())).failure(1);
+    assert!(
+        error.ends_with("(line 3): `soon` isn't a time (column `t`)"),
+        "{error}"
+    );
+}

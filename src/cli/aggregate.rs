@@ -41,6 +41,8 @@ Examples:
       malformed records go to a file with their places and reasons; the answer as JSON
   curl -s example.org/orders.csv.gz | ringfold aggregate -d, --quote '\"' -H -k city
       from a pipe, whose name tells neither delimiter nor quote; compressed data is decompressed
+  ringfold aggregate --log combined -k status,time@hour -a count,sum:bytes access.log.gz
+      a web server's log, compressed or not
   ringfold aggregate --explain -H -k city -a sum:price orders.csv
       how the file is understood, before a long run
   ringfold aggregate measurements.txt

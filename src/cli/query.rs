@@ -12,14 +12,14 @@ use crate::cli::records::Records;
 use crate::cli::shown::Shown;
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
 use crate::cli::{memory, own_input};
-use crate::query::{Answer, Columns, Query};
+use crate::query::{Answer, Columns, Query, Unit};
 use crate::report::grid::{GridFormat, write_grid};
 use crate::{Config, Error, Kind, Receipt, Result, units};
 
 /// What is asked of which columns.
 #[derive(Args)]
 pub(super) struct Asked {
-    /// Columns to group by: numbers from 1, ranges such as 2-4, or names with -H
+    /// Columns to group by: numbers from 1, ranges such as 2-4, or names with -H; time@hour cuts times down
     #[arg(short, long = "key", value_name = "COLUMN,...")]
     key: Vec<String>,
     /// What to compute of each group: count, sum, min, max, mean, range, var, stddev, var_pop, stddev_pop, first, last,
@@ -42,6 +42,12 @@ pub(super) struct Asked {
     filter: Vec<String>,
     #[command(flatten)]
     shown: Shown,
+    /// Lines are those of a web server's log: combined, common, or a pattern as in the configuration of nginx or Apache
+    ///
+    /// The columns of `combined` are host, ident, user, time, method, path, protocol, status, bytes, referer and agent; `-`
+    /// is no value. `-k time@hour` cuts times down to their minute, hour, day or month.
+    #[arg(long, value_name = "PATTERN")]
+    log: Option<String>,
     /// The byte that quotes fields, or none [default: '"' for .csv files, otherwise none]
     #[arg(long, value_name = "BYTE", value_parser = quote)]
     quote: Option<Quote>,
@@ -96,6 +102,7 @@ impl Asked {
     pub(super) fn stray_flag(&self) -> Option<&'static str> {
         let flags = [
             (self.header, "--header"),
+            (self.log.is_some(), "--log"),
             (self.quote.is_some(), "--quote"),
             (!self.null_value.is_empty(), "--null-value"),
             (!self.filter.is_empty(), "--where"),
@@ -111,12 +118,33 @@ impl Asked {
             .map(|(_, flag)| *flag)
     }
 
+    /// The first flag that says how fields are written, which a log's pattern says, too.
+    fn written_otherwise(&self, run: &Run<'_>) -> Option<&'static str> {
+        let flags = [
+            (run.delimiter.is_some(), "--delimiter"),
+            (self.header, "--header"),
+            (self.quote.is_some(), "--quote"),
+        ];
+        let records = self.records.of_fields();
+        (flags.iter().chain(&records))
+            .find(|(is_set, _)| *is_set)
+            .map(|(_, flag)| *flag)
+    }
+
     fn query(&self, run: &Run<'_>) -> Result<Query> {
-        let query = match run.delimiter {
-            Some(delimiter) => Query::new(delimiter),
-            None => delimiter_of(run.paths)?.map_or_else(Query::sniffed, Query::likely),
+        let query = match (&self.log, run.delimiter) {
+            (Some(pattern), _) => match self.written_otherwise(run) {
+                Some(flag) => {
+                    return Err(usage(format!(
+                        "--log says how lines are written, and so does {flag}: leave one of them out"
+                    )));
+                }
+                None => Query::log(pattern)?,
+            },
+            (None, Some(delimiter)) => Query::new(delimiter),
+            (None, None) => delimiter_of(run.paths)?.map_or_else(Query::sniffed, Query::likely),
         };
-        let is_csv = run.paths.iter().all(|path| ending(path) == Some("csv"));
+        let is_csv = self.log.is_none() && run.paths.iter().all(|path| ending(path) == Some("csv"));
         let is_delimiter = |quote: &u8| run.delimiter == Some(*quote);
         let by_ending = is_csv.then_some(b'"').filter(|quote| !is_delimiter(quote));
         let quote = self.quote.map_or(by_ending, |quote| quote.0);
@@ -146,7 +174,12 @@ impl Asked {
             query = query.null_value(value.as_str());
         }
         for item in self.key.iter().flat_map(|list| Columns::items(list)) {
-            query = query.key(Columns::read(item).map_err(usage)?);
+            let cut = item.rsplit_once('@');
+            let cut = cut.and_then(|(columns, unit)| Some((columns, Unit::named(unit)?)));
+            query = match cut {
+                Some((columns, unit)) => query.key_by(Columns::read(columns).map_err(usage)?, unit),
+                None => query.key(Columns::read(item).map_err(usage)?),
+            };
         }
         for item in self.aggregate.iter().flat_map(|list| Columns::items(list)) {
             let (name, columns) = match item.split_once(':') {

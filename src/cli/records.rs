@@ -76,6 +76,16 @@ impl Records {
         ]
     }
 
+    /// The flags that say how fields are written.
+    pub(super) fn of_fields(&self) -> [(bool, &'static str); 4] {
+        [
+            (self.single_line, "--single-line"),
+            (self.ragged, "--ragged"),
+            (self.squeeze, "--squeeze"),
+            (self.comment.is_some(), "--comment"),
+        ]
+    }
+
     pub(super) fn is_float(&self) -> bool {
         self.float
     }

@@ -42,7 +42,7 @@ fn codec_of(source: &Source) -> Result<Option<Codec>> {
     look_at_head(source, Codec::of)
 }
 
-/// The first bytes of a file, without more of it getting into the page cache than must.
+/// The first bytes of a file. What isn't in the page cache before isn't there afterwards.
 fn first_bytes<'a>(file: &File, to: &'a mut [u8]) -> io::Result<&'a [u8]> {
     use rustix::fs::{Advice, fadvise};
     use rustix::io::{ReadWriteFlags, preadv2};
@@ -56,6 +56,7 @@ fn first_bytes<'a>(file: &File, to: &'a mut [u8]) -> io::Result<&'a [u8]> {
     // Advice; its failure is harmless.
     let _ = fadvise(file, 0, None, Advice::Random);
     let read = file.read_at(to, 0);
+    let _ = fadvise(file, 0, None, Advice::DontNeed);
     let _ = fadvise(file, 0, None, Advice::Normal);
     Ok(&to[..read?])
 }

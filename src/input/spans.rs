@@ -19,6 +19,38 @@ pub struct Span {
     pub to: u64,
 }
 
+/// The texts of those sources that are compressed. Files that aren't cached are looked at many at a time.
+#[cfg(feature = "decompress")]
+fn texts_of(sources: &[Arc<Source>]) -> Result<Vec<Option<Source>>> {
+    const THREADS_MAX: usize = 16;
+    const SOURCES_A_THREAD: usize = 8;
+    let threads = sources.len().div_ceil(SOURCES_A_THREAD).min(THREADS_MAX);
+    if threads <= 1 {
+        return sources.iter().map(decode::decompressed).collect();
+    }
+    let part = sources.len().div_ceil(threads);
+    let looks =
+        |part: &[Arc<Source>]| -> Vec<_> { part.iter().map(decode::decompressed).collect() };
+    let found: Vec<Result<_>> = std::thread::scope(|scope| {
+        let parts: Vec<_> = sources.chunks(part).collect();
+        let looking = parts
+            .iter()
+            .map(|part| std::thread::Builder::new().spawn_scoped(scope, || looks(part)));
+        // Where no more threads can be had, this one looks.
+        let looking: Vec<_> = looking.zip(&parts).collect();
+        let ended = looking
+            .into_iter()
+            .flat_map(|(started, part)| match started {
+                Ok(thread) => thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(_) => looks(part),
+            });
+        ended.collect()
+    });
+    found.into_iter().collect()
+}
+
 /// What a run reads: sources, and the spans of them in order.
 #[derive(Debug, Clone, Default)]
 pub struct Input {
@@ -57,15 +89,13 @@ impl Input {
     /// A source can't be read, or its compressed data is damaged from the start.
     #[cfg(feature = "decompress")]
     pub fn decompressed(mut self) -> Result<Self> {
-        for source in &mut self.sources {
-            if let Some(text) = decode::decompressed(source)? {
-                for span in &mut self.spans {
-                    if span.source == text.index {
-                        span.to = u64::MAX;
-                    }
-                }
-                *source = Arc::new(text);
-            }
+        for text in texts_of(&self.sources)?.into_iter().flatten() {
+            let index = text.index;
+            self.spans
+                .iter_mut()
+                .filter(|span| span.source == index)
+                .for_each(|span| span.to = u64::MAX);
+            self.sources[index as usize] = Arc::new(text);
         }
         Ok(self)
     }

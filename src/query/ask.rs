@@ -20,11 +20,13 @@ use crate::query::columns::Columns;
 use crate::query::condition::Expression;
 use crate::query::dialect::Dialect;
 use crate::query::head::Head;
+use crate::query::log::{self, Pattern};
 use crate::query::number::{Grammar, Number};
 use crate::query::order::Order;
 use crate::query::plan::{Asked, Plan};
 use crate::query::rejects::{OnError, Rejecting};
 use crate::query::sniff::Style;
+use crate::query::time::Unit;
 
 /// The most digits behind the point that can be asked for.
 const PRECISION_MAX: u32 = 100;
@@ -81,7 +83,8 @@ pub struct Query {
     is_float: bool,
     skip_lines: u64,
     comment: Option<u8>,
-    keys: Vec<Columns>,
+    log: Option<&'static Pattern>,
+    keys: Vec<(Columns, Option<Unit>)>,
     aggregates: Vec<Asked>,
     filters: Vec<Expression>,
     having: Vec<Expression>,
@@ -144,6 +147,7 @@ impl Query {
             is_float: false,
             skip_lines: 0,
             comment: None,
+            log: None,
             keys: Vec::new(),
             aggregates: Vec::new(),
             filters: Vec::new(),
@@ -268,9 +272,52 @@ impl Query {
         Query { comment, ..self }
     }
 
+    /// Lines of a web server's log: `combined`, `common`, or a pattern as it stands in the configuration of nginx or Apache.
+    /// Its fields have names, and `-` is null. docs/query.md has them.
+    ///
+    /// ```
+    /// use ringfold::query::{Query, Unit};
+    /// use ringfold::report::grid::{GridFormat, write_grid};
+    /// use ringfold::{Config, Input, fold};
+    ///
+    /// let line = &b"203.0.113.9 - - [25/Nov/2026:13:45:10 +0000] \"GET / HTTP/1.1\" 200 512\n"[..];
+    /// let (input, config) = (Input::memory([line]), Config::default());
+    /// let query = Query::log("common")?
+    ///     .key_by("time", Unit::Hour)
+    ///     .aggregate("sum", Some("bytes".into()))?;
+    /// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
+    /// let mut csv = Vec::new();
+    /// write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
+    /// assert_eq!(csv, b"time_hour,sum_bytes\n2026-11-25T13,512\n");
+    /// # Ok::<(), ringfold::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What is wrong with the pattern.
+    pub fn log(pattern: &str) -> Result<Query> {
+        let pattern = log::pattern(pattern);
+        let pattern = pattern.map_err(|why| {
+            Error::new(
+                ErrorKind::Usage,
+                format!("the log's pattern can't be understood: {why}"),
+            )
+        })?;
+        Ok(Query {
+            log: Some(pattern),
+            nulls: vec![b"-".to_vec()],
+            ..Query::new(b' ')
+        })
+    }
+
     /// One more column of the key, or several.
     pub fn key(mut self, columns: impl Into<Columns>) -> Query {
-        self.keys.push(columns.into());
+        self.keys.push((columns.into(), None));
+        self
+    }
+
+    /// One more column of the key, or several, that are times, cut down to a unit. Another value is malformed.
+    pub fn key_by(mut self, columns: impl Into<Columns>, unit: Unit) -> Query {
+        self.keys.push((columns.into(), Some(unit)));
         self
     }
 
@@ -353,11 +400,14 @@ impl Query {
     pub fn plan(&self, input: &Input, config: &Config) -> Result<Plan> {
         let refused = |why: &str| Error::new(ErrorKind::Usage, why);
         check_precision(self.precision)?;
-        let dialect = Dialect::new(self.delimiter(input)?, self.quote)
-            .and_then(|dialect| dialect.comment(self.comment))
-            .map_err(refused)?
-            .single_line(self.is_single_line)
-            .squeeze(self.is_squeezed);
+        let dialect = match self.log {
+            Some(pattern) => Dialect::of_log(pattern),
+            None => Dialect::new(self.delimiter(input)?, self.quote)
+                .and_then(|dialect| dialect.comment(self.comment))
+                .map_err(refused)?
+                .single_line(self.is_single_line)
+                .squeeze(self.is_squeezed),
+        };
         let leaves_out = self.on_error != OnError::Fail;
         let head = Head {
             dialect,
@@ -396,6 +446,7 @@ impl Query {
             has_header: self.has_header,
             filter: None,
             keys: Vec::new(),
+            units: Vec::new(),
             numbers: Vec::new(),
             aggregates: Vec::new(),
             names: Vec::new(),
@@ -412,13 +463,14 @@ impl Query {
         };
         let asked = self.aggregates.iter();
         let asked = asked.filter_map(|asked| asked.columns.as_ref());
-        for columns in self.keys.iter().chain(asked) {
+        let keys = self.keys.iter().map(|(columns, _)| columns);
+        for columns in keys.chain(asked) {
             columns
                 .check(config.max_record)
                 .map_err(|why| refused(&why))?;
         }
-        for columns in &self.keys {
-            plan.add_key(columns)?;
+        for (columns, unit) in &self.keys {
+            plan.add_key(columns, *unit)?;
         }
         for asked in &self.aggregates {
             plan.add_aggregate(asked)?;

@@ -1,9 +1,9 @@
 //! How a record is written: the byte between its fields, and the byte that quotes them.
 
-use std::ops::Range;
-
 use memchr::{memchr, memchr2};
 
+use crate::query::field::{Field, Record, Unreadable};
+use crate::query::log::Pattern;
 use crate::record::framing::{Delimited, Framing};
 use crate::record::quoted::Quoted;
 
@@ -18,6 +18,8 @@ pub(crate) struct Dialect {
     squeeze: bool,
     /// Lines that begin with it are no records.
     comment: Option<u8>,
+    /// Lines have a log's pattern; delimiter and quote mean nothing then.
+    log: Option<&'static Pattern>,
 }
 
 /// The bytes that mean something to the passes over windows.
@@ -25,36 +27,6 @@ pub(crate) struct Dialect {
 pub(crate) struct Marks {
     pub(crate) delimiter: u8,
     pub(crate) quote: Option<u8>,
-}
-
-/// A field's bytes, without the quotes around it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Field {
-    start: usize,
-    end: usize,
-    /// The quote, where doubled ones stand in the field.
-    doubled: Option<u8>,
-}
-
-/// A record whose quotes can't be understood.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable {
-    /// From the quote that opens the field to the end of that line.
-    pub(crate) bytes: Range<usize>,
-    pub(crate) cause: &'static str,
-    /// Behind that line.
-    pub(crate) next: usize,
-    /// The bytes end before the quote is closed.
-    pub(crate) is_open: bool,
-}
-
-/// Where a record stands.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Record {
-    /// Behind its last byte, the line's end not counted.
-    pub(crate) end: usize,
-    /// Behind its line's end.
-    pub(crate) next: usize,
 }
 
 impl Dialect {
@@ -74,7 +46,25 @@ impl Dialect {
             single_line: false,
             squeeze: false,
             comment: None,
+            log: None,
         })
+    }
+
+    /// Lines of a log.
+    pub(crate) fn of_log(pattern: &'static Pattern) -> Dialect {
+        Dialect {
+            delimiter: b' ',
+            quote: None,
+            single_line: false,
+            squeeze: false,
+            comment: None,
+            log: Some(pattern),
+        }
+    }
+
+    /// The names of the columns, where the pattern of a log has them.
+    pub(crate) fn names(&self) -> Option<&'static [Vec<u8>]> {
+        self.log.map(|pattern| &*pattern.names)
     }
 
     /// The byte between fields.
@@ -126,7 +116,7 @@ impl Dialect {
             delimiter, quote, ..
         } = *self;
         let is_plain = !self.squeeze && self.comment.is_none();
-        let is_plain = is_plain && !(self.single_line && quote.is_some());
+        let is_plain = is_plain && self.log.is_none() && !(self.single_line && quote.is_some());
         // A key's last byte isn't zero.
         let has_zero = delimiter == 0 || quote == Some(0);
         (is_plain && !has_zero).then_some(Marks { delimiter, quote })
@@ -170,6 +160,9 @@ impl Dialect {
         at: usize,
         fields: &mut Vec<Field>,
     ) -> Result<Record, Unreadable> {
+        if let Some(pattern) = self.log {
+            return pattern.split(bytes, at, fields);
+        }
         if !(self.single_line || self.squeeze) {
             return self.split_at(bytes, at, fields);
         }
@@ -287,44 +280,6 @@ pub(crate) fn unreadable(bytes: &[u8], open: usize, cause: &'static str) -> Unre
         cause,
         next: end + usize::from(line_end.is_some()),
         is_open: false,
-    }
-}
-
-impl Field {
-    /// A field without bytes.
-    pub(crate) const EMPTY: Field = Field {
-        start: 0,
-        end: 0,
-        doubled: None,
-    };
-
-    /// Whether it is a quoted field of a record that begins at `at`.
-    fn is_quoted(&self, at: usize, bytes: &[u8], quote: Option<u8>) -> bool {
-        self.start > at && quote.is_some_and(|quote| bytes[self.start - 1] == quote)
-    }
-
-    fn plain(start: usize, end: usize) -> Field {
-        Field {
-            start,
-            end,
-            doubled: None,
-        }
-    }
-
-    /// Its bytes; `scratch` takes them where they don't stand there as they are.
-    pub(crate) fn value<'a>(&self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
-        let raw = &bytes[self.start..self.end];
-        let Some(quote) = self.doubled else {
-            return raw;
-        };
-        scratch.clear();
-        let mut rest = raw;
-        while let Some(at) = memchr(quote, rest) {
-            scratch.extend_from_slice(&rest[..=at]);
-            rest = &rest[at + 2..];
-        }
-        scratch.extend_from_slice(rest);
-        scratch
     }
 }
 

@@ -64,28 +64,25 @@ impl Plan {
     pub fn explain(&self, input: &Input) -> Result<Explanation> {
         let width = self.shape.as_ref().map_or(0, |shape| shape.width);
         let (seen, records, unequal) = self.first_records(input, width)?;
-        let named = if self.has_header {
-            "named by a header"
-        } else {
-            "without names"
+        let is_log = self.dialect.names().is_some();
+        let named = match self.has_header {
+            _ if is_log => "named by the log's pattern",
+            true => "named by a header",
+            false => "without names",
         };
         let quotes = match self.dialect.marks().and_then(|marks| marks.quote) {
             Some(quote) => format!(", which may be quoted by {}", quote.escape_ascii()),
             None => String::new(),
         };
-        let mut facts = vec![
-            ("records", format!("{width} fields {named}")),
-            (
-                "fields",
-                format!("between {}{quotes}", self.delimiter().escape_ascii()),
-            ),
-            (
-                "looked at",
-                format!(
-                    "the first {records} records, of which {unequal} have other numbers of fields"
-                ),
-            ),
-        ];
+        let mut facts = vec![("records", format!("{width} fields {named}"))];
+        if !is_log {
+            let between = self.delimiter().escape_ascii();
+            facts.push(("fields", format!("between {between}{quotes}")));
+        }
+        facts.push((
+            "looked at",
+            format!("the first {records} records, of which {unequal} have other numbers of fields"),
+        ));
         if self.filter.is_some() {
             facts.push((
                 "condition",

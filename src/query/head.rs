@@ -53,7 +53,10 @@ impl Head {
     fn shape_of(&self, source: &Source, fields: Vec<Vec<u8>>) -> Shape {
         Shape {
             width: fields.len(),
-            header: self.has_header.then_some(fields),
+            header: match self.dialect.names() {
+                Some(names) => Some(names.to_vec()),
+                None => self.has_header.then_some(fields),
+            },
             file: Arc::clone(source.name()),
         }
     }

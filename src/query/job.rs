@@ -17,10 +17,11 @@ use crate::partial::reader::Reader;
 use crate::query::accumulator::state::{Rounding, Value};
 use crate::query::answer::Answer;
 use crate::query::condition::Condition;
-use crate::query::dialect::{Field, last_multiline, unreadable};
+use crate::query::dialect::{last_multiline, unreadable};
+use crate::query::field::Field;
 use crate::query::groups::Groups;
 use crate::query::lane_groups::{LaneGroups, LaneRows};
-use crate::query::number::Number;
+use crate::query::number::{Number, shown};
 use crate::query::order::InOrder;
 use crate::query::passes::{OneByOne, Passes};
 use crate::query::plan::{BYTE_ORDER_MARK, Plan, Shape, names_of};
@@ -65,6 +66,7 @@ struct Scratch {
     numbers: Vec<Option<Number>>,
     key: Vec<u8>,
     value: Vec<u8>,
+    time: Vec<u8>,
 }
 
 impl Plan {
@@ -84,6 +86,7 @@ impl Plan {
             numbers,
             key,
             value: scratch,
+            time,
         } = &mut partial.scratch;
         if fields.len() != shape.width {
             if !self.is_ragged {
@@ -118,9 +121,22 @@ impl Plan {
             *most = number.map_or(*most, |number| number.decimals().max(*most));
         }
         key.clear();
-        for &column in &self.keys {
+        for (&column, unit) in self.keys.iter().zip(&self.units) {
             let value = fields[column].value(bytes, scratch);
-            self.push_key(key, value);
+            match unit {
+                Some(unit) if !self.is_null(value) => match unit.cut(value, time) {
+                    Ok(()) => self.push_key(key, time),
+                    Err(_) if self.rejecting.on_error == OnError::Null => {
+                        nulled += 1;
+                        self.push_key(key, b"");
+                    }
+                    Err(why) => {
+                        let (value, column) = (shown(value), self.column_name(column));
+                        return Err(format!("`{value}` {why} (column {column})"));
+                    }
+                },
+                _ => self.push_key(key, value),
+            }
         }
         let group = partial.table.group(key);
         for (at, aggregate) in self.aggregates.iter().enumerate() {

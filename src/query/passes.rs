@@ -121,6 +121,9 @@ impl Passes {
     /// The passes of a plan, if they can be used for it.
     pub(crate) fn new(plan: &Plan) -> Option<Passes> {
         let level = plan.level?;
+        if plan.units.iter().any(Option::is_some) {
+            return None;
+        }
         let marks = plan.dialect.marks()?;
         // A record that is too long is told one by one.
         let may_be_long = plan.framing.is_stateful() && plan.max_record < WINDOW;

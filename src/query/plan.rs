@@ -16,11 +16,13 @@ use crate::query::accumulator::state::{Kind, Takes};
 use crate::query::answer::order::Sort;
 use crate::query::columns::Columns;
 use crate::query::condition::{Bytes, Condition};
-use crate::query::dialect::{Dialect, Field};
+use crate::query::dialect::Dialect;
+use crate::query::field::Field;
 use crate::query::number::{Grammar, Number};
 use crate::query::order::Order;
 use crate::query::rejects::Rejecting;
 use crate::query::table::push_part;
+use crate::query::time::Unit;
 use crate::record::framing::Framing;
 
 /// What a query compiles to.
@@ -50,6 +52,8 @@ pub struct Plan {
     pub(crate) filter: Option<Condition>,
     /// The columns of the key, from 0.
     pub(crate) keys: Vec<usize>,
+    /// What times in them are cut down to.
+    pub(crate) units: Vec<Option<Unit>>,
     /// The columns that are read as numbers.
     pub(crate) numbers: Vec<usize>,
     pub(crate) aggregates: Vec<Aggregate>,
@@ -166,17 +170,22 @@ pub(crate) fn find(columns: &Columns, shape: Option<&Shape>) -> Result<Vec<(usiz
 
 impl Plan {
     /// Adds the columns of the key.
-    pub(crate) fn add_key(&mut self, columns: &Columns) -> Result<()> {
+    pub(crate) fn add_key(&mut self, columns: &Columns, unit: Option<Unit>) -> Result<()> {
         let has_names = match &self.shape {
             Some(shape) => shape.header.is_some(),
             None => matches!(columns, Columns::Name(_)),
         };
         for (at, name) in find(columns, self.shape.as_ref())? {
             self.keys.push(at);
-            self.names.push(match has_names {
+            self.units.push(unit);
+            let mut name = match has_names {
                 true => name,
                 false => format!("key{}", self.keys.len()).into_bytes(),
-            });
+            };
+            if let Some(unit) = unit {
+                name.extend_from_slice(format!("_{}", unit.name()).as_bytes());
+            }
+            self.names.push(name);
         }
         Ok(())
     }

@@ -269,6 +269,9 @@ impl<S: State> States for Vec<S> {
     }
 }
 
+/// Makes the states of no groups for a percentile.
+type StatesOf = fn(Share) -> Box<dyn States>;
+
 /// An aggregate.
 #[derive(Debug)]
 pub(crate) struct Kind {
@@ -282,7 +285,7 @@ pub(crate) struct Kind {
     outcome: fn(&Kept, u32) -> Outcome<'static>,
     encode: fn(&Kept, &mut [Gathered]),
     /// The share of a percentile, and its states of no groups.
-    percentile: Option<(Share, fn(Share) -> Box<dyn States>)>,
+    percentile: Option<(Share, StatesOf)>,
 }
 
 impl Kind {
@@ -300,7 +303,7 @@ impl Kind {
     }
 
     /// A percentile.
-    pub(super) const fn of_share(self, share: Share, states: fn(Share) -> Box<dyn States>) -> Kind {
+    pub(super) const fn of_share(self, share: Share, states: StatesOf) -> Kind {
         Kind {
             percentile: Some((share, states)),
             ..self

@@ -25,6 +25,9 @@ impl Query {
                 Vec::new()
             },
         );
+        if let Some(pattern) = self.log {
+            say("log", pattern.text.as_bytes());
+        }
         if let Some(quote) = self.quote {
             say("quote", &byte(quote));
         }
@@ -53,12 +56,11 @@ impl Query {
         for filter in &self.filters {
             say("where", filter.text().as_bytes());
         }
-        for label in self
-            .keys
-            .iter()
-            .flat_map(|columns| self.labels(columns, plan))
-        {
-            say("key", &label);
+        for (columns, unit) in &self.keys {
+            let cut = unit.map_or(String::new(), |unit| format!("@{}", unit.name()));
+            for label in self.labels(columns, plan) {
+                say("key", &[&label, cut.as_bytes()].concat());
+            }
         }
         for asked in &self.aggregates {
             let name = asked.kind.name.as_bytes();

@@ -1,6 +1,6 @@
 //! Which records a plan's condition leaves.
 
-use crate::query::dialect::Field;
+use crate::query::field::Field;
 use crate::query::plan::Plan;
 
 impl Plan {

@@ -1,0 +1,73 @@
+//! Where a record and its fields stand.
+
+use std::ops::Range;
+
+use memchr::memchr;
+
+/// A field's bytes, without the quotes around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// The quote, where doubled ones stand in the field.
+    pub(super) doubled: Option<u8>,
+}
+
+/// A record whose quotes can't be understood.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    /// From the quote that opens the field to the end of that line.
+    pub(crate) bytes: Range<usize>,
+    pub(crate) cause: &'static str,
+    /// Behind that line.
+    pub(crate) next: usize,
+    /// The bytes end before the quote is closed.
+    pub(crate) is_open: bool,
+}
+
+/// Where a record stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Behind its last byte, the line's end not counted.
+    pub(crate) end: usize,
+    /// Behind its line's end.
+    pub(crate) next: usize,
+}
+
+impl Field {
+    /// A field without bytes.
+    pub(crate) const EMPTY: Field = Field {
+        start: 0,
+        end: 0,
+        doubled: None,
+    };
+
+    /// Whether it is a quoted field of a record that begins at `at`.
+    pub(super) fn is_quoted(&self, at: usize, bytes: &[u8], quote: Option<u8>) -> bool {
+        self.start > at && quote.is_some_and(|quote| bytes[self.start - 1] == quote)
+    }
+
+    pub(super) fn plain(start: usize, end: usize) -> Field {
+        Field {
+            start,
+            end,
+            doubled: None,
+        }
+    }
+
+    /// Its bytes; `scratch` takes them where they don't stand there as they are.
+    pub(crate) fn value<'a>(&self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        let raw = &bytes[self.start..self.end];
+        let Some(quote) = self.doubled else {
+            return raw;
+        };
+        scratch.clear();
+        let mut rest = raw;
+        while let Some(at) = memchr(quote, rest) {
+            scratch.extend_from_slice(&rest[..=at]);
+            rest = &rest[at + 2..];
+        }
+        scratch.extend_from_slice(rest);
+        scratch
+    }
+}
