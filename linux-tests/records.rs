@@ -1016,7 +1016,7 @@ fn logs() {
         ),
         (
             &["-H", "-k", "t@hour", "-a", "sum:n", "times.csv"],
-            "t_hour,sum_n\n,3\n2026-11-25T13,3\n",
+            "t_hour,sum_n\n\"\",3\n2026-11-25T13,3\n",
         ),
     ] {
         assert_eq!(printed(dir.path(), args), want, "{args:?}");

@@ -97,7 +97,7 @@ fn of_log(time: &[u8]) -> Option<(Date<'_>, Option<Clock<'_>>)> {
         .position(|known| known == month)?;
     number(day, 31)?;
     number(year, 9999)?;
-    let clock = clock(&time[12..])?;
+    let clock = clock(time.get(12..)?)?;
     is_date.then_some(((year, digits(at as u32 + 1), day), Some(clock)))
 }
 
