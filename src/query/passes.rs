@@ -17,9 +17,10 @@ use crate::query::lane_groups::{KeyForm, LaneAggregate, LaneGroups, LanePlan, Se
 use crate::query::lanes::{Kept, Lane, MAGNITUDE_MAX, NARROW_MAX, Part, Traits};
 use crate::query::number::Number;
 use crate::query::plan::Plan;
-use crate::query::scan::decimal::{Numbers, ROWS, SCALE_MAX, decode, usual_scale};
+use crate::query::scan::decimal::{decode, usual_scale};
 use crate::query::scan::index::{Index, TextWindow, WINDOW, index};
 use crate::query::scan::keys::{COMPOSED_BYTES, compose};
+use crate::query::scan::numbers::{Numbers, ROWS, SCALE_MAX};
 use crate::query::scan::spans::{
     RecordStarts, is_empty, spans, strip_quotes, strip_returns, value,
 };

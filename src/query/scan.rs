@@ -8,4 +8,5 @@
 pub(crate) mod decimal;
 pub(crate) mod index;
 pub(crate) mod keys;
+pub(crate) mod numbers;
 pub(crate) mod spans;

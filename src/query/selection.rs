@@ -7,8 +7,9 @@ use crate::level::Level;
 use crate::query::condition::tree::{Check, Comparison, Condition, Test};
 use crate::query::number::Number;
 use crate::query::plan::Plan;
-use crate::query::scan::decimal::{Numbers, SCALE_MAX, decode, usual_scale};
+use crate::query::scan::decimal::{decode, usual_scale};
 use crate::query::scan::index::TextWindow;
+use crate::query::scan::numbers::{Numbers, SCALE_MAX};
 use crate::query::scan::spans::value;
 
 /// The rows of a window that may be taken.

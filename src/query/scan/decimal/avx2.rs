@@ -5,8 +5,8 @@
 
 use std::arch::x86_64::*;
 
-use crate::query::scan::decimal::{FACTORS, Numbers};
 use crate::query::scan::index::TextWindow;
+use crate::query::scan::numbers::{FACTORS, Numbers};
 
 /// Of four rows: values, and a bit for each that is null or was read.
 struct Four {
