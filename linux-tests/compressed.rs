@@ -128,7 +128,7 @@ fn every_format_in_every_engine() {
 /// Of a stream that is cut off nothing is answered, wherever that is.
 #[test]
 fn a_stream_that_is_cut_off_is_an_error() {
-    let text = rows(300, Some(40), 3);
+    let text = rows(100, Some(30), 3);
     let config = one_thread();
     for (ending, compress) in FORMATS {
         let whole = compress(&text);
@@ -149,7 +149,7 @@ fn a_stream_that_is_cut_off_is_an_error() {
 /// A byte that has changed is found, or means nothing.
 #[test]
 fn damaged_bytes_never_change_an_answer() {
-    let text = rows(200, Some(40), 5);
+    let text = rows(100, Some(30), 5);
     let config = one_thread();
     let want = answer(&Input::memory([text.as_slice()]), &config).unwrap();
     for (ending, compress) in FORMATS {

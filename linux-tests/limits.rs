@@ -271,9 +271,9 @@ fn little_address_space_for_threads_gives_the_answer_or_a_line() {
     };
     // From what the program itself takes up to where all fit. Where the outcome changes between two sizes it goes by
     // small steps.
-    let mut before = outcome(19_000);
+    let mut before = outcome(22_000);
     let mut enough = 0;
-    for most in (19_000..100_000).step_by(140) {
+    for most in (22_000..100_000).step_by(140) {
         let said = outcome(most + 140);
         if said != before {
             for between in (most..most + 140).step_by(14) {
