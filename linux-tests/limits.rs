@@ -12,9 +12,7 @@ use ringfold::Engine;
 use crate::disks::Held;
 use crate::group::Group;
 use crate::probe::{Feature, skip, skips};
-use crate::support::{
-    Ended, STATIONS, WAYS, dir, end, end_of, evict, ringfold, rows, start, str, write,
-};
+use crate::support::{STATIONS, WAYS, dir, end, end_of, evict, ringfold, rows, start, str, write};
 use crate::sys::{self, NOBODY, SETUP};
 
 // Control groups.
