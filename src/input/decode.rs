@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::input::codec::{Codec, Compressed, Decoder, MAGIC_MAX, SharedBytes};
 use crate::input::head::look_at_head;
 use crate::input::source::{Shape, Source};
+use crate::linux::pages::PAGE;
 
 /// The text of a source; `None` if it isn't compressed.
 ///
@@ -56,7 +58,8 @@ fn first_bytes<'a>(file: &File, to: &'a mut [u8]) -> io::Result<&'a [u8]> {
     // Advice; its failure is harmless.
     let _ = fadvise(file, 0, None, Advice::Random);
     let read = file.read_at(to, 0);
-    let _ = fadvise(file, 0, None, Advice::DontNeed);
+    // Only the page that was read: others may have been cached before.
+    let _ = fadvise(file, 0, NonZeroU64::new(PAGE as u64), Advice::DontNeed);
     let _ = fadvise(file, 0, None, Advice::Normal);
     Ok(&to[..read?])
 }
