@@ -31,12 +31,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The groups of one, where they lie.
     if let Some(first) = partials.first() {
         let mut most = (0, Vec::new());
-        first.groups()?.for_each(|key, columns| {
-            if let Value::Count(count) = columns[0] {
-                most = most.clone().max((count, key[0].to_vec()));
+        let mut groups = first.groups()?;
+        while let Some(block) = groups.next_block()? {
+            for group in block.iter() {
+                if let Value::Count(count) = group.value(0)
+                    && (count, group.key()) > (most.0, &most.1)
+                {
+                    // The only copy.
+                    most = (count, group.key().to_vec());
+                }
             }
-            Ok(())
-        })?;
+        }
         let key = String::from_utf8_lossy(&most.1);
         println!("most records of {}: {} of {key}", first.name(), most.0);
     }

@@ -163,5 +163,6 @@ pub mod internals {
     pub use crate::job::simulated;
     #[cfg(feature = "cli")]
     pub use crate::measure::{cache, figures, machine, process, reads, statistics};
+    pub use crate::partial::plain::PlainWriter;
     pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
 }

@@ -13,6 +13,7 @@ pub(crate) mod description;
 pub(crate) mod key;
 pub(crate) mod layout;
 pub(crate) mod merge;
+pub(crate) mod plain;
 pub(crate) mod reader;
 pub(crate) mod receipt;
 pub(crate) mod writer;

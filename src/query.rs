@@ -41,6 +41,7 @@ pub use columns::Columns;
 pub use explain::Explanation;
 pub use plan::Plan;
 pub use rejects::{OnError, Rejects};
+pub use saved::Partial;
+pub use saved::groups::{Decimal, SavedBlock, SavedGroup, SavedGroups, Value};
 pub use saved::merged::{Merged, Shown};
-pub use saved::{Partial, SavedGroups, Value};
 pub use time::Unit;

@@ -53,11 +53,21 @@ impl Groups {
         let each = fixed * size_of::<Fixed>() + (1 + texts.len()) * size_of::<End>();
         let start = |values: &Ragged| values.start(from);
         let before: usize = start(&self.keys) + texts.iter().map(|text| start(text)).sum::<usize>();
-        (from + 1..=self.len()).find(|&to| {
+        let is_full = |to: usize| {
             let ends =
                 self.keys.ends[to - 1] + texts.iter().map(|text| text.ends[to - 1]).sum::<usize>();
             each * (to - from) + ends - before >= BLOCK_BYTES
-        })
+        };
+        // The first place where it is full: with each group it only grows.
+        let (mut low, mut high) = (from + 1, self.len() + 1);
+        while low < high {
+            let middle = low.midpoint(high);
+            match is_full(middle) {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        (low <= self.len()).then_some(low)
     }
 
     /// Writes a block of some groups.
@@ -126,10 +136,14 @@ fn write_ragged(
     if u32::try_from(end - start).is_err() {
         return Err("a group of 4 GiB or more can't be kept");
     }
-    to.reserve(padded(groups.len() * size_of::<End>()) + padded(end - start));
-    let ends = values.ends[groups].iter();
-    to.extend(ends.flat_map(|end| ((end - start) as u32).to_le_bytes()));
-    to.resize(padded(to.len()), 0);
+    let at = to.len();
+    let ends_bytes = groups.len() * size_of::<End>();
+    to.reserve(padded(ends_bytes) + padded(end - start));
+    to.resize(at + padded(ends_bytes), 0);
+    let ends = <[End]>::mut_from_bytes(&mut to[at..at + ends_bytes]).expect("it has no alignment");
+    for (to, end) in ends.iter_mut().zip(&values.ends[groups]) {
+        *to = End::new((end - start) as u32);
+    }
     to.extend_from_slice(&values.bytes[start..end]);
     to.resize(padded(to.len()), 0);
     Ok(SectionHead {

@@ -6,6 +6,7 @@
 use num_bigint::BigInt;
 
 use crate::partial::description::{Column, Rule};
+use crate::partial::key::prefix;
 use crate::partial::layout::{End, Fixed};
 use crate::query::number::{Exact, Number, Special};
 
@@ -25,6 +26,9 @@ const SPECIAL: [(u8, Special); 3] = [
 /// A file and a byte in it.
 pub(crate) type Place = (u32, u64);
 
+/// Values of up to so many bytes are copied as if they had as many.
+const SHORT: usize = 64;
+
 /// Values of any length, one behind the other.
 #[derive(Debug, Default)]
 pub(crate) struct Ragged {
@@ -39,6 +43,22 @@ impl Ragged {
 
     pub(crate) fn push(&mut self, value: &[u8]) {
         self.bytes.extend_from_slice(value);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Adds a key of a block.
+    #[inline(always)]
+    pub(crate) fn push_of(&mut self, keys: &[u8], place: KeyPlace) {
+        let len = (place.end - place.start) as usize;
+        // A copy of known length takes no call and no branch on the length. Most keys are shorter.
+        match keys[place.start as usize..].first_chunk::<SHORT>() {
+            Some(bytes) if len <= SHORT => {
+                let all = self.bytes.len() + len;
+                self.bytes.extend_from_slice(bytes);
+                self.bytes.truncate(all);
+            }
+            _ => self.bytes.extend_from_slice(place.of(keys)),
+        }
         self.ends.push(self.bytes.len());
     }
 
@@ -191,6 +211,33 @@ pub(crate) fn push_variable(mantissa: i64, to: &mut Ragged) {
     to.ends.push(to.bytes.len());
 }
 
+/// A decimal that isn't null, as it lies in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decimal<'a> {
+    Fixed { mantissa: i64, scale: u32 },
+    Variable { value: &'a [u8], scale: u32 },
+}
+
+impl Decimal<'_> {
+    /// Mantissa and scale, if that has 64 bits in the block.
+    #[inline]
+    pub(crate) fn mantissa(&self) -> Option<(i64, u32)> {
+        match *self {
+            Decimal::Fixed { mantissa, scale } => Some((mantissa, scale)),
+            Decimal::Variable { .. } => None,
+        }
+    }
+
+    pub(crate) fn exact(&self) -> Exact {
+        match *self {
+            Decimal::Fixed { mantissa, scale } => Exact::small(mantissa.into(), scale),
+            Decimal::Variable { value, scale } => {
+                variable(value, scale).unwrap_or_else(|| Exact::of(Special::Nan))
+            }
+        }
+    }
+}
+
 /// A decimal of variable length. It was checked.
 fn variable(value: &[u8], scale: u32) -> Option<Exact> {
     let (tag, mantissa) = value.split_first()?;
@@ -216,13 +263,87 @@ pub(crate) struct Variable<'a> {
 }
 
 impl<'a> Variable<'a> {
+    #[inline]
     pub(crate) fn get(&self, at: usize) -> &'a [u8] {
         let start = at
             .checked_sub(1)
             .map_or(0, |before| self.ends[before].get());
         &self.bytes[start as usize..self.ends[at].get() as usize]
     }
+
+    /// The last one. There is one.
+    pub(crate) fn last(&self) -> &'a [u8] {
+        self.get(self.ends.len() - 1)
+    }
+
+    /// Whether each is greater than the one before.
+    pub(crate) fn are_ascending(&self) -> bool {
+        let (mut from, mut start, mut before) = (0, 0, 0);
+        (0..).zip(self.ends).all(|(at, end)| {
+            let here = start;
+            let end = end.get() as usize;
+            let prefix = self.prefix(here, end);
+            let is_greater = prefix > before
+                || at == 0
+                || prefix == before && self.bytes[here..end] > self.bytes[from..here];
+            (from, start, before) = (here, end, prefix);
+            is_greater
+        })
+    }
+
+    /// Where each lies, with the bytes behind its first `skip` as a number.
+    pub(crate) fn places(&self, skip: usize, to: &mut Vec<KeyPlace>) {
+        let mut start = 0;
+        to.clear();
+        to.extend(self.ends.iter().map(|last| {
+            let (from, end) = (start, last.get());
+            start = end;
+            let behind = (from as usize + skip).min(end as usize);
+            KeyPlace {
+                prefix: self.prefix(behind, end as usize),
+                start: from,
+                end,
+            }
+        }));
+    }
+
+    #[inline(always)]
+    fn prefix(&self, start: usize, end: usize) -> u64 {
+        // The bytes behind a short one are there to be read, too.
+        match self.bytes[start..].first_chunk::<8>() {
+            Some(first) => u64::from_be_bytes(*first) & FIRST_BYTES[(end - start).min(8)],
+            None => prefix(&self.bytes[start..end]),
+        }
+    }
 }
+
+/// Where a key lies in a block, and what it begins with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyPlace {
+    /// See [`prefix`](fn@prefix).
+    pub(crate) prefix: u64,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl KeyPlace {
+    /// The key. `keys` are those of the block.
+    #[inline(always)]
+    pub(crate) fn of<'a>(&self, keys: &'a [u8]) -> &'a [u8] {
+        &keys[self.start as usize..self.end as usize]
+    }
+}
+
+/// For each number of bytes below 8 a mask of as many first ones.
+const FIRST_BYTES: [u64; 9] = {
+    let mut masks = [!0; 9];
+    let mut bytes = 0;
+    while bytes < 8 {
+        masks[bytes] = !(!0 >> (8 * bytes));
+        bytes += 1;
+    }
+    masks
+};
 
 /// Values in a block.
 #[derive(Debug, Clone, Copy)]
@@ -240,6 +361,7 @@ pub(crate) struct ColumnView<'a> {
 
 impl<'a> ColumnView<'a> {
     /// Values of 64 bits; none where they aren't.
+    #[inline]
     pub(crate) fn fixed(&self) -> &'a [Fixed] {
         match self.values {
             Values::Fixed(fixed) => fixed,
@@ -248,20 +370,30 @@ impl<'a> ColumnView<'a> {
     }
 
     /// A count.
+    #[inline]
     pub(crate) fn count(&self, row: usize) -> u64 {
         self.fixed()[row].get().cast_unsigned()
     }
 
-    /// A decimal.
-    pub(crate) fn exact(&self, row: usize) -> Option<Exact> {
+    /// A decimal, where it lies.
+    #[inline]
+    pub(crate) fn decimal(&self, row: usize) -> Option<Decimal<'a>> {
         let scale = self.column.scale;
         match self.values {
             Values::Fixed(fixed) => match fixed[row].get() {
                 NULL => None,
-                mantissa => Some(Exact::small(mantissa.into(), scale)),
+                mantissa => Some(Decimal::Fixed { mantissa, scale }),
             },
-            Values::Variable(values) => variable(values.get(row), scale),
+            Values::Variable(values) => match values.get(row) {
+                b"" => None,
+                value => Some(Decimal::Variable { value, scale }),
+            },
         }
+    }
+
+    /// A decimal.
+    pub(crate) fn exact(&self, row: usize) -> Option<Exact> {
+        self.decimal(row).map(|decimal| decimal.exact())
     }
 
     /// A decimal that was read from a field.
@@ -279,6 +411,7 @@ impl<'a> ColumnView<'a> {
     }
 
     /// A text; empty where there is none.
+    #[inline]
     pub(crate) fn text(&self, row: usize) -> &'a [u8] {
         match self.values {
             Values::Fixed(_) => b"",

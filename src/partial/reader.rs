@@ -334,18 +334,17 @@ impl Reader {
     }
 }
 
-/// A place in a partial: a block in memory, and the group in it that is next.
+/// A place in a partial: a block in memory.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     reader: &'a Reader,
     /// Nothing behind the last block.
     loaded: Option<Loaded<'a>>,
     pub(crate) block: usize,
-    pub(crate) row: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// At the first group of a block, or behind the last one.
+    /// At a block, or behind the last one.
     ///
     /// # Errors
     /// It can't be read, or is damaged.
@@ -356,7 +355,6 @@ impl<'a> Cursor<'a> {
             reader,
             loaded: loaded.transpose()?,
             block,
-            row: 0,
         })
     }
 
@@ -374,7 +372,7 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// It can't be read, or is damaged.
     pub(crate) fn next_block(&mut self) -> Result<()> {
-        (self.block, self.row) = (self.block + 1, 0);
+        self.block += 1;
         let buffer = self.loaded.take().map(Loaded::into_buffer);
         if self.block < self.reader.blocks() {
             let loaded = self.reader.load(self.block, buffer.unwrap_or_default());

@@ -1,16 +1,15 @@
 //! Partials of queries: an answer's groups are saved, and read one after the other.
 
+pub(crate) mod groups;
 mod inspected;
 pub(crate) mod merged;
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::partial::block::Groups as Gathered;
-use crate::partial::column::ColumnView;
-use crate::partial::description::{Aggregate, Column, Counts, Description, Rule};
+use crate::partial::description::{Aggregate, Column, Counts, Description};
 use crate::partial::key;
 use crate::partial::reader::{Cursor, Reader};
 use crate::partial::receipt::Receipt;
@@ -19,10 +18,11 @@ use crate::query::accumulator::state::{Kind, Takes};
 use crate::query::accumulator::{ALL, named};
 use crate::query::answer::Answer;
 use crate::query::plan::Plan;
+use crate::query::saved::groups::SavedGroups;
 use crate::query::table::Group;
 
-/// Groups that are gathered at once.
-const AT_ONCE: usize = 1024;
+/// Groups that are gathered at once: few beside those of a block, because what doesn't go into one is moved.
+const AT_ONCE: usize = 512;
 
 impl Plan {
     /// What a partial says of itself whose aggregates have numbers of these scales.
@@ -224,11 +224,7 @@ impl Partial {
     /// # Errors
     /// The first block can't be read, or is damaged.
     pub fn groups(&self) -> Result<SavedGroups<'_>> {
-        Ok(SavedGroups {
-            cursor: Cursor::new(&self.reader, 0)?,
-            last: Vec::new(),
-            is_first: true,
-        })
+        Ok(SavedGroups::new(Cursor::new(&self.reader, 0)?))
     }
 }
 
@@ -248,83 +244,5 @@ fn kind(aggregate: &Aggregate) -> Result<&'static Kind, String> {
     match is_right {
         true => Ok(kind),
         false => Err(format!("`{name}` has other columns in this ringfold")),
-    }
-}
-
-/// The groups of a partial, one after the other. A group is looked at where it lies in the block.
-#[derive(Debug)]
-pub struct SavedGroups<'a> {
-    cursor: Cursor<'a>,
-    /// The last key of the block before.
-    last: Vec<u8>,
-    is_first: bool,
-}
-
-/// What a partial keeps of a group in a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value<'a> {
-    /// Nothing.
-    Null,
-    /// How many.
-    Count(u64),
-    /// A decimal, as digits.
-    Decimal(String),
-    /// Bytes.
-    Text(&'a [u8]),
-    /// A sketch, encoded.
-    Sketch(&'a [u8]),
-}
-
-impl SavedGroups<'_> {
-    /// Calls `each` with the key's parts and the columns of each group that is left.
-    ///
-    /// # Errors
-    /// A block can't be read, or is damaged; or that of `each`.
-    pub fn for_each(
-        &mut self,
-        mut each: impl FnMut(&[Cow<'_, [u8]>], &[Value<'_>]) -> Result<()>,
-    ) -> Result<()> {
-        let reader = self.cursor.reader();
-        let count = reader.description.keys.len();
-        while let Some(loaded) = self.cursor.loaded() {
-            let block = loaded.view();
-            let wrong = |why| reader.damaged_block(self.cursor.block, why);
-            for row in self.cursor.row..block.len() {
-                let key = block.keys.get(row);
-                if !self.is_first && self.last.as_slice() >= key {
-                    return Err(wrong("its keys aren't in order"));
-                }
-                self.is_first = false;
-                self.last.clear();
-                self.last.extend_from_slice(key);
-                let parts = key::parts(key, count);
-                let parts = parts.ok_or_else(|| wrong("a key has other parts"))?;
-                let values: Vec<Value<'_>> = (block.columns.iter())
-                    .map(|column| value(column, row))
-                    .collect();
-                each(&parts, &values)?;
-            }
-            self.cursor.next_block()?;
-        }
-        Ok(())
-    }
-}
-
-fn value<'a>(column: &ColumnView<'a>, row: usize) -> Value<'a> {
-    match column.column.rule {
-        Rule::Count => Value::Count(column.count(row)),
-        rule if rule.is_placed() => {
-            let placed = column.placed(row);
-            placed.map_or(Value::Null, |(_, text)| Value::Text(text))
-        }
-        Rule::Sketch(_) => Value::Sketch(column.text(row)),
-        rule if rule.is_text() => match column.text(row) {
-            b"" => Value::Null,
-            text => Value::Text(text),
-        },
-        _ => match column.exact(row) {
-            Some(exact) => Value::Decimal(exact.text()),
-            None => Value::Null,
-        },
     }
 }

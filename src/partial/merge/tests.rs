@@ -8,6 +8,7 @@ use crate::partial::block::BLOCK_BYTES;
 use crate::partial::description::{Aggregate, Column, Counts, Description, Rule, Source, Span};
 use crate::partial::merge::*;
 use crate::partial::writer::Writer;
+use crate::query::number::Exact;
 
 /// Counts and sums by key.
 pub(crate) fn description(rows: u64) -> Description {

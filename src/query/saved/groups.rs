@@ -1,0 +1,219 @@
+//! The groups of a partial, one after the other, looked at where they lie.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::error::Result;
+use crate::partial::block::Block;
+use crate::partial::column::{ColumnView, Decimal as Stored};
+use crate::partial::description::Rule;
+use crate::partial::key;
+use crate::partial::reader::Cursor;
+
+/// The groups of a partial in the order of their keys. A block of them is in memory at a time, and nothing of it is copied.
+///
+/// ```
+/// # use ringfold::query::{Partial, Query, Value};
+/// # use ringfold::{Config, Input, Receipt, fold};
+/// # let query = Query::new(b',').key(1).aggregate("sum", Some(2.into()))?;
+/// # let (input, config) = (Input::memory([&b"Bern,1\nOslo,2\nBern,0.5\n"[..]]), Config::default());
+/// # let (plan, receipt) = (query.plan(&input, &config)?, Receipt::of(&input)?);
+/// # let mut bytes = Vec::new();
+/// # fold(&input, &config, &plan)?.0.save(&plan, &receipt, &mut bytes).unwrap();
+/// # let partial = Partial::read("monday", bytes)?;
+/// let mut groups = partial.groups()?;
+/// let mut longest = Vec::new();
+/// while let Some(block) = groups.next_block()? {
+///     // The keys lie in the block: only the one that is kept is copied.
+///     if let Some(group) = block.iter().max_by_key(|group| group.key().len()) {
+///         longest = group.key().to_vec();
+///         assert_eq!(group.value(0).to_string(), "1.5");
+///     }
+/// }
+/// assert_eq!(longest, b"Bern");
+/// # Ok::<(), ringfold::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SavedGroups<'a> {
+    cursor: Cursor<'a>,
+    /// The last key of the block before.
+    last: Option<Vec<u8>>,
+    /// Whether the block in memory was given out.
+    is_out: bool,
+}
+
+impl<'a> SavedGroups<'a> {
+    pub(super) fn new(cursor: Cursor<'a>) -> SavedGroups<'a> {
+        SavedGroups {
+            cursor,
+            last: None,
+            is_out: false,
+        }
+    }
+
+    /// The next groups; `None` behind the last. All of the block is checked, and the order of its keys.
+    ///
+    /// # Errors
+    /// It can't be read, or is damaged.
+    pub fn next_block(&mut self) -> Result<Option<SavedBlock<'_>>> {
+        if std::mem::take(&mut self.is_out) {
+            if let Some(loaded) = self.cursor.loaded() {
+                let keys = loaded.view().keys;
+                let last = self.last.get_or_insert_default();
+                last.clear();
+                last.extend_from_slice(keys.last());
+            }
+            self.cursor.next_block()?;
+        }
+        let reader = self.cursor.reader();
+        let Some(loaded) = self.cursor.loaded() else {
+            return Ok(None);
+        };
+        let block = loaded.view();
+        let wrong = |why| reader.damaged_block(self.cursor.block, why);
+        let is_behind = |last: &Vec<u8>| last.as_slice() < block.keys.get(0);
+        if !self.last.as_ref().is_none_or(is_behind) || !block.keys.are_ascending() {
+            return Err(wrong("its keys aren't in order"));
+        }
+        let parts = reader.description.keys.len();
+        let are_right = parts == 1
+            || (0..block.len()).all(|row| key::parts(block.keys.get(row), parts).is_some());
+        if !are_right {
+            return Err(wrong("a key has other parts"));
+        }
+        self.is_out = true;
+        Ok(Some(SavedBlock { block, parts }))
+    }
+
+    /// Calls `each` with each group that is left.
+    ///
+    /// # Errors
+    /// A block can't be read, or is damaged; or that of `each`.
+    pub fn for_each(&mut self, mut each: impl FnMut(SavedGroup<'_>) -> Result<()>) -> Result<()> {
+        while let Some(block) = self.next_block()? {
+            block.iter().try_for_each(&mut each)?;
+        }
+        Ok(())
+    }
+}
+
+/// Some groups of a partial.
+#[derive(Debug)]
+pub struct SavedBlock<'a> {
+    block: Block<'a>,
+    /// How many parts keys have.
+    parts: usize,
+}
+
+impl SavedBlock<'_> {
+    /// The groups in the order of their keys.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = SavedGroup<'_>> {
+        (0..self.block.len()).map(|row| SavedGroup {
+            block: &self.block,
+            parts: self.parts,
+            row,
+        })
+    }
+}
+
+/// A group of a partial.
+#[derive(Debug, Clone, Copy)]
+pub struct SavedGroup<'a> {
+    block: &'a Block<'a>,
+    parts: usize,
+    row: usize,
+}
+
+impl<'a> SavedGroup<'a> {
+    /// Its key, as it lies in the file: of one column the field itself; of several, each but the last has `00 ff` for each
+    /// zero byte and ends with `00 00`. Keys are in the order of these bytes.
+    #[inline]
+    pub fn key(&self) -> &'a [u8] {
+        self.block.keys.get(self.row)
+    }
+
+    /// The parts of its key. Only those with zero bytes are copied.
+    pub fn parts(&self) -> Vec<Cow<'a, [u8]>> {
+        key::parts(self.key(), self.parts).expect("keys were checked")
+    }
+
+    /// How many columns it has. An aggregate has one or several: docs/partial-format.md.
+    pub fn columns(&self) -> usize {
+        self.block.columns.len()
+    }
+
+    /// What is kept in a column, from 0.
+    ///
+    /// # Panics
+    /// There is no such column.
+    #[inline]
+    pub fn value(&self, column: usize) -> Value<'a> {
+        value(&self.block.columns[column], self.row)
+    }
+}
+
+/// What a partial keeps of a group in a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Nothing.
+    Null,
+    /// How many.
+    Count(u64),
+    /// A decimal.
+    Decimal(Decimal<'a>),
+    /// Bytes.
+    Text(&'a [u8]),
+    /// A sketch, encoded.
+    Sketch(&'a [u8]),
+}
+
+/// Counts and decimals as digits, texts as they are, nothing for the rest.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Count(count) => count.fmt(f),
+            Value::Decimal(decimal) => decimal.fmt(f),
+            Value::Text(text) => String::from_utf8_lossy(text).fmt(f),
+            Value::Null | Value::Sketch(_) => Ok(()),
+        }
+    }
+}
+
+/// A decimal of any size, or an infinity or nan. Its text has all of its digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decimal<'a>(Stored<'a>);
+
+impl Decimal<'_> {
+    /// The number as a mantissa and how many of its digits are behind the point, if the block has mantissas of 64 bits.
+    #[inline]
+    pub fn mantissa(&self) -> Option<(i64, u32)> {
+        self.0.mantissa()
+    }
+}
+
+impl fmt::Display for Decimal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.exact().text())
+    }
+}
+
+#[inline]
+fn value<'a>(column: &ColumnView<'a>, row: usize) -> Value<'a> {
+    match column.column.rule {
+        Rule::Count => Value::Count(column.count(row)),
+        rule if rule.is_placed() => {
+            let placed = column.placed(row);
+            placed.map_or(Value::Null, |(_, text)| Value::Text(text))
+        }
+        Rule::Sketch(_) => Value::Sketch(column.text(row)),
+        rule if rule.is_text() => match column.text(row) {
+            b"" => Value::Null,
+            text => Value::Text(text),
+        },
+        _ => match column.decimal(row) {
+            Some(decimal) => Value::Decimal(Decimal(decimal)),
+            None => Value::Null,
+        },
+    }
+}
