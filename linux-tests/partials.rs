@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
-use ringfold::query::{Answer, Partial, Query, Shown};
+use ringfold::query::{Answer, Partial, Query, SavedGroup, Shown};
 use ringfold::report::grid::{GridFormat, write_grid};
 use ringfold::{Config, Input, Receipt, fold};
 
@@ -659,6 +659,72 @@ fn only_one_run_continues_a_state() {
     drop(writer);
     crate::support::end_of(waits).answer();
     proceed(dir, "2.txt").answer();
+}
+
+/// What was kept by version 1 of the format is read as then, and merged with what is kept now. The files in partials/v1 stay as
+/// they are: another version gets a folder of its own.
+#[test]
+fn files_of_version_1_are_read() {
+    let v1 = Path::new(env!("CARGO_MANIFEST_DIR")).join("linux-tests/partials/v1");
+    let numbers = "sum:number,min:number,max:number,mean:number,range:number,var:number,stddev:number,var_pop:number,\
+                   stddev_pop:number,median:number,p99.9:number";
+    let texts = "count,first:text,last:text,lexmin:text,lexmax:text,distinct:text,mode:text";
+    let all = format!("{numbers},{texts}");
+    for (name, query) in [
+        ("small", &["-kone,two", "-a", &all][..]),
+        ("floats", &["-kkey", "--float", "-a", numbers]),
+        (
+            "many",
+            &[
+                "-kkey",
+                "-asum:number,min:number,max:number,median:number,distinct:number",
+            ],
+        ),
+    ] {
+        let dir = dir();
+        let dir = dir.path();
+        let text = std::fs::read_to_string(v1.join(format!("{name}.csv"))).unwrap();
+        write(dir, "old.csv", text.as_bytes());
+        // The same keys and others, with other values.
+        let (header, rows) = text.split_once('\n').unwrap();
+        let rows = rows.replace("a,", "new,").replace('1', "2");
+        write(dir, "new.csv", format!("{header}\n{rows}").as_bytes());
+        let run = |args: &[&str]| {
+            let mut command = ringfold(["aggregate", "-H", "-d,"]);
+            end(command.args(query).args(args).current_dir(dir)).answer()
+        };
+        let old = v1.join(format!("{name}.part"));
+        assert_eq!(
+            merge(dir, &[str(&old)]).answer(),
+            run(&["old.csv"]),
+            "{name}"
+        );
+        run(&["--save-partial", "now.part", "old.csv"]);
+        let groups = |path: &Path| {
+            let mut groups = Vec::new();
+            let partial = Partial::open(path).unwrap();
+            let each = |group: SavedGroup<'_>| {
+                let values = (0..group.columns()).map(|at| format!("{:?}", group.value(at)));
+                groups.push((group.key().to_vec(), values.collect::<Vec<_>>()));
+                Ok(())
+            };
+            partial.groups().unwrap().for_each(each).unwrap();
+            groups
+        };
+        assert_eq!(groups(&old), groups(&dir.join("now.part")), "{name}");
+        run(&["--save-partial", "new.part", "new.csv"]);
+        assert_eq!(
+            merge(dir, &[str(&old), "new.part"]).answer(),
+            run(&["old.csv", "new.csv"]),
+            "{name}"
+        );
+        let inspected = end(&mut ringfold(["inspect", str(&old)])).answer();
+        assert!(
+            String::from_utf8(inspected)
+                .unwrap()
+                .contains("partial, version 1\n")
+        );
+    }
 }
 
 /// The commands of docs/partials.md give what stands there.
