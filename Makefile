@@ -16,10 +16,10 @@ BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all soak lint doc bench bench-alloc bench-jobs fuzz fuzz-short asan tsan miri mutants deny deny-offline build static toolchain clean
+.PHONY: help run test test-all soak lint doc bench bench-alloc bench-jobs bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static toolchain clean
 
 help: ## What there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: build $(DATA) ## Build, generate ROWS rows (default 10 million), aggregate them with statistics
 	$(BIN) aggregate --format lines --stats $(FLAGS) $(DATA)
@@ -88,10 +88,14 @@ bench-alloc: toolchain ## Allocators and C libraries: quote and xquo by workers 
 bench-jobs: toolchain ## Group-by queries against DuckDB, Polars, xan, Miller, datamash and mawk (files of SIZE MB)
 	cargo bench --locked -p ringfold-benches --bench jobs -- --megabytes $(SIZE) $(BENCH)
 
+bench-partials: toolchain ## Partials against rkyv, columnar, bitcode and postcard: 10 million groups, one thread (7 GB of memory)
+	cargo bench --locked -p ringfold-benches --bench partials -- --output docs/bench/partials \
+	  --commit "$$(git describe --always --dirty --exclude='*')" $(BENCH)
+
 fuzz: toolchain ## Fuzz each target for FUZZ_RUNS inputs (20 million), going on where it was stopped
 	fuzz/run $(FUZZ_RUNS)
 
-fuzz-short: toolchain ## The same for FUZZ_SHORT_RUNS inputs each (2.1 million in all), from the start
+fuzz-short: toolchain ## The same for FUZZ_SHORT_RUNS inputs each (2.4 million in all), from the start
 	FRESH=1 fuzz/run $(FUZZ_SHORT_RUNS)
 
 # The compiler's sanitizers are to be had by a flag that stable compilers keep for themselves. A process
