@@ -9,6 +9,7 @@ use crate::linux::cgroups;
 use crate::report::grid::GridFormat;
 use crate::units;
 use crate::{Error, Kind, Result, report};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::cli::console::{open_output, write_output};
@@ -80,41 +81,47 @@ pub(super) struct Command {
     reading: Reading,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy)]
 enum Format {
-    /// {key=min/mean/max, ...} on one line, as the One Billion Row Challenge has it
-    #[value(name = "1brc")]
-    OneBrc,
-    /// The same with a line for each key; its mean is computed in doubles
-    Hovinen,
-    /// City | key | min | mean | max
-    Lines,
-    /// With -k or -a: comma-separated values with a header
-    Csv,
-    /// Tab-separated values with a header
-    Tsv,
-    /// An array of objects
-    Json,
-    /// An object a line
-    Ndjson,
-    /// Aligned columns
-    Table,
-    /// A table of Markdown
-    Markdown,
+    /// Of min, mean and max of one key.
+    Lines(report::Format),
+    /// Of rows and columns.
+    Grid(GridFormat),
 }
 
-impl Format {
-    /// The format of rows and columns that it is.
-    fn grid(self) -> Option<GridFormat> {
-        match self {
-            Format::OneBrc | Format::Hovinen | Format::Lines => None,
-            Format::Csv => Some(GridFormat::Csv),
-            Format::Tsv => Some(GridFormat::Tsv),
-            Format::Json => Some(GridFormat::Json),
-            Format::Ndjson => Some(GridFormat::Ndjson),
-            Format::Table => Some(GridFormat::Table),
-            Format::Markdown => Some(GridFormat::Markdown),
-        }
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Format] {
+        const ALL: [Format; 9] = [
+            Format::Lines(report::Format::OneBrc),
+            Format::Lines(report::Format::Hovinen),
+            Format::Lines(report::Format::Lines),
+            Format::Grid(GridFormat::Csv),
+            Format::Grid(GridFormat::Tsv),
+            Format::Grid(GridFormat::Json),
+            Format::Grid(GridFormat::Ndjson),
+            Format::Grid(GridFormat::Table),
+            Format::Grid(GridFormat::Markdown),
+        ];
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            Format::Lines(report::Format::OneBrc) => (
+                "1brc",
+                "{key=min/mean/max, ...} on one line, as the One Billion Row Challenge has it",
+            ),
+            Format::Lines(report::Format::Hovinen) => (
+                "hovinen",
+                "The same with a line for each key; its mean is computed in doubles",
+            ),
+            Format::Lines(report::Format::Lines) => ("lines", "City | key | min | mean | max"),
+            Format::Grid(GridFormat::Csv) => {
+                ("csv", "With -k or -a: comma-separated values with a header")
+            }
+            Format::Grid(format) => return format.to_possible_value(),
+        };
+        Some(PossibleValue::new(name).help(help))
     }
 }
 
@@ -143,11 +150,11 @@ impl Command {
 
     fn run_query(&self) -> Result<()> {
         let is_looked_at = self.output.is_none() && io::stdout().is_terminal();
-        let format = match self.format.map(Format::grid) {
-            Some(Some(format)) => format,
+        let format = match self.format {
+            Some(Format::Grid(format)) => format,
             None if is_looked_at => GridFormat::Table,
             None => GridFormat::Csv,
-            Some(None) => {
+            Some(Format::Lines(_)) => {
                 let why =
                     "this format has min, mean and max of one key: -k and -a need another one";
                 return Err(usage(why.into()));
@@ -179,11 +186,10 @@ impl Command {
         if self.on_error == Some(Policy::Null) {
             return Err(usage("--on-error null needs -k or -a".into()));
         }
-        let format = match self.format.unwrap_or(Format::OneBrc) {
-            Format::OneBrc => report::Format::OneBrc,
-            Format::Hovinen => report::Format::Hovinen,
-            Format::Lines => report::Format::Lines,
-            _ => return Err(usage("this format needs -k or -a".into())),
+        let format = match self.format {
+            None => report::Format::OneBrc,
+            Some(Format::Lines(format)) => format,
+            Some(Format::Grid(_)) => return Err(usage("this format needs -k or -a".into())),
         };
         let paths = self.files.paths()?;
         own_input::refuse(self.output.as_ref(), &paths)?;

@@ -27,18 +27,25 @@ pub(crate) use crate::report::grid::csv::push_text as push_csv_text;
 
 /// A format of an answer with any columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum GridFormat {
     /// Comma-separated values by RFC 4180, with a header and LF at the lines' ends.
+    #[cfg_attr(feature = "cli", value(help = "Comma-separated values with a header"))]
     Csv,
     /// Tab-separated values with a header; `\\`, `\t`, `\n` and `\r` are escapes.
+    #[cfg_attr(feature = "cli", value(help = "Tab-separated values with a header"))]
     Tsv,
     /// An array of objects, one a line.
+    #[cfg_attr(feature = "cli", value(help = "An array of objects"))]
     Json,
     /// An object a line.
+    #[cfg_attr(feature = "cli", value(help = "An object a line"))]
     Ndjson,
     /// Columns aligned for a terminal.
+    #[cfg_attr(feature = "cli", value(help = "Aligned columns"))]
     Table,
     /// A table of GitHub's Markdown.
+    #[cfg_attr(feature = "cli", value(help = "A table of Markdown"))]
     Markdown,
 }
 
