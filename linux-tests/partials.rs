@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
-use ringfold::query::{Answer, Partial, Query, SavedGroup, Shown};
-use ringfold::report::grid::{GridFormat, write_grid};
+use ringfold::query::{Partial, Query, SavedGroup, Shown};
 use ringfold::{Config, Input, Receipt, fold};
 
-use crate::support::{dir, end, names, ringfold, start, str, write};
+use crate::support::{csv, dir, end, names, ringfold, start, str, write};
 
 /// Two keys and every aggregate.
 fn everything() -> Query {
@@ -40,12 +39,6 @@ fn everything() -> Query {
         query = query.aggregate(name, Some("text".into())).unwrap();
     }
     query
-}
-
-fn csv(answer: &Answer) -> String {
-    let mut csv = Vec::new();
-    write_grid(answer.names(), answer, GridFormat::Csv, None, &mut csv).unwrap();
-    String::from_utf8_lossy(&csv).into_owned()
 }
 
 /// The answer and the partial of an input.
@@ -659,6 +652,69 @@ fn only_one_run_continues_a_state() {
     drop(writer);
     crate::support::end_of(waits).answer();
     proceed(dir, "2.txt").answer();
+}
+
+/// Groups that don't fit into the memory are kept, continued and shown as those that do.
+#[test]
+fn partials_hold_under_a_limit_of_memory() {
+    let dir = dir();
+    let dir = dir.path();
+    let text = |seed: u64| {
+        let record = |at: u64| {
+            let key = (at * 7919 + seed) % 30_011;
+            format!("key {key},{}.{:02},{}\n", at % 1000, at % 100, at % 7)
+        };
+        let records: String = (0..60_000).map(record).collect();
+        format!("city,price,qty\n{records}")
+    };
+    write(dir, "1.txt", text(1).as_bytes());
+    write(dir, "2.txt", text(2).as_bytes());
+    let query = [
+        "-H",
+        "-d,",
+        "-kcity",
+        "-asum:price,count,first:qty,distinct:qty,median:price",
+    ];
+    let run = |args: &[&str]| {
+        let mut command = ringfold(["aggregate"]);
+        end(command.args(query).args(args).current_dir(dir))
+    };
+    let small = ["--memory", "1M", "--spill-dir", "."];
+    let same = |one: &str, two: &str| {
+        std::fs::read(dir.join(one)).unwrap() == std::fs::read(dir.join(two)).unwrap()
+    };
+    run(&["--save-partial", "1.part", "1.txt"]).answer();
+    let spilled = run(&[&small[..], &["--save-partial", "1s.part", "1.txt"]].concat());
+    let (_, said) = spilled.answer_and_notices();
+    assert!(said.contains("went to temporary files"), "{said}");
+    assert!(same("1.part", "1s.part"));
+
+    run(&["--save-partial", "12.part", "1.txt", "2.txt"]).answer();
+    let want = run(&["1.txt", "2.txt"]).answer();
+    run(&[&small[..], &["--continue", "state", "1.txt"]].concat()).answer_and_notices();
+    let both = ["--continue", "state", "--report-too", "2.txt"];
+    let (got, _) = run(&[&small[..], &both].concat()).answer_and_notices();
+    assert!(same("state", "12.part"));
+    assert!(got == want);
+
+    run(&["--save-partial", "2.part", "2.txt"]).answer();
+    let files = ["1.part", "2.part"];
+    for args in [
+        &[][..],
+        &["--having", "count > 3"],
+        &["--sort", "sum_price:desc,city", "--top", "9"],
+        &["-f", "json"],
+    ] {
+        let want = run(&[args, &["1.txt", "2.txt"]].concat()).answer();
+        let merged = merge(dir, &[&files[..], &small, args].concat());
+        let (got, said) = merged.answer_and_notices();
+        assert!(got == want, "{args:?}");
+        assert!(said.contains("went to temporary files"), "{said}");
+    }
+    let error = merge(dir, &[&files[..], &small, &["--sort", "count"]].concat()).failure(2);
+    assert!(error.contains("--top"), "{error}");
+    let left = names(dir);
+    assert!(!left.iter().any(|name| name.starts_with('.')), "{left:?}");
 }
 
 /// What was kept by version 1 of the format is read as then, and merged with what is kept now. The files in partials/v1 stay as

@@ -8,11 +8,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
 use ringfold::group::OnError;
 use ringfold::query::Query;
-use ringfold::report::grid::{GridFormat, write_grid};
 use ringfold::{Config, Engine, Error, Input, Kind, fold};
 
 use crate::answers::fifo;
-use crate::support::{cached_ways, dir, end, ringfold, str, ways_in_small_blocks, write};
+use crate::support::{cached_ways, csv, dir, end, ringfold, str, ways_in_small_blocks, write};
 
 type Row = Vec<Vec<u8>>;
 
@@ -33,9 +32,7 @@ const OF_BYTES: [&str; 5] = ["count", "first", "last", "lexmin", "lexmax"];
 /// Runs a query and gives its answer as CSV.
 fn answer(query: &Query, input: &Input, config: &Config) -> Result<String, Error> {
     let (answer, _) = fold(input, config, &query.plan(input, config)?)?;
-    let mut csv = Vec::new();
-    write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
-    Ok(String::from_utf8_lossy(&csv).into_owned())
+    Ok(csv(&answer))
 }
 
 /// Two keys, all numeric aggregates of the third column and all others of the fourth.

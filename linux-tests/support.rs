@@ -9,6 +9,8 @@ use std::sync::{LazyLock, Once, mpsc};
 use std::time::Duration;
 
 use ringfold::internals::Generate;
+use ringfold::query::Answer;
+use ringfold::report::grid::{GridFormat, write_grid};
 use ringfold::{Config, Engine, Knobs};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -282,4 +284,11 @@ pub fn evict(path: &Path, range: std::ops::Range<u64>) {
     let _ = file.sync_all();
     let len = std::num::NonZeroU64::new(range.end - range.start);
     rustix::fs::fadvise(&file, range.start, len, rustix::fs::Advice::DontNeed).unwrap();
+}
+
+/// An answer as CSV.
+pub fn csv(answer: &Answer) -> String {
+    let mut csv = Vec::new();
+    write_grid(answer.names(), answer, GridFormat::Csv, None, &mut csv).unwrap();
+    String::from_utf8_lossy(&csv).into_owned()
 }

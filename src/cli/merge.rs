@@ -3,11 +3,13 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::cli::console::{open_output, say, write_output};
 use crate::cli::own_input;
+use crate::cli::query::tell_spilled;
 use crate::cli::shown::Shown;
+use crate::cli::size::size;
 use crate::query::Partial;
 use crate::report::grid::{GridFormat, write_grid};
 use crate::units::grouped;
@@ -34,7 +36,7 @@ pub(super) struct Command {
     files: Vec<PathBuf>,
     /// The format of the answer [default: csv, or table on a terminal]
     #[arg(short, long, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<GridFormat>,
     /// The file to write; it appears when the answer is complete [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -49,38 +51,16 @@ pub(super) struct Command {
     /// Print the answer although parts are missing, and say on stderr which
     #[arg(long)]
     allow_gaps: bool,
+    /// Memory for the groups of an answer, such as 512M or 8G; when they need more they are merged to a temporary file
+    /// without a name [default: two fifths of the free memory, or of what a control group allows]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+    /// The directory for groups that don't fit into the memory [default: $TMPDIR, else /var/tmp]
+    #[arg(long, value_name = "DIR")]
+    spill_dir: Option<PathBuf>,
     /// Worker threads [default: one for each core]
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<usize>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
-    /// Comma-separated values with a header
-    Csv,
-    /// Tab-separated values with a header
-    Tsv,
-    /// An array of objects
-    Json,
-    /// An object a line
-    Ndjson,
-    /// Aligned columns
-    Table,
-    /// A table of Markdown
-    Markdown,
-}
-
-impl Format {
-    fn grid(self) -> GridFormat {
-        match self {
-            Format::Csv => GridFormat::Csv,
-            Format::Tsv => GridFormat::Tsv,
-            Format::Json => GridFormat::Json,
-            Format::Ndjson => GridFormat::Ndjson,
-            Format::Table => GridFormat::Table,
-            Format::Markdown => GridFormat::Markdown,
-        }
-    }
 }
 
 impl Command {
@@ -99,7 +79,13 @@ impl Command {
             .map(Partial::open)
             .collect::<Result<_>>()?;
         let merged = Partial::merge(&partials)?;
-        let (sort, shown) = (self.shown.sort()?, self.shown.asked()?);
+        let (sort, mut shown) = (self.shown.sort()?, self.shown.asked()?);
+        if let Some(bytes) = self.memory {
+            shown = shown.memory(bytes);
+        }
+        if let Some(directory) = &self.spill_dir {
+            shown = shown.spill_directory(directory);
+        }
         merged.check_sort(&sort, &shown)?;
         let missing = merged.missing();
         if !missing.is_empty() {
@@ -112,7 +98,7 @@ impl Command {
         if let Some(kept) = kept {
             write_output(kept, |out| merged.save(out))?;
         }
-        let Some(output) = output else {
+        let Some(mut output) = output else {
             return Ok(());
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0));
@@ -120,19 +106,27 @@ impl Command {
             .build()
             .map_err(|error| Error::new(Kind::Engine, error.to_string()))?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
-        pool.install(|| answer.sort(&sort, None))?;
+        pool.install(|| answer.sort(&sort, self.shown.top))?;
         if let Some(rows) = self.shown.top {
             answer.truncate(rows);
         }
         let is_looked_at = self.output.is_none() && io::stdout().is_terminal();
-        let format = match self.format.map(Format::grid) {
+        let format = match self.format {
             Some(format) => format,
             None if is_looked_at => GridFormat::Table,
             None => GridFormat::Csv,
         };
+        if answer.spilled_bytes > 0 {
+            let held = output.hold_back(&shown.directory());
+            held.map_err(|error| Error::output(&error))?;
+        }
         write_output(output, |out| {
-            write_grid(answer.names(), &answer, format, Some(&pool), out)
+            write_grid(answer.names(), &answer, format, Some(&pool), out)?;
+            answer.check().map_err(io::Error::other)
         })?;
+        if answer.spilled_bytes > 0 {
+            tell_spilled(answer.spilled_bytes);
+        }
         if answer.skipped > 0 {
             let skipped = grouped(answer.skipped);
             let plural = if answer.skipped == 1 { "" } else { "s" };

@@ -225,9 +225,20 @@ impl Keeping {
             }
             return self.output.finish().map_err(failed).map(|()| None);
         };
-        let mut bytes = Vec::new();
-        answer.save(plan, receipt, &mut bytes).map_err(failed)?;
-        let new = Partial::read("the input", bytes)?;
+        let new = match answer.spilled_bytes {
+            0 => {
+                let mut bytes = Vec::new();
+                answer.save(plan, receipt, &mut bytes).map_err(failed)?;
+                Partial::read("the input", bytes)?
+            }
+            // They didn't fit into the memory.
+            _ => {
+                let directory = plan.spill_directory();
+                let mut file = tempfile::tempfile_in(directory).map_err(failed)?;
+                answer.save(plan, receipt, &mut file).map_err(failed)?;
+                Partial::of_file("the input", file)?
+            }
+        };
         let merged = Partial::merge([&state.partial, &new])?;
         merged.save(&mut self.output).map_err(failed)?;
         self.output.flush().map_err(failed)?;

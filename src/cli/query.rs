@@ -154,18 +154,8 @@ impl Asked {
             .on_error(self.records.on_error(run.on_error)?)
             .precision(self.shown.precision);
         query = self.records.applied(query);
-        // What is saved must be there as a whole.
-        let keeps = |flag: &str| matches!(flag, "--save-partial" | "--continue");
-        let mut flags = self.partials.flags().into_iter();
-        let is_saved = flags.any(|(is_set, flag)| is_set && keeps(flag));
-        match run.memory {
-            Some(_) if is_saved => {
-                let why = "--memory can't be had with partials: all groups are kept in memory";
-                return Err(usage(why.into()));
-            }
-            None if is_saved => query = query.memory(u64::MAX),
-            Some(bytes) => query = query.memory(bytes),
-            None => {}
+        if let Some(bytes) = run.memory {
+            query = query.memory(bytes);
         }
         if let Some(directory) = run.spill_dir {
             query = query.spill_directory(directory);
@@ -246,7 +236,11 @@ impl Asked {
             return Err(nothing_but_skipped(&input, first, answer.skipped));
         }
         if let (Some(keeping), Some(receipt)) = (keeping, &receipt) {
-            let asked = self.shown.asked()?;
+            let mut asked = self.shown.asked()?;
+            if let Some(bytes) = run.memory {
+                asked = asked.memory(bytes);
+            }
+            asked = asked.spill_directory(plan.spill_directory());
             let asked = Some(&asked).filter(|_| reports);
             let kept = pool.install(|| keeping.keep(&answer, &plan, receipt, asked))?;
             if let Some(all) = kept {

@@ -62,6 +62,10 @@ impl Ragged {
         self.ends.push(self.bytes.len());
     }
 
+    pub(crate) fn get(&self, at: usize) -> &[u8] {
+        &self.bytes[self.start(at)..self.ends[at]]
+    }
+
     /// Where a value begins.
     pub(crate) fn start(&self, at: usize) -> usize {
         at.checked_sub(1).map_or(0, |before| self.ends[before])

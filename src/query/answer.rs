@@ -2,11 +2,12 @@
 
 mod having;
 pub(crate) mod order;
-mod outgrown;
+pub(crate) mod outgrown;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
@@ -40,6 +41,8 @@ pub struct Answer {
     order: Vec<Group>,
     /// In place of these, the groups that outgrew the memory.
     stored: Option<StoredRows>,
+    /// All of them, whatever rows there are.
+    outgrown: Option<Arc<Stored>>,
     /// Groups that were found, those that a condition leaves out included.
     pub groups: u64,
     /// Bytes of groups that were written to temporary files, because they outgrew the memory.
@@ -77,6 +80,7 @@ impl Answer {
             roundings,
             order: Vec::new(),
             stored: None,
+            outgrown: None,
             spilled_bytes: 0,
             groups: 0,
             all,
@@ -107,9 +111,9 @@ impl Answer {
         &self.all
     }
 
-    /// Whether the groups have outgrown the memory: then they aren't here.
-    pub(crate) fn is_outgrown(&self) -> bool {
-        self.spilled_bytes > 0
+    /// All groups, if they have outgrown the memory: then [`Answer::all`] doesn't have them.
+    pub(crate) fn outgrown(&self) -> Option<&Stored> {
+        self.outgrown.as_deref()
     }
 
     /// The same in the order of their keys.
@@ -227,18 +231,20 @@ impl Answer {
     /// A file can't be written, or not be read back.
     pub(crate) fn store(
         &mut self,
-        mut stored: Stored,
+        stored: Stored,
         form: &StoredForm,
         budget: &Budget,
         having: Option<&Condition>,
     ) -> std::result::Result<(), Lost> {
         self.groups = stored.len() as u64;
+        let mut stored = Arc::new(stored);
+        self.outgrown = Some(Arc::clone(&stored));
         if having.is_some() {
             let reader = form.filter(&stored, &self.scales, |_, groups| {
                 let answer = self.of_groups(groups, having);
                 (answer.order, answer.all)
             })?;
-            stored = Stored::new(reader, form.keys, stored.table().like());
+            stored = Arc::new(Stored::new(reader, form.keys, stored.table().like()));
         }
         self.stored = Some(StoredRows::new(stored, form.clone(), budget.bytes()));
         Ok(())

@@ -4,13 +4,16 @@ pub(crate) mod groups;
 mod inspected;
 pub(crate) mod merged;
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::error::refusal::Refusal;
 use crate::error::{Error, Result};
 use crate::partial::block::Groups as Gathered;
 use crate::partial::description::{Aggregate, Column, Counts, Description};
 use crate::partial::key;
+use crate::partial::merge::Merge;
 use crate::partial::reader::{Cursor, Reader};
 use crate::partial::receipt::Receipt;
 use crate::partial::writer::Writer;
@@ -69,12 +72,9 @@ impl Answer {
     /// Writes all groups as a partial, whatever rows the answer shows. `receipt` is what the plan's run has read.
     ///
     /// # Errors
-    /// `out` can't be written, or the groups have outgrown [`Query::memory`](crate::query::Query::memory).
+    /// `out` can't be written, or groups that went to files can't be read back, which is an [`Error`] within the
+    /// [`io::Error`].
     pub fn save(&self, plan: &Plan, receipt: &Receipt, out: impl Write) -> io::Result<()> {
-        if self.is_outgrown() {
-            let why = "groups that outgrew the memory can't be saved";
-            return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
-        }
         let counts = Counts {
             rows: self.rows,
             filtered: self.filtered,
@@ -84,6 +84,19 @@ impl Answer {
         };
         let description = plan.description(self.scales(), counts, receipt);
         let mut writer = Writer::new(out, &description)?;
+        if let Some(stored) = self.outgrown() {
+            let lost = |_| {
+                let directory = plan.spill_directory().to_owned();
+                io::Error::other(Error::from(Refusal::SpillLost { directory }))
+            };
+            let run = stored.reader();
+            let sources = (0..run.description.sources.len() as u32).collect();
+            let mut merge = Merge::new([(run, sources)]).map_err(lost)?;
+            while merge.next(writer.gathered()).map_err(lost)? {
+                writer.write_full()?;
+            }
+            return writer.finish().map(drop);
+        }
         for groups in self.all_by_key().chunks(AT_ONCE) {
             gather(self, groups, writer.gathered());
             writer.write_full()?;
@@ -150,6 +163,14 @@ impl Partial {
     /// It isn't a whole partial that this version knows.
     pub fn read(name: &str, bytes: Vec<u8>) -> Result<Partial> {
         Partial::of(Reader::in_memory(name.into(), bytes)?)
+    }
+
+    /// Takes a file that has no name any more; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// It can't be read, or isn't a whole partial that this version knows.
+    pub fn of_file(name: &str, file: File) -> Result<Partial> {
+        Partial::of(Reader::of_file(name.into(), file)?)
     }
 
     fn of(reader: Reader) -> Result<Partial> {

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::partial::block::Groups as Gathered;
 use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
 use crate::partial::key;
 use crate::partial::merge::Merge;
@@ -140,14 +141,23 @@ impl StoredForm {
     }
 
     fn merge_some(&self, runs: &[Reader], scales: &[u32]) -> Result<Reader, Lost> {
-        let mut writer = self.writer(scales)?;
         let sources: Vec<u32> = (0..self.sources as u32).collect();
         let inputs = runs.iter().map(|run| (run, sources.clone()));
         let mut merge = Merge::new(inputs).map_err(|_| Lost::Read)?;
-        while merge.next(writer.gathered()).map_err(|_| Lost::Read)? {
-            writer.write_full()?;
+        self.write_merged(scales, |groups| merge.next(groups).map_err(|_| Lost::Read))
+    }
+
+    /// Writes what `next` gathers, in the order of its keys, as long as it returns `true`.
+    pub(crate) fn write_merged<E: From<Lost>>(
+        &self,
+        scales: &[u32],
+        mut next: impl FnMut(&mut Gathered) -> Result<bool, E>,
+    ) -> Result<Reader, E> {
+        let mut writer = self.writer(scales)?;
+        while next(writer.gathered())? {
+            writer.write_full().map_err(Lost::Write)?;
         }
-        self.reader(writer)
+        Ok(self.reader(writer)?)
     }
 
     /// Only these groups.
@@ -206,6 +216,10 @@ impl Stored {
             keys,
             table,
         }
+    }
+
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -1,8 +1,8 @@
 //! Answers of more groups than memory: their rows are read from a file.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::Error;
 use crate::error::refusal::Refusal;
@@ -12,11 +12,11 @@ use crate::report::grid::{Cell, Rows};
 /// Groups that are loaded before all but the first are left out again.
 pub(super) const SORTED_AT_ONCE: usize = if cfg!(test) { 100 } else { 1 << 18 };
 /// Groups in memory take no more than so many times their bytes in a file.
-pub(super) const GROWTH: u64 = 6;
+pub(crate) const GROWTH: u64 = 6;
 
 /// The rows of an answer in a file.
 pub(crate) struct StoredRows {
-    pub(super) stored: Stored,
+    pub(super) stored: Arc<Stored>,
     pub(super) form: StoredForm,
     /// What groups may take in memory.
     pub(super) memory: u64,
@@ -29,7 +29,7 @@ pub(crate) struct StoredRows {
 }
 
 impl StoredRows {
-    pub(crate) fn new(stored: Stored, form: StoredForm, memory: u64) -> StoredRows {
+    pub(crate) fn new(stored: Arc<Stored>, form: StoredForm, memory: u64) -> StoredRows {
         let blocks = stored.in_parts(0..stored.len()).count();
         StoredRows {
             len: stored.len(),

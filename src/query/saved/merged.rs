@@ -1,11 +1,15 @@
 //! Partials that are merged: to one more partial, or to an answer.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use ahash::RandomState;
 
+use crate::error::refusal::Refusal;
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
+use crate::group::spill::budget::{self, Budget};
 use crate::partial::block::{Groups, Sections};
 use crate::partial::combine::{Combined, Missing, combine};
 use crate::partial::description::{Column, Description};
@@ -13,14 +17,16 @@ use crate::partial::key;
 use crate::partial::merge::Merge;
 use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
-use crate::query::accumulator::state::Rounding;
+use crate::query::accumulator::state::{Kind as KindOf, Rounding};
 use crate::query::answer::Answer;
 use crate::query::answer::order::Sort;
+use crate::query::answer::outgrown::GROWTH;
 use crate::query::condition::Expression;
 use crate::query::groups::Groups as AllGroups;
 use crate::query::plan::conditions::compile_having;
 use crate::query::plan::names::renamed;
 use crate::query::saved::{Partial, kind};
+use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::{Table, push_part};
 
 /// How the answer of partials is shown.
@@ -29,6 +35,8 @@ pub struct Shown {
     having: Vec<Expression>,
     precision: Option<u32>,
     names: Vec<Vec<u8>>,
+    memory: Option<u64>,
+    spill_directory: Option<PathBuf>,
 }
 
 impl Shown {
@@ -49,6 +57,38 @@ impl Shown {
             precision: digits,
             ..self
         }
+    }
+
+    /// The bytes that groups may take in memory; beyond, the answer's rows are in a temporary file.
+    /// See [`Query::memory`](crate::query::Query::memory).
+    #[must_use]
+    pub fn memory(self, bytes: u64) -> Shown {
+        Shown {
+            memory: Some(bytes),
+            ..self
+        }
+    }
+
+    /// See [`Query::spill_directory`](crate::query::Query::spill_directory).
+    #[must_use]
+    pub fn spill_directory(self, directory: impl Into<PathBuf>) -> Shown {
+        Shown {
+            spill_directory: Some(directory.into()),
+            ..self
+        }
+    }
+
+    fn budget(&self) -> Arc<Budget> {
+        let directory = self.spill_directory.clone();
+        Budget::new(
+            self.memory,
+            &directory.unwrap_or_else(budget::default_directory),
+        )
+    }
+
+    /// Where groups go that don't fit into the memory.
+    pub fn directory(&self) -> PathBuf {
+        self.budget().directory().to_owned()
     }
 
     /// See [`Query::name`](crate::query::Query::name).
@@ -130,10 +170,11 @@ impl Merged<'_> {
         checked.map_err(|why| Error::new(Kind::Usage, why))
     }
 
-    /// The answer that one run over everything gives.
+    /// The answer that one run over everything gives. If the groups may outgrow [`Shown::memory`], they are merged to a
+    /// temporary file, from which rows are read when they are needed.
     ///
     /// # Errors
-    /// One can't be read or is damaged; or names, digits or a condition don't fit.
+    /// One can't be read or is damaged; names, digits or a condition don't fit; or the temporary file can't be written.
     pub fn answer(&self, shown: &Shown) -> Result<Answer> {
         let names = self.names(shown)?;
         let having = compile_having(&shown.having, &names)?;
@@ -148,14 +189,32 @@ impl Merged<'_> {
             .aggregates
             .iter()
             .map(|aggregate| Rounding::of(aggregate.is_numeric, shown.precision, is_float));
+        let budget = shown.budget();
+        let bytes: u64 = self.partials.iter().map(|partial| partial.bytes()).sum();
+        let fits = bytes.saturating_mul(GROWTH) <= budget.bytes();
+        let table = if fits {
+            self.table()?
+        } else {
+            self.no_groups()
+        };
+        let scales: Vec<u32> = scales.collect();
         let mut answer = Answer::new(
             names,
             description.keys.len(),
-            scales.collect(),
+            scales.clone(),
             roundings.collect(),
-            AllGroups::new(self.table()?, None),
-            having.as_ref(),
+            AllGroups::new(table, None),
+            having.as_ref().filter(|_| fits),
         );
+        if !fits {
+            let form = self.form(&budget);
+            let run = self.merged_run(&form, &scales);
+            let run = run.map_err(|failed| failed.told(&budget))?;
+            answer.spilled_bytes = run.bytes();
+            let stored = Stored::new(run, form.keys, self.no_groups());
+            let kept = answer.store(stored, &form, &budget, having.as_ref());
+            kept.map_err(|lost| Failed::Lost(lost).told(&budget))?;
+        }
         let counts = description.counts;
         answer.rows = counts.rows;
         answer.filtered = counts.filtered;
@@ -165,13 +224,47 @@ impl Merged<'_> {
         Ok(answer)
     }
 
+    fn kinds(&self) -> impl Iterator<Item = &'static KindOf> {
+        let aggregates = self.description().aggregates.iter();
+        // They were known when the partials were opened.
+        aggregates.filter_map(|aggregate| kind(aggregate).ok())
+    }
+
+    fn no_groups(&self) -> Table {
+        Table::new(&RandomState::new(), self.kinds())
+    }
+
+    /// How groups lie in a temporary file.
+    fn form(&self, budget: &Budget) -> StoredForm {
+        StoredForm {
+            kinds: self.kinds().collect(),
+            keys: self.description().keys.len(),
+            sources: self.description().sources.len(),
+            directory: budget.directory().to_owned(),
+        }
+    }
+
+    /// All groups in a temporary file. A block of each partial is in memory.
+    fn merged_run(&self, form: &StoredForm, scales: &[u32]) -> Result<Reader, Failed> {
+        let mut merge = self.merge().map_err(Failed::Input)?;
+        let parts = form.keys;
+        form.write_merged(scales, |groups| {
+            let before = groups.len();
+            let is_more = merge.next(groups).map_err(Failed::Input)?;
+            let are_keys = parts == 1
+                || (before..groups.len())
+                    .all(|at| key::parts(groups.keys.get(at), parts).is_some());
+            match are_keys {
+                true => Ok(is_more),
+                false => Err(Failed::Input(self.wrong("a key has other parts"))),
+            }
+        })
+    }
+
     /// All groups with their states.
     fn table(&self) -> Result<Table> {
         let description = self.description();
-        let aggregates = description.aggregates.iter();
-        // They were known when the partials were opened.
-        let kinds = aggregates.filter_map(|aggregate| kind(aggregate).ok());
-        let mut table = Table::new(&RandomState::new(), kinds);
+        let mut table = self.no_groups();
         let mut merge = self.merge()?;
         let columns: Vec<Column> = description.columns().collect();
         let (mut groups, mut block) = (Groups::new(description), Vec::new());
@@ -199,6 +292,31 @@ impl Merged<'_> {
         match self.partials[..] {
             [one] => one.reader.wrong(format!("the partial is damaged: {why}")),
             _ => Error::new(Kind::Data, format!("one of the partials is damaged: {why}")),
+        }
+    }
+}
+
+/// Why partials aren't merged to a temporary file.
+enum Failed {
+    Input(Error),
+    Lost(Lost),
+}
+
+impl From<Lost> for Failed {
+    fn from(lost: Lost) -> Failed {
+        Failed::Lost(lost)
+    }
+}
+
+impl Failed {
+    fn told(self, budget: &Budget) -> Error {
+        match self {
+            Failed::Input(error) => error,
+            Failed::Lost(Lost::Write(error)) => budget.spill_error(&error).into(),
+            Failed::Lost(Lost::Read) => {
+                let directory = budget.directory().to_owned();
+                Refusal::SpillLost { directory }.into()
+            }
         }
     }
 }
