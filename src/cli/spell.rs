@@ -125,7 +125,7 @@ fn otherwise(choice: &Choice, by: Refuser) -> String {
         (Setting::Iopoll, _, Refuser::Device) => {
             "leave it out, or load its driver with poll queues (nvme.poll_queues=N)"
         }
-        (Setting::Entries, ..) => "lower it",
+        (Setting::Entries | Setting::BlockSize, ..) => "lower it",
         (Setting::Sqpoll, Some(_), _) => "name another processor, or none",
         (Setting::Punt, Some(workers), _) => return format!("leave out ={workers}"),
         (Setting::RegisteredBuffers, ..) => {

@@ -90,6 +90,7 @@ fn run_to_end<T: Send>(
         pool: &pool,
         memory,
         read_ahead,
+        longest_block: settings::MAX_BLOCK,
         sequence: 0,
         fallback_told: false,
         stats: begun(opened, config, threads, fadvise),

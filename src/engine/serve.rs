@@ -138,6 +138,7 @@ impl<'a> Session<'a> {
             Some(_) => 1,
             None => self.config.knobs.rings.unwrap_or(1),
         };
+        self.longest_block = rings::longest_block(self.input, spans, self.config)?;
         let (plan, _) = self.plan(spans, MAX_DEPTH, caching, rings);
         let mut shares = Vec::new();
         let mut sequence = self.sequence;
@@ -321,6 +322,7 @@ impl<'a> Session<'a> {
             config: self.config,
             memory: self.memory,
             threads: self.stats.threads,
+            longest_block: self.longest_block,
         }
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct Session<'a> {
     pub(crate) memory: MemoryLimit,
     /// How far the run itself reads ahead, where the kernel's read-ahead was too much for the control group.
     pub(crate) read_ahead: Option<u64>,
+    /// Bytes of a ring's read at most, unless the configuration names them.
+    pub(crate) longest_block: usize,
     /// The number of the next block.
     pub(crate) sequence: u64,
     /// Whether the user knows that there is no ring.

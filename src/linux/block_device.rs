@@ -4,6 +4,9 @@ use rustix::fs::{major, minor};
 
 use crate::linux::proc;
 
+/// Bytes that lie together in memory at least.
+const PAGE: u64 = 4096;
+
 /// How far the kernel reads ahead on a device. It is also the most that it reads at one request; it silently
 /// ignores the rest.
 pub(crate) fn read_ahead(device: u64) -> Option<u64> {
@@ -18,6 +21,21 @@ pub(crate) fn read_ahead(device: u64) -> Option<u64> {
         (kib > 0).then_some(kib)
     })?;
     kib.checked_mul(1024)
+}
+
+/// The bytes that a device takes as one request, wherever their pages lie; `None` where nothing says so.
+pub(crate) fn largest_request(device: u64) -> Option<u64> {
+    let device = format!("/sys/dev/block/{}:{}", major(device), minor(device));
+    let number = |name: &str| {
+        // A partition has the queue of its disk.
+        ["queue", "../queue"]
+            .iter()
+            .find_map(|queue| proc::number(format!("{device}/{queue}/{name}")).ok())
+    };
+    // What doesn't begin with a page takes one segment more.
+    let segments = number("max_segments")?.saturating_sub(1);
+    let bytes = number("max_sectors_kb")?.checked_mul(1024)?;
+    Some(bytes.min(segments.checked_mul(PAGE)?))
 }
 
 /// The file that says that a device has no poll queues; `None` where it has some, or nothing says so.

@@ -59,6 +59,8 @@ pub(crate) struct Request<'a> {
     pub(crate) config: &'a Config,
     pub(crate) memory: MemoryLimit,
     pub(crate) threads: usize,
+    /// Bytes of a ring's read at most, unless the configuration names them.
+    pub(crate) longest_block: usize,
 }
 
 impl Request<'_> {
@@ -86,7 +88,8 @@ impl Request<'_> {
         let block = config.block_size.unwrap_or_else(|| {
             let of_all = |block| of(block).saturating_mul(rings);
             let wanted = defaults.block_size.unwrap_or(sizing::RING_BLOCK);
-            self.memory.ring_block(wanted.clamp(1, MAX_BLOCK), of_all)
+            let block = self.memory.ring_block(wanted.clamp(1, MAX_BLOCK), of_all);
+            block.min(self.longest_block)
         });
         let block = block.min(all);
         // A span that starts on the grid is read from a byte before it.
@@ -210,6 +213,7 @@ mod tests {
                         config: &config,
                         memory: MemoryLimit::UNLIMITED,
                         threads,
+                        longest_block: MAX_BLOCK,
                     };
                     let caching = CachingPlan::All(Caching::Cached);
                     let (plan, layout) = request.ring(&spans(len), 1000, caching, 1);
@@ -227,6 +231,7 @@ mod tests {
             config: &config,
             memory: MemoryLimit::UNLIMITED,
             threads: 2,
+            longest_block: MAX_BLOCK,
         };
         let free = request.local(&spans(1 << 40), false, false);
         let ordered = request.local(&spans(1 << 40), false, true);

@@ -11,6 +11,7 @@ use crate::engine::arena::{self, Arena, Layout, ReturnedSlots, Slot};
 use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::plan::buffers::Plan;
+use crate::engine::plan::settings::MAX_BLOCK;
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
 use crate::engine::ring::observed::Observed;
 use crate::engine::ring::raw::{Facts, RawRing};
@@ -240,6 +241,38 @@ fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
         returned,
         runtime,
     })
+}
+
+/// The largest block whose reads can be polled for. No kernel polls for a read that takes the device several
+/// requests, and some submit it again and again for ever.
+///
+/// # Errors
+/// The block size that was asked for is larger.
+pub(crate) fn longest_block(input: &Input, spans: &[Span], config: &Config) -> Result<usize> {
+    let mut longest = MAX_BLOCK;
+    if !config.knobs.iopoll {
+        return Ok(longest);
+    }
+    for source in spans.iter().map(|span| input.source(span)) {
+        let Some(request) = source.device().and_then(block_device::largest_request) else {
+            continue;
+        };
+        // A read may begin that much before its block.
+        let fits = request.saturating_sub(source.direct_align());
+        if config.block_size.is_some_and(|block| block as u64 > fits) {
+            let refusal = Refusal::NotGranted {
+                choice: Setting::BlockSize.of(config.block_size.unwrap_or(0)),
+                by: Refuser::Device,
+                why: format!(
+                    "one request of the device reads {fits} bytes at most, and only such reads can be polled for"
+                ),
+            };
+            return Err(Error::from(refusal).in_file(source.index(), source.name()));
+        }
+        let power = 1 << fits.checked_ilog2().unwrap_or(0);
+        longest = longest.min(usize::try_from(power).unwrap_or(MAX_BLOCK));
+    }
+    Ok(longest)
 }
 
 /// Whether the device under a file has poll queues. Without them a kernel may read all the same and not poll; where
