@@ -55,6 +55,10 @@ const ROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "drives with poll queues, several drives, several NUMA nodes",
+        &["emulated::drives_with_poll_queues_and_numa_nodes"],
+    ),
+    (
         "flags unknown to an old kernel",
         &[
             "knobs::what_other_kernels_refuse_is_named",

@@ -1,21 +1,13 @@
-//! Kernels older than this one, booted by qemu's emulation, with the program, its libraries and a
-//! file on ext4 in the initial memory file system. The emulated processors lack AVX-512, and one of
-//! them AVX2.
-//!
-//! `make test-all` fetches the kernels; RINGFOLD_KERNELS names directories of unpacked kernel
-//! packages, with a colon between.
+//! Kernels older than this one, emulated, with a file on ext4. The emulated processors lack AVX-512, and
+//! one of them AVX2.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::Instant;
 
 use crate::probe::skip;
+use crate::qemu;
 use crate::support::{dir, end, ringfold, rows, str, write};
-
-const KERNELS: &str = "RINGFOLD_KERNELS";
-const QEMU: &str = "qemu-system-x86_64";
 
 /// What is run there: the arguments, and what a refusal must name.
 const RUNS: [(&str, &str); 25] = [
@@ -64,64 +56,12 @@ const RUNS: [(&str, &str); 25] = [
     ("aggregate --engine memory", ""),
 ];
 
-fn shell(dir: &Path, script: &str) -> Result<(), String> {
-    let done = Command::new("sh")
-        .args(["-ec", script])
-        .current_dir(dir)
-        .output()
-        .unwrap();
-    match done.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&done.stderr).trim().to_string()),
-    }
-}
-
-/// A file below a directory whose name begins so.
-fn find(dir: &Path, name: &str) -> Option<PathBuf> {
-    let entries = fs::read_dir(dir).ok()?;
-    let mut below: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    below.sort();
-    below.iter().find_map(|path| match path.is_dir() {
-        true => find(path, name),
-        false => path
-            .file_name()?
-            .to_str()?
-            .starts_with(name)
-            .then(|| path.clone()),
-    })
-}
-
-/// The initial memory file system: everything but the kernel's module for loop devices.
-fn make_root(dir: &Path, text: &[u8]) -> Result<(), String> {
+/// The initial memory file system, with an image of ext4 that holds the file.
+fn prepare(dir: &Path, text: &[u8]) -> Result<(), String> {
     write(dir, "file", text);
     let answer = end(&mut ringfold(["aggregate", str(&dir.join("file"))])).answer();
-    let root = dir.join("root");
-    for below in ["bin", "proc", "sys", "dev", "mnt"] {
-        fs::create_dir_all(root.join(below)).unwrap();
-    }
-    write(&root, "want", &answer);
-    let program = env!("CARGO_BIN_EXE_ringfold");
-    shell(
-        dir,
-        &format!(
-            "busybox=$(command -v busybox) || {{ echo no busybox >&2; exit 1; }}
-             ! ldd $busybox >/dev/null 2>&1 || {{ echo busybox is not static >&2; exit 1; }}
-             cp $busybox root/bin/busybox
-             strip -o root/bin/ringfold {program} || cp {program} root/bin/ringfold
-             ldd {program} | grep -o '/[^ ]*' | while read library; do
-               mkdir -p root$(dirname $library) && cp -L $library root$library
-             done
-             mkdir files && mv file files/file
-             truncate -s 24M root/image && mkfs.ext4 -q -F -d files root/image"
-        ),
-    )?;
-    let mut init = String::from(
-        "#!/bin/busybox sh\n\
-         /bin/busybox --install -s /bin\n\
-         mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev\n\
-         dmesg -n 1\n\
-         [ ! -f /loop.ko ] || insmod /loop.ko\n\
-         mount -o loop,ro /image /mnt && echo KERNEL $(uname -r)\n\
+    let mut script = String::from(
+        "mount -o loop,ro /image /mnt && echo KERNEL $(uname -r)\n\
          run() {\n\
          echo 3 > /proc/sys/vm/drop_caches\n\
          ringfold \"$@\" /mnt/file >/out 2>/err; code=$?\n\
@@ -130,37 +70,16 @@ fn make_root(dir: &Path, text: &[u8]) -> Result<(), String> {
          }\n",
     );
     for (args, _) in RUNS {
-        writeln!(init, "run {args}").unwrap();
+        writeln!(script, "run {args}").unwrap();
     }
-    init += "ringfold probe /mnt/file >/out 2>/err; echo PROBE $? $(cat /err)\nsync; poweroff -f\n";
-    write(&root, "init", init.as_bytes());
-    shell(dir, "chmod +x root/init")
-}
-
-/// Boots a kernel and returns what its console showed.
-fn boot(dir: &Path, kernel: &Path, cpu: &str) -> Result<String, String> {
-    let image = find(&kernel.join("boot"), "vmlinuz")
-        .ok_or_else(|| format!("no boot/vmlinuz in {}", kernel.display()))?;
-    let _ = fs::remove_file(dir.join("root/loop.ko"));
-    // Where there is none it is built in.
-    if let Some(module) = find(&kernel.join("lib"), "loop.ko") {
-        fs::copy(module, dir.join("root/loop.ko")).unwrap();
-    }
-    shell(
+    script += "ringfold probe /mnt/file >/out 2>/err; echo PROBE $? $(cat /err)\n";
+    qemu::make_root(dir, &script)?;
+    write(&dir.join("root"), "want", &answer);
+    qemu::shell(
         dir,
-        "cd root && find . | busybox cpio -o -H newc >../initrd 2>/dev/null",
-    )?;
-    let mut qemu = Command::new("timeout");
-    qemu.args(["-s", "KILL", "400", QEMU, "-accel", "tcg", "-cpu", cpu])
-        .args(["-m", "768", "-smp", "2", "-nographic", "-no-reboot"])
-        .args(["-nic", "none", "-append", "console=ttyS0 quiet panic=-1"])
-        .arg("-kernel")
-        .arg(image)
-        .arg("-initrd")
-        .arg(dir.join("initrd"))
-        .stdin(Stdio::null());
-    let output = qemu.output().map_err(|error| format!("{QEMU}: {error}"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).replace('\r', ""))
+        "mkdir files && mv file files/file
+         truncate -s 24M root/image && mkfs.ext4 -q -F -d files root/image",
+    )
 }
 
 /// A release's first two numbers.
@@ -221,24 +140,19 @@ fn check(console: &str, cpu: &str) {
 #[test]
 fn old_kernels_give_the_answer_or_name_what_they_lack() {
     let test = "old_kernels_give_the_answer_or_name_what_they_lack";
-    let Some(kernels) = std::env::var_os(KERNELS).filter(|kernels| !kernels.is_empty()) else {
-        return skip(
-            test,
-            format_args!("{KERNELS} names no kernels: make test-all fetches some"),
-        );
+    let kernels = match qemu::kernels() {
+        Ok(kernels) => kernels,
+        Err(reason) => return skip(test, reason),
     };
-    if let Err(error) = Command::new(QEMU).arg("--version").output() {
-        return skip(test, format_args!("{QEMU}: {error}"));
-    }
     let dir = dir();
     // More than `auto` simply reads.
-    if let Err(reason) = make_root(dir.path(), &rows(650_000, None, 35)) {
+    if let Err(reason) = prepare(dir.path(), &rows(650_000, None, 35)) {
         return skip(test, reason);
     }
-    let kernels = std::env::split_paths(&kernels);
-    for (kernel, cpu) in kernels.zip(["qemu64", "max"].into_iter().cycle()) {
+    for (kernel, cpu) in kernels.iter().zip(["qemu64", "max"].into_iter().cycle()) {
         let started = Instant::now();
-        let console = match boot(dir.path(), &kernel, cpu) {
+        let machine = ["-cpu", cpu, "-m", "768", "-smp", "2"];
+        let console = match qemu::boot(dir.path(), kernel, &["loop"], &machine) {
             Ok(console) => console,
             Err(reason) => panic!("{}: {reason}", kernel.display()),
         };
