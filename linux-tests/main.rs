@@ -20,6 +20,7 @@ mod grid;
 mod group;
 mod hard;
 mod injected;
+mod json_lines;
 mod knobs;
 mod layers;
 mod library;

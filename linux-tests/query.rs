@@ -13,7 +13,7 @@ use ringfold::{Config, Engine, Error, Input, Kind, fold};
 use crate::answers::fifo;
 use crate::support::{cached_ways, csv, dir, end, ringfold, str, ways_in_small_blocks, write};
 
-type Row = Vec<Vec<u8>>;
+pub(crate) type Row = Vec<Vec<u8>>;
 
 /// All aggregates; those over numbers first.
 const NUMERIC: [&str; 9] = [
@@ -30,16 +30,19 @@ const NUMERIC: [&str; 9] = [
 const OF_BYTES: [&str; 5] = ["count", "first", "last", "lexmin", "lexmax"];
 
 /// Runs a query and gives its answer as CSV.
-fn answer(query: &Query, input: &Input, config: &Config) -> Result<String, Error> {
+pub(crate) fn answer(query: &Query, input: &Input, config: &Config) -> Result<String, Error> {
     let (answer, _) = fold(input, config, &query.plan(input, config)?)?;
     Ok(csv(&answer))
 }
 
 /// Two keys, all numeric aggregates of the third column and all others of the fourth.
 fn everything() -> Query {
-    let mut query = Query::new(b',')
-        .quote(Some(b'"'))
-        .header(true)
+    everything_of(Query::new(b',').quote(Some(b'"')).header(true))
+}
+
+/// The same of a query that says how records are written.
+pub(crate) fn everything_of(query: Query) -> Query {
+    let mut query = query
         .null_value("NA")
         .key("one")
         .key("two")
@@ -128,7 +131,7 @@ fn quoted(text: &[u8]) -> String {
 }
 
 /// What `everything` answers over these rows.
-fn reference(rows: &[Row]) -> String {
+pub(crate) fn reference(rows: &[Row]) -> String {
     let mut lines = "one,two,count".to_string();
     for name in NUMERIC {
         lines += &format!(",{name}_number");
@@ -209,14 +212,14 @@ fn reference(rows: &[Row]) -> String {
 
 /// How a table is written.
 #[derive(Debug, Clone)]
-struct Style {
-    marked: bool,
-    carriage: bool,
-    last_end: bool,
+pub(crate) struct Style {
+    pub(crate) marked: bool,
+    pub(crate) carriage: bool,
+    pub(crate) last_end: bool,
     /// Quotes a field that needn't be, by its number.
-    quotes: Vec<bool>,
+    pub(crate) quotes: Vec<bool>,
     /// Empty lines, by the number of the row before.
-    empty: Vec<bool>,
+    pub(crate) empty: Vec<bool>,
 }
 
 fn text(rows: &[Row], style: &Style) -> Vec<u8> {
@@ -263,7 +266,7 @@ fn text(rows: &[Row], style: &Style) -> Vec<u8> {
     text
 }
 
-fn tables() -> impl Strategy<Value = (Vec<Row>, Style)> {
+pub(crate) fn tables() -> impl Strategy<Value = (Vec<Row>, Style)> {
     let key = prop_oneof![
         Just("a"),
         Just("b"),
@@ -483,12 +486,12 @@ fn a_lone_quote_costs_one_record() {
 }
 
 /// The answer of the program over files of a directory.
-fn printed(dir: &Path, args: &[&str]) -> String {
+pub(crate) fn printed(dir: &Path, args: &[&str]) -> String {
     let ended = end(ringfold(["aggregate"]).args(args).current_dir(dir));
     String::from_utf8(ended.answer()).unwrap()
 }
 
-fn refused(dir: &Path, args: &[&str], code: i32) -> String {
+pub(crate) fn refused(dir: &Path, args: &[&str], code: i32) -> String {
     end(ringfold(["aggregate"]).args(args).current_dir(dir)).failure(code)
 }
 

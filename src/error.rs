@@ -295,6 +295,7 @@ impl From<Refusal> for Error {
             | Refusal::NeedsEngine { .. }
             | Refusal::NeedsSetting { .. }
             | Refusal::Undelimited { .. }
+            | Refusal::LooksLikeJson
             | Refusal::OtherDelimiter { .. } => Kind::Usage,
             Refusal::NotAFile { .. }
             | Refusal::NotGranted { .. }

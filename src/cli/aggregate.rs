@@ -44,6 +44,8 @@ Examples:
       from a pipe, whose name tells neither delimiter nor quote; compressed data is decompressed
   ringfold aggregate --log combined -k status,time@hour -a count,sum:bytes access.log.gz
       a web server's log, compressed or not
+  ringfold aggregate --jsonl -k user.country -a count,p99:ms events.jsonl
+      JSON lines: a column is called by its key, with dots into objects
   ringfold aggregate --explain -H -k city -a sum:price orders.csv
       how the file is understood, before a long run
   ringfold aggregate measurements.txt

@@ -48,6 +48,10 @@ pub(super) struct Asked {
     /// is no value. `-k time@hour` cuts times down to their minute, hour, day or month.
     #[arg(long, value_name = "PATTERN")]
     log: Option<String>,
+    /// Lines are JSON objects; columns are called by their keys, with dots into objects: -k user.name [default: where all
+    /// files are called .jsonl or .ndjson]
+    #[arg(long)]
+    jsonl: bool,
     /// The byte that quotes fields, or none [default: '"' for .csv files, otherwise none]
     #[arg(long, value_name = "BYTE", value_parser = quote)]
     quote: Option<Quote>,
@@ -103,6 +107,7 @@ impl Asked {
         let flags = [
             (self.header, "--header"),
             (self.log.is_some(), "--log"),
+            (self.jsonl, "--jsonl"),
             (self.quote.is_some(), "--quote"),
             (!self.null_value.is_empty(), "--null-value"),
             (!self.filter.is_empty(), "--where"),
@@ -118,7 +123,7 @@ impl Asked {
             .map(|(_, flag)| *flag)
     }
 
-    /// The first flag that says how fields are written, which a log's pattern says, too.
+    /// The first flag that says how fields are written, which a log's pattern and JSON say, too.
     fn written_otherwise(&self, run: &Run<'_>) -> Option<&'static str> {
         let flags = [
             (run.delimiter.is_some(), "--delimiter"),
@@ -132,14 +137,28 @@ impl Asked {
     }
 
     fn query(&self, run: &Run<'_>) -> Result<Query> {
+        let otherwise = self.written_otherwise(run);
+        let form = [(self.log.is_some(), "--log"), (self.jsonl, "--jsonl")];
+        let mut forms = form.iter().filter(|(is_set, _)| *is_set);
+        let (form, other) = (forms.next(), forms.next());
+        if let (Some((_, one)), Some(two)) = (form, other.map(|(_, flag)| *flag).or(otherwise)) {
+            return Err(usage(format!(
+                "{one} says how lines are written, and so does {two}: leave one of them out"
+            )));
+        }
+        let is_json = |path: &PathBuf| matches!(ending(path), Some("jsonl" | "ndjson"));
+        let is_named_json = !run.paths.is_empty() && run.paths.iter().all(is_json);
         let query = match (&self.log, run.delimiter) {
-            (Some(pattern), _) => match self.written_otherwise(run) {
+            (Some(pattern), _) => Query::log(pattern)?,
+            (None, _) if self.jsonl => Query::json_lines(),
+            (None, None) if is_named_json => match otherwise {
                 Some(flag) => {
                     return Err(usage(format!(
-                        "--log says how lines are written, and so does {flag}: leave one of them out"
+                        "the files are JSON lines by their names, and {flag} says otherwise: leave it out, or name the \
+                         byte between fields by -d"
                     )));
                 }
-                None => Query::log(pattern)?,
+                None => Query::json_lines(),
             },
             (None, Some(delimiter)) => Query::new(delimiter),
             (None, None) => delimiter_of(run.paths)?.map_or_else(Query::sniffed, Query::likely),
@@ -218,6 +237,11 @@ impl Asked {
             return write_output(output, |out| {
                 out.write_all(explained.to_string().as_bytes())
             });
+        }
+        if !reading.quiet {
+            for unseen in plan.unseen(&input)? {
+                say(&format!("notice: {unseen}"));
+            }
         }
         let receipt = keeping.as_ref().map(|_| Receipt::of(&input)).transpose()?;
         if let (Some(keeping), Some(receipt)) = (&keeping, &receipt) {
@@ -318,7 +342,9 @@ fn ending(path: &Path) -> Option<&'static str> {
 fn ending_of_text(path: &Path) -> Option<&'static str> {
     let ending = path.extension()?.to_str()?;
     let is = |known: &&str| ending.eq_ignore_ascii_case(known);
-    ["csv", "tsv", "psv"].into_iter().find(|known| is(known))
+    ["csv", "tsv", "psv", "jsonl", "ndjson"]
+        .into_iter()
+        .find(|known| is(known))
 }
 
 /// The delimiter that the files' names tell, if they all do.
@@ -329,7 +355,8 @@ fn delimiter_of(paths: &[PathBuf]) -> Result<Option<u8>> {
     let of = |path: &PathBuf| match ending(path)? {
         "csv" => Some(b','),
         "tsv" => Some(b'\t'),
-        _ => Some(b'|'),
+        "psv" => Some(b'|'),
+        _ => None,
     };
     let mut told = paths.iter().filter_map(of);
     let Some(first) = told.next() else {
@@ -340,7 +367,7 @@ fn delimiter_of(paths: &[PathBuf]) -> Result<Option<u8>> {
             "the files' names tell different bytes between fields: name one by -d".into(),
         ));
     }
-    let all = paths.iter().all(|path| ending(path).is_some());
+    let all = paths.iter().all(|path| of(path).is_some());
     Ok(all.then_some(first))
 }
 

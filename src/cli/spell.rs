@@ -92,6 +92,9 @@ impl Speller for Flags {
             Refusal::Exceeded { .. } => "raise --max-record",
             Refusal::Malformed { hint, .. } => return hinted(*hint),
             Refusal::Undelimited { candidates } => return Some(delimiters(candidates)),
+            Refusal::LooksLikeJson => {
+                "--jsonl reads JSON lines; -d names a byte between fields all the same"
+            }
             Refusal::OtherDelimiter {
                 delimiter, found, ..
             } => {

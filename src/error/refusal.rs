@@ -140,6 +140,8 @@ pub enum Refusal {
         /// Bytes that make as many fields of each, more than one, and how many.
         candidates: Vec<(u8, usize)>,
     },
+    /// The [delimiter](Setting::Delimiter) isn't told, and the first record is an object of JSON.
+    LooksLikeJson,
     /// The [delimiter](Setting::Delimiter) that a file's name tells isn't the one of its first records.
     OtherDelimiter {
         /// What the name tells.
@@ -283,9 +285,9 @@ impl Refusal {
             | Refusal::NeedsEngine { choice, .. }
             | Refusal::NotGranted { choice, .. } => Some(choice.setting),
             Refusal::Exceeded { .. } => Some(Setting::MaxRecord),
-            Refusal::Undelimited { .. } | Refusal::OtherDelimiter { .. } => {
-                Some(Setting::Delimiter)
-            }
+            Refusal::Undelimited { .. }
+            | Refusal::LooksLikeJson
+            | Refusal::OtherDelimiter { .. } => Some(Setting::Delimiter),
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Some(Setting::SpillDirectory),
             Refusal::NotSorted { .. } => Some(Setting::Memory),
             Refusal::Unavailable { .. }
@@ -408,6 +410,7 @@ impl Refusal {
                     ),
                 }
             }
+            Refusal::LooksLikeJson => "the first record is a JSON object".into(),
             Refusal::OtherDelimiter {
                 delimiter,
                 found,

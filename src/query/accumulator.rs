@@ -79,6 +79,7 @@ mod tests {
                 bytes.as_bytes(),
                 Grammar {
                     decimal_point: b'.',
+                    has_exponents: true,
                     is_float: true,
                 },
             );
@@ -212,7 +213,7 @@ mod tests {
             parts in prop::collection::vec(0..3_usize, 12),
             backwards: bool,
         ) {
-            let float = Grammar { decimal_point: b'.', is_float: true };
+            let float = Grammar { decimal_point: b'.', has_exponents: true, is_float: true };
             let decimals = |value: &String| Number::read_as(value.as_bytes(), float).unwrap().decimals();
             let scale = values.iter().map(decimals).max().unwrap_or(0);
             for kind in ALL {

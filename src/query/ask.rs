@@ -20,10 +20,11 @@ use crate::query::columns::Columns;
 use crate::query::condition::Expression;
 use crate::query::dialect::Dialect;
 use crate::query::head::Head;
+use crate::query::json::Paths;
 use crate::query::log::{self, Pattern};
 use crate::query::number::{Grammar, Number};
 use crate::query::order::Order;
-use crate::query::plan::{Asked, Plan};
+use crate::query::plan::{Asked, Plan, Shape};
 use crate::query::rejects::{OnError, Rejecting};
 use crate::query::sniff::Style;
 use crate::query::time::Unit;
@@ -84,6 +85,7 @@ pub struct Query {
     skip_lines: u64,
     comment: Option<u8>,
     log: Option<&'static Pattern>,
+    is_json: bool,
     keys: Vec<(Columns, Option<Unit>)>,
     aggregates: Vec<Asked>,
     filters: Vec<Expression>,
@@ -148,6 +150,7 @@ impl Query {
             skip_lines: 0,
             comment: None,
             log: None,
+            is_json: false,
             keys: Vec::new(),
             aggregates: Vec::new(),
             filters: Vec::new(),
@@ -258,6 +261,7 @@ impl Query {
     fn grammar(&self) -> Grammar {
         Grammar {
             decimal_point: if self.has_decimal_comma { b',' } else { b'.' },
+            has_exponents: self.is_float || self.is_json,
             is_float: self.is_float,
         }
     }
@@ -307,6 +311,34 @@ impl Query {
             nulls: vec![b"-".to_vec()],
             ..Query::new(b' ')
         })
+    }
+
+    /// JSON lines: an object a line. Columns are called by their keys, with dots between where objects stand in objects.
+    /// docs/query.md says what a value is.
+    ///
+    /// ```
+    /// use ringfold::query::Query;
+    /// use ringfold::report::grid::{GridFormat, write_grid};
+    /// use ringfold::{Config, Input, fold};
+    ///
+    /// let lines = &br#"{"path":"/","user":{"id":7},"ms":1.5}
+    /// {"path":"\u002f","ms":2e1,"user":null}"#[..];
+    /// let (input, config) = (Input::memory([lines]), Config::default());
+    /// let query = Query::json_lines()
+    ///     .key("path")
+    ///     .aggregate("sum", Some("ms".into()))?
+    ///     .aggregate("count", Some("user.id".into()))?;
+    /// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
+    /// let mut csv = Vec::new();
+    /// write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
+    /// assert_eq!(csv, b"path,sum_ms,count_user.id\n/,21.5,1\n");
+    /// # Ok::<(), ringfold::Error>(())
+    /// ```
+    pub fn json_lines() -> Query {
+        Query {
+            is_json: true,
+            ..Query::new(b' ')
+        }
     }
 
     /// One more column of the key, or several.
@@ -402,6 +434,7 @@ impl Query {
         check_precision(self.precision)?;
         let dialect = match self.log {
             Some(pattern) => Dialect::of_log(pattern),
+            None if self.is_json => Dialect::of_json(self.paths().map_err(|why| refused(&why))?),
             None => Dialect::new(self.delimiter(input)?, self.quote)
                 .and_then(|dialect| dialect.comment(self.comment))
                 .map_err(refused)?
@@ -410,7 +443,7 @@ impl Query {
         };
         let leaves_out = self.on_error != OnError::Fail;
         let head = Head {
-            dialect,
+            dialect: dialect.clone(),
             has_header: self.has_header,
             leaves_out,
             skip_lines: self.skip_lines,
@@ -427,6 +460,15 @@ impl Query {
                 Refusal::Malformed { why, hint },
             ));
         }
+        let first = input.sources().first();
+        let shape = match (first, dialect.names().filter(|_| dialect.is_json())) {
+            (Some(first), Some(names)) => Some(Shape {
+                width: names.len(),
+                header: Some(names.to_vec()),
+                file: Arc::clone(first.name()),
+            }),
+            _ => head.shape(input)?,
+        };
         let mut plan = Plan {
             order: self.order(input, framing.is_stateful()),
             framing,
@@ -442,7 +484,7 @@ impl Query {
                 .collect(),
             has_numeric_nulls: self.nulls.iter().any(|null| Number::read(null).is_ok()),
             nulls: self.nulls.clone(),
-            shape: head.shape(input)?,
+            shape,
             has_header: self.has_header,
             filter: None,
             keys: Vec::new(),
@@ -490,6 +532,31 @@ impl Query {
         }
         plan.set_having(&self.having)?;
         Ok(plan)
+    }
+
+    /// The columns of JSON lines, each once.
+    ///
+    /// # Errors
+    /// One has a number.
+    fn paths(&self) -> Result<Paths, String> {
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut add = |columns: &Columns| {
+            if let Columns::Name(name) = columns
+                && !names.contains(name)
+            {
+                names.push(name.clone());
+            }
+        };
+        let asked = self.aggregates.iter();
+        let asked = asked.filter_map(|asked| asked.columns.as_ref());
+        for columns in self.keys.iter().map(|(columns, _)| columns).chain(asked) {
+            columns.check_named()?;
+            add(columns);
+        }
+        for filter in &self.filters {
+            filter.each_column(&mut add);
+        }
+        Ok(Paths::new(names))
     }
 
     fn delimiter(&self, input: &Input) -> Result<u8> {

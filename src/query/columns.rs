@@ -147,6 +147,21 @@ impl Columns {
         }
     }
 
+    /// Whether they are asked for by name, as those of JSON lines must be.
+    ///
+    /// # Errors
+    /// They are numbers.
+    pub(crate) fn check_named(&self) -> Result<(), String> {
+        let names: Vec<_> = match self {
+            Columns::Name(_) => return Ok(()),
+            numbers => numbers.names(),
+        };
+        let number = shown(&names[0]).into_owned();
+        Err(format!(
+            "columns of JSON lines have names and no numbers: a key that is called {number} stands in double quotes"
+        ))
+    }
+
     /// How the columns are called where there is no record to find them in.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         match self {

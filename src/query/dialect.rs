@@ -1,14 +1,18 @@
 //! How a record is written: the byte between its fields, and the byte that quotes them.
 
+use std::sync::Arc;
+
 use memchr::{memchr, memchr2};
 
+use crate::query::escape::Escape;
 use crate::query::field::{Field, Record, Unreadable};
+use crate::query::json::Paths;
 use crate::query::log::Pattern;
 use crate::record::framing::{Delimited, Framing};
 use crate::record::quoted::Quoted;
 
 /// Between fields one byte; with a quote, fields as RFC 4180 has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dialect {
     delimiter: u8,
     quote: Option<u8>,
@@ -18,8 +22,15 @@ pub(crate) struct Dialect {
     squeeze: bool,
     /// Lines that begin with it are no records.
     comment: Option<u8>,
-    /// Lines have a log's pattern; delimiter and quote mean nothing then.
-    log: Option<&'static Pattern>,
+    /// Lines of another form; delimiter and quote mean nothing then.
+    form: Option<Form>,
+}
+
+/// How lines are written that aren't fields with a byte between.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Form {
+    Log(&'static Pattern),
+    Json(Arc<Paths>),
 }
 
 /// The bytes that mean something to the passes over windows.
@@ -46,25 +57,42 @@ impl Dialect {
             single_line: false,
             squeeze: false,
             comment: None,
-            log: None,
+            form: None,
         })
     }
 
     /// Lines of a log.
     pub(crate) fn of_log(pattern: &'static Pattern) -> Dialect {
+        Dialect::of_form(Form::Log(pattern))
+    }
+
+    /// JSON lines.
+    pub(crate) fn of_json(paths: Paths) -> Dialect {
+        Dialect::of_form(Form::Json(Arc::new(paths)))
+    }
+
+    fn of_form(form: Form) -> Dialect {
         Dialect {
             delimiter: b' ',
             quote: None,
             single_line: false,
             squeeze: false,
             comment: None,
-            log: Some(pattern),
+            form: Some(form),
         }
     }
 
-    /// The names of the columns, where the pattern of a log has them.
-    pub(crate) fn names(&self) -> Option<&'static [Vec<u8>]> {
-        self.log.map(|pattern| &*pattern.names)
+    /// The names of the columns, where the form of the lines has them.
+    pub(crate) fn names(&self) -> Option<&[Vec<u8>]> {
+        match self.form.as_ref()? {
+            Form::Log(pattern) => Some(&pattern.names),
+            Form::Json(paths) => Some(&paths.names),
+        }
+    }
+
+    /// Whether lines are JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        matches!(self.form, Some(Form::Json(_)))
     }
 
     /// The byte between fields.
@@ -116,10 +144,13 @@ impl Dialect {
             delimiter, quote, ..
         } = *self;
         let is_plain = !self.squeeze && self.comment.is_none();
-        let is_plain = is_plain && self.log.is_none() && !(self.single_line && quote.is_some());
-        // A key's last byte isn't zero.
-        let has_zero = delimiter == 0 || quote == Some(0);
-        (is_plain && !has_zero).then_some(Marks { delimiter, quote })
+        let is_plain = is_plain && self.form.is_none() && !(self.single_line && quote.is_some());
+        is_plain.then_some(Marks { delimiter, quote })
+    }
+
+    /// Whether a byte of zero may stand behind a field.
+    pub(crate) fn has_zeros(&self) -> bool {
+        self.delimiter == 0 || self.quote == Some(0)
     }
 
     /// Where records end.
@@ -160,8 +191,10 @@ impl Dialect {
         at: usize,
         fields: &mut Vec<Field>,
     ) -> Result<Record, Unreadable> {
-        if let Some(pattern) = self.log {
-            return pattern.split(bytes, at, fields);
+        match &self.form {
+            Some(Form::Log(pattern)) => return pattern.split(bytes, at, fields),
+            Some(Form::Json(paths)) => return paths.split(bytes, at, fields),
+            None => {}
         }
         if !(self.single_line || self.squeeze) {
             return self.split_at(bytes, at, fields);
@@ -242,7 +275,7 @@ fn record(end: usize, next: usize) -> Record {
 
 /// The field that the quote at `open` opens.
 fn quoted(bytes: &[u8], open: usize, quote: u8) -> Result<Field, Unreadable> {
-    let (mut at, mut doubled) = (open + 1, None);
+    let (mut at, mut escape) = (open + 1, None);
     loop {
         let Some(found) = memchr(quote, &bytes[at..]) else {
             let cause = "the quote that opens here is never closed";
@@ -256,10 +289,10 @@ fn quoted(bytes: &[u8], open: usize, quote: u8) -> Result<Field, Unreadable> {
             return Ok(Field {
                 start: open + 1,
                 end: at,
-                doubled,
+                escape,
             });
         }
-        (at, doubled) = (at + 2, Some(quote));
+        (at, escape) = (at + 2, Some(Escape::Doubled(quote)));
     }
 }
 

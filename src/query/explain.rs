@@ -7,6 +7,8 @@ use crate::input::head::look_at_head;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::level::Level;
+use crate::query::columns::unknown;
+use crate::query::json;
 use crate::query::number::shown;
 use crate::query::passes::Passes;
 use crate::query::plan::{BYTE_ORDER_MARK, Plan};
@@ -64,7 +66,8 @@ impl Plan {
     pub fn explain(&self, input: &Input) -> Result<Explanation> {
         let width = self.shape.as_ref().map_or(0, |shape| shape.width);
         let (seen, records, unequal) = self.first_records(input, width)?;
-        let is_log = self.dialect.names().is_some();
+        let is_json = self.dialect.is_json();
+        let is_log = self.dialect.names().is_some() && !is_json;
         let named = match self.has_header {
             _ if is_log => "named by the log's pattern",
             true => "named by a header",
@@ -74,14 +77,21 @@ impl Plan {
             Some(quote) => format!(", which may be quoted by {}", quote.escape_ascii()),
             None => String::new(),
         };
-        let mut facts = vec![("records", format!("{width} fields {named}"))];
-        if !is_log {
+        let mut facts = vec![match is_json {
+            true => ("records", "JSON objects, one a line".to_string()),
+            false => ("records", format!("{width} fields {named}")),
+        }];
+        if !(is_log || is_json) {
             let between = self.delimiter().escape_ascii();
             facts.push(("fields", format!("between {between}{quotes}")));
         }
+        let otherwise = match is_json {
+            true => "are malformed",
+            false => "have other numbers of fields",
+        };
         facts.push((
             "looked at",
-            format!("the first {records} records, of which {unequal} have other numbers of fields"),
+            format!("the first {records} records, of which {unequal} {otherwise}"),
         ));
         if self.filter.is_some() {
             facts.push((
@@ -110,6 +120,35 @@ impl Plan {
             facts,
             columns: columns.collect(),
         })
+    }
+
+    /// What is to be said of columns of JSON lines that are in none of the first records.
+    ///
+    /// # Errors
+    /// The input can't be read.
+    pub fn unseen(&self, input: &Input) -> Result<Vec<String>> {
+        let Some(names) = self.dialect.names().filter(|_| self.dialect.is_json()) else {
+            return Ok(Vec::new());
+        };
+        let (seen, records, _) = self.first_records(input, names.len())?;
+        let mut known = Vec::new();
+        for source in input.sources() {
+            let look = |bytes: &[u8], ended: bool| {
+                let keys = json::keys(bytes);
+                (ended || !keys.is_empty()).then_some(keys)
+            };
+            known = look_at_head(source, look)?;
+            if !known.is_empty() {
+                break;
+            }
+        }
+        let columns = names.iter().zip(seen);
+        let unseen = columns.filter(|(name, seen)| {
+            !known.is_empty() && seen.nulls == records && !name.is_empty() && !known.contains(name)
+        });
+        Ok(unseen
+            .map(|(name, _)| unknown("the first record", name, &known))
+            .collect())
     }
 
     /// What a column is used for.

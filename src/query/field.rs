@@ -2,21 +2,21 @@
 
 use std::ops::Range;
 
-use memchr::memchr;
+use crate::query::escape::Escape;
 
 /// A field's bytes, without the quotes around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The quote, where doubled ones stand in the field.
-    pub(super) doubled: Option<u8>,
+    /// What escapes stand in it, if some do.
+    pub(super) escape: Option<Escape>,
 }
 
 /// A record whose quotes can't be understood.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
-    /// From the quote that opens the field to the end of that line.
+    /// From what is wrong, such as the quote that opens a field, to the end of that line.
     pub(crate) bytes: Range<usize>,
     pub(crate) cause: &'static str,
     /// Behind that line.
@@ -39,7 +39,7 @@ impl Field {
     pub(crate) const EMPTY: Field = Field {
         start: 0,
         end: 0,
-        doubled: None,
+        escape: None,
     };
 
     /// Whether it is a quoted field of a record that begins at `at`.
@@ -51,23 +51,18 @@ impl Field {
         Field {
             start,
             end,
-            doubled: None,
+            escape: None,
         }
     }
 
     /// Its bytes; `scratch` takes them where they don't stand there as they are.
     pub(crate) fn value<'a>(&self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let raw = &bytes[self.start..self.end];
-        let Some(quote) = self.doubled else {
+        let Some(escape) = self.escape else {
             return raw;
         };
         scratch.clear();
-        let mut rest = raw;
-        while let Some(at) = memchr(quote, rest) {
-            scratch.extend_from_slice(&rest[..=at]);
-            rest = &rest[at + 2..];
-        }
-        scratch.extend_from_slice(rest);
+        escape.undo(raw, scratch);
         scratch
     }
 }

@@ -14,7 +14,7 @@ use crate::query::dialect::{Dialect, last_multiline, unreadable};
 use crate::query::plan::{BYTE_ORDER_MARK, Shape, names_of, quote_cause};
 
 /// How the first bytes of a file are read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) dialect: Dialect,
     pub(crate) has_header: bool,
@@ -159,7 +159,7 @@ impl Head {
                             ),
                             false => bad.cause.into(),
                         };
-                        return refused(quote_cause(self.dialect, why), bad.bytes);
+                        return refused(quote_cause(&self.dialect, why), bad.bytes);
                     }
                     at = bad.next;
                 }

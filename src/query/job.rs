@@ -819,6 +819,67 @@ mod tests {
             }
         }
     }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+        /// The same of lines that the dialect splits: JSON, and fields with blanks or comments between.
+        #[test]
+        fn passes_over_lines_give_what_single_records_give(
+            rows in prop::collection::vec(prop::collection::vec(field(), 3), 1..30),
+            odd in prop::collection::vec((0..30_usize, "[{}:\"a0, #]{0,9}|\\{\"k1\":\"\\\\n\"\\}"), 0..4),
+            repeat in 1..30_usize,
+            kind in 0..4,
+            keys in prop::sample::select(KEYS),
+            aggregates in prop::collection::vec((0..crate::query::accumulator::ALL.len(), 1..4_usize), 0..5),
+            skips: bool,
+            filters: bool,
+            block in 1..3000_usize,
+        ) {
+            let json = |field: &String| match field.parse::<u32>() {
+                Ok(number) => number.to_string(),
+                Err(_) => format!("\"{}\"", field.replace('"', "\\\"").replace(['\n', '\r'], "\\n")),
+            };
+            let line = |row: &Vec<String>| match kind {
+                0 => format!("{{\"k1\":{},\"x\":{{\"k2\": {}}},\"k3\":{}}}", json(&row[0]), json(&row[1]), json(&row[2])),
+                1 => row.join(" ").replace(['\n', '\r'], ""),
+                _ => row.join(",").replace(['\n', '\r'], ""),
+            };
+            let mut lines: Vec<String> = rows.iter().map(line).collect();
+            for (at, line) in &odd {
+                lines.insert(1 + at % lines.len(), line.clone());
+            }
+            let text = format!("{}\n", lines.join("\n")).repeat(repeat);
+            let mut query = match kind {
+                0 => Query::json_lines(),
+                1 => Query::new(b' ').squeeze(true).quote(Some(b'"')).single_line(true).ragged(true),
+                2 => Query::new(b',').comment(Some(b'#')),
+                _ => Query::new(b',').quote(Some(b'"')).single_line(true),
+            };
+            let column = |number: usize| match kind {
+                0 => ["k1", "x.k2", "k3"][number - 1].into(),
+                _ => crate::query::columns::Columns::Number(number),
+            };
+            if skips {
+                query = query.on_error(OnError::Skip);
+            }
+            for &key in keys {
+                query = query.key(column(key));
+            }
+            for &(kind, number) in &aggregates {
+                let name = crate::query::accumulator::ALL[kind].name;
+                query = query.aggregate(name, Some(column(number))).unwrap();
+            }
+            if filters {
+                query = query.filter(if kind == 0 { "k1 > 5 or x.k2 ~ 'a'" } else { "$1 > 5 or $2 ~ 'a'" }).unwrap();
+            }
+            let want = answer(&query, None, text.as_bytes(), block);
+            for level in Level::available() {
+                prop_assert_eq!(&answer(&query, Some(level), text.as_bytes(), block), &want);
+            }
+        }
+    }
+
     /// Records of thousands of groups, and among them what lanes can't hold: long keys, keys that are null or stand between
     /// quotes, numbers of other sizes.
     fn odd_rows() -> String {

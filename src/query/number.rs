@@ -17,7 +17,9 @@ const EXPONENT_MAX: i32 = 400;
 pub(crate) struct Grammar {
     /// The byte before the decimals.
     pub(crate) decimal_point: u8,
-    /// Exponents, infinities and nan are numbers too.
+    /// Exponents are numbers too.
+    pub(crate) has_exponents: bool,
+    /// So are infinities and nan, and results are doubles.
     pub(crate) is_float: bool,
 }
 
@@ -25,6 +27,7 @@ impl Grammar {
     /// Plain decimals.
     pub(crate) const PLAIN: Grammar = Grammar {
         decimal_point: b'.',
+        has_exponents: false,
         is_float: false,
     };
 }
@@ -112,14 +115,14 @@ impl Number {
             [b'+', rest @ ..] => (false, rest),
             _ => (false, text),
         };
-        let (digits, exponent) = match grammar.is_float {
+        if grammar.is_float
+            && let Some(special) = special(text, negative)
+        {
+            return Ok(special);
+        }
+        let (digits, exponent) = match grammar.has_exponents {
             false => (text, 0),
-            true => {
-                if let Some(special) = special(text, negative) {
-                    return Ok(special);
-                }
-                split_exponent(text).ok_or_else(|| not_a_number(field))?
-            }
+            true => split_exponent(text).ok_or_else(|| not_a_number(field))?,
         };
         let (mut mantissa, mut seen, mut significant) = (0_i128, 0, 0);
         let mut point = None;
@@ -674,6 +677,7 @@ mod tests {
 
     const FLOAT: Grammar = Grammar {
         decimal_point: b'.',
+        has_exponents: true,
         is_float: true,
     };
 

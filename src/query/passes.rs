@@ -13,6 +13,7 @@ use crate::level::Level;
 use crate::query::accumulator::state::{Takes, Value};
 use crate::query::condition::Condition;
 use crate::query::dialect::Marks;
+use crate::query::field::Field;
 use crate::query::lane_groups::{KeyForm, LaneAggregate, LaneGroups, LanePlan, Served};
 use crate::query::lanes::{Kept, Lane, MAGNITUDE_MAX, NARROW_MAX, Part, Traits};
 use crate::query::number::Number;
@@ -20,6 +21,7 @@ use crate::query::plan::Plan;
 use crate::query::scan::decimal::{decode, usual_scale};
 use crate::query::scan::index::{Index, TextWindow, WINDOW, index};
 use crate::query::scan::keys::{COMPOSED_BYTES, compose};
+use crate::query::scan::lines::Lines;
 use crate::query::scan::numbers::{Numbers, ROWS, SCALE_MAX};
 use crate::query::scan::spans::{
     RecordStarts, is_empty, spans, strip_quotes, strip_returns, value,
@@ -32,8 +34,10 @@ use crate::record::block::{Block, PADDING};
 /// What a worker needs for the passes, and the lanes of the groups that it has found.
 pub(crate) struct Passes {
     level: Level,
-    marks: Marks,
+    /// What the index looks for; without it the dialect splits one record after the other.
+    marks: Option<Marks>,
     fields: usize,
+    fields_of_line: Vec<Field>,
     /// The columns that are looked at, from 0, and where their values stand.
     columns: Vec<usize>,
     spans: Vec<Box<[u32]>>,
@@ -125,7 +129,11 @@ impl Passes {
         if plan.units.iter().any(Option::is_some) {
             return None;
         }
-        let marks = plan.dialect.marks()?;
+        let marks = plan.dialect.marks();
+        if plan.dialect.has_zeros() || marks.is_none() && plan.framing.is_stateful() {
+            // A key's last byte isn't zero, and a record of lines ends in the window.
+            return None;
+        }
         // A record that is too long is told one by one.
         let may_be_long = plan.framing.is_stateful() && plan.max_record < WINDOW;
         if plan.grammar.decimal_point != b'.' || may_be_long {
@@ -182,12 +190,15 @@ impl Passes {
         });
         let served: Vec<Served> = served.collect();
         let is_ascending = plan.keys.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-        let has_raw_keys = is_ascending && (plan.keys.len() == 1 || marks.quote.is_none());
+        let between = marks.filter(|marks| marks.quote.is_none());
+        let has_raw_keys = is_ascending && (plan.keys.len() == 1 || between.is_some());
         let form = match plan.keys.len() {
             0 => KeyForm::None,
             1 => KeyForm::One,
-            _ if has_raw_keys => KeyForm::Between(marks.delimiter),
-            _ => KeyForm::Prefixed,
+            _ => match between.filter(|_| has_raw_keys) {
+                Some(marks) => KeyForm::Between(marks.delimiter),
+                None => KeyForm::Prefixed,
+            },
         };
         let wanted = plan.aggregates.iter().zip(&served);
         let wanted = wanted.flat_map(|(of, served)| {
@@ -214,6 +225,7 @@ impl Passes {
         Some(Passes {
             level,
             marks,
+            fields_of_line: Vec::new(),
             fields,
             spans: columns.iter().map(|_| vec![0; ROWS].into()).collect(),
             keys: plan.keys.iter().map(|&column| among(column)).collect(),
@@ -229,7 +241,10 @@ impl Passes {
 
     /// What is done with each window, for people.
     pub(crate) fn names(&self, plan: &Plan) -> String {
-        let mut names = vec!["index".to_string(), "spans".into()];
+        let mut names = match self.marks {
+            Some(_) => vec!["index".to_string(), "spans".into()],
+            None => vec!["lines one by one".to_string()],
+        };
         let mut add = |is_there: bool, name: &str| {
             names.extend(is_there.then(|| name.to_string()));
         };
@@ -281,19 +296,22 @@ impl Passes {
         others: &mut impl OneByOne,
     ) -> Result<usize, BlockError> {
         let window = TextWindow::at(block, at);
-        index(self.level, window, self.marks, &mut self.index);
-        if self.index.has_offence || self.index.records() == 0 {
-            let until = match self.index.has_offence {
-                true => at + window.bytes().len(),
-                false => at + 1,
-            };
-            return others.add(at, until);
+        let end = match self.marks {
+            None => self.lines(plan, window),
+            Some(marks) => {
+                index(self.level, window, marks, &mut self.index);
+                if self.index.has_offence {
+                    return others.add(at, at + window.bytes().len());
+                }
+                match self.index.records() {
+                    0 => 0,
+                    _ => self.columns_of_index(window, marks),
+                }
+            }
+        };
+        if end == 0 {
+            return others.add(at, at + 1);
         }
-        let (is_regular, end) = self.list(window);
-        for column in 0..self.columns.len() {
-            self.column(window, column, is_regular);
-        }
-        self.take_out_unusual();
         self.remove_out(true, false);
         if let Some(filter) = &plan.filter {
             others.filtered(self.filter(plan, filter, window));
@@ -315,6 +333,33 @@ impl Passes {
         let place = (block.file(), block.offset() + at as u64);
         self.fold(plan, window, place, others.table());
         Ok(at + end)
+    }
+
+    /// Lists rows and their values as the dialect splits them; returns where the last record ends.
+    #[inline(never)]
+    fn lines(&mut self, plan: &Plan, window: TextWindow<'_>) -> usize {
+        let lists = &mut self.scratch;
+        lists.out.clear();
+        lists.others.clear();
+        lists.starts.clear();
+        let mut lines = Lines {
+            dialect: &plan.dialect,
+            width: self.fields,
+            columns: &self.columns,
+            fields: &mut self.fields_of_line,
+            spans: &mut self.spans,
+        };
+        lines.read(window, &mut lists.starts, &mut lists.others)
+    }
+
+    /// The same by the index.
+    fn columns_of_index(&mut self, window: TextWindow<'_>, marks: Marks) -> usize {
+        let (is_regular, end) = self.list(window);
+        for column in 0..self.columns.len() {
+            self.column(window, marks, column, is_regular);
+        }
+        self.take_out_unusual();
+        end
     }
 
     /// Lists where rows begin, and where records that are none. Returns whether there is none of these, and where the
@@ -349,7 +394,7 @@ impl Passes {
 
     /// Where the values of a column stand.
     #[inline(never)]
-    fn column(&mut self, window: TextWindow<'_>, column: usize, is_regular: bool) {
+    fn column(&mut self, window: TextWindow<'_>, marks: Marks, column: usize, is_regular: bool) {
         let records = match is_regular {
             true => RecordStarts::Every(self.fields),
             false => RecordStarts::Listed(&self.scratch.firsts),
@@ -360,7 +405,7 @@ impl Passes {
         if self.columns[column] + 1 == self.fields {
             strip_returns(window, list);
         }
-        if let Some(quote) = self.marks.quote.filter(|_| self.index.has_quotes) {
+        if let Some(quote) = marks.quote.filter(|_| self.index.has_quotes) {
             strip_quotes(window, quote, list);
         }
         self.spans[column][rows..rows + 8].fill(0);

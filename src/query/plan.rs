@@ -132,7 +132,7 @@ pub(crate) fn names_of(fields: &[Field], bytes: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// What is wrong with a quote, with a hint where it may be that no field goes on behind a line's end.
-pub(crate) fn quote_cause(dialect: Dialect, why: String) -> Cause {
+pub(crate) fn quote_cause(dialect: &Dialect, why: String) -> Cause {
     match dialect.is_multiline() {
         true => {
             let hint = Hint::SingleLine;
@@ -253,7 +253,7 @@ impl Plan {
 
     /// What is wrong with a quote.
     pub(crate) fn quote_cause(&self, why: String) -> Cause {
-        quote_cause(self.dialect, why)
+        quote_cause(&self.dialect, why)
     }
 
     /// A value that a condition tests.

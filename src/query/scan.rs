@@ -8,5 +8,6 @@
 pub(crate) mod decimal;
 pub(crate) mod index;
 pub(crate) mod keys;
+pub(crate) mod lines;
 pub(crate) mod numbers;
 pub(crate) mod spans;

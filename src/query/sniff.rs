@@ -46,6 +46,9 @@ impl Style {
     /// The first records don't tell it.
     pub(crate) fn sniff(&self, input: &Input) -> Result<Option<u8>> {
         self.first_text(input, |source, text| {
+            if is_object(text) {
+                return Err(refused(source, Refusal::LooksLikeJson));
+            }
             let seen = COMMON.map(|byte| (byte, self.seen(text, byte)));
             let is_none_there = seen.iter().all(|(_, seen)| !seen.is_there);
             let is_meant = |byte: u8| !(byte == b',' && self.has_decimal_comma);
@@ -182,6 +185,14 @@ impl Style {
     }
 }
 
+/// Whether a text begins as an object of JSON does.
+fn is_object(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start().strip_prefix(b"{");
+    let key = text.and_then(|text| text.trim_ascii_start().strip_prefix(b"\""));
+    let end = key.and_then(|key| Some((key, memchr(b'"', key)?)));
+    end.is_some_and(|(key, end)| key[end + 1..].trim_ascii_start().starts_with(b":"))
+}
+
 fn refused(source: &Source, what: Refusal) -> Error {
     let index = source.index();
     Error::new(Kind::Usage, what).in_file(index, source.name())
@@ -251,6 +262,15 @@ mod tests {
             (PLAIN, "", Ok(None)),
         ] {
             assert_eq!(sniffed(style, text), want, "{text}");
+        }
+        for (text, is_json) in [
+            ("\n {\"a,b\" :1}\n", true),
+            ("{\"a\",1}\n", false),
+            ("{a,b\n{c,d\n", false),
+        ] {
+            let sniffed = PLAIN.sniff(&Input::memory([text.as_bytes()]));
+            let refusal = sniffed.err().and_then(|error| error.refusal().cloned());
+            assert_eq!(refusal == Some(Refusal::LooksLikeJson), is_json, "{text}");
         }
         // What comes behind the first records says nothing.
         let text = ["a,b\n".repeat(RECORDS), "a,b,c\n".into()].concat();

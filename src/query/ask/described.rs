@@ -17,14 +17,11 @@ impl Query {
             _ => byte.escape_ascii().to_string().into_bytes(),
         };
         let is_told = plan.shape.is_some() || !self.is_sniffed();
-        say(
-            "delimiter",
-            &if is_told {
-                byte(plan.delimiter())
-            } else {
-                Vec::new()
-            },
-        );
+        match (self.is_json, is_told) {
+            (true, _) => say("lines", b"JSON"),
+            (false, true) => say("delimiter", &byte(plan.delimiter())),
+            (false, false) => say("delimiter", b""),
+        }
         if let Some(pattern) = self.log {
             say("log", pattern.text.as_bytes());
         }

@@ -56,6 +56,11 @@ impl Expression {
         &self.text
     }
 
+    /// Calls `see` with each column, as often as it is there.
+    pub(crate) fn each_column(&self, see: &mut impl FnMut(&Columns)) {
+        self.root.each_column(see);
+    }
+
     /// Reads a text that `setting` was given.
     ///
     /// # Errors
@@ -69,6 +74,18 @@ impl Expression {
             text,
             root,
         })
+    }
+}
+
+impl Node {
+    fn each_column(&self, see: &mut impl FnMut(&Columns)) {
+        match self {
+            Node::All(nodes) | Node::Any(nodes) => {
+                nodes.iter().for_each(|node| node.each_column(see));
+            }
+            Node::Not(node) => node.each_column(see),
+            Node::Test(written) => see(&written.column),
+        }
     }
 }
 

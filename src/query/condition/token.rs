@@ -115,6 +115,7 @@ fn first(text: &str) -> Result<(Token, usize), String> {
                 len += 1 + digits(&text[len + 1..]);
             }
             let grammar = Grammar {
+                has_exponents: true,
                 is_float: true,
                 ..Grammar::PLAIN
             };

@@ -10,6 +10,9 @@ impl Plan {
     pub(crate) fn set_filter(&mut self, written: &[Expression]) -> Result<()> {
         let find = |columns: &Columns| match &self.shape {
             Some(shape) => {
+                if self.dialect.is_json() {
+                    columns.check_named()?;
+                }
                 let found = columns.find(shape.width, shape.header.as_deref())?;
                 Ok(found[0])
             }
