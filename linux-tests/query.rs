@@ -671,8 +671,21 @@ pub(crate) fn words(line: &str) -> Vec<String> {
 /// The commands of docs/query.md give what stands there.
 #[test]
 fn the_page_is_true() {
-    let dir = dir();
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/query.md");
+    assert!(commands_of("query.md", dir().path()) >= 3);
+}
+
+/// So do those of docs/cookbook.md, over the files beside it.
+#[test]
+fn the_cookbook_is_true() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cookbook");
+    assert!(commands_of("cookbook.md", &files) >= 20);
+}
+
+/// Runs the commands of a page in a directory, compares what they print, and returns how many they are.
+fn commands_of(page: &str, dir: &Path) -> usize {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("docs")
+        .join(page);
     let page = std::fs::read_to_string(page).unwrap();
     let mut commands = 0;
     for block in page.split("```console\n").skip(1) {
@@ -681,9 +694,9 @@ fn the_page_is_true() {
             let (line, want) = command.split_once('\n').unwrap();
             let want = format!("{}\n", want.trim_end_matches('\n'));
             if let Some(name) = line.strip_prefix("cat ") {
-                match std::fs::read_to_string(dir.path().join(name)) {
+                match std::fs::read_to_string(dir.join(name)) {
                     Ok(written) => assert_eq!(written, want, "{name}"),
-                    Err(_) => drop(write(dir.path(), name, want.as_bytes())),
+                    Err(_) => drop(write(dir, name, want.as_bytes())),
                 }
                 continue;
             }
@@ -693,7 +706,7 @@ fn the_page_is_true() {
                 None => (line, usize::MAX),
             };
             let mut command = ringfold(["aggregate"]);
-            command.args(words(line)).current_dir(dir.path());
+            command.args(words(line)).current_dir(dir);
             let (out, said) = end(&mut command).answer_and_notices();
             let got = String::from_utf8(out).unwrap() + &said;
             let lines: Vec<&str> = got.split_inclusive('\n').collect();
@@ -702,5 +715,5 @@ fn the_page_is_true() {
             commands += 1;
         }
     }
-    assert!(commands >= 3);
+    commands
 }
