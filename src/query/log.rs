@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use memchr::memmem;
-use memchr::{memchr, memchr2, memrchr};
+use memchr::{memchr, memrchr};
 
 use crate::query::field::{Field, Record, Unreadable};
+use crate::query::sixteen::first_of;
 
 /// What web servers write by default, as Apache calls it.
 const COMMON: &str = r#"%h %l %u %t "%r" %>s %b"#;
@@ -153,50 +153,41 @@ impl Pattern {
     }
 
     fn fields(&self, line: &[u8], mut at: usize, fields: &mut Vec<Field>) -> Option<()> {
+        let first = &self.pieces[0].before;
+        at += line[at..].starts_with(first).then_some(first.len())?;
         for (number, piece) in self.pieces.iter().enumerate() {
-            at += line[at..]
-                .starts_with(&piece.before)
-                .then_some(piece.before.len())?;
-            let next = self
-                .pieces
-                .get(number + 1)
-                .map_or(&self.tail, |next| &next.before);
-            let end = at + end_of(&line[at..], next)?;
+            let next = self.pieces.get(number + 1);
+            let next = next.map_or(&self.tail, |next| &next.before);
+            let end = end_of(line, at, next)?;
             match piece.is_request {
                 true => request(line, at, end, fields),
                 false => fields.push(Field::plain(at, end)),
             }
-            at = end;
+            at = end + next.len();
         }
-        at += line[at..]
-            .starts_with(&self.tail)
-            .then_some(self.tail.len())?;
         // Servers write more behind what everybody knows.
         (at == line.len() || line[at] == b' ').then_some(())
     }
 }
 
-/// Where a field ends that a literal follows.
-fn end_of(text: &[u8], literal: &[u8]) -> Option<usize> {
-    match literal {
-        [] => Some(memchr(b' ', text).unwrap_or(text.len())),
-        [b'"', ..] => {
-            let mut at = 0;
-            loop {
-                let found = at + memchr2(b'"', b'\\', &text[at..])?;
-                match text[found] {
-                    // A backslash takes the next byte's meaning.
-                    b'\\' => at = found + 2,
-                    _ if text[found..].starts_with(literal) => return Some(found),
-                    _ => at = found + 1,
-                }
-                if at > text.len() {
-                    return None;
-                }
-            }
+/// Where a field ends that begins at `at`, and that a literal follows.
+fn end_of(line: &[u8], mut at: usize, literal: &[u8]) -> Option<usize> {
+    let Some((&first, rest)) = literal.split_first() else {
+        return Some(first_of(b' ', b' ', line, at).unwrap_or(line.len()));
+    };
+    let stop = if first == b'"' { b'\\' } else { first };
+    loop {
+        let found = first_of(first, stop, line, at)?;
+        // Literals are short.
+        let follows = |(at, byte): (usize, &u8)| line.get(found + 1 + at) == Some(byte);
+        if line[found] != first {
+            // A backslash takes the next byte's meaning.
+            at = found + 2;
+        } else if rest.iter().enumerate().all(follows) {
+            return Some(found);
+        } else {
+            at = found + 1;
         }
-        [byte] => memchr(*byte, text),
-        _ => memmem::find(text, literal),
     }
 }
 
@@ -205,7 +196,7 @@ fn request(line: &[u8], start: usize, end: usize, fields: &mut Vec<Field>) {
     let text = &line[start..end];
     let protocol = memrchr(b' ', text).filter(|at| text[at + 1..].starts_with(b"HTTP/"));
     let behind_path = protocol.map_or(end, |at| start + at);
-    let method = memchr(b' ', &line[start..behind_path]).map(|at| start + at);
+    let method = first_of(b' ', b' ', &line[..behind_path], start);
     let (method_end, path) = method.map_or((start, start), |at| (at, at + 1));
     fields.push(Field::plain(start, method_end));
     fields.push(Field::plain(path, behind_path));

@@ -13,6 +13,31 @@ pub(crate) fn special(bytes: &[u8; 16]) -> u32 {
     naive::special(bytes)
 }
 
+/// Where the first of two bytes stands from `at` on.
+#[inline(always)]
+pub(crate) fn first_of(one: u8, other: u8, bytes: &[u8], mut at: usize) -> Option<usize> {
+    while let Some(sixteen) = bytes.get(at..at + 16) {
+        let found = sixteen.try_into().map_or(0, |text| equal(text, one, other));
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize);
+        }
+        at += 16;
+    }
+    let rest = bytes.get(at..)?;
+    let found = rest.iter().position(|byte| *byte == one || *byte == other);
+    found.map(|found| at + found)
+}
+
+/// A bit for each byte that is one of two.
+#[inline(always)]
+fn equal(bytes: &[u8; 16], one: u8, other: u8) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE2 belongs to x86-64.
+    return unsafe { sse2::equal(bytes, one, other) };
+    #[cfg(not(target_arch = "x86_64"))]
+    naive::equal(bytes, one, other)
+}
+
 /// A bit for each byte that is no digit.
 #[inline(always)]
 pub(crate) fn no_digits(bytes: &[u8; 16]) -> u32 {
@@ -37,6 +62,17 @@ mod sse2 {
         let backslashes = _mm_cmpeq_epi8(text, _mm_set1_epi8(b'\\' as i8));
         let controls = _mm_cmpeq_epi8(_mm_min_epu8(text, _mm_set1_epi8(0x1f)), text);
         _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quotes, backslashes), controls)) as u32
+    }
+
+    /// # Safety
+    /// The processor has SSE2.
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(crate) unsafe fn equal(bytes: &[u8; 16], one: u8, other: u8) -> u32 {
+        let text = load(bytes);
+        let ones = _mm_cmpeq_epi8(text, _mm_set1_epi8(one as i8));
+        let others = _mm_cmpeq_epi8(text, _mm_set1_epi8(other as i8));
+        _mm_movemask_epi8(_mm_or_si128(ones, others)) as u32
     }
 
     /// # Safety
@@ -68,6 +104,10 @@ mod naive {
         bits(bytes, |byte| matches!(byte, b'"' | b'\\' | 0..0x20))
     }
 
+    pub(crate) fn equal(bytes: &[u8; 16], one: u8, other: u8) -> u32 {
+        bits(bytes, |byte| byte == one || byte == other)
+    }
+
     pub(crate) fn no_digits(bytes: &[u8; 16]) -> u32 {
         bits(bytes, |byte| !byte.is_ascii_digit())
     }
@@ -86,7 +126,24 @@ mod tests {
                     bytes[at] = byte;
                     assert_eq!(special(&bytes), naive::special(&bytes), "{bytes:?}");
                     assert_eq!(no_digits(&bytes), naive::no_digits(&bytes), "{bytes:?}");
+                    let found = naive::equal(&bytes, byte, b'~');
+                    assert_eq!(equal(&bytes, byte, b'~'), found, "{bytes:?}");
                 }
+            }
+        }
+    }
+    #[test]
+    fn the_first_of_two() {
+        let text = b"0123456789abcdefghijklmnopqrstuvw";
+        for from in 0..=text.len() + 1 {
+            for (one, other) in [(b'a', b'w'), (b'w', b'w'), (b'0', b'!'), (b'~', b'g')] {
+                let is_it = |at: &usize| text[*at] == one || text[*at] == other;
+                let want = (from..text.len()).find(is_it);
+                assert_eq!(
+                    first_of(one, other, text, from),
+                    want,
+                    "{from} {one} {other}"
+                );
             }
         }
     }
