@@ -176,7 +176,8 @@ impl Number {
             .and_then(|scale| POWERS.get(scale));
         match power {
             Some(power) if self.special.is_none() && self.mantissa.unsigned_abs() < 1 << 53 => {
-                self.mantissa as f64 / power
+                // It fits, and 128 bits would take a call.
+                self.mantissa as i64 as f64 / power
             }
             _ => self.exact().nearest(),
         }

@@ -14,6 +14,10 @@ pub(crate) const RANGES: usize = 512;
 const SHIFT_MAX: u32 = 52 - 7;
 /// The fewest values that are put among the ranges together.
 const FRESH_MIN: usize = 64;
+/// Fewer ranges have no places, which would take more memory than they.
+const PLACED_MIN: usize = 256;
+/// The most places.
+const PLACES: usize = 2048;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Histogram {
@@ -25,6 +29,9 @@ pub(crate) struct Histogram {
     extremes: Option<(i64, i64)>,
     /// Integers of values that aren't among the ranges yet.
     fresh: Vec<i64>,
+    /// Where a range stands in the list, by its integer from the first one's on: one more than its place, or zero. Empty
+    /// where they would be too many.
+    places: Vec<u16>,
 }
 
 /// The integer of a value: integers have the order of values, nan is the greatest, and both zeros are one.
@@ -50,15 +57,51 @@ fn turned(bits: i64) -> i64 {
 
 impl Histogram {
     pub(crate) fn add(&mut self, value: f64) {
-        self.fresh.push(integer(value));
+        let integer = integer(value);
+        if let Some(count) = self.known(integer) {
+            *count = count.saturating_add(1);
+            self.extend((integer, integer));
+            return;
+        }
+        self.fresh.push(integer);
         if self.fresh.len() >= FRESH_MIN.max(self.ranges.len() / 2) {
             self.settle();
         }
     }
 
+    /// The count of the range that a value lies in, where its place is known.
+    fn known(&mut self, integer: i64) -> Option<&mut u64> {
+        let (first, _) = self.ranges.first().filter(|_| !self.places.is_empty())?;
+        let shifted = integer >> self.shift;
+        let from_first = usize::try_from(shifted.checked_sub(*first)?).ok()?;
+        let place = usize::from(*self.places.get(from_first)?).checked_sub(1)?;
+        Some(&mut self.ranges[place].1)
+    }
+
+    /// Notes the places of the ranges.
+    fn place(&mut self) {
+        self.places.clear();
+        let ends = self.ranges.first().zip(self.ranges.last());
+        let Some(((first, _), (last, _))) = ends.filter(|_| self.ranges.len() >= PLACED_MIN) else {
+            return;
+        };
+        let span = last
+            .checked_sub(*first)
+            .and_then(|span| usize::try_from(span).ok());
+        let Some(span) = span.filter(|span| *span < PLACES) else {
+            return;
+        };
+        self.places.resize(span + 1, 0);
+        for (at, (integer, _)) in self.ranges.iter().enumerate() {
+            self.places[(integer - first) as usize] = at as u16 + 1;
+        }
+    }
+
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<(i64, u64)>() * self.ranges.capacity() + size_of::<i64>() * self.fresh.capacity()
+        size_of::<u16>() * self.places.capacity()
+            + size_of::<(i64, u64)>() * self.ranges.capacity()
+            + size_of::<i64>() * self.fresh.capacity()
     }
 
     /// Puts all values among the ranges.
@@ -72,6 +115,7 @@ impl Histogram {
         let shifted = fresh.iter().map(|integer| (integer >> self.shift, 1));
         let more = joined(shifted);
         self.take_ranges(more);
+        self.place();
         fresh.clear();
         self.fresh = fresh;
     }
@@ -85,6 +129,7 @@ impl Histogram {
 
     /// Adds ranges with as many bits, in order.
     fn take_ranges(&mut self, more: Vec<(i64, u64)>) {
+        self.places.clear();
         let mut more = more.into_iter().peekable();
         let mut own = std::mem::take(&mut self.ranges).into_iter().peekable();
         let merged = std::iter::from_fn(|| match (own.peek(), more.peek()) {
@@ -99,6 +144,7 @@ impl Histogram {
     }
 
     fn coarsen(&mut self, shift: u32) {
+        self.places.clear();
         let more = shift - self.shift;
         let ranges = std::mem::take(&mut self.ranges).into_iter();
         self.ranges = joined(ranges.map(|(integer, count)| (integer >> more, count)));
@@ -222,6 +268,7 @@ impl Histogram {
                 ranges,
                 extremes: Some((least, greatest)),
                 fresh: Vec::new(),
+                places: Vec::new(),
             }),
             false => Err(WRONG),
         }
@@ -348,6 +395,30 @@ mod tests {
             prop_assert_eq!(&merged.encode(), &want);
             prop_assert_eq!(&Histogram::decode(&want).unwrap().encode(), &want);
             prop_assert_eq!(merged.count(), values.len() as u64);
+        }
+
+        /// Values that are counted in their places are counted as if all came at once, also when sketches are merged.
+        #[test]
+        fn places_change_nothing(
+            dense in prop::collection::vec(10_000..90_000_i32, 2_000..8_000),
+            late in values(),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let dense = dense.into_iter().map(|n| f64::from(n) / 100.0);
+            let dense: Vec<f64> = dense.collect();
+            prop_assert!(!of(&dense).places.is_empty());
+            let late = &late[..cut.index(late.len())];
+            let values = [&dense[..], late, &dense[..500]].concat();
+            let mut want = Histogram {
+                fresh: values.iter().map(|value| integer(*value)).collect(),
+                ..Histogram::default()
+            };
+            want.settle();
+            prop_assert_eq!(of(&values).encode(), want.encode());
+            let mut merged = of(&dense);
+            merged.merge(of(late));
+            dense[..500].iter().for_each(|value| merged.add(*value));
+            prop_assert_eq!(merged.encode(), want.encode());
         }
 
         /// Each value is found within a 128th, and exactly where there are few.
