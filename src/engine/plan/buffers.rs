@@ -122,7 +122,7 @@ impl Request<'_> {
             // A mapping brings pages in to stay.
             _ => (config.caching() == Caching::Cached, true),
         };
-        let (read_block, map_block) = self.memory.local_blocks(self.threads);
+        let (read_block, map_block) = self.memory.local_blocks(self.threads, stateful);
         let block = config.block_size.unwrap_or(match reads {
             true => read_block,
             false => map_block,

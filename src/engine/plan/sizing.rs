@@ -25,6 +25,9 @@ const PREAD_BLOCK: usize = 2 << 20;
 /// The most bytes that a worker maps at once. Unmapping a window interrupts all processors of the run, so
 /// that smaller windows are slower.
 const MMAP_BLOCK: usize = 16 << 20;
+/// Bytes of a block that a worker fetches itself with a stateful framing. All of it is gone over twice, for its effect and
+/// by the job, so it should stay in the core's own cache in between.
+const STATEFUL_BLOCK: usize = 512 << 10;
 /// The smallest block under a memory limit.
 const LEAST_BLOCK: usize = 32 << 10;
 /// Spare buffers of less than [`LARGE_BLOCK`], beside those in flight and with workers: without them the
@@ -87,9 +90,12 @@ impl MemoryLimit {
     }
 
     /// The bytes that each of so many workers reads at once, and maps at once.
-    pub(crate) fn local_blocks(&self, threads: usize) -> (usize, usize) {
-        let within = |block| self.within(block, threads);
-        (within(PREAD_BLOCK), within(MMAP_BLOCK))
+    pub(crate) fn local_blocks(&self, threads: usize, stateful: bool) -> (usize, usize) {
+        let (read, map) = match stateful {
+            true => (STATEFUL_BLOCK, STATEFUL_BLOCK),
+            false => (PREAD_BLOCK, MMAP_BLOCK),
+        };
+        (self.within(read, threads), self.within(map, threads))
     }
 
     /// The size of a block of which `count` take at most an eighth of the memory.
@@ -185,8 +191,11 @@ mod tests {
 
     #[test]
     fn blocks_of_workers_fit() {
-        assert_eq!(FREE.local_blocks(64), (PREAD_BLOCK, MMAP_BLOCK));
-        assert_eq!(of_mib(16).local_blocks(2), (1 << 20, 1 << 20));
+        assert_eq!(FREE.local_blocks(64, false), (PREAD_BLOCK, MMAP_BLOCK));
+        assert_eq!(of_mib(16).local_blocks(2, false), (1 << 20, 1 << 20));
+        let stateful = (STATEFUL_BLOCK, STATEFUL_BLOCK);
+        assert_eq!(FREE.local_blocks(64, true), stateful);
+        assert_eq!(of_mib(4).local_blocks(2, true), (256 << 10, 256 << 10));
     }
 
     #[test]
