@@ -945,6 +945,24 @@ mod tests {
         }
     }
 
+    /// Lanes are laid out anew when thousands of groups are there.
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn a_null_behind_many_groups() {
+        let mut rows: String = (0..9000)
+            .map(|row| format!("k{},{row}\n", row % 3000))
+            .collect();
+        rows += "k7,\nk8,0.5\nk9,99999999999\nk7,1\n";
+        let query = Query::new(b',').key(1);
+        let query = ["count", "sum", "min"].iter().fold(query, |query, name| {
+            query.aggregate(name, Some(2.into())).unwrap()
+        });
+        let want = answer(&query, None, rows.as_bytes(), 20_000);
+        for level in Level::available() {
+            assert!(answer(&query, Some(level), rows.as_bytes(), 20_000) == want);
+        }
+    }
+
     /// Whatever the memory, the answer is the same.
     #[test]
     #[cfg_attr(miri, ignore = "it writes files")]

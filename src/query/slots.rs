@@ -212,7 +212,8 @@ impl Slots {
 
     /// Adds a key that isn't there, with its lanes.
     pub(crate) fn insert(&mut self, key: &Unit, lanes: &[i64]) {
-        if self.used == self.used_max {
+        // A table that grows may be sparser than before, and allow fewer keys than it has.
+        while self.used >= self.used_max {
             self.grow();
         }
         self.push(key, lanes);
