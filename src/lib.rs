@@ -164,5 +164,7 @@ pub mod internals {
     #[cfg(feature = "cli")]
     pub use crate::measure::{cache, figures, machine, process, reads, statistics};
     pub use crate::partial::plain::PlainWriter;
+    #[cfg(fuzzing)]
+    pub use crate::query::scan::fuzzed;
     pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
 }

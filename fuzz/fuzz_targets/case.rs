@@ -44,6 +44,18 @@ impl<'a> Case<'a> {
         self.header[3]
     }
 
+    /// Three more.
+    #[allow(dead_code)]
+    pub fn more(&self) -> [u8; 3] {
+        [self.header[6], self.header[7], self.header[8]]
+    }
+
+    /// One of so many, by the whole input.
+    #[allow(dead_code)]
+    pub fn one_of(&self, many: usize) -> usize {
+        (self.sum >> 12) as usize % many
+    }
+
     /// The longest record.
     pub fn max_record(&self) -> usize {
         // Most limits are above every record here.

@@ -1,6 +1,7 @@
-//! Any text, dialect, query and level of instructions: the answer, or the first malformed record, is that of a naive
-//! program that goes byte by byte and keeps all values of each group. Where quotes can't be understood, it is that of
-//! the records added one by one. One case in 128 is read in blocks by a real run too, on 1, 2 or 8 threads.
+//! Any text, dialect, condition, query and level of instructions: the answer, or the first malformed record, is that of
+//! a naive program that goes byte by byte and keeps all values of each group. Where quotes can't be understood, it is
+//! that of the records added one by one. One case in 16 is read in pieces that come in any order, and one in 128 by a
+//! real run, on 1, 2 or 8 threads.
 #![no_main]
 
 mod case;
@@ -10,27 +11,55 @@ use std::collections::BTreeMap;
 use case::Case;
 use libfuzzer_sys::fuzz_target;
 use num_bigint::BigInt;
+use ringfold::internals::simulated;
 use ringfold::query::{Answer, OnError, Plan, Query};
 use ringfold::report::grid::{Cell, Rows};
-use ringfold::{BlockError, Config, Fold, Input, Level, PaddedBuf, fold};
+use ringfold::{BlockError, Config, Error, Fold, Input, Level, PaddedBuf, fold};
 
 type Row = Vec<Vec<u8>>;
 
-/// The records of a text with where each begins, or `None` where quotes can't be understood.
-fn records(text: &[u8], delimiter: u8, quote: Option<u8>) -> Option<Vec<(usize, Row)>> {
-    let (mut all, mut at) = (Vec::new(), 0);
-    while at < text.len() {
-        let (start, mut row) = (at, Row::new());
+/// How records are written.
+struct Dialect {
+    delimiter: u8,
+    quote: Option<u8>,
+    single_line: bool,
+    squeeze: bool,
+    comment: Option<u8>,
+    decimal_comma: bool,
+}
+
+impl Dialect {
+    /// The records of a text with where each begins, or `None` where quotes can't be understood.
+    fn records(&self, text: &[u8]) -> Option<Vec<(usize, Row)>> {
+        let (mut all, mut at) = (Vec::new(), 0);
+        while at < text.len() {
+            let line = text[at..].iter().position(|&byte| byte == b'\n');
+            let next_line = line.map_or(text.len(), |end| at + end + 1);
+            if self.comment == Some(text[at]) {
+                at = next_line;
+                continue;
+            }
+            let end = if self.single_line { next_line } else { text.len() };
+            let (row, next) = self.record(&text[..end], at)?;
+            all.push((at, row));
+            at = next;
+        }
+        Some(all)
+    }
+
+    /// The record that begins at `at`, and where the next one does.
+    fn record(&self, text: &[u8], mut at: usize) -> Option<(Row, usize)> {
+        let mut row = Row::new();
         loop {
             let mut field = Vec::new();
-            let is_quoted = quote.is_some() && text.get(at).copied() == quote;
+            let is_quoted = self.quote.is_some() && text.get(at).copied() == self.quote;
             if is_quoted {
                 at += 1;
                 loop {
                     let byte = *text.get(at)?;
                     at += 1;
-                    if Some(byte) == quote {
-                        if text.get(at).copied() != quote {
+                    if Some(byte) == self.quote {
+                        if text.get(at).copied() != self.quote {
                             break;
                         }
                         at += 1;
@@ -38,14 +67,14 @@ fn records(text: &[u8], delimiter: u8, quote: Option<u8>) -> Option<Vec<(usize, 
                     field.push(byte);
                 }
                 let rest = &text[at..];
-                let ends = rest.is_empty() || rest[0] == delimiter || rest[0] == b'\n';
+                let ends = rest.is_empty() || rest[0] == self.delimiter || rest[0] == b'\n';
                 match ends {
                     true => {}
                     false if rest == b"\r" || rest.starts_with(b"\r\n") => at += 1,
                     false => return None,
                 }
             } else {
-                while at < text.len() && text[at] != delimiter && text[at] != b'\n' {
+                while at < text.len() && text[at] != self.delimiter && text[at] != b'\n' {
                     field.push(text[at]);
                     at += 1;
                 }
@@ -55,32 +84,32 @@ fn records(text: &[u8], delimiter: u8, quote: Option<u8>) -> Option<Vec<(usize, 
                 field.pop();
             }
             let is_empty_line = is_last && row.is_empty() && !is_quoted && field.is_empty();
-            if !is_empty_line {
+            let is_squeezed = self.squeeze && !is_quoted && field.is_empty();
+            if !is_empty_line && !is_squeezed {
                 row.push(field);
             }
-            at += 1;
+            at = text.len().min(at + 1);
             if is_last {
-                break;
+                return Some((row, at));
             }
         }
-        all.push((start, row));
     }
-    Some(all)
-}
 
-/// A number's digits, and how many of them stand behind the point.
-fn number(field: &[u8]) -> Option<(BigInt, usize)> {
-    let text = std::str::from_utf8(field).ok()?.trim_matches([' ', '\t']);
-    let (sign, digits) = match text.as_bytes().first()? {
-        b'-' => ("-", &text[1..]),
-        b'+' => ("", &text[1..]),
-        _ => ("", text),
-    };
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    let both = format!("{whole}{part}");
-    let is_number = !both.is_empty() && both.bytes().all(|byte| byte.is_ascii_digit());
-    let fits = both.trim_start_matches('0').len() <= 38 && part.len() <= 38;
-    (is_number && fits).then(|| (format!("{sign}{both}").parse().unwrap(), part.len()))
+    /// A number's digits, and how many of them stand behind the point.
+    fn number(&self, field: &[u8]) -> Option<(BigInt, usize)> {
+        let text = std::str::from_utf8(field).ok()?.trim_matches([' ', '\t']);
+        let (sign, digits) = match text.as_bytes().first()? {
+            b'-' => ("-", &text[1..]),
+            b'+' => ("", &text[1..]),
+            _ => ("", text),
+        };
+        let point = if self.decimal_comma { ',' } else { '.' };
+        let (whole, part) = digits.split_once(point).unwrap_or((digits, ""));
+        let both = format!("{whole}{part}");
+        let is_number = !both.is_empty() && both.bytes().all(|byte| byte.is_ascii_digit());
+        let fits = both.trim_start_matches('0').len() <= 38 && part.len() <= 38;
+        (is_number && fits).then(|| (format!("{sign}{both}").parse().unwrap(), part.len()))
+    }
 }
 
 fn raised(number: &(BigInt, usize), scale: usize) -> BigInt {
@@ -95,61 +124,270 @@ fn decimal(mantissa: &BigInt, scale: usize) -> String {
     format!("{sign}{whole}{point}{part}")
 }
 
-/// What is asked: the columns of the key, and the names and columns of aggregates.
+/// What is asked: the columns of the key, the names and columns of aggregates, and what rows are of interest.
 struct Asked {
     keys: Vec<usize>,
     aggregates: Vec<(&'static str, usize)>,
+    condition: Option<Test>,
+    dialect: Dialect,
+    nulls: &'static [&'static str],
+    on_error: OnError,
+    has_header: bool,
+    is_ragged: bool,
+}
+
+/// A condition.
+enum Test {
+    Not(Box<Test>),
+    And(Box<Test>, Box<Test>),
+    Or(Box<Test>, Box<Test>),
+    Compare(usize, &'static str, &'static str),
+    Null(usize),
+    In(usize),
+}
+
+const SIGNS: [&str; 6] = ["=", "!=", "<", "<=", ">", ">="];
+const LITERALS: [&str; 8] = ["0", "1.5", "-2", "99999999", "123456789.125", "'b'", "'1.50'", "'kkkkkkkkkkkk'"];
+
+impl Test {
+    /// A condition that bits choose.
+    fn chosen(bits: &mut u64, depth: usize) -> Test {
+        let mut take = |many: u64| {
+            let chosen = *bits % many;
+            *bits /= many;
+            chosen as usize
+        };
+        let (kind, column) = (take(8), take(3));
+        match kind {
+            0 if depth > 0 => Test::Not(Test::chosen(bits, depth - 1).into()),
+            1 | 2 if depth > 0 => {
+                let one = Test::chosen(bits, depth - 1).into();
+                let two = Test::chosen(bits, depth - 1).into();
+                if kind == 1 { Test::And(one, two) } else { Test::Or(one, two) }
+            }
+            3 => Test::Null(column),
+            4 => Test::In(column),
+            _ => Test::Compare(column, SIGNS[take(6)], LITERALS[take(8)]),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Test::Not(one) => format!("not ({})", one.text()),
+            Test::And(one, two) => format!("({}) and ({})", one.text(), two.text()),
+            Test::Or(one, two) => format!("({}) or ({})", one.text(), two.text()),
+            Test::Compare(column, sign, literal) => format!("${} {sign} {literal}", column + 1),
+            Test::Null(column) => format!("${} is null", column + 1),
+            Test::In(column) => format!("${} in ('a', 2)", column + 1),
+        }
+    }
+
+    fn truth(&self, asked: &Asked, row: &Row) -> Option<bool> {
+        let compare = |column: usize, literal: &str| {
+            let field = &row[column];
+            if asked.is_null(field) {
+                return None;
+            }
+            match literal.strip_prefix('\'') {
+                Some(text) => Some(field[..].cmp(text.strip_suffix('\'').unwrap().as_bytes())),
+                None => {
+                    let field = asked.dialect.number(field)?;
+                    let plain = Dialect { decimal_comma: false, ..Dialect::CSV };
+                    let literal = plain.number(literal.as_bytes()).unwrap();
+                    Some(raised(&field, 38).cmp(&raised(&literal, 38)))
+                }
+            }
+        };
+        match self {
+            Test::Not(one) => one.truth(asked, row).map(|truth| !truth),
+            Test::And(one, two) => match (one.truth(asked, row), two.truth(asked, row)) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                _ => None,
+            },
+            Test::Or(one, two) => match (one.truth(asked, row), two.truth(asked, row)) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), Some(false)) => Some(false),
+                _ => None,
+            },
+            Test::Compare(column, sign, literal) => {
+                let order = compare(*column, literal)?;
+                Some(match *sign {
+                    "=" => order.is_eq(),
+                    "!=" => order.is_ne(),
+                    "<" => order.is_lt(),
+                    "<=" => order.is_le(),
+                    ">" => order.is_gt(),
+                    _ => order.is_ge(),
+                })
+            }
+            Test::Null(column) => Some(asked.is_null(&row[*column])),
+            Test::In(column) => {
+                let (text, number) = (compare(*column, "'a'"), compare(*column, "2"));
+                match text.is_some_and(|order| order.is_eq()) || number.is_some_and(|order| order.is_eq()) {
+                    true => Some(true),
+                    false if text.is_none() || number.is_none() => None,
+                    false => Some(false),
+                }
+            }
+        }
+    }
+}
+
+impl Dialect {
+    const CSV: Dialect = Dialect {
+        delimiter: b',',
+        quote: Some(b'"'),
+        single_line: false,
+        squeeze: false,
+        comment: None,
+        decimal_comma: false,
+    };
 }
 
 const NUMERIC: [&str; 4] = ["sum", "min", "max", "mean"];
 const OTHERS: [&str; 5] = ["count", "first", "last", "lexmin", "lexmax"];
 
+fn is_numeric(name: &str) -> bool {
+    NUMERIC.contains(&name)
+}
+
+impl Asked {
+    /// The question that a case's settings make.
+    fn new(case: &Case<'_>) -> Asked {
+        let (choice, [dialect, condition, how], more) = (case.spare(), case.more(), case.schedule().seed);
+        let bit = |n: u8| choice >> n & 1 == 1;
+        let keys: [&[usize]; 6] = [&[], &[0], &[1], &[0, 1], &[1, 0], &[2]];
+        let names: Vec<&'static str> = NUMERIC.into_iter().chain(OTHERS).collect();
+        let aggregates = (0..more % 4).map(|n| {
+            let pick = more >> (4 * n + 8);
+            (names[pick as usize % names.len()], (pick >> 3) as usize % 3)
+        });
+        let delimiter = [b',', b';'][usize::from(bit(0))];
+        let mut bits = u64::from(condition) | more << 8;
+        Asked {
+            keys: keys[usize::from(choice >> 4) % keys.len()].to_vec(),
+            aggregates: aggregates.collect(),
+            // Most have none.
+            condition: (condition >= 128).then(|| Test::chosen(&mut bits, 2)),
+            dialect: Dialect {
+                delimiter,
+                quote: bit(1).then_some(b'"'),
+                single_line: dialect % 5 == 1,
+                squeeze: dialect % 5 == 2,
+                comment: (dialect % 5 == 3).then_some(b'#'),
+                decimal_comma: delimiter == b';' && dialect >= 128,
+            },
+            nulls: if bit(3) { &["NA", "0"] } else { &[] },
+            on_error: match how % 3 {
+                _ if !bit(2) => OnError::Fail,
+                0 => OnError::Null,
+                _ => OnError::Skip,
+            },
+            has_header: how & 64 != 0,
+            is_ragged: how & 128 != 0,
+        }
+    }
+
+    fn query(&self) -> Query {
+        let dialect = &self.dialect;
+        let mut query = Query::new(dialect.delimiter)
+            .quote(dialect.quote)
+            .single_line(dialect.single_line && dialect.quote.is_some())
+            .squeeze(dialect.squeeze)
+            .comment(dialect.comment)
+            .decimal_comma(dialect.decimal_comma)
+            .header(self.has_header)
+            .ragged(self.is_ragged)
+            .on_error(self.on_error);
+        for null in self.nulls {
+            query = query.null_value(*null);
+        }
+        for &key in &self.keys {
+            query = query.key(key + 1);
+        }
+        for (name, column) in &self.aggregates {
+            query = query.aggregate(name, Some((column + 1).into())).unwrap();
+        }
+        if let Some(condition) = &self.condition {
+            let text = condition.text();
+            query = query.filter(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        }
+        query
+    }
+
+    fn is_null(&self, field: &[u8]) -> bool {
+        field.is_empty() || self.nulls.iter().any(|null| null.as_bytes() == field)
+    }
+
+    /// The number of a field, where it has one.
+    fn number(&self, field: &[u8]) -> Option<(BigInt, usize)> {
+        (!self.is_null(field)).then(|| self.dialect.number(field))?
+    }
+}
+
 /// The rows of the answer, as lines of fields in JSON-like quotes; or where the first malformed record begins.
-fn naive(
-    files: &[Vec<(usize, Row)>],
-    asked: &Asked,
-    is_null: &dyn Fn(&[u8]) -> bool,
-    skips: bool,
-) -> Result<Vec<String>, (usize, usize)> {
-    let mut widths = files.iter().flatten().map(|(_, row)| row.len());
-    let width = widths.find(|width| *width > 0).unwrap_or_default();
-    let is_numeric = |name: &str| NUMERIC.contains(&name);
+fn naive(files: &[Vec<(usize, Row)>], asked: &Asked) -> Result<Vec<String>, (usize, usize)> {
+    let mut rows = files.iter().flatten().map(|(_, row)| row);
+    let first = rows.find(|row| !row.is_empty());
+    let width = first.map_or(0, Vec::len);
     let mut groups: BTreeMap<Row, Vec<Row>> = BTreeMap::new();
     let mut scales = vec![0; width.max(3)];
     if asked.keys.is_empty() {
         groups.insert(Row::new(), Vec::new());
     }
     for (file, records) in files.iter().enumerate() {
-        for (start, row) in records.iter().filter(|(_, row)| !row.is_empty()) {
+        let mut records = records.iter();
+        if asked.has_header
+            && let Some((start, header)) = records.next()
+            && Some(header) != first
+        {
+            return Err((file, *start));
+        }
+        for (start, row) in records.filter(|(_, row)| !row.is_empty()) {
+            let mut row = row.clone();
+            if asked.is_ragged {
+                row.resize(width, Vec::new());
+            }
+            let has_width = row.len() == width;
+            if has_width
+                && let Some(condition) = &asked.condition
+                && condition.truth(asked, &row) != Some(true)
+            {
+                continue;
+            }
             let reads = |(name, column): &(&str, usize)| {
                 let field = &row[*column];
-                !is_numeric(name) || is_null(field) || number(field).is_some()
+                !is_numeric(name)
+                    || asked.on_error == OnError::Null
+                    || asked.is_null(field)
+                    || asked.dialect.number(field).is_some()
             };
-            if row.len() != width || !asked.aggregates.iter().all(reads) {
-                if !skips {
+            if !has_width || !asked.aggregates.iter().all(reads) {
+                if asked.on_error == OnError::Fail {
                     return Err((file, *start));
                 }
                 continue;
             }
             for (_, column) in asked.aggregates.iter().filter(|(name, _)| is_numeric(name)) {
-                if let Some((_, scale)) = number(&row[*column]).filter(|_| !is_null(&row[*column])) {
+                if let Some((_, scale)) = asked.number(&row[*column]) {
                     scales[*column] = scale.max(scales[*column]);
                 }
             }
-            let part = |&column: &usize| match is_null(&row[column]) {
+            let part = |&column: &usize| match asked.is_null(&row[column]) {
                 true => Vec::new(),
                 false => row[column].clone(),
             };
             let key = asked.keys.iter().map(part).collect();
-            groups.entry(key).or_default().push(row.clone());
+            groups.entry(key).or_default().push(row);
         }
     }
     let line = |(key, rows): (&Row, &Vec<Row>)| {
         let mut cells: Vec<String> = key.iter().map(|part| format!("{part:?}")).collect();
         for &(name, column) in &asked.aggregates {
-            let known = || rows.iter().map(|row| &row[column]).filter(|field| !is_null(field));
+            let known = || rows.iter().map(|row| &row[column]).filter(|field| !asked.is_null(field));
             let scale = scales[column];
-            let numbers = || known().map(|field| raised(&number(field).unwrap(), scale));
+            let numbers = || known().flat_map(|field| asked.number(field)).map(|number| raised(&number, scale));
             let text = |field: Option<&Vec<u8>>| field.map_or("null".into(), |field| format!("{field:?}"));
             let exact = |value: Option<BigInt>| value.map_or("null".into(), |value| decimal(&value, scale));
             cells.push(match name {
@@ -161,7 +399,7 @@ fn naive(
                 "min" => exact(numbers().min()),
                 "max" => exact(numbers().max()),
                 "sum" => exact(numbers().reduce(|a, b| a + b)),
-                _ => match BigInt::from(known().count()) {
+                _ => match BigInt::from(numbers().count()) {
                     count if count == BigInt::ZERO => "null".into(),
                     count => {
                         let twice: BigInt = numbers().sum::<BigInt>() * 200;
@@ -179,10 +417,6 @@ fn naive(
 }
 
 /// The rows of an answer in the form of `naive`'s.
-fn lines(plan: &Plan, partial: <Plan as Fold>::Partial) -> Vec<String> {
-    rows_of(&plan.finish(partial))
-}
-
 fn rows_of(answer: &Answer) -> Vec<String> {
     let mut cells = Vec::new();
     let row = |at: usize| {
@@ -197,102 +431,66 @@ fn rows_of(answer: &Answer) -> Vec<String> {
     (0..answer.len()).map(row).collect()
 }
 
+/// The answer, or the place of the first malformed record, of each file as one block.
+fn in_blocks(plan: &Plan, files: &[&[u8]]) -> Result<Vec<String>, (usize, usize)> {
+    let mut partial = plan.partial();
+    for (file, text) in (0..).zip(files).filter(|(_, text)| !text.is_empty()) {
+        match plan.block(&mut partial, &PaddedBuf::from(*text).block(file, 0, 0)) {
+            Ok(()) => {}
+            Err(BlockError::Malformed(bad)) => return Err((file as usize, bad.start)),
+            Err(BlockError::Sink(error)) => panic!("{error}"),
+        }
+    }
+    Ok(rows_of(&plan.finish(partial)))
+}
+
+fn place(error: Error) -> (usize, usize) {
+    let bytes = error.bytes().expect("a record has a place");
+    (error.file_index() as usize, bytes.start as usize)
+}
+
 fuzz_target!(|data: &[u8]| {
     let case = Case::new(data);
-    let (choice, more) = (case.spare(), case.schedule().seed);
-    let bit = |n: u8| choice >> n & 1 == 1;
-    let delimiter = [b',', b';'][usize::from(bit(0))];
-    let quote = bit(1).then_some(b'"');
-    let skips = bit(2);
-    let has_nulls = bit(3);
-    let keys: [&[usize]; 6] = [&[], &[0], &[1], &[0, 1], &[1, 0], &[2]];
-    let names: Vec<&'static str> = NUMERIC.into_iter().chain(OTHERS).collect();
-    let aggregates = (0..more % 4).map(|n| {
-        let pick = more >> (4 * n + 8);
-        (names[pick as usize % names.len()], (pick >> 3) as usize % 3)
-    });
-    let asked = Asked {
-        keys: keys[usize::from(choice >> 4) % keys.len()].to_vec(),
-        aggregates: aggregates.collect(),
-    };
-    let mut query = Query::new(delimiter).quote(quote);
-    if skips {
-        query = query.on_error(OnError::Skip);
-    }
-    if has_nulls {
-        query = query.null_value("NA").null_value("0");
-    }
-    for &key in &asked.keys {
-        query = query.key(key + 1);
-    }
-    for (name, column) in &asked.aggregates {
-        query = query.aggregate(name, Some((column + 1).into())).unwrap();
-    }
+    let asked = Asked::new(&case);
     if asked.aggregates.is_empty() {
         return;
     }
+    let query = asked.query();
     let config = Config {
         max_record: 1 << 20,
         ..case.config()
     };
     let input = Input::memory(case.files.iter().copied());
-    let at = |file: u32, start: u64| (file as usize, start as usize);
-    let mut by_level = Vec::new();
-    for level in [None].into_iter().chain(Level::available().into_iter().map(Some)) {
-        let plan = match query.clone().level(level).plan(&input, &config) {
-            Ok(plan) => plan,
-            Err(_) => return,
-        };
-        let mut partial = plan.partial();
-        let mut first = None;
-        for (file, text) in (0..).zip(&case.files) {
-            if text.is_empty() {
-                continue;
-            }
-            let done = plan.block(&mut partial, &PaddedBuf::from(*text).block(file, 0, 0));
-            match done {
-                Err(BlockError::Malformed(bad)) if first.is_none() => {
-                    first = Some(at(file, bad.start as u64));
-                }
-                Err(BlockError::Sink(error)) => panic!("{error}"),
-                _ => {}
-            }
-        }
-        by_level.push(match first {
-            Some(place) => Err(place),
-            None => Ok(lines(&plan, partial)),
-        });
-    }
-    for other in &by_level[1..] {
-        assert_eq!(*other, by_level[0]);
-    }
-    let is_null = |field: &[u8]| field.is_empty() || has_nulls && (field == b"NA" || field == b"0");
+    let plan = |level: Option<Level>| query.clone().level(level).plan(&input, &config);
+    // The whole input decides, as it does for the real run.
+    let mut levels = vec![None];
+    levels.extend(Level::available().into_iter().map(Some));
+    let level = levels[case.one_of(levels.len())];
+    let Ok(own) = plan(level) else {
+        return;
+    };
+    let got = in_blocks(&own, &case.files);
     // A byte order mark isn't part of the first field.
-    let bare = case.files.iter().map(|text| text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text));
     let has_marks = case.files.iter().any(|text| text.starts_with(b"\xef\xbb\xbf"));
-    let parsed: Option<Vec<_>> = bare.map(|text| records(text, delimiter, quote)).collect();
-    let is_readable = parsed.is_some();
-    if let Some(files) = parsed.filter(|_| !has_marks) {
-        let want = naive(&files, &asked, &is_null, skips);
-        assert_eq!(by_level[0], want);
+    let parsed: Option<Vec<_>> = case.files.iter().map(|text| asked.dialect.records(text)).collect();
+    match parsed.as_ref().filter(|_| !has_marks) {
+        Some(files) => assert_eq!(got, naive(files, &asked)),
+        None => assert_eq!(got, in_blocks(&plan(None).unwrap(), &case.files)),
+    }
+    // Where quotes can't be understood, a run may read the input once more.
+    if parsed.is_some() && case.one_of(16) == 0 {
+        let answer = simulated::fold(&case.input(), &config, &case.schedule(), &plan(level).unwrap());
+        assert_eq!(answer.map(|answer| rows_of(&answer)).map_err(place), got);
     }
     if case.threads().is_none() {
         return;
     }
-    let run = |level: Option<Level>| {
-        let plan = query.clone().level(level).plan(&input, &config).unwrap();
-        match fold(&case.input(), &config, &plan) {
-            Ok((answer, _)) => Ok(rows_of(&answer)),
-            Err(error) => {
-                let bytes = error.bytes().expect("a record has a place");
-                Err(at(error.file_index(), bytes.start))
-            }
-        }
+    let run = |level: Option<Level>| match fold(&case.input(), &config, &plan(level).unwrap()) {
+        Ok((answer, _)) => Ok(rows_of(&answer)),
+        Err(error) => Err(place(error)),
     };
-    let got = run(Some(Level::detect()));
-    // Where quotes can't be understood, a run may read the input once more.
-    match is_readable {
-        true => assert_eq!(got, by_level[0]),
-        false => assert_eq!(got, run(None)),
+    match parsed.is_some() {
+        true => assert_eq!(run(level), got),
+        false => assert_eq!(run(level), run(None)),
     }
 });

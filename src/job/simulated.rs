@@ -28,6 +28,7 @@ use crate::input::caching::Caching;
 use crate::input::spans::Input;
 use crate::job::fold::Fold;
 use crate::record::block::Block;
+use crate::record::framing::Framing;
 
 /// What decides a run.
 #[derive(Debug, Clone, Copy)]
@@ -100,6 +101,10 @@ struct Workers<'a, F: Fold, P> {
 }
 
 impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Workers<'_, F, P> {
+    fn framing(&self) -> &dyn Framing {
+        self.job.framing()
+    }
+
     fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
         let mut held = self.partials.lock().unwrap_or_else(|e| e.into_inner());
         let (choices, partials) = &mut *held;
