@@ -29,6 +29,7 @@ mod liveness;
 mod malformed;
 mod memory;
 mod old_kernels;
+mod outgrown;
 mod partials;
 mod probe;
 mod probe_command;

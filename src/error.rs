@@ -303,7 +303,6 @@ impl From<Refusal> for Error {
             | Refusal::Unavailable { .. }
             | Refusal::NoMemory { .. }
             | Refusal::NoThreads { .. } => Kind::Engine,
-            Refusal::NotSorted { .. } => Kind::Usage,
             Refusal::Exceeded { .. } | Refusal::Malformed { .. } | Refusal::Incomplete { .. } => {
                 Kind::Data
             }

@@ -1,8 +1,9 @@
-//! Linux beside the reads: procfs, sysfs, control groups, processors, pages, SIGBUS.
+//! Linux beside the reads: procfs, sysfs, control groups, processors, pages, the heap, SIGBUS.
 
 pub(crate) mod affinity;
 pub(crate) mod block_device;
 pub(crate) mod cgroups;
+pub(crate) mod heap;
 pub(crate) mod io_priority;
 pub(crate) mod mounts;
 pub(crate) mod numa;

@@ -105,9 +105,6 @@ impl Speller for Flags {
             }
             Refusal::Incomplete { .. } => "--allow-gaps reports without it",
             Refusal::NotSpilled { .. } => "name a directory with free space by --spill-dir",
-            Refusal::NotSorted { .. } => {
-                "print only the first rows by --top, sort by key, or raise --memory"
-            }
             Refusal::SpillLost { .. } => "name another directory by --spill-dir, or raise --memory",
             _ => return None,
         };

@@ -176,11 +176,6 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
-    /// Groups that outgrew the memory can't be put into an order by value.
-    NotSorted {
-        /// What groups may take, in bytes.
-        memory: u64,
-    },
     /// Keys that were written to a file can't be read back.
     SpillLost {
         /// Where the file was.
@@ -289,7 +284,6 @@ impl Refusal {
             | Refusal::LooksLikeJson
             | Refusal::OtherDelimiter { .. } => Some(Setting::Delimiter),
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Some(Setting::SpillDirectory),
-            Refusal::NotSorted { .. } => Some(Setting::Memory),
             Refusal::Unavailable { .. }
             | Refusal::NoMemory { .. }
             | Refusal::Malformed { .. }
@@ -439,11 +433,6 @@ impl Refusal {
                 units::size(*memory),
                 name(Setting::Memory),
                 directory.display()
-            ),
-            Refusal::NotSorted { memory } => format!(
-                "the groups take more than {} of memory ({}), and can't be sorted by a column as a whole",
-                units::size(*memory),
-                name(Setting::Memory)
             ),
             Refusal::SpillLost { directory } => format!(
                 "keys that were written to {} can't be read back: the disk failed, or a temporary \

@@ -3,9 +3,9 @@
 mod having;
 pub(crate) mod order;
 pub(crate) mod outgrown;
+mod sorted;
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,13 +13,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::error::refusal::Refusal;
 use crate::group::spill::budget::Budget;
 use crate::group::summary::Skipped;
 use crate::query::accumulator::state::{Outcome, Printed, Rounding};
 use crate::query::answer::having::Tested;
 use crate::query::answer::order::Sort;
-use crate::query::answer::outgrown::{GROWTH, Page, SORTED_AT_ONCE, StoredRows};
+use crate::query::answer::outgrown::{Page, StoredRows};
+use crate::query::answer::sorted::{Columns, SORT_GROWTH, Sorting, outcome};
 use crate::query::condition::Condition;
 use crate::query::groups::Groups;
 use crate::query::rejects::Rejects;
@@ -73,7 +73,25 @@ impl Answer {
         all: Groups,
         having: Option<&Condition>,
     ) -> Answer {
-        let mut answer = Answer {
+        let mut answer = Answer::empty(names, keys, scales, roundings, all);
+        let mut groups = answer.all.all();
+        answer.groups = groups.len() as u64;
+        if let Some(having) = having {
+            let is_true = |group: &Group| answer.is_true(having, *group);
+            groups = groups.into_par_iter().filter(is_true).collect();
+        }
+        answer.order = answer.all.sorted(groups);
+        answer
+    }
+
+    fn empty(
+        names: Vec<Vec<u8>>,
+        keys: usize,
+        scales: Vec<u32>,
+        roundings: Vec<Rounding>,
+        all: Groups,
+    ) -> Answer {
+        Answer {
             names,
             keys,
             scales,
@@ -91,15 +109,7 @@ impl Answer {
             skipped: 0,
             first_skipped: None,
             rejects: None,
-        };
-        let mut groups = answer.all.all();
-        answer.groups = groups.len() as u64;
-        if let Some(having) = having {
-            let is_true = |group: &Group| answer.is_true(having, *group);
-            groups = groups.into_par_iter().filter(is_true).collect();
         }
-        answer.order = answer.all.sorted(groups);
-        answer
     }
 
     pub(crate) fn scales(&self) -> &[u32] {
@@ -129,54 +139,25 @@ impl Answer {
     /// Puts the rows into another order, of which only the first so many are of interest, if `first` says so.
     ///
     /// # Errors
-    /// The groups have outgrown the memory: then all of them can't be sorted by columns, or can't be read back.
+    /// The groups have outgrown the memory, and files of them can't be written or read back.
     ///
     /// # Panics
     /// If there is no column of that name: see [`Plan::check_sort`](crate::query::Plan::check_sort).
     pub fn sort(&mut self, sort: &Sort, first: Option<usize>) -> Result<()> {
-        if matches!(sort, Sort::Columns(_))
-            && let Some(stored) = self.stored.take()
-        {
-            self.load_first(sort, first, &stored)?;
-        }
-        self.sort_in_memory(sort);
-        Ok(())
-    }
-
-    fn sort_in_memory(&mut self, sort: &Sort) {
-        let Sort::Columns(columns) = sort else {
-            return;
+        let Sort::Columns(list) = sort else {
+            return Ok(());
         };
-        let place = |name: &Vec<u8>| self.names.iter().position(|known| known == name);
-        let columns = columns.iter().map(|by| {
-            let column = place(&by.name);
-            (by, column.expect("a column of the answer"))
-        });
-        let columns: Vec<_> = columns.collect();
-        let Some(((by, column), others)) = columns.split_first() else {
-            return;
+        let scales = self.scales.clone();
+        let Some(columns) = Columns::new(list, &self.names, self.keys, &scales) else {
+            return Ok(());
         };
-        let mut order = std::mem::take(&mut self.order);
-        let mut keyed: Vec<_> = order
-            .par_drain(..)
-            .map(|group| (self.outcome(group, *column), group))
-            .collect();
-        // Outcomes of the other columns are made for rows that are the same in those before.
-        let by_others = |one: Group, two: Group| {
-            let mut orders = others.iter().map(|(by, column)| {
-                by.compare(&self.outcome(one, *column), &self.outcome(two, *column))
-            });
-            orders
-                .find(|order| order.is_ne())
-                .unwrap_or(Ordering::Equal)
+        let Some(stored) = self.stored.take() else {
+            columns.sort(&self.all, &mut self.order);
+            return Ok(());
         };
-        keyed.par_sort_unstable_by(|(one, first), (two, second)| {
-            by.compare(one, two)
-                .then_with(|| by_others(*first, *second))
-                .then_with(|| self.by_key(*first, *second))
-        });
-        order.extend(keyed.into_iter().map(|(_, group)| group));
-        self.order = order;
+        let budget = Arc::clone(&stored.budget);
+        let done = self.sort_stored(columns, first.unwrap_or(usize::MAX), stored);
+        done.map_err(|lost| lost.error(&budget))
     }
 
     /// Leaves only the first rows.
@@ -197,23 +178,13 @@ impl Answer {
         })
     }
 
-    fn by_key(&self, one: Group, two: Group) -> Ordering {
-        self.all.by_key(one, two)
-    }
-
     fn outcome(&self, group: Group, column: usize) -> Outcome<'_> {
-        match column.checked_sub(self.keys) {
-            None => {
-                let part = self.all.parts(group).nth(column);
-                Outcome::Text(part.expect("a part for each key column"))
-            }
-            Some(at) => self.all.finish(group, at, self.scales[at]),
-        }
+        outcome(&self.all, group, column, (self.keys, &self.scales))
     }
 }
 
 impl Answer {
-    /// An answer without rows, but with the same columns.
+    /// An answer with the same columns, of groups of which a condition is true.
     fn of_groups(&self, groups: Groups, having: Option<&Condition>) -> Answer {
         Answer::new(
             self.names.clone(),
@@ -225,6 +196,16 @@ impl Answer {
         )
     }
 
+    /// An answer with the same columns, and these groups in this order.
+    fn of_rows(&self, groups: Groups, order: Vec<Group>) -> Answer {
+        let (names, scales) = (self.names.clone(), self.scales.clone());
+        let roundings = self.roundings.clone();
+        Answer {
+            order,
+            ..Answer::empty(names, self.keys, scales, roundings, groups)
+        }
+    }
+
     /// Takes its rows from a file, as far as a condition is true of them.
     ///
     /// # Errors
@@ -233,7 +214,7 @@ impl Answer {
         &mut self,
         stored: Stored,
         form: &StoredForm,
-        budget: &Budget,
+        budget: &Arc<Budget>,
         having: Option<&Condition>,
     ) -> std::result::Result<(), Lost> {
         self.groups = stored.len() as u64;
@@ -246,7 +227,7 @@ impl Answer {
             })?;
             stored = Arc::new(Stored::new(reader, form.keys, stored.table().like()));
         }
-        self.stored = Some(StoredRows::new(stored, form.clone(), budget.bytes()));
+        self.stored = Some(StoredRows::new(stored, form.clone(), budget));
         Ok(())
     }
 
@@ -270,40 +251,41 @@ impl Answer {
             stored.has_failed.store(true, Relaxed);
             (Vec::new(), Groups::new(stored.stored.table().like(), None))
         });
-        let mut page = self.of_groups(groups, None);
-        page.order = order;
         Page {
             first,
             columns: self.names.len(),
-            rows: Box::new(page),
+            rows: Box::new(self.of_rows(groups, order)),
         }
     }
 
-    /// Takes the first rows in an order into memory, or all of them if these fit.
-    fn load_first(&mut self, sort: &Sort, first: Option<usize>, stored: &StoredRows) -> Result<()> {
-        let fits = stored.stored.bytes().saturating_mul(GROWTH) <= stored.memory;
-        if !fits && first.is_none() {
-            let memory = stored.memory;
-            return Err(Refusal::NotSorted { memory }.into());
+    /// Sorts the rows of a file. They come into memory if they fit there.
+    fn sort_stored(
+        &mut self,
+        columns: Columns<'_>,
+        first: usize,
+        rows: StoredRows,
+    ) -> std::result::Result<(), Lost> {
+        let StoredRows {
+            stored,
+            form,
+            budget,
+            ..
+        } = rows;
+        let memory = budget.bytes();
+        if stored.bytes().saturating_mul(SORT_GROWTH) <= memory {
+            let loaded = stored.load(0..stored.len());
+            (self.order, self.all) = loaded.map_err(|_| Lost::Read)?;
+            columns.sort(&self.all, &mut self.order);
+            return Ok(());
         }
-        let table = stored.stored.table();
-        let mut groups = Groups::new(table.like(), None);
-        let mut count = 0;
-        for rows in stored.stored.in_parts(0..stored.stored.len()) {
-            count += rows.len();
-            let (_, more) = stored.stored.load(rows).map_err(|_| stored.lost())?;
-            groups.merge(more);
-            if let Some(first) = first.filter(|first| count > SORTED_AT_ONCE.max(2 * first)) {
-                let mut answer = self.of_groups(groups, None);
-                answer.sort_in_memory(sort);
-                answer.truncate(first);
-                let left = (stored.form).only(&answer.all, &answer.order, &self.scales, table);
-                groups = left.map_err(|_| stored.lost())?;
-                count = first;
-            }
-        }
-        let answer = self.of_groups(groups, None);
-        (self.all, self.order) = (answer.all, answer.order);
+        let sorting = Sorting {
+            form: &form,
+            columns,
+            memory,
+            first,
+        };
+        let sorted = sorting.sort(stored)?;
+        self.stored = Some(StoredRows::new(Arc::new(sorted), form, &budget));
         Ok(())
     }
 }

@@ -20,11 +20,6 @@ impl Groups {
         Groups { table, lanes }
     }
 
-    /// Adds those of another table's.
-    pub(crate) fn merge(&mut self, from: Groups) {
-        self.table.merge(from.table);
-    }
-
     /// All of them, in no order.
     pub(crate) fn all(&self) -> Vec<Group> {
         let mut all: Vec<Group> = self.table.groups().collect();

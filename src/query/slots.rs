@@ -144,6 +144,20 @@ impl Slots {
         size_of_val(&*self.units)
     }
 
+    /// The most memory that is taken while so many keys more are added.
+    pub(crate) fn bytes_with(&self, more: usize) -> usize {
+        match self.used + more < self.used_max {
+            true => self.bytes(),
+            false => self.bytes() * (1 + self.growth()),
+        }
+    }
+
+    /// How many times as many slots a table has when it grows.
+    fn growth(&self) -> usize {
+        let is_small = self.bytes() < LARGE_BYTES && !self.is_dense;
+        if is_small { 4 } else { 2 }
+    }
+
     /// Units of a key and its lanes.
     pub(crate) fn stride(&self) -> usize {
         self.stride
@@ -177,9 +191,7 @@ impl Slots {
 
     #[cold]
     fn grow(&mut self) {
-        let is_small = self.bytes() < LARGE_BYTES && !self.is_dense;
-        let times = if is_small { 4 } else { 2 };
-        let slots = times * (self.units.len() / self.stride);
+        let slots = self.growth() * (self.units.len() / self.stride);
         let old = std::mem::replace(&mut self.units, Pages::new(0));
         self.lay_out(slots);
         for slot in old.chunks(self.stride) {

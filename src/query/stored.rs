@@ -7,6 +7,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::error::refusal::Refusal;
+use crate::group::spill::budget::Budget;
 use crate::partial::block::Groups as Gathered;
 use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
 use crate::partial::key;
@@ -29,6 +31,18 @@ pub(crate) enum Lost {
     Write(io::Error),
     /// One can't be read back.
     Read,
+}
+
+impl Lost {
+    pub(crate) fn error(&self, budget: &Budget) -> Error {
+        match self {
+            Lost::Write(error) => budget.spill_error(error).into(),
+            Lost::Read => {
+                let directory = budget.directory().to_owned();
+                Refusal::SpillLost { directory }.into()
+            }
+        }
+    }
 }
 
 impl From<io::Error> for Lost {
@@ -86,7 +100,7 @@ impl StoredForm {
         }
     }
 
-    fn writer(&self, scales: &[u32]) -> Result<Writer<File>, Lost> {
+    pub(crate) fn writer(&self, scales: &[u32]) -> Result<Writer<File>, Lost> {
         let file = tempfile::tempfile_in(&self.directory)?;
         Ok(Writer::new(file, &self.description(scales))?)
     }
@@ -101,19 +115,30 @@ impl StoredForm {
     /// aggregate.
     pub(crate) fn write(&self, groups: &Groups, scales: &[u32]) -> Result<Reader, Lost> {
         let mut writer = self.writer(scales)?;
-        self.gather(groups, &groups.sorted(groups.all()), &mut writer)?;
+        let order = groups.sorted(groups.all());
+        self.gather(order.into_iter().map(|group| (groups, group)), &mut writer)?;
         self.reader(writer)
     }
 
-    fn gather<W: Write>(
+    /// The groups that went to a writer.
+    pub(crate) fn stored(&self, writer: Writer<File>, table: &Table) -> Result<Stored, Lost> {
+        let reader = self.reader(writer)?;
+        Ok(Stored::new(reader, self.keys, table.like()))
+    }
+
+    /// Writes groups as they come.
+    pub(crate) fn gather<'g, W: Write>(
         &self,
-        groups: &Groups,
-        order: &[Group],
+        rows: impl Iterator<Item = (&'g Groups, Group)>,
         writer: &mut Writer<W>,
     ) -> io::Result<()> {
-        for some in order.chunks(AT_ONCE) {
+        let mut rows = rows.peekable();
+        let mut some = Vec::with_capacity(AT_ONCE);
+        while rows.peek().is_some() {
+            some.clear();
+            some.extend(rows.by_ref().take(AT_ONCE));
             let to = writer.gathered();
-            for &group in some {
+            for &(groups, group) in &some {
                 key::push(&mut to.keys.bytes, groups.parts(group));
                 to.keys.ends.push(to.keys.bytes.len());
             }
@@ -121,7 +146,8 @@ impl StoredForm {
             for (at, kind) in self.kinds.iter().enumerate() {
                 let (own, rest) = columns.split_at_mut(kind.columns.len());
                 columns = rest;
-                some.iter().for_each(|&group| groups.encode(group, at, own));
+                some.iter()
+                    .for_each(|(groups, group)| groups.encode(*group, at, own));
             }
             writer.write_full()?;
         }
@@ -160,22 +186,6 @@ impl StoredForm {
         Ok(self.reader(writer)?)
     }
 
-    /// Only these groups.
-    pub(crate) fn only(
-        &self,
-        groups: &Groups,
-        order: &[Group],
-        scales: &[u32],
-        table: &Table,
-    ) -> Result<Groups, Lost> {
-        let mut writer = Writer::new(Vec::new(), &self.description(scales))?;
-        self.gather(groups, order, &mut writer)?;
-        let reader = Reader::in_memory("".into(), writer.finish()?).map_err(|_| Lost::Read)?;
-        let all = Stored::new(reader, self.keys, table.like());
-        let (_, groups) = all.load(0..all.len()).map_err(|_| Lost::Read)?;
-        Ok(groups)
-    }
-
     /// Leaves only the groups that `keep` takes.
     pub(crate) fn filter(
         &self,
@@ -187,7 +197,7 @@ impl StoredForm {
         for rows in stored.in_parts(0..stored.len()) {
             let (order, groups) = stored.load(rows).map_err(|_| Lost::Read)?;
             let (order, groups) = keep(order, groups);
-            self.gather(&groups, &order, &mut writer)?;
+            self.gather(order.iter().map(|&group| (&groups, group)), &mut writer)?;
         }
         self.reader(writer)
     }

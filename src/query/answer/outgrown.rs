@@ -5,12 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::Error;
-use crate::error::refusal::Refusal;
-use crate::query::stored::{Stored, StoredForm};
+use crate::group::spill::budget::Budget;
+use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::report::grid::{Cell, Rows};
 
-/// Groups that are loaded before all but the first are left out again.
-pub(super) const SORTED_AT_ONCE: usize = if cfg!(test) { 100 } else { 1 << 18 };
 /// Groups in memory take no more than so many times their bytes in a file.
 pub(crate) const GROWTH: u64 = 6;
 
@@ -19,7 +17,7 @@ pub(crate) struct StoredRows {
     pub(super) stored: Arc<Stored>,
     pub(super) form: StoredForm,
     /// What groups may take in memory.
-    pub(super) memory: u64,
+    pub(super) budget: Arc<Budget>,
     /// How many of them are rows of the answer.
     len: usize,
     /// Those that were asked for one by one, by block.
@@ -29,13 +27,13 @@ pub(crate) struct StoredRows {
 }
 
 impl StoredRows {
-    pub(crate) fn new(stored: Arc<Stored>, form: StoredForm, memory: u64) -> StoredRows {
+    pub(crate) fn new(stored: Arc<Stored>, form: StoredForm, budget: &Arc<Budget>) -> StoredRows {
         let blocks = stored.in_parts(0..stored.len()).count();
         StoredRows {
             len: stored.len(),
             stored,
             form,
-            memory,
+            budget: Arc::clone(budget),
             pages: (0..blocks).map(|_| OnceLock::new()).collect(),
             has_failed: AtomicBool::new(false),
         }
@@ -88,7 +86,6 @@ impl Rows for Page {
 
 impl StoredRows {
     pub(super) fn lost(&self) -> Error {
-        let directory = self.form.directory.clone();
-        Refusal::SpillLost { directory }.into()
+        Lost::Read.error(&self.budget)
     }
 }
