@@ -589,6 +589,8 @@ fn what_is_refused() {
     write(dir.path(), "b.csv", b"city,prize\nBern,1\n");
     write(dir.path(), "rows", b"a;1\n");
     write(dir.path(), "lines", b"a\n");
+    write(dir.path(), "na.csv", b"k,v\na,1\na,NA\n");
+    write(dir.path(), "e.csv", b"a,1e3\n");
     for (args, code, words) in [
         (
             &["-H", "-k", "town", "a.csv"][..],
@@ -631,6 +633,16 @@ fn what_is_refused() {
             &["-H", "-a", "sum:city", "--on-error", "skip", "a.csv"],
             1,
             "`Bern` is not a number (column `city`) (the only record, skipped)",
+        ),
+        (
+            &["-H", "-a", "sum:v", "na.csv"],
+            1,
+            "`NA` is not a number (column `v`): `--null-value 'NA'` takes it for no value",
+        ),
+        (
+            &["-a", "sum:2", "e.csv"],
+            1,
+            "`1e3` is not a number (column 2): `--float` reads exponents",
         ),
     ] {
         let error = refused(dir.path(), args, code);

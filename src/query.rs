@@ -15,6 +15,7 @@ pub(crate) mod explain;
 pub(crate) mod field;
 pub(crate) mod groups;
 mod head;
+pub(crate) mod hint;
 pub(crate) mod in_order;
 pub(crate) mod job;
 pub(crate) mod json;

@@ -153,6 +153,8 @@ fn hinted(hint: Hint) -> Option<String> {
             "if no field holds a newline, `--single-line` ends such a field with its line"
                 .to_string()
         }
+        Hint::NullValue(value) => format!("`--null-value '{value}'` takes it for no value"),
+        Hint::Float => "`--float` reads exponents".to_string(),
     })
 }
 

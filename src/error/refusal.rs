@@ -240,6 +240,10 @@ pub enum Hint {
     HeaderAndDelimiter(u8),
     /// Fields without newlines, so that a quote that isn't closed ends with its line.
     SingleLine,
+    /// This value stands for none.
+    NullValue(&'static str),
+    /// Numbers may have exponents.
+    Float,
 }
 
 /// Writes settings and advice as the users of a program know them.
@@ -390,7 +394,9 @@ impl Refusal {
                 Hint::Delimiter(_)
                 | Hint::Header
                 | Hint::HeaderAndDelimiter(_)
-                | Hint::SingleLine => why.clone(),
+                | Hint::SingleLine
+                | Hint::NullValue(_)
+                | Hint::Float => why.clone(),
             },
             Refusal::Undelimited { candidates } => {
                 let made: Vec<String> = (candidates.iter())

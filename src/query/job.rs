@@ -10,7 +10,7 @@ mod filter;
 
 use crate::engine::sink::{BlockError, Malformed};
 use crate::error::refusal::Refusal;
-use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::group::spill::budget::Share;
 use crate::job::fold::Fold;
 use crate::linux::heap;
@@ -21,6 +21,7 @@ use crate::query::condition::Condition;
 use crate::query::dialect::{last_multiline, unreadable};
 use crate::query::field::Field;
 use crate::query::groups::Groups;
+use crate::query::hint::number_cause;
 use crate::query::lane_groups::{LaneGroups, LaneRows};
 use crate::query::number::{Number, shown};
 use crate::query::order::InOrder;
@@ -86,7 +87,7 @@ impl Plan {
         shape: &Shape,
         bytes: &[u8],
         place: (u32, u64),
-    ) -> Result<(), String> {
+    ) -> Result<(), Cause> {
         let Scratch {
             fields,
             numbers,
@@ -96,7 +97,7 @@ impl Plan {
         } = &mut partial.scratch;
         if fields.len() != shape.width {
             if !self.is_ragged {
-                return Err(shape.mismatch(fields.len()));
+                return Err(shape.mismatch(fields.len()).into());
             }
             fields.resize(shape.width, Field::EMPTY);
         }
@@ -117,7 +118,8 @@ impl Plan {
                         None
                     }
                     Err(why) => {
-                        return Err(format!("{why} (column {})", self.column_name(column)));
+                        let why = format!("{why} (column {})", self.column_name(column));
+                        return Err(number_cause(value, why, self.grammar.is_float));
                     }
                 },
             };
@@ -138,7 +140,7 @@ impl Plan {
                     }
                     Err(why) => {
                         let (value, column) = (shown(value), self.column_name(column));
-                        return Err(format!("`{value}` {why} (column {column})"));
+                        return Err(format!("`{value}` {why} (column {column})").into());
                     }
                 },
                 _ => self.push_key(key, value),
@@ -286,7 +288,7 @@ impl Plan {
                 let malformed = Malformed {
                     start: at,
                     end: record.end,
-                    cause: why.into(),
+                    cause: why,
                 };
                 self.reject(partial, text, at..record.end, malformed)?;
             }

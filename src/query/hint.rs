@@ -1,0 +1,51 @@
+//! What may help where a value isn't a number.
+
+use crate::error::Cause;
+use crate::error::refusal::{Hint, Refusal};
+
+/// Texts that many programs write where there is no value.
+const NULLS: [&str; 16] = [
+    "NA", "N/A", "n/a", "#N/A", "na", "NULL", "null", "Null", "None", "none", "nil", "\\N", "-",
+    "--", "?", ".",
+];
+
+/// What is wrong with a value that isn't a number, and how it may be read, if there is a flag for that.
+pub(crate) fn number_cause(value: &[u8], why: String, is_float: bool) -> Cause {
+    match hint(value.trim_ascii(), is_float) {
+        Some(hint) => Refusal::Malformed { why, hint }.into(),
+        None => why.into(),
+    }
+}
+
+fn hint(value: &[u8], is_float: bool) -> Option<Hint> {
+    let null = NULLS.iter().find(|null| null.as_bytes() == value);
+    if let Some(null) = null {
+        return Some(Hint::NullValue(null));
+    }
+    let text = std::str::from_utf8(value).ok()?;
+    let is_double = !is_float && text.parse::<f64>().is_ok();
+    let has_exponent =
+        text.contains(['e', 'E']) && text.contains(|char: char| char.is_ascii_digit());
+    (is_double && has_exponent).then_some(Hint::Float)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helps() {
+        for (value, is_float, want) in [
+            ("NA", false, Some(Hint::NullValue("NA"))),
+            (" - ", true, Some(Hint::NullValue("-"))),
+            ("1e3", false, Some(Hint::Float)),
+            ("-2.5E-7", false, Some(Hint::Float)),
+            ("1e3", true, None),
+            ("nan", false, None),
+            ("1.2.3", false, None),
+            ("free", false, None),
+        ] {
+            assert_eq!(hint(value.trim().as_bytes(), is_float), want, "{value}");
+        }
+    }
+}
