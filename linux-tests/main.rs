@@ -38,6 +38,7 @@ mod qemu;
 mod query;
 mod quote;
 mod quoted;
+mod read_back;
 mod records;
 mod reference;
 mod soak;

@@ -51,9 +51,11 @@ pub enum Feature {
     MapFiles,
     /// The program without a sanitizer, whose runtime wants memory and calls of its own.
     Plain,
+    /// Python 3.11, whose readers are independent of ours, and whose `csv` takes zeros.
+    Python,
 }
 
-const ALL: [Feature; 20] = [
+const ALL: [Feature; 21] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -74,6 +76,7 @@ const ALL: [Feature; 20] = [
     Feature::Fuse,
     Feature::MapFiles,
     Feature::Plain,
+    Feature::Python,
 ];
 
 /// Whether it is here.
@@ -224,6 +227,14 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
             let flags = option_env!("RUSTFLAGS").unwrap_or_default();
             if flags.contains("sanitizer") {
                 return Err(format!("built with {flags}").into());
+            }
+        }
+        Feature::Python => {
+            let version =
+                "import sys; sys.exit(None if sys.version_info >= (3, 11) else sys.version)";
+            let output = Command::new("python3").args(["-c", version]).output()?;
+            if !output.status.success() {
+                return Err(String::from_utf8_lossy(&output.stderr).trim().into());
             }
         }
         Feature::MapFiles => {
