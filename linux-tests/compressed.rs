@@ -8,7 +8,8 @@ use ringfold::group::Aggregate;
 use ringfold::report::{Format, write as write_answer};
 use ringfold::{Config, Engine, Error, Input, fold, pool};
 
-use crate::support::{dir, end, end_of, feed, ringfold, rows, start, write};
+use crate::support::{dir, end, end_of, evict, feed, ringfold, rows, start, write};
+use crate::sys;
 
 /// A way to compress a text.
 type Compress = fn(&[u8]) -> Vec<u8>;
@@ -244,4 +245,21 @@ fn errors_name_places_in_the_text() {
             "{error}"
         );
     }
+}
+
+/// The look for compressed files leaves the page cache as it was.
+#[test]
+fn a_half_cached_file_stays_as_it_was() {
+    let dir = dir();
+    let len: usize = 4 << 20;
+    let path = write(dir.path(), "text", &rows(len as u64 / 10, None, 1)[..len]);
+    std::fs::read(&path).unwrap();
+    evict(&path, 0..len as u64 / 2);
+    let before = sys::residency(&path);
+    if before[0] || !before[before.len() - 1] {
+        let why = "this file system can't have half of a file in the page cache";
+        return crate::probe::skip("a_half_cached_file_stays_as_it_was", why);
+    }
+    Input::open([&path]).unwrap().decompressed().unwrap();
+    assert!(sys::residency(&path) == before);
 }

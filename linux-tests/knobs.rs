@@ -692,7 +692,8 @@ fn trace(calls: &str, flags: &str, path: &Path) -> String {
         .args(["-f", "-s", "0", "-e", &format!("trace={calls}"), "-o"])
         .arg(&log)
         .arg(program.get_program())
-        .arg("count")
+        // The look for compressed files gives advice of its own.
+        .args(["count", "--no-decompress"])
         .args(flags.split(' '))
         .arg(path);
     let ended = end(&mut command);

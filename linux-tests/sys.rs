@@ -2,7 +2,7 @@
 //!
 //! # Invariant of this module
 //! What runs between fork and exec makes system calls only, and names memory that was allocated
-//! before the fork and lives in the closure.
+//! before the fork and lives in the closure. Nothing looks at the bytes of a mapping.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -158,3 +158,20 @@ pub fn is_root() -> bool {
 
 /// The identity of nobody: no capabilities, no groups.
 pub const NOBODY: u32 = 65534;
+
+/// Which pages of a file are in the page cache.
+pub fn residency(path: &std::path::Path) -> Vec<bool> {
+    let file = std::fs::File::open(path).unwrap();
+    let len = file.metadata().unwrap().len() as usize;
+    let mut pages = vec![0; len.div_ceil(4096)];
+    let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED);
+    // SAFETY: nothing looks at the mapping's bytes, and there is a place for each page.
+    unsafe {
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
+        let map = libc::mmap(std::ptr::null_mut(), len, read, shared, fd, 0);
+        assert_ne!(map, libc::MAP_FAILED);
+        assert_eq!(libc::mincore(map, len, pages.as_mut_ptr()), 0);
+        libc::munmap(map, len);
+    }
+    pages.iter().map(|page| page & 1 == 1).collect()
+}

@@ -48,18 +48,21 @@ fn codec_of(source: &Source) -> Result<Option<Codec>> {
 fn first_bytes<'a>(file: &File, to: &'a mut [u8]) -> io::Result<&'a [u8]> {
     use rustix::fs::{Advice, fadvise};
     use rustix::io::{ReadWriteFlags, preadv2};
+    // Advice; its failure is harmless. It comes first, because a read that may not wait prepares for more of the file, too.
+    let _ = fadvise(file, 0, None, Advice::Random);
     let cached = {
         let mut buffers = [io::IoSliceMut::new(to)];
         preadv2(file, &mut buffers, 0, ReadWriteFlags::NOWAIT)
     };
-    if let Ok(n) = cached {
-        return Ok(&to[..n]);
-    }
-    // Advice; its failure is harmless.
-    let _ = fadvise(file, 0, None, Advice::Random);
-    let read = file.read_at(to, 0);
-    // Only the page that was read: others may have been cached before.
-    let _ = fadvise(file, 0, NonZeroU64::new(PAGE as u64), Advice::DontNeed);
+    let read = match cached {
+        Ok(n) => Ok(n),
+        Err(_) => {
+            let read = file.read_at(to, 0);
+            // Only the page that was read: others may have been cached before.
+            let _ = fadvise(file, 0, NonZeroU64::new(PAGE as u64), Advice::DontNeed);
+            read
+        }
+    };
     let _ = fadvise(file, 0, None, Advice::Normal);
     Ok(&to[..read?])
 }
