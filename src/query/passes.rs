@@ -41,6 +41,9 @@ pub(crate) struct Passes {
     /// The columns that are looked at, from 0, and where their values stand.
     columns: Vec<usize>,
     spans: Vec<Box<[u32]>>,
+    /// Those that a condition looks at, and the others, among `columns`.
+    tested: Vec<usize>,
+    untested: Vec<usize>,
     /// The columns of the key, among `columns`.
     keys: Vec<usize>,
     /// Whether the key is what stands between the first of its columns and the last.
@@ -51,6 +54,15 @@ pub(crate) struct Passes {
     index: Index,
     selection: Selection,
     scratch: Scratch,
+}
+
+/// Some of the columns that are looked at.
+#[derive(Clone, Copy)]
+enum Columns {
+    /// Those that a condition looks at.
+    Tested,
+    /// The others.
+    Untested,
 }
 
 /// A column whose values lanes are about.
@@ -142,15 +154,18 @@ impl Passes {
         let fields = plan.shape.as_ref()?.width;
         let mut columns: Vec<usize> = plan.keys.clone();
         columns.extend(plan.aggregates.iter().filter_map(|of| of.column));
+        let mut tested = Vec::new();
         if let Some(filter) = &plan.filter {
-            filter.each_test(&mut |test| columns.push(test.column));
+            filter.each_test(&mut |test| tested.push(test.column));
         }
+        columns.extend_from_slice(&tested);
         if fields == 1 {
             // It tells which lines are empty.
             columns.push(0);
         }
         columns.sort_unstable();
         columns.dedup();
+        let (tested, untested) = (0..columns.len()).partition(|&at| tested.contains(&columns[at]));
         let among = |column: usize| {
             let at = columns.iter().position(|known| *known == column);
             at.expect("a column of the plan")
@@ -228,6 +243,8 @@ impl Passes {
             fields_of_line: Vec::new(),
             fields,
             spans: columns.iter().map(|_| vec![0; ROWS].into()).collect(),
+            tested,
+            untested,
             keys: plan.keys.iter().map(|&column| among(column)).collect(),
             has_raw_keys,
             columns,
@@ -296,26 +313,33 @@ impl Passes {
         others: &mut impl OneByOne,
     ) -> Result<usize, BlockError> {
         let window = TextWindow::at(block, at);
-        let end = match self.marks {
-            None => self.lines(plan, window),
+        let (mut is_regular, end) = match self.marks {
+            None => (false, self.lines(plan, window)),
             Some(marks) => {
                 index(self.level, window, marks, &mut self.index);
                 if self.index.has_offence {
                     return others.add(at, at + window.bytes().len());
                 }
                 match self.index.records() {
-                    0 => 0,
-                    _ => self.columns_of_index(window, marks),
+                    0 => (false, 0),
+                    _ => self.list(window),
                 }
             }
         };
         if end == 0 {
             return others.add(at, at + 1);
         }
-        self.remove_out(true, false);
         if let Some(filter) = &plan.filter {
+            // Other columns are looked at in the rows that it takes.
+            self.columns(window, Columns::Tested, is_regular);
+            if std::mem::take(&mut is_regular) {
+                self.list_firsts();
+            }
+            self.remove_out(true, false);
             others.filtered(self.filter(plan, filter, window));
         }
+        self.columns(window, Columns::Untested, is_regular);
+        self.remove_out(true, false);
         for source in 0..self.sources.len() {
             self.numbers(plan, window, source, others.table());
         }
@@ -352,16 +376,6 @@ impl Passes {
         lines.read(window, &mut lists.starts, &mut lists.others)
     }
 
-    /// The same by the index.
-    fn columns_of_index(&mut self, window: TextWindow<'_>, marks: Marks) -> usize {
-        let (is_regular, end) = self.list(window);
-        for column in 0..self.columns.len() {
-            self.column(window, marks, column, is_regular);
-        }
-        self.take_out_unusual();
-        end
-    }
-
     /// Lists where rows begin, and where records that are none. Returns whether there is none of these, and where the
     /// last record ends.
     #[inline(never)]
@@ -392,6 +406,35 @@ impl Passes {
         (false, usize::from(ends[usize::from(first)]))
     }
 
+    /// Lists which end is before the first field of each row, where all records are rows.
+    fn list_firsts(&mut self) {
+        let Scratch { firsts, starts, .. } = &mut self.scratch;
+        firsts.clear();
+        firsts.extend((0..starts.len()).map(|row| (row * self.fields) as u16));
+    }
+
+    /// Where the values of some columns stand, if it isn't known yet. Takes out rows that passes can't add because of
+    /// these.
+    fn columns(&mut self, window: TextWindow<'_>, which: Columns, is_regular: bool) {
+        let Some(marks) = self.marks else {
+            return;
+        };
+        let columns = match which {
+            Columns::Tested => std::mem::take(&mut self.tested),
+            Columns::Untested => std::mem::take(&mut self.untested),
+        };
+        for &column in &columns {
+            self.column(window, marks, column, is_regular);
+        }
+        if !columns.is_empty() {
+            self.take_out_unusual(&columns);
+        }
+        match which {
+            Columns::Tested => self.tested = columns,
+            Columns::Untested => self.untested = columns,
+        }
+    }
+
     /// Where the values of a column stand.
     #[inline(never)]
     fn column(&mut self, window: TextWindow<'_>, marks: Marks, column: usize, is_regular: bool) {
@@ -411,9 +454,9 @@ impl Passes {
         self.spans[column][rows..rows + 8].fill(0);
     }
 
-    /// Takes out empty lines, and rows with doubled quotes in a value.
+    /// Takes out empty lines, and rows with doubled quotes in a value of these columns.
     #[inline(never)]
-    fn take_out_unusual(&mut self) {
+    fn take_out_unusual(&mut self, columns: &[usize]) {
         let Scratch { starts, out, .. } = &mut self.scratch;
         if self.fields == 1 {
             let lines = (0..).zip(&self.spans[0][..starts.len()]);
@@ -427,7 +470,8 @@ impl Passes {
                 row += 1;
             }
             let has_it = |spans: &[u32]| spans[row] & 0xffff <= quote && quote < spans[row] >> 16;
-            if row < starts.len() && self.spans.iter().any(|spans| has_it(spans)) {
+            let mut spans = columns.iter().map(|&column| &self.spans[column]);
+            if row < starts.len() && spans.any(|spans| has_it(spans)) {
                 out.push(row as u32);
             }
         }
@@ -508,14 +552,18 @@ impl Passes {
             spans: &self.spans,
         };
         let taken = self.selection.select(plan, filter, &rows);
-        let mut kept = 0;
-        for spans in &mut self.spans {
-            kept = keep(&taken, spans);
-            spans[kept..kept + 8].fill(0);
+        for (column, spans) in self.spans.iter_mut().enumerate() {
+            // By an index the others aren't known yet.
+            if self.marks.is_none() || self.tested.contains(&column) {
+                let kept = keep(&taken, spans);
+                spans[kept..kept + 8].fill(0);
+            }
+        }
+        if self.marks.is_some() {
+            keep(&taken, &mut self.scratch.firsts);
         }
         let before = starts.len();
         let count = keep(&taken, starts);
-        debug_assert_eq!(count, kept, "a condition has a column");
         starts.truncate(count);
         before - count
     }
@@ -550,9 +598,12 @@ impl Passes {
                 }
             });
         }
-        let starts = &mut lists.starts;
+        let (starts, firsts) = (&mut lists.starts, &mut lists.firsts);
         keep_others(out, rows, |from, to| starts[to] = starts[from]);
         starts.truncate(rows - out.len());
+        if firsts.len() == rows {
+            keep_others(out, rows, |from, to| firsts[to] = firsts[from]);
+        }
         lists.out.clear();
     }
 
@@ -828,7 +879,7 @@ fn raw_length(first: u32, last: u32) -> usize {
 }
 
 /// Keeps the values whose bits are set, at the list's start; returns how many they are.
-fn keep(bits: &[u64], list: &mut [u32]) -> usize {
+fn keep<T: Copy>(bits: &[u64], list: &mut [T]) -> usize {
     let mut kept = 0;
     for (word, &bits) in bits.iter().enumerate() {
         let mut left = bits;
