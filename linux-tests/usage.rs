@@ -235,7 +235,7 @@ fn everyday_flags_come_first_and_examples_last() {
         let (_, examples) = out.split_once("Examples:\n").expect(&out);
         assert_eq!(
             examples.matches("ringfold aggregate ").count(),
-            11,
+            12,
             "{examples}"
         );
     }

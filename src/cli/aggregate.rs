@@ -77,7 +77,7 @@ pub(super) struct Command {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// The directory for keys that don't fit into the memory [default: $TMPDIR, else /var/tmp]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, hide_short_help = true, value_name = "DIR")]
     spill_dir: Option<PathBuf>,
     #[command(flatten)]
     reading: Reading,
