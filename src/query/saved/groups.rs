@@ -16,7 +16,7 @@ use crate::partial::reader::Cursor;
 /// # use ringfold::query::{Partial, Query, Value};
 /// # use ringfold::{Config, Input, Receipt, fold};
 /// # let query = Query::new(b',').key(1).aggregate("sum", Some(2.into()))?;
-/// # let (input, config) = (Input::memory([&b"Bern,1\nOslo,2\nBern,0.5\n"[..]]), Config::default());
+/// # let (input, config) = (Input::memory([&b"Berlin,1\nOslo,2\nBerlin,0.5\n"[..]]), Config::default());
 /// # let (plan, receipt) = (query.plan(&input, &config)?, Receipt::of(&input)?);
 /// # let mut bytes = Vec::new();
 /// # fold(&input, &config, &plan)?.0.save(&plan, &receipt, &mut bytes).unwrap();
@@ -30,7 +30,7 @@ use crate::partial::reader::Cursor;
 ///         assert_eq!(group.value(0).to_string(), "1.5");
 ///     }
 /// }
-/// assert_eq!(longest, b"Bern");
+/// assert_eq!(longest, b"Berlin");
 /// # Ok::<(), ringfold::Error>(())
 /// ```
 #[derive(Debug)]
