@@ -117,6 +117,8 @@ tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain wi
 
 # What makes no system calls that Miri lacks, and is small enough to be interpreted. rayon leaks its pool by design.
 miri: toolchain ## The pure modules' tests under Miri (takes a nightly toolchain with miri)
+	@cargo +nightly miri --version >/dev/null 2>&1 || \
+	  rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation" PROPTEST_CASES=4 \
 	  cargo +nightly miri test --locked --target-dir target/miri --lib -- \
 	  record::block record::stitch record::framing record::quoted query::scan query::slots accumulate::stats table::accumulator table::merge table::shards \
