@@ -75,16 +75,18 @@ fn millions_of_keys_under_a_control_group() {
     for mib in [160, 64] {
         let group = Group::new("memory", mib << 20).unwrap();
         for engine in ["auto", "uring", "pread", "mmap"] {
-            let mut run = ringfold(["aggregate", "--engine", engine, str(path)]);
-            group.take_in(&mut run);
-            let (stdout, said) = end(&mut run).answer_and_notices();
-            assert!(stdout == *answer, "{mib} MiB, {engine}");
-            assert!(
-                said.contains("outgrew the memory"),
-                "{mib} MiB, {engine}: {said}"
-            );
+            let run = ringfold(["aggregate", "--engine", engine, str(path)]);
+            outgrows(&group, run, answer, &format!("{mib} MiB, {engine}"));
         }
     }
+}
+
+/// Runs a command in a control group: keys outgrow its memory, and the answer is right.
+pub(crate) fn outgrows(group: &Group, mut run: Command, want: &[u8], what: &str) {
+    group.take_in(&mut run);
+    let (stdout, said) = end(&mut run).answer_and_notices();
+    assert!(stdout == want, "{what}");
+    assert!(said.contains("outgrew the memory"), "{what}: {said}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::answers::fifo;
 use crate::group::Group;
+use crate::memory::outgrows;
 use crate::probe::{self, Feature, skips};
 use crate::support::{WAYS, dir, end, end_of, evict, names, ringfold, start, str, write};
 
@@ -186,13 +187,7 @@ fn millions_of_groups_under_a_control_group() {
         ] {
             let mut run = ringfold(asked);
             run.args(flags).args(["--engine", engine, str(path)]);
-            group.take_in(&mut run);
-            let (stdout, said) = end(&mut run).answer_and_notices();
-            assert!(stdout == *want, "{mib} MiB, {engine}");
-            assert!(
-                said.contains("outgrew the memory"),
-                "{mib} MiB, {engine}: {said}"
-            );
+            outgrows(&group, run, want, &format!("{mib} MiB, {engine}"));
         }
     }
 }

@@ -9,6 +9,7 @@ use ringfold::query::{Partial, Query, SavedGroup, Shown};
 use ringfold::{Config, Input, Receipt, fold};
 
 use crate::probe::skip;
+use crate::query::{NUMERIC, OF_BYTES};
 use crate::support::{csv, dir, end, names, ringfold, start, str, write};
 
 /// Two keys and every aggregate.
@@ -18,25 +19,10 @@ fn everything() -> Query {
         .key("one")
         .key("two")
         .float(false);
-    for name in [
-        "sum",
-        "min",
-        "max",
-        "mean",
-        "range",
-        "var",
-        "stddev",
-        "var_pop",
-        "stddev_pop",
-    ] {
+    for name in NUMERIC.into_iter().chain(["median", "p99.9"]) {
         query = query.aggregate(name, Some("number".into())).unwrap();
     }
-    for name in ["median", "p99.9"] {
-        query = query.aggregate(name, Some("number".into())).unwrap();
-    }
-    for name in [
-        "count", "first", "last", "lexmin", "lexmax", "distinct", "mode",
-    ] {
+    for name in OF_BYTES.into_iter().chain(["distinct", "mode"]) {
         query = query.aggregate(name, Some("text".into())).unwrap();
     }
     query

@@ -16,7 +16,7 @@ use crate::support::{cached_ways, csv, dir, end, ringfold, str, ways_in_small_bl
 pub(crate) type Row = Vec<Vec<u8>>;
 
 /// All aggregates; those over numbers first.
-const NUMERIC: [&str; 9] = [
+pub(crate) const NUMERIC: [&str; 9] = [
     "sum",
     "min",
     "max",
@@ -27,7 +27,7 @@ const NUMERIC: [&str; 9] = [
     "var_pop",
     "stddev_pop",
 ];
-const OF_BYTES: [&str; 5] = ["count", "first", "last", "lexmin", "lexmax"];
+pub(crate) const OF_BYTES: [&str; 5] = ["count", "first", "last", "lexmin", "lexmax"];
 
 /// Runs a query and gives its answer as CSV.
 pub(crate) fn answer(query: &Query, input: &Input, config: &Config) -> Result<String, Error> {

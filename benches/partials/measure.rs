@@ -257,17 +257,20 @@ fn digest(bytes: &[u8]) -> u64 {
     digest.0.0.finish()
 }
 
+/// Writes all groups as a partial.
+fn write_all(groups: &Groups, to: &mut Vec<u8>) {
+    let mut writer = writer(to);
+    groups
+        .all
+        .iter()
+        .for_each(|group| push(&mut writer, group.view()));
+    writer.finish().expect("memory takes everything");
+}
+
 /// Ringfold's own.
 pub fn measure_ringfold(groups: &Groups) -> Measured {
     let (mut whole, mut out, mut other) = (Vec::new(), Vec::new(), Vec::new());
-    let encode = timed(|| {
-        let mut writer = writer(&mut whole);
-        groups
-            .all
-            .iter()
-            .for_each(|group| push(&mut writer, group.view()));
-        writer.finish().expect("memory takes everything");
-    });
+    let encode = timed(|| write_all(groups, &mut whole));
     let partial = read(&whole);
     let ready = timed(|| {
         let mut groups = partial.groups().expect("it is whole");
@@ -341,12 +344,7 @@ fn merge_ringfold(files: &[Partial], to: &mut Vec<u8>) {
 /// What of the step to be ready to read is due to what: reading all bytes, their checksum, and everything.
 pub fn safety(groups: &Groups) -> [(&'static str, f64); 3] {
     let mut whole = Vec::new();
-    let mut writer = writer(&mut whole);
-    groups
-        .all
-        .iter()
-        .for_each(|group| push(&mut writer, group.view()));
-    writer.finish().expect("memory takes everything");
+    write_all(groups, &mut whole);
     let sum = || {
         let words = whole.as_chunks::<8>().0.iter();
         words.fold(0_u64, |sum, word| {

@@ -11,7 +11,7 @@ use crate::cli::query::tell_spilled;
 use crate::cli::shown::Shown;
 use crate::cli::size::size;
 use crate::query::Partial;
-use crate::report::grid::{GridFormat, write_grid};
+use crate::report::grid::GridFormat;
 use crate::units::grouped;
 use crate::{Error, Kind, Refusal, Result};
 
@@ -98,7 +98,7 @@ impl Command {
         if let Some(kept) = kept {
             write_output(kept, |out| merged.save(out))?;
         }
-        let Some(mut output) = output else {
+        let Some(output) = output else {
             return Ok(());
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0));
@@ -106,24 +106,14 @@ impl Command {
             .build()
             .map_err(|error| Error::new(Kind::Engine, error.to_string()))?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
-        pool.install(|| answer.sort(&sort, self.shown.top))?;
-        if let Some(rows) = self.shown.top {
-            answer.truncate(rows);
-        }
         let is_looked_at = self.output.is_none() && io::stdout().is_terminal();
         let format = match self.format {
             Some(format) => format,
             None if is_looked_at => GridFormat::Table,
             None => GridFormat::Csv,
         };
-        if answer.spilled_bytes > 0 {
-            let held = output.hold_back(&shown.directory());
-            held.map_err(|error| Error::output(&error))?;
-        }
-        write_output(output, |out| {
-            write_grid(answer.names(), &answer, format, Some(&pool), out)?;
-            answer.check().map_err(io::Error::other)
-        })?;
+        let directory = shown.directory();
+        (self.shown).print(&mut answer, &sort, format, output, &directory, &pool)?;
         if answer.spilled_bytes > 0 {
             tell_spilled(answer.spilled_bytes);
         }

@@ -1,6 +1,6 @@
 //! `ringfold aggregate` with `-k` or `-a`: group-by over any columns.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -13,7 +13,7 @@ use crate::cli::shown::Shown;
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
 use crate::cli::{memory, own_input};
 use crate::query::{Answer, Columns, Query, Unit};
-use crate::report::grid::{GridFormat, write_grid};
+use crate::report::grid::GridFormat;
 use crate::{Config, Error, Kind, Receipt, Result, units};
 
 /// What is asked of which columns.
@@ -273,19 +273,9 @@ impl Asked {
                 (answer.first_skipped, answer.skipped) = (first, skipped);
             }
         }
-        if let Some(mut output) = output {
-            pool.install(|| answer.sort(&sort, self.shown.top))?;
-            if let Some(rows) = self.shown.top {
-                answer.truncate(rows);
-            }
-            if answer.spilled_bytes > 0 {
-                let held = output.hold_back(plan.spill_directory());
-                held.map_err(|error| Error::output(&error))?;
-            }
-            write_output(output, |out| {
-                write_grid(answer.names(), &answer, run.format, Some(&pool), out)?;
-                answer.check().map_err(io::Error::other)
-            })?;
+        if let Some(output) = output {
+            let directory = plan.spill_directory();
+            (self.shown).print(&mut answer, &sort, run.format, output, directory, &pool)?;
         }
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
         if answer.spilled_bytes > 0 && !reading.quiet {

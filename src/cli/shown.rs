@@ -1,8 +1,15 @@
 //! The flags that say how an answer is shown.
 
-use clap::Args;
+use std::io;
+use std::path::Path;
 
-use crate::query::{Columns, Shown as Asked, Sort};
+use clap::Args;
+use rayon::ThreadPool;
+
+use crate::cli::console::write_output;
+use crate::output::Output;
+use crate::query::{Answer, Columns, Shown as Asked, Sort};
+use crate::report::grid::{GridFormat, write_grid};
 use crate::{Error, Kind, Result};
 
 /// How an answer is shown.
@@ -50,7 +57,32 @@ impl Shown {
         names.collect()
     }
 
-    /// The same for an answer of partials.
+    /// Prints an answer in its order. Where its groups outgrew the memory, all is held back in `directory` until it is
+    /// known to be whole.
+    pub(super) fn print(
+        &self,
+        answer: &mut Answer,
+        sort: &Sort,
+        format: GridFormat,
+        mut output: Output,
+        directory: &Path,
+        pool: &ThreadPool,
+    ) -> Result<()> {
+        pool.install(|| answer.sort(sort, self.top))?;
+        if let Some(rows) = self.top {
+            answer.truncate(rows);
+        }
+        if answer.spilled_bytes > 0 {
+            let held = output.hold_back(directory);
+            held.map_err(|error| Error::output(&error))?;
+        }
+        write_output(output, |out| {
+            write_grid(answer.names(), &*answer, format, Some(pool), out)?;
+            answer.check().map_err(io::Error::other)
+        })
+    }
+
+    /// What is asked of an answer of partials.
     pub(super) fn asked(&self) -> Result<Asked> {
         let mut asked = Asked::default().precision(self.precision);
         for condition in &self.having {

@@ -504,12 +504,8 @@ impl Plan {
         if total.runs.is_empty() {
             return Ok(());
         }
-        Plan::flush_numbered(total);
-        let mut lanes = std::mem::take(&mut total.merged);
-        lanes.extend(total.passes.take().map(|passes| passes.into_groups()));
-        let table = total.table.like();
-        let rest = std::mem::replace(&mut total.table, table);
-        self.spill(total, lanes, rest)?;
+        let (lanes, table) = Plan::take_groups(total);
+        self.spill(total, lanes, table)?;
         let runs = std::mem::take(&mut total.runs);
         let merged = self.stored_form().merge(runs, &self.scales(total));
         let merged = merged.map_err(|lost| lost.error(&self.budget))?;
@@ -523,12 +519,17 @@ impl Plan {
         Ok(())
     }
 
-    fn answer_in_memory(&self, total: &mut Partial) -> Answer {
+    /// Takes all groups that are in memory.
+    fn take_groups(total: &mut Partial) -> (Vec<LaneGroups>, Table) {
         Plan::flush_numbered(total);
         let mut lanes = std::mem::take(&mut total.merged);
         lanes.extend(total.passes.take().map(|passes| passes.into_groups()));
         let table = total.table.like();
-        let mut table = std::mem::replace(&mut total.table, table);
+        (lanes, std::mem::replace(&mut total.table, table))
+    }
+
+    fn answer_in_memory(&self, total: &mut Partial) -> Answer {
+        let (lanes, mut table) = Plan::take_groups(total);
         let lanes = LaneRows::merge(lanes, &mut table);
         if self.keys.is_empty() && lanes.as_ref().is_none_or(LaneRows::is_empty) {
             // One group, also of nothing.

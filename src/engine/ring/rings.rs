@@ -259,9 +259,9 @@ pub(crate) fn longest_block(input: &Input, spans: &[Span], config: &Config) -> R
         };
         // A read may begin that much before its block.
         let fits = request.saturating_sub(source.direct_align());
-        if config.block_size.is_some_and(|block| block as u64 > fits) {
+        if let Some(block) = config.block_size.filter(|&block| block as u64 > fits) {
             let refusal = Refusal::NotGranted {
-                choice: Setting::BlockSize.of(config.block_size.unwrap_or(0)),
+                choice: Setting::BlockSize.of(block),
                 by: Refuser::Device,
                 why: format!(
                     "one request of the device reads {fits} bytes at most, and only such reads can be polled for"
@@ -269,8 +269,7 @@ pub(crate) fn longest_block(input: &Input, spans: &[Span], config: &Config) -> R
             };
             return Err(Error::from(refusal).in_file(source.index(), source.name()));
         }
-        let power = 1 << fits.checked_ilog2().unwrap_or(0);
-        longest = longest.min(usize::try_from(power).unwrap_or(MAX_BLOCK));
+        longest = longest.min(1 << fits.checked_ilog2().unwrap_or(0));
     }
     Ok(longest)
 }
