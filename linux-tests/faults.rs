@@ -192,7 +192,7 @@ fn streams_that_were_closed_from_the_start_are_told() {
 fn a_name_of_control_characters_stays_in_its_line() {
     let dir = dir();
     let odd = "new\nline\u{1b}[31m\r\u{9b}";
-    let spelled = "new\\nline\\u{1b}[31m\\r\\u{9b}";
+    let spelled = "new\\nline\\x1b[31m\\r\\u{9b}";
     let path = dir.path().join(odd);
     let place = str(dir.path());
     for job in ["aggregate", "count", "probe"] {

@@ -22,7 +22,6 @@ mod merge;
 mod own_input;
 mod partials;
 mod pointer;
-mod printable;
 mod probe;
 mod process;
 mod profile;

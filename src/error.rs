@@ -3,6 +3,7 @@
 pub(crate) mod refusal;
 pub(crate) mod setting;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use crate::error::refusal::{Fields, Refusal, Speller};
 use crate::error::setting::Setting;
+use crate::visible::visible;
 
 /// What kind of failure it was; the exit code follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +43,8 @@ pub enum Cause {
 impl Cause {
     pub(crate) fn spelled(&self, speller: &dyn Speller) -> String {
         match self {
-            Cause::Words(words) => words.clone(),
-            Cause::Refused(refusal) => refusal.spelled(speller),
+            Cause::Words(words) => one_line(words.clone()),
+            Cause::Refused(refusal) => one_line(refusal.spelled(speller)),
         }
     }
 }
@@ -237,7 +239,7 @@ impl Error {
     pub fn spelled(&self, speller: &dyn Speller) -> String {
         let mut line = String::new();
         if let Some(file) = &self.file {
-            line += &format!("{file}: ");
+            line += &format!("{}: ", visible(file.as_bytes()));
         }
         if let Some(bytes) = &self.bytes {
             line += &format!("byte {}-{}", bytes.start, bytes.end);
@@ -314,6 +316,14 @@ impl From<Refusal> for Error {
 
 impl std::error::Error for Error {}
 
+/// What data and names of files bring into a line must neither end it nor control a terminal.
+fn one_line(text: String) -> String {
+    match visible(text.as_bytes()) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(line) => line,
+    }
+}
+
 /// The kernel's words for an error, without the number that std puts behind them.
 pub(crate) fn describe(error: &io::Error) -> String {
     let text = error.to_string();
@@ -361,5 +371,7 @@ mod tests {
             .in_file(0, &"a".into())
             .at_bytes(0..1);
         assert_eq!(error.to_string(), "a: byte 0-1: no value");
+        let error = Error::new(Kind::Data, "`1\n\x1b[2J` is no number").in_file(0, &"a\rb".into());
+        assert_eq!(error.to_string(), r"a\rb: `1\n\x1b[2J` is no number");
     }
 }

@@ -92,6 +92,7 @@ compile_error!("ringfold reads through io_uring and other Linux calls: it builds
 mod level;
 mod prefetch;
 mod units;
+mod visible;
 
 mod error;
 mod linux;

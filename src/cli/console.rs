@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::cli::printable::printable;
 use crate::cli::{inherited, pointer, process, progress, spell};
 use crate::output::file::Output;
+use crate::visible::visible;
 use crate::{Error, Result};
 
 /// Opens the output. Called before the work, so that a wrong path is reported first.
@@ -65,5 +65,5 @@ fn tell_error(error: &Error) {
 
 /// Writes a line to stderr, if that isn't closed.
 pub(super) fn tell(line: &str) {
-    let _ = writeln!(io::stderr(), "ringfold: {}", printable(line));
+    let _ = writeln!(io::stderr(), "ringfold: {}", visible(line.as_bytes()));
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::job::count::{Count, Counted};
+use crate::visible::visible;
 use crate::{Input, Result};
 use clap::Args;
 
 use crate::cli::console::{open_output, say, write_output};
-use crate::cli::printable::printable;
 use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::{memory, spell};
 
@@ -19,7 +19,7 @@ use crate::cli::{memory, spell};
 fn written(path: &Path) -> Cow<'_, [u8]> {
     let name = path.as_os_str().as_bytes();
     match name.contains(&b'\n') {
-        true => printable(&path.to_string_lossy()).into_bytes().into(),
+        true => visible(name).into_owned().into_bytes().into(),
         false => name.into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::printable::printable;
+use crate::visible::visible;
 use crate::{Error, Refusal};
 
 /// Letters of a condition that are shown before and behind the place.
@@ -24,8 +24,12 @@ fn pointed(text: &str, at: usize) -> [String; 2] {
     let to = behind.char_indices().nth(BEHIND);
     let to = to.map_or(behind.len(), |(to, _)| to);
     let cut = |is_cut| if is_cut { "…" } else { "" };
-    let before = format!("  {}{}", cut(from > 0), printable(&before[from..]));
-    let behind = format!("{}{}", printable(&behind[..to]), cut(to < behind.len()));
+    let before = format!("  {}{}", cut(from > 0), visible(before[from..].as_bytes()));
+    let behind = format!(
+        "{}{}",
+        visible(behind[..to].as_bytes()),
+        cut(to < behind.len())
+    );
     let blanks = " ".repeat(before.width());
     [format!("{before}{behind}"), format!("{blanks}^")]
 }

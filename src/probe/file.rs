@@ -24,6 +24,7 @@ use crate::probe::kernel::dontcache;
 use crate::probe::machine::Machine;
 use crate::probe::pages;
 use crate::units::size;
+use crate::visible::visible;
 
 /// How many pages of a file are sampled where cachestat is refused.
 const SAMPLES: u64 = 32;
@@ -110,7 +111,7 @@ impl Subject {
 
     /// The section, and what to do with this file.
     pub(crate) fn look(&self, machine: &Machine) -> (Section, Vec<String>) {
-        let mut section = Section::new("file", Some(shown(&self.name)));
+        let mut section = Section::new("file", Some(visible(self.name.as_bytes()).into_owned()));
         let source = self.source();
         let stream = source.is_none_or(|source| source.len().is_none());
         section.add(
@@ -131,7 +132,10 @@ impl Subject {
         }
         let Some(input) = self.input.as_ref().filter(|_| !stream) else {
             let plan = vec![
-                format!("{}: auto: streams are read by read()", shown(&self.name)),
+                format!(
+                    "{}: auto: streams are read by read()",
+                    visible(self.name.as_bytes())
+                ),
                 format!("try: ringfold count --stats {}", quoted(&self.name)),
             ];
             return (section, plan);
@@ -143,15 +147,17 @@ impl Subject {
             dontcache: drops(&mut section, source, file),
         };
         section.check(match (allowed.direct, self.fs()) {
-            (_, "tmpfs" | "ramfs") => Check::good(format!("{} lies in memory", shown(&self.name))),
+            (_, "tmpfs" | "ramfs") => {
+                Check::good(format!("{} lies in memory", visible(self.name.as_bytes())))
+            }
             (true, _) => Check::good(format!(
                 "{} can be read past the page cache (O_DIRECT)",
-                shown(&self.name)
+                visible(self.name.as_bytes())
             )),
             (false, fs) => Check::fair(
                 format!(
                     "{fs} refuses to read {} past the page cache (O_DIRECT)",
-                    shown(&self.name)
+                    visible(self.name.as_bytes())
                 ),
                 "a cold file is read faster from ext4 or XFS",
             ),
@@ -394,7 +400,7 @@ impl Subject {
             (Err(_), _) => "--engine pread",
         };
         let name = quoted(&self.name);
-        let mut plan = vec![format!("{}: auto: {auto}", shown(&self.name))];
+        let mut plan = vec![format!("{}: auto: {auto}", visible(self.name.as_bytes()))];
         if cached {
             plan.push(format!("try: ringfold count --stats {name}"));
         }
@@ -559,19 +565,12 @@ fn places(len: u64, most: u64, shift: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// A name without control characters.
-fn shown(name: &str) -> String {
-    name.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
-}
-
 /// A name as a shell takes it.
 pub(crate) fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
     match !name.is_empty() && name.chars().all(plain) {
         true => name.to_string(),
-        false => format!("'{}'", shown(name).replace('\'', r"'\''")),
+        false => format!("'{}'", visible(name.as_bytes()).replace('\'', r"'\''")),
     }
 }
 
@@ -595,6 +594,5 @@ mod tests {
     fn names_for_a_shell() {
         assert_eq!(quoted("a/b.txt"), "a/b.txt");
         assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(shown("a\nb"), "a?b");
     }
 }

@@ -11,7 +11,6 @@ mod markdown;
 mod parts;
 mod table;
 mod tsv;
-mod visible;
 
 use std::io::{self, Write};
 

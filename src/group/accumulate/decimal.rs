@@ -135,7 +135,7 @@ fn no_number(text: &[u8]) -> String {
     const SHOWN_MAX: usize = 40;
     let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_MAX)]);
     let dots = if text.len() > SHOWN_MAX { "…" } else { "" };
-    format!("`{}{dots}` is not a number", shown.escape_debug())
+    format!("`{shown}{dots}` is not a number")
 }
 
 /// Count, sum, least and greatest of a group's numbers, exactly.

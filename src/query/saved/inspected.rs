@@ -6,12 +6,16 @@ use crate::partial::layout::VERSION;
 use crate::query::number::shown;
 use crate::query::saved::Partial;
 use crate::units::grouped;
+use crate::visible::visible;
 
 impl Partial {
     /// What it says of itself, as aligned lines.
     pub fn inspected(&self) -> String {
         let description = &self.reader.description;
-        let mut text = format!("{}: partial, version {VERSION}\n", self.name());
+        let mut text = format!(
+            "{}: partial, version {VERSION}\n",
+            visible(self.name().as_bytes())
+        );
         let size = format!(
             "{} in {} {}, {} bytes",
             grouped(self.len()),
@@ -39,7 +43,7 @@ impl Partial {
             }
         }
         push(&mut text, "", &lines);
-        let words = |bytes: &[u8]| shown(bytes).into_owned();
+        let words = |bytes: &[u8]| visible(shown(bytes).as_bytes()).into_owned();
         let query = description.query.iter();
         let query: Vec<_> = query
             .map(|(name, value)| (words(name), words(value)))
@@ -78,7 +82,7 @@ fn push(text: &mut String, heading: &str, lines: &[(String, String)]) {
 }
 
 fn columns(description: &Description) -> Vec<(String, String)> {
-    let words = |bytes: &[u8]| shown(bytes).into_owned();
+    let words = |bytes: &[u8]| visible(shown(bytes).as_bytes()).into_owned();
     let keys = description.keys.iter();
     let keys = keys.map(|key| (words(key), "key".to_string()));
     let aggregates = description.aggregates.iter().map(|aggregate| {

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::report::grid::cell::{Cell, Rows};
 use crate::report::grid::parts::{fold, for_rows, parts};
-use crate::report::grid::visible::visible;
+use crate::visible::visible;
 
 /// A column's widths on a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use crate::report::grid::cell::Cell;
 use crate::report::grid::columns::Column;
-use crate::report::grid::visible::visible;
+use crate::visible::visible;
 
 /// Appends the names and the line that says on which side each column's cells are.
 pub(super) fn header(names: &[Vec<u8>], columns: &[Column], out: &mut Vec<u8>) {

@@ -2,7 +2,7 @@
 
 use crate::report::grid::cell::Cell;
 use crate::report::grid::columns::{Column, NULL, split, width};
-use crate::report::grid::visible::visible;
+use crate::visible::visible;
 
 /// Blanks between two columns.
 const GAP: usize = 2;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 /// `text` with an escape for each byte that is no part of UTF-8 (`\xff`) and for each character that would end the line, move
 /// the cursor or turn the direction of writing (`\n`, `\x1b`, `\u{202e}`).
-pub(super) fn visible(text: &[u8]) -> Cow<'_, str> {
+pub(crate) fn visible(text: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(text) {
         Ok(text) if text.bytes().all(|byte| matches!(byte, 0x20..0x7f)) => Cow::Borrowed(text),
         Ok(text) if !text.contains(is_obeyed) => Cow::Borrowed(text),
