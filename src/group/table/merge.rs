@@ -255,11 +255,11 @@ mod tests {
 
     #[test]
     fn every_key_once() {
-        let threads: &[usize] = match cfg!(miri) {
-            true => &[1],
-            false => &[1, 3, 64, 100_000],
+        let (threads, hashes): (&[usize], _) = match cfg!(miri) {
+            true => (&[1], &HASHES[..2]),
+            false => (&[1, 3, 64, 100_000], &HASHES[..]),
         };
-        for hash in HASHES {
+        for &hash in hashes {
             for &threads in threads {
                 let parts = [10..25, 0..30, 29..31, 0..0, 30..31_u32];
                 let mut expected: BTreeMap<String, u64> = BTreeMap::new();
