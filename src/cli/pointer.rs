@@ -24,10 +24,10 @@ fn pointed(text: &str, at: usize) -> [String; 2] {
     let to = behind.char_indices().nth(BEHIND);
     let to = to.map_or(behind.len(), |(to, _)| to);
     let cut = |is_cut| if is_cut { "…" } else { "" };
-    let before = format!("  {}{}", cut(from > 0), visible(before[from..].as_bytes()));
+    let before = format!("  {}{}", cut(from > 0), visible(&before.as_bytes()[from..]));
     let behind = format!(
         "{}{}",
-        visible(behind[..to].as_bytes()),
+        visible(&behind.as_bytes()[..to]),
         cut(to < behind.len())
     );
     let blanks = " ".repeat(before.width());
