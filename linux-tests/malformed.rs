@@ -122,7 +122,7 @@ fn a_long_bad_number_is_shortened() {
 fn an_input_of_another_kind_gets_a_hint() {
     let dir = dir();
     let gzip = b"\x1f\x8b\x08\x00abc";
-    let hints: [(&[u8], &[u8], &str); 4] = [
+    let hints: [(&[u8], &[u8], &str); 5] = [
         (
             gzip,
             &STATIONS,
@@ -142,6 +142,11 @@ fn an_input_of_another_kind_gets_a_hint() {
             b"city\tmean",
             b"a\t1.0\n",
             "1 field where 2 are expected: try `-d '\\t' --on-error skip`, which leaves out this header",
+        ),
+        (
+            b"city,country,mean",
+            b"Kiel,Germany,1.0\nBern,Switzerland,2.0\n",
+            "1 field where 2 are expected: `-k` and `-a` group by any columns, such as `-k 1 -a mean:3`, with `-H` if the first line has their names",
         ),
     ];
     for (record, rest, reported) in hints {

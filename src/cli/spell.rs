@@ -149,6 +149,10 @@ fn hinted(hint: Hint) -> Option<String> {
             let byte = written(byte);
             format!("try `-d '{byte}' --on-error skip`, which leaves out this header")
         }
+        Hint::Columns => {
+            "`-k` and `-a` group by any columns, such as `-k 1 -a mean:3`, with `-H` if the first line has their names"
+                .to_string()
+        }
         Hint::SingleLine => {
             "if no field holds a newline, `--single-line` ends such a field with its line"
                 .to_string()

@@ -238,6 +238,8 @@ pub enum Hint {
     Header,
     /// The names of the columns, between these delimiters.
     HeaderAndDelimiter(u8),
+    /// Records of more columns than a key and a value: a [`Query`](crate::query::Query) groups them.
+    Columns,
     /// Fields without newlines, so that a quote that isn't closed ends with its line.
     SingleLine,
     /// This value stands for none.
@@ -394,6 +396,7 @@ impl Refusal {
                 Hint::Delimiter(_)
                 | Hint::Header
                 | Hint::HeaderAndDelimiter(_)
+                | Hint::Columns
                 | Hint::SingleLine
                 | Hint::NullValue(_)
                 | Hint::Float => why.clone(),

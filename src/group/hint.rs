@@ -1,5 +1,7 @@
 //! What an input may be whose very first record is malformed: a word for who reads the error.
 
+use memchr::memchr_iter;
+
 use crate::error::refusal::Hint;
 use crate::group::accumulate::decimal;
 use crate::group::scan::scalar::{self, Record};
@@ -44,6 +46,9 @@ pub(crate) fn hint<'a>(
     if is_header(record, delimiter) {
         return (is_followed && fits(delimiter)).then_some(Hint::Header);
     }
+    if has_more_columns(record, following.clone()) {
+        return Some(Hint::Columns);
+    }
     // A record that is split already has its delimiter: the other byte belongs to a field.
     if record.contains(&delimiter) {
         return None;
@@ -58,6 +63,21 @@ pub(crate) fn hint<'a>(
         let is_header = is_followed && is_header(record, other);
         is_header.then_some(Hint::HeaderAndDelimiter(other))
     })
+}
+
+/// Whether one of the delimiters makes the same number of columns of all records, and more than two. Of those with
+/// quotes nobody knows here how many they have.
+fn has_more_columns<'a>(record: &[u8], following: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+    let mut known = following
+        .filter(|record| !record.is_empty() && !record.contains(&b'"'))
+        .take(TRIED)
+        .peekable();
+    known.peek().is_some()
+        && DELIMITERS.into_iter().any(|delimiter| {
+            let between = |record: &[u8]| memchr_iter(delimiter, record).count();
+            let found = between(record);
+            found > 1 && known.clone().all(|record| between(record) == found)
+        })
 }
 
 /// Whether it is a key and a number. With a comma between two numbers it may as well be one number, as `1,5`.
@@ -110,6 +130,13 @@ mod tests {
                 b';',
                 Hint::HeaderAndDelimiter(b','),
             ),
+            ("city;country;mean\nKiel;Germany;1", b';', Hint::Columns),
+            (
+                "city,mean,note\nKiel,1,\"a,b\"\nBonn,2,",
+                b';',
+                Hint::Columns,
+            ),
+            ("Hamburg\t12.0\t5\n\nKiel\t1\t2", b';', Hint::Columns),
         ] {
             assert_eq!(said(lines, delimiter), Some(want), "{lines}");
         }
@@ -132,11 +159,11 @@ mod tests {
             "Hamburg,12.0\nKiel,Holtenau,1",
             "station;value\nKiel;Holtenau;1",
             "station;value",
-            "city;country;mean\nKiel;Germany;1",
-            "city,country,mean\nKiel,Germany,1",
+            "city;country;mean\nKiel;1",
+            "city,country,mean",
+            "city,country,mean\n\"Kiel, Holtenau\",Germany,1",
         ] {
             assert_eq!(said(lines, b';'), None, "{lines}");
         }
-        assert_eq!(said("a,b,c,d,e,f\n1,2,3,4,5,6", b','), None);
     }
 }
