@@ -237,30 +237,42 @@ impl Sections {
         self.groups
     }
 
-    /// The block; `bytes` are those that were checked.
+    /// The block; `bytes` are those that were checked, here and below.
     pub(crate) fn view<'a>(&self, bytes: &'a [u8], columns: &[Column]) -> Block<'a> {
-        const CHECKED: &str = "it was checked";
-        let values = |section: &Section| {
-            let values = &bytes[section.values.clone()];
-            match &section.ends {
-                None => Values::Fixed(<[Fixed]>::ref_from_bytes(values).expect(CHECKED)),
-                Some(ends) => Values::Variable(Variable {
-                    ends: <[End]>::ref_from_bytes(&bytes[ends.clone()]).expect(CHECKED),
-                    bytes: values,
-                }),
-            }
-        };
-        let Values::Variable(keys) = values(&self.keys) else {
-            unreachable!("{CHECKED}");
-        };
-        let columns = columns.iter().zip(&self.columns);
-        let columns = columns.map(|(&column, section)| ColumnView {
-            column,
-            values: values(section),
-        });
+        let columns = columns.iter().enumerate();
+        let columns = columns.map(|(at, &column)| self.column(at, column, bytes));
         Block {
-            keys,
+            keys: self.keys(bytes),
             columns: columns.collect(),
+        }
+    }
+
+    pub(crate) fn keys<'a>(&self, bytes: &'a [u8]) -> Variable<'a> {
+        match self.keys.values(bytes) {
+            Values::Variable(keys) => keys,
+            Values::Fixed(_) => unreachable!("{CHECKED}"),
+        }
+    }
+
+    pub(crate) fn column<'a>(&self, at: usize, column: Column, bytes: &'a [u8]) -> ColumnView<'a> {
+        ColumnView {
+            column,
+            values: self.columns[at].values(bytes),
+        }
+    }
+}
+
+const CHECKED: &str = "it was checked";
+
+impl Section {
+    fn values<'a>(&self, bytes: &'a [u8]) -> Values<'a> {
+        let values = &bytes[self.values.clone()];
+        match &self.ends {
+            None => Values::Fixed(<[Fixed]>::ref_from_bytes(values).expect(CHECKED)),
+            Some(ends) => Values::Variable(Variable {
+                ends: <[End]>::ref_from_bytes(&bytes[ends.clone()]).expect(CHECKED),
+                bytes: values,
+            }),
         }
     }
 }

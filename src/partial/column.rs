@@ -3,6 +3,8 @@
 //! Decimals lie as 64-bit mantissas at the column's scale. Where one of a block doesn't fit, or is no decimal but an infinity
 //! or nan, all of the block lie as bytes of their own length: what it is, and the mantissa.
 
+use std::ops::Range;
+
 use num_bigint::BigInt;
 
 use crate::partial::description::{Column, Rule};
@@ -46,18 +48,18 @@ impl Ragged {
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds a key of a block.
+    /// Adds a value of a block.
     #[inline(always)]
-    pub(crate) fn push_of(&mut self, keys: &[u8], place: KeyPlace) {
-        let len = (place.end - place.start) as usize;
+    pub(crate) fn push_of(&mut self, values: &Variable<'_>, at: usize) {
+        let (start, end) = values.range(at);
         // A copy of known length takes no call and no branch on the length. Most keys are shorter.
-        match keys[place.start as usize..].first_chunk::<SHORT>() {
-            Some(bytes) if len <= SHORT => {
-                let all = self.bytes.len() + len;
+        match values.bytes[start..].first_chunk::<SHORT>() {
+            Some(bytes) if end - start <= SHORT => {
+                let all = self.bytes.len() + end - start;
                 self.bytes.extend_from_slice(bytes);
                 self.bytes.truncate(all);
             }
-            _ => self.bytes.extend_from_slice(place.of(keys)),
+            _ => self.bytes.extend_from_slice(&values.bytes[start..end]),
         }
         self.ends.push(self.bytes.len());
     }
@@ -269,10 +271,16 @@ pub(crate) struct Variable<'a> {
 impl<'a> Variable<'a> {
     #[inline]
     pub(crate) fn get(&self, at: usize) -> &'a [u8] {
+        let (start, end) = self.range(at);
+        &self.bytes[start..end]
+    }
+
+    #[inline(always)]
+    fn range(&self, at: usize) -> (usize, usize) {
         let start = at
             .checked_sub(1)
             .map_or(0, |before| self.ends[before].get());
-        &self.bytes[start as usize..self.ends[at].get() as usize]
+        (start as usize, self.ends[at].get() as usize)
     }
 
     /// The last one. There is one.
@@ -295,20 +303,49 @@ impl<'a> Variable<'a> {
         })
     }
 
-    /// Where each lies, with the bytes behind its first `skip` as a number.
-    pub(crate) fn places(&self, skip: usize, to: &mut Vec<KeyPlace>) {
-        let mut start = 0;
-        to.clear();
-        to.extend(self.ends.iter().map(|last| {
-            let (from, end) = (start, last.get());
+    /// The first bytes of one as a number: see [`prefix`](fn@prefix).
+    #[inline(always)]
+    pub(crate) fn prefix_of(&self, at: usize) -> u64 {
+        let (start, end) = self.range(at);
+        self.prefix(start, end)
+    }
+
+    /// The bytes behind the first `skip` of some as numbers.
+    #[inline(always)]
+    pub(crate) fn prefixes(&self, some: Range<usize>, skip: usize) -> impl Iterator<Item = u64> {
+        let mut start = some
+            .start
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before].get()) as usize;
+        self.ends[some].iter().map(move |end| {
+            let end = end.get() as usize;
+            let prefix = self.prefix(end.min(start + skip), end);
             start = end;
-            let behind = (from as usize + skip).min(end as usize);
-            KeyPlace {
-                prefix: self.prefix(behind, end as usize),
-                start: from,
-                end,
+            prefix
+        })
+    }
+
+    /// Whether one is the same as one of other values. Most are short: a comparison of known length has no branch on theirs.
+    #[inline(always)]
+    pub(crate) fn is_same(&self, at: usize, others: &Variable<'_>, other: usize) -> bool {
+        let ((start, end), (other_start, other_end)) = (self.range(at), others.range(other));
+        let len = end - start;
+        if len != other_end - other_start {
+            return false;
+        }
+        let bytes = self.bytes[start..].first_chunk::<SHORT>();
+        let others_bytes = others.bytes[other_start..].first_chunk::<SHORT>();
+        match (bytes, others_bytes) {
+            (Some(one), Some(two)) if len <= SHORT => {
+                let mut different = 0;
+                for at in 0..SHORT {
+                    let mask = if at < len { !0 } else { 0 };
+                    different |= (one[at] ^ two[at]) & mask;
+                }
+                different == 0
             }
-        }));
+            _ => self.get(at) == others.get(other),
+        }
     }
 
     #[inline(always)]
@@ -318,23 +355,6 @@ impl<'a> Variable<'a> {
             Some(first) => u64::from_be_bytes(*first) & FIRST_BYTES[(end - start).min(8)],
             None => prefix(&self.bytes[start..end]),
         }
-    }
-}
-
-/// Where a key lies in a block, and what it begins with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct KeyPlace {
-    /// See [`prefix`](fn@prefix).
-    pub(crate) prefix: u64,
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-}
-
-impl KeyPlace {
-    /// The key. `keys` are those of the block.
-    #[inline(always)]
-    pub(crate) fn of<'a>(&self, keys: &'a [u8]) -> &'a [u8] {
-        &keys[self.start as usize..self.end as usize]
     }
 }
 

@@ -1,53 +1,41 @@
 //! Merges any number of partials: one block of each is in memory.
 //!
-//! A batch is what lies between two changes of blocks. Its keys are merged first, which gives a list of the rows that make
-//! each group. Then each column is merged in one go by its rule.
+//! A batch is all rows up to some key: the next rows of each block. They are put in the order of their keys first, which gives
+//! a list of the rows that make each group. Then each column is merged in one go by its rule.
 
 pub(crate) mod batch;
 mod columns;
-mod tournament;
+mod order;
 
 use crate::error::Result;
-use crate::partial::block::{Block, Groups};
-use crate::partial::column::{ColumnView, KeyPlace};
-use crate::partial::merge::batch::{Batch, Row};
-use crate::partial::merge::tournament::Tournament;
+use crate::partial::block::Groups;
+use crate::partial::column::{ColumnView, Variable};
+use crate::partial::key::prefix;
+use crate::partial::merge::batch::Batch;
+use crate::partial::merge::order::{Order, Ranked, Row};
 use crate::partial::reader::{Cursor, Loaded, Reader};
-use crate::prefetch;
 
-/// The most groups of a batch, so that what is gathered stays in the cache.
-const BATCH: usize = 2048;
-/// As many bytes more must all keys have in common before prefixes are made again behind them.
-const SKIP_STEP: usize = 4;
+/// The most rows of a batch, so that what is gathered stays in the cache.
+const BATCH: usize = if cfg!(test) { 64 } else { 8192 };
+/// So many rows of each input are in a batch, if there are too many inputs for more.
+const LEAST: usize = if cfg!(test) { 4 } else { 32 };
 
 /// A partial that is merged.
 struct Input<'a> {
     cursor: Cursor<'a>,
-    state: State,
-}
-
-/// How far an input is merged.
-struct State {
     /// Where its sources stand in the result.
     sources: Vec<u32>,
     /// The row of the block in memory that is next.
     row: usize,
-    /// For each row of that block where its key lies, and what it begins with behind the bytes that are skipped. None before
-    /// they are made.
-    places: Vec<KeyPlace>,
-    /// The last key of the block before.
-    last: Option<Vec<u8>>,
 }
 
 /// Partials that are being merged.
 pub(crate) struct Merge<'a> {
     inputs: Vec<Input<'a>>,
-    /// With so many bytes all keys of the blocks in memory begin alike.
-    skip: usize,
-    /// Rows that were merged since all prefixes were made.
-    merged: usize,
+    /// The most rows of each input that the next batch has.
+    step: usize,
+    order: Order,
     batch: Batch,
-    tournament: Tournament,
 }
 
 impl<'a> Merge<'a> {
@@ -60,23 +48,17 @@ impl<'a> Merge<'a> {
         partials: impl IntoIterator<Item = (&'a Reader, Vec<u32>)>,
     ) -> Result<Merge<'a>> {
         let input = |(reader, sources)| {
-            let state = State {
-                sources,
-                row: 0,
-                places: Vec::new(),
-                last: None,
-            };
             Ok(Input {
                 cursor: Cursor::new(reader, 0)?,
-                state,
+                sources,
+                row: 0,
             })
         };
         Ok(Merge {
             inputs: partials.into_iter().map(input).collect::<Result<_>>()?,
-            skip: 0,
-            merged: 0,
+            step: BATCH,
+            order: Order::default(),
             batch: Batch::default(),
-            tournament: Tournament::default(),
         })
     }
 
@@ -90,53 +72,30 @@ impl<'a> Merge<'a> {
         if self.inputs.is_empty() {
             return Ok(false);
         }
-        let mut blocks = Vec::with_capacity(self.inputs.len());
-        let mut states = Vec::with_capacity(self.inputs.len());
-        for Input { cursor, state } in &mut self.inputs {
-            let Some(block) = cursor.loaded().map(Loaded::view) else {
-                continue;
-            };
-            if state.places.is_empty() && !state.is_in_order(&block) {
-                let why = "its keys aren't in order";
-                return Err(cursor.reader().damaged_block(cursor.block, why));
-            }
-            blocks.push(block);
-            states.push(state);
+        let loaded = self.inputs.iter().filter_map(|input| input.cursor.loaded());
+        let loaded: Vec<&Loaded<'_>> = loaded.collect();
+        let starts = self.inputs.iter().map(|input| input.row);
+        let heads = loaded.iter().zip(starts).map(|(loaded, start)| Head {
+            keys: loaded.keys(),
+            start,
+            end: start,
+        });
+        let mut heads: Vec<Head<'_>> = heads.collect();
+        self.step = cut(&mut heads, self.step);
+        put_in_order(&heads, &mut self.order, &mut self.batch);
+        for row in &self.batch.firsts {
+            to.keys.push_of(&heads[row.input()].keys, row.row());
         }
-        let common = common(&blocks, &states);
-        let rows: usize = blocks.iter().map(Block::len).sum();
-        // Prefixes behind more common bytes tell more keys apart, but are made for all rows.
-        let is_worth_it = common >= self.skip + SKIP_STEP && self.merged >= rows;
-        let is_other = common < self.skip || is_worth_it;
-        if is_other {
-            (self.skip, self.merged) = (common, 0);
-        }
-        for (state, block) in states.iter_mut().zip(&blocks) {
-            if is_other || state.places.is_empty() {
-                block.keys.places(self.skip, &mut state.places);
-            }
-        }
-        let mut heads: Vec<Head<'_>> = (blocks.iter().zip(&states))
-            .map(|(block, state)| Head {
-                keys: block.keys.bytes,
-                places: &state.places,
-                row: state.row,
-            })
-            .collect();
-        merge_keys(&mut heads, &mut self.tournament, &mut self.batch);
-        self.merged += self.batch.firsts.len() + self.batch.others.len();
-        for &Row { input, row } in &self.batch.firsts {
-            let head = &heads[input as usize];
-            to.keys.push_of(head.keys, head.places[row as usize]);
-        }
-        let sources: Vec<&[u32]> = states.iter().map(|state| &state.sources[..]).collect();
+        let sources = self.inputs.iter().map(|input| &input.sources[..]);
+        let sources: Vec<&[u32]> = sources.collect();
         for (at, column) in to.columns.iter_mut().enumerate() {
-            let views: Vec<ColumnView<'_>> = blocks.iter().map(|block| block.columns[at]).collect();
+            let views = loaded.iter().map(|loaded| loaded.column(at));
+            let views: Vec<ColumnView<'_>> = views.collect();
             columns::merge(&self.batch, &views, &sources, column);
         }
-        let rows: Vec<usize> = heads.iter().map(|head| head.row).collect();
-        for (state, row) in states.into_iter().zip(rows) {
-            state.row = row;
+        let ends: Vec<usize> = heads.iter().map(|head| head.end).collect();
+        for (input, end) in self.inputs.iter_mut().zip(ends) {
+            input.row = end;
         }
         Ok(true)
     }
@@ -145,37 +104,106 @@ impl<'a> Merge<'a> {
 impl Input<'_> {
     /// Goes to the next block where the one in memory has no more rows.
     fn load(&mut self) -> Result<()> {
-        let Input { cursor, state } = self;
-        if let Some(loaded) = cursor.loaded()
-            && loaded.groups() == state.row
-        {
-            let keys = loaded.view().keys;
-            let last = state.last.get_or_insert_default();
-            last.clear();
-            last.extend_from_slice(keys.last());
-            state.row = 0;
-            state.places.clear();
-            cursor.next_block()?;
+        if (self.cursor.loaded()).is_some_and(|loaded| loaded.groups() == self.row) {
+            self.row = 0;
+            self.cursor.next_block()?;
         }
         Ok(())
     }
 }
 
-impl State {
-    /// Whether a block's keys ascend, from the last one of the block before.
-    fn is_in_order(&self, block: &Block<'_>) -> bool {
-        let is_next = |last: &Vec<u8>| last.as_slice() < block.keys.get(0);
-        self.last.as_ref().is_none_or(is_next) && block.keys.are_ascending()
+/// The keys of an input's block, and which of them are in the batch.
+struct Head<'b> {
+    keys: Variable<'b>,
+    start: usize,
+    end: usize,
+}
+
+impl<'b> Head<'b> {
+    /// The last row that the batch may have, if it has so many of each input.
+    fn last(&self, step: usize) -> usize {
+        self.keys.ends.len().min(self.start + step) - 1
+    }
+
+    /// How many rows from the first on have no greater key.
+    fn count(&self, key: &[u8], step: usize) -> usize {
+        let prefix = prefix(key);
+        let (mut low, mut high) = (0, self.last(step) + 1 - self.start);
+        while low < high {
+            let middle = low.midpoint(high);
+            let row = self.start + middle;
+            match (self.keys.prefix_of(row), self.keys.get(row)) <= (prefix, key) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
     }
 }
 
-/// With how many bytes all keys begin alike that are left.
-fn common(blocks: &[Block<'_>], states: &[&mut State]) -> usize {
-    let firsts = blocks
-        .iter()
-        .zip(states)
-        .map(|(block, state)| block.keys.get(state.row));
-    let lasts = blocks.iter().map(|block| block.keys.last());
+/// Chooses the rows of a batch: all up to one key, not more than `step` of an input, and not too many of all. Returns the step
+/// of the next batch.
+fn cut(heads: &mut [Head<'_>], mut step: usize) -> usize {
+    let most = BATCH.max(LEAST * heads.len());
+    loop {
+        let lasts = heads.iter().map(|head| head.keys.get(head.last(step)));
+        let Some(key) = lasts.min() else {
+            return step;
+        };
+        let mut rows = 0;
+        for head in &mut *heads {
+            let count = head.count(key, step);
+            head.end = head.start + count;
+            rows += count;
+        }
+        // Where inputs overlap, each has a part of the rows. Where they don't, one has all.
+        if rows <= most {
+            return if rows < most / 4 {
+                most.min(2 * step)
+            } else {
+                step
+            };
+        }
+        step /= 2;
+    }
+}
+
+/// Says which rows make the groups of a batch.
+fn put_in_order(heads: &[Head<'_>], order: &mut Order, batch: &mut Batch) {
+    let skip = common(heads);
+    order.clear();
+    for (input, head) in (0..).zip(heads) {
+        let rows = head.start..head.end;
+        let prefixes = head.keys.prefixes(rows.clone(), skip);
+        order.push_run(prefixes.zip(rows).map(|(prefix, row)| Ranked {
+            prefix,
+            row: Row::new(input, row as u32),
+        }));
+    }
+    let ranked = order.sort();
+    batch.group(ranked, |one, two| one.prefix == two.prefix);
+    let are_same = |one: Row, two: Row| {
+        let keys = &heads[one.input()].keys;
+        keys.is_same(one.row(), &heads[two.input()].keys, two.row())
+    };
+    let is_right = |(group, row): &(u32, Row)| are_same(batch.firsts[*group as usize], *row);
+    if !batch.others.iter().all(is_right) {
+        // Keys begin alike and aren't the same.
+        let key = |row: Row| heads[row.input()].keys.get(row.row());
+        for same in ranked.chunk_by_mut(|one, two| one.prefix == two.prefix) {
+            same.sort_by(|one, two| key(one.row).cmp(key(two.row)));
+        }
+        batch.group(ranked, |one, two| {
+            one.prefix == two.prefix && are_same(one.row, two.row)
+        });
+    }
+}
+
+/// With how many bytes all keys of a batch begin alike.
+fn common(heads: &[Head<'_>]) -> usize {
+    let own = heads.iter().filter(|head| head.start < head.end);
+    let firsts = own.clone().map(|head| head.keys.get(head.start));
+    let lasts = own.map(|head| head.keys.get(head.end - 1));
     match (firsts.min(), lasts.max()) {
         (Some(least), Some(greatest)) => least
             .iter()
@@ -183,92 +211,6 @@ fn common(blocks: &[Block<'_>], states: &[&mut State]) -> usize {
             .take_while(|(one, two)| one == two)
             .count(),
         _ => 0,
-    }
-}
-
-/// The keys of an input's block, and which is next.
-struct Head<'b> {
-    keys: &'b [u8],
-    places: &'b [KeyPlace],
-    row: usize,
-}
-
-/// Rows of an input after which its next places are prefetched: other inputs' rows come between.
-const PREFETCHED: usize = 4;
-
-impl<'b> Head<'b> {
-    #[inline(always)]
-    fn key(&self) -> &'b [u8] {
-        self.places[self.row].of(self.keys)
-    }
-
-    /// Goes to the next row, and returns its prefix.
-    #[inline(always)]
-    fn next(&mut self) -> Option<u64> {
-        self.row += 1;
-        let place = self.places.get(self.row)?;
-        prefetch::into_l2(self.keys.as_ptr().wrapping_add(place.start as usize));
-        prefetch::into_l1(
-            self.places
-                .as_ptr()
-                .wrapping_add(self.row + PREFETCHED)
-                .cast(),
-        );
-        Some(place.prefix)
-    }
-}
-
-/// Whether two keys are the same. Most are short: a call takes longer than to compare them.
-#[inline(always)]
-fn are_same(one: &[u8], two: &[u8]) -> bool {
-    const CHUNK: usize = 16;
-    if one.len() != two.len() {
-        return false;
-    }
-    let (Some(last), Some(other_last)) = (one.last_chunk::<CHUNK>(), two.last_chunk::<CHUNK>())
-    else {
-        return one == two;
-    };
-    let chunks = one.as_chunks::<CHUNK>().0.iter().zip(two.as_chunks().0);
-    last == other_last && chunks.fold(true, |are_same, (one, two)| are_same & (one == two))
-}
-
-/// Says which rows make the next groups, up to the end of a block.
-fn merge_keys(heads: &mut [Head<'_>], tournament: &mut Tournament, batch: &mut Batch) {
-    let is_before = |heads: &[Head<'_>], one: u32, two: u32| {
-        let [first, second] = [one, two].map(|input| heads[input as usize].key());
-        match are_same(first, second) {
-            true => one < two,
-            false => first < second,
-        }
-    };
-    batch.clear();
-    let prefixes = heads.iter().map(|head| head.places[head.row].prefix);
-    tournament.start(prefixes, |one, two| is_before(heads, one, two));
-    let (mut has_ended, mut group_prefix, mut group_key) = (false, 0, None);
-    loop {
-        let winner = tournament.winner();
-        let Some(head) = heads.get_mut(winner.input as usize) else {
-            break;
-        };
-        let row = Row {
-            input: winner.input,
-            row: head.row as u32,
-        };
-        let is_same =
-            winner.prefix == group_prefix && group_key.is_some_and(|key| are_same(key, head.key()));
-        if is_same {
-            batch.others.push((batch.len() as u32 - 1, row));
-        } else {
-            if has_ended || batch.len() == BATCH {
-                break;
-            }
-            (group_prefix, group_key) = (winner.prefix, Some(head.key()));
-            batch.firsts.push(row);
-        }
-        let next = head.next();
-        has_ended |= next.is_none();
-        tournament.replace_winner(next, |one, two| is_before(heads, one, two));
     }
 }
 

@@ -13,6 +13,7 @@ use zerocopy::FromBytes;
 
 use crate::error::{Error, Kind, Result};
 use crate::partial::block::{Block, Sections};
+use crate::partial::column::{ColumnView, Variable};
 use crate::partial::description::{Column, Description};
 use crate::partial::layout::{
     ALIGNMENT, BLOCK_HEAD_BYTES, END_MAGIC, HEAD_BYTES, Head, INDEX_ENTRY_BYTES, IndexEntry, MAGIC,
@@ -53,13 +54,25 @@ impl Loaded<'_> {
     }
 
     pub(crate) fn view(&self) -> Block<'_> {
-        let bytes = self.reader.bytes_of(self.at, &self.buffer);
-        self.sections.view(bytes, &self.reader.columns)
+        self.sections.view(self.bytes(), &self.reader.columns)
+    }
+
+    pub(crate) fn keys(&self) -> Variable<'_> {
+        self.sections.keys(self.bytes())
+    }
+
+    pub(crate) fn column(&self, at: usize) -> ColumnView<'_> {
+        let column = self.reader.columns[at];
+        self.sections.column(at, column, self.bytes())
     }
 
     /// Leaves the memory for another block.
-    fn into_buffer(self) -> Vec<u8> {
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.buffer
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.reader.bytes_of(self.at, &self.buffer)
     }
 }
 
@@ -334,13 +347,15 @@ impl Reader {
     }
 }
 
-/// A place in a partial: a block in memory.
+/// A place in a partial: a block in memory. The keys of all blocks up to there are in order.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     reader: &'a Reader,
     /// Nothing behind the last block.
     loaded: Option<Loaded<'a>>,
     pub(crate) block: usize,
+    /// The last key of the block before, if that was read.
+    last: Option<Vec<u8>>,
 }
 
 impl<'a> Cursor<'a> {
@@ -349,13 +364,14 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// It can't be read, or is damaged.
     pub(crate) fn new(reader: &'a Reader, block: usize) -> Result<Cursor<'a>> {
-        let is_there = block < reader.blocks();
-        let loaded = is_there.then(|| reader.load(block, Vec::new()));
-        Ok(Cursor {
+        let mut cursor = Cursor {
             reader,
-            loaded: loaded.transpose()?,
+            loaded: None,
             block,
-        })
+            last: None,
+        };
+        cursor.load(Vec::new())?;
+        Ok(cursor)
     }
 
     pub(crate) fn reader(&self) -> &'a Reader {
@@ -373,11 +389,29 @@ impl<'a> Cursor<'a> {
     /// It can't be read, or is damaged.
     pub(crate) fn next_block(&mut self) -> Result<()> {
         self.block += 1;
-        let buffer = self.loaded.take().map(Loaded::into_buffer);
-        if self.block < self.reader.blocks() {
-            let loaded = self.reader.load(self.block, buffer.unwrap_or_default());
-            self.loaded = Some(loaded?);
+        let mut buffer = Vec::new();
+        if let Some(loaded) = self.loaded.take() {
+            let last = self.last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(loaded.keys().last());
+            buffer = loaded.into_buffer();
         }
+        self.load(buffer)
+    }
+
+    fn load(&mut self, buffer: Vec<u8>) -> Result<()> {
+        if self.block >= self.reader.blocks() {
+            return Ok(());
+        }
+        let loaded = self.reader.load(self.block, buffer)?;
+        let keys = loaded.keys();
+        let is_behind = |last: &Vec<u8>| last.as_slice() < keys.get(0);
+        if !self.last.as_ref().is_none_or(is_behind) || !keys.are_ascending() {
+            return Err(self
+                .reader
+                .damaged_block(self.block, "its keys aren't in order"));
+        }
+        self.loaded = Some(loaded);
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use crate::partial::block::Groups as Gathered;
 use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
 use crate::partial::key;
 use crate::partial::merge::Merge;
-use crate::partial::reader::{Cursor, Reader};
+use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
 use crate::query::accumulator::state::Kind;
 use crate::query::groups::Groups;
@@ -261,17 +261,19 @@ impl Stored {
         let mut table = self.table.like();
         let mut order = Vec::with_capacity(rows.len());
         let mut whole = Vec::new();
-        let block = self.firsts.partition_point(|&first| first <= rows.start) - 1;
-        let mut cursor = Cursor::new(&self.reader, block)?;
-        while let Some(loaded) = cursor.loaded() {
-            let first = self.firsts[cursor.block];
+        let mut buffer = Vec::new();
+        let first_block = self.firsts.partition_point(|&first| first <= rows.start) - 1;
+        // They may be sorted by other columns: the order of keys isn't looked at.
+        for block in first_block..self.reader.blocks() {
+            let first = self.firsts[block];
             if first >= rows.end {
                 break;
             }
+            let loaded = self.reader.load(block, buffer)?;
             let view = loaded.view();
             let from = rows.start.saturating_sub(first);
             for row in from..view.len().min(rows.end - first) {
-                let damaged = |why| self.reader.damaged_block(cursor.block, why);
+                let damaged = |why| self.reader.damaged_block(block, why);
                 let parts = key::parts(view.keys.get(row), self.keys);
                 whole.clear();
                 for part in parts.ok_or_else(|| damaged("a key isn't one"))? {
@@ -280,7 +282,7 @@ impl Stored {
                 let group = table.insert(&whole, &view.columns, row).map_err(damaged)?;
                 order.push(group);
             }
-            cursor.next_block()?;
+            buffer = loaded.into_buffer();
         }
         Ok((order, Groups::new(table, None)))
     }

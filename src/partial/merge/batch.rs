@@ -1,11 +1,6 @@
 //! The rows of the inputs' blocks that make some groups.
 
-/// A row of an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) input: u32,
-    pub(crate) row: u32,
-}
+use crate::partial::merge::order::{Ranked, Row};
 
 /// The rows that make some groups, in the order of their keys.
 #[derive(Debug, Default)]
@@ -17,13 +12,25 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn clear(&mut self) {
-        self.firsts.clear();
-        self.others.clear();
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.firsts.len()
+    /// Makes groups of rows that are in order: `are_same` says whether a row and the one before have the same key.
+    #[inline(always)]
+    pub(crate) fn group(&mut self, rows: &[Ranked], are_same: impl Fn(&Ranked, &Ranked) -> bool) {
+        let Batch { firsts, others } = self;
+        firsts.resize(rows.len(), Row::default());
+        others.resize(rows.len(), (0, Row::default()));
+        // Each row is written as both, and only one of these stays: no branch hangs on the data.
+        let (mut groups, mut rest) = (0, 0);
+        let mut before = None;
+        for ranked in rows {
+            let is_other = before.is_some_and(|before| are_same(before, ranked));
+            firsts[groups] = ranked.row;
+            groups += usize::from(!is_other);
+            others[rest] = (groups as u32 - 1, ranked.row);
+            rest += usize::from(is_other);
+            before = Some(ranked);
+        }
+        firsts.truncate(groups);
+        others.truncate(rest);
     }
 
     /// The rows of each group.

@@ -3,7 +3,8 @@
 use crate::partial::column::{ColumnView, Gathered, NULL, Values, placed};
 use crate::partial::description::Rule;
 use crate::partial::layout::Fixed;
-use crate::partial::merge::batch::{Batch, Row};
+use crate::partial::merge::batch::Batch;
+use crate::partial::merge::order::Row;
 use crate::query::number::Exact;
 
 /// Adds a value for each group. `views` are the column in the inputs' blocks, and `sources` where these have their sources in
@@ -22,7 +23,7 @@ pub(crate) fn merge(
 }
 
 fn value(fixed: &[&[Fixed]], row: Row) -> i64 {
-    fixed[row.input as usize][row.row as usize].get()
+    fixed[row.input()][row.row()].get()
 }
 
 fn merge_counts(batch: &Batch, views: &[ColumnView<'_>], to: &mut Gathered) {
@@ -43,7 +44,7 @@ fn merge_counts(batch: &Batch, views: &[ColumnView<'_>], to: &mut Gathered) {
 
 fn merge_texts(batch: &Batch, views: &[ColumnView<'_>], sources: &[&[u32]], to: &mut Gathered) {
     let rule = to.column.rule;
-    let text = |row: Row| views[row.input as usize].text(row.row as usize);
+    let text = |row: Row| views[row.input()].text(row.row());
     for rows in batch.groups() {
         if !rule.is_placed() {
             let texts = rows.map(text).filter(|text| !text.is_empty());
@@ -60,7 +61,7 @@ fn merge_texts(batch: &Batch, views: &[ColumnView<'_>], sources: &[&[u32]], to: 
         }
         let values = rows.filter_map(|row| {
             let ((file, at), text) = placed(text(row))?;
-            let file = sources[row.input as usize][file as usize];
+            let file = sources[row.input()][file as usize];
             Some(((file, at), text))
         });
         to.push_placed(match rule {
@@ -153,7 +154,7 @@ fn merge_scaled(
     for rows in batch.groups() {
         let mantissas = rows
             .clone()
-            .map(|row| (value(fixed, row), factors[row.input as usize]));
+            .map(|row| (value(fixed, row), factors[row.input()]));
         match scaled(mantissas, rule) {
             Some(mantissa) => to.push_mantissa(mantissa),
             None => {
@@ -191,7 +192,7 @@ fn exact_of(
     views: &[ColumnView<'_>],
     rule: Rule,
 ) -> Option<Exact> {
-    let values = rows.filter_map(|row| views[row.input as usize].exact(row.row as usize));
+    let values = rows.filter_map(|row| views[row.input()].exact(row.row()));
     values.reduce(|mut one, two| match rule {
         Rule::Sum => {
             one.add_exact(&two);

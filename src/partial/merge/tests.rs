@@ -109,7 +109,22 @@ proptest! {
 
     /// Any number of files gives the file that a map gives, to the byte.
     #[test]
-    fn files_are_merged(parts in prop::collection::vec(values(40), 1..7), repeat in 1..60_usize) {
+    fn files_are_merged(
+        parts in prop_oneof![
+            3 => prop::collection::vec(values(40), 1..7),
+            1 => prop::collection::vec(values(8), 7..60),
+        ],
+        repeat in 1..60_usize,
+        are_apart in any::<bool>(),
+    ) {
+        // Files may have no key in common, and all of one before those of the next.
+        let parts: Vec<Values> = match are_apart {
+            true => (0_u8..).zip(parts).map(|(at, part)| {
+                let own = |(key, value): (Vec<u8>, _)| ([&[at], &key[..]].concat(), value);
+                part.into_iter().map(own).collect()
+            }).collect(),
+            false => parts,
+        };
         // Many groups, so that there are several blocks.
         let many = |values: &Values| -> Values {
             let each = |(key, value): (&Vec<u8>, &(u64, i128))| {
@@ -204,6 +219,38 @@ fn damage_is_noticed() {
             "{cut}"
         );
     }
+}
+
+/// Also within a block that isn't the first, and where a block is replaced by one of the same length.
+#[test]
+fn damage_of_any_block_is_noticed() {
+    let good = file(&many());
+    let check = |bytes: &[u8]| -> Result<()> {
+        let reader = Reader::in_memory("a.part".into(), bytes.to_vec())?;
+        merged(std::slice::from_ref(&reader)).map(drop)
+    };
+    check(&good).unwrap();
+    let mut random = 1_u64;
+    for _ in 0..200 {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let mut bad = good.clone();
+        bad[(random >> 20) as usize % good.len()] ^= 1 << (random >> 60 & 7);
+        let error = check(&bad).unwrap_err().to_string();
+        assert!(error.starts_with("a.part: "), "{error}");
+    }
+    // docs/partial-format.md: where the index begins, and in it where each block lies.
+    let long = |at: usize| u64::from_le_bytes(good[at..at + 8].try_into().unwrap()) as usize;
+    let index = long(good.len() - 64);
+    let block =
+        |at: usize| long(index + 32 * at)..long(index + 32 * at) + long(index + 32 * at + 8);
+    let (one, two) = (block(1), block(2));
+    assert_eq!((one.len(), one.end), (two.len(), two.start));
+    let mut swapped = good.clone();
+    swapped[one.start..two.end].rotate_left(one.len());
+    assert!(swapped != good);
+    check(&swapped).unwrap_err();
 }
 
 #[test]

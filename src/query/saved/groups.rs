@@ -36,8 +36,6 @@ use crate::partial::reader::Cursor;
 #[derive(Debug)]
 pub struct SavedGroups<'a> {
     cursor: Cursor<'a>,
-    /// The last key of the block before.
-    last: Option<Vec<u8>>,
     /// Whether the block in memory was given out.
     is_out: bool,
 }
@@ -46,7 +44,6 @@ impl<'a> SavedGroups<'a> {
     pub(super) fn new(cursor: Cursor<'a>) -> SavedGroups<'a> {
         SavedGroups {
             cursor,
-            last: None,
             is_out: false,
         }
     }
@@ -57,12 +54,6 @@ impl<'a> SavedGroups<'a> {
     /// It can't be read, or is damaged.
     pub fn next_block(&mut self) -> Result<Option<SavedBlock<'_>>> {
         if std::mem::take(&mut self.is_out) {
-            if let Some(loaded) = self.cursor.loaded() {
-                let keys = loaded.view().keys;
-                let last = self.last.get_or_insert_default();
-                last.clear();
-                last.extend_from_slice(keys.last());
-            }
             self.cursor.next_block()?;
         }
         let reader = self.cursor.reader();
@@ -70,16 +61,11 @@ impl<'a> SavedGroups<'a> {
             return Ok(None);
         };
         let block = loaded.view();
-        let wrong = |why| reader.damaged_block(self.cursor.block, why);
-        let is_behind = |last: &Vec<u8>| last.as_slice() < block.keys.get(0);
-        if !self.last.as_ref().is_none_or(is_behind) || !block.keys.are_ascending() {
-            return Err(wrong("its keys aren't in order"));
-        }
         let parts = reader.description.keys.len();
         let are_right = parts == 1
             || (0..block.len()).all(|row| key::parts(block.keys.get(row), parts).is_some());
         if !are_right {
-            return Err(wrong("a key has other parts"));
+            return Err(reader.damaged_block(self.cursor.block, "a key has other parts"));
         }
         self.is_out = true;
         Ok(Some(SavedBlock { block, parts }))
