@@ -617,6 +617,79 @@ fn a_killed_run_leaves_the_old_or_the_new_state() {
     assert!(olds > 0, "{olds} old, {news} new");
 }
 
+/// Wherever a file can't grow any more: nothing is there under a new name, and what was there stays as it was.
+#[test]
+fn a_partial_that_finds_no_room_is_not_there() {
+    let dir = dir();
+    let dir = dir.path();
+    let day = |day: u32| -> String {
+        let records = (0..20_000).map(|at| format!("city {},{at},1\n", (at * 7 + day) % 5_000));
+        format!("city,price,qty\n{}", records.collect::<String>())
+    };
+    write(dir, "1.txt", day(1).as_bytes());
+    write(dir, "2.txt", day(2).as_bytes());
+    keep(dir, "1.txt", "1/1", "1.part", &[]);
+    keep(dir, "2.txt", "1/1", "2.part", &[]);
+    let save = [&QUERY[..], &["--save-partial", "new", "1.txt"]].concat();
+    let state = [&QUERY[..], &["--continue", "state", "2.txt"]].concat();
+    let both = ["merge", "--save-partial", "new", "1.part", "2.part"];
+    let old = std::fs::read(dir.join("1.part")).unwrap();
+    for (args, to) in [(&save[..], "new"), (&state, "state"), (&both, "new")] {
+        let begin = || {
+            let _ = std::fs::remove_file(dir.join("new"));
+            write(dir, "state", &old);
+        };
+        begin();
+        end(ringfold(args).current_dir(dir)).answer();
+        let whole = std::fs::read(dir.join(to)).unwrap();
+        let len = whole.len() as u64;
+        for room in [
+            0,
+            1,
+            100,
+            100_000,
+            len / 2,
+            len - 65,
+            len - 64,
+            len - 1,
+            len,
+        ] {
+            begin();
+            let mut command = ringfold(args);
+            crate::sys::limit(&mut command, libc::RLIMIT_FSIZE, room);
+            crate::sys::ignore_signal(&mut command, libc::SIGXFSZ);
+            let ended = end(command.current_dir(dir));
+            if room == len {
+                ended.answer();
+                assert!(std::fs::read(dir.join(to)).unwrap() == whole);
+                continue;
+            }
+            let error = ended.failure(1);
+            assert_eq!(error, format!("{to}: cannot write: File too large [EFBIG]"));
+            assert!(std::fs::read(dir.join("state")).unwrap() == old, "{room}");
+            assert!(!dir.join("new").exists(), "{room}");
+        }
+    }
+
+    let test = "a_partial_that_finds_no_room_is_not_there";
+    if crate::probe::skips(test, &[crate::probe::Feature::Overlay]) {
+        return;
+    }
+    // On a file system that is full.
+    let place = crate::support::dir();
+    let mount =
+        "mount -t tmpfs -o size=64k none \"$0\" && \"$@\"; code=$?; ls -A \"$0\" >&2; exit $code";
+    let target = place.path().join("new");
+    let run = ringfold(["merge", "--save-partial", str(&target), "1.part", "2.part"]);
+    let mut shell = std::process::Command::new("unshare");
+    shell.args(["--mount", "sh", "-c", mount, str(place.path())]);
+    shell.arg(run.get_program()).args(run.get_args());
+    // No file's name is told behind it.
+    let error = end(shell.current_dir(dir)).failure(1);
+    let want = "cannot write: No space left on device [ENOSPC]";
+    assert_eq!(error, format!("{}: {want}", str(&target)));
+}
+
 #[test]
 fn only_one_run_continues_a_state() {
     let dir = dir();
