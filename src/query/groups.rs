@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use rayon::iter::Either;
 use rayon::prelude::*;
 
 use crate::partial::column::Gathered;
@@ -24,27 +25,23 @@ impl Groups {
     pub(crate) fn all(&self) -> Vec<Group> {
         let mut all: Vec<Group> = self.table.groups().collect();
         if let Some(lanes) = &self.lanes {
-            for range in 0..lanes.ranges() {
-                all.extend((0..lanes.len(range)).map(|at| Group::in_lanes(range, at)));
-            }
+            all.par_extend(lanes.groups());
         }
         all
     }
 
     /// The parts of a group's key.
     pub(crate) fn parts(&self, group: Group) -> impl Iterator<Item = &[u8]> {
-        let (table, lanes) = match (group.lanes(), &self.lanes) {
-            (Some((range, at)), Some(lanes)) => (None, Some(lanes.parts(range, at))),
-            _ => (Some(parts(self.table.key(group))), None),
-        };
-        let lanes = lanes.into_iter().flatten();
-        table.into_iter().flatten().chain(lanes)
+        match (group.lanes(), &self.lanes) {
+            (Some(place), Some(lanes)) => Either::Left(lanes.parts(place)),
+            _ => Either::Right(parts(self.table.key(group))),
+        }
     }
 
     /// The outcome of one of the aggregates in a group.
     pub(crate) fn finish(&self, group: Group, aggregate: usize, scale: u32) -> Outcome<'_> {
         match (group.lanes(), &self.lanes) {
-            (Some((range, at)), Some(lanes)) => lanes.finish(range, at, aggregate, scale),
+            (Some(place), Some(lanes)) => lanes.finish(place, aggregate, scale),
             _ => self.table.finish(group, aggregate, scale),
         }
     }
@@ -57,7 +54,7 @@ impl Groups {
     /// Adds a group's state of one of the aggregates to its columns in a partial.
     pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
         match (group.lanes(), &self.lanes) {
-            (Some((range, at)), Some(lanes)) => lanes.encode(range, at, aggregate, to),
+            (Some(place), Some(lanes)) => lanes.encode(place, aggregate, to),
             _ => self.table.encode(group, aggregate, to),
         }
     }
@@ -65,7 +62,7 @@ impl Groups {
     /// Fetches what is known of a group, and where its key is, into the cache.
     pub(crate) fn prefetch(&self, group: Group) {
         match (group.lanes(), &self.lanes) {
-            (Some((range, at)), Some(lanes)) => lanes.prefetch(range, at),
+            (Some(place), Some(lanes)) => lanes.prefetch(place),
             _ => self.table.prefetch(group),
         }
     }

@@ -1,23 +1,17 @@
 //! Groups of short keys, whose lanes are all that is known of them.
 //!
-//! Each worker has its own, in slots. In the end they are merged by ranges of their keys' hashes, in parallel, into rows
-//! that lie side by side. What lanes can't hold goes to a [`Table`], where a group has states: a group is in one of the
-//! two.
-
-use std::ops::Range;
+//! Each worker has its own, in slots. In the end they are merged into one of these tables, where they stay until they are
+//! printed. What lanes can't hold goes to a [`Table`], where a group has states: a group is in one of the two.
 
 use rayon::prelude::*;
 
-use crate::group::table::hash_range::HashRange;
 use crate::group::table::isa::Seeds;
 use crate::level::Level;
 use crate::partial::column::Gathered;
-use crate::prefetch;
 use crate::query::accumulator::state::{Kind, Outcome};
 use crate::query::lanes::{Kept, Layout, Part, ROWS_MAX, Traits};
-use crate::query::slots::{KEY_MAX, SLOT_BITS_MIN, Slots, Unit, lanes_mut, lanes_of};
+use crate::query::slots::{KEY_MAX, Slots, Unit, lanes_of};
 use crate::query::table::{Group, Table, parts, push_part};
-use hashbrown::HashTable;
 
 /// How a key is made of its parts in a slot. Behind it stands one byte more, which isn't zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -342,9 +336,6 @@ fn empty(lanes: &mut [i64], group: Option<usize>) {
     }
 }
 
-/// Bytes of the rows that are merged at once: they stay in a core's cache.
-const RANGE_BYTES: usize = 256 << 10;
-
 /// Of so many groups in lanes one at least must be in the table, so that all go there.
 const TABLE_SHARE: usize = 4;
 
@@ -352,9 +343,7 @@ const TABLE_SHARE: usize = 4;
 pub(crate) struct LaneRows {
     plan: LanePlan,
     held: Held,
-    stride: usize,
-    /// The rows of each range of hashes.
-    ranges: Vec<Vec<Unit>>,
+    slots: Slots,
 }
 
 impl LaneRows {
@@ -391,110 +380,79 @@ impl LaneRows {
             flush_all(all, table);
             return None;
         }
-        Some(LaneRows::of(plan, held, &all, behind, table))
+        let extremes: Vec<bool> = (held.layout.lanes().iter())
+            .map(|lane| lane.is_extreme())
+            .collect();
+        let slots = all.into_iter().map(|groups| groups.slots).collect();
+        let (slots, refused) = Slots::merged(slots, |to, from| {
+            if to[0] + from[0] > ROWS_MAX as i64 {
+                return false;
+            }
+            let lanes = to.iter_mut().zip(from).zip(&extremes);
+            for ((to, &from), is_extreme) in lanes {
+                *to = match is_extreme {
+                    true => from.max(*to),
+                    false => *to + from,
+                };
+            }
+            true
+        });
+        let mut rows = LaneRows { plan, held, slots };
+        rows.move_to_table(&refused, behind, table);
+        Some(rows)
     }
 
-    fn of(
-        plan: LanePlan,
-        held: Held,
-        all: &[LaneGroups],
-        behind: u8,
-        table: &mut Table,
-    ) -> LaneRows {
-        let slots = &all[0].slots;
-        let stride = slots.stride();
-        let keys: usize = all.iter().map(|groups| groups.slots.len()).sum();
-        let ranges = (keys * stride * size_of::<Unit>()).div_ceil(RANGE_BYTES);
-        let bits = ranges.next_power_of_two().ilog2().min(SLOT_BITS_MIN);
-        // Groups of the table by range of hashes.
-        let mut of_table: Vec<Vec<(u32, Unit)>> = vec![Vec::new(); 1 << bits];
-        for group in table.groups() {
-            if let Some(key) = plan.form.key(parts(table.key(group)), behind) {
-                let hash = slots.hash(&key);
-                let range = match bits {
-                    0 => 0,
-                    _ => HashRange::of(hash, bits).number,
-                };
-                of_table[range as usize].push((hash, key));
-            }
-        }
-        let hash_ranges: Vec<HashRange> = HashRange::ranges(bits).collect();
-        let merged: Vec<RangeMerge> = hash_ranges
-            .into_par_iter()
-            .zip(of_table)
-            .map(|(hashes, of_table)| {
-                let mut range = RangeMerge::new(&held.layout, stride);
-                for groups in all {
-                    range.add(&groups.slots, hashes);
-                }
-                range.take_out(&of_table);
-                range
-            })
-            .collect();
+    /// Adds these slots to the table, and the lanes of all groups that the table has then.
+    fn move_to_table(&mut self, refused: &[Unit], behind: u8, table: &mut Table) {
+        let LaneRows { plan, held, slots } = self;
         let mut key = Vec::new();
-        let ranges = merged.into_iter().map(|range| {
-            for slot in range.out.chunks(stride) {
-                let slot = (&slot[0], lanes_of(&slot[1..]));
-                held.absorb(&plan, table, slot, &mut key);
-            }
-            range.rows
+        for slot in refused.chunks(slots.stride()) {
+            let slot = (&slot[0], lanes_of(&slot[1..]));
+            held.absorb(plan, table, slot, &mut key);
+        }
+        let of_table = table.groups().filter_map(|group| {
+            let key = plan.form.key(parts(table.key(group)), behind)?;
+            slots.place_of(&key)
         });
-        let ranges = ranges.collect();
-        LaneRows {
-            plan,
-            held,
-            stride,
-            ranges,
+        for place in of_table.collect::<Vec<_>>() {
+            let (unit, lanes) = slots.at_mut(place);
+            if lanes[0] > 0 {
+                held.absorb(plan, table, (unit, lanes), &mut key);
+                empty(lanes, None);
+            }
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.ranges.iter().all(Vec::is_empty)
+        self.groups().find_any(|_| true).is_none()
     }
 
-    /// How many ranges there are.
-    pub(crate) fn ranges(&self) -> usize {
-        self.ranges.len()
-    }
-
-    /// How many groups there are in a range.
-    pub(crate) fn len(&self, range: usize) -> usize {
-        self.ranges[range].len() / self.stride
-    }
-
-    fn row(&self, range: usize, at: usize) -> &[Unit] {
-        &self.ranges[range][self.place(at)]
-    }
-
-    fn place(&self, at: usize) -> Range<usize> {
-        at * self.stride..(at + 1) * self.stride
+    /// All groups, in no order.
+    pub(crate) fn groups(&self) -> impl ParallelIterator<Item = Group> {
+        // Groups without rows are in the table.
+        let places = self.slots.places(|lanes| lanes[0] > 0);
+        places.map(Group::in_lanes)
     }
 
     /// The parts of a group's key.
-    pub(crate) fn parts(&self, range: usize, at: usize) -> KeyParts<'_> {
-        self.plan.form.parts(self.row(range, at)[0].key())
+    pub(crate) fn parts(&self, place: usize) -> KeyParts<'_> {
+        self.plan.form.parts(self.slots.at(place).0.key())
     }
 
     /// The outcome of one of the aggregates in a group.
-    pub(crate) fn finish(
-        &self,
-        range: usize,
-        at: usize,
-        aggregate: usize,
-        scale: u32,
-    ) -> Outcome<'static> {
-        let kept = self.kept(range, at, aggregate);
+    pub(crate) fn finish(&self, place: usize, aggregate: usize, scale: u32) -> Outcome<'static> {
+        let kept = self.kept(place, aggregate);
         self.plan.aggregates[aggregate].kind.outcome(&kept, scale)
     }
 
     /// Adds a group's state of one of the aggregates to its columns.
-    pub(crate) fn encode(&self, range: usize, at: usize, aggregate: usize, to: &mut [Gathered]) {
-        let kept = self.kept(range, at, aggregate);
+    pub(crate) fn encode(&self, place: usize, aggregate: usize, to: &mut [Gathered]) {
+        let kept = self.kept(place, aggregate);
         self.plan.aggregates[aggregate].kind.encode(&kept, to);
     }
 
-    fn kept(&self, range: usize, at: usize, aggregate: usize) -> Kept {
-        let lanes = lanes_of(&self.row(range, at)[1..]);
+    fn kept(&self, place: usize, aggregate: usize) -> Kept {
+        let (_, lanes) = self.slots.at(place);
         let kept = self
             .held
             .kept(self.plan.aggregates[aggregate].served, lanes);
@@ -502,11 +460,8 @@ impl LaneRows {
     }
 
     /// Fetches a group into the cache.
-    pub(crate) fn prefetch(&self, range: usize, at: usize) {
-        let row = self.ranges[range].as_ptr().wrapping_add(at * self.stride);
-        for line in (0..self.stride * size_of::<Unit>()).step_by(64) {
-            prefetch::into_l1(row.cast::<u8>().wrapping_add(line));
-        }
+    pub(crate) fn prefetch(&self, place: usize) {
+        self.slots.prefetch(place);
     }
 }
 
@@ -548,112 +503,4 @@ fn flush_all(all: Vec<LaneGroups>, table: &mut Table) {
     });
     let tables: Vec<Table> = tables.collect();
     tables.into_iter().for_each(|from| table.merge(from));
-}
-
-/// The groups of a range of hashes.
-struct RangeMerge {
-    stride: usize,
-    /// Whether the greatest is kept in each lane.
-    extremes: Vec<bool>,
-    index: HashTable<u32>,
-    hashes: Vec<u32>,
-    rows: Vec<Unit>,
-    /// Rows that belong to the table.
-    out: Vec<Unit>,
-}
-
-impl RangeMerge {
-    fn new(layout: &Layout, stride: usize) -> RangeMerge {
-        RangeMerge {
-            stride,
-            extremes: layout
-                .lanes()
-                .iter()
-                .map(|lane| lane.is_extreme())
-                .collect(),
-            index: HashTable::new(),
-            hashes: Vec::new(),
-            rows: Vec::new(),
-            out: Vec::new(),
-        }
-    }
-
-    /// Adds the slots of a range.
-    fn add(&mut self, slots: &Slots, hashes: HashRange) {
-        let of_range = (slots.len() >> hashes.bits) + (slots.len() >> (hashes.bits + 3)) + 16;
-        if self.rows.is_empty() {
-            self.rows.reserve(of_range * self.stride);
-            self.hashes.reserve(of_range);
-            self.index.reserve(of_range, |_| 0);
-        }
-        for (hash, slot) in slots.range(hashes) {
-            // Groups without rows are in the table.
-            if lanes_of(&slot[1..])[0] > 0 {
-                self.add_slot(hash, slot);
-            }
-        }
-    }
-
-    fn add_slot(&mut self, hash: u32, slot: &[Unit]) {
-        let (rows, stride) = (&self.rows, self.stride);
-        let same = |&at: &u32| rows[at as usize * stride] == slot[0];
-        if let Some(&at) = self.index.find(spread(hash), same) {
-            let at = at as usize * stride;
-            let to = lanes_mut(&mut self.rows[at + 1..at + stride]);
-            let from = lanes_of(&slot[1..]);
-            if to[0] + from[0] > ROWS_MAX as i64 {
-                self.out.extend_from_slice(slot);
-                return;
-            }
-            let lanes = to.iter_mut().zip(from).zip(&self.extremes);
-            for ((to, &from), is_extreme) in lanes {
-                *to = match is_extreme {
-                    true => from.max(*to),
-                    false => *to + from,
-                };
-            }
-            return;
-        }
-        let at = self.hashes.len() as u32;
-        self.rows.extend_from_slice(slot);
-        self.hashes.push(hash);
-        let hashes = &self.hashes;
-        self.index
-            .insert_unique(spread(hash), at, |&at| spread(hashes[at as usize]));
-    }
-
-    /// Takes out the rows of keys that the table has or will have, and forgets the index.
-    fn take_out(&mut self, of_table: &[(u32, Unit)]) {
-        let stride = self.stride;
-        let twins: Vec<Unit> = self.out.chunks(stride).map(|slot| slot[0]).collect();
-        let twins: Vec<(u32, Unit)> = {
-            let hash = |key: &Unit| {
-                let at = (0..self.hashes.len()).find(|&at| self.rows[at * stride] == *key);
-                at.map(|at| (self.hashes[at], *key))
-            };
-            twins.iter().filter_map(hash).collect()
-        };
-        for (hash, key) in of_table.iter().chain(&twins) {
-            let rows = &self.rows;
-            let same = |&at: &u32| rows[at as usize * stride] == *key;
-            if let Ok(found) = self.index.find_entry(spread(*hash), same) {
-                let (at, _) = found.remove();
-                let at = at as usize * stride;
-                self.out.extend_from_slice(&self.rows[at..at + stride]);
-                lanes_mut(&mut self.rows[at + 1..at + stride])[0] = 0;
-            }
-        }
-        self.index = HashTable::new();
-        self.hashes = Vec::new();
-        if !self.out.is_empty() {
-            let rows = self.rows.chunks(stride);
-            let left = rows.filter(|slot| lanes_of(&slot[1..])[0] > 0);
-            self.rows = left.flatten().copied().collect();
-        }
-    }
-}
-
-/// A hash table takes its places from low bits, and the bits it compares from high ones.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -3,12 +3,16 @@
 //! A key has a byte behind it that isn't zero, and zeros up to 32 bytes. So a slot is empty if its key is all zeros.
 //! Rows come in batches: hash and prefetch all, then compare, then add.
 //!
-//! Slots lie in the order of their hashes. So a range of hashes is a contiguous part of every table, and a table that grows
-//! is copied from front to back.
+//! Slots lie in the order of their hashes. So a range of hashes is a contiguous part of every table, a table that grows
+//! is copied from front to back, and tables are merged by ranges, in parallel.
 //!
-//! Invariant of this module: the number of slots is a power of two, at least one is empty, and a place is the number of
-//! units before one of them. Keys that are looked up are readable for 64 bytes.
+//! Invariant of this module: at least one slot is empty, and a place is the number of units before a slot. Keys that are
+//! looked up are readable for 64 bytes.
 #![allow(unsafe_code)]
+
+use std::collections::HashSet;
+
+use rayon::prelude::*;
 
 use crate::group::spill::pages::{Pages, Zeroed};
 use crate::group::table::hash_range::HashRange;
@@ -26,9 +30,14 @@ pub(crate) const KEY_MAX: usize = 32;
 /// Lanes in a unit.
 pub(crate) const UNIT_LANES: usize = 4;
 
-/// The least slots of a table, as a power of two.
-pub(crate) const SLOT_BITS_MIN: u32 = 9;
-const SLOTS_MIN: usize = 1 << SLOT_BITS_MIN;
+/// The most ranges of hashes, as a power of two.
+const RANGE_BITS_MAX: u32 = 9;
+/// The least slots of a table; all tables have a multiple of it, so that a range has whole slots.
+const SLOTS_MIN: usize = 1 << RANGE_BITS_MAX;
+/// Bytes of a range of slots that is merged: they stay in a core's cache.
+const RANGE_BYTES: usize = 256 << 10;
+/// Keys among which it is counted how many tables have in common.
+const SAMPLE: usize = 4096;
 /// From so many bytes on a table grows by less at a time.
 const LARGE_BYTES: usize = 64 << 20;
 /// Up to so many bytes of used slots the first-level cache holds most of them.
@@ -37,7 +46,7 @@ const L1_BYTES: usize = 64 << 10;
 const L2_BYTES: usize = 4 << 20;
 
 /// A key, or four lanes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C, align(32))]
 pub(crate) struct Unit([i64; UNIT_LANES]);
 
@@ -87,9 +96,8 @@ pub(crate) struct Slots {
     units: Pages<Unit>,
     /// Units of a slot, a power of two.
     stride: usize,
-    /// Of a hash shifted by this a mask makes a place.
-    shift: u32,
-    mask: u32,
+    /// How many there are.
+    count: u32,
     used: usize,
     used_max: usize,
     seeds: Seeds,
@@ -110,8 +118,7 @@ impl Slots {
             level,
             units: Pages::new(0),
             stride: (1 + lanes.div_ceil(UNIT_LANES)).next_power_of_two(),
-            shift: 0,
-            mask: 0,
+            count: 0,
             used: 0,
             used_max: 0,
             seeds: seeds.clone(),
@@ -123,6 +130,14 @@ impl Slots {
         };
         slots.lay_out(SLOTS_MIN);
         slots
+    }
+
+    /// Without keys, for those and lanes of this table's form, with so many slots.
+    fn like(&self, slots: usize) -> Slots {
+        let mut like = Slots::new(self.level, &self.seeds, (self.stride - 1) * UNIT_LANES);
+        like.is_dense = self.is_dense;
+        like.lay_out(slots);
+        like
     }
 
     /// Leaves fewer slots empty from now on.
@@ -175,9 +190,11 @@ impl Slots {
     /// Empty slots, so many.
     fn lay_out(&mut self, slots: usize) {
         self.units = Pages::new(slots * self.stride);
-        let places = u32::try_from(slots * self.stride).expect("a table of less than 128 GiB");
-        self.shift = 32 - places.trailing_zeros();
-        self.mask = places - self.stride as u32;
+        assert!(
+            u32::try_from(slots * self.stride).is_ok(),
+            "a table of less than 128 GiB"
+        );
+        self.count = slots as u32;
         // A displaced key costs a mispredicted branch on each of its rows, so a small table is sparse.
         self.used_max = match slots * self.slot_bytes() {
             _ if self.is_dense => slots / 8 * 5,
@@ -191,7 +208,7 @@ impl Slots {
 
     #[cold]
     fn grow(&mut self) {
-        let slots = self.growth() * (self.units.len() / self.stride);
+        let slots = self.growth() * self.count as usize;
         let old = std::mem::replace(&mut self.units, Pages::new(0));
         self.lay_out(slots);
         for slot in old.chunks(self.stride) {
@@ -210,12 +227,32 @@ impl Slots {
         hash(self.level, &self.seeds, &bytes)
     }
 
+    /// The place of the slot that keys of this hash belong to.
+    fn home(&self, hash: u32) -> usize {
+        home(hash, self.count) as usize * self.stride
+    }
+
+    /// The place of a key's slot, or of the empty one that it would take.
+    fn seek(&self, hash: u32, key: &Unit) -> usize {
+        let mut place = self.home(hash);
+        while !self.units[place].is_empty() && self.units[place] != *key {
+            place += self.stride;
+            if place == self.units.len() {
+                place = 0;
+            }
+        }
+        place
+    }
+
+    /// The place of a key's slot.
+    pub(crate) fn place_of(&self, key: &Unit) -> Option<usize> {
+        let place = self.seek(self.hash(key), key);
+        (!self.units[place].is_empty()).then_some(place)
+    }
+
     /// Takes the next empty slot for a key that isn't there.
     fn push(&mut self, key: &Unit, lanes: &[i64]) {
-        let mut place = (self.hash(key) >> self.shift & self.mask) as usize;
-        while !self.units[place].is_empty() {
-            place = (place + self.stride) & self.mask as usize;
-        }
+        let place = self.seek(self.hash(key), key);
         self.units[place] = *key;
         lanes_mut(&mut self.units[place + 1..place + self.stride])[..lanes.len()]
             .copy_from_slice(lanes);
@@ -281,7 +318,12 @@ impl Slots {
         let exceeds_l1 = self.used * self.slot_bytes() > L1_BYTES;
         let exceeds_l2 = self.bytes() > L2_BYTES;
         let units = self.units.pointer();
-        let (shift, mask, stride) = (self.shift, self.mask, self.stride as u32);
+        let (count, stride, end) = (self.count, self.stride as u32, self.units.len() as u32);
+        let stride_bits = stride.trailing_zeros();
+        let following = |place: u32| {
+            let next = place + stride;
+            if next == end { 0 } else { next }
+        };
         let fetch = |place: u32| {
             let slot = units.wrapping_add(place as usize).cast::<u8>();
             prefetch::into_l1(slot);
@@ -301,7 +343,7 @@ impl Slots {
             // SAFETY: as the caller's.
             let hashes = unsafe { I::load_four(&self.seeds, text, &spans, keys) };
             for (place, hash) in places.iter_mut().zip(hashes) {
-                *place = hash >> shift & mask;
+                *place = home(hash, count) << stride_bits;
                 if exceeds_l1 {
                     fetch(*place);
                 }
@@ -313,7 +355,7 @@ impl Slots {
             unsafe {
                 let loaded = I::load(text.add(start as usize), end - start);
                 I::write(loaded, key);
-                *place = I::hash(&self.seeds, loaded) as u32 >> shift & mask;
+                *place = home(I::hash(&self.seeds, loaded) as u32, count) << stride_bits;
             }
             if exceeds_l1 {
                 fetch(*place);
@@ -321,7 +363,7 @@ impl Slots {
         }
         let rows = self.keys.iter().zip(&mut *self.places).take(spans.len());
         for (row, (key, place)) in rows.enumerate() {
-            // SAFETY: a masked place is in the table; the features of `I` are enabled.
+            // SAFETY: homes, and the slots that follow them, are in the table; the features of `I` are enabled.
             unsafe {
                 let wanted = I::read(key);
                 if I::equals(wanted, &*units.add(*place as usize).cast()) {
@@ -338,10 +380,10 @@ impl Slots {
                         self.behind[usize::from(*text.add(end - 1))] += 1;
                         break;
                     }
-                    if I::equals(wanted, &*slot.cast()) {
+                    *place = following(*place);
+                    if I::equals(wanted, &*units.add(*place as usize).cast()) {
                         break;
                     }
-                    *place = place.wrapping_add(stride) & mask;
                 }
             }
         }
@@ -462,9 +504,40 @@ impl Slots {
         })
     }
 
+    /// The key in a place, and its lanes.
+    pub(crate) fn at(&self, place: usize) -> (&Unit, &[i64]) {
+        let slot = &self.units[place..place + self.stride];
+        (&slot[0], lanes_of(&slot[1..]))
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn at_mut(&mut self, place: usize) -> (&Unit, &mut [i64]) {
+        let (key, lanes) = self.units[place..place + self.stride].split_at_mut(1);
+        (&key[0], lanes_mut(lanes))
+    }
+
+    /// The places of all keys whose lanes are `wanted`, in no order.
+    pub(crate) fn places(
+        &self,
+        wanted: impl Fn(&[i64]) -> bool + Send + Sync,
+    ) -> impl ParallelIterator<Item = usize> {
+        let slots = self.units.par_chunks(self.stride).enumerate();
+        let used = slots.filter(|(_, slot)| !slot[0].is_empty());
+        let used = used.filter(move |(_, slot)| wanted(lanes_of(&slot[1..])));
+        used.map(|(at, _)| at * self.stride)
+    }
+
+    /// Fetches the slot in a place into the cache.
+    pub(crate) fn prefetch(&self, place: usize) {
+        let slot = self.units.as_ptr().wrapping_add(place).cast::<u8>();
+        for line in (0..self.slot_bytes()).step_by(64) {
+            prefetch::into_l1(slot.wrapping_add(line));
+        }
+    }
+
     /// The slots of a range of hashes, of which there are no more than slots at least; with their hashes.
-    pub(crate) fn range(&self, hashes: HashRange) -> impl Iterator<Item = (u32, &[Unit])> {
-        let slots = self.units.len() / self.stride;
+    fn range(&self, hashes: HashRange) -> impl Iterator<Item = (u32, &[Unit])> {
+        let slots = self.count as usize;
         let of_range = slots >> hashes.bits;
         let first = hashes.number as usize * of_range;
         // Displaced ones lie behind the last home slot, with no empty one in between.
@@ -477,10 +550,136 @@ impl Slots {
             .filter(move |(hash, _)| hashes.bits == 0 || hashes.contain(*hash))
     }
 
+    /// One table of several that have the same seeds and as many lanes. `add` adds lanes to those of the same key, or
+    /// refuses to: slots that it refuses are returned besides, each with all of its units.
+    ///
+    /// # Panics
+    /// There is no table.
+    pub(crate) fn merged(
+        mut all: Vec<Slots>,
+        add: impl Fn(&mut [i64], &[i64]) -> bool + Sync,
+    ) -> (Slots, Vec<Unit>) {
+        let wanted = Slots::estimated_union(&all) / 3 * 4;
+        let largest = (0..all.len()).max_by_key(|&at| all[at].count);
+        let largest = largest.expect("a table");
+        let mut merged = match all[largest].count as usize {
+            enough if enough >= wanted || all.len() == 1 => all.swap_remove(largest),
+            _ => all[largest].like(wanted.next_multiple_of(SLOTS_MIN)),
+        };
+        let mut refused = Vec::new();
+        for from in all {
+            merged.merge(&from, &add, &mut refused);
+        }
+        (merged, refused)
+    }
+
+    /// About how many different keys some tables have.
+    fn estimated_union(all: &[Slots]) -> usize {
+        let keys: usize = all.iter().map(Slots::len).sum();
+        let bits = (keys / SAMPLE).max(1).ilog2().min(RANGE_BITS_MAX);
+        let sample = HashRange { bits, number: 0 };
+        let sampled = || all.iter().flat_map(|slots| slots.range(sample));
+        let different = sampled().map(|(_, slot)| slot[0].0).collect::<HashSet<_>>();
+        match sampled().count() {
+            0 => keys,
+            count => (keys as f64 * different.len() as f64 / count as f64) as usize,
+        }
+    }
+
+    /// Adds the slots of another table.
+    fn merge(
+        &mut self,
+        from: &Slots,
+        add: &(impl Fn(&mut [i64], &[i64]) -> bool + Sync),
+        refused: &mut Vec<Unit>,
+    ) {
+        let ranges = self.bytes().div_ceil(RANGE_BYTES).next_power_of_two();
+        let bits = ranges.ilog2().min(RANGE_BITS_MAX);
+        let hashes: Vec<HashRange> = HashRange::ranges(bits).collect();
+        let (count, stride) = (self.count, self.stride);
+        let of_range = self.units.len() >> bits;
+        let parts = self.units.par_chunks_mut(of_range);
+        let merged = parts.zip(hashes).map(|(units, hashes)| {
+            let before = hashes.number as usize * units.len();
+            let mut part = Part {
+                units,
+                stride,
+                added: 0,
+                refused: Vec::new(),
+                left: Vec::new(),
+            };
+            for (hash, slot) in from.range(hashes) {
+                let home = home(hash, count) as usize * stride;
+                part.add(home - before, slot, add);
+            }
+            (part.added, part.refused, part.left)
+        });
+        let merged: Vec<_> = merged.collect();
+        let mut left = Vec::new();
+        for (added, of_range, beyond) in merged {
+            self.used += added;
+            refused.extend(of_range);
+            left.extend(beyond);
+        }
+        // One slot at least stays empty.
+        while self.used + left.len() / stride >= self.count as usize {
+            self.grow();
+        }
+        for slot in left.chunks(stride) {
+            let (key, lanes) = (&slot[0], lanes_of(&slot[1..]));
+            match self.place_of(key) {
+                Some(place) => {
+                    if !add(self.at_mut(place).1, lanes) {
+                        refused.extend_from_slice(slot);
+                    }
+                }
+                None => self.push(key, lanes),
+            }
+        }
+    }
+
     /// Empties the table.
     pub(crate) fn clear(&mut self) {
         self.lay_out(SLOTS_MIN);
         self.behind.fill(0);
+    }
+}
+
+/// Which slot keys of this hash belong to.
+#[inline(always)]
+fn home(hash: u32, slots: u32) -> u32 {
+    (u64::from(hash) * u64::from(slots) >> 32) as u32
+}
+
+/// A range of a table's slots, to which those of the same hashes in another one are added.
+struct Part<'a> {
+    units: &'a mut [Unit],
+    stride: usize,
+    /// Keys that are new.
+    added: usize,
+    /// Slots that could not be added to.
+    refused: Vec<Unit>,
+    /// Slots that belong behind the range, because it is full from their homes on.
+    left: Vec<Unit>,
+}
+
+impl Part<'_> {
+    /// Adds a slot whose home is at `place`.
+    fn add(&mut self, place: usize, slot: &[Unit], add: &impl Fn(&mut [i64], &[i64]) -> bool) {
+        for to in self.units[place..].chunks_exact_mut(self.stride) {
+            if to[0] == slot[0] {
+                if !add(lanes_mut(&mut to[1..]), lanes_of(&slot[1..])) {
+                    self.refused.extend_from_slice(slot);
+                }
+                return;
+            }
+            if to[0].is_empty() {
+                to.copy_from_slice(slot);
+                self.added += 1;
+                return;
+            }
+        }
+        self.left.extend_from_slice(slot);
     }
 }
 
@@ -569,11 +768,59 @@ mod tests {
     fn in_ranges(slots: &Slots) {
         let mut all: Vec<&[u8]> = slots.iter().map(|(key, _)| key.key()).collect();
         all.sort_unstable();
-        for bits in [0, 3, SLOT_BITS_MIN] {
+        for bits in [0, 3, RANGE_BITS_MAX] {
             let ranges = HashRange::ranges(bits).flat_map(|hashes| slots.range(hashes));
             let mut found: Vec<&[u8]> = ranges.map(|(_, slot)| slot[0].key()).collect();
             found.sort_unstable();
             assert_eq!(found, all);
+        }
+    }
+
+    /// Tables with common keys and without, some larger than others, against a map.
+    #[test]
+    fn merged_tables_have_all_groups() {
+        let each = if cfg!(miri) { 40_u64 } else { 6000 };
+        for level in Level::available() {
+            let seeds = Seeds::random();
+            let cases = [
+                (1, 0),
+                (2, 0),
+                (5, 0),
+                (2, each / 3),
+                (3, each),
+                (7, each / 2),
+            ];
+            for (tables, step) in cases {
+                let mut want: BTreeMap<Unit, i64> = BTreeMap::new();
+                let all = (0..tables).map(|table| {
+                    let mut slots = Slots::new(level, &seeds, 5);
+                    for number in table * step..table * step + each {
+                        let key = Unit::of_key(format!("key {number};").as_bytes()).unwrap();
+                        slots.insert(&key, &[1, 0, 0, 0, number as i64]);
+                        *want.entry(key).or_default() += 1;
+                    }
+                    slots
+                });
+                let all = all.collect();
+                let (slots, refused) = Slots::merged(all, |to, from| {
+                    assert_eq!(to[4], from[4]);
+                    let is_added = to[0] + from[0] <= 2;
+                    to[0] += i64::from(is_added) * from[0];
+                    is_added
+                });
+                assert_eq!(slots.len(), want.len());
+                let mut got: BTreeMap<Unit, i64> = BTreeMap::new();
+                for place in slots.places(|lanes| lanes[0] > 0).collect::<Vec<_>>() {
+                    let (key, lanes) = slots.at(place);
+                    assert_eq!(slots.place_of(key), Some(place));
+                    assert!(lanes[0] <= 2);
+                    assert_eq!(got.insert(*key, lanes[0]), None);
+                }
+                for slot in refused.chunks(slots.stride()) {
+                    *got.get_mut(&slot[0]).unwrap() += lanes_of(&slot[1..])[0];
+                }
+                assert!(got == want);
+            }
         }
     }
 

@@ -32,17 +32,16 @@ pub(crate) struct Group {
 
 impl Group {
     /// A group that no table has, by its place among those of lanes.
-    pub(crate) fn in_lanes(range: usize, at: usize) -> Group {
+    pub(crate) fn in_lanes(place: usize) -> Group {
         Group {
-            shard: (SHARDS + range) as u32,
-            at: u32::try_from(at).expect("a range of less than 4 billion groups"),
+            shard: SHARDS as u32,
+            at: u32::try_from(place).expect("a table of less than 128 GiB"),
         }
     }
 
     /// Its place among the groups of lanes, if it isn't a table's.
-    pub(crate) fn lanes(self) -> Option<(usize, usize)> {
-        let range = (self.shard as usize).checked_sub(SHARDS)?;
-        Some((range, self.at as usize))
+    pub(crate) fn lanes(self) -> Option<usize> {
+        (self.shard as usize == SHARDS).then_some(self.at as usize)
     }
 
     /// A number that isn't negative.
