@@ -1,6 +1,5 @@
 //! Answers with any columns: what writing them allocates.
 
-use std::borrow::Cow;
 use std::process::Command;
 
 use ringfold::report::grid::{Cell, GridFormat, Rows, write_grid};
@@ -19,11 +18,7 @@ impl Rows for Answer {
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
         let text = [&b"plain"[..], b"a \"text\", quoted|\t", b"caf\xc3\xa9 \xff"][at % 3];
         cells.clear();
-        cells.extend([
-            Cell::Text(text),
-            Cell::Number(Cow::Borrowed("-12.50")),
-            Cell::Null,
-        ]);
+        cells.extend([Cell::Text(text), Cell::Number("-12.50".into()), Cell::Null]);
     }
 }
 

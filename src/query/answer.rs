@@ -5,7 +5,6 @@ pub(crate) mod order;
 pub(crate) mod outgrown;
 mod sorted;
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -331,7 +330,7 @@ impl Rows for Answer {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => Cell::Text(text),
                 number => match number.printed(*rounding) {
-                    Some(Printed::Decimal(text)) => Cell::Number(Cow::Owned(text)),
+                    Some(Printed::Decimal(digits)) => Cell::Number(digits),
                     // No format has a number for it.
                     Some(Printed::Special(special)) => Cell::Text(special.text().as_bytes()),
                     None => Cell::Null,

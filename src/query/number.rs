@@ -6,6 +6,8 @@ use std::cmp::Ordering;
 
 use num_bigint::{BigInt, Sign};
 
+use crate::report::grid::{Digits, with_point};
+
 /// The most digits of a number, leading zeros not counted, and the most behind its point.
 pub(crate) const DIGITS_MAX: usize = 38;
 
@@ -535,61 +537,21 @@ impl Exact {
     }
 
     /// As `-?digits(.digits)?`; zero has no sign. Special values are `inf`, `-inf` and `nan`.
-    pub(crate) fn text(&self) -> String {
-        if let Mantissa::Small(small) = self.mantissa
-            && self.scale <= DIGITS_MAX as u32
-        {
-            return text_of(small, self.scale);
-        }
-        let (negative, mut digits) = match &self.mantissa {
-            Mantissa::Small(small) => (*small < 0, small.unsigned_abs().to_string()),
-            Mantissa::Big(big) => (big.sign() == Sign::Minus, big.magnitude().to_string()),
-            Mantissa::Special(special) => return special.text().into(),
-        };
-        let scale = self.scale as usize;
-        if scale > 0 {
-            if digits.len() <= scale {
-                digits.insert_str(0, &"0".repeat(scale + 1 - digits.len()));
+    pub(crate) fn digits(&self) -> Digits<'static> {
+        match &self.mantissa {
+            Mantissa::Small(small) => Digits::decimal(*small, self.scale),
+            Mantissa::Big(big) => {
+                let digits = big.magnitude().to_string();
+                with_point(big.sign() == Sign::Minus, digits, self.scale).into()
             }
-            digits.insert(digits.len() - scale, '.');
+            Mantissa::Special(special) => special.text().into(),
         }
-        if negative {
-            digits.insert(0, '-');
-        }
-        digits
     }
-}
 
-/// As [`Exact::text`].
-fn text_of(mantissa: i128, scale: u32) -> String {
-    let mut bytes = [0; 2 * DIGITS_MAX + 4];
-    let (mut at, mut digits, mut left) = (bytes.len(), 0, mantissa.unsigned_abs());
-    while left > 0 || digits <= scale {
-        if digits == scale && scale > 0 {
-            at -= 1;
-            bytes[at] = b'.';
-        }
-        // Division of short numbers is much faster.
-        let digit = match u64::try_from(left) {
-            Ok(short) => {
-                left = u128::from(short / 10);
-                (short % 10) as u8
-            }
-            Err(_) => {
-                let digit = (left % 10) as u8;
-                left /= 10;
-                digit
-            }
-        };
-        at -= 1;
-        bytes[at] = b'0' + digit;
-        digits += 1;
+    /// The same as a string.
+    pub(crate) fn text(&self) -> String {
+        self.digits().to_string()
     }
-    if mantissa < 0 {
-        at -= 1;
-        bytes[at] = b'-';
-    }
-    String::from_utf8_lossy(&bytes[at..]).into_owned()
 }
 
 impl PartialEq for Exact {

@@ -6,6 +6,7 @@
 mod cell;
 mod columns;
 mod csv;
+mod digits;
 mod json;
 mod markdown;
 mod parts;
@@ -23,6 +24,8 @@ use crate::report::grid::parts::{for_rows, parts};
 
 pub use crate::report::grid::cell::{Cell, Rows};
 pub(crate) use crate::report::grid::csv::push_text as push_csv_text;
+pub use crate::report::grid::digits::Digits;
+pub(crate) use crate::report::grid::digits::with_point;
 
 /// A format of an answer with any columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use crate::query::accumulator::share::Share;
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number, Special};
 use crate::query::quotient::Quotient;
+use crate::report::grid::Digits;
 
 /// What an aggregate takes of each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,14 +72,14 @@ impl Rounding {
 /// What is printed of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Printed {
-    Decimal(String),
+    Decimal(Digits<'static>),
     Special(Special),
 }
 
 impl Printed {
     pub(crate) fn text(&self) -> &str {
         match self {
-            Printed::Decimal(text) => text,
+            Printed::Decimal(digits) => digits,
             Printed::Special(special) => special.text(),
         }
     }
@@ -106,7 +107,7 @@ impl Outcome<'_> {
         };
         Some(match exact.special() {
             Some(special) => Printed::Special(special),
-            None => Printed::Decimal(exact.text()),
+            None => Printed::Decimal(exact.digits()),
         })
     }
 }
@@ -119,7 +120,7 @@ fn double(value: f64) -> Printed {
         value => {
             let text = format!("{value:?}");
             let short = text.strip_suffix(".0").map(String::from);
-            Printed::Decimal(short.unwrap_or(text))
+            Printed::Decimal(short.unwrap_or(text).into())
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What an answer with any columns is made of.
 
-use std::borrow::Cow;
 use std::ops::Range;
+
+use crate::report::grid::digits::Digits;
 
 /// A field of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub enum Cell<'a> {
     /// Any bytes, UTF-8 or not.
     Text(&'a [u8]),
     /// A decimal: `-?digits(.digits)?`, or a double's shortest form, which may have an exponent behind it: `1e-7`.
-    Number(Cow<'a, str>),
+    Number(Digits<'a>),
 }
 
 /// The rows of an answer. Some formats ask for each row twice.
