@@ -188,24 +188,27 @@ impl Layout {
 
     /// What the lanes say of a column.
     pub(crate) fn kept(&self, values: &[i64], column: usize, scale: u32) -> Kept {
-        let of = |lane| self.find(values, lane);
-        let halves = |low, high| {
-            let high = i128::from(of(high).unwrap_or_default());
-            (high << 32) + i128::from(of(low).unwrap_or_default())
-        };
-        let rows = of(Lane::Rows).unwrap_or_default() as u64;
-        let sum = match of(Lane::Sum(column)) {
-            Some(sum) => i128::from(sum),
-            None => halves(Lane::SumLow(column), Lane::SumHigh(column)),
-        };
-        Kept {
-            known: of(Lane::Known(column)).map_or(rows, |known| known as u64),
+        let mut kept = Kept {
             scale,
-            sum,
-            least: of(Lane::Least(column)).map_or(0, |value| OFFSET - value),
-            greatest: of(Lane::Greatest(column)).map_or(0, |value| value - OFFSET),
-            squares: halves(Lane::SquaresLow(column), Lane::SquaresHigh(column)),
+            ..Kept::default()
+        };
+        for (&lane, &value) in self.lanes.iter().zip(values) {
+            let wide = i128::from(value);
+            match lane {
+                // The first one. Where some are null, there is another lane behind it.
+                Lane::Rows => kept.known = value as u64,
+                _ if lane.column() != Some(column) => {}
+                Lane::Known(_) => kept.known = value as u64,
+                Lane::Sum(_) | Lane::SumLow(_) => kept.sum += wide,
+                Lane::SumHigh(_) => kept.sum += wide << 32,
+                Lane::Least(_) => kept.least = OFFSET - value,
+                Lane::Greatest(_) => kept.greatest = value - OFFSET,
+                Lane::SquaresLow(_) => kept.squares += wide,
+                Lane::SquaresHigh(_) => kept.squares += wide << 32,
+                Lane::Group => {}
+            }
         }
+        kept
     }
 }
 

@@ -397,6 +397,10 @@ impl Exact {
                 *sum = both;
                 return;
             }
+            if *sum == 0 && number.scale > self.scale as i32 {
+                (*sum, self.scale) = (number.mantissa, number.decimals());
+                return;
+            }
             let scale = self.scale.max(number.decimals());
             let old = Number::new(*sum, self.scale);
             if let (Some(one), Some(two)) = (raised(&old, scale), raised(&number, scale))
