@@ -41,6 +41,19 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The same behind these words.
+    pub(crate) fn behind(mut self, words: &str) -> Cause {
+        match &mut self {
+            Cause::Words(why) => why.insert_str(0, words),
+            Cause::Refused(refusal) => {
+                if let Refusal::Malformed { why, .. } = &mut **refusal {
+                    why.insert_str(0, words);
+                }
+            }
+        }
+        self
+    }
+
     pub(crate) fn spelled(&self, speller: &dyn Speller) -> String {
         match self {
             Cause::Words(words) => one_line(words.clone()),

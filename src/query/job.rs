@@ -327,15 +327,16 @@ impl Plan {
 
     /// The error of a record, as a run that isn't in order reports it.
     fn explained(&self, error: Error, rejected: Rejected) -> Error {
-        if !self.rejecting.are_too_many() {
+        let Some(most) = self.rejecting.exceeded() else {
             return error;
-        }
+        };
         // Which record was one too many hangs on the order of blocks.
         let (first, _) = rejected.finish(&self.rejecting);
         match first {
             Some(first) if (first.file, first.bytes.start) <= error.place() => {
                 let name = &self.files[first.file as usize];
-                let found = Error::new(ErrorKind::Data, first.cause)
+                let before = format!("more than {most} records are malformed, this one first: ");
+                let found = Error::new(ErrorKind::Data, first.cause.behind(&before))
                     .in_file(first.file, name)
                     .at_bytes(first.bytes);
                 match first.line {

@@ -83,9 +83,9 @@ impl Rejecting {
         self.on_error != OnError::Fail
     }
 
-    /// Whether more were left out than may be.
-    pub(crate) fn are_too_many(&self) -> bool {
-        self.most.is_some_and(|most| self.seen.load(Relaxed) > most)
+    /// How many may be left out, if there were more.
+    pub(crate) fn exceeded(&self) -> Option<u64> {
+        self.most.filter(|&most| self.seen.load(Relaxed) > most)
     }
 
     /// Forgets everything, for another run.
