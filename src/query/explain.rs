@@ -102,7 +102,14 @@ impl Plan {
         match Passes::new(self) {
             Some(passes) => {
                 facts.push(("passes", passes.names(self)));
-                facts.push(("instructions", level_name(self.level).into()));
+                let level = level_name(self.level);
+                facts.push((
+                    "instructions",
+                    match passes.splits_lines() {
+                        true => format!("{level}, behind the split into fields"),
+                        false => level.into(),
+                    },
+                ));
             }
             None => facts.push(("passes", "none: records are added one by one".into())),
         }
@@ -237,7 +244,7 @@ fn level_name(level: Option<Level>) -> &'static str {
         #[cfg(target_arch = "x86_64")]
         Some(Level::Avx2) => "AVX2",
         #[cfg(target_arch = "x86_64")]
-        Some(Level::Avx512) => "AVX2, and AVX-512 for keys",
+        Some(Level::Avx512) => "AVX-512",
     }
 }
 
@@ -296,6 +303,10 @@ mod tests {
         ] {
             assert!(explained.contains(part), "{part}\n{explained}");
         }
+        let lines = Input::memory([&b"{\"a\": 1}\n"[..]]);
+        let plan = Query::json_lines().key("a").plan(&lines, &config).unwrap();
+        let json = plan.explain(&lines).unwrap().to_string();
+        assert!(json.contains(", behind the split into fields\n"), "{json}");
         let plain = query.level(None).plan(&input, &config).unwrap();
         let explained = plain.explain(&input).unwrap().to_string();
         assert!(explained.contains("one by one"), "{explained}");

@@ -256,6 +256,11 @@ impl Passes {
         })
     }
 
+    /// Whether the dialect splits one line after the other.
+    pub(crate) fn splits_lines(&self) -> bool {
+        self.marks.is_none()
+    }
+
     /// What is done with each window, for people.
     pub(crate) fn names(&self, plan: &Plan) -> String {
         let mut names = match self.marks {
