@@ -394,7 +394,7 @@ impl Passes {
             return (true, end);
         }
         let ends = self.index.ends();
-        self.index.last_ends(&mut lists.last_ends);
+        self.index.last_ends(self.level, &mut lists.last_ends);
         lists.starts.clear();
         lists.firsts.clear();
         let mut first = 0;

@@ -58,7 +58,7 @@ pub mod fuzzed {
             index(level, TextWindow::at(&block, 0), marks, &mut found);
         }
         let mut last_ends = Vec::new();
-        found.last_ends(&mut last_ends);
+        found.last_ends(level, &mut last_ends);
         (!found.has_offence).then(|| Indexed {
             ends: found.ends().to_vec(),
             last_ends,

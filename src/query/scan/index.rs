@@ -169,7 +169,24 @@ impl Index {
     }
 
     /// For each record the number of its last end, in `to`.
-    pub(crate) fn last_ends(&self, to: &mut Vec<u16>) {
+    pub(crate) fn last_ends(&self, level: Level, to: &mut Vec<u16>) {
+        match level {
+            Level::Portable => self.list_last_ends(to),
+            // SAFETY: a level is only made where the processor has its features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx512 => unsafe { self.last_ends_avx2(to) },
+        }
+    }
+
+    /// The same with an instruction that counts bits.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn last_ends_avx2(&self, to: &mut Vec<u16>) {
+        self.list_last_ends(to);
+    }
+
+    #[inline(always)]
+    fn list_last_ends(&self, to: &mut Vec<u16>) {
         to.clear();
         let mut before = 0;
         for [ends, newlines] in &self.chunks[..self.length.div_ceil(64)] {
@@ -417,7 +434,7 @@ mod tests {
             return;
         }
         let mut lasts = vec![];
-        index.last_ends(&mut lasts);
+        index.last_ends(level, &mut lasts);
         assert_eq!(lasts.len(), index.records());
         // A quote that nobody closes is no offence: its record isn't whole.
         assert!(is_readable || index.records() == widths.len(), "{text:?}");
