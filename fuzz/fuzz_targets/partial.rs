@@ -4,6 +4,7 @@
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::fmt::Write;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -19,10 +20,18 @@ static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
 struct Watched;
 
+/// A load and a branch: an atomic maximum takes longer than the allocation. The inputs are checked by one thread.
+#[inline]
+fn note(size: usize) {
+    if size > LARGEST.load(Relaxed) {
+        LARGEST.store(size, Relaxed);
+    }
+}
+
 // SAFETY: all calls go to the system's allocator as they are.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Relaxed);
+        note(layout.size());
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
@@ -33,7 +42,7 @@ unsafe impl GlobalAlloc for Watched {
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LARGEST.fetch_max(size, Relaxed);
+        note(size);
         // SAFETY: the caller's promise.
         unsafe { System.realloc(at, layout, size) }
     }
@@ -78,7 +87,7 @@ struct Section {
 struct Base {
     bytes: Vec<u8>,
     /// Of other records.
-    other: Vec<u8>,
+    other: Partial,
     columns: usize,
 }
 
@@ -104,7 +113,7 @@ static BASES: LazyLock<Vec<Base>> = LazyLock::new(|| {
     let bases = names
         .iter()
         .flat_map(|names| [1, 2].map(|keys| (names, keys)));
-    bases
+    let bases: Vec<Base> = bases
         .map(|(names, keys)| {
             let query = (1..=keys).fold(Query::new(b','), |query, key| query.key(key));
             let query = names.iter().fold(query.float(false), |query, name| {
@@ -112,14 +121,21 @@ static BASES: LazyLock<Vec<Base>> = LazyLock::new(|| {
                 query.aggregate(name, Some(column.into())).expect("it is known")
             });
             let text = b"a,x,1.5,red\nb,,-20,\nb,y,99999999999999999999.25,blue\na,x,3,green\nc,\x00,,red\n";
+            let other = saved(&query, b"a,x,0.25,blue\nd,y,-7,\n");
             Base {
                 bytes: saved(&query, text),
-                other: saved(&query, b"a,x,0.25,blue\nd,y,-7,\n"),
+                other: Partial::read("other", other).expect("it was just saved"),
                 columns: 0,
             }
             .counted()
         })
-        .collect()
+        .collect();
+    // What isn't edited is the same each time: it is checked here.
+    for (base, other) in bases.iter().zip(bases.iter().cycle().skip(2)) {
+        check(base.bytes.clone(), base).expect("it was just saved");
+        check(base.bytes.clone(), other).expect_err("they are of other queries");
+    }
+    bases
 });
 
 impl Base {
@@ -259,17 +275,28 @@ fn one_line(error: &Error) {
     assert!(!text.contains('\n') && !text.is_empty(), "{text:?}");
 }
 
-/// All groups, as text.
-fn walk(partial: &Partial) -> Result<Vec<String>, Error> {
-    let mut all = Vec::new();
+/// Where texts go that are made, but not read.
+struct Unread;
+
+impl Write for Unread {
+    fn write_str(&mut self, _: &str) -> std::fmt::Result {
+        Ok(())
+    }
+}
+
+/// Looks at all groups, and makes texts of all values; returns how many groups there are.
+fn walk(partial: &Partial) -> Result<u64, Error> {
+    let mut count = 0;
     partial.groups()?.for_each(|group| {
-        let values: Vec<_> = (0..group.columns())
-            .map(|at| format!("{:?}", group.value(at)))
-            .collect();
-        all.push(format!("{:?} {values:?}", group.parts()));
+        let parts = group.parts();
+        let _ = write!(Unread, "{} {}", parts.len(), group.key().len());
+        for at in 0..group.columns() {
+            let _ = write!(Unread, "{}", group.value(at));
+        }
+        count += 1;
         Ok(())
     })?;
-    Ok(all)
+    Ok(count)
 }
 
 fn merged(partials: &[&Partial]) -> Result<Vec<u8>, Error> {
@@ -309,7 +336,7 @@ fn check(bytes: Vec<u8>, base: &Base) -> Result<(), Error> {
         "{largest} bytes at once for a file of {}",
         partial.bytes()
     );
-    assert_eq!(groups.len() as u64, partial.len());
+    assert_eq!(groups, partial.len());
     let once = merged(&[&partial])?;
     let largest = LARGEST.load(Relaxed);
     assert!(
@@ -321,11 +348,10 @@ fn check(bytes: Vec<u8>, base: &Base) -> Result<(), Error> {
     assert_eq!(back.len(), partial.len());
     assert_eq!(merged(&[&back]).expect("it was just saved"), once);
     answer(&[&partial])?;
-    let other = Partial::read("base", base.other.clone()).expect("it is whole");
-    let both = merged(&[&partial, &other])?;
+    let both = merged(&[&partial, &base.other])?;
     let both = Partial::read("both", both).expect("it was just saved");
     walk(&both).expect("it was just saved");
-    answer(&[&other, &partial])
+    answer(&[&base.other, &partial])
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -355,11 +381,7 @@ fuzz_target!(|bytes: &[u8]| {
                 mend(&mut bytes);
             }
             if bytes == base.bytes {
-                check(
-                    bytes.clone(),
-                    &BASES[(usize::from(*number) + 2) % BASES.len()],
-                )
-                .expect_err("they are of other queries");
+                return;
             }
             (bytes, base)
         }
