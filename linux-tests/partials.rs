@@ -13,9 +13,10 @@ use crate::query::{NUMERIC, OF_BYTES};
 use crate::support::{csv, dir, end, names, ringfold, start, str, write};
 
 /// Two keys and every aggregate.
-fn everything() -> Query {
+fn everything(is_exact: bool) -> Query {
     let mut query = Query::new(b',')
         .header(true)
+        .exact(is_exact)
         .key("one")
         .key("two")
         .float(false);
@@ -72,13 +73,14 @@ fn merged_is_computed_at_once() {
         prop::collection::vec(records(), 1..4),
         1..9_u32,
         prop::collection::vec(any::<u32>(), 24),
+        any::<bool>(),
     );
     let cases = Cases {
-        cases: 60,
+        cases: 80,
         failure_persistence: None,
         ..Cases::default()
     };
-    let done = TestRunner::new(cases).run(&strategy, |(files, parts, random)| {
+    let done = TestRunner::new(cases).run(&strategy, |(files, parts, random, is_exact)| {
         let dir = dir();
         let paths: Vec<PathBuf> = (0..)
             .zip(&files)
@@ -92,7 +94,7 @@ fn merged_is_computed_at_once() {
                 write(dir.path(), &name, text.as_bytes())
             })
             .collect();
-        let query = everything();
+        let query = everything(is_exact);
         let (want, whole) = run(&query, &Input::open(&paths).unwrap());
         let mut random = random.into_iter().cycle();
         let mut pick = move |below: usize| random.next().unwrap() as usize % below;
@@ -774,6 +776,58 @@ fn partials_hold_under_a_limit_of_memory() {
     }
     let left = names(dir);
     assert!(!left.iter().any(|name| name.starts_with('.')), "{left:?}");
+}
+
+/// Exact partials hold every value. They are merged in little memory, and with none that has estimates.
+#[test]
+fn exact_partials_are_merged() {
+    let dir = dir();
+    let dir = dir.path();
+    let text = |seed: u64| {
+        let record = |at: u64| {
+            let value = (at * 7919 + seed) % 30_011;
+            format!("{},{}.{:02}\n", at % 3, value, at % 100)
+        };
+        let records: String = (0..60_000).map(record).collect();
+        format!("key,value\n{records}")
+    };
+    write(dir, "1.txt", text(1).as_bytes());
+    write(dir, "2.txt", text(2).as_bytes());
+    let query = [
+        "-H",
+        "-d,",
+        "-kkey",
+        "-ap50:value,p99:value,distinct:value,mode:value,mean:value",
+    ];
+    let run = |args: &[&str]| {
+        let mut command = ringfold(["aggregate"]);
+        end(command.args(query).args(args).current_dir(dir))
+    };
+    run(&["--save-partial", "estimate.part", "2.txt"]).answer();
+    let estimates = run(&["1.txt", "2.txt"]).answer();
+    let exact = |args: &[&str]| run(&[&["--exact"], args].concat());
+    let want = exact(&["1.txt", "2.txt"]).answer();
+    assert_ne!(want, estimates);
+    let small = ["--memory", "1M", "--spill-dir", "."];
+    for (name, file) in [("1.part", "1.txt"), ("2.part", "2.txt")] {
+        exact(&["--save-partial", name, file]).answer();
+        let spilled = format!("s{name}");
+        let saved = exact(&[&small[..], &["--save-partial", &spilled, file]].concat());
+        let (_, said) = saved.answer_and_notices();
+        assert!(said.contains("went to temporary files"), "{said}");
+        let bytes = |name: &str| std::fs::read(dir.join(name)).unwrap();
+        assert!(bytes(name) == bytes(&spilled), "{name}");
+    }
+    assert_eq!(merge(dir, &["1.part", "2.part"]).answer(), want);
+    let (got, _) = merge(dir, &[&["1.part", "2.part"], &small[..]].concat()).answer_and_notices();
+    assert_eq!(got, want);
+    let (got, _) = exact(&[&small[..], &["1.txt", "2.txt"]].concat()).answer_and_notices();
+    assert_eq!(got, want);
+    let error = merge(dir, &["1.part", "estimate.part"]).failure(1);
+    assert!(
+        error.contains("another query") && error.contains("exact"),
+        "{error}"
+    );
 }
 
 /// What was kept by version 1 of the format is read as then, and merged with what is kept now. The files in partials/v1 stay as

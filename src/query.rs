@@ -11,6 +11,7 @@ pub(crate) mod columns;
 pub(crate) mod condition;
 pub(crate) mod dialect;
 pub(crate) mod escape;
+pub(crate) mod exact;
 pub(crate) mod explain;
 pub(crate) mod field;
 pub(crate) mod groups;

@@ -22,6 +22,11 @@ pub(crate) enum Sketch {
 }
 
 impl Sketch {
+    /// Whether it is one of many values.
+    pub(crate) fn is_estimate(self) -> bool {
+        self != Sketch::Frequencies
+    }
+
     /// # Errors
     /// What is wrong with the bytes of a sketch.
     pub(crate) fn check(self, bytes: &[u8]) -> Result<(), &'static str> {

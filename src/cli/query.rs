@@ -27,9 +27,12 @@ pub(super) struct Asked {
     ///
     /// The column follows behind a colon: `-a count,sum:price,mean:3`. A name with a comma or colon is quoted: `-a
     /// 'sum:"a,b"'`. All numbers are exact, but percentiles and distinct counts of large groups
-    /// are estimates. Without -k the whole input is one group.
+    /// are estimates without --exact. Without -k the whole input is one group.
     #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]
     aggregate: Vec<String>,
+    /// Make percentiles and distinct counts of large groups exact too; their values go to temporary files where memory ends
+    #[arg(long)]
+    exact: bool,
     /// The first line of each file names the columns
     #[arg(short = 'H', long)]
     header: bool,
@@ -105,6 +108,7 @@ impl Asked {
     /// The first flag that means nothing without a query.
     pub(super) fn stray_flag(&self) -> Option<&'static str> {
         let flags = [
+            (self.exact, "--exact"),
             (self.header, "--header"),
             (self.log.is_some(), "--log"),
             (self.jsonl, "--jsonl"),
@@ -170,6 +174,7 @@ impl Asked {
         let mut query = query
             .quote(quote)
             .header(self.header)
+            .exact(self.exact)
             .on_error(self.records.on_error(run.on_error)?)
             .precision(self.shown.precision);
         query = self.records.applied(query);

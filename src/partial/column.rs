@@ -459,11 +459,11 @@ pub(crate) fn placed(value: &[u8]) -> Option<(Place, &[u8])> {
 /// What is wrong with the values of a column, if something is. `rows` and `sources` are those of the description.
 pub(crate) fn fault(view: &ColumnView<'_>, rows: u64, sources: usize) -> Option<&'static str> {
     match (view.column.rule, view.values) {
-        (Rule::Count, Values::Fixed(fixed)) => {
+        (Rule::Count | Rule::Values, Values::Fixed(fixed)) => {
             let greatest = fixed.iter().map(|count| count.get().cast_unsigned()).max();
             (greatest.unwrap_or(0) > rows).then_some("a count is greater than the number of rows")
         }
-        (Rule::Count, Values::Variable(_)) => Some("counts aren't of 64 bits"),
+        (Rule::Count | Rule::Values, Values::Variable(_)) => Some("counts aren't of 64 bits"),
         (rule, Values::Fixed(_)) if rule.is_text() => Some("texts are of 64 bits"),
         (rule, Values::Variable(values)) if rule.is_placed() => {
             let is_right = |at| match values.get(at) {

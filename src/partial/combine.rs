@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::error::{Error, Kind, Result};
-use crate::partial::description::{Description, Source, Span};
+use crate::partial::description::{Description, Rule, Source, Span};
 use crate::partial::reader::Reader;
 
 /// What partials become.
@@ -190,7 +190,10 @@ fn compare(one: &Reader, two: &Reader) -> Result<()> {
         let aggregates = description.aggregates.iter();
         aggregates
             .map(|aggregate| {
-                let rules = aggregate.columns.iter().map(|column| column.rule);
+                let rules = aggregate.columns.iter().map(|column| {
+                    let values = (column.rule == Rule::Values).then_some(column.scale);
+                    (column.rule, values)
+                });
                 (aggregate.name.clone(), rules.collect::<Vec<_>>())
             })
             .collect()

@@ -26,10 +26,12 @@ pub(crate) enum Rule {
     LastText,
     /// Sketches are merged.
     Sketch(Sketch),
+    /// Counts of values are added. Each value has a row of its own behind its group.
+    Values,
 }
 
 impl Rule {
-    const ALL: [Rule; 11] = [
+    const ALL: [Rule; 12] = [
         Rule::Count,
         Rule::Sum,
         Rule::Least,
@@ -41,6 +43,7 @@ impl Rule {
         Rule::Sketch(Sketch::Histogram),
         Rule::Sketch(Sketch::Distinct),
         Rule::Sketch(Sketch::Frequencies),
+        Rule::Values,
     ];
 
     /// Its number in a file.
@@ -75,7 +78,7 @@ impl Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) rule: Rule,
-    /// Digits behind the point of its decimals.
+    /// Digits behind the point of its decimals. Of [`Rule::Values`], the aggregate whose values they are.
     pub(crate) scale: u32,
 }
 
@@ -191,6 +194,12 @@ impl Description {
         aggregates.flat_map(|aggregate| aggregate.columns.iter().copied())
     }
 
+    /// How many parts keys have.
+    pub(crate) fn key_parts(&self) -> usize {
+        let has_values = self.columns().any(|column| column.rule == Rule::Values);
+        self.keys.len() + usize::from(has_values)
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Encoder(Vec::new());
         to.list(&self.query, |to, (name, value)| {
@@ -247,7 +256,10 @@ impl Description {
                     is_numeric: from.truth()?,
                     columns: from.list(|from| {
                         let rule = Rule::of(from.short()?).ok_or("a column's rule is unknown")?;
-                        let scale = from.scale()?;
+                        let scale = match rule {
+                            Rule::Values => from.short()?,
+                            _ => from.scale()?,
+                        };
                         Ok(Column { rule, scale })
                     })?,
                 })

@@ -13,12 +13,13 @@ mod max;
 mod mean;
 mod min;
 mod mode;
-pub(crate) mod percentile;
+mod percentile;
 mod range;
-mod share;
+pub(crate) mod share;
 mod spread;
 pub(crate) mod state;
 mod sum;
+pub(crate) mod values;
 
 use crate::query::accumulator::state::Kind;
 
@@ -38,9 +39,9 @@ pub(crate) static ALL: &[Kind] = &[
     Kind::of::<last::Last>("last"),
     Kind::of::<lexmin::LexMin>("lexmin"),
     Kind::of::<lexmax::LexMax>("lexmax"),
-    Kind::of::<percentile::Values>("median"),
-    Kind::of::<distinct::Distinct>("distinct"),
-    Kind::of::<mode::Mode>("mode"),
+    percentile::MEDIAN,
+    Kind::of::<distinct::Distinct>("distinct").exactly(&values::DISTINCT),
+    Kind::of::<mode::Mode>("mode").exactly(&values::MODE),
 ];
 
 /// The aggregate of a name.
@@ -55,7 +56,7 @@ mod tests {
 
     use super::*;
     use crate::partial::column::ColumnView;
-    use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
+    use crate::partial::description::{Aggregate, Counts, Description, Source};
     use crate::partial::merge::Merge;
     use crate::partial::reader::Reader;
     use crate::partial::writer::Writer;
@@ -72,7 +73,7 @@ mod tests {
 
     /// Feeds values to one group.
     fn fed(kind: &Kind, values: &[(u64, &str)]) -> Box<dyn States> {
-        let mut states = kind.states();
+        let mut states = (kind.states)();
         states.push();
         for (at, bytes) in values {
             let number = Number::read_as(
@@ -117,8 +118,13 @@ mod tests {
             ("distinct", "4"),
             ("mode", "-1.25"),
         ] {
-            let states = fed(named(name).unwrap(), &values);
-            assert_eq!(text(&states.finish(0, 2)).as_deref(), Some(want), "{name}");
+            let kind = named(name).unwrap();
+            let states = fed(kind, &values);
+            assert_eq!(
+                text(&states.finish(0, kind.share, 2)).as_deref(),
+                Some(want),
+                "{name}"
+            );
         }
         assert_eq!(ALL.len(), 17);
     }
@@ -128,11 +134,16 @@ mod tests {
         for kind in ALL {
             let states = fed(kind, &[]);
             let want = matches!(kind.name, "count" | "distinct").then(|| "0".to_string());
-            assert_eq!(text(&states.finish(0, 2)), want, "{}", kind.name);
+            assert_eq!(
+                text(&states.finish(0, kind.share, 2)),
+                want,
+                "{}",
+                kind.name
+            );
             let one = fed(kind, &[(0, "1")]);
             let is_sample = matches!(kind.name, "var" | "stddev");
             assert_eq!(
-                text(&one.finish(0, 0)).is_none(),
+                text(&one.finish(0, kind.share, 0)).is_none(),
                 is_sample,
                 "{}",
                 kind.name
@@ -142,10 +153,7 @@ mod tests {
 
     /// A partial of one group, whose numbers have up to `scale` digits behind the point.
     fn saved(kind: &Kind, states: &dyn States, scale: u32) -> Reader {
-        let columns = kind.columns.iter().map(|column| Column {
-            rule: column.rule,
-            scale: column.scale(scale),
-        });
+        let columns = kind.columns.iter().map(|column| column.column(scale));
         let aggregate = Aggregate {
             name: kind.name.into(),
             title: kind.name.into(),
@@ -181,7 +189,7 @@ mod tests {
 
     /// The states of the one group in a block.
     fn decoded(kind: &Kind, columns: &[ColumnView<'_>]) -> Box<dyn States> {
-        let mut states = kind.states();
+        let mut states = (kind.states)();
         states.push_decoded(columns, 0).unwrap();
         states
     }
@@ -237,10 +245,10 @@ mod tests {
                 for from in split {
                     merged.merge(from, &[0]);
                 }
-                prop_assert_eq!(merged.finish(0, scale), whole.finish(0, scale));
-                prop_assert_eq!(text(&merged.finish(0, scale)), text(&whole.finish(0, scale)));
-                prop_assert_eq!(in_files.finish(0, scale), whole.finish(0, scale));
-                prop_assert_eq!(text(&in_files.finish(0, scale)), text(&whole.finish(0, scale)));
+                prop_assert_eq!(merged.finish(0, kind.share, scale), whole.finish(0, kind.share, scale));
+                prop_assert_eq!(text(&merged.finish(0, kind.share, scale)), text(&whole.finish(0, kind.share, scale)));
+                prop_assert_eq!(in_files.finish(0, kind.share, scale), whole.finish(0, kind.share, scale));
+                prop_assert_eq!(text(&in_files.finish(0, kind.share, scale)), text(&whole.finish(0, kind.share, scale)));
             }
         }
     }

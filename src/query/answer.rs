@@ -36,6 +36,8 @@ pub struct Answer {
     /// How the numbers of each aggregate are printed.
     roundings: Vec<Rounding>,
     all: Groups,
+    /// In place of these, what is saved: all groups with their values.
+    with_values: Option<Groups>,
     /// The groups in the order of the rows.
     order: Vec<Group>,
     /// In place of these, the groups that outgrew the memory.
@@ -96,6 +98,7 @@ impl Answer {
             scales,
             roundings,
             order: Vec::new(),
+            with_values: None,
             stored: None,
             outgrown: None,
             spilled_bytes: 0,
@@ -115,9 +118,17 @@ impl Answer {
         &self.scales
     }
 
-    /// All groups, whatever rows there are.
+    /// With groups to be saved in place of the answer's own.
+    pub(crate) fn with_all(self, with_values: Groups) -> Answer {
+        Answer {
+            with_values: Some(with_values),
+            ..self
+        }
+    }
+
+    /// All groups as they are saved, whatever rows there are.
     pub(crate) fn all(&self) -> &Groups {
-        &self.all
+        self.with_values.as_ref().unwrap_or(&self.all)
     }
 
     /// All groups, if they have outgrown the memory: then [`Answer::all`] doesn't have them.
@@ -127,7 +138,8 @@ impl Answer {
 
     /// The same in the order of their keys.
     pub(crate) fn all_by_key(&self) -> Vec<Group> {
-        self.all.sorted(self.all.all())
+        let all = self.all();
+        all.sorted(all.all())
     }
 
     /// The names of the columns.
@@ -216,9 +228,15 @@ impl Answer {
         budget: &Arc<Budget>,
         having: Option<&Condition>,
     ) -> std::result::Result<(), Lost> {
-        self.groups = stored.len() as u64;
         let mut stored = Arc::new(stored);
         self.outgrown = Some(Arc::clone(&stored));
+        let mut form = form.clone();
+        if form.has_values() {
+            let settled = form.settle_stored(stored.reader(), &self.scales)?;
+            form = form.settled();
+            stored = Arc::new(Stored::new(settled, form.keys, form.no_groups()));
+        }
+        self.groups = stored.len() as u64;
         if having.is_some() {
             let reader = form.filter(&stored, &self.scales, |_, groups| {
                 let answer = self.of_groups(groups, having);
@@ -226,7 +244,7 @@ impl Answer {
             })?;
             stored = Arc::new(Stored::new(reader, form.keys, stored.table().like()));
         }
-        self.stored = Some(StoredRows::new(stored, form.clone(), budget));
+        self.stored = Some(StoredRows::new(stored, form, budget));
         Ok(())
     }
 

@@ -82,6 +82,7 @@ pub struct Query {
     is_squeezed: bool,
     has_decimal_comma: bool,
     is_float: bool,
+    is_exact: bool,
     skip_lines: u64,
     comment: Option<u8>,
     log: Option<&'static Pattern>,
@@ -147,6 +148,7 @@ impl Query {
             is_squeezed: false,
             has_decimal_comma: false,
             is_float: false,
+            is_exact: false,
             skip_lines: 0,
             comment: None,
             log: None,
@@ -256,6 +258,28 @@ impl Query {
     /// Whether exponents, `inf` and `nan` are numbers too. Results are the nearest doubles of the exact values.
     pub fn float(self, is_float: bool) -> Query {
         Query { is_float, ..self }
+    }
+
+    /// Whether percentiles and distinct counts are exact however many values a group has, and modes need no memory for all
+    /// of them. Each value is then counted as a group of its own is, and goes to a temporary file where memory ends.
+    ///
+    /// ```
+    /// use ringfold::query::Query;
+    /// use ringfold::report::grid::{GridFormat, write_grid};
+    /// use ringfold::{Config, Input, fold};
+    ///
+    /// let text: String = (0..100_001).map(|n| format!("a,{n}.5\n")).collect();
+    /// let input = Input::memory([text.as_bytes()]);
+    /// let config = Config::default();
+    /// let query = Query::new(b',').key(1).exact(true).aggregate("p99", Some(2.into()))?;
+    /// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
+    /// let mut csv = Vec::new();
+    /// write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
+    /// assert_eq!(csv, b"key1,p99_2\na,99000.500\n");
+    /// # Ok::<(), ringfold::Error>(())
+    /// ```
+    pub fn exact(self, is_exact: bool) -> Query {
+        Query { is_exact, ..self }
     }
 
     fn grammar(&self) -> Grammar {
@@ -491,6 +515,7 @@ impl Query {
             units: Vec::new(),
             numbers: Vec::new(),
             aggregates: Vec::new(),
+            valued: Vec::new(),
             names: Vec::new(),
             titles: Vec::new(),
             asked: Vec::new(),
@@ -515,7 +540,11 @@ impl Query {
             plan.add_key(columns, *unit)?;
         }
         for asked in &self.aggregates {
-            plan.add_aggregate(asked)?;
+            let exact = asked.kind.exact.filter(|_| self.is_exact);
+            plan.add_aggregate(&Asked {
+                kind: exact.unwrap_or(asked.kind),
+                columns: asked.columns.clone(),
+            })?;
         }
         if self.aggregates.is_empty() {
             let kind = named("count").expect("it is one of them");

@@ -113,7 +113,13 @@ impl Plan {
             }
             None => facts.push(("passes", "none: records are added one by one".into())),
         }
-        let exact = "all results; means, variances and deviations are rounded once, for print";
+        let has_estimates = self.aggregates.iter().any(|of| of.kind.is_estimate());
+        let exact = match has_estimates {
+            true => {
+                "all but percentiles and distinct counts of large groups; what is rounded is so once, for print"
+            }
+            false => "all results; means, variances and deviations are rounded once, for print",
+        };
         facts.push(("exact", exact.into()));
         let columns = seen.iter().enumerate().filter_map(|(column, seen)| {
             let uses = self.uses(column);

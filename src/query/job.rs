@@ -19,6 +19,7 @@ use crate::query::accumulator::state::{Rounding, Value};
 use crate::query::answer::Answer;
 use crate::query::condition::Condition;
 use crate::query::dialect::{last_multiline, unreadable};
+use crate::query::exact::push_value;
 use crate::query::field::Field;
 use crate::query::groups::Groups;
 use crate::query::hint::number_cause;
@@ -146,8 +147,11 @@ impl Plan {
                 _ => self.push_key(key, value),
             }
         }
+        let own_parts = key.len();
+        self.end_key(key);
         let group = partial.table.group(key);
-        for (at, aggregate) in self.aggregates.iter().enumerate() {
+        let aggregates = self.aggregates.iter().enumerate();
+        for (at, aggregate) in aggregates.filter(|(at, of)| of.owner == *at) {
             let (value, number) = match (aggregate.column, aggregate.number) {
                 (_, Some(number)) => match numbers[number] {
                     Some(number) => (&b""[..], number),
@@ -165,6 +169,12 @@ impl Plan {
                 place,
             };
             partial.table.update(group, at, &value);
+            if aggregate.kind.of_values.is_some() {
+                key.truncate(own_parts);
+                push_value(key, at, aggregate.kind.takes, &value);
+                let counted = partial.table.group(key);
+                partial.table.update(counted, at, &value);
+            }
         }
         partial.rows += 1;
         partial.nulled += nulled;
@@ -484,10 +494,8 @@ impl Plan {
 
     fn stored_form(&self) -> StoredForm {
         StoredForm {
-            kinds: (self.aggregates.iter())
-                .map(|aggregate| aggregate.kind)
-                .collect(),
-            keys: self.keys.len(),
+            slots: self.slots(),
+            keys: self.key_parts(),
             sources: self.files.len(),
             directory: self.budget.directory().to_owned(),
         }
@@ -510,11 +518,12 @@ impl Plan {
         let runs = std::mem::take(&mut total.runs);
         let merged = self.stored_form().merge(runs, &self.scales(total));
         let merged = merged.map_err(|lost| lost.error(&self.budget))?;
-        let stored = Stored::new(merged, self.keys.len(), total.table.like());
+        let form = self.stored_form();
+        let stored = Stored::new(merged, form.keys, total.table.like());
         let nothing = Groups::new(total.table.like(), None);
         let mut answer = self.answer(total, nothing, None);
         let having = self.having.as_ref();
-        let kept = answer.store(stored, &self.stored_form(), &self.budget, having);
+        let kept = answer.store(stored, &form, &self.budget, having);
         kept.map_err(|lost| lost.error(&self.budget))?;
         total.outgrown = Some(answer);
         Ok(())
@@ -534,9 +543,18 @@ impl Plan {
         let lanes = LaneRows::merge(lanes, &mut table);
         if self.keys.is_empty() && lanes.as_ref().is_none_or(LaneRows::is_empty) {
             // One group, also of nothing.
-            table.group(b"");
+            let mut key = Vec::new();
+            self.end_key(&mut key);
+            table.group(&key);
         }
-        self.answer(total, Groups::new(table, lanes), self.having.as_ref())
+        let groups = Groups::new(table, lanes);
+        if !self.has_values() {
+            return self.answer(total, groups, self.having.as_ref());
+        }
+        let settled = (self.stored_form()).settle(&groups, &self.scales(total));
+        let settled = settled.expect("values have groups");
+        let answer = self.answer(total, settled, self.having.as_ref());
+        answer.with_all(groups)
     }
 
     fn answer(&self, total: &Partial, groups: Groups, having: Option<&Condition>) -> Answer {
@@ -601,9 +619,8 @@ impl Fold for Plan {
     type Output = Answer;
 
     fn partial(&self) -> Partial {
-        let kinds = self.aggregates.iter().map(|aggregate| aggregate.kind);
         Partial {
-            table: Table::new(&self.hasher, kinds),
+            table: Table::new(&self.hasher, &self.slots()),
             merged: Vec::new(),
             lane_groups: 0,
             share: Share::new(&self.budget),
@@ -803,7 +820,7 @@ mod tests {
             repeat in 1..30_usize,
             keys in prop::sample::select(KEYS),
             aggregates in prop::collection::vec((0..crate::query::accumulator::ALL.len(), 1..4_usize), 0..5),
-            is_quoted: bool,
+            (is_quoted, is_exact) in any::<(bool, bool)>(),
             skips: bool,
             nulls in prop::sample::select(NULLS),
             condition in prop::sample::select(CONDITIONS),
@@ -816,7 +833,7 @@ mod tests {
             }
             let ended = records.iter().zip(ends.iter().cycle()).map(|(record, end)| format!("{record}{end}"));
             let text = ended.collect::<String>().repeat(repeat);
-            let mut query = Query::new(b',').quote(is_quoted.then_some(b'"'));
+            let mut query = Query::new(b',').quote(is_quoted.then_some(b'"')).exact(is_exact);
             if skips {
                 query = query.on_error(OnError::Skip);
             }
@@ -854,6 +871,7 @@ mod tests {
             aggregates in prop::collection::vec((0..crate::query::accumulator::ALL.len(), 1..4_usize), 0..5),
             skips: bool,
             filters: bool,
+            is_exact: bool,
             block in 1..3000_usize,
         ) {
             let json = |field: &String| match field.parse::<u32>() {
@@ -880,6 +898,7 @@ mod tests {
                 0 => ["k1", "x.k2", "k3"][number - 1].into(),
                 _ => crate::query::columns::Columns::Number(number),
             };
+            query = query.exact(is_exact);
             if skips {
                 query = query.on_error(OnError::Skip);
             }
@@ -994,9 +1013,18 @@ mod tests {
             (&[1, 2], &["first", "last", "lexmin", "lexmax", "mean"]),
             (&[2, 1], &["stddev", "var_pop", "range", "min"]),
             (&[], &["sum", "first"]),
+            (&[1], &["p99.9", "distinct", "median", "mode", "p10"]),
+            (&[], &["p99.9", "distinct", "sum"]),
         ] {
-            for having in [None, Some("count > 5")] {
-                let mut query = Query::new(b',').quote(Some(b'"')).on_error(OnError::Null);
+            let options = [
+                (None, false),
+                (Some("count > 5"), false),
+                (None, true),
+                (Some("count > 5"), true),
+            ];
+            for (having, is_exact) in options {
+                let query = Query::new(b',').quote(Some(b'"')).on_error(OnError::Null);
+                let mut query = query.exact(is_exact);
                 for &key in keys {
                     query = query.key(key);
                 }
@@ -1016,6 +1044,83 @@ mod tests {
                         assert!(got == want, "{keys:?} {having:?} {memory} {level:?}");
                     }
                 }
+            }
+        }
+    }
+
+    /// Exact answers are those of sorted lists, in memory and out of it.
+    #[test]
+    #[cfg_attr(miri, ignore = "it writes files")]
+    fn exact_answers_are_exact() {
+        use std::collections::BTreeMap;
+        let directory = tempfile::tempdir().unwrap();
+        let mut number = 3_u64;
+        let mut draw = |below: u64| {
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (number >> 33) % below
+        };
+        let mut text = String::new();
+        let mut groups = BTreeMap::<String, Vec<(i128, String)>>::new();
+        for row in 0..40_000 {
+            let key = ["a", "b", "c", ""][draw(4).min(draw(5)) as usize % 4];
+            // Hundredths, written in several ways.
+            let hundredths = draw(9_000) as i128 - 3_000;
+            let sign = if hundredths < 0 { "-" } else { "" };
+            let (whole, rest) = (hundredths.abs() / 100, hundredths.abs() % 100);
+            let value = match rest % 10 {
+                0 if row % 3 == 0 => format!("{sign}{whole}.{}", rest / 10),
+                _ => format!("{sign}{whole}.{rest:02}"),
+            };
+            let word = format!("w{}", draw(5000).min(draw(5000)));
+            text += &format!("{key},{value},{word}\n");
+            groups
+                .entry(key.into())
+                .or_default()
+                .push((hundredths, word));
+        }
+        let names = ["p0", "p12.5", "median", "p99.9", "p100"];
+        let shares = [(0, 1), (125, 1000), (1, 2), (999, 1000), (1, 1)];
+        let mut want =
+            String::from("key1,p0_2,p12.5_2,median_2,p99.9_2,p100_2,distinct_3,mode_3,count\n");
+        for (key, rows) in &mut groups {
+            rows.sort();
+            want += if key.is_empty() { "\"\"" } else { key.as_str() };
+            for (dividend, divisor) in shares {
+                let place = (rows.len() as i128 - 1) * dividend;
+                let (at, rest) = ((place / divisor) as usize, place % divisor);
+                let next = rows.get(at + 1).map_or(0, |row| row.0);
+                // Ten thousandths, rounded half away from zero.
+                let exact = (rows[at].0 * (divisor - rest) + next * rest) * 100;
+                let rounded = (2 * exact.abs() + divisor) / (2 * divisor);
+                let sign = if exact < 0 && rounded > 0 { "-" } else { "" };
+                want += &format!(",{sign}{}.{:04}", rounded / 10_000, rounded % 10_000);
+            }
+            let mut counts = BTreeMap::<&str, usize>::new();
+            rows.iter()
+                .for_each(|(_, word)| *counts.entry(word).or_default() += 1);
+            let most = counts.values().max().unwrap();
+            let (mode, _) = counts.iter().find(|(_, count)| *count == most).unwrap();
+            want += &format!(",{},{mode},{}\n", counts.len(), rows.len());
+        }
+        let mut query = Query::new(b',').key(1).exact(true);
+        for name in names {
+            query = query.aggregate(name, Some(2.into())).unwrap();
+        }
+        for name in ["distinct", "mode"] {
+            query = query.aggregate(name, Some(3.into())).unwrap();
+        }
+        let query = query.aggregate("count", None).unwrap();
+        let small = query.clone().memory(0).spill_directory(directory.path());
+        for level in Level::available().into_iter().map(Some).chain([None]) {
+            for query in [&query, &small] {
+                let got = answer(query, level, text.as_bytes(), 50_000);
+                assert_eq!(
+                    got.rsplit_once('\n').unwrap().0,
+                    want.trim_end(),
+                    "{level:?}"
+                );
             }
         }
     }

@@ -100,6 +100,8 @@ pub(crate) struct LanePlan {
     /// Which parts of which columns are wanted. Columns count among those that lanes are about.
     pub(crate) wanted: Vec<(usize, Part)>,
     pub(crate) aggregates: Vec<LaneAggregate>,
+    /// Those whose values are counted one by one, with the column among the passes', and the number of its numbers.
+    pub(crate) valued: Vec<(usize, usize, Option<usize>)>,
 }
 
 /// An aggregate, and how it gets its values.
@@ -115,13 +117,15 @@ pub(crate) enum Served {
     Lanes(Option<usize>),
     /// Value by value: the column among the passes', and the number of its numbers.
     Values(usize, Option<usize>),
+    /// Not at all: it has the states of another.
+    Shared,
 }
 
 impl LanePlan {
-    /// Whether an aggregate sees each value: then each group is in the table, too.
+    /// Whether an aggregate sees each value, or values are groups: then each group is in the table, too.
     pub(crate) fn has_values(&self) -> bool {
         let sees_values = |of: &LaneAggregate| matches!(of.served, Served::Values(..));
-        self.aggregates.iter().any(sees_values)
+        self.aggregates.iter().any(sees_values) || !self.valued.is_empty()
     }
 
     /// A key as the table has it.
@@ -158,7 +162,7 @@ impl Held {
     /// What an aggregate takes from lanes; `None` if it sees each value.
     fn kept(&self, served: Served, lanes: &[i64]) -> Option<Kept> {
         match served {
-            Served::Values(..) => None,
+            Served::Values(..) | Served::Shared => None,
             Served::Lanes(None) => Some(Kept {
                 known: lanes[0] as u64,
                 ..Kept::default()

@@ -1,6 +1,8 @@
 //! Exact decimals: what a field may hold, and sums of any size. Infinities and nan are among them where they are asked
 //! for.
 
+mod ordered;
+
 use std::borrow::Cow;
 use std::cmp::Ordering;
 

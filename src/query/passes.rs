@@ -13,6 +13,7 @@ use crate::level::Level;
 use crate::query::accumulator::state::{Takes, Value};
 use crate::query::condition::Condition;
 use crate::query::dialect::Marks;
+use crate::query::exact::push_value;
 use crate::query::field::Field;
 use crate::query::lane_groups::{KeyForm, LaneAggregate, LaneGroups, LanePlan, Served};
 use crate::query::lanes::{Kept, Lane, MAGNITUDE_MAX, NARROW_MAX, Part, Traits};
@@ -185,7 +186,10 @@ impl Passes {
         let mut sources: Vec<Source> = numbers
             .map(|(number, &column)| source(column, Some(number)))
             .collect();
-        let served = plan.aggregates.iter().map(|of| {
+        let served = plan.aggregates.iter().enumerate().map(|(at, of)| {
+            if of.owner != at {
+                return Served::Shared;
+            }
             let Some(column) = of.column else {
                 return Served::Lanes(None);
             };
@@ -204,6 +208,14 @@ impl Passes {
             Served::Lanes(Some(known))
         });
         let served: Vec<Served> = served.collect();
+        let valued = plan.valued.iter().map(|&at| {
+            let of = &plan.aggregates[at];
+            let column = among(of.column.expect("a column of values"));
+            let is_number = of.kind.takes == Takes::Numbers;
+            let source = sources.iter().position(|source| source.at == column);
+            (at, column, source.filter(|_| is_number))
+        });
+        let valued = valued.collect();
         let is_ascending = plan.keys.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         let between = marks.filter(|marks| marks.quote.is_none());
         let has_raw_keys = is_ascending && (plan.keys.len() == 1 || between.is_some());
@@ -219,7 +231,7 @@ impl Passes {
         let wanted = wanted.flat_map(|(of, served)| {
             let source = match served {
                 Served::Lanes(source) => *source,
-                Served::Values(..) => None,
+                Served::Values(..) | Served::Shared => None,
             };
             let parts = of.kind.parts.unwrap_or_default().iter();
             parts.filter_map(move |part| Some((source?, *part)))
@@ -236,6 +248,7 @@ impl Passes {
                     served,
                 })
                 .collect(),
+            valued,
         };
         Some(Passes {
             level,
@@ -649,6 +662,7 @@ impl Passes {
             if let Some(lane) = self.groups.layout().group_lane() {
                 self.find_groups(plan, window, from, lane, table);
                 self.see_values(plan, window, place, from, table);
+                self.count_values(plan, window, from, table);
             }
             for first in (0..self.groups.layout().lanes().len()).step_by(UNIT_LANES) {
                 self.add_lanes(first, from, count);
@@ -686,6 +700,9 @@ impl Passes {
             let mut key = std::mem::take(&mut self.scratch.key);
             self.key_of_row(plan, window, row, &mut key);
             let group = table.group(&key);
+            for valued in &self.groups.plan().valued {
+                self.count_value(plan, window, *valued, row, &mut key, table);
+            }
             self.scratch.key = key;
             for (at, of) in self.groups.plan().aggregates.iter().enumerate() {
                 match of.served {
@@ -698,8 +715,10 @@ impl Passes {
                         });
                         table.absorb(group, at, &kept);
                     }
-                    Served::Values(..) => {
-                        if let Some(value) = self.value(plan, window, place, at, row) {
+                    Served::Shared => {}
+                    Served::Values(column, source) => {
+                        if let Some(value) = self.value(plan, window, place, (column, source), row)
+                        {
                             table.update(group, at, &value);
                         }
                     }
@@ -728,6 +747,28 @@ impl Passes {
         to.clear();
         for &column in &self.keys {
             plan.push_key(to, value(window, self.spans[column][row]));
+        }
+        plan.end_key(to);
+    }
+
+    /// Counts a row's value of a column, unless it is null.
+    fn count_value(
+        &self,
+        plan: &Plan,
+        window: TextWindow<'_>,
+        (aggregate, column, source): (usize, usize, Option<usize>),
+        row: usize,
+        key: &mut Vec<u8>,
+        table: &mut Table,
+    ) {
+        if let Some(of) = self.value(plan, window, (0, 0), (column, source), row) {
+            key.clear();
+            for &column in &self.keys {
+                plan.push_key(key, value(window, self.spans[column][row]));
+            }
+            push_value(key, aggregate, plan.aggregates[aggregate].kind.takes, &of);
+            let group = table.group(key);
+            table.absorb(group, aggregate, &Kept::of(Some(0), 0));
         }
     }
 
@@ -799,29 +840,43 @@ impl Passes {
         table: &mut Table,
     ) {
         for (at, of) in self.groups.plan().aggregates.iter().enumerate() {
-            if let Served::Lanes(_) = of.served {
+            let Served::Values(column, source) = of.served else {
                 continue;
-            }
+            };
             for (row, &group) in (from..).zip(&self.scratch.groups) {
-                if let Some(value) = self.value(plan, window, place, at, row) {
+                if let Some(value) = self.value(plan, window, place, (column, source), row) {
                     table.update(group, at, &value);
                 }
             }
         }
     }
 
-    /// What an aggregate sees of a row, unless it is null.
+    /// Counts the values of a batch that are groups of their own.
+    fn count_values(
+        &mut self,
+        plan: &Plan,
+        window: TextWindow<'_>,
+        from: usize,
+        table: &mut Table,
+    ) {
+        let mut key = std::mem::take(&mut self.scratch.key);
+        for valued in &self.groups.plan().valued {
+            for row in from..from + self.scratch.groups.len() {
+                self.count_value(plan, window, *valued, row, &mut key, table);
+            }
+        }
+        self.scratch.key = key;
+    }
+
+    /// What an aggregate sees of a row, unless it is null: of a column, which has numbers if there is a source of them.
     fn value<'a>(
         &self,
         plan: &Plan,
         window: TextWindow<'a>,
         place: (u32, u64),
-        aggregate: usize,
+        (column, source): (usize, Option<usize>),
         row: usize,
     ) -> Option<Value<'a>> {
-        let Served::Values(column, source) = self.groups.plan().aggregates[aggregate].served else {
-            return None;
-        };
         let bytes = value(window, self.spans[column][row]);
         let number = match source {
             Some(source) if self.sources[source].numbers.is_null(row) => return None,

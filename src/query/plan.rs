@@ -12,7 +12,7 @@ use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::group::spill::budget::Budget;
 use crate::level::Level;
-use crate::query::accumulator::state::{Kind, Takes};
+use crate::query::accumulator::state::{Kind, Slot, Takes};
 use crate::query::answer::order::Sort;
 use crate::query::columns::Columns;
 use crate::query::condition::{Bytes, Condition};
@@ -57,6 +57,8 @@ pub struct Plan {
     /// The columns that are read as numbers.
     pub(crate) numbers: Vec<usize>,
     pub(crate) aggregates: Vec<Aggregate>,
+    /// Those whose values are counted one by one.
+    pub(crate) valued: Vec<usize>,
     /// The names of the answer's columns: keys, then aggregates.
     pub(crate) names: Vec<Vec<u8>>,
     /// The same before they were renamed.
@@ -80,6 +82,8 @@ pub(crate) struct Aggregate {
     pub(crate) column: Option<usize>,
     /// Which of the plan's numbers it takes.
     pub(crate) number: Option<usize>,
+    /// The aggregate whose states it has: itself, or one before.
+    pub(crate) owner: usize,
 }
 
 /// What the first record of an input tells.
@@ -198,6 +202,7 @@ impl Plan {
                 kind,
                 column: None,
                 number: None,
+                owner: self.aggregates.len(),
             });
             self.names.push(kind.name.into());
             return Ok(());
@@ -205,15 +210,48 @@ impl Plan {
         for (at, name) in find(columns, self.shape.as_ref())? {
             let takes_numbers = kind.takes == Takes::Numbers;
             let number = takes_numbers.then(|| self.number(at));
+            let shares = |of: &Aggregate| of.column == Some(at) && of.kind.shares_states(kind);
+            let place = self.aggregates.len();
+            let owner = self.aggregates.iter().position(shares).unwrap_or(place);
+            if owner == place && kind.of_values.is_some() {
+                self.valued.push(place);
+            }
             self.aggregates.push(Aggregate {
                 kind,
                 column: Some(at),
                 number,
+                owner,
             });
             self.names
                 .push([kind.name.as_bytes(), b"_", &name].concat());
         }
         Ok(())
+    }
+
+    /// The aggregates as tables know them.
+    pub(crate) fn slots(&self) -> Vec<Slot> {
+        let slot = |of: &Aggregate| Slot {
+            kind: of.kind,
+            owner: of.owner,
+        };
+        self.aggregates.iter().map(slot).collect()
+    }
+
+    /// Whether values are groups of their own, behind that of their record.
+    pub(crate) fn has_values(&self) -> bool {
+        !self.valued.is_empty()
+    }
+
+    /// How many parts keys of groups have.
+    pub(crate) fn key_parts(&self) -> usize {
+        self.keys.len() + usize::from(self.has_values())
+    }
+
+    /// Ends the key of a group.
+    pub(crate) fn end_key(&self, key: &mut Vec<u8>) {
+        if self.has_values() {
+            push_part(key, b"");
+        }
     }
 
     /// The place of a column among the numbers.

@@ -11,13 +11,13 @@ use std::path::Path;
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Result};
 use crate::partial::block::Groups as Gathered;
-use crate::partial::description::{Aggregate, Column, Counts, Description};
+use crate::partial::description::{Aggregate, Counts, Description, Rule};
 use crate::partial::key;
 use crate::partial::merge::Merge;
 use crate::partial::reader::{Cursor, Reader};
 use crate::partial::receipt::Receipt;
 use crate::partial::writer::Writer;
-use crate::query::accumulator::state::{Kind, Takes};
+use crate::query::accumulator::state::{Slot, Takes};
 use crate::query::accumulator::{ALL, named};
 use crate::query::answer::Answer;
 use crate::query::plan::Plan;
@@ -31,19 +31,14 @@ impl Plan {
     /// What a partial says of itself whose aggregates have numbers of these scales.
     fn description(&self, scales: &[u32], counts: Counts, receipt: &Receipt) -> Description {
         let (keys, titles) = self.titles.split_at(self.keys.len());
-        let columns = self.aggregates.iter().zip(scales).zip(titles);
-        let aggregates = columns.map(|((aggregate, &scale), title)| {
-            let columns = aggregate.kind.columns.iter().map(|column| Column {
-                rule: column.rule,
-                scale: column.scale(scale),
-            });
-            Aggregate {
-                name: aggregate.kind.name.into(),
-                title: title.clone(),
-                scale,
-                is_numeric: aggregate.number.is_some(),
-                columns: columns.collect(),
-            }
+        let slots = self.slots().into_iter();
+        let aggregates = slots.zip(scales).zip(titles);
+        let aggregates = aggregates.map(|((slot, &scale), title)| Aggregate {
+            name: slot.kind.name.into(),
+            title: title.clone(),
+            scale,
+            is_numeric: slot.kind.takes == Takes::Numbers,
+            columns: slot.columns(scale),
         });
         Description {
             query: self.asked.clone(),
@@ -174,9 +169,7 @@ impl Partial {
     }
 
     fn of(reader: Reader) -> Result<Partial> {
-        for aggregate in &reader.description.aggregates {
-            kind(aggregate).map_err(|why| reader.wrong(why))?;
-        }
+        slots(&reader.description).map_err(|why| reader.wrong(why))?;
         Ok(Partial { reader })
     }
 
@@ -185,7 +178,7 @@ impl Partial {
         self.reader.name()
     }
 
-    /// How many groups it has.
+    /// How many groups it has. Of an exact query, each value is one too.
     pub fn len(&self) -> u64 {
         self.reader.groups()
     }
@@ -249,21 +242,42 @@ impl Partial {
     }
 }
 
-/// Which aggregate it is in this program.
-fn kind(aggregate: &Aggregate) -> Result<&'static Kind, String> {
-    let name = String::from_utf8_lossy(&aggregate.name);
-    let Some(kind) = named(&name) else {
-        let known: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
-        let known = known.join(", ");
-        return Err(format!(
-            "it has an aggregate `{name}`, and this ringfold knows {known}"
-        ));
-    };
-    let rules = aggregate.columns.iter().map(|column| column.rule);
-    let is_right = rules.eq(kind.columns.iter().map(|column| column.rule))
-        && aggregate.is_numeric == (kind.takes == Takes::Numbers);
-    match is_right {
-        true => Ok(kind),
-        false => Err(format!("`{name}` has other columns in this ringfold")),
+/// Which aggregates of this program they are.
+fn slots(description: &Description) -> Result<Vec<Slot>, String> {
+    let mut slots: Vec<Slot> = Vec::new();
+    for aggregate in &description.aggregates {
+        let name = String::from_utf8_lossy(&aggregate.name);
+        let Some(kind) = named(&name) else {
+            let known: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
+            let known = known.join(", ");
+            return Err(format!(
+                "it has an aggregate `{name}`, and this ringfold knows {known}"
+            ));
+        };
+        let mut slot = Slot {
+            kind,
+            owner: slots.len(),
+        };
+        if let ([values], Some(exact)) = (&aggregate.columns[..], kind.exact)
+            && values.rule == Rule::Values
+        {
+            slot.kind = exact;
+            slot.owner = values.scale as usize;
+        }
+        let has_owner = |slot: &Slot| {
+            let owner = slots.get(slot.owner);
+            slot.owner == slots.len()
+                || owner
+                    .is_some_and(|of| of.owner == slot.owner && of.kind.shares_states(slot.kind))
+        };
+        let rules = aggregate.columns.iter().map(|column| column.rule);
+        let is_right = rules.eq(slot.kind.columns.iter().map(|column| column.rule))
+            && aggregate.is_numeric == (kind.takes == Takes::Numbers)
+            && has_owner(&slot);
+        if !is_right {
+            return Err(format!("`{name}` has other columns in this ringfold"));
+        }
+        slots.push(slot);
     }
+    Ok(slots)
 }

@@ -10,12 +10,12 @@ use crate::error::Error;
 use crate::error::refusal::Refusal;
 use crate::group::spill::budget::Budget;
 use crate::partial::block::Groups as Gathered;
-use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
+use crate::partial::description::{Aggregate, Counts, Description, Source};
 use crate::partial::key;
 use crate::partial::merge::Merge;
 use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
-use crate::query::accumulator::state::Kind;
+use crate::query::accumulator::state::Slot;
 use crate::query::groups::Groups;
 use crate::query::table::{Group, Table, push_part};
 
@@ -31,13 +31,15 @@ pub(crate) enum Lost {
     Write(io::Error),
     /// One can't be read back.
     Read,
+    /// What is wrong with groups that no run gives.
+    Damaged(&'static str),
 }
 
 impl Lost {
     pub(crate) fn error(&self, budget: &Budget) -> Error {
         match self {
             Lost::Write(error) => budget.spill_error(error).into(),
-            Lost::Read => {
+            Lost::Read | Lost::Damaged(_) => {
                 let directory = budget.directory().to_owned();
                 Refusal::SpillLost { directory }.into()
             }
@@ -54,7 +56,7 @@ impl From<io::Error> for Lost {
 /// How groups lie in the files of a run.
 #[derive(Clone)]
 pub(crate) struct StoredForm {
-    pub(crate) kinds: Vec<&'static Kind>,
+    pub(crate) slots: Vec<Slot>,
     /// How many parts keys have.
     pub(crate) keys: usize,
     /// How many sources the input has.
@@ -64,20 +66,18 @@ pub(crate) struct StoredForm {
 }
 
 impl StoredForm {
-    fn description(&self, scales: &[u32]) -> Description {
-        let aggregates = self.kinds.iter().zip(scales).map(|(kind, &scale)| {
-            let columns = kind.columns.iter().map(|column| Column {
-                rule: column.rule,
-                scale: column.scale(scale),
-            });
-            Aggregate {
-                name: kind.name.into(),
-                title: kind.name.into(),
+    pub(crate) fn description(&self, scales: &[u32]) -> Description {
+        let aggregates = self
+            .slots
+            .iter()
+            .zip(scales)
+            .map(|(slot, &scale)| Aggregate {
+                name: slot.kind.name.into(),
+                title: slot.kind.name.into(),
                 scale,
                 is_numeric: false,
-                columns: columns.collect(),
-            }
-        });
+                columns: slot.columns(scale),
+            });
         let source = || Source {
             name: Vec::new(),
             is_stream: true,
@@ -105,7 +105,7 @@ impl StoredForm {
         Ok(Writer::new(file, &self.description(scales))?)
     }
 
-    fn reader(&self, writer: Writer<File>) -> Result<Reader, Lost> {
+    pub(crate) fn reader(&self, writer: Writer<File>) -> Result<Reader, Lost> {
         let file = writer.finish()?;
         let name = self.directory.to_string_lossy().into();
         Reader::of_file(name, file).map_err(|_| Lost::Read)
@@ -143,8 +143,8 @@ impl StoredForm {
                 to.keys.ends.push(to.keys.bytes.len());
             }
             let mut columns = &mut to.columns[..];
-            for (at, kind) in self.kinds.iter().enumerate() {
-                let (own, rest) = columns.split_at_mut(kind.columns.len());
+            for (at, slot) in self.slots.iter().enumerate() {
+                let (own, rest) = columns.split_at_mut(slot.kind.columns.len());
                 columns = rest;
                 some.iter()
                     .for_each(|(groups, group)| groups.encode(*group, at, own));

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::prefetch;
-use crate::query::accumulator::state::{Kind, Outcome, States, Value};
+use crate::query::accumulator::state::{Outcome, Slot, States, Value};
 use crate::query::lanes::Kept;
 
 /// A power of two, of which a hash tells one by bits that hash tables don't look at.
@@ -17,7 +17,9 @@ const SHARDS: usize = 64;
 /// The groups that have been seen.
 pub(crate) struct Table {
     hasher: RandomState,
-    kinds: Vec<&'static Kind>,
+    slots: Vec<Slot>,
+    /// For each aggregate which states are its own.
+    places: Vec<usize>,
     shards: Vec<Shard>,
     /// Bytes that states have elsewhere.
     heap: usize,
@@ -65,18 +67,22 @@ struct Shard {
     /// All keys, one behind the other, and where each ends.
     keys: Vec<u8>,
     ends: Vec<usize>,
-    /// For each aggregate the states of all groups.
+    /// For each aggregate that has states of its own, those of all groups.
     states: Vec<Box<dyn States>>,
 }
 
 impl Shard {
-    fn new(aggregates: &[&'static Kind]) -> Shard {
+    fn new(slots: &[Slot]) -> Shard {
+        let owners = slots
+            .iter()
+            .enumerate()
+            .filter(|(at, slot)| slot.owner == *at);
         Shard {
             groups: HashTable::new(),
             hashes: Vec::new(),
             keys: Vec::new(),
             ends: Vec::new(),
-            states: aggregates.iter().map(|kind| kind.states()).collect(),
+            states: owners.map(|(_, slot)| (slot.kind.states)()).collect(),
         }
     }
 
@@ -135,15 +141,13 @@ impl Shard {
 }
 
 impl Table {
-    pub(crate) fn new(
-        hasher: &RandomState,
-        aggregates: impl IntoIterator<Item = &'static Kind>,
-    ) -> Table {
-        let kinds: Vec<_> = aggregates.into_iter().collect();
+    pub(crate) fn new(hasher: &RandomState, slots: &[Slot]) -> Table {
+        let place = |slot: &Slot| (0..slot.owner).filter(|&at| slots[at].owner == at).count();
         Table {
             hasher: hasher.clone(),
-            shards: (0..SHARDS).map(|_| Shard::new(&kinds)).collect(),
-            kinds,
+            shards: (0..SHARDS).map(|_| Shard::new(slots)).collect(),
+            places: slots.iter().map(place).collect(),
+            slots: slots.to_vec(),
             heap: 0,
         }
     }
@@ -155,7 +159,7 @@ impl Table {
 
     /// A table of the same plan, without groups.
     pub(crate) fn like(&self) -> Table {
-        Table::new(&self.hasher, self.kinds.iter().copied())
+        Table::new(&self.hasher, &self.slots)
     }
 
     /// How many groups there are.
@@ -188,31 +192,32 @@ impl Table {
     /// Adds a value to a group's state of one of the aggregates.
     pub(crate) fn update(&mut self, group: Group, aggregate: usize, value: &Value<'_>) {
         let states = &mut self.shards[group.shard as usize].states;
-        let growth = states[aggregate].update(group.at as usize, value);
+        let growth = states[self.places[aggregate]].update(group.at as usize, value);
         self.heap = self.heap.saturating_add_signed(growth);
     }
 
     /// Adds what lanes have kept.
     pub(crate) fn absorb(&mut self, group: Group, aggregate: usize, kept: &Kept) {
         let states = &mut self.shards[group.shard as usize].states;
-        states[aggregate].absorb(group.at as usize, kept);
+        states[self.places[aggregate]].absorb(group.at as usize, kept);
     }
 
     /// The outcome of one of the aggregates in a group.
     pub(crate) fn finish(&self, group: Group, aggregate: usize, scale: u32) -> Outcome<'_> {
         let states = &self.shards[group.shard as usize].states;
-        states[aggregate].finish(group.at as usize, scale)
+        let share = self.slots[aggregate].kind.share;
+        states[self.places[aggregate]].finish(group.at as usize, share, scale)
     }
 
-    /// How many columns the states of one of the aggregates have in a partial.
+    /// How many columns one of the aggregates has in a partial.
     pub(crate) fn columns(&self, aggregate: usize) -> usize {
-        self.shards[0].states[aggregate].columns()
+        self.slots[aggregate].kind.columns.len()
     }
 
     /// Adds a group's states of one of the aggregates to their columns.
     pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
         let states = &self.shards[group.shard as usize].states;
-        states[aggregate].encode(group.at as usize, to);
+        states[self.places[aggregate]].encode(group.at as usize, to);
     }
 
     /// Adds a group that isn't there yet, with the states in a row of the aggregates' columns.
@@ -229,10 +234,12 @@ impl Table {
         let number = (hash >> 48) as usize % SHARDS;
         let shard = &mut self.shards[number];
         let at = shard.push_key(hash, key);
-        for states in &mut shard.states {
-            let (own, rest) = columns.split_at(states.columns());
+        for (at, slot) in self.slots.iter().enumerate() {
+            let (own, rest) = columns.split_at(slot.kind.columns.len());
             columns = rest;
-            states.push_decoded(own, row)?;
+            if slot.owner == at {
+                shard.states[self.places[at]].push_decoded(own, row)?;
+            }
         }
         Ok(Group {
             shard: number as u32,
@@ -292,7 +299,7 @@ mod tests {
     #[test]
     fn keys_are_told_apart_by_their_parts() {
         let hasher = RandomState::new();
-        let mut tables = [Table::new(&hasher, []), Table::new(&hasher, [])];
+        let mut tables = [Table::new(&hasher, &[]), Table::new(&hasher, &[])];
         let mut all = std::collections::BTreeSet::new();
         let texts = ["", "a", "b", "ab", "a,b", ",", "\0"];
         for (at, one) in texts.iter().enumerate() {

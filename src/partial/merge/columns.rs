@@ -16,7 +16,7 @@ pub(crate) fn merge(
     to: &mut Gathered,
 ) {
     match to.column.rule {
-        Rule::Count => merge_counts(batch, views, to),
+        Rule::Count | Rule::Values => merge_counts(batch, views, to),
         rule if rule.is_text() => merge_texts(batch, views, sources, to),
         _ => merge_decimals(batch, views, to),
     }

@@ -1,7 +1,6 @@
 //! `median`, `p50`, `p99.9`: the number below which so many percent of all numbers lie, between the two nearest as far as
 //! the place asks. Exact while a group has few different numbers.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -9,16 +8,13 @@ use num_bigint::BigInt;
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
-use crate::query::accumulator::share::Share;
-use crate::query::accumulator::state::{Kind, Outcome, State, StateColumn, States, Takes, Value};
-use crate::query::lanes::Kept;
+use crate::query::accumulator::share::{MORE, Share};
+use crate::query::accumulator::state::{Kind, Outcome, State, StateColumn, Takes, Value};
+use crate::query::accumulator::values;
 use crate::query::number::{Exact, Special};
 use crate::query::quotient::Quotient;
 use crate::sketch::Sketch;
 use crate::sketch::histogram::Histogram;
-
-/// Digits beyond the column's.
-const MORE: u32 = 2;
 
 /// The aggregate of a name such as `p99.9`. Each is made once and stays.
 pub(super) fn named(name: &str) -> Option<&'static Kind> {
@@ -27,58 +23,21 @@ pub(super) fn named(name: &str) -> Option<&'static Kind> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let kind = known.entry(name.into()).or_insert_with(|| {
         let name = Box::leak(Box::from(name));
-        Box::leak(Box::new(
-            Kind::of::<Values>(name).of_share(share, |share| Box::new(Percentiles::new(share))),
-        ))
+        let settled = Box::leak(Box::new(values::settled(name, share)));
+        let exact = Box::leak(Box::new(values::percentile(name, share, settled)));
+        let kind = Kind::of::<Values>(name).of_share(share);
+        Box::leak(Box::new(kind.exactly(exact)))
     });
     Some(kind)
 }
 
+pub(super) const MEDIAN: Kind = Kind::of::<Values>("median")
+    .of_share(Share::HALF)
+    .exactly(&values::MEDIAN);
+
 /// The numbers of a group.
 #[derive(Default)]
-pub(super) struct Values(Histogram);
-
-impl Values {
-    fn outcome(&self, share: Share, scale: u32) -> Outcome<'static> {
-        let count = self.0.count();
-        if count == 0 {
-            return Outcome::Null;
-        }
-        let (place, rest) = share.place(count);
-        let [low, high] = self.0.at(place);
-        let high = if rest == 0 { low } else { high };
-        let (mut low, high) = (exact(low, scale), exact(high, scale));
-        let (value, divisor) = match low.special().or(high.special()) {
-            Some(_) => {
-                low.add_exact(&high);
-                (low, 1)
-            }
-            None => {
-                let between: BigInt =
-                    low.at(scale) * (share.divisor - rest) + high.at(scale) * rest;
-                (Exact::new(between, scale), share.divisor)
-            }
-        };
-        Outcome::Quotient {
-            value: Quotient::new(value, divisor.into()),
-            digits: scale + MORE,
-        }
-    }
-}
-
-/// A double with so many digits behind the point.
-fn exact(value: f64, scale: u32) -> Exact {
-    if !value.is_finite() {
-        return Exact::of(match value {
-            f64::INFINITY => Special::Infinity,
-            f64::NEG_INFINITY => Special::NegativeInfinity,
-            _ => Special::Nan,
-        });
-    }
-    let text = format!("{value:.*}", scale as usize).replace('.', "");
-    let mantissa: BigInt = text.parse().expect("digits");
-    Exact::new(mantissa, scale)
-}
+struct Values(Histogram);
 
 impl State for Values {
     const TAKES: Takes = Takes::Numbers;
@@ -97,7 +56,22 @@ impl State for Values {
     }
 
     fn finish(&self, scale: u32) -> Outcome<'_> {
-        self.outcome(Share::HALF, scale)
+        self.percentile(Share::HALF, scale)
+    }
+
+    fn percentile(&self, share: Share, scale: u32) -> Outcome<'_> {
+        let count = self.0.count();
+        if count == 0 {
+            return Outcome::Null;
+        }
+        let (place, rest) = share.place(count);
+        let [low, high] = self.0.at(place);
+        let high = if rest == 0 { low } else { high };
+        let dividend = share.between(exact(low, scale), exact(high, scale), rest, scale);
+        Outcome::Quotient {
+            value: Quotient::new(dividend, share.divisor.into()),
+            digits: scale + MORE,
+        }
     }
 
     fn encode(&self, to: &mut [Gathered]) {
@@ -109,65 +83,18 @@ impl State for Values {
     }
 }
 
-/// The numbers of all groups, of which one share is asked for.
-pub(super) struct Percentiles {
-    share: Share,
-    groups: Vec<Values>,
-}
-
-impl Percentiles {
-    pub(super) fn new(share: Share) -> Percentiles {
-        Percentiles {
-            share,
-            groups: Vec::new(),
-        }
+/// A double with so many digits behind the point.
+fn exact(value: f64, scale: u32) -> Exact {
+    if !value.is_finite() {
+        return Exact::of(match value {
+            f64::INFINITY => Special::Infinity,
+            f64::NEG_INFINITY => Special::NegativeInfinity,
+            _ => Special::Nan,
+        });
     }
-}
-
-impl States for Percentiles {
-    fn push(&mut self) {
-        States::push(&mut self.groups);
-    }
-
-    fn update(&mut self, group: usize, value: &Value<'_>) -> isize {
-        States::update(&mut self.groups, group, value)
-    }
-
-    fn absorb(&mut self, group: usize, kept: &Kept) {
-        States::absorb(&mut self.groups, group, kept);
-    }
-
-    fn prefetch(&self, group: usize) {
-        States::prefetch(&self.groups, group);
-    }
-
-    fn merge(&mut self, from: Box<dyn States>, into: &[usize]) {
-        let from: Box<dyn Any> = from;
-        let from = from
-            .downcast::<Percentiles>()
-            .expect("of the same aggregate");
-        States::merge(&mut self.groups, Box::new(from.groups), into);
-    }
-
-    fn finish(&self, group: usize, scale: u32) -> Outcome<'_> {
-        self.groups[group].outcome(self.share, scale)
-    }
-
-    fn columns(&self) -> usize {
-        States::columns(&self.groups)
-    }
-
-    fn encode(&self, group: usize, to: &mut [Gathered]) {
-        States::encode(&self.groups, group, to);
-    }
-
-    fn push_decoded(&mut self, from: &[ColumnView<'_>], row: usize) -> Result<(), &'static str> {
-        States::push_decoded(&mut self.groups, from, row)
-    }
-
-    fn bytes(&self) -> usize {
-        States::bytes(&self.groups)
-    }
+    let text = format!("{value:.*}", scale as usize).replace('.', "");
+    let mantissa: BigInt = text.parse().expect("digits");
+    Exact::new(mantissa, scale)
 }
 
 #[cfg(test)]
@@ -216,7 +143,7 @@ mod tests {
             (&["7"], "p0", "7.00"),
             (&["-5", "-1.5", "3"], "p100", "3.000"),
         ] {
-            let mut states = kind(name).states();
+            let mut states = (kind(name).states)();
             states.push();
             let mut scale = 0;
             for text in values {
@@ -229,7 +156,7 @@ mod tests {
                 };
                 states.update(0, &value);
             }
-            let outcome = states.finish(0, scale);
+            let outcome = states.finish(0, kind(name).share, scale);
             let printed = outcome
                 .printed(crate::query::accumulator::state::Rounding::Own)
                 .unwrap();

@@ -1,5 +1,12 @@
 //! Which percentile is asked for.
 
+use num_bigint::BigInt;
+
+use crate::query::number::Exact;
+
+/// Digits of a percentile beyond the column's.
+pub(super) const MORE: u32 = 2;
+
 /// The most digits behind the point of a percentile's name.
 const DECIMALS_MAX: usize = 6;
 
@@ -7,7 +14,7 @@ const DECIMALS_MAX: usize = 6;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(super) dividend: u64,
-    pub(super) divisor: u64,
+    pub(crate) divisor: u64,
 }
 
 impl Share {
@@ -37,9 +44,20 @@ impl Share {
     }
 
     /// The place of its value among so many, and how far it lies towards the next one, as a share of the divisor.
-    pub(super) fn place(self, count: u64) -> (u64, u64) {
+    pub(crate) fn place(self, count: u64) -> (u64, u64) {
         let place = u128::from(count - 1) * u128::from(self.dividend);
         let divisor = u128::from(self.divisor);
         ((place / divisor) as u64, (place % divisor) as u64)
+    }
+
+    /// What lies so far from one number towards the next one, times the divisor. Both have up to `scale` digits behind the
+    /// point.
+    pub(crate) fn between(self, mut low: Exact, high: Exact, rest: u64, scale: u32) -> Exact {
+        if low.special().or(high.special()).is_some() {
+            low.add_exact(&high);
+            return low;
+        }
+        let between: BigInt = low.at(scale) * (self.divisor - rest) + high.at(scale) * rest;
+        Exact::new(between, scale)
     }
 }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::borrow::Cow;
 
 use crate::partial::column::{ColumnView, Gathered};
-use crate::partial::description::Rule;
+use crate::partial::description::{Column, Rule};
 use crate::prefetch;
 use crate::query::accumulator::share::Share;
 use crate::query::lanes::{Kept, Part};
@@ -151,6 +151,11 @@ pub(crate) trait State: Default + Send + Sync + 'static {
     /// as all outcomes of the column, whatever the order of rows.
     fn finish(&self, scale: u32) -> Outcome<'_>;
 
+    /// The outcome of a percentile.
+    fn percentile(&self, share: Share, scale: u32) -> Outcome<'_> {
+        unreachable!("{share:?} of numbers that aren't kept, at {scale}")
+    }
+
     /// Adds the state to its columns.
     fn encode(&self, to: &mut [Gathered]);
 
@@ -177,12 +182,16 @@ impl StateColumn {
         }
     }
 
-    /// The column's scale where numbers have one of `scale`.
-    pub(crate) fn scale(self, scale: u32) -> u32 {
-        match (self.rule.is_decimal(), self.is_squared) {
+    /// The same in a partial, where numbers have a scale of `scale`.
+    pub(crate) fn column(self, scale: u32) -> Column {
+        let scale = match (self.rule.is_decimal(), self.is_squared) {
             (false, _) => 0,
             (true, false) => scale,
             (true, true) => 2 * scale,
+        };
+        Column {
+            rule: self.rule,
+            scale,
         }
     }
 }
@@ -201,9 +210,8 @@ pub(crate) trait States: Any + Send + Sync {
     fn prefetch(&self, group: usize);
     /// Adds the states of other groups: each to the one at its place in `into`.
     fn merge(&mut self, from: Box<dyn States>, into: &[usize]);
-    fn finish(&self, group: usize, scale: u32) -> Outcome<'_>;
-    /// How many columns a state has in a partial.
-    fn columns(&self) -> usize;
+    /// The outcome of a group: that of a percentile, if a share is asked for.
+    fn finish(&self, group: usize, share: Option<Share>, scale: u32) -> Outcome<'_>;
     /// Adds a group's state to its columns.
     fn encode(&self, group: usize, to: &mut [Gathered]);
     /// One more group, with the state in a row of its columns.
@@ -248,12 +256,11 @@ impl<S: State> States for Vec<S> {
         }
     }
 
-    fn finish(&self, group: usize, scale: u32) -> Outcome<'_> {
-        self[group].finish(scale)
-    }
-
-    fn columns(&self) -> usize {
-        S::COLUMNS.len()
+    fn finish(&self, group: usize, share: Option<Share>, scale: u32) -> Outcome<'_> {
+        match share {
+            None => self[group].finish(scale),
+            Some(share) => self[group].percentile(share, scale),
+        }
     }
 
     fn encode(&self, group: usize, to: &mut [Gathered]) {
@@ -270,8 +277,22 @@ impl<S: State> States for Vec<S> {
     }
 }
 
-/// Makes the states of no groups for a percentile.
-type StatesOf = fn(Share) -> Box<dyn States>;
+/// What is looked for in the values of a group, and the kind that keeps it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfValues {
+    pub(crate) wanted: Wanted,
+    pub(crate) settled: &'static Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wanted {
+    /// The number at a share of all.
+    Percentile(Share),
+    /// How many there are.
+    Distinct,
+    /// The most frequent one.
+    Mode,
+}
 
 /// An aggregate.
 #[derive(Debug)]
@@ -282,11 +303,16 @@ pub(crate) struct Kind {
     pub(crate) parts: Option<&'static [Part]>,
     /// See [`State::COLUMNS`].
     pub(crate) columns: &'static [StateColumn],
-    states: fn() -> Box<dyn States>,
+    /// Makes the states of no groups.
+    pub(crate) states: fn() -> Box<dyn States>,
     outcome: fn(&Kept, u32) -> Outcome<'static>,
     encode: fn(&Kept, &mut [Gathered]),
-    /// The share of a percentile, and its states of no groups.
-    percentile: Option<(Share, StatesOf)>,
+    /// The share of a percentile.
+    pub(crate) share: Option<Share>,
+    /// What it finds in values that are counted one by one.
+    pub(crate) of_values: Option<OfValues>,
+    /// The same aggregate, exact whatever the size of a group, if it isn't that anyway.
+    pub(crate) exact: Option<&'static Kind>,
 }
 
 impl Kind {
@@ -299,16 +325,48 @@ impl Kind {
             states: || Box::new(Vec::<S>::new()),
             outcome: outcome::<S>,
             encode: |kept, to| of_kept::<S>(kept).encode(to),
-            percentile: None,
+            share: None,
+            of_values: None,
+            exact: None,
         }
     }
 
     /// A percentile.
-    pub(super) const fn of_share(self, share: Share, states: StatesOf) -> Kind {
+    pub(super) const fn of_share(self, share: Share) -> Kind {
         Kind {
-            percentile: Some((share, states)),
+            share: Some(share),
             ..self
         }
+    }
+
+    /// Whether it is an estimate of large groups.
+    pub(crate) fn is_estimate(&self) -> bool {
+        let sketch =
+            |of: &StateColumn| matches!(of.rule, Rule::Sketch(sketch) if sketch.is_estimate());
+        self.columns.iter().any(sketch)
+    }
+
+    /// Of values that are counted one by one.
+    pub(super) const fn of_values(self, takes: Takes, of_values: OfValues) -> Kind {
+        Kind {
+            takes,
+            of_values: Some(of_values),
+            ..self
+        }
+    }
+
+    /// The same, where exactness isn't asked for.
+    pub(super) const fn exactly(self, exact: &'static Kind) -> Kind {
+        Kind {
+            exact: Some(exact),
+            ..self
+        }
+    }
+
+    /// Whether an aggregate of the same column can have the same states.
+    pub(crate) fn shares_states(&self, other: &Kind) -> bool {
+        let are_counted = self.of_values.is_some() && other.of_values.is_some();
+        self.share.is_some() && other.share.is_some() || are_counted && self.takes == other.takes
     }
 
     /// Adds the state of a group of which this is known to its columns, where there are [`Kind::parts`].
@@ -320,13 +378,28 @@ impl Kind {
     pub(crate) fn outcome(&self, kept: &Kept, scale: u32) -> Outcome<'static> {
         (self.outcome)(kept, scale)
     }
+}
 
-    /// The states of no groups.
-    pub(crate) fn states(&self) -> Box<dyn States> {
-        match self.percentile {
-            Some((share, states)) => states(share),
-            None => (self.states)(),
-        }
+/// An aggregate among others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot {
+    pub(crate) kind: &'static Kind,
+    /// Whose states it has: its own place among the aggregates, or that of one before.
+    pub(crate) owner: usize,
+}
+
+impl Slot {
+    /// Its columns in a partial, where numbers have a scale of `scale`. Aggregates that share states have as many there as
+    /// others: a partial is merged by those who know nothing of that.
+    pub(crate) fn columns(&self, scale: u32) -> Vec<Column> {
+        let column = |of: &StateColumn| match of.rule {
+            Rule::Values => Column {
+                rule: of.rule,
+                scale: self.owner as u32,
+            },
+            _ => of.column(scale),
+        };
+        self.kind.columns.iter().map(column).collect()
     }
 }
 

@@ -41,6 +41,7 @@ impl Query {
             (self.is_squeezed, "squeeze"),
             (self.has_decimal_comma, "decimal comma"),
             (self.is_float, "float"),
+            (plan.has_values(), "exact"),
             (self.on_error == OnError::Null, "what is no number is null"),
         ] {
             if is_set {

@@ -61,7 +61,7 @@ impl<'a> SavedGroups<'a> {
             return Ok(None);
         };
         let block = loaded.view();
-        let parts = reader.description.keys.len();
+        let parts = reader.description.key_parts();
         let are_right = parts == 1
             || (0..block.len()).all(|row| key::parts(block.keys.get(row), parts).is_some());
         if !are_right {
@@ -119,7 +119,8 @@ impl<'a> SavedGroup<'a> {
         self.block.keys.get(self.row)
     }
 
-    /// The parts of its key. Only those with zero bytes are copied.
+    /// The parts of its key. Only those with zero bytes are copied. Of an exact query there is one part more, which is empty
+    /// in groups and has the value in those of values: docs/partial-format.md.
     pub fn parts(&self) -> Vec<Cow<'a, [u8]>> {
         key::parts(self.key(), self.parts).expect("keys were checked")
     }
@@ -187,7 +188,7 @@ impl fmt::Display for Decimal<'_> {
 #[inline]
 fn value<'a>(column: &ColumnView<'a>, row: usize) -> Value<'a> {
     match column.column.rule {
-        Rule::Count => Value::Count(column.count(row)),
+        Rule::Count | Rule::Values => Value::Count(column.count(row)),
         rule if rule.is_placed() => {
             let placed = column.placed(row);
             placed.map_or(Value::Null, |(_, text)| Value::Text(text))

@@ -28,8 +28,12 @@ impl Partial {
             grouped(self.bytes())
         );
         let counts = description.counts;
+        let rows = match description.key_parts() == description.keys.len() {
+            true => "groups",
+            false => "groups and values",
+        };
         let mut lines = vec![
-            ("groups".to_string(), size),
+            (rows.to_string(), size),
             ("rows".to_string(), grouped(counts.rows)),
         ];
         for (name, count) in [

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 
-use crate::error::refusal::Refusal;
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::group::spill::budget::{self, Budget};
@@ -17,7 +16,7 @@ use crate::partial::key;
 use crate::partial::merge::Merge;
 use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
-use crate::query::accumulator::state::{Kind as KindOf, Rounding};
+use crate::query::accumulator::state::{Rounding, Slot};
 use crate::query::answer::Answer;
 use crate::query::answer::order::Sort;
 use crate::query::answer::outgrown::GROWTH;
@@ -25,7 +24,7 @@ use crate::query::condition::Expression;
 use crate::query::groups::Groups as AllGroups;
 use crate::query::plan::conditions::compile_having;
 use crate::query::plan::names::renamed;
-use crate::query::saved::{Partial, kind};
+use crate::query::saved::{Partial, slots};
 use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::{Table, push_part};
 
@@ -198,22 +197,27 @@ impl Merged<'_> {
             self.no_groups()
         };
         let scales: Vec<u32> = scales.collect();
+        let form = self.form(&budget);
+        let mut groups = AllGroups::new(table, None);
+        if form.has_values() && fits {
+            let settled = form.settle(&groups, &scales);
+            groups = settled.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
+        }
         let mut answer = Answer::new(
             names,
             description.keys.len(),
             scales.clone(),
             roundings.collect(),
-            AllGroups::new(table, None),
+            groups,
             having.as_ref().filter(|_| fits),
         );
         if !fits {
-            let form = self.form(&budget);
             let run = self.merged_run(&form, &scales);
-            let run = run.map_err(|failed| failed.told(&budget))?;
+            let run = run.map_err(|failed| self.told(failed, &budget))?;
             answer.spilled_bytes = run.bytes();
             let stored = Stored::new(run, form.keys, self.no_groups());
             let kept = answer.store(stored, &form, &budget, having.as_ref());
-            kept.map_err(|lost| Failed::Lost(lost).told(&budget))?;
+            kept.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
         }
         let counts = description.counts;
         answer.rows = counts.rows;
@@ -224,21 +228,19 @@ impl Merged<'_> {
         Ok(answer)
     }
 
-    fn kinds(&self) -> impl Iterator<Item = &'static KindOf> {
-        let aggregates = self.description().aggregates.iter();
-        // They were known when the partials were opened.
-        aggregates.filter_map(|aggregate| kind(aggregate).ok())
+    fn slots(&self) -> Vec<Slot> {
+        slots(self.description()).expect("they were known when the partials were opened")
     }
 
     fn no_groups(&self) -> Table {
-        Table::new(&RandomState::new(), self.kinds())
+        Table::new(&RandomState::new(), &self.slots())
     }
 
     /// How groups lie in a temporary file.
     fn form(&self, budget: &Budget) -> StoredForm {
         StoredForm {
-            kinds: self.kinds().collect(),
-            keys: self.description().keys.len(),
+            slots: self.slots(),
+            keys: self.description().key_parts(),
             sources: self.description().sources.len(),
             directory: budget.directory().to_owned(),
         }
@@ -268,7 +270,7 @@ impl Merged<'_> {
         let mut merge = self.merge()?;
         let columns: Vec<Column> = description.columns().collect();
         let (mut groups, mut block) = (Groups::new(description), Vec::new());
-        let (mut key, count) = (Vec::new(), description.keys.len());
+        let (mut key, count) = (Vec::new(), description.key_parts());
         while merge.next(&mut groups)? {
             let written = groups.write(0..groups.len(), &mut block);
             let sections = written.and_then(|()| Sections::check(&block, description, &columns));
@@ -285,6 +287,14 @@ impl Merged<'_> {
             groups.remove_first(groups.len());
         }
         Ok(table)
+    }
+
+    fn told(&self, failed: Failed, budget: &Budget) -> Error {
+        match failed {
+            Failed::Input(error) => error,
+            Failed::Lost(Lost::Damaged(why)) => self.wrong(why),
+            Failed::Lost(lost) => lost.error(budget),
+        }
     }
 
     /// What to say of groups that no run gives. Which partial they are from isn't known any more.
@@ -305,18 +315,5 @@ enum Failed {
 impl From<Lost> for Failed {
     fn from(lost: Lost) -> Failed {
         Failed::Lost(lost)
-    }
-}
-
-impl Failed {
-    fn told(self, budget: &Budget) -> Error {
-        match self {
-            Failed::Input(error) => error,
-            Failed::Lost(Lost::Write(error)) => budget.spill_error(&error).into(),
-            Failed::Lost(Lost::Read) => {
-                let directory = budget.directory().to_owned();
-                Refusal::SpillLost { directory }.into()
-            }
-        }
     }
 }

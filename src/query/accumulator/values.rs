@@ -1,0 +1,127 @@
+//! Aggregates over the values of a column that are counted one by one: exact percentiles, `distinct` and `mode`.
+//!
+//! What a group keeps is how many values it has. Each value is a group of its own behind it (`query::exact`). What is found
+//! of these in the end is kept by another state.
+
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+use crate::query::accumulator::count::Count;
+use crate::query::accumulator::lexmin::LexMin;
+use crate::query::accumulator::share::{MORE, Share};
+use crate::query::accumulator::state::{
+    Kind, OfValues, Outcome, State, StateColumn, Takes, Value, Wanted,
+};
+use crate::query::lanes::{Kept, Part};
+use crate::query::number::Exact;
+use crate::query::quotient::Quotient;
+
+const fn counted(name: &'static str, takes: Takes, of_values: OfValues) -> Kind {
+    Kind::of::<Counted>(name).of_values(takes, of_values)
+}
+
+pub(super) static DISTINCT: Kind = counted(
+    "distinct",
+    Takes::Bytes,
+    OfValues {
+        wanted: Wanted::Distinct,
+        settled: &SETTLED_DISTINCT,
+    },
+);
+static SETTLED_DISTINCT: Kind = Kind::of::<Count>("distinct");
+
+pub(super) static MODE: Kind = counted(
+    "mode",
+    Takes::Bytes,
+    OfValues {
+        wanted: Wanted::Mode,
+        settled: &SETTLED_MODE,
+    },
+);
+static SETTLED_MODE: Kind = Kind::of::<LexMin>("mode");
+
+pub(super) static MEDIAN: Kind = percentile("median", Share::HALF, &SETTLED_MEDIAN);
+static SETTLED_MEDIAN: Kind = settled("median", Share::HALF);
+
+/// An exact percentile.
+pub(super) const fn percentile(name: &'static str, share: Share, settled: &'static Kind) -> Kind {
+    let wanted = Wanted::Percentile(share);
+    counted(name, Takes::Numbers, OfValues { wanted, settled })
+}
+
+/// What keeps it once it is found.
+pub(super) const fn settled(name: &'static str, share: Share) -> Kind {
+    Kind::of::<Between>(name).of_share(share)
+}
+
+/// How many values a group has, or how often a value is there.
+#[derive(Default)]
+struct Counted(u64);
+
+impl State for Counted {
+    const TAKES: Takes = Takes::Anything;
+    const PARTS: Option<&'static [Part]> = Some(&[Part::Known]);
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Values)];
+
+    fn update(&mut self, _: &Value<'_>) {
+        self.0 += 1;
+    }
+
+    fn absorb(&mut self, kept: &Kept) {
+        self.0 += kept.known;
+    }
+
+    fn merge(&mut self, from: Counted) {
+        self.0 += from.0;
+    }
+
+    fn finish(&self, _: u32) -> Outcome<'_> {
+        Outcome::Number(Exact::small(self.0.into(), 0))
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        to[0].push_count(self.0);
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        Ok(Counted(from[0].count(row)))
+    }
+}
+
+/// A percentile times the divisor of its share, if there are numbers.
+#[derive(Default)]
+struct Between(Option<Exact>);
+
+impl State for Between {
+    const TAKES: Takes = Takes::Numbers;
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sum)];
+
+    fn update(&mut self, value: &Value<'_>) {
+        unreachable!("{value:?} for what is found already");
+    }
+
+    fn merge(&mut self, from: Between) {
+        self.0 = self.0.take().or(from.0);
+    }
+
+    fn finish(&self, scale: u32) -> Outcome<'_> {
+        self.percentile(Share::HALF, scale)
+    }
+
+    fn percentile(&self, share: Share, scale: u32) -> Outcome<'_> {
+        let Some(dividend) = &self.0 else {
+            return Outcome::Null;
+        };
+        Outcome::Quotient {
+            value: Quotient::new(dividend.clone(), share.divisor.into()),
+            digits: scale + MORE,
+        }
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        to[0].push_exact(self.0.as_ref());
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        Ok(Between(from[0].exact(row)))
+    }
+}
