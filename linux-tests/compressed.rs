@@ -126,6 +126,64 @@ fn every_format_in_every_engine() {
     }
 }
 
+/// Several files are decompressed side by side. The answer is that of their texts, and the lowest failure is told.
+#[test]
+fn several_files_at_once() {
+    let dir = dir();
+    let text = rows(60_000, Some(300), 9);
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let lines: Vec<&[u8]> = lines.collect();
+    let (mut plain, mut compressed) = (Vec::new(), Vec::new());
+    for (at, some) in lines.chunks(lines.len() / 11).enumerate() {
+        let (ending, compress) = FORMATS[at % FORMATS.len()];
+        let some = some.concat();
+        plain.push(write(dir.path(), &format!("{at}"), &some));
+        let name = format!("{at}.{ending}");
+        compressed.push(write(dir.path(), &name, &compress(&some)));
+    }
+    let want = answer(&Input::open(&plain).unwrap(), &Config::default()).unwrap();
+    for threads in [1, 2, 3, 16] {
+        for block in [64, 5000, 1 << 20] {
+            let config = Config {
+                block_size: Some(block),
+                threads: Some(threads),
+                ..Config::default()
+            };
+            let input = Input::open(&compressed).unwrap().decompressed().unwrap();
+            assert!(
+                answer(&input, &config).unwrap() == want,
+                "{threads} {block}"
+            );
+        }
+    }
+    // Two are cut off, and a record before them is bad in one of the runs.
+    for at in [4, 8] {
+        let whole = std::fs::read(&compressed[at]).unwrap();
+        std::fs::write(&compressed[at], &whole[..whole.len() / 2]).unwrap();
+    }
+    let config = Config {
+        threads: Some(4),
+        ..Config::default()
+    };
+    let failure = || {
+        let input = Input::open(&compressed).unwrap().decompressed().unwrap();
+        answer(&input, &config).unwrap_err().to_string()
+    };
+    for _ in 0..10 {
+        let error = failure();
+        assert!(
+            error.contains("4.xz") && error.contains("cut off"),
+            "{error}"
+        );
+    }
+    let bad = [b"a;1.0\nbad\n", &std::fs::read(&plain[2]).unwrap()[..]].concat();
+    std::fs::write(&compressed[2], zstandard(&bad)).unwrap();
+    for _ in 0..10 {
+        let error = failure();
+        assert!(error.contains("2.zst: byte 6-9 (line 2)"), "{error}");
+    }
+}
+
 /// Of a stream that is cut off nothing is answered, wherever that is.
 #[test]
 fn a_stream_that_is_cut_off_is_an_error() {

@@ -1,7 +1,9 @@
 //! Each way of reading, put together: buffers, threads, a dispatcher or claims; and what it has done, in figures.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use tokio::runtime::{Builder, Runtime};
 
@@ -25,7 +27,7 @@ use crate::engine::ring::uring::{self, Facts, Setup};
 use crate::engine::session::{Session, in_order};
 use crate::error::{Error, Kind, Result};
 use crate::input::caching::Caching;
-use crate::input::spans::Span;
+use crate::input::spans::{Input, Span};
 
 impl<'a> Session<'a> {
     /// What the kernel has put into huge pages by the end of the run.
@@ -194,8 +196,13 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Streams, by `read()`.
+    /// Streams, by `read()`. The texts of compressed files are read side by side, unless order matters.
     pub(crate) fn streams(&mut self, spans: &[Span]) -> Result<()> {
+        let is_text = |span: &Span| self.input.source(span).is_compressed();
+        let readers = self.stats.threads.min(spans.len());
+        if readers > 1 && self.delivery.window().is_none() && spans.iter().all(is_text) {
+            return self.texts(spans, readers);
+        }
         // Where the descriptors for it are missing, `read()` itself waits.
         let (runtime, watches) = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => (runtime, true),
@@ -203,6 +210,57 @@ impl<'a> Session<'a> {
         };
         let ring = ReadRing::of_streams(watches);
         self.dispatch_in(&runtime, spans, ring, CachingPlan::All(Caching::Cached))
+    }
+
+    /// Texts of compressed files, each decoded by one of several threads.
+    fn texts(&mut self, spans: &[Span], readers: usize) -> Result<()> {
+        let caching = CachingPlan::All(Caching::Cached);
+        let mut shares = Vec::new();
+        for spans in text_shares(self.input, spans, readers) {
+            let (plan, layout) = self.plan(&spans, 1, caching, readers);
+            let (arena, slots, returned) = self.arena(layout)?;
+            shares.push((spans, plan, arena, slots, returned));
+        }
+        let queue = Queue::new(self.stats.threads);
+        let (input, delivery, sequence) = (self.input, self.delivery, self.sequence);
+        let (notice, observer) = (&*self.config.notice, self.config.observer.as_ref());
+        let arenas: Vec<_> = shares.iter().map(|share| Arc::clone(&share.2)).collect();
+        let ran: Result<Vec<Counters>> = self.pool.in_place_scope(|scope| {
+            let _closing = queue.closing();
+            let release = |ready: &mut Vec<Ready>| hand_over(scope, &queue, delivery, ready);
+            let read = |(spans, plan, _arena, slots, mut returned): TextShare| {
+                let dispatcher = Dispatcher::new(input, &spans, delivery, plan, slots, sequence);
+                let mut ring = ReadRing::of_streams(false);
+                let mut ring = Observed::new(&mut ring, observer);
+                let reading = dispatcher.run(&mut ring, &mut returned, &release, notice);
+                runtime().map(|runtime| runtime.block_on(reading))
+            };
+            let shares = Mutex::new(shares.into_iter());
+            let next = || shares.lock().unwrap_or_else(|e| e.into_inner()).next();
+            let work = || {
+                std::iter::from_fn(next)
+                    .map(read)
+                    .collect::<Result<Vec<_>>>()
+            };
+            thread::scope(|threads| {
+                // A thread that can't be had leaves its share to the others.
+                let others: Vec<_> = (1..readers)
+                    .map_while(|_| thread::Builder::new().spawn_scoped(threads, work).ok())
+                    .collect();
+                let mut ran = work()?;
+                for thread in others {
+                    let joined = thread.join();
+                    ran.extend(joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+                }
+                Ok(ran)
+            })
+        });
+        for counters in ran? {
+            self.count(counters);
+        }
+        self.stats.workers_waited_s += queue.waited().as_secs_f64();
+        arenas.iter().for_each(|arena| self.count_huge(arena));
+        Ok(())
     }
 
     /// A ring that needs no runtime of its own.
@@ -363,6 +421,31 @@ impl<'a> Session<'a> {
             self.stats.map_advice = self.config.knobs.map_advice.map(|word| word.to_string());
         }
     }
+}
+
+/// What one of several threads reads, and how.
+type TextShare = (Vec<Span>, Plan, Arc<Arena>, Vec<Slot>, ReturnedSlots);
+
+/// Spans by the threads that read them: about as many compressed bytes each, the largest files first.
+fn text_shares(input: &Input, spans: &[Span], count: usize) -> Vec<Vec<Span>> {
+    let bytes = |span: &Span| {
+        let origin = input.source(span).origin();
+        origin.and_then(|origin| origin.len()).unwrap_or(0)
+    };
+    let mut largest: Vec<Span> = spans.to_vec();
+    largest.sort_by_key(|span| Reverse(bytes(span)));
+    let mut shares = vec![(0, Vec::new()); count];
+    for span in largest {
+        let least = shares.iter_mut().min_by_key(|(sum, _)| *sum);
+        let (sum, share) = least.expect("there are threads");
+        *sum += bytes(&span).max(1);
+        share.push(span);
+    }
+    let in_order = |(_, mut share): (u64, Vec<Span>)| {
+        share.sort_by_key(|span| span.source);
+        share
+    };
+    shares.into_iter().map(in_order).collect()
 }
 
 /// A runtime that waits for no descriptors.
