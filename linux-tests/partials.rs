@@ -830,6 +830,100 @@ fn exact_partials_are_merged() {
     );
 }
 
+/// Parts of logs and of JSON lines leave out the records that one run leaves out, and give its answer together.
+#[test]
+fn parts_of_logs_and_json_lines_have_their_rejects() {
+    let dir = dir();
+    let dir = dir.path();
+    let (mut json, mut log) = (String::new(), String::new());
+    for at in 0..3_000 {
+        let path = ["/", "/api", "/\u{e9}"][at % 3];
+        json += &match at % 37 {
+            5 => "{\"path\":\"/\",\"ms\":\n".to_string(),
+            9 => format!("{{\"path\":\"{path}\",\"ms\":\"fast\"}}\n"),
+            _ => format!(
+                "{{\"path\":\"{path}\",\"http\":{{\"n\":{}}},\"ms\":{at}.5}}\n",
+                at % 7
+            ),
+        };
+        log += &match at % 41 {
+            3 => "203.0.113.9 - - [no end\n".to_string(),
+            8 => format!(
+                "203.0.113.9 - - [25/Nov/2026:13:45:10 +0000] \"GET {path} HTTP/1.1\" 200 x\n"
+            ),
+            _ => format!(
+                "203.0.113.{} - - [25/Nov/2026:13:{:02}:10 +0000] \"GET {path} HTTP/1.1\" 200 {at}\n",
+                at % 5,
+                at % 60
+            ),
+        };
+    }
+    write(dir, "a.jsonl", json.as_bytes());
+    write(dir, "a.log", log.as_bytes());
+    for (file, query) in [
+        (
+            "a.jsonl",
+            &["--jsonl", "-kpath", "-asum:ms,p99:ms,distinct:http.n"][..],
+        ),
+        (
+            "a.log",
+            &[
+                "--log",
+                "common",
+                "-kpath,host",
+                "-asum:bytes,median:bytes,count",
+            ],
+        ),
+        (
+            "a.log",
+            &[
+                "--log",
+                "common",
+                "-ktime@minute",
+                "-ap90:bytes,mode:host,count",
+                "--exact",
+            ],
+        ),
+    ] {
+        let run = |args: &[&str], rejects: &str| {
+            let mut command = ringfold(["aggregate", "--on-error", "skip", "--rejects", rejects]);
+            let (answer, _) =
+                end(command.args(query).args(args).arg(file).current_dir(dir)).answer_and_notices();
+            let rejects = std::fs::read_to_string(dir.join(rejects)).unwrap();
+            (
+                answer,
+                rejects
+                    .lines()
+                    .skip(1)
+                    .map(String::from)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let (want, rejects) = run(&[], "all.csv");
+        assert!(rejects.len() > 100, "{}", rejects.len());
+        for parts in [1, 2, 7] {
+            let (mut names, mut found) = (Vec::new(), Vec::new());
+            for part in 1..=parts {
+                let name = format!("{part}.part");
+                let range = format!("{part}/{parts}");
+                let (_, own) = run(&["--range", &range, "--save-partial", &name], "part.csv");
+                found.extend(own);
+                names.push(name);
+            }
+            // Which line it is may not be known in a part.
+            let told = |reject: &String| {
+                let fields: Vec<&str> = reject.splitn(4, ',').collect();
+                [fields[0], fields[1], fields[3]].map(String::from)
+            };
+            let all = |rejects: &[String]| rejects.iter().map(told).collect::<Vec<_>>();
+            assert_eq!(all(&found), all(&rejects), "{file} {parts}");
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let (got, _) = merge(dir, &names).answer_and_notices();
+            assert_eq!(got, want, "{file} {parts}");
+        }
+    }
+}
+
 /// What was kept by version 1 of the format is read as then, and merged with what is kept now. The files in partials/v1 stay as
 /// they are: another version gets a folder of its own.
 #[test]
