@@ -648,7 +648,7 @@ impl Slots {
 /// Which slot keys of this hash belong to.
 #[inline(always)]
 fn home(hash: u32, slots: u32) -> u32 {
-    (u64::from(hash) * u64::from(slots) >> 32) as u32
+    ((u64::from(hash) * u64::from(slots)) >> 32) as u32
 }
 
 /// A range of a table's slots, to which those of the same hashes in another one are added.
