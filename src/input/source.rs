@@ -118,9 +118,11 @@ impl Source {
     }
 
     /// The compressed source that this is the text of.
-    #[cfg(feature = "decompress")]
     pub(crate) fn origin(&self) -> Option<&Arc<Source>> {
-        self.origin.as_ref()
+        #[cfg(feature = "decompress")]
+        return self.origin.as_ref();
+        #[cfg(not(feature = "decompress"))]
+        None
     }
 
     /// Whether its bytes are those of the text in a compressed file.
