@@ -2,6 +2,7 @@
 //! to work, and reports the lowest failure.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
@@ -82,7 +83,7 @@ fn run_to_end<T: Send>(
     let observed = config
         .observer
         .as_ref()
-        .map(|observer| (observer, workers_cpu(&pool)));
+        .map(|observer| (observer, WorkersCpu::begin(&pool)));
     let mut session = Session {
         input,
         config,
@@ -98,7 +99,7 @@ fn run_to_end<T: Send>(
     let served = session.serve();
     let Session { mut stats, .. } = session;
     if let Some((observer, before)) = observed {
-        observer.workers_ended(workers_cpu(&pool).saturating_sub(before));
+        observer.workers_ended(before.end(&pool));
     }
     stats.without_effect = settings::without_effect(config, &stats);
     stats.blocks = delivery.blocks();
@@ -109,9 +110,25 @@ fn run_to_end<T: Send>(
     Ok((stats, done))
 }
 
-/// The processor time that all workers have taken.
-fn workers_cpu(pool: &ThreadPool) -> Duration {
-    pool.broadcast(|_| threads::own_cpu()).into_iter().sum()
+/// The processor time that all workers had taken before a run.
+struct WorkersCpu(Arc<AtomicU64>);
+
+impl WorkersCpu {
+    /// Each worker tells before its first work of the run. Nobody waits for that: threads may just be starting.
+    fn begin(pool: &ThreadPool) -> WorkersCpu {
+        let before = Arc::<AtomicU64>::default();
+        let sum = Arc::clone(&before);
+        pool.spawn_broadcast(move |_| {
+            sum.fetch_add(threads::own_cpu().as_nanos() as u64, Relaxed);
+        });
+        WorkersCpu(before)
+    }
+
+    /// What they have taken since. A worker does what it is told in order, so all have told by then.
+    fn end(self, pool: &ThreadPool) -> Duration {
+        let after: Duration = pool.broadcast(|_| threads::own_cpu()).into_iter().sum();
+        after.saturating_sub(Duration::from_nanos(self.0.load(Relaxed)))
+    }
 }
 
 /// The lowest failure of a run, of which `served` is what the engine says; and notices of files that have changed.

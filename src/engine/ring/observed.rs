@@ -13,7 +13,7 @@ pub(crate) struct Observed<'a, R> {
     observer: Option<&'a Arc<dyn Observer>>,
     /// When the read into a slot was submitted, by the slot's index.
     submitted: Vec<Instant>,
-    /// The thread's processor time before.
+    /// The thread's processor time before, where somebody looks.
     cpu: Duration,
 }
 
@@ -23,7 +23,7 @@ impl<'a, R: Ring> Observed<'a, R> {
             ring,
             observer,
             submitted: Vec::new(),
-            cpu: threads::own_cpu(),
+            cpu: observer.map_or(Duration::ZERO, |_| threads::own_cpu()),
         }
     }
 
