@@ -51,8 +51,8 @@ use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
 const EXTENSION: u64 = 16 << 10;
 
 /// Reads of so many bytes past the page cache gain nothing from being made part of larger ones, and lose
-/// where none is answered before the end of all.
-const LARGE: u64 = 128 << 10;
+/// where none is answered before the end of all. Smaller ones gain more than they lose.
+const LARGE: u64 = 512 << 10;
 
 /// What the dispatcher did.
 #[derive(Debug, Default, Clone, Copy)]

@@ -720,10 +720,11 @@ fn a_read_goes_into_the_slot_that_has_been_free_for_longest() {
 fn past_the_page_cache_large_blocks_are_kept_apart_from_their_neighbours() {
     for (block, caching, apart) in [
         (64 << 10, Caching::Direct, false),
-        (128 << 10, Caching::Direct, true),
-        (256 << 10, Caching::Direct, true),
-        (256 << 10, Caching::Uncached, false),
-        (256 << 10, Caching::Cached, false),
+        (256 << 10, Caching::Direct, false),
+        (512 << 10, Caching::Direct, true),
+        (1 << 20, Caching::Direct, true),
+        (512 << 10, Caching::Uncached, false),
+        (512 << 10, Caching::Cached, false),
     ] {
         for depth in 4..=9 {
             let case = Case {
