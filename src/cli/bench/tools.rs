@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::linux::pages::HUGE_PAGE;
 use crate::measure::participant::{Kind, Participant, Prints};
 
 /// A program that takes part by name.
@@ -100,7 +101,7 @@ fn library(
     ))
 }
 
-/// fio with the block, the depth and, if so wanted, the huge pages of our own raw read.
+/// fio with the block, the depth and, if so wanted, the huge pages and registered buffers of our own raw read.
 fn fio(file: &Path, depth: Depth, huge_pages: bool) -> Result<Participant, String> {
     let version =
         output_of("fio", &["--version"]).ok_or("it isn't there: install the package fio")?;
@@ -133,12 +134,26 @@ fn fio(file: &Path, depth: Depth, huge_pages: bool) -> Result<Participant, Strin
         "--output-format=json",
         &format!("--filename={path}"),
     ];
-    let line = line.map(OsString::from).to_vec();
+    let mut line = line.map(OsString::from).to_vec();
+    if huge_pages {
+        // Else the first and the last part of its memory are small pages.
+        line.push(format!("--iomem_align={HUGE_PAGE}").into());
+        // It fails where it may not lock so much, and we read without.
+        if may_lock(block * reads as u64) {
+            line.push("--fixedbufs=1".into());
+        }
+    }
     Ok(command(
         &format!("{version}{pages}"),
         line,
         Prints::Fio { block },
     ))
+}
+
+/// Whether this user may lock so many bytes, and some more.
+fn may_lock(bytes: u64) -> bool {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
+    rustix::process::geteuid().is_root() || limit.is_none_or(|limit| limit / 2 >= bytes)
 }
 
 /// What a program prints when it succeeds.
