@@ -221,7 +221,7 @@ fn numbers(out: &mut String, case: &Case) {
     if case.rows.iter().all(|row| row.summary.is_none()) {
         return;
     }
-    *out += "<div class=\"table\"><table>\n<thead><tr><th></th>";
+    *out += "<div class=\"table wide\"><table>\n<thead><tr><th></th>";
     for (header, _) in COLUMNS {
         let _ = write!(out, "<th>{header}</th>");
     }
@@ -231,12 +231,13 @@ fn numbers(out: &mut String, case: &Case) {
             out,
             "<tr><th title=\"{}\">{}</th>",
             escaped(&row.command.join(" ")),
-            escaped(&row.name)
+            words(&row.name)
         );
         match &row.summary {
             Some(summary) => {
                 for (_, cell) in COLUMNS {
-                    let _ = write!(out, "<td>{}</td>", escaped(&cell(row, summary)));
+                    let text = unbroken(&cell(row, summary));
+                    let _ = write!(out, "<td>{}</td>", escaped(&text));
                 }
             }
             None => {
@@ -250,6 +251,19 @@ fn numbers(out: &mut String, case: &Case) {
         *out += "</tr>\n";
     }
     *out += "</tbody>\n</table></div>\n";
+}
+
+/// A name whose lines break only between its words: browsers also break them behind a dash.
+fn words(name: &str) -> String {
+    let words = name.split(' ');
+    let words = words.map(|word| format!("<span>{}</span>", escaped(word)));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A cell whose lines break only behind a comma or a slash, and not between a number and its unit.
+fn unbroken(cell: &str) -> String {
+    let kept = cell.replace(' ', "\u{a0}");
+    kept.replace(",\u{a0}", ", ").replace("/\u{a0}", "/ ")
 }
 
 /// What the processor counted, a byte of the file.
