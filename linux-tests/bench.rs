@@ -1,6 +1,8 @@
 //! `ringfold bench`: runs in turns from a proven state, compared answers, and what is said where something can't be had.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use serde_json::Value;
@@ -114,6 +116,41 @@ fn a_state_that_cannot_be_made_is_told_and_nothing_is_run() {
     drop(held);
 }
 
+/// Of a file of somebody else's the kernel says that all is cached, which proves nothing.
+#[test]
+fn a_state_that_the_kernel_does_not_tell_is_not_proven() {
+    let test = "a_state_that_the_kernel_does_not_tell_is_not_proven";
+    if skips(test, &[Feature::OtherUser]) {
+        return;
+    }
+    let dir = dir();
+    let path = write(dir.path(), "rows.txt", &STATIONS);
+    let permit = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    for (mode, state, code) in [
+        (0o644, "cached", 1),
+        (0o644, "cold", 1),
+        (0o666, "cached", 0),
+    ] {
+        permit(mode);
+        let mut command = ringfold(["bench", str(&path), "--no-ceilings", "-r1", "-w0"]);
+        command.args(["--engine=pread", "--state", state]);
+        let ended = end(command.uid(sys::NOBODY).gid(sys::NOBODY));
+        let text = String::from_utf8(ended.stdout).unwrap();
+        assert_eq!(
+            ended.code,
+            Some(code),
+            "{mode:o} {state}: {text} {}",
+            ended.stderr
+        );
+        let told = text.contains("No runs: the file belongs to somebody else");
+        assert_eq!(told, code == 1, "{text}");
+    }
+    permit(0o644);
+    let mut tune = ringfold(["tune", str(&path)]);
+    let error = end(tune.uid(sys::NOBODY).gid(sys::NOBODY)).failure(1);
+    assert!(error.contains("it belongs to somebody else"), "{error}");
+}
+
 #[test]
 fn another_answer_is_an_error() {
     let dir = dir();
@@ -177,6 +214,51 @@ fn what_the_machine_refuses_is_told() {
     assert!(text.contains("uring FAILED: no io_uring"), "{text}");
 }
 
+/// The processor's counters are there, or one line says why not, by what the kernel answers.
+#[test]
+fn counters_are_counted_or_the_reason_is_told() {
+    if skips(
+        "counters_are_counted_or_the_reason_is_told",
+        &[Feature::Seccomp],
+    ) {
+        return;
+    }
+    let dir = dir();
+    let path = write(dir.path(), "rows.txt", &STATIONS);
+    let json = path.with_extension("json");
+    let bench = |refused: Option<i32>| {
+        let mut command = ringfold(["bench", str(&path), "--no-ceilings", "-w0", "-r1"]);
+        if let Some(errno) = refused {
+            sys::deny_calls(&mut command, &[libc::SYS_perf_event_open as u32], errno);
+        }
+        command.args(["--state=cached", "--engine=pread", "--export-json"]);
+        let text = String::from_utf8(end(command.arg(&json)).answer()).unwrap();
+        let counted = rows(&read(&json)["cases"][0])[0]["runs"][0]["counted"].clone();
+        (text, counted)
+    };
+    const MARK: &str = "Not measured: the processor's counters: ";
+    for (errno, words) in [
+        (libc::ENOENT, "many virtual machines have none"),
+        (libc::EOPNOTSUPP, "many virtual machines have none"),
+        (libc::EACCES, ""),
+        (libc::ENOSYS, "this kernel was built without them"),
+    ] {
+        let (text, counted) = bench(Some(errno));
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(MARK));
+        let why = lines.next().unwrap_or_else(|| panic!("{errno}: {text}"));
+        assert!(why.contains(words) && why.ends_with('.'), "{errno}: {why}");
+        assert_eq!((lines.next(), counted), (None, Value::Null), "{text}");
+    }
+    let (text, counted) = bench(None);
+    match counted {
+        Value::Null => assert!(text.contains(MARK), "{text}"),
+        counted => {
+            assert!(!text.contains(MARK), "{text}");
+            assert!(counted["cycles"].as_f64().unwrap() > 0.0, "{counted}");
+        }
+    }
+}
+
 #[test]
 fn csv_and_markdown_hold_the_runs() {
     let dir = dir();
@@ -238,6 +320,12 @@ fn what_cannot_be_measured_is_one_line() {
         (&path, &["--engine=warp"], 2, "warp"),
         (
             &path,
+            &["--job=read", "--engine=pread,mmap"],
+            2,
+            "--job read with mmap: a mapping reads only",
+        ),
+        (
+            &path,
             &["--engine=read", "--baseline=x"],
             2,
             "--baseline x: there are read",
@@ -295,6 +383,19 @@ fn raw_reads_take_all_bytes_in_every_way() {
             "{way:?}"
         );
     }
+    // A mapping reads nothing of what nobody looks at: it takes no part where it wasn't named.
+    let (text, json) = results(&path, &["--job=read", "--state=cached", "-r1"]);
+    let left_out = rows(&json["cases"][0]).iter();
+    let left_out = left_out.filter(|row| {
+        row["left_out"]
+            .as_str()
+            .is_some_and(|why| why.starts_with("a mapping"))
+    });
+    assert_eq!(left_out.count(), 2, "{text}");
+    assert!(
+        text.contains("mmap is left out: a mapping reads only"),
+        "{text}"
+    );
     let rates = end(&mut ringfold(["ceiling", "-j", "2"])).answer();
     let rates: Value = serde_json::from_slice(&rates).unwrap();
     assert_eq!(rates[1]["threads"], 2);

@@ -21,7 +21,7 @@ use crate::engine::plan::sizing;
 use crate::measure::answers::Answers;
 use crate::measure::bound;
 use crate::measure::cache::{CachedFile, State};
-use crate::measure::counters::Counters;
+use crate::measure::counters::{self, Counters};
 use crate::measure::limits::{Ceilings, MemoryRate};
 use crate::measure::machine::Machine;
 use crate::measure::participant::Kind;
@@ -38,8 +38,8 @@ const WIDTH: usize = 132;
 /// Compare ways of reading a file with each other and with other programs
 ///
 /// Each run is a process of its own. All take turns, every other round backwards, from a state of the page cache that is
-/// made and proven before each run. All answers are compared. Root isn't needed, but the file should be yours, because
-/// the kernel says only to its owner what of it is cached.
+/// made and proven before each run. All answers are compared. Root isn't needed, but the file must be yours, or you must
+/// be allowed to write to it: the kernel tells nobody else what of it is cached.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -179,7 +179,7 @@ impl Command {
             .collect::<Result<_>>()?;
         let names = self.compare.iter().map(|path| path.display().to_string());
         let names: Vec<String> = names.collect();
-        print(compare::text(&names, &results).as_bytes())
+        print(compare::text(&names, &results, width()).as_bytes())
     }
 
     fn bench(&self, path: &Path) -> Result<ExitCode> {
@@ -224,12 +224,9 @@ impl Command {
             }
         }
         if let Err(error) = Counters::begin() {
-            let why = crate::error::describe(&error);
-            let cause = format!(
-                "cycles, instructions and misses: the kernel gives no counters ({why}); see \
-                 kernel.perf_event_paranoid, and many virtual machines have none"
-            );
-            results.ceilings.missing.push(cause);
+            let why = counters::why_none(&error);
+            let missing = &mut results.ceilings.missing;
+            missing.push(format!("the processor's counters: {why}"));
         }
         self.measure(path, &file, &jobs, &mut results)?;
         self.export(&results)?;

@@ -37,6 +37,8 @@ const BLOCKS: [u64; 7] = [
 const DEPTHS: [usize; 5] = [4, 8, 16, 32, 64];
 /// The most that all buffers of a setting may take: what is in flight is twice that with those of workers.
 const MOST: u64 = 128 << 20;
+/// A setting that takes so many times as long as the default is slow.
+const SLOW: f64 = 1.8;
 /// A search of fewer settings than this isn't one.
 const ARMS_MIN: usize = 6;
 
@@ -96,6 +98,11 @@ struct Tuning<'a> {
     budget: Duration,
     draws: bool,
     runs: usize,
+    /// What the default took at first.
+    default_s: f64,
+    /// Slow settings that ask the device for less than the default does, and how many weren't run for that reason.
+    slow: Vec<(u64, usize)>,
+    skipped: usize,
 }
 
 impl Command {
@@ -155,8 +162,14 @@ impl Command {
         let found = file
             .begin(State::Cold)
             .map_err(|error| about(&self.file, &error))?;
-        if !found.proven {
-            let cause = "it can't be made cold: it lies in memory, others have it mapped, or it isn't yours";
+        let cause = if !file.is_told() {
+            Some("it belongs to somebody else: the kernel doesn't tell what of it is cached")
+        } else if !found.proven {
+            Some("it can't be made cold: it lies in memory, or others have it mapped")
+        } else {
+            None
+        };
+        if let Some(cause) = cause {
             let name = self.file.display().to_string();
             return Err(Error::new(ErrorKind::Io, cause).in_file(0, &name.into()));
         }
@@ -170,6 +183,9 @@ impl Command {
             budget: self.budget,
             draws: progress::is_wanted(self.progress, self.quiet),
             runs: 0,
+            default_s: 0.0,
+            slow: Vec::new(),
+            skipped: 0,
         };
         // The first run fetches the program itself and tells what a run takes.
         let line = self.line(None)?;
@@ -180,6 +196,7 @@ impl Command {
             let last = last.strip_prefix("ringfold: ").unwrap_or(last).to_string();
             return Err(Error::new(ErrorKind::Engine, last));
         }
+        tuning.default_s = ended.cost.time_s();
         let cost = before.elapsed() + Duration::from_millis(60);
         tuning.settings = settings(file.len(), affordable(self.budget, cost));
         if tuning.settings.len() < ARMS_MIN {
@@ -269,6 +286,11 @@ fn short(bytes: u64) -> String {
     }
 }
 
+/// Whether a setting reads no more at once and no more at a time than another one.
+fn asks_less(setting: (u64, usize), other: (u64, usize)) -> bool {
+    setting.0 <= other.0 && setting.1 <= other.1
+}
+
 /// How many settings there is time for: each runs at least once, the finalists several times.
 fn affordable(budget: Duration, cost: Duration) -> usize {
     let runs = budget.as_secs_f64() / cost.as_secs_f64();
@@ -345,6 +367,14 @@ impl Tuning<'_> {
     /// Runs everybody who is left once.
     fn round(&mut self) -> std::io::Result<()> {
         for arm in self.search.next_round() {
+            // The first round goes from large settings to small ones, because slow runs would take most of the time.
+            let setting = self.settings[arm].unwrap_or(DEFAULT);
+            let is_new = self.search.arms[arm].runs.is_empty();
+            if is_new && self.slow.iter().any(|slow| asks_less(setting, *slow)) {
+                self.search.skip(arm);
+                self.skipped += 1;
+                continue;
+            }
             if self.draws {
                 let share = self.started.elapsed().as_secs_f64() / self.budget.as_secs_f64();
                 let done = (share.min(1.0) * 1000.0) as usize;
@@ -359,9 +389,14 @@ impl Tuning<'_> {
             let mut ended = process::run(&participant.line)?;
             self.runs += 1;
             match self.answers.check(participant, &mut ended) {
-                Ok(()) => self
-                    .search
-                    .add(arm, ended.cost.time_s(), ended.cost.cpu_s()),
+                Ok(()) => {
+                    let time_s = ended.cost.time_s();
+                    self.search.add(arm, time_s, ended.cost.cpu_s());
+                    let is_slow = is_new && time_s > SLOW * self.default_s;
+                    if is_slow && setting != DEFAULT && asks_less(setting, DEFAULT) {
+                        self.slow.push(setting);
+                    }
+                }
                 Err(why) => self.search.arms[arm].refused = Some(why),
             }
         }
@@ -439,6 +474,12 @@ impl Tuning<'_> {
                 digits(*more)
             ));
         }
+        if self.skipped > 0 {
+            told.push(format!(
+                "{} small settings weren't run: larger ones took more than {SLOW}x the time of the default.",
+                self.skipped
+            ));
+        }
         for (arm, setting) in self.search.arms.iter().zip(&self.settings) {
             if let Some(why) = &arm.refused {
                 told.push(format!("{} is left out: {why}.", named(*setting)));
@@ -451,6 +492,19 @@ impl Tuning<'_> {
 #[cfg(test)]
 mod tests {
     use crate::cli::tune::*;
+
+    #[test]
+    fn only_what_reads_less_than_a_slow_setting_is_skipped() {
+        let slow = (128 << 10, 8);
+        assert!(asks_less(slow, slow) && asks_less((64 << 10, 4), slow));
+        assert!(!asks_less((64 << 10, 16), slow) && !asks_less((256 << 10, 4), slow));
+        // The default itself always runs.
+        let small = settings(1 << 40, 1000).into_iter().flatten();
+        let small = small.filter(|setting| asks_less(*setting, DEFAULT));
+        assert!(
+            small.clone().count() > 5 && small.clone().all(|setting| !asks_less(DEFAULT, setting))
+        );
+    }
 
     #[test]
     fn settings_fit_the_file_and_the_time() {

@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::Advice;
+use rustix::fs::{Access, Advice, AtFlags, CWD};
 use rustix::mm::{MapFlags, ProtFlags};
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,7 @@ const WINDOW: u64 = 64 << 20;
 pub struct CachedFile {
     file: File,
     len: u64,
+    is_told: bool,
 }
 
 impl CachedFile {
@@ -83,7 +84,8 @@ impl CachedFile {
     /// It can't be opened, or has no size.
     pub fn open(path: &Path) -> io::Result<CachedFile> {
         let mut file = File::open(path)?;
-        let kind = file.metadata()?.file_type();
+        let metadata = file.metadata()?;
+        let kind = metadata.file_type();
         if !kind.is_file() && !kind.is_block_device() {
             let cause = "not a regular file or block device: it can't be read again and again";
             return Err(io::Error::other(cause));
@@ -92,7 +94,16 @@ impl CachedFile {
         if len == 0 {
             return Err(io::Error::other("empty: there is nothing to measure"));
         }
-        Ok(CachedFile { file, len })
+        let user = rustix::process::geteuid();
+        let writes = || rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+        let is_told = user.is_root() || user.as_raw() == metadata.uid() || writes();
+        Ok(CachedFile { file, len, is_told })
+    }
+
+    /// Whether the kernel tells this user what is cached of it: only those who own a file or may write to it. For others
+    /// all pages seem to be cached.
+    pub fn is_told(&self) -> bool {
+        self.is_told
     }
 
     /// Its size in bytes.

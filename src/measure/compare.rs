@@ -12,8 +12,9 @@ use crate::measure::statistics::Interval;
 /// Between two columns.
 const GAP: usize = 2;
 
-/// The results side by side, each against the first. `names` are those of the files.
-pub fn text(names: &[String], results: &[Results]) -> String {
+/// The results side by side, each against the first, in tables of `width` columns if that can be had. `names` are those
+/// of the files.
+pub fn text(names: &[String], results: &[Results], width: usize) -> String {
     let mut text = String::new();
     for (letter, (name, results)) in ('A'..).zip(names.iter().zip(results)) {
         text += &format!("{letter}: {name}: {}\n", results.headline());
@@ -32,7 +33,7 @@ pub fn text(names: &[String], results: &[Results]) -> String {
             .map(|results| results.cases.iter().find(|other| same(case, other)))
             .collect();
         if case.shown().any(|row| row.summary.is_some()) && cases.iter().any(Option::is_some) {
-            text += &format!("\n{}\n{}", case.title(), table(case, &cases));
+            text += &format!("\n{}\n{}", case.title(), table(case, &cases, width));
         }
     }
     text
@@ -60,7 +61,11 @@ fn differences(results: &[Results]) -> String {
     text
 }
 
-fn table(case: &Case, others: &[Option<&Case>]) -> String {
+/// How early each column gives way where there is no room, the highest first; 0 never does. First those of A, then those
+/// of each other: ratio and verdict stay.
+const GIVES_WAY: ([u8; 3], [u8; 5]) = ([0, 3, 2], [3, 2, 0, 1, 0]);
+
+fn table(case: &Case, others: &[Option<&Case>], width: usize) -> String {
     let mut header = vec![String::new(), "A GB/s".into(), "A median".into()];
     for letter in ('B'..).take(others.len()) {
         header.extend(["GB/s", "median", "time over A's", "95% interval", ""].map(
@@ -83,7 +88,20 @@ fn table(case: &Case, others: &[Option<&Case>]) -> String {
         }
         rows.push(cells);
     }
-    aligned(&rows)
+    let of_others = std::iter::repeat_n(GIVES_WAY.1, others.len()).flatten();
+    let ranks: Vec<u8> = GIVES_WAY.0.into_iter().chain(of_others).collect();
+    let mut most = GIVES_WAY.0[1];
+    loop {
+        let kept = |row: &Vec<String>| -> Vec<String> {
+            let cells = row.iter().zip(&ranks).filter(|(_, rank)| **rank <= most);
+            cells.map(|(cell, _)| cell.clone()).collect()
+        };
+        let text = aligned(&rows.iter().map(kept).collect::<Vec<_>>());
+        if most == 0 || text.lines().all(|line| line.width() <= width) {
+            return text;
+        }
+        most -= 1;
+    }
 }
 
 /// The cells of another file's row.
@@ -136,4 +154,59 @@ fn aligned(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::measure::cache::State;
+    use crate::measure::compare::*;
+    use crate::measure::participant::Kind;
+    use crate::measure::results::Summary;
+
+    /// A case of one row whose runs took a second.
+    fn case() -> Case {
+        let summary: Summary = serde_json::from_value(serde_json::json!({
+            "time_s": {"median": 1.0, "p5": 1.0, "p95": 1.0, "min": 1.0, "max": 1.0},
+            "gb_per_s": 1.0, "user_s": 0.0, "system_s": 0.0, "cpu_s": 0.0, "peak_memory_bytes": 0, "device_read_bytes": 0.0,
+        }))
+        .unwrap();
+        Case {
+            job: "count".into(),
+            state: State::Cached,
+            impossible: None,
+            resident_share: None,
+            discarded_runs: 0,
+            rows: vec![Row {
+                name: "uring buffered".into(),
+                what: String::new(),
+                kind: Kind::Ringfold,
+                command: Vec::new(),
+                left_out: None,
+                failed: None,
+                summary: Some(summary),
+                runs: Vec::new(),
+            }],
+            phases: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn columns_give_way_where_there_is_no_room() {
+        let case = case();
+        let at = |width| table(&case, &[Some(&case)], width);
+        let widest = |text: &str| text.lines().map(|line| line.width()).max().unwrap();
+        let whole = at(200);
+        assert!(
+            whole.contains("A GB/s") && whole.contains("95% interval"),
+            "{whole}"
+        );
+        let full = widest(&whole);
+        for width in [full, full - 1, 60, 50] {
+            let text = at(width);
+            assert!(widest(&text) <= width, "{width}: {text}");
+            assert!(text.contains("B time over A's"), "{text}");
+        }
+        assert!(!at(full - 1).contains("GB/s") && at(full - 1).contains("A median"));
+        assert!(at(1).contains("B time over A's") && !at(1).contains("interval"));
+    }
 }

@@ -9,6 +9,9 @@ use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware};
 use perf_event::{Builder, Counter, ReadFormat};
 use serde::{Deserialize, Serialize};
 
+use crate::error::describe;
+use crate::linux::proc;
+
 /// What was counted; `None` is what this processor doesn't count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
@@ -23,6 +26,9 @@ pub struct Counted {
     /// Whether the kernel's work is counted too.
     pub with_kernel: bool,
 }
+
+/// Up to this level of `perf_event_paranoid` everybody may count what is done outside of the kernel.
+const USER_SPACE: i32 = 2;
 
 /// Counters that run.
 pub struct Counters {
@@ -77,6 +83,27 @@ impl Counters {
     }
 }
 
+/// Why there are no counters, and what to do where that helps.
+pub fn why_none(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        // It has no such event, or nothing that counts.
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO) => {
+            "this processor has none that Linux can read; many virtual machines have none".into()
+        }
+        Some(libc::ENOSYS) => "this kernel was built without them".into(),
+        Some(libc::EACCES | libc::EPERM) => {
+            let level = proc::text("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+            match level.parse::<i32>() {
+                Ok(level) if level > USER_SPACE => format!(
+                    "sysctl kernel.perf_event_paranoid is {level}: it takes root, or {USER_SPACE} or less"
+                ),
+                _ => "seccomp, the container or a security module forbids them".into(),
+            }
+        }
+        _ => format!("the kernel refuses them: {}", describe(error)),
+    }
+}
+
 fn open(event: impl Event, with_kernel: bool) -> io::Result<Counter> {
     let mut builder = Builder::new(event);
     builder.inherit(true).exclude_kernel(!with_kernel);
@@ -127,7 +154,27 @@ mod tests {
                     "{counted:?}"
                 );
             }
-            Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),
+            Err(error) => assert!(
+                !why_none(&error).starts_with("the kernel refuses"),
+                "{error}"
+            ),
         }
+    }
+
+    #[test]
+    fn what_is_refused_has_its_reason() {
+        let why = |errno| why_none(&io::Error::from_raw_os_error(errno));
+        for errno in [libc::ENOENT, libc::EOPNOTSUPP] {
+            assert!(why(errno).contains("virtual machines"), "{}", why(errno));
+        }
+        for errno in [libc::EACCES, libc::EPERM] {
+            let paranoid = why(errno).contains("perf_event_paranoid is ");
+            assert!(paranoid || why(errno).contains("seccomp"), "{}", why(errno));
+        }
+        assert!(why(libc::ENOSYS).contains("built without"));
+        assert_eq!(
+            why(libc::EBUSY),
+            "the kernel refuses them: Device or resource busy"
+        );
     }
 }

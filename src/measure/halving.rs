@@ -57,14 +57,19 @@ impl Search {
         }
     }
 
-    /// Who runs in the next round; every other one goes backwards.
+    /// Who runs in the next round; the first one and every other one go backwards.
     pub fn next_round(&mut self) -> Vec<usize> {
         self.round += 1;
         let mut left = self.left();
-        if self.round.is_multiple_of(2) {
+        if !self.round.is_multiple_of(2) {
             left.reverse();
         }
         left
+    }
+
+    /// Drops a setting without a run.
+    pub fn skip(&mut self, arm: usize) {
+        self.arms[arm].dropped = true;
     }
 
     /// Adds a run of the current round.
@@ -249,11 +254,13 @@ mod tests {
     fn too_few_rounds_show_nothing_and_what_is_refused_never_runs() {
         let mut search = Search::new(3);
         search.arms[2].refused = Some("no".into());
-        assert_eq!(search.next_round(), [0, 1]);
+        assert_eq!(search.next_round(), [1, 0]);
         search.add(0, 1.0, 1.0);
         search.add(1, 1.0, 1.0);
         assert_eq!(search.findings(), None);
-        assert_eq!(search.next_round(), [1, 0]);
+        assert_eq!(search.next_round(), [0, 1]);
+        search.skip(1);
+        assert_eq!(search.next_round(), [0]);
         assert_eq!(Search::new(36).stages_left(), 5);
     }
 }

@@ -59,7 +59,8 @@ impl Rounds<'_> {
             rows: participants.iter().map(row).collect(),
             phases: Vec::new(),
         };
-        if let Some(why) = impossible(state, self.file.begin(state)?) {
+        let found = self.file.begin(state)?;
+        if let Some(why) = impossible(state, found, self.file.is_told()) {
             case.impossible = Some(why);
             case.rows.clear();
             return Ok(case);
@@ -130,7 +131,12 @@ impl Rounds<'_> {
 }
 
 /// Why a state can't be made of this file, if it can't.
-fn impossible(state: State, found: Found) -> Option<String> {
+fn impossible(state: State, found: Found, is_told: bool) -> Option<String> {
+    if !is_told {
+        let why = "the file belongs to somebody else, and the kernel tells only its owner, and who may write to it, what \
+                   of it is in the page cache";
+        return Some(why.into());
+    }
     let percent = found.resident_share * 100.0;
     (!found.proven).then(|| match state {
         State::Cached => {
@@ -138,7 +144,7 @@ fn impossible(state: State, found: Found) -> Option<String> {
         }
         State::Cold | State::Half => format!(
             "{percent:.0}% of the file is in the page cache after it was dropped. It may lie in memory (tmpfs, ramfs), \
-             others may have it mapped, or it belongs to somebody else, of which the kernel tells nothing"
+             or others may have it mapped"
         ),
     })
 }

@@ -11,7 +11,7 @@ use crate::measure::ladder::RUNGS;
 use crate::measure::participant::{Kind, Participant, Prints};
 use crate::measure::results::Row;
 use crate::probe::quoted;
-use crate::{Error, Kind as ErrorKind, Result};
+use crate::{Engine, Error, Kind as ErrorKind, Result};
 
 /// Ways of reading that are compared unless others are named. What the machine refuses is left out.
 const DEFAULT: [&str; 8] = [
@@ -159,29 +159,27 @@ pub(super) fn of_case(
     state: State,
 ) -> Result<(Vec<Participant>, Vec<Row>)> {
     let mut field: Vec<Participant> = Vec::new();
+    let mut missing = Vec::new();
     match job.words.is_empty() {
         true => field = ladder(wanted.file, job)?,
         false => {
             let (variants, optional) = variants(wanted);
             for variant in variants {
-                field.push(ringfold(wanted.file, &job.words, &variant, optional)?);
+                if !maps_and_looks_at_nothing(job, &variant) {
+                    field.push(ringfold(wanted.file, &job.words, &variant, optional)?);
+                } else if optional {
+                    missing.push(left_out(&variant, Kind::Ringfold, NOTHING_READ.into()));
+                } else {
+                    let cause = format!("--job read with {variant}: {NOTHING_READ}");
+                    return Err(Error::new(ErrorKind::Usage, cause));
+                }
             }
         }
     }
-    let mut missing = Vec::new();
     for tool in wanted.tools.iter().filter(|tool| tool.fits(&job.words)) {
         match tool.participant(wanted.file, wanted.depth) {
             Ok(participant) => field.push(participant),
-            Err(why) => missing.push(Row {
-                name: tool.name().into(),
-                kind: Kind::Command,
-                command: Vec::new(),
-                what: String::new(),
-                left_out: Some(why),
-                failed: None,
-                summary: None,
-                runs: Vec::new(),
-            }),
+            Err(why) => missing.push(left_out(tool.name(), Kind::Command, why)),
         }
     }
     for text in wanted.commands {
@@ -191,6 +189,28 @@ pub(super) fn of_case(
         field.push(ceiling(wanted, state)?);
     }
     Ok((field, missing))
+}
+
+/// Why a mapping takes no part in the job `read`.
+const NOTHING_READ: &str = "a mapping reads only what somebody looks at, which that job doesn't";
+
+fn maps_and_looks_at_nothing(job: &Job, variant: &str) -> bool {
+    let engine = variant.split_whitespace().next();
+    job.words[0] == "read" && engine == Some(Engine::Mmap.name())
+}
+
+/// The row of one that can't take part.
+fn left_out(name: &str, kind: Kind, why: String) -> Row {
+    Row {
+        name: name.into(),
+        kind,
+        command: Vec::new(),
+        what: String::new(),
+        left_out: Some(why),
+        failed: None,
+        summary: None,
+        runs: Vec::new(),
+    }
 }
 
 /// The flags of each way of reading, and whether what is refused is left out.
