@@ -652,7 +652,7 @@ fn an_empty_file_and_an_odd_name() {
     let found = Found::of(&path);
     assert!(found.value("file", "size").is_null() || found.value("file", "size") == 0);
     let text = String::from_utf8(end(ringfold(["probe"]).arg(&path)).answer()).unwrap();
-    assert!(text.contains(r"it'\''s?$HOME'"), "{text}");
+    assert!(text.contains(r"it\'s\x0a$HOME'"), "{text}");
 }
 
 #[test]

@@ -30,9 +30,6 @@ pub(super) struct Asked {
     /// are estimates without --exact. Without -k the whole input is one group.
     #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]
     aggregate: Vec<String>,
-    /// Make percentiles and distinct counts of large groups exact too; their values go to temporary files where memory ends
-    #[arg(long)]
-    exact: bool,
     /// The first line of each file names the columns
     #[arg(short = 'H', long)]
     header: bool,
@@ -55,6 +52,9 @@ pub(super) struct Asked {
     /// files are called .jsonl or .ndjson]
     #[arg(long)]
     jsonl: bool,
+    /// Make percentiles and distinct counts of large groups exact too; their values go to temporary files where memory ends
+    #[arg(long, hide_short_help = true)]
+    exact: bool,
     /// The byte that quotes fields, or none [default: '"' for .csv files, otherwise none]
     #[arg(long, value_name = "BYTE", value_parser = quote)]
     quote: Option<Quote>,

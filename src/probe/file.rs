@@ -565,13 +565,21 @@ fn places(len: u64, most: u64, shift: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// A name as a shell takes it.
+/// A name as a shell takes it; one with control characters as bash does.
 pub(crate) fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
-    match !name.is_empty() && name.chars().all(plain) {
-        true => name.to_string(),
-        false => format!("'{}'", visible(name.as_bytes()).replace('\'', r"'\''")),
+    if !name.is_empty() && name.chars().all(plain) {
+        return name.to_string();
     }
+    if !name.chars().any(char::is_control) {
+        return format!("'{}'", name.replace('\'', r"'\''"));
+    }
+    let escaped = name.bytes().map(|byte| match byte {
+        b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    });
+    format!("$'{}'", escaped.collect::<String>())
 }
 
 #[cfg(test)]
@@ -594,5 +602,6 @@ mod tests {
     fn names_for_a_shell() {
         assert_eq!(quoted("a/b.txt"), "a/b.txt");
         assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted("it's\n\\ü"), r"$'it\'s\x0a\\\xc3\xbc'");
     }
 }
