@@ -692,7 +692,7 @@ mod tests {
     #[test]
     fn as_an_ordered_map_has_it() {
         // Miri takes a thousand times as long, most of all to zero tables.
-        let (rows, batch) = if cfg!(miri) { (300, 19) } else { (40_000, 249) };
+        let (rows, batch) = if cfg!(miri) { (100, 19) } else { (40_000, 249) };
         for level in Level::available() {
             for (lanes, keys) in [(4, 7_u64), (5, 3000), (9, 900)] {
                 let seeds = Seeds::random();
