@@ -50,6 +50,7 @@ const ROWS: &[(&str, &[&str])] = &[
     (
         "io_uring_enter fails after the ring was set up",
         &[
+            "injected::a_submission_that_fails_now_and_then_is_made_again",
             "liveness::a_ring_whose_calls_all_fail_ends_at_the_limit",
             "uring_raw::calls_that_fail_for_good_end_the_run_and_passing_failures_do_not",
         ],

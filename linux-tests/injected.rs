@@ -305,6 +305,36 @@ fn every_call_that_fails_ends_in_the_answer_or_one_line() {
     calls_that_fail("every_call_that_fails_ends_in_the_answer_or_one_line", 1);
 }
 
+/// With one read in flight no other completion makes the ring's thread submit again.
+#[test]
+fn a_submission_that_fails_now_and_then_is_made_again() {
+    let test = "a_submission_that_fails_now_and_then_is_made_again";
+    if skips(test, &[Feature::Strace, Feature::IoUring, Feature::Plain]) {
+        return;
+    }
+    let dir = dir();
+    let path = write(dir.path(), "file", &STATIONS.repeat(40));
+    let args = ["count", "-l", "--engine", "uring", "--queue-depth", "1"];
+    let want = end(&mut ringfold([&args[..], &[str(&path)]].concat())).answer();
+    // The first call is the probe's. About every other one submits nothing, so some of these steps hit those that do.
+    for (first, step) in [(2, 2), (3, 2), (3, 3), (4, 3), (5, 3)] {
+        for errno in ["ENOMEM", "EBUSY"] {
+            let inject = format!("inject=io_uring_enter:error={errno}:when={first}+{step}");
+            let options = [
+                "-o",
+                "/dev/null",
+                "-e",
+                "trace=io_uring_enter",
+                "-e",
+                &inject,
+            ];
+            let ended = end(&mut strace(&options, &args, &path));
+            assert_eq!(ended.code, Some(0), "{inject}: {ended:?}");
+            assert!(ended.stdout == want, "{inject}");
+        }
+    }
+}
+
 /// The old file or the whole new one stands at the target, and nothing beside it.
 #[test]
 fn an_output_file_that_can_not_be_written_is_told() {

@@ -36,6 +36,8 @@ use crate::linux::{io_priority, proc, retry, threads};
 pub(crate) const MAX_REGISTERED: usize = 1 << 30;
 /// How long a polling thread polls before it sleeps: longer than a read takes.
 pub(crate) const SQPOLL_IDLE_MS: u32 = 100;
+/// How often the thread parks at least, and so submits what a failed `io_uring_enter` has left.
+const RESUBMIT: Duration = Duration::from_millis(100);
 
 /// Why there is no ring.
 pub(crate) fn unavailable(by: Refuser, why: impl Into<String>) -> Error {
@@ -435,7 +437,15 @@ async fn drive<T>(
             None => squeue::Flags::empty(),
         },
     };
+    // tokio-uring drops the error of a submission and submits again when the thread parks. With no other
+    // read in flight nothing would wake the thread.
+    let waking = tokio_uring::spawn(async {
+        loop {
+            tokio::time::sleep(RESUBMIT).await;
+        }
+    });
     let done = body(&mut ring).await;
+    waking.abort();
     if !ring.in_flight.is_empty() {
         return Ok((done, facts, true));
     }
