@@ -95,6 +95,7 @@ struct Scratch {
     composed: Box<[u8]>,
     added: Box<[[i64; BATCH]; UNIT_LANES]>,
     groups: Vec<Group>,
+    digests: Vec<(Group, u64)>,
 }
 
 impl Scratch {
@@ -110,6 +111,7 @@ impl Scratch {
             composed: vec![0; COMPOSED_BYTES * BATCH + PADDING].into(),
             added: Box::new([[0; BATCH]; UNIT_LANES]),
             groups: Vec::new(),
+            digests: Vec::new(),
         }
     }
 }
@@ -831,24 +833,36 @@ impl Passes {
     }
 
     /// Shows the values of a batch to the aggregates that must see each.
+    #[inline(never)]
     fn see_values(
-        &self,
+        &mut self,
         plan: &Plan,
         window: TextWindow<'_>,
         place: (u32, u64),
         from: usize,
         table: &mut Table,
     ) {
+        let mut digests = std::mem::take(&mut self.scratch.digests);
         for (at, of) in self.groups.plan().aggregates.iter().enumerate() {
             let Served::Values(column, source) = of.served else {
                 continue;
             };
+            if let Some(digest) = of.kind.digest {
+                digests.clear();
+                for (row, &group) in (from..).zip(&self.scratch.groups) {
+                    let value = self.value(plan, window, place, (column, source), row);
+                    digests.extend(value.map(|value| (group, digest(&value))));
+                }
+                table.add(at, &digests);
+                continue;
+            }
             for (row, &group) in (from..).zip(&self.scratch.groups) {
                 if let Some(value) = self.value(plan, window, place, (column, source), row) {
                     table.update(group, at, &value);
                 }
             }
         }
+        self.scratch.digests = digests;
     }
 
     /// Counts the values of a batch that are groups of their own.

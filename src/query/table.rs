@@ -196,6 +196,21 @@ impl Table {
         self.heap = self.heap.saturating_add_signed(growth);
     }
 
+    /// Adds values to the states of their groups, by their digests.
+    pub(crate) fn add(&mut self, aggregate: usize, digests: &[(Group, u64)]) {
+        let place = self.places[aggregate];
+        for &(group, digest) in digests {
+            let states = &self.shards[group.shard as usize].states;
+            states[place].prefetch_for(group.at as usize, digest);
+        }
+        let mut growth = 0;
+        for &(group, digest) in digests {
+            let states = &mut self.shards[group.shard as usize].states;
+            growth += states[place].add(group.at as usize, digest);
+        }
+        self.heap = self.heap.saturating_add_signed(growth);
+    }
+
     /// Adds what lanes have kept.
     pub(crate) fn absorb(&mut self, group: Group, aggregate: usize, kept: &Kept) {
         let states = &mut self.shards[group.shard as usize].states;

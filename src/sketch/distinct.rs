@@ -5,6 +5,8 @@
 
 use twox_hash::XxHash3_64;
 
+use crate::prefetch;
+
 /// Bits of a hash that choose a register.
 const PRECISION: u32 = 14;
 const REGISTERS: usize = 1 << PRECISION;
@@ -38,12 +40,34 @@ impl Default for Distinct {
     }
 }
 
+/// The hash of a value.
+pub(crate) fn hash(value: &[u8]) -> u64 {
+    XxHash3_64::oneshot(value)
+}
+
 impl Distinct {
-    pub(crate) fn add(&mut self, value: &[u8]) {
-        self.add_hash(XxHash3_64::oneshot(value));
+    /// Adds the value of a hash if there are registers; `false` if it isn't added.
+    #[inline]
+    pub(crate) fn note(&mut self, hash: u64) -> bool {
+        match &mut self.known {
+            Known::Registers(registers) => {
+                note(registers, hash);
+                true
+            }
+            Known::Hashes(_) => false,
+        }
     }
 
-    fn add_hash(&mut self, hash: u64) {
+    /// Fetches what [`Distinct::note`] looks at into the cache.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        if let Known::Registers(registers) = &self.known {
+            prefetch::into_l1(&raw const registers[(hash >> REST) as usize]);
+        }
+    }
+
+    /// Adds the value of a hash.
+    pub(crate) fn add(&mut self, hash: u64) {
         match &mut self.known {
             Known::Registers(registers) => note(registers, hash),
             Known::Hashes(hashes) => {
@@ -91,7 +115,7 @@ impl Distinct {
                 pairs.for_each(|(own, other)| *own = *other.max(own));
             }
             (_, Known::Hashes(hashes)) => {
-                hashes.into_iter().for_each(|hash| self.add_hash(hash));
+                hashes.into_iter().for_each(|hash| self.add(hash));
                 self.settle();
             }
             (Known::Hashes(_), Known::Registers(_)) => unreachable!("they were exchanged"),
@@ -157,8 +181,11 @@ impl Distinct {
 
 fn note(registers: &mut [u8; REGISTERS], hash: u64) {
     let register = &mut registers[(hash >> REST) as usize];
-    let zeros = (hash << PRECISION).leading_zeros().min(REST) as u8;
-    *register = (zeros + 1).max(*register);
+    let most = 1 + (hash << PRECISION).leading_zeros().min(REST) as u8;
+    // Most values change nothing, and a line that isn't written to stays clean.
+    if most > *register {
+        *register = most;
+    }
 }
 
 /// Ertl's improved estimate, which needs no constants that were measured.
@@ -219,7 +246,7 @@ mod tests {
     fn of(values: impl IntoIterator<Item = u64>) -> Distinct {
         let mut distinct = Distinct::default();
         let texts = values.into_iter().map(|value| value.to_string());
-        texts.for_each(|text| distinct.add(text.as_bytes()));
+        texts.for_each(|text| distinct.add(hash(text.as_bytes())));
         distinct
     }
 

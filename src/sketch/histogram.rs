@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::prefetch;
 use crate::sketch::bytes::take_u64;
 
 /// The most ranges, unless they would be wider than [`SHIFT_MAX`] lets them be.
@@ -14,9 +15,9 @@ pub(crate) const RANGES: usize = 512;
 const SHIFT_MAX: u32 = 52 - 7;
 /// The fewest values that are put among the ranges together.
 const FRESH_MIN: usize = 64;
-/// Fewer ranges have no places, which would take more memory than they.
-const PLACED_MIN: usize = 256;
-/// The most places.
+/// Beside fewer ranges there are no counts, which would take more memory than they.
+const COUNTED_MIN: usize = 256;
+/// The most counts.
 const PLACES: usize = 2048;
 
 #[derive(Debug, Clone, Default)]
@@ -29,13 +30,13 @@ pub(crate) struct Histogram {
     extremes: Option<(i64, i64)>,
     /// Integers of values that aren't among the ranges yet.
     fresh: Vec<i64>,
-    /// Where a range stands in the list, by its integer from the first one's on: one more than its place, or zero. Empty
-    /// where they would be too many.
-    places: Vec<u16>,
+    /// How many values of some neighbouring ranges aren't among the ranges yet, and the integer of the first one.
+    counts: Vec<u32>,
+    first: i64,
 }
 
 /// The integer of a value: integers have the order of values, nan is the greatest, and both zeros are one.
-fn integer(value: f64) -> i64 {
+pub(crate) fn integer(value: f64) -> i64 {
     let value = if value.is_nan() {
         f64::NAN
     } else {
@@ -56,50 +57,79 @@ fn turned(bits: i64) -> i64 {
 }
 
 impl Histogram {
-    pub(crate) fn add(&mut self, value: f64) {
-        let integer = integer(value);
-        if let Some(count) = self.known(integer) {
-            *count = count.saturating_add(1);
-            self.extend((integer, integer));
+    /// Adds the value of an integer.
+    pub(crate) fn add(&mut self, integer: i64) {
+        if self.note(integer) {
             return;
         }
         self.fresh.push(integer);
         if self.fresh.len() >= FRESH_MIN.max(self.ranges.len() / 2) {
             self.settle();
+            self.lay_out_counts();
         }
     }
 
-    /// The count of the range that a value lies in, where its place is known.
-    fn known(&mut self, integer: i64) -> Option<&mut u64> {
-        let (first, _) = self.ranges.first().filter(|_| !self.places.is_empty())?;
-        let shifted = integer >> self.shift;
-        let from_first = usize::try_from(shifted.checked_sub(*first)?).ok()?;
-        let place = usize::from(*self.places.get(from_first)?).checked_sub(1)?;
-        Some(&mut self.ranges[place].1)
+    /// Adds the value of an integer if there is a count for it; `false` if it isn't added.
+    #[inline]
+    pub(crate) fn note(&mut self, integer: i64) -> bool {
+        // Integers of values are less than 2^64 - PLACES apart.
+        let place = (integer >> self.shift)
+            .wrapping_sub(self.first)
+            .cast_unsigned();
+        let count = usize::try_from(place).ok();
+        let count = count.and_then(|place| self.counts.get_mut(place));
+        let Some(count) = count.filter(|count| **count < u32::MAX) else {
+            return false;
+        };
+        *count += 1;
+        self.extend((integer, integer));
+        true
     }
 
-    /// Notes the places of the ranges.
-    fn place(&mut self) {
-        self.places.clear();
-        let ends = self.ranges.first().zip(self.ranges.last());
-        let Some(((first, _), (last, _))) = ends.filter(|_| self.ranges.len() >= PLACED_MIN) else {
+    /// Fetches what [`Histogram::note`] looks at into the cache.
+    #[inline]
+    pub(crate) fn prefetch(&self, integer: i64) {
+        let place = (integer >> self.shift).wrapping_sub(self.first);
+        let count = self.counts.as_ptr().wrapping_offset(place as isize);
+        prefetch::into_l1(count.cast());
+    }
+
+    /// Has counts for neighbouring ranges: for those that have the most values together.
+    fn lay_out_counts(&mut self) {
+        if self.ranges.len() < COUNTED_MIN {
             return;
-        };
-        let span = last
-            .checked_sub(*first)
-            .and_then(|span| usize::try_from(span).ok());
-        let Some(span) = span.filter(|span| *span < PLACES) else {
-            return;
-        };
-        self.places.resize(span + 1, 0);
-        for (at, (integer, _)) in self.ranges.iter().enumerate() {
-            self.places[(integer - first) as usize] = at as u16 + 1;
         }
+        let span = |from: usize, to: usize| {
+            let span = self.ranges[to].0.checked_sub(self.ranges[from].0);
+            span.and_then(|span| usize::try_from(span).ok())
+        };
+        let (mut values, mut most) = (0_u64, 0);
+        let (mut from, mut best) = (0, (0, 0));
+        for (to, (_, count)) in self.ranges.iter().enumerate() {
+            values = values.saturating_add(*count);
+            while span(from, to).is_none_or(|span| span >= PLACES) {
+                values = values.saturating_sub(self.ranges[from].1);
+                from += 1;
+            }
+            if values > most {
+                (most, best) = (values, (from, to));
+            }
+        }
+        let (from, to) = best;
+        self.first = self.ranges[from].0;
+        self.counts = vec![0; span(from, to).map_or(0, |span| span + 1)];
+    }
+
+    /// Takes the counts away, as ranges.
+    fn take_counts(&mut self) -> Vec<(i64, u64)> {
+        let counts = std::mem::take(&mut self.counts);
+        let counts = (self.first..).zip(counts).filter(|(_, count)| *count > 0);
+        counts.map(|(range, count)| (range, count.into())).collect()
     }
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<u16>() * self.places.capacity()
+        size_of::<u32>() * self.counts.capacity()
             + size_of::<(i64, u64)>() * self.ranges.capacity()
             + size_of::<i64>() * self.fresh.capacity()
     }
@@ -108,14 +138,13 @@ impl Histogram {
     fn settle(&mut self) {
         let mut fresh = std::mem::take(&mut self.fresh);
         fresh.sort_unstable();
-        let (Some(&least), Some(&greatest)) = (fresh.first(), fresh.last()) else {
-            return;
-        };
-        self.extend((least, greatest));
+        if let (Some(&least), Some(&greatest)) = (fresh.first(), fresh.last()) {
+            self.extend((least, greatest));
+        }
         let shifted = fresh.iter().map(|integer| (integer >> self.shift, 1));
-        let more = joined(shifted);
-        self.take_ranges(more);
-        self.place();
+        let shifted = joined(shifted);
+        let counted = self.take_counts();
+        self.take_ranges(merged(counted, shifted));
         fresh.clear();
         self.fresh = fresh;
     }
@@ -129,22 +158,13 @@ impl Histogram {
 
     /// Adds ranges with as many bits, in order.
     fn take_ranges(&mut self, more: Vec<(i64, u64)>) {
-        self.places.clear();
-        let mut more = more.into_iter().peekable();
-        let mut own = std::mem::take(&mut self.ranges).into_iter().peekable();
-        let merged = std::iter::from_fn(|| match (own.peek(), more.peek()) {
-            (Some((one, _)), Some((two, _))) if one <= two => own.next(),
-            (Some(_), None) => own.next(),
-            _ => more.next(),
-        });
-        self.ranges = joined(merged);
+        self.ranges = merged(std::mem::take(&mut self.ranges), more);
         while self.ranges.len() > RANGES && self.shift < SHIFT_MAX {
             self.coarsen(self.shift + 1);
         }
     }
 
     fn coarsen(&mut self, shift: u32) {
-        self.places.clear();
         let more = shift - self.shift;
         let ranges = std::mem::take(&mut self.ranges).into_iter();
         self.ranges = joined(ranges.map(|(integer, count)| (integer >> more, count)));
@@ -165,7 +185,7 @@ impl Histogram {
     }
 
     fn settled(&self) -> Cow<'_, Histogram> {
-        match self.fresh.is_empty() {
+        match self.fresh.is_empty() && self.counts.is_empty() {
             true => Cow::Borrowed(self),
             false => {
                 let mut settled = self.clone();
@@ -178,6 +198,7 @@ impl Histogram {
     /// How many values there are.
     pub(crate) fn count(&self) -> u64 {
         let counts = self.ranges.iter().map(|(_, count)| *count);
+        let counts = counts.chain(self.counts.iter().map(|count| u64::from(*count)));
         counts.fold(self.fresh.len() as u64, u64::saturating_add)
     }
 
@@ -267,8 +288,7 @@ impl Histogram {
                 shift,
                 ranges,
                 extremes: Some((least, greatest)),
-                fresh: Vec::new(),
-                places: Vec::new(),
+                ..Histogram::default()
             }),
             false => Err(WRONG),
         }
@@ -307,6 +327,17 @@ fn joined(ranges: impl Iterator<Item = (i64, u64)>) -> Vec<(i64, u64)> {
     joined
 }
 
+/// All ranges of two lists in order.
+fn merged(one: Vec<(i64, u64)>, two: Vec<(i64, u64)>) -> Vec<(i64, u64)> {
+    let mut one = one.into_iter().peekable();
+    let mut two = two.into_iter().peekable();
+    joined(std::iter::from_fn(|| match (one.peek(), two.peek()) {
+        (Some((first, _)), Some((second, _))) if first <= second => one.next(),
+        (Some(_), None) => one.next(),
+        _ => two.next(),
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -315,7 +346,8 @@ mod tests {
 
     fn of(values: &[f64]) -> Histogram {
         let mut histogram = Histogram::default();
-        values.iter().for_each(|value| histogram.add(*value));
+        let integers = values.iter().map(|value| integer(*value));
+        integers.for_each(|integer| histogram.add(integer));
         histogram
     }
 
@@ -397,16 +429,17 @@ mod tests {
             prop_assert_eq!(merged.count(), values.len() as u64);
         }
 
-        /// Values that are counted in their places are counted as if all came at once, also when sketches are merged.
+        /// Values that have counts are counted as if all came at once, also when sketches are merged.
         #[test]
-        fn places_change_nothing(
+        fn counts_change_nothing(
             dense in prop::collection::vec(10_000..90_000_i32, 2_000..8_000),
             late in values(),
             cut in any::<prop::sample::Index>(),
         ) {
             let dense = dense.into_iter().map(|n| f64::from(n) / 100.0);
-            let dense: Vec<f64> = dense.collect();
-            prop_assert!(!of(&dense).places.is_empty());
+            let far = late.iter().map(|value| value * 1e-9);
+            let dense: Vec<f64> = far.chain(dense).collect();
+            prop_assert!(!of(&dense).counts.is_empty());
             let late = &late[..cut.index(late.len())];
             let values = [&dense[..], late, &dense[..500]].concat();
             let mut want = Histogram {
@@ -417,7 +450,7 @@ mod tests {
             prop_assert_eq!(of(&values).encode(), want.encode());
             let mut merged = of(&dense);
             merged.merge(of(late));
-            dense[..500].iter().for_each(|value| merged.add(*value));
+            dense[..500].iter().for_each(|value| merged.add(integer(*value)));
             prop_assert_eq!(merged.encode(), want.encode());
         }
 

@@ -2,19 +2,36 @@
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
-use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
+use crate::query::accumulator::state::{Digest, Outcome, State, StateColumn, Takes, Value};
 use crate::query::number::Exact;
 use crate::sketch::{self, Sketch};
 
 #[derive(Default)]
 pub(super) struct Distinct(sketch::distinct::Distinct);
 
+fn digest(value: &Value<'_>) -> u64 {
+    sketch::distinct::hash(value.bytes)
+}
+
 impl State for Distinct {
     const TAKES: Takes = Takes::Bytes;
+    const DIGEST: Option<Digest> = Some(digest);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Distinct))];
 
     fn update(&mut self, value: &Value<'_>) {
-        self.0.add(value.bytes);
+        self.add(digest(value));
+    }
+
+    fn add(&mut self, digest: u64) {
+        self.0.add(digest);
+    }
+
+    fn note(&mut self, digest: u64) -> bool {
+        self.0.note(digest)
+    }
+
+    fn prefetch(&self, digest: u64) {
+        self.0.prefetch(digest);
     }
 
     fn merge(&mut self, from: Distinct) {

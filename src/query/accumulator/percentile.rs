@@ -9,12 +9,12 @@ use num_bigint::BigInt;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
 use crate::query::accumulator::share::{MORE, Share};
-use crate::query::accumulator::state::{Kind, Outcome, State, StateColumn, Takes, Value};
+use crate::query::accumulator::state::{Digest, Kind, Outcome, State, StateColumn, Takes, Value};
 use crate::query::accumulator::values;
 use crate::query::number::{Exact, Special};
 use crate::query::quotient::Quotient;
 use crate::sketch::Sketch;
-use crate::sketch::histogram::Histogram;
+use crate::sketch::histogram::{Histogram, integer};
 
 /// The aggregate of a name such as `p99.9`. Each is made once and stays.
 pub(super) fn named(name: &str) -> Option<&'static Kind> {
@@ -39,12 +39,29 @@ pub(super) const MEDIAN: Kind = Kind::of::<Values>("median")
 #[derive(Default)]
 struct Values(Histogram);
 
+fn digest(value: &Value<'_>) -> u64 {
+    integer(value.number.nearest()).cast_unsigned()
+}
+
 impl State for Values {
     const TAKES: Takes = Takes::Numbers;
+    const DIGEST: Option<Digest> = Some(digest);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Histogram))];
 
     fn update(&mut self, value: &Value<'_>) {
-        self.0.add(value.number.nearest());
+        self.add(digest(value));
+    }
+
+    fn add(&mut self, digest: u64) {
+        self.0.add(digest.cast_signed());
+    }
+
+    fn note(&mut self, digest: u64) -> bool {
+        self.0.note(digest.cast_signed())
+    }
+
+    fn prefetch(&self, digest: u64) {
+        self.0.prefetch(digest.cast_signed());
     }
 
     fn merge(&mut self, from: Values) {

@@ -23,6 +23,9 @@ pub(crate) enum Takes {
     Numbers,
 }
 
+/// What a state makes of a value, if 64 bits are all that it needs of it.
+pub(crate) type Digest = fn(&Value<'_>) -> u64;
+
 /// A value that isn't null.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Value<'a> {
@@ -135,6 +138,22 @@ pub(crate) trait State: Default + Send + Sync + 'static {
 
     fn update(&mut self, value: &Value<'_>);
 
+    /// See [`Digest`].
+    const DIGEST: Option<Digest> = None;
+
+    /// Adds the value of a digest.
+    fn add(&mut self, digest: u64) {
+        unreachable!("{digest} for an aggregate without digests");
+    }
+
+    /// Adds the value of a digest if that is quick and takes no memory; `false` if it isn't added.
+    fn note(&mut self, digest: u64) -> bool {
+        unreachable!("{digest} for an aggregate without digests");
+    }
+
+    /// Fetches what a digest will change into the cache.
+    fn prefetch(&self, _digest: u64) {}
+
     /// Adds what is known of many rows, as far as [`State::PARTS`] asks for it.
     fn absorb(&mut self, kept: &Kept) {
         unreachable!("{kept:?} for an aggregate that sees each value");
@@ -205,6 +224,10 @@ pub(crate) trait States: Any + Send + Sync {
     fn push(&mut self);
     /// Returns by how much the state's [heap](State::heap) has grown.
     fn update(&mut self, group: usize, value: &Value<'_>) -> isize;
+    /// Adds the value of a digest; returns as `update`.
+    fn add(&mut self, group: usize, digest: u64) -> isize;
+    /// Fetches what the digest will change into the cache.
+    fn prefetch_for(&self, group: usize, digest: u64);
     fn absorb(&mut self, group: usize, kept: &Kept);
     /// Fetches a group's state into the cache.
     fn prefetch(&self, group: usize);
@@ -232,6 +255,20 @@ impl<S: State> States for Vec<S> {
         let before = self[group].heap();
         self[group].update(value);
         self[group].heap().cast_signed() - before.cast_signed()
+    }
+
+    fn add(&mut self, group: usize, digest: u64) -> isize {
+        let state = &mut self[group];
+        if state.note(digest) {
+            return 0;
+        }
+        let before = state.heap();
+        state.add(digest);
+        state.heap().cast_signed() - before.cast_signed()
+    }
+
+    fn prefetch_for(&self, group: usize, digest: u64) {
+        State::prefetch(&self[group], digest);
     }
 
     fn absorb(&mut self, group: usize, kept: &Kept) {
@@ -303,6 +340,8 @@ pub(crate) struct Kind {
     pub(crate) parts: Option<&'static [Part]>,
     /// See [`State::COLUMNS`].
     pub(crate) columns: &'static [StateColumn],
+    /// See [`State::DIGEST`].
+    pub(crate) digest: Option<Digest>,
     /// Makes the states of no groups.
     pub(crate) states: fn() -> Box<dyn States>,
     outcome: fn(&Kept, u32) -> Outcome<'static>,
@@ -322,6 +361,7 @@ impl Kind {
             takes: S::TAKES,
             parts: S::PARTS,
             columns: S::COLUMNS,
+            digest: S::DIGEST,
             states: || Box::new(Vec::<S>::new()),
             outcome: outcome::<S>,
             encode: |kept, to| of_kept::<S>(kept).encode(to),
