@@ -14,8 +14,20 @@ rows = pl.scan_csv(
 )
 if query["shipped"]:
     rows = rows.filter(pl.col("status") == "shipped")
-aggregates = [
-    pl.len().alias("count") if name == "count" else getattr(pl.col(column), name)().alias(f"{name}_{column}")
-    for name, column in query["aggregates"]
-]
+
+
+def aggregate(name, column):
+    match name:
+        case "count":
+            return pl.len().alias("count")
+        case "median" | "p99":
+            found = pl.col(column).quantile(0.5 if name == "median" else 0.99, "linear")
+        case "distinct":
+            found = pl.col(column).n_unique()
+        case _:
+            found = getattr(pl.col(column), name)()
+    return found.alias(f"{name}_{column}")
+
+
+aggregates = [aggregate(name, column) for name, column in query["aggregates"]]
 rows.group_by(query["keys"]).agg(aggregates).sink_csv("/dev/stdout", engine="streaming")

@@ -17,8 +17,11 @@ pub enum Aggregate {
     Mean(&'static str),
     Min(&'static str),
     Max(&'static str),
+    Median(&'static str),
+    P99(&'static str),
+    Distinct(&'static str),
 }
-use Aggregate::{Count, Max, Mean, Min, Sum};
+use Aggregate::{Count, Distinct, Max, Mean, Median, Min, P99, Sum};
 
 /// A question about a file.
 pub struct Query {
@@ -30,7 +33,7 @@ pub struct Query {
     pub shipped: bool,
 }
 
-pub const QUERIES: [Query; 8] = [
+pub const QUERIES: [Query; 10] = [
     Query {
         name: "country",
         file: Kind::Orders,
@@ -87,6 +90,20 @@ pub const QUERIES: [Query; 8] = [
         aggregates: &[Count, Sum("price"), Mean("quantity")],
         shipped: false,
     },
+    Query {
+        name: "country, percentiles",
+        file: Kind::Orders,
+        keys: &["country"],
+        aggregates: &[Median("price"), P99("price")],
+        shipped: false,
+    },
+    Query {
+        name: "country, distinct",
+        file: Kind::Orders,
+        keys: &["country"],
+        aggregates: &[Distinct("city")],
+        shipped: false,
+    },
 ];
 
 impl Aggregate {
@@ -97,13 +114,22 @@ impl Aggregate {
             Mean(_) => "mean",
             Min(_) => "min",
             Max(_) => "max",
+            Median(_) => "median",
+            P99(_) => "p99",
+            Distinct(_) => "distinct",
         }
+    }
+
+    /// Whether its column may hold text.
+    fn takes_text(self) -> bool {
+        matches!(self, Count | Distinct(_))
     }
 
     fn column(self) -> Option<&'static str> {
         match self {
             Count => None,
             Sum(column) | Mean(column) | Min(column) | Max(column) => Some(column),
+            Median(column) | P99(column) | Distinct(column) => Some(column),
         }
     }
 
@@ -134,6 +160,12 @@ impl Query {
         format!("{aggregates} by {}{shipped}", self.keys.join(", "))
     }
 
+    /// Whether it asks for more than sums and extremes. Only DuckDB and Polars are asked that, exactly.
+    fn needs_values(&self) -> bool {
+        let needs = |one: &Aggregate| matches!(one, Median(_) | P99(_) | Distinct(_));
+        self.aggregates.iter().any(needs)
+    }
+
     fn bad(&self) -> bool {
         self.file == Kind::Bad
     }
@@ -151,7 +183,7 @@ impl Query {
             let used = self
                 .aggregates
                 .iter()
-                .any(|one| one.column() == Some(&*name));
+                .any(|one| !one.takes_text() && one.column() == Some(&*name));
             let kind = match &*name {
                 "quantity" | "c5" if used => "integer",
                 _ if used => "decimal",
@@ -271,6 +303,10 @@ impl Found {
     /// The command line that writes the answer to standard output and may read the file from standard input;
     /// or a word on why the tool can't answer.
     pub fn line(&self, query: &Query, path: &Path) -> Result<Vec<OsString>, &'static str> {
+        let is_asked = matches!(self.tool, Tool::Ringfold | Tool::DuckDb | Tool::Polars);
+        if query.needs_values() && !is_asked {
+            return Err("not asked");
+        }
         let mut line: Vec<OsString> = match self.tool {
             Tool::Ringfold => ringfold(query),
             Tool::DuckDb => {
@@ -317,6 +353,9 @@ fn sql(query: &Query, path: &Path) -> String {
     let aggregates = query.aggregates.iter().map(|one| match one {
         Count => "count(*)".to_string(),
         Mean(column) => format!("avg({column})"),
+        Median(column) => format!("quantile_cont({column}, 0.5)"),
+        P99(column) => format!("quantile_cont({column}, 0.99)"),
+        Distinct(column) => format!("count(DISTINCT {column})"),
         other => other.spelled("(", ")"),
     });
     let keys = query.keys.join(", ");
@@ -489,6 +528,7 @@ fn mawk(query: &Query) -> Result<Vec<String>, &'static str> {
                 each +=
                     &format!("if (!(k in n) || {value} + 0 > a{at}[k]) a{at}[k] = {value} + 0; ")
             }
+            Median(_) | P99(_) | Distinct(_) => return Err("not asked"),
         }
         // By itself it prints six digits.
         let (shape, printed) = match one {
