@@ -25,6 +25,7 @@ pub(crate) mod lanes;
 pub(crate) mod log;
 pub(crate) mod number;
 pub(crate) mod order;
+pub(crate) mod pairs;
 pub(crate) mod passes;
 pub(crate) mod plan;
 pub(crate) mod quotient;

@@ -21,6 +21,7 @@ use crate::engine::sink::{BlockError, Malformed};
 use crate::error::Error;
 use crate::error::refusal::Refusal;
 use crate::group::accumulate::decimal;
+use crate::group::accumulate::stats::MillionthStats;
 use crate::group::hint;
 use crate::group::scan::index::{self, Ends};
 use crate::group::scan::rows::Rows;
@@ -226,9 +227,10 @@ impl Aggregate {
             }
         }
         let lists = &partial.scratch.millionths;
-        let rows = partial
-            .millionths
-            .fold(window, lists, &mut partial.fallback);
+        let fallback = &mut partial.fallback;
+        let rows = partial.millionths.fold(window, lists, |key, value| {
+            fallback.add(key, &decimal::Number::Millionths(value));
+        });
         partial.rows += (rows + partial.tables.fold(window, &partial.scratch.rows)) as u64;
         Ok(at + partial.scratch.ends.end())
     }
@@ -330,7 +332,7 @@ impl Aggregate {
 pub struct Partial {
     shared: Arc<SharedTables>,
     tables: Tables,
-    millionths: SmallTables,
+    millionths: SmallTables<MillionthStats>,
     fallback: FallbackTable,
     /// Tables of partials that were merged into this one; their keys are merged at the end.
     merged: Vec<(Tables, FallbackTable)>,
@@ -392,7 +394,9 @@ impl Partial {
 
     /// Takes the keys that are in memory; the tables are empty then.
     fn take(&mut self) -> (Tables, FallbackTable) {
-        self.millionths.drain(&mut self.fallback);
+        self.millionths.drain(|key, sums| {
+            self.fallback.add_totals(key.to_vec(), &sums.totals());
+        });
         (self.tables.take(), std::mem::take(&mut self.fallback))
     }
 }

@@ -309,6 +309,13 @@ mod tests {
         ] {
             assert!(explained.contains(part), "{part}\n{explained}");
         }
+        let pairs = Input::memory([&b"a;1.5\n"[..]]);
+        let query_of_pairs = Query::new(b';').key(1).aggregate("max", Some(2.into()));
+        let plan = query_of_pairs.unwrap().plan(&pairs, &config).unwrap();
+        let explained = plan.explain(&pairs).unwrap().to_string();
+        let part =
+            "one loop where numbers have 1 decimal, else index, spans, numbers, keys, 2 lanes";
+        assert!(explained.contains(part), "{explained}");
         let lines = Input::memory([&b"{\"a\": 1}\n"[..]]);
         let plan = Query::json_lines().key("a").plan(&lines, &config).unwrap();
         let json = plan.explain(&lines).unwrap().to_string();

@@ -441,19 +441,17 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds lanes to the table where groups have values besides: a group's number says where in this table it is.
-    fn flush_numbered(partial: &mut Partial) {
+    /// Makes groups ready to be taken.
+    fn settle(&self, partial: &mut Partial) {
         if let Some(passes) = &mut partial.passes {
-            let groups = passes.groups();
-            if groups.plan().has_values() {
-                groups.flush(&mut partial.table);
-            }
+            passes.settle(self, &mut partial.table);
         }
     }
 
     /// Writes a partial's groups to a file if all of the run's take more than they may.
-    fn enforce_budget(&self, partial: &mut Partial, passes: Option<&mut Passes>) -> Result<()> {
-        let mut lanes = passes.map(|passes| passes.groups());
+    fn enforce_budget(&self, partial: &mut Partial, mut passes: Option<&mut Passes>) -> Result<()> {
+        let pair_bytes = passes.as_ref().map_or(0, |passes| passes.pair_bytes());
+        let lanes = passes.as_mut().map(|passes| passes.groups());
         let before = partial.lane_groups;
         let (count, bytes) = lanes.as_ref().map_or((0, 0), |groups| {
             let count = groups.slots.len();
@@ -461,12 +459,17 @@ impl Plan {
             (count, groups.slots.bytes_with(count.saturating_sub(before)))
         });
         partial.lane_groups = count;
-        let bytes = (bytes + partial.table.bytes()) as u64;
-        if !partial.share.set(bytes) || count + partial.table.len() == 0 {
+        let bytes = (bytes + pair_bytes + partial.table.bytes()) as u64;
+        if !partial.share.set(bytes) {
             return Ok(());
         }
-        if let Some(groups) = lanes.as_mut().filter(|groups| groups.plan().has_values()) {
-            groups.flush(&mut partial.table);
+        if let Some(passes) = &mut passes {
+            passes.settle(self, &mut partial.table);
+        }
+        let mut lanes = passes.map(|passes| passes.groups());
+        let count = lanes.as_ref().map_or(0, |groups| groups.slots.len());
+        if count + partial.table.len() == 0 {
+            return Ok(());
         }
         let taken = lanes.as_mut().map(|groups| groups.take());
         let table = partial.table.like();
@@ -513,7 +516,7 @@ impl Plan {
         if total.runs.is_empty() {
             return Ok(());
         }
-        let (lanes, table) = Plan::take_groups(total);
+        let (lanes, table) = self.take_groups(total);
         self.spill(total, lanes, table)?;
         let runs = std::mem::take(&mut total.runs);
         let merged = self.stored_form().merge(runs, &self.scales(total));
@@ -530,8 +533,8 @@ impl Plan {
     }
 
     /// Takes all groups that are in memory.
-    fn take_groups(total: &mut Partial) -> (Vec<LaneGroups>, Table) {
-        Plan::flush_numbered(total);
+    fn take_groups(&self, total: &mut Partial) -> (Vec<LaneGroups>, Table) {
+        self.settle(total);
         let mut lanes = std::mem::take(&mut total.merged);
         lanes.extend(total.passes.take().map(|passes| passes.into_groups()));
         let table = total.table.like();
@@ -539,7 +542,7 @@ impl Plan {
     }
 
     fn answer_in_memory(&self, total: &mut Partial) -> Answer {
-        let (lanes, mut table) = Plan::take_groups(total);
+        let (lanes, mut table) = self.take_groups(total);
         let lanes = LaneRows::merge(lanes, &mut table);
         if self.keys.is_empty() && lanes.as_ref().is_none_or(LaneRows::is_empty) {
             // One group, also of nothing.
@@ -690,10 +693,7 @@ impl Fold for Plan {
     }
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {
-        rayon::join(
-            || Plan::flush_numbered(into),
-            || Plan::flush_numbered(&mut from),
-        );
+        rayon::join(|| self.settle(into), || self.settle(&mut from));
         into.table.merge(from.table);
         into.runs.append(&mut from.runs);
         into.spilled_bytes += from.spilled_bytes;
@@ -917,6 +917,82 @@ mod tests {
                 prop_assert_eq!(&answer(&query, Some(level), text.as_bytes(), block), &want);
             }
         }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+        /// The same of a key and a number, which has one decimal in most records.
+        #[test]
+        #[cfg_attr(miri, ignore = "too much for an interpreter")]
+        fn pairs_give_what_single_records_give(
+            rows in prop::collection::vec(
+                ("[a-c]{0,2}|[x-z]{30,33}|[y-z]{126,130}", "-?[0-9]{1,2}\\.[0-9]\r?"), 1..60),
+            odd in prop::collection::vec((0..60_usize, "[-0-9a.;\"+\r]{0,9}|[ab];NA|NA;1\\.5"), 0..4),
+            repeat in 1..80_usize,
+            quote in prop::option::of(Just(b'"')),
+            on_error in prop::sample::select(&[OnError::Fail, OnError::Skip, OnError::Null][..]),
+            null in prop::option::of(prop::sample::select(&["NA", "1.5", "a"][..])),
+            names in prop::sample::subsequence(
+                &["count", "sum", "min", "max", "mean", "range", "var"][..], 1..4),
+            memory in prop::option::of(0..100_000_u64),
+            block in 1..60_000_usize,
+        ) {
+            let lines = (0..repeat).flat_map(|_| &rows);
+            let mut lines: Vec<String> = lines.map(|(key, number)| format!("{key};{number}")).collect();
+            for (at, line) in odd {
+                lines.insert(1 + at * (lines.len() - 1) / 60, line);
+            }
+            let text = format!("{}\n", lines.join("\n"));
+            let mut query = Query::new(b';').quote(quote).on_error(on_error).key(1);
+            for name in names {
+                query = query.aggregate(name, Some(2.into())).unwrap();
+            }
+            query = query.aggregate("count", None).unwrap();
+            if let Some(null) = null {
+                query = query.null_value(null);
+            }
+            let want = answer(&query, None, text.as_bytes(), block);
+            if let Some(memory) = memory {
+                query = query.memory(memory);
+            }
+            for level in Level::available() {
+                prop_assert_eq!(&answer(&query, Some(level), text.as_bytes(), block), &want);
+            }
+        }
+    }
+
+    /// Pairs go to tables of their own until these are full.
+    #[test]
+    #[cfg_attr(miri, ignore = "too much for an interpreter")]
+    fn more_keys_than_pairs_have_room_for() {
+        let rows = (0..150_000).map(|row| {
+            let long = if row % 3 == 0 {
+                "behind a long key"
+            } else {
+                ""
+            };
+            format!("k{}{long};{}.{}\n", row * 7 % 90_000, row % 97, row % 10)
+        });
+        let rows: String = rows.collect();
+        let query = Query::new(b';').key(1);
+        let query = ["count", "sum", "min", "max"]
+            .iter()
+            .fold(query, |query, name| {
+                query.aggregate(name, Some(2.into())).unwrap()
+            });
+        let want = answer(&query, None, rows.as_bytes(), 1 << 20);
+        for level in Level::available() {
+            assert!(answer(&query, Some(level), rows.as_bytes(), 1 << 20) == want);
+        }
+        let plan = query.plan(&Input::memory([rows.as_bytes()]), &Config::default());
+        let plan = plan.unwrap();
+        let mut partial = plan.partial();
+        let end = rows[..16_000].rfind('\n').unwrap() + 1;
+        let padded = PaddedBuf::from(&rows.as_bytes()[..end]);
+        plan.block(&mut partial, &padded.block(0, 0, 0)).unwrap();
+        let taken = partial.passes.as_ref().map(|passes| passes.pair_bytes());
+        assert!(taken.is_none_or(|bytes| bytes > 0));
     }
 
     /// Records of thousands of groups, and among them what lanes can't hold: long keys, keys that are null or stand between

@@ -282,6 +282,34 @@ impl LaneGroups {
         self.held = held;
     }
 
+    /// Adds what is known of rows of a group, where lanes are about one column and can hold it. Says whether they can.
+    pub(crate) fn hold(&mut self, key: &Unit, kept: &Kept, table: &mut Table) -> bool {
+        if kept.known > ROWS_MAX / 2 {
+            return false;
+        }
+        self.reserve(kept.known as usize, table);
+        let Held {
+            layout,
+            scales,
+            traits,
+        } = &self.held;
+        let Some(from) = layout.hold(kept, traits[0], scales[0]) else {
+            return false;
+        };
+        let Some(place) = self.slots.place_of(key) else {
+            self.slots.insert(key, &from);
+            return true;
+        };
+        let (_, to) = self.slots.at_mut(place);
+        for ((lane, to), from) in layout.lanes().iter().zip(to).zip(from) {
+            *to = match lane.is_extreme() {
+                true => from.max(*to),
+                false => *to + from,
+            };
+        }
+        true
+    }
+
     /// Memory that is taken.
     pub(crate) fn bytes(&self) -> usize {
         self.slots.bytes()

@@ -176,6 +176,17 @@ impl Layout {
         converted.collect::<Option<()>>().is_some()
     }
 
+    /// Lanes of rows whose only column is of these traits and this scale; `None` if that is more than lanes may hold.
+    pub(crate) fn hold(&self, kept: &Kept, traits: Traits, scale: u32) -> Option<Vec<i64>> {
+        let kept = kept.at(scale)?;
+        let lanes = self.lanes.iter().map(|lane| match lane {
+            Lane::Rows => i64::try_from(kept.known).ok(),
+            Lane::Group => Some(0),
+            _ => lane.of(&kept, traits),
+        });
+        lanes.collect()
+    }
+
     fn find(&self, values: &[i64], lane: Lane) -> Option<i64> {
         let at = self.lanes.iter().position(|known| *known == lane)?;
         Some(values[at])

@@ -18,6 +18,7 @@ use crate::query::field::Field;
 use crate::query::lane_groups::{KeyForm, LaneAggregate, LaneGroups, LanePlan, Served};
 use crate::query::lanes::{Kept, Lane, MAGNITUDE_MAX, NARROW_MAX, Part, Traits};
 use crate::query::number::Number;
+use crate::query::pairs::Pairs;
 use crate::query::plan::Plan;
 use crate::query::scan::decimal::{decode, usual_scale};
 use crate::query::scan::index::{Index, TextWindow, WINDOW, index};
@@ -52,6 +53,8 @@ pub(crate) struct Passes {
     /// Columns whose values lanes are about.
     sources: Vec<Source>,
     groups: LaneGroups,
+    /// Adds windows of the usual records before the passes are tried, where the plan allows it.
+    pairs: Option<Box<Pairs>>,
     index: Index,
     selection: Selection,
     scratch: Scratch,
@@ -264,6 +267,7 @@ impl Passes {
             has_raw_keys,
             columns,
             groups: LaneGroups::new(lanes, sources.len()),
+            pairs: marks.and_then(|marks| Pairs::new(plan, level, marks).map(Box::new)),
             sources,
             index: Index::new(),
             selection: Selection::new(level),
@@ -298,7 +302,11 @@ impl Passes {
         };
         add(true, &lanes);
         add(layout.group_lane().is_some(), "values");
-        names.join(", ")
+        let names = names.join(", ");
+        match self.pairs {
+            Some(_) => format!("one loop where numbers have 1 decimal, else {names}"),
+            None => names,
+        }
     }
 
     /// Has lanes for what is known of the columns now.
@@ -309,6 +317,67 @@ impl Passes {
             .map(|source| source.scale.unwrap_or_default());
         let traits = self.sources.iter().map(|source| source.traits);
         self.groups.adopt(scales.collect(), traits.collect(), table);
+    }
+
+    /// Moves the groups of pairs to lanes. Moves lanes to the table where groups have values besides, because a group's
+    /// number says where in this table it is.
+    pub(crate) fn settle(&mut self, plan: &Plan, table: &mut Table) {
+        self.drain_pairs(plan, table);
+        if self.groups.plan().has_values() {
+            self.groups.flush(table);
+        }
+    }
+
+    fn drain_pairs(&mut self, plan: &Plan, table: &mut Table) {
+        if self.pair_bytes() == 0 {
+            return;
+        }
+        let Some(mut pairs) = self.pairs.take() else {
+            return;
+        };
+        // Lanes are about the numbers alone.
+        let source = &mut self.sources[0];
+        source.scale = source.scale.max(Some(Pairs::SCALE));
+        self.adopt(table);
+        pairs.drain(plan, &mut self.groups, table);
+        self.pairs = Some(pairs);
+    }
+
+    /// Memory that groups of pairs take.
+    pub(crate) fn pair_bytes(&self) -> usize {
+        self.pairs.as_ref().map_or(0, |pairs| pairs.bytes())
+    }
+
+    /// Adds the records of a window that is one of pairs; returns where the next one begins.
+    fn pairs(
+        &mut self,
+        plan: &Plan,
+        block: &Block<'_>,
+        at: usize,
+        others: &mut impl OneByOne,
+    ) -> Result<Option<usize>, BlockError> {
+        let Some(pairs) = &mut self.pairs else {
+            return Ok(None);
+        };
+        let Some(window) = pairs.read(block, at) else {
+            return Ok(None);
+        };
+        for &start in pairs.others() {
+            let start = at + start as usize;
+            others.add(start, start + 1)?;
+        }
+        let rows = pairs.fold(plan, window, others.table());
+        others.added(rows);
+        if rows > 0 {
+            let scale = &mut others.scales()[0];
+            *scale = Pairs::SCALE.max(*scale);
+        }
+        let next = at + pairs.end();
+        if pairs.is_full() {
+            self.drain_pairs(plan, others.table());
+            self.pairs = None;
+        }
+        Ok(Some(next))
     }
 
     /// The groups that lanes know of.
@@ -332,6 +401,9 @@ impl Passes {
         at: usize,
         others: &mut impl OneByOne,
     ) -> Result<usize, BlockError> {
+        if let Some(next) = self.pairs(plan, block, at, others)? {
+            return Ok(next);
+        }
         let window = TextWindow::at(block, at);
         let (mut is_regular, end) = match self.marks {
             None => (false, self.lines(plan, window)),

@@ -29,6 +29,17 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
+    /// Of one biased value.
+    pub(crate) fn of(value: u32) -> Stats {
+        Stats {
+            sum: value.into(),
+            count: 1,
+            max: value,
+            max_flipped: value ^ FLIP,
+            length: 0,
+        }
+    }
+
     pub(crate) fn merge(&mut self, from: &Stats) {
         self.sum += from.sum;
         self.count += from.count;

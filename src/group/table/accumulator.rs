@@ -11,7 +11,7 @@ use crate::group::table::isa::Isa;
 /// Statistics to which rows are added.
 pub(crate) trait Accumulator: Copy + Default + Send + Sync {
     /// A row's number.
-    type Value: Copy;
+    type Value: Copy + Default;
     /// # Safety
     /// - The features of `I` are enabled.
     unsafe fn add<I: Isa>(&mut self, value: Self::Value);
