@@ -1,4 +1,5 @@
-//! `count`: rows, or a column's values that aren't null.
+//! `count`: rows, or a column's values that aren't null. Where values are groups of their own, it says how many there are,
+//! and the column's rule in a partial is another.
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
@@ -7,12 +8,15 @@ use crate::query::lanes::{Kept, Part};
 use crate::query::number::Exact;
 
 #[derive(Default)]
-pub(super) struct Count(u64);
+pub(super) struct Count<const IS_OF_VALUES: bool = false>(u64);
 
-impl State for Count {
+impl<const IS_OF_VALUES: bool> State for Count<IS_OF_VALUES> {
     const TAKES: Takes = Takes::Anything;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known]);
-    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Count)];
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(match IS_OF_VALUES {
+        false => Rule::Count,
+        true => Rule::Values,
+    })];
 
     fn update(&mut self, _: &Value<'_>) {
         self.0 += 1;
@@ -22,7 +26,7 @@ impl State for Count {
         self.0 += kept.known;
     }
 
-    fn merge(&mut self, from: Count) {
+    fn merge(&mut self, from: Self) {
         self.0 += from.0;
     }
 

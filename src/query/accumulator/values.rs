@@ -11,12 +11,12 @@ use crate::query::accumulator::share::{MORE, Share};
 use crate::query::accumulator::state::{
     Kind, OfValues, Outcome, State, StateColumn, Takes, Value, Wanted,
 };
-use crate::query::lanes::{Kept, Part};
 use crate::query::number::Exact;
 use crate::query::quotient::Quotient;
 
 const fn counted(name: &'static str, takes: Takes, of_values: OfValues) -> Kind {
-    Kind::of::<Counted>(name).of_values(takes, of_values)
+    // How many values a group has, or how often a value is there.
+    Kind::of::<Count<true>>(name).of_values(takes, of_values)
 }
 
 pub(super) static DISTINCT: Kind = counted(
@@ -51,40 +51,6 @@ pub(super) const fn percentile(name: &'static str, share: Share, settled: &'stat
 /// What keeps it once it is found.
 pub(super) const fn settled(name: &'static str, share: Share) -> Kind {
     Kind::of::<Between>(name).of_share(share)
-}
-
-/// How many values a group has, or how often a value is there.
-#[derive(Default)]
-struct Counted(u64);
-
-impl State for Counted {
-    const TAKES: Takes = Takes::Anything;
-    const PARTS: Option<&'static [Part]> = Some(&[Part::Known]);
-    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Values)];
-
-    fn update(&mut self, _: &Value<'_>) {
-        self.0 += 1;
-    }
-
-    fn absorb(&mut self, kept: &Kept) {
-        self.0 += kept.known;
-    }
-
-    fn merge(&mut self, from: Counted) {
-        self.0 += from.0;
-    }
-
-    fn finish(&self, _: u32) -> Outcome<'_> {
-        Outcome::Number(Exact::small(self.0.into(), 0))
-    }
-
-    fn encode(&self, to: &mut [Gathered]) {
-        to[0].push_count(self.0);
-    }
-
-    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
-        Ok(Counted(from[0].count(row)))
-    }
 }
 
 /// A percentile times the divisor of its share, if there are numbers.
