@@ -475,9 +475,12 @@ impl Tuning<'_> {
             ));
         }
         if self.skipped > 0 {
+            let left_out = match self.skipped {
+                1 => "1 small setting wasn't run".to_string(),
+                many => format!("{many} small settings weren't run"),
+            };
             told.push(format!(
-                "{} small settings weren't run: larger ones took more than {SLOW}x the time of the default.",
-                self.skipped
+                "{left_out}: larger ones took more than {SLOW}x the time of the default."
             ));
         }
         for (arm, setting) in self.search.arms.iter().zip(&self.settings) {
