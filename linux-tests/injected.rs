@@ -40,14 +40,25 @@ fn strace(options: &[&str], args: &[&str], input: &Path) -> Command {
 
 /// The program with a fault. Calls are counted by thread, and `before` are the loader's.
 fn under(fault: &Fault, before: u32, args: &[&str], input: &Path) -> Command {
-    let Fault { call, errno, .. } = fault;
     let more = if fault.for_good { "+" } else { "" };
-    let nth = before + fault.nth;
+    let when = format!("{}{more}", before + fault.nth);
+    tampered(fault.call, fault.errno, &when, fault.on_input, args, input)
+}
+
+/// The program with calls that fail, as strace's `when` counts them: all calls of a name, or those on the input.
+fn tampered(
+    call: &str,
+    errno: &str,
+    when: &str,
+    on_input: bool,
+    args: &[&str],
+    input: &Path,
+) -> Command {
     let trace = format!("trace={call}");
-    let inject = format!("inject={call}:error={errno}:when={nth}{more}");
+    let inject = format!("inject={call}:error={errno}:when={when}");
     let options = ["-o", "/dev/null", "-e", &trace, "-e", &inject];
     let concerned = ["-P", str(input)];
-    let options = match fault.on_input {
+    let options = match on_input {
         true => [&options[..], &concerned].concat(),
         false => options.to_vec(),
     };
@@ -319,18 +330,11 @@ fn a_submission_that_fails_now_and_then_is_made_again() {
     // The first call is the probe's. About every other one submits nothing, so some of these steps hit those that do.
     for (first, step) in [(2, 2), (3, 2), (3, 3), (4, 3), (5, 3)] {
         for errno in ["ENOMEM", "EBUSY"] {
-            let inject = format!("inject=io_uring_enter:error={errno}:when={first}+{step}");
-            let options = [
-                "-o",
-                "/dev/null",
-                "-e",
-                "trace=io_uring_enter",
-                "-e",
-                &inject,
-            ];
-            let ended = end(&mut strace(&options, &args, &path));
-            assert_eq!(ended.code, Some(0), "{inject}: {ended:?}");
-            assert!(ended.stdout == want, "{inject}");
+            let when = format!("{first}+{step}");
+            let mut run = tampered("io_uring_enter", errno, &when, false, &args, &path);
+            let ended = end(&mut run);
+            assert_eq!(ended.code, Some(0), "{errno} {when}: {ended:?}");
+            assert!(ended.stdout == want, "{errno} {when}");
         }
     }
 }
