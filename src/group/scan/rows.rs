@@ -5,9 +5,6 @@
 //!
 //! A list holds at most the rows of a window. Its fields are open to the decoders, which store whole vectors
 //! behind its end.
-//!
-//! A list holds at most the rows of a window. Its fields are open to the decoders, which store whole vectors
-//! behind its end.
 
 use crate::group::scan::window::WINDOW;
 
