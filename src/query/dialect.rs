@@ -90,6 +90,14 @@ impl Dialect {
         }
     }
 
+    /// The pattern of a log in which each line counts.
+    pub(crate) fn log_pattern(&self) -> Option<&'static Pattern> {
+        match self.form {
+            Some(Form::Log(pattern)) if self.comment.is_none() => Some(pattern),
+            _ => None,
+        }
+    }
+
     /// Whether lines are JSON.
     pub(crate) fn is_json(&self) -> bool {
         matches!(self.form, Some(Form::Json(_)))

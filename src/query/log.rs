@@ -31,10 +31,10 @@ pub(crate) struct Pattern {
 
 /// A field, and what stands before it.
 #[derive(Debug, PartialEq, Eq)]
-struct Piece {
+pub(crate) struct Piece {
     before: Vec<u8>,
     /// It is a request line, which makes three columns.
-    is_request: bool,
+    pub(crate) is_request: bool,
 }
 
 /// The pattern of a name, `combined` or `common`, or as it is written. Each is made once and stays.
@@ -152,12 +152,21 @@ impl Pattern {
         Ok(Record { end, next })
     }
 
+    /// What each line begins with.
+    pub(crate) fn start(&self) -> &[u8] {
+        &self.pieces[0].before
+    }
+
+    /// The fields, each with what stands behind it.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (&Piece, &[u8])> {
+        let behind = self.pieces[1..].iter().map(|next| &*next.before);
+        self.pieces.iter().zip(behind.chain([&*self.tail]))
+    }
+
     fn fields(&self, line: &[u8], mut at: usize, fields: &mut Vec<Field>) -> Option<()> {
-        let first = &self.pieces[0].before;
+        let first = self.start();
         at += line[at..].starts_with(first).then_some(first.len())?;
-        for (number, piece) in self.pieces.iter().enumerate() {
-            let next = self.pieces.get(number + 1);
-            let next = next.map_or(&self.tail, |next| &next.before);
+        for (piece, next) in self.steps() {
             let end = end_of(line, at, next)?;
             match piece.is_request {
                 true => request(line, at, end, fields),
@@ -192,7 +201,7 @@ fn end_of(line: &[u8], mut at: usize, literal: &[u8]) -> Option<usize> {
 }
 
 /// The parts of a request line. What isn't one is a path.
-fn request(line: &[u8], start: usize, end: usize, fields: &mut Vec<Field>) {
+pub(crate) fn request(line: &[u8], start: usize, end: usize, fields: &mut Vec<Field>) {
     let text = &line[start..end];
     let protocol = memrchr(b' ', text).filter(|at| text[at + 1..].starts_with(b"HTTP/"));
     let behind_path = protocol.map_or(end, |at| start + at);

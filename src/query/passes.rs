@@ -24,6 +24,7 @@ use crate::query::scan::decimal::{decode, usual_scale};
 use crate::query::scan::index::{Index, TextWindow, WINDOW, index};
 use crate::query::scan::keys::{COMPOSED_BYTES, compose};
 use crate::query::scan::lines::Lines;
+use crate::query::scan::log_lines::LogLines;
 use crate::query::scan::numbers::{Numbers, ROWS, SCALE_MAX};
 use crate::query::scan::spans::{
     RecordStarts, is_empty, spans, strip_quotes, strip_returns, value,
@@ -38,6 +39,8 @@ pub(crate) struct Passes {
     level: Level,
     /// What the index looks for; without it the dialect splits one record after the other.
     marks: Option<Marks>,
+    /// What splits the lines of a log.
+    log_lines: Option<LogLines>,
     fields: usize,
     fields_of_line: Vec<Field>,
     /// The columns that are looked at, from 0, and where their values stand.
@@ -258,6 +261,7 @@ impl Passes {
         Some(Passes {
             level,
             marks,
+            log_lines: (plan.dialect.log_pattern()).and_then(|log| LogLines::new(log, &columns)),
             fields_of_line: Vec::new(),
             fields,
             spans: columns.iter().map(|_| vec![0; ROWS].into()).collect(),
@@ -284,6 +288,7 @@ impl Passes {
     pub(crate) fn names(&self, plan: &Plan) -> String {
         let mut names = match self.marks {
             Some(_) => vec!["index".to_string(), "spans".into()],
+            None if self.log_lines.is_some() => vec!["bitmaps".to_string(), "spans".into()],
             None => vec!["lines one by one".to_string()],
         };
         let mut add = |is_there: bool, name: &str| {
@@ -458,6 +463,10 @@ impl Passes {
         lists.out.clear();
         lists.others.clear();
         lists.starts.clear();
+        if let Some(lines) = &mut self.log_lines {
+            let (starts, others) = (&mut lists.starts, &mut lists.others);
+            return lines.read(self.level, window, &mut self.spans, starts, others);
+        }
         let mut lines = Lines {
             dialect: &plan.dialect,
             width: self.fields,

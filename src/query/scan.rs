@@ -5,10 +5,12 @@
 //! plain, and which values they can't read; those are left to the [dialect](crate::query::dialect) and to
 //! [`Number::read`](crate::query::number::Number::read), which are also what tests hold the passes against.
 
+pub(crate) mod bitmaps;
 pub(crate) mod decimal;
 pub(crate) mod index;
 pub(crate) mod keys;
 pub(crate) mod lines;
+pub(crate) mod log_lines;
 pub(crate) mod numbers;
 pub(crate) mod spans;
 

@@ -19,6 +19,16 @@ pub(crate) trait Bytes64: Copy {
     /// The processor has what the implementation needs.
     unsafe fn equal(self, byte: u8) -> u64;
 
+    /// A bit for each byte that equals one of two, the first byte's lowest.
+    ///
+    /// # Safety
+    /// The processor has what the implementation needs.
+    #[inline(always)]
+    unsafe fn among(self, [one, two]: [u8; 2]) -> u64 {
+        // SAFETY: as the caller's.
+        unsafe { self.equal(one) | self.equal(two) }
+    }
+
     /// Bits set from each set bit up to the next one, which isn't set, and so on.
     ///
     /// # Safety
@@ -179,6 +189,23 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn among(self, [one, two]: [u8; 2]) -> u64 {
+            // SAFETY: the caller has AVX2.
+            unsafe {
+                let one = _mm256_set1_epi8(one as i8);
+                let two = _mm256_set1_epi8(two as i8);
+                // The bits of both are gathered at once.
+                let [low, high] = self.0;
+                let low = _mm256_or_si256(_mm256_cmpeq_epi8(low, one), _mm256_cmpeq_epi8(low, two));
+                let high =
+                    _mm256_or_si256(_mm256_cmpeq_epi8(high, one), _mm256_cmpeq_epi8(high, two));
+                let low = _mm256_movemask_epi8(low) as u32;
+                let high = _mm256_movemask_epi8(high) as u32;
+                u64::from(low) | u64::from(high) << 32
+            }
+        }
+
+        #[inline(always)]
         unsafe fn between(quotes: u64) -> u64 {
             // SAFETY: as the caller's.
             unsafe { parities(quotes) }
@@ -211,10 +238,17 @@ mod tests {
     use super::*;
 
     /// What a level's masks say of 64 bytes and of a mask.
-    fn of(level: Level, bytes: &[u8; 64], byte: u8, quotes: u64) -> [u64; 2] {
-        fn by<B: Bytes64>(bytes: &[u8; 64], byte: u8, quotes: u64) -> [u64; 2] {
+    fn of(level: Level, bytes: &[u8; 64], byte: u8, quotes: u64) -> [u64; 3] {
+        fn by<B: Bytes64>(bytes: &[u8; 64], byte: u8, quotes: u64) -> [u64; 3] {
             // SAFETY: 64 bytes, and the level is there.
-            unsafe { [B::load(bytes.as_ptr()).equal(byte), B::between(quotes)] }
+            unsafe {
+                let text = B::load(bytes.as_ptr());
+                [
+                    text.equal(byte),
+                    text.among([byte, 0x86]),
+                    B::between(quotes),
+                ]
+            }
         }
         match level {
             Level::Portable => by::<Words>(bytes, byte, quotes),
@@ -230,11 +264,15 @@ mod tests {
         let bytes: [u8; 64] = std::array::from_fn(|at| (at * at % 7) as u8 | ((at as u8) << 7));
         let mut quotes = 0x9e37_79b9_7f4a_7c15_u64;
         for byte in [0, 1, 2, 4, 0x80, 0x81, 0x7f, 0xff] {
-            let want = (0..64).fold(0, |mask, at| mask | u64::from(bytes[at] == byte) << at);
+            let bits = |set: &[u8]| {
+                (0..64).fold(0, |mask, at| {
+                    mask | u64::from(set.contains(&bytes[at])) << at
+                })
+            };
             quotes = quotes.wrapping_mul(quotes | 1);
             for level in Level::available() {
                 let got = of(level, &bytes, byte, quotes);
-                assert_eq!(got, [want, between(quotes)]);
+                assert_eq!(got, [bits(&[byte]), bits(&[byte, 0x86]), between(quotes)]);
             }
         }
     }

@@ -17,7 +17,8 @@ use crate::record::masks::{Bytes64, Words};
 
 /// The most bytes of a window: few enough for 16-bit positions and the first-level cache.
 pub(crate) const WINDOW: usize = 16 << 10;
-const CHUNKS: usize = WINDOW / 64;
+/// Pieces of 64 bytes in the longest window.
+pub(crate) const CHUNKS: usize = WINDOW / 64;
 const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64) && PADDING >= 64);
 
 /// A part of a block that begins with a record. [`PADDING`] bytes before and after it are readable, because those of
@@ -36,11 +37,13 @@ impl<'a> TextWindow<'a> {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn bytes(self) -> &'a [u8] {
         self.bytes
     }
 
     /// The 16 bytes from `start` on, the first in the lowest place.
+    #[inline(always)]
     pub(crate) fn words_at(self, start: usize) -> u128 {
         assert!(start <= self.bytes.len());
         // SAFETY: behind the window 64 bytes are readable.
@@ -54,6 +57,7 @@ impl<'a> TextWindow<'a> {
     }
 
     /// The first byte.
+    #[inline(always)]
     pub(crate) fn pointer(self) -> *const u8 {
         self.bytes.as_ptr()
     }
