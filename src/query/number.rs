@@ -71,6 +71,33 @@ pub(crate) struct Number {
     special: Option<Special>,
 }
 
+/// The powers of ten that are doubles, as far as they are needed.
+const POWERS: [f64; 16] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+];
+
+/// Calls `take` with the place of each of many numbers in units of `10^-scale`, and with the double nearest to it.
+#[inline(always)]
+pub(crate) fn nearest_each(numbers: &[i64], scale: u32, mut take: impl FnMut(usize, f64)) {
+    let magnitudes = numbers
+        .iter()
+        .fold(0, |all, number| all | number.unsigned_abs());
+    let power = POWERS.get(scale as usize).filter(|_| magnitudes < 1 << 53);
+    match power {
+        // As in `Number::nearest`.
+        Some(power) => {
+            for (at, number) in numbers.iter().enumerate() {
+                take(at, *number as f64 / power);
+            }
+        }
+        None => {
+            for (at, &number) in numbers.iter().enumerate() {
+                take(at, Number::new(number.into(), scale).nearest());
+            }
+        }
+    }
+}
+
 impl Number {
     pub(crate) const ZERO: Number = Number::new(0, 0);
 
@@ -171,16 +198,12 @@ impl Number {
 
     /// The nearest double.
     pub(crate) fn nearest(&self) -> f64 {
-        // Both are doubles, so their quotient is rounded once.
-        const POWERS: [f64; 16] = [
-            1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-        ];
         let power = usize::try_from(self.scale)
             .ok()
             .and_then(|scale| POWERS.get(scale));
         match power {
             Some(power) if self.special.is_none() && self.mantissa.unsigned_abs() < 1 << 53 => {
-                // It fits, and 128 bits would take a call.
+                // Both are doubles, so their quotient is rounded once. 128 bits would take a call.
                 self.mantissa as i64 as f64 / power
             }
             _ => self.exact().nearest(),

@@ -10,7 +10,7 @@
 use crate::engine::sink::BlockError;
 use crate::group::table::isa::Seeds;
 use crate::level::Level;
-use crate::query::accumulator::state::{Takes, Value};
+use crate::query::accumulator::state::{Digest, Digested, Takes, Value};
 use crate::query::condition::Condition;
 use crate::query::dialect::Marks;
 use crate::query::exact::push_value;
@@ -101,7 +101,8 @@ struct Scratch {
     composed: Box<[u8]>,
     added: Box<[[i64; BATCH]; UNIT_LANES]>,
     groups: Vec<Group>,
-    digests: Vec<(Group, u64)>,
+    digests: Vec<Digested>,
+    digest: Box<[u64; BATCH]>,
 }
 
 impl Scratch {
@@ -118,6 +119,7 @@ impl Scratch {
             added: Box::new([[0; BATCH]; UNIT_LANES]),
             groups: Vec::new(),
             digests: Vec::new(),
+            digest: Box::new([0; BATCH]),
         }
     }
 }
@@ -923,18 +925,14 @@ impl Passes {
         from: usize,
         table: &mut Table,
     ) {
-        let mut digests = std::mem::take(&mut self.scratch.digests);
-        for (at, of) in self.groups.plan().aggregates.iter().enumerate() {
-            let Served::Values(column, source) = of.served else {
+        for at in 0..self.groups.plan().aggregates.len() {
+            let LaneAggregate { kind, served } = self.groups.plan().aggregates[at];
+            let Served::Values(column, source) = served else {
                 continue;
             };
-            if let Some(digest) = of.kind.digest {
-                digests.clear();
-                for (row, &group) in (from..).zip(&self.scratch.groups) {
-                    let value = self.value(plan, window, place, (column, source), row);
-                    digests.extend(value.map(|value| (group, digest(&value))));
-                }
-                table.add(at, &digests);
+            if let Some(digest) = kind.digest {
+                self.digest_values(plan, window, digest, (column, source), from);
+                table.add(at, &self.scratch.digests);
                 continue;
             }
             for (row, &group) in (from..).zip(&self.scratch.groups) {
@@ -943,7 +941,50 @@ impl Passes {
                 }
             }
         }
-        self.scratch.digests = digests;
+    }
+
+    /// The digests of a batch's values, but for nulls.
+    fn digest_values(
+        &mut self,
+        plan: &Plan,
+        window: TextWindow<'_>,
+        digest: Digest,
+        (column, source): (usize, Option<usize>),
+        from: usize,
+    ) {
+        let Scratch {
+            groups,
+            digests,
+            digest: each,
+            ..
+        } = &mut self.scratch;
+        digests.clear();
+        match (digest, source) {
+            (Digest::OfBytes(digest), _) => {
+                let spans = &self.spans[column][from..from + groups.len()];
+                let values = spans.iter().map(|span| value(window, *span));
+                let known = groups.iter().zip(values);
+                let known = known.filter(|(_, value)| !plan.is_null(value));
+                digests.extend(known.map(|(group, value)| group.digested(digest(value))));
+            }
+            (Digest::OfNumbers(digest), Some(source)) => {
+                let source = &self.sources[source];
+                let numbers = &source.numbers.values[from..from + groups.len()];
+                let scale = source.scale.unwrap_or_default();
+                digest(numbers, scale, &mut each[..]);
+                let all = groups.iter().zip(&each[..]);
+                let all = all.map(|(group, digest)| group.digested(*digest));
+                match source.numbers.has_nulls {
+                    false => digests.extend(all),
+                    true => {
+                        let known = (from..).zip(all);
+                        let known = known.filter(|(row, _)| !source.numbers.is_null(*row));
+                        digests.extend(known.map(|(_, digested)| digested));
+                    }
+                }
+            }
+            (Digest::OfNumbers(_), None) => unreachable!("numbers have a source"),
+        }
     }
 
     /// Counts the values of a batch that are groups of their own.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::prefetch;
-use crate::query::accumulator::state::{Outcome, Slot, States, Value};
+use crate::query::accumulator::state::{Digested, Outcome, Slot, States, Value};
 use crate::query::lanes::Kept;
 
 /// A power of two, of which a hash tells one by bits that hash tables don't look at.
@@ -44,6 +44,15 @@ impl Group {
     /// Its place among the groups of lanes, if it isn't a table's.
     pub(crate) fn lanes(self) -> Option<usize> {
         (self.shard as usize == SHARDS).then_some(self.at as usize)
+    }
+
+    /// The digest of a value of its own.
+    pub(crate) fn digested(self, digest: u64) -> Digested {
+        Digested {
+            states: self.shard,
+            group: self.at,
+            digest,
+        }
     }
 
     /// A number that isn't negative.
@@ -197,17 +206,14 @@ impl Table {
     }
 
     /// Adds values to the states of their groups, by their digests.
-    pub(crate) fn add(&mut self, aggregate: usize, digests: &[(Group, u64)]) {
+    pub(crate) fn add(&mut self, aggregate: usize, digests: &[Digested]) {
         let place = self.places[aggregate];
-        for &(group, digest) in digests {
-            let states = &self.shards[group.shard as usize].states;
-            states[place].prefetch_for(group.at as usize, digest);
-        }
-        let mut growth = 0;
-        for &(group, digest) in digests {
-            let states = &mut self.shards[group.shard as usize].states;
-            growth += states[place].add(group.at as usize, digest);
-        }
+        let states = self
+            .shards
+            .iter_mut()
+            .map(|shard| &mut *shard.states[place]);
+        let mut states: Vec<&mut dyn States> = states.collect();
+        let growth = (self.slots[aggregate].kind.add_all)(&mut states, digests);
         self.heap = self.heap.saturating_add_signed(growth);
     }
 

@@ -6,141 +6,115 @@
 use twox_hash::XxHash3_64;
 
 use crate::prefetch;
+use crate::sketch::few::Few;
 
 /// Bits of a hash that choose a register.
 const PRECISION: u32 = 14;
 const REGISTERS: usize = 1 << PRECISION;
 /// Bits of a hash that are left.
 const REST: u32 = 64 - PRECISION;
-/// The most hashes that are kept one by one: they take as much memory as the registers.
+/// The most hashes that are kept one by one: as numbers in a row they take as much memory as the registers.
 pub(crate) const FEW: usize = REGISTERS / 8;
-/// The fewest hashes that are put among the others together.
-const FRESH_MIN: usize = 64;
 
 #[derive(Debug, Clone)]
-enum Known {
-    /// In order.
-    Hashes(Vec<u64>),
+pub(crate) enum Distinct {
+    Hashes(Few<()>),
     /// For each choice the most zeros that the rest of a hash began with, and one more.
     Registers(Box<[u8; REGISTERS]>),
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct Distinct {
-    known: Known,
-    fresh: Vec<u64>,
-}
-
 impl Default for Distinct {
     fn default() -> Distinct {
-        Distinct {
-            known: Known::Hashes(Vec::new()),
-            fresh: Vec::new(),
-        }
+        Distinct::Hashes(Few::default())
     }
 }
 
-/// The hash of a value.
+/// The hash of a value; never zero.
 pub(crate) fn hash(value: &[u8]) -> u64 {
-    XxHash3_64::oneshot(value)
+    XxHash3_64::oneshot(value).max(1)
 }
 
 impl Distinct {
-    /// Adds the value of a hash if there are registers; `false` if it isn't added.
+    /// Adds the value of a hash if that takes no memory; `false` if it isn't added.
     #[inline]
     pub(crate) fn note(&mut self, hash: u64) -> bool {
-        match &mut self.known {
-            Known::Registers(registers) => {
+        match self {
+            Distinct::Registers(registers) => {
                 note(registers, hash);
                 true
             }
-            Known::Hashes(_) => false,
+            Distinct::Hashes(hashes) => hashes.get_mut(hash).is_some(),
         }
     }
 
     /// Fetches what [`Distinct::note`] looks at into the cache.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
-        if let Known::Registers(registers) = &self.known {
-            prefetch::into_l1(&raw const registers[(hash >> REST) as usize]);
+        match self {
+            Distinct::Registers(registers) => {
+                prefetch::into_l1(&raw const registers[(hash >> REST) as usize]);
+            }
+            Distinct::Hashes(hashes) => hashes.prefetch(hash),
         }
     }
 
     /// Adds the value of a hash.
     pub(crate) fn add(&mut self, hash: u64) {
-        match &mut self.known {
-            Known::Registers(registers) => note(registers, hash),
-            Known::Hashes(hashes) => {
-                self.fresh.push(hash);
-                if self.fresh.len() >= FRESH_MIN.max(hashes.len() / 2) {
-                    self.settle();
-                }
-            }
+        if self.note(hash) {
+            return;
+        }
+        let Distinct::Hashes(hashes) = self else {
+            return;
+        };
+        hashes.insert(hash, ());
+        if hashes.len() > FEW {
+            let mut registers = Box::new([0; REGISTERS]);
+            hashes
+                .iter()
+                .for_each(|(hash, ())| note(&mut registers, hash));
+            *self = Distinct::Registers(registers);
         }
     }
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        let known = match &self.known {
-            Known::Hashes(hashes) => size_of::<u64>() * hashes.capacity(),
-            Known::Registers(_) => REGISTERS,
-        };
-        known + size_of::<u64>() * self.fresh.capacity()
-    }
-
-    /// Puts all hashes among those that are known.
-    fn settle(&mut self) {
-        let Known::Hashes(hashes) = &mut self.known else {
-            return;
-        };
-        hashes.append(&mut self.fresh);
-        hashes.sort_unstable();
-        hashes.dedup();
-        if hashes.len() > FEW {
-            let mut registers = Box::new([0; REGISTERS]);
-            hashes.iter().for_each(|hash| note(&mut registers, *hash));
-            self.known = Known::Registers(registers);
+        match self {
+            Distinct::Hashes(hashes) => hashes.bytes(),
+            Distinct::Registers(_) => REGISTERS,
         }
     }
 
     pub(crate) fn merge(&mut self, mut from: Distinct) {
-        from.settle();
-        self.settle();
-        if let (Known::Hashes(_), Known::Registers(_)) = (&self.known, &from.known) {
+        if let (Distinct::Hashes(_), Distinct::Registers(_)) = (&*self, &from) {
             std::mem::swap(self, &mut from);
         }
-        match (&mut self.known, from.known) {
-            (Known::Registers(own), Known::Registers(others)) => {
+        match (&mut *self, from) {
+            (Distinct::Registers(own), Distinct::Registers(others)) => {
                 let pairs = own.iter_mut().zip(others.iter());
                 pairs.for_each(|(own, other)| *own = *other.max(own));
             }
-            (_, Known::Hashes(hashes)) => {
-                hashes.into_iter().for_each(|hash| self.add(hash));
-                self.settle();
-            }
-            (Known::Hashes(_), Known::Registers(_)) => unreachable!("they were exchanged"),
+            (_, Distinct::Hashes(hashes)) => hashes.iter().for_each(|(hash, ())| self.add(hash)),
+            (Distinct::Hashes(_), Distinct::Registers(_)) => unreachable!("they were exchanged"),
         }
-    }
-
-    fn settled(&self) -> Distinct {
-        let mut settled = self.clone();
-        settled.settle();
-        settled
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> u64 {
-        match self.settled().known {
-            Known::Hashes(hashes) => hashes.len() as u64,
-            Known::Registers(registers) => estimate(&registers).round() as u64,
+        match self {
+            Distinct::Hashes(hashes) => hashes.len() as u64,
+            Distinct::Registers(registers) => estimate(registers).round() as u64,
         }
     }
 
     /// Its bytes; none if it has no values.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        match self.settled().known {
-            Known::Hashes(hashes) => hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect(),
-            Known::Registers(registers) => {
+        match self {
+            Distinct::Hashes(hashes) => {
+                let mut hashes: Vec<u64> = hashes.iter().map(|(hash, ())| hash).collect();
+                hashes.sort_unstable();
+                hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect()
+            }
+            Distinct::Registers(registers) => {
                 // One more than hashes have, so that the two are told apart.
                 let mut bytes = registers.to_vec();
                 bytes.push(PRECISION as u8);
@@ -152,30 +126,31 @@ impl Distinct {
     /// # Errors
     /// What is wrong with the bytes.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Distinct, &'static str> {
-        let known = match bytes.split_last() {
-            Some((last, registers)) if registers.len() == REGISTERS => {
-                let are_sound = u32::from(*last) == PRECISION
-                    && registers.iter().all(|most| u32::from(*most) <= REST + 1);
-                let registers = registers.to_vec().try_into().ok().filter(|_| are_sound);
-                Known::Registers(registers.ok_or("a register has more zeros than a hash")?)
+        if let Some((last, registers)) = bytes.split_last()
+            && registers.len() == REGISTERS
+        {
+            let are_sound = u32::from(*last) == PRECISION
+                && registers.iter().all(|most| u32::from(*most) <= REST + 1);
+            let registers = registers.to_vec().try_into().ok().filter(|_| are_sound);
+            return registers
+                .map(Distinct::Registers)
+                .ok_or("a register has more zeros than a hash");
+        }
+        let (numbers, rest) = bytes.as_chunks::<8>();
+        let numbers = numbers.iter().map(|hash| u64::from_le_bytes(*hash));
+        if !rest.is_empty() || numbers.len() > FEW {
+            return Err("a sketch's hashes aren't in order");
+        }
+        let (mut hashes, mut before) = (Few::default(), 0);
+        for hash in numbers {
+            // None is zero.
+            if hash <= before {
+                return Err("a sketch's hashes aren't in order");
             }
-            _ => {
-                let (hashes, rest) = bytes.as_chunks::<8>();
-                let hashes: Vec<u64> = hashes
-                    .iter()
-                    .map(|hash| u64::from_le_bytes(*hash))
-                    .collect();
-                let are_in_order = hashes.windows(2).all(|pair| pair[0] < pair[1]);
-                if !rest.is_empty() || !are_in_order || hashes.len() > FEW {
-                    return Err("a sketch's hashes aren't in order");
-                }
-                Known::Hashes(hashes)
-            }
-        };
-        Ok(Distinct {
-            known,
-            fresh: Vec::new(),
-        })
+            hashes.insert(hash, ());
+            before = hash;
+        }
+        Ok(Distinct::Hashes(hashes))
     }
 }
 
@@ -256,14 +231,8 @@ mod tests {
             let twice = (0..count).chain(0..count);
             assert_eq!(of(twice).count(), count);
         }
-        assert!(matches!(
-            of(0..FEW as u64).settled().known,
-            Known::Hashes(_)
-        ));
-        assert!(matches!(
-            of(0..=FEW as u64).settled().known,
-            Known::Registers(_)
-        ));
+        assert!(matches!(of(0..FEW as u64), Distinct::Hashes(_)));
+        assert!(matches!(of(0..=FEW as u64), Distinct::Registers(_)));
     }
 
     /// What docs/query.md says: within 2 percent of 95 in 100 counts.

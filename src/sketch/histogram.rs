@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use crate::prefetch;
 use crate::sketch::bytes::take_u64;
+use crate::sketch::few::Few;
 
 /// The most ranges, unless they would be wider than [`SHIFT_MAX`] lets them be.
 pub(crate) const RANGES: usize = 512;
@@ -26,6 +27,8 @@ pub(crate) struct Histogram {
     shift: u32,
     /// In order: the integers of a range without the dropped bits, and how many values lie in it.
     ranges: Vec<(i64, u64)>,
+    /// How often each value came that isn't among the ranges, as long as there are no ranges.
+    few: Few<u32>,
     /// The integers of the least and the greatest value, if there is any.
     extremes: Option<(i64, i64)>,
     /// Integers of values that aren't among the ranges yet.
@@ -47,6 +50,11 @@ pub(crate) fn integer(value: f64) -> i64 {
     )
 }
 
+/// The key of an integer among few ones. The least integer is that of no value, so no key is zero.
+fn key(integer: i64) -> u64 {
+    (integer ^ i64::MIN).cast_unsigned()
+}
+
 fn value(integer: i64) -> f64 {
     f64::from_bits(turned(integer) as u64)
 }
@@ -62,22 +70,34 @@ impl Histogram {
         if self.note(integer) {
             return;
         }
-        self.fresh.push(integer);
-        if self.fresh.len() >= FRESH_MIN.max(self.ranges.len() / 2) {
-            self.settle();
-            self.lay_out_counts();
+        if self.ranges.is_empty() && self.few.get_mut(key(integer)).is_none() {
+            self.few.insert(key(integer), 1);
+            self.extend((integer, integer));
+            if self.few.len() <= RANGES {
+                return;
+            }
+        } else {
+            self.fresh.push(integer);
+            if self.fresh.len() < FRESH_MIN.max(self.ranges.len() / 2) {
+                return;
+            }
         }
+        self.settle();
+        self.lay_out_counts();
     }
 
     /// Adds the value of an integer if there is a count for it; `false` if it isn't added.
     #[inline]
     pub(crate) fn note(&mut self, integer: i64) -> bool {
-        // Integers of values are less than 2^64 - PLACES apart.
-        let place = (integer >> self.shift)
-            .wrapping_sub(self.first)
-            .cast_unsigned();
-        let count = usize::try_from(place).ok();
-        let count = count.and_then(|place| self.counts.get_mut(place));
+        let count = match self.counts.is_empty() {
+            true => self.few.get_mut(key(integer)),
+            false => {
+                // Integers of values are less than 2^64 - PLACES apart.
+                let place = (integer >> self.shift).wrapping_sub(self.first);
+                let place = usize::try_from(place.cast_unsigned()).ok();
+                place.and_then(|place| self.counts.get_mut(place))
+            }
+        };
         let Some(count) = count.filter(|count| **count < u32::MAX) else {
             return false;
         };
@@ -89,6 +109,10 @@ impl Histogram {
     /// Fetches what [`Histogram::note`] looks at into the cache.
     #[inline]
     pub(crate) fn prefetch(&self, integer: i64) {
+        if self.counts.is_empty() {
+            self.few.prefetch(key(integer));
+            return;
+        }
         let place = (integer >> self.shift).wrapping_sub(self.first);
         let count = self.counts.as_ptr().wrapping_offset(place as isize);
         prefetch::into_l1(count.cast());
@@ -122,6 +146,17 @@ impl Histogram {
 
     /// Takes the counts away, as ranges.
     fn take_counts(&mut self) -> Vec<(i64, u64)> {
+        let few = std::mem::take(&mut self.few);
+        if few.len() > 0 {
+            let few = few
+                .iter()
+                .map(|(key, count)| (key.cast_signed() ^ i64::MIN, count));
+            let mut few: Vec<_> = few
+                .map(|(integer, count)| (integer >> self.shift, count.into()))
+                .collect();
+            few.sort_unstable();
+            return joined(few.into_iter());
+        }
         let counts = std::mem::take(&mut self.counts);
         let counts = (self.first..).zip(counts).filter(|(_, count)| *count > 0);
         counts.map(|(range, count)| (range, count.into())).collect()
@@ -129,7 +164,8 @@ impl Histogram {
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<u32>() * self.counts.capacity()
+        self.few.bytes()
+            + size_of::<u32>() * self.counts.capacity()
             + size_of::<(i64, u64)>() * self.ranges.capacity()
             + size_of::<i64>() * self.fresh.capacity()
     }
@@ -185,7 +221,7 @@ impl Histogram {
     }
 
     fn settled(&self) -> Cow<'_, Histogram> {
-        match self.fresh.is_empty() && self.counts.is_empty() {
+        match self.fresh.is_empty() && self.counts.is_empty() && self.few.len() == 0 {
             true => Cow::Borrowed(self),
             false => {
                 let mut settled = self.clone();
@@ -199,6 +235,7 @@ impl Histogram {
     pub(crate) fn count(&self) -> u64 {
         let counts = self.ranges.iter().map(|(_, count)| *count);
         let counts = counts.chain(self.counts.iter().map(|count| u64::from(*count)));
+        let counts = counts.chain(self.few.iter().map(|(_, count)| u64::from(count)));
         counts.fold(self.fresh.len() as u64, u64::saturating_add)
     }
 

@@ -9,17 +9,13 @@ use crate::sketch::{self, Sketch};
 #[derive(Default)]
 pub(super) struct Distinct(sketch::distinct::Distinct);
 
-fn digest(value: &Value<'_>) -> u64 {
-    sketch::distinct::hash(value.bytes)
-}
-
 impl State for Distinct {
     const TAKES: Takes = Takes::Bytes;
-    const DIGEST: Option<Digest> = Some(digest);
+    const DIGEST: Option<Digest> = Some(Digest::OfBytes(sketch::distinct::hash));
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Distinct))];
 
     fn update(&mut self, value: &Value<'_>) {
-        self.add(digest(value));
+        self.add(sketch::distinct::hash(value.bytes));
     }
 
     fn add(&mut self, digest: u64) {

@@ -11,7 +11,7 @@ use crate::partial::description::Rule;
 use crate::query::accumulator::share::{MORE, Share};
 use crate::query::accumulator::state::{Digest, Kind, Outcome, State, StateColumn, Takes, Value};
 use crate::query::accumulator::values;
-use crate::query::number::{Exact, Special};
+use crate::query::number::{Exact, Special, nearest_each};
 use crate::query::quotient::Quotient;
 use crate::sketch::Sketch;
 use crate::sketch::histogram::{Histogram, integer};
@@ -39,17 +39,21 @@ pub(super) const MEDIAN: Kind = Kind::of::<Values>("median")
 #[derive(Default)]
 struct Values(Histogram);
 
-fn digest(value: &Value<'_>) -> u64 {
-    integer(value.number.nearest()).cast_unsigned()
+fn digest(number: f64) -> u64 {
+    integer(number).cast_unsigned()
+}
+
+fn digests(numbers: &[i64], scale: u32, to: &mut [u64]) {
+    nearest_each(numbers, scale, |row, number| to[row] = digest(number));
 }
 
 impl State for Values {
     const TAKES: Takes = Takes::Numbers;
-    const DIGEST: Option<Digest> = Some(digest);
+    const DIGEST: Option<Digest> = Some(Digest::OfNumbers(digests));
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Histogram))];
 
     fn update(&mut self, value: &Value<'_>) {
-        self.add(digest(value));
+        self.add(digest(value.number.nearest()));
     }
 
     fn add(&mut self, digest: u64) {

@@ -24,7 +24,21 @@ pub(crate) enum Takes {
 }
 
 /// What a state makes of a value, if 64 bits are all that it needs of it.
-pub(crate) type Digest = fn(&Value<'_>) -> u64;
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Digest {
+    OfBytes(fn(&[u8]) -> u64),
+    /// Of many numbers in units of `10^-scale`, as long as there is room for what it makes of them.
+    OfNumbers(fn(numbers: &[i64], scale: u32, to: &mut [u64])),
+}
+
+/// The digest of a value, and whose it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Digested {
+    /// The number of the states, and that of the group among them.
+    pub(crate) states: u32,
+    pub(crate) group: u32,
+    pub(crate) digest: u64,
+}
 
 /// A value that isn't null.
 #[derive(Debug, Clone, Copy)]
@@ -218,16 +232,36 @@ impl StateColumn {
 /// How many groups ahead of their turn states are prefetched.
 const AHEAD: usize = 16;
 
+/// Adds values to the states of their groups, by their digests; returns by how much the states' [heap](State::heap) has
+/// grown.
+fn add_all<S: State>(states: &mut [&mut dyn States], digests: &[Digested]) -> isize {
+    let of_type = states.iter_mut().map(|states| {
+        let states: &mut dyn Any = *states;
+        let states = states.downcast_mut::<Vec<S>>();
+        &mut states.expect("of the same aggregate")[..]
+    });
+    let mut states: Vec<&mut [S]> = of_type.collect();
+    for of in digests {
+        states[of.states as usize][of.group as usize].prefetch(of.digest);
+    }
+    let mut growth = 0;
+    for of in digests {
+        let state = &mut states[of.states as usize][of.group as usize];
+        if !state.note(of.digest) {
+            let before = state.heap();
+            state.add(of.digest);
+            growth += state.heap().cast_signed() - before.cast_signed();
+        }
+    }
+    growth
+}
+
 /// The states of all groups.
 pub(crate) trait States: Any + Send + Sync {
     /// One more group.
     fn push(&mut self);
     /// Returns by how much the state's [heap](State::heap) has grown.
     fn update(&mut self, group: usize, value: &Value<'_>) -> isize;
-    /// Adds the value of a digest; returns as `update`.
-    fn add(&mut self, group: usize, digest: u64) -> isize;
-    /// Fetches what the digest will change into the cache.
-    fn prefetch_for(&self, group: usize, digest: u64);
     fn absorb(&mut self, group: usize, kept: &Kept);
     /// Fetches a group's state into the cache.
     fn prefetch(&self, group: usize);
@@ -255,20 +289,6 @@ impl<S: State> States for Vec<S> {
         let before = self[group].heap();
         self[group].update(value);
         self[group].heap().cast_signed() - before.cast_signed()
-    }
-
-    fn add(&mut self, group: usize, digest: u64) -> isize {
-        let state = &mut self[group];
-        if state.note(digest) {
-            return 0;
-        }
-        let before = state.heap();
-        state.add(digest);
-        state.heap().cast_signed() - before.cast_signed()
-    }
-
-    fn prefetch_for(&self, group: usize, digest: u64) {
-        State::prefetch(&self[group], digest);
     }
 
     fn absorb(&mut self, group: usize, kept: &Kept) {
@@ -342,6 +362,8 @@ pub(crate) struct Kind {
     pub(crate) columns: &'static [StateColumn],
     /// See [`State::DIGEST`].
     pub(crate) digest: Option<Digest>,
+    /// See [`add_all`].
+    pub(crate) add_all: fn(&mut [&mut dyn States], &[Digested]) -> isize,
     /// Makes the states of no groups.
     pub(crate) states: fn() -> Box<dyn States>,
     outcome: fn(&Kept, u32) -> Outcome<'static>,
@@ -362,6 +384,7 @@ impl Kind {
             parts: S::PARTS,
             columns: S::COLUMNS,
             digest: S::DIGEST,
+            add_all: add_all::<S>,
             states: || Box::new(Vec::<S>::new()),
             outcome: outcome::<S>,
             encode: |kept, to| of_kept::<S>(kept).encode(to),

@@ -1,0 +1,135 @@
+//! A few keys that come often, each with what is known of it: a table of open addressing, because a look into one of
+//! many such tables is one cache miss that can be fetched before.
+
+use crate::prefetch;
+
+/// Bits of a product that choose a place. They are enough for the largest table that is made.
+const PLACES_BITS: u32 = 12;
+/// The fewest places of a table that has any.
+const PLACES_MIN: usize = 8;
+
+/// Keys other than zero.
+#[derive(Debug, Clone)]
+pub(crate) struct Few<T> {
+    /// The keys at their places, zeros elsewhere. A power of two, and some are zero; or there is none.
+    keys: Box<[u64]>,
+    known: Box<[T]>,
+    len: usize,
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Few<T> {
+        Few {
+            keys: Box::default(),
+            known: Box::default(),
+            len: 0,
+        }
+    }
+}
+
+impl<T: Copy + Default> Few<T> {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        (size_of::<u64>() + size_of::<T>()) * self.keys.len()
+    }
+
+    /// All keys, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, T)> {
+        let all = self.keys.iter().zip(&self.known);
+        all.filter(|(key, _)| **key != 0)
+            .map(|(key, known)| (*key, *known))
+    }
+
+    /// The place where a key's search begins.
+    #[inline(always)]
+    fn place(&self, key: u64) -> usize {
+        // The upper bits of a product hang on all bits; doubles of whole numbers differ in their upper bits alone.
+        let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - PLACES_BITS)) as usize & self.keys.len().wrapping_sub(1)
+    }
+
+    /// What is known of a key that is there.
+    #[inline(always)]
+    pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
+        if self.len == 0 {
+            return None;
+        }
+        let mut at = self.place(key);
+        loop {
+            match self.keys[at] {
+                found if found == key => return Some(&mut self.known[at]),
+                0 => return None,
+                _ => at = (at + 1) & (self.keys.len() - 1),
+            }
+        }
+    }
+
+    /// Adds a key that isn't there.
+    pub(super) fn insert(&mut self, key: u64, known: T) {
+        debug_assert!(key != 0, "zero is no key");
+        // Searches of keys that aren't there end at one that is free.
+        if 8 * (self.len + 1) > 7 * self.keys.len() {
+            let places = (2 * self.keys.len()).max(PLACES_MIN);
+            let grown = Few {
+                keys: vec![0; places].into(),
+                known: vec![T::default(); places].into(),
+                len: 0,
+            };
+            let before = std::mem::replace(self, grown);
+            before.iter().for_each(|(key, known)| self.put(key, known));
+        }
+        self.put(key, known);
+    }
+
+    fn put(&mut self, key: u64, known: T) {
+        let mut at = self.place(key);
+        while self.keys[at] != 0 {
+            at = (at + 1) & (self.keys.len() - 1);
+        }
+        (self.keys[at], self.known[at]) = (key, known);
+        self.len += 1;
+    }
+
+    /// Fetches a key's place into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, key: u64) {
+        let at = self.place(key);
+        prefetch::into_l1(self.keys.as_ptr().wrapping_add(at).cast());
+        if size_of::<T>() > 0 {
+            prefetch::into_l1(self.known.as_ptr().wrapping_add(at).cast());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(keys in prop::collection::vec(prop_oneof![1..40_u64, any::<u64>()], 0..300)) {
+            let (mut few, mut want) = (Few::default(), BTreeMap::new());
+            for key in keys.into_iter().filter(|key| *key != 0) {
+                few.prefetch(key);
+                match few.get_mut(key) {
+                    Some(count) => *count += 1,
+                    None => few.insert(key, 1_u32),
+                }
+                *want.entry(key).or_insert(0) += 1;
+                prop_assert_eq!(few.len(), want.len());
+            }
+            let mut got: Vec<_> = few.iter().collect();
+            got.sort_unstable();
+            prop_assert_eq!(got, want.into_iter().collect::<Vec<_>>());
+            prop_assert!(few.bytes() <= 12 * (few.len() * 16 / 7 + 8));
+        }
+    }
+}
