@@ -126,6 +126,33 @@ fn every_format_in_every_engine() {
     }
 }
 
+/// Many members, as parallel compressors write them. One that is damaged or missing is an error.
+#[test]
+fn frames_are_decoded_side_by_side() {
+    let dir = dir();
+    let text = rows(200_000, Some(300), 7);
+    let plain = write(dir.path(), "plain", &text);
+    let want = answer(&Input::open([plain]).unwrap(), &Config::default()).unwrap();
+    for (ending, compress) in FORMATS {
+        let frames: Vec<Vec<u8>> = text.chunks(50_000).map(compress).collect();
+        let path = write(dir.path(), &format!("text.{ending}"), &frames.concat());
+        let input = || Input::open([&path]).unwrap().decompressed().unwrap();
+        assert!(
+            answer(&input(), &Config::default()).unwrap() == want,
+            "{ending}"
+        );
+        let half = frames.len() / 2;
+        let before = frames[..half].concat().len();
+        let mut damaged = frames.concat();
+        damaged[before + frames[half].len() / 2] ^= 0x10;
+        for bytes in [&damaged, &frames.concat()[..damaged.len() - 3]] {
+            write(dir.path(), &format!("text.{ending}"), bytes);
+            // Of a record that is cut it may be told first.
+            answer(&input(), &Config::default()).unwrap_err();
+        }
+    }
+}
+
 /// Several files are decompressed side by side. The answer is that of their texts, and the lowest failure is told.
 #[test]
 fn several_files_at_once() {
@@ -302,6 +329,37 @@ fn errors_name_places_in_the_text() {
             is_cut_off || ending == "bgz" && error.contains("gzip data is"),
             "{error}"
         );
+    }
+}
+
+/// Records are left out that only make sense once the input is read in order: the file is decompressed a second time.
+#[test]
+fn malformed_quotes_are_skipped_as_in_the_text() {
+    let dir = dir();
+    let mut text = Vec::new();
+    for row in 0..30_000 {
+        match row {
+            7_000 => text.extend_from_slice(b"\"open,1\n"),
+            12_000 => text.extend_from_slice(b"\"closed\"early,2\n"),
+            _ => writeln!(text, "\"k {}\",{row}", row % 7).unwrap(),
+        }
+    }
+    let plain = write(dir.path(), "plain.csv", &text);
+    for on_error in ["skip", "null", "fail"] {
+        let run = |path: &std::path::Path| {
+            let mut command = ringfold(["aggregate", "-k", "1", "-a", "count,sum:2", "-b", "64k"]);
+            let ended = end(command.args(["--on-error", on_error]).arg(path));
+            // The place is one of the text.
+            let errors = ended.stderr.replace(" of the decompressed text", "");
+            let errors = errors.replace(path.to_str().unwrap(), "FILE");
+            (ended.code, ended.stdout, errors)
+        };
+        let want = run(&plain);
+        assert!(want.2.contains("line 7001"), "{want:?}");
+        for (ending, compress) in FORMATS {
+            let path = write(dir.path(), &format!("text.csv.{ending}"), &compress(&text));
+            assert_eq!(run(&path), want, "{on_error} {ending}");
+        }
     }
 }
 

@@ -7,6 +7,8 @@ pub(crate) mod codec;
 pub(crate) mod decode;
 #[cfg(feature = "cli")]
 pub(crate) mod descriptors;
+#[cfg(feature = "decompress")]
+mod frames;
 pub(crate) mod head;
 pub(crate) mod load;
 pub(crate) mod peeked;

@@ -8,6 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
 use std::thread::available_parallelism;
 
+use crate::input::frames::{self, Frames};
+
 /// Bytes of compressed data that are read at once.
 const STEP: usize = 1 << 20;
 /// The most memory that an xz stream may ask for; `xz -9` asks for 65 MiB.
@@ -115,12 +117,35 @@ impl Codec {
             (Codec::Gzip, Compressed::Stream(stream)) => {
                 Box::new(gzip()?.stream_reader(stream).map_err(io::Error::other)?)
             }
-            (_, Compressed::File(file)) => self.sequential(ReadFrom { file, at: 0 })?,
+            (_, Compressed::File(file)) => match self.frames(&file)? {
+                Some(frames) => Box::new(frames),
+                None => self.sequential(ReadFrom { file, at: 0 })?,
+            },
             (_, Compressed::Stream(stream)) => self.sequential(stream)?,
         })
     }
 
-    /// The same where a format has no parallel decoder here.
+    /// What decodes frames side by side, where the format has such and the file more than one.
+    fn frames(self, file: &File) -> io::Result<Option<Frames>> {
+        let threads = available_parallelism().map_or(1, usize::from);
+        match self {
+            Codec::Zstd => {
+                let decoder = |part| Codec::Zstd.sequential(part);
+                Frames::of(file, frames::zstd, decoder, threads)
+            }
+            Codec::Lz4 => {
+                let decoder = |part| Codec::Lz4.sequential(part);
+                Frames::of(file, frames::lz4, decoder, threads)
+            }
+            Codec::Bzip2 => {
+                let decoder = |part| Codec::Bzip2.sequential(part);
+                Frames::of(file, frames::bzip2, decoder, threads)
+            }
+            Codec::Gzip | Codec::Xz => Ok(None),
+        }
+    }
+
+    /// What reads one frame, member or stream after the other.
     fn sequential(self, from: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
         let from = BufReader::with_capacity(STEP, from);
         Ok(match self {

@@ -100,6 +100,37 @@ impl Input {
         Ok(self)
     }
 
+    /// Whether it can be read a second time: nothing is a pipe.
+    pub(crate) fn can_repeat(&self) -> bool {
+        self.sources.iter().all(|source| {
+            let origin = source.origin().unwrap_or(source);
+            origin.len().is_some()
+        })
+    }
+
+    /// The same, to be read a second time: compressed sources are decompressed anew.
+    ///
+    /// # Errors
+    /// See [`Input::decompressed`].
+    pub(crate) fn repeated(&self) -> Result<Input> {
+        let input = self.clone();
+        #[cfg(feature = "decompress")]
+        let input = Input {
+            sources: (input.sources.into_iter())
+                .map(|source| match source.origin() {
+                    Some(origin) => match decode::decompressed(origin)? {
+                        Some(text) => Ok(Arc::new(text)),
+                        None => Err(Error::new(Kind::Data, "it isn't compressed any more")
+                            .in_file(origin.index, &origin.name)),
+                    },
+                    None => Ok(source),
+                })
+                .collect::<Result<_>>()?,
+            ..input
+        };
+        Ok(input)
+    }
+
     /// Texts in memory, in order, named by their numbers.
     pub fn memory<B: Into<Arc<[u8]>>>(texts: impl IntoIterator<Item = B>) -> Self {
         let mut input = Input::default();

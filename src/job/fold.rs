@@ -114,7 +114,9 @@ pub trait Fold: Sync {
 /// # Errors
 /// See [`run`](crate::run).
 pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Output, Stats)> {
+    let mut repeated = None;
     loop {
+        let input = repeated.as_ref().unwrap_or(input);
         let lender = Lender {
             job,
             partial: job.partials(),
@@ -129,6 +131,7 @@ pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Outp
             Ok((stats, output)) => return Ok((output?, stats)),
             Err(error) => job.failed(error, lender.returned())?,
         }
+        repeated = Some(input.repeated()?);
         if let Some(progress) = &config.progress {
             progress.store(0, Relaxed);
         }

@@ -609,12 +609,13 @@ impl Query {
         }
     }
 
-    /// What must be read in order from the start, because a stream can't be read again.
+    /// What must be read in order from the start, because a pipe can't be read again.
     fn order(&self, input: &Input, is_multiline: bool) -> Order {
         let has_stream = input.sources().iter().any(|source| source.len().is_none());
         let has_preamble = self.skip_lines > 0 || self.comment.is_some() && self.has_header;
         let may_be_cut = self.on_error != OnError::Fail || self.comment.is_some();
-        let is_wanted = has_stream && (has_preamble || is_multiline && may_be_cut);
-        Order::new(is_wanted, !has_stream)
+        let can_repeat = input.can_repeat();
+        let is_wanted = has_stream && has_preamble || !can_repeat && is_multiline && may_be_cut;
+        Order::new(is_wanted, can_repeat)
     }
 }
