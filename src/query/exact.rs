@@ -107,7 +107,9 @@ impl StoredForm {
         let writer = Writer::new(Vec::new(), &form.description(scales))?;
         let mut settling = Settling::new(self, scales, writer);
         let mut bytes = Vec::new();
-        for group in all.sorted(all.all()) {
+        let sorted = all.sorted(all.all());
+        for (at, &group) in sorted.iter().enumerate() {
+            all.look_ahead(at, |at| sorted.get(at).copied());
             bytes.clear();
             key::push(&mut bytes, all.parts(group));
             settling.add(&bytes, &TableRow { all, group })?;

@@ -74,16 +74,52 @@ impl Groups {
         }
     }
 
+    /// Fetches groups that come behind the one at `at` of many into the cache.
+    pub(crate) fn look_ahead(&self, at: usize, group: impl Fn(usize) -> Option<Group>) {
+        if let Some(group) = group(at + 2 * AHEAD) {
+            self.prefetch(group);
+        }
+        // Where a key's bytes are is known once its end has come.
+        if let Some(group) = group(at + AHEAD) {
+            self.prefetch_key(group);
+        }
+    }
+
     /// In the order of their keys.
     pub(crate) fn sorted(&self, groups: Vec<Group>) -> Vec<Group> {
-        let beginnings = groups.par_iter().map(|&group| beginning(self.parts(group)));
-        let beginnings: Option<Vec<u128>> = beginnings.collect();
-        let beginnings = beginnings.unwrap_or_else(|| vec![0; groups.len()]);
-        let mut keyed: Vec<_> = beginnings.into_iter().zip(groups).collect();
-        keyed.par_sort_unstable_by(|(one, first), (two, second)| {
-            one.cmp(two).then_with(|| self.by_key(*first, *second))
-        });
+        let keyed = groups
+            .par_iter()
+            .map(|&group| Some((bytes_of(self.parts(group), 0)?, group)));
+        let keyed: Option<Vec<_>> = keyed.collect();
+        let Some(mut keyed) = keyed else {
+            let mut groups = groups;
+            groups.par_sort_unstable_by(|one, two| self.by_key(*one, *two));
+            return groups;
+        };
+        self.sort_from(&mut keyed, 0);
         keyed.into_iter().map(|(_, group)| group).collect()
+    }
+
+    /// Sorts groups whose keys are the same up to `at`, by their bytes from there on, which stand beside them.
+    fn sort_from(&self, keyed: &mut [(u128, Group)], at: usize) {
+        keyed.par_sort_unstable_by_key(|(bytes, _)| *bytes);
+        let same = keyed.par_chunk_by_mut(|one, two| one.0 == two.0);
+        same.filter(|same| same.len() > 1).for_each(|same| {
+            let next = at + size_of::<u128>();
+            if same.len() <= COMPARED || next > SORTED_BYTES {
+                same.sort_unstable_by(|one, two| self.by_key(one.1, two.1));
+                return;
+            }
+            for at in 0..same.len() {
+                self.look_ahead(at, |at| same.get(at).map(|(_, group)| *group));
+                let Some(bytes) = bytes_of(self.parts(same[at].1), next) else {
+                    same.sort_unstable_by(|one, two| self.by_key(one.1, two.1));
+                    return;
+                };
+                same[at].0 = bytes;
+            }
+            self.sort_from(same, next);
+        });
     }
 
     /// The order of two groups' keys.
@@ -92,46 +128,74 @@ impl Groups {
     }
 }
 
-/// The first bytes of a key's parts, a zero behind each: their order is that of keys unless they are the same. `None` if
-/// there are zeros in the parts.
-fn beginning<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Option<u128> {
+/// How many groups ahead of their turn keys are fetched.
+const AHEAD: usize = 8;
+/// So few groups are sorted by comparing their whole keys.
+const COMPARED: usize = 8;
+/// The bytes of keys that are sorted by as numbers.
+const SORTED_BYTES: usize = 256;
+
+/// The bytes from `at` on of a key's parts, a zero behind each, and zeros behind all; `None` if there is a zero in the parts
+/// among these. The order of keys is that of the first such bytes in which they differ.
+fn bytes_of<'a>(parts: impl Iterator<Item = &'a [u8]>, at: usize) -> Option<u128> {
     let mut bytes = [0; 16];
-    let mut at = 0;
+    let (mut before, mut taken) = (at, 0);
     for part in parts {
-        let length = part.len().min(bytes.len() - at);
-        if part[..length].contains(&0) {
+        let Some(rest) = part.get(before..) else {
+            before -= part.len() + 1;
+            continue;
+        };
+        before = 0;
+        let length = rest.len().min(bytes.len() - taken);
+        if rest[..length].contains(&0) {
             return None;
         }
-        bytes[at..at + length].copy_from_slice(&part[..length]);
-        at = (at + length + 1).min(bytes.len());
+        bytes[taken..taken + length].copy_from_slice(&rest[..length]);
+        taken += length + 1;
+        if taken >= bytes.len() {
+            break;
+        }
     }
     Some(u128::from_be_bytes(bytes))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::query::table::{parts, push_part};
+    use std::collections::BTreeSet;
+
+    use ahash::RandomState;
     use proptest::prelude::*;
+
+    use super::*;
+    use crate::query::table::push_part;
+
+    fn part() -> impl Strategy<Value = String> {
+        prop_oneof![
+            4 => "[ab\u{1}]{0,9}",
+            2 => "(common prefix ){0,5}[ab]{0,3}",
+            1 => "(a long one, longer than all that are compared as numbers ){4,6}[ab]{0,3}",
+            1 => "[ab]{0,20}[a\u{0}]{0,3}",
+        ]
+    }
 
     proptest! {
         #[test]
-        fn beginnings_have_the_order_of_keys(
-            one in prop::collection::vec("[ab\u{1}\u{0}]{0,9}", 1..4),
-            two in prop::collection::vec("[ab\u{1}\u{0}]{0,9}", 1..4),
-        ) {
-            let key = |of: &[String]| {
-                let mut key = Vec::new();
-                of.iter().for_each(|part| push_part(&mut key, part.as_bytes()));
-                key
-            };
-            // All keys of an answer have as many parts.
-            let count = one.len().min(two.len());
-            let (one, two) = (key(&one[..count]), key(&two[..count]));
-            if let (Some(first), Some(second)) = (beginning(parts(&one)), beginning(parts(&two))) {
-                let order = first.cmp(&second);
-                prop_assert!(order.is_eq() || order == parts(&one).cmp(parts(&two)));
+        fn groups_are_sorted_by_their_keys(keys in prop::collection::vec([part(), part()], 0..200)) {
+            let mut table = Table::new(&RandomState::new(), &[]);
+            for key in &keys {
+                let mut bytes = Vec::new();
+                key.iter().for_each(|part| push_part(&mut bytes, part.as_bytes()));
+                table.group(&bytes);
             }
+            let groups = Groups::new(table, None);
+            let sorted = groups.sorted(groups.all());
+            let got: Vec<Vec<Vec<u8>>> = sorted
+                .iter()
+                .map(|group| groups.parts(*group).map(<[u8]>::to_vec).collect())
+                .collect();
+            let want: BTreeSet<Vec<Vec<u8>>> =
+                keys.iter().map(|key| key.iter().map(|part| part.clone().into()).collect()).collect();
+            prop_assert_eq!(got, want.into_iter().collect::<Vec<_>>());
         }
     }
 }
