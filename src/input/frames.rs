@@ -29,8 +29,11 @@ type Piece = io::Result<Vec<u8>>;
 /// nor whether the file has as many bytes.
 pub(super) type EndOfFrame = fn(&At<'_>, u64) -> io::Result<Option<u64>>;
 
+/// What reads the text in a part of a file, or why nothing does.
+pub(super) type Text = io::Result<Box<dyn Read + Send>>;
+
 /// Makes the reader of the text in a part of a file.
-pub(super) type Decoder = fn(Part) -> io::Result<Box<dyn Read + Send>>;
+pub(super) type Decoder = fn(Part) -> Text;
 
 /// The text of all frames.
 pub(super) struct Frames {
@@ -74,9 +77,10 @@ impl Frames {
             let walk = Arc::clone(&walk);
             let thread = std::thread::Builder::new().name(format!("decoder-{number}"));
             match thread.spawn(move || decode(&walk)) {
+                Ok(_) => {}
+                Err(_) if number == 0 => return Ok(None),
                 // Fewer threads do as well.
-                Err(_) if number > 0 => break,
-                started => drop(started?),
+                Err(_) => break,
             }
         }
         Ok(Some(Frames {
@@ -127,14 +131,14 @@ struct Walk {
 
 impl Walk {
     /// What decodes the next part, and where its text goes; nothing where there is none, or nobody reads.
-    fn next(&mut self) -> Option<(io::Result<Box<dyn Read + Send>>, SyncSender<Piece>)> {
+    fn next(&mut self) -> Option<(Text, SyncSender<Piece>)> {
         let start = self.next.take()?;
         let (send, receive) = sync_channel(WAITING);
         self.parts.send(receive).ok()?;
         Some((self.part(start), send))
     }
 
-    fn part(&mut self, start: u64) -> io::Result<Box<dyn Read + Send>> {
+    fn part(&mut self, start: u64) -> Text {
         let mut end = start;
         let at = At {
             file: &self.file,
@@ -459,7 +463,7 @@ mod tests {
         }
     }
 
-    fn plain(part: Part) -> io::Result<Box<dyn Read + Send>> {
+    fn plain(part: Part) -> Text {
         Ok(Box::new(part))
     }
 

@@ -18,14 +18,14 @@ pub(crate) type Set = [u8; 2];
 pub(crate) struct Bitmaps {
     sets: Vec<Set>,
     /// Of each set, eight places a byte. Behind the window's bits all are set.
-    bits: Vec<Box<[[u8; 8]; CHUNKS + 2]>>,
+    bits: Vec<[[u8; 8]; CHUNKS + 2]>,
     /// Bytes of the window.
     length: usize,
 }
 
 impl Bitmaps {
     pub(crate) fn new(sets: Vec<Set>) -> Bitmaps {
-        let bits = sets.iter().map(|_| Box::new([[0xff; 8]; CHUNKS + 2]));
+        let bits = sets.iter().map(|_| [[0xff; 8]; CHUNKS + 2]);
         Bitmaps {
             bits: bits.collect(),
             length: 0,

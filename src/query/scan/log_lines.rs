@@ -7,13 +7,14 @@ use crate::query::log::{Pattern, Piece, request};
 use crate::query::scan::bitmaps::{Bitmap, Bitmaps, Literal, Places, Set};
 use crate::query::scan::index::TextWindow;
 
+/// The bitmap of newlines.
+const NEWLINES: usize = 0;
+
 /// What is looked for in each line.
 pub(crate) struct LogLines {
     before: Literal,
     steps: Vec<Step>,
     bitmaps: Bitmaps,
-    /// The bitmap of newlines.
-    newlines: usize,
     /// Where the lines of the window end.
     ends: Places,
     /// Where the current field of each line begins and ends.
@@ -87,7 +88,6 @@ impl LogLines {
             before: literal(pattern.start())?,
             steps,
             bitmaps: Bitmaps::new(sets),
-            newlines: 0,
             ends: Places::new(),
             at: Vec::new(),
             found: Vec::new(),
@@ -107,7 +107,7 @@ impl LogLines {
         others: &mut Vec<u32>,
     ) -> usize {
         self.bitmaps.fill(level, window);
-        (self.bitmaps).list_newlines(self.newlines, &mut self.ends);
+        (self.bitmaps).list_newlines(NEWLINES, &mut self.ends);
         let [before @ .., last] = self.ends.all() else {
             return 0;
         };
