@@ -211,6 +211,11 @@ fn several_files_at_once() {
     }
 }
 
+/// Whether something happens to a byte of `all` in a test: to those of heads and tails, and to every seventh.
+fn is_tried(at: usize, all: usize) -> bool {
+    at < 40 || all - at < 40 || at.is_multiple_of(7)
+}
+
 /// Of a stream that is cut off nothing is answered, wherever that is.
 #[test]
 fn a_stream_that_is_cut_off_is_an_error() {
@@ -224,7 +229,7 @@ fn a_stream_that_is_cut_off_is_an_error() {
         } else {
             whole.len()
         };
-        for length in 10..most {
+        for length in (10..most).filter(|at| is_tried(*at, whole.len())) {
             let input = Input::memory([&whole[..length]]).decompressed();
             let got = input.and_then(|input| answer(&input, &config));
             assert!(got.is_err(), "{ending}, {length} bytes of {}", whole.len());
@@ -240,8 +245,10 @@ fn damaged_bytes_never_change_an_answer() {
     let want = answer(&Input::memory([text.as_slice()]), &config).unwrap();
     for (ending, compress) in FORMATS {
         let mut damaged = compress(&text);
-        let mut errors = 0;
-        for at in 0..damaged.len() {
+        let (mut errors, mut tried) = (0, 0);
+        let all = damaged.len();
+        for at in (0..all).filter(|at| is_tried(*at, all)) {
+            tried += 1;
             damaged[at] ^= 0x41;
             let input = Input::memory([damaged.as_slice()]).decompressed();
             match input.and_then(|input| answer(&input, &config)) {
@@ -250,7 +257,7 @@ fn damaged_bytes_never_change_an_answer() {
             }
             damaged[at] ^= 0x41;
         }
-        assert!(errors > damaged.len() / 2, "{ending}: {errors}");
+        assert!(errors > tried / 2, "{ending}: {errors} of {tried}");
     }
 }
 
