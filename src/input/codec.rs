@@ -4,11 +4,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::RangeInclusive;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
 use std::thread::available_parallelism;
 
-use crate::input::frames::{self, Frames};
+use crate::input::frames::{self, EndOfFrame, Frames, Part};
 
 /// Bytes of compressed data that are read at once.
 const STEP: usize = 1 << 20;
@@ -77,6 +76,11 @@ static MAGIC: &[(Codec, &[RangeInclusive<u8>])] = &[
 /// As many bytes as decide.
 pub(crate) const MAGIC_MAX: usize = 10;
 
+/// The most threads that decode one file.
+fn threads() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
 impl Codec {
     fn name(self) -> &'static str {
         match self {
@@ -106,8 +110,7 @@ impl Codec {
     /// What reads the text in `compressed`.
     fn reader(self, compressed: Compressed) -> io::Result<Box<dyn Read + Send>> {
         let gzip = || {
-            let threads = available_parallelism().map_or(1, usize::from);
-            let decoder = rapidgzip_core::Decoder::builder().decoder_threads(threads);
+            let decoder = rapidgzip_core::Decoder::builder().decoder_threads(threads());
             decoder.build().map_err(io::Error::other)
         };
         Ok(match (self, compressed) {
@@ -119,7 +122,7 @@ impl Codec {
             }
             (_, Compressed::File(file)) => match self.frames(&file)? {
                 Some(frames) => Box::new(frames),
-                None => self.sequential(ReadFrom { file, at: 0 })?,
+                None => self.sequential(Part::whole(file))?,
             },
             (_, Compressed::Stream(stream)) => self.sequential(stream)?,
         })
@@ -127,22 +130,14 @@ impl Codec {
 
     /// What decodes frames side by side, where the format has such and the file more than one.
     fn frames(self, file: &File) -> io::Result<Option<Frames>> {
-        let threads = available_parallelism().map_or(1, usize::from);
-        match self {
-            Codec::Zstd => {
-                let decoder = |part| Codec::Zstd.sequential(part);
-                Frames::of(file, frames::zstd, decoder, threads)
-            }
-            Codec::Lz4 => {
-                let decoder = |part| Codec::Lz4.sequential(part);
-                Frames::of(file, frames::lz4, decoder, threads)
-            }
-            Codec::Bzip2 => {
-                let decoder = |part| Codec::Bzip2.sequential(part);
-                Frames::of(file, frames::bzip2, decoder, threads)
-            }
-            Codec::Gzip | Codec::Xz => Ok(None),
-        }
+        let end_of_frame = match self {
+            Codec::Zstd => frames::zstd as EndOfFrame,
+            Codec::Lz4 => frames::lz4,
+            Codec::Bzip2 => frames::bzip2,
+            Codec::Gzip | Codec::Xz => return Ok(None),
+        };
+        let decoder = move |part| self.sequential(part);
+        Frames::of(file, end_of_frame, decoder, threads())
     }
 
     /// What reads one frame, member or stream after the other.
@@ -182,20 +177,6 @@ pub(crate) struct SharedBytes(pub(crate) Arc<[u8]>);
 impl AsRef<[u8]> for SharedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
-    }
-}
-
-/// Reads a file from its start, whatever its position.
-struct ReadFrom {
-    file: File,
-    at: u64,
-}
-
-impl Read for ReadFrom {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read_at(to, self.at)?;
-        self.at += n as u64;
-        Ok(n)
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) type EndOfFrame = fn(&At<'_>, u64) -> io::Result<Option<u64>>;
 pub(super) type Text = io::Result<Box<dyn Read + Send>>;
 
 /// Makes the reader of the text in a part of a file.
-pub(super) type Decoder = fn(Part) -> Text;
+type Decoder = Box<dyn Fn(Part) -> Text + Send>;
 
 /// The text of all frames.
 pub(super) struct Frames {
@@ -50,7 +50,7 @@ impl Frames {
     pub(super) fn of(
         file: &File,
         end_of_frame: EndOfFrame,
-        decoder: Decoder,
+        decoder: impl Fn(Part) -> Text + Send + 'static,
         threads: usize,
     ) -> io::Result<Option<Frames>> {
         if threads < 2 {
@@ -68,7 +68,7 @@ impl Frames {
         let (send, parts) = sync_channel(threads);
         let walk = Arc::new(Mutex::new(Walk {
             end_of_frame,
-            decoder,
+            decoder: Box::new(decoder),
             file: file.try_clone()?,
             next: Some(0),
             parts: send,
@@ -211,6 +211,17 @@ pub(super) struct Part {
     file: File,
     at: u64,
     end: u64,
+}
+
+impl Part {
+    /// All of a file, whatever its position.
+    pub(super) fn whole(file: File) -> Part {
+        Part {
+            file,
+            at: 0,
+            end: u64::MAX,
+        }
+    }
 }
 
 impl Read for Part {
@@ -503,7 +514,7 @@ mod tests {
             1_500_000 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => plain(part),
         };
-        for decoder in [panics as Decoder, fails] {
+        for decoder in [panics as fn(Part) -> Text, fails] {
             let mut frames = Frames::of(&file, thirds, decoder, 3).unwrap().unwrap();
             let mut got = Vec::new();
             frames.read_to_end(&mut got).unwrap_err();
