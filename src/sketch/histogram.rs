@@ -148,14 +148,12 @@ impl Histogram {
     fn take_counts(&mut self) -> Vec<(i64, u64)> {
         let few = std::mem::take(&mut self.few);
         if few.len() > 0 {
-            let few = few
-                .iter()
-                .map(|(key, count)| (key.cast_signed() ^ i64::MIN, count));
-            let mut few: Vec<_> = few
-                .map(|(integer, count)| (integer >> self.shift, count.into()))
-                .collect();
+            // There are no ranges yet, so no bits are dropped.
+            let few = few.iter();
+            let few = few.map(|(key, count)| (key.cast_signed() ^ i64::MIN, count.into()));
+            let mut few: Vec<_> = few.collect();
             few.sort_unstable();
-            return joined(few.into_iter());
+            return few;
         }
         let counts = std::mem::take(&mut self.counts);
         let counts = (self.first..).zip(counts).filter(|(_, count)| *count > 0);
