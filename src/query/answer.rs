@@ -307,9 +307,6 @@ impl Answer {
     }
 }
 
-/// How many rows after all else of them the bytes of keys are prefetched.
-const PREFETCHED_KEYS: usize = 8;
-
 impl Rows for Answer {
     fn len(&self) -> usize {
         match &self.stored {
@@ -327,11 +324,7 @@ impl Rows for Answer {
         if self.stored.is_some() {
             return;
         }
-        self.all.prefetch(self.order[at]);
-        // Where a key's bytes are is known once its end has come.
-        if let Some(before) = at.checked_sub(PREFETCHED_KEYS) {
-            self.all.prefetch_key(self.order[before]);
-        }
+        self.all.fetch(at, |at| self.order.get(at).copied());
     }
 
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {

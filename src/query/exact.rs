@@ -16,7 +16,7 @@ use crate::partial::reader::{Cursor, Reader};
 use crate::partial::writer::Writer;
 use crate::query::accumulator::share::Share;
 use crate::query::accumulator::state::{Outcome, Slot, Takes, Value, Wanted};
-use crate::query::groups::Groups;
+use crate::query::groups::{FETCHED, Groups};
 use crate::query::number::{Exact, Number};
 use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::{Group, Table};
@@ -109,7 +109,7 @@ impl StoredForm {
         let mut bytes = Vec::new();
         let sorted = all.sorted(all.all());
         for (at, &group) in sorted.iter().enumerate() {
-            all.look_ahead(at, |at| sorted.get(at).copied());
+            all.fetch(at + FETCHED, |at| sorted.get(at).copied());
             bytes.clear();
             key::push(&mut bytes, all.parts(group));
             settling.add(&bytes, &TableRow { all, group })?;

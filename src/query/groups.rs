@@ -60,7 +60,7 @@ impl Groups {
     }
 
     /// Fetches what is known of a group, and where its key is, into the cache.
-    pub(crate) fn prefetch(&self, group: Group) {
+    fn prefetch(&self, group: Group) {
         match (group.lanes(), &self.lanes) {
             (Some(place), Some(lanes)) => lanes.prefetch(place),
             _ => self.table.prefetch(group),
@@ -68,19 +68,19 @@ impl Groups {
     }
 
     /// Fetches a group's key into the cache.
-    pub(crate) fn prefetch_key(&self, group: Group) {
+    fn prefetch_key(&self, group: Group) {
         if group.lanes().is_none() {
             self.table.prefetch_key(group);
         }
     }
 
-    /// Fetches groups that come behind the one at `at` of many into the cache.
-    pub(crate) fn look_ahead(&self, at: usize, group: impl Fn(usize) -> Option<Group>) {
-        if let Some(group) = group(at + 2 * AHEAD) {
+    /// Fetches the group at a place of many into the cache, and the key of one before it.
+    pub(crate) fn fetch(&self, at: usize, group: impl Fn(usize) -> Option<Group>) {
+        if let Some(group) = group(at) {
             self.prefetch(group);
         }
         // Where a key's bytes are is known once its end has come.
-        if let Some(group) = group(at + AHEAD) {
+        if let Some(group) = at.checked_sub(AHEAD).and_then(&group) {
             self.prefetch_key(group);
         }
     }
@@ -111,7 +111,7 @@ impl Groups {
                 return;
             }
             for at in 0..same.len() {
-                self.look_ahead(at, |at| same.get(at).map(|(_, group)| *group));
+                self.fetch(at + FETCHED, |at| same.get(at).map(|(_, group)| *group));
                 let Some(bytes) = bytes_of(self.parts(same[at].1), next) else {
                     same.sort_unstable_by(|one, two| self.by_key(one.1, two.1));
                     return;
@@ -128,8 +128,9 @@ impl Groups {
     }
 }
 
-/// How many groups ahead of their turn keys are fetched.
+/// How many groups ahead of their turn keys are fetched, and groups.
 const AHEAD: usize = 8;
+pub(crate) const FETCHED: usize = 2 * AHEAD;
 /// So few groups are sorted by comparing their whole keys.
 const COMPARED: usize = 8;
 /// The bytes of keys that are sorted by as numbers.
