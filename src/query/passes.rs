@@ -283,7 +283,7 @@ impl Passes {
 
     /// Whether the dialect splits one line after the other.
     pub(crate) fn splits_lines(&self) -> bool {
-        self.marks.is_none()
+        self.marks.is_none() && self.log_lines.is_none()
     }
 
     /// What is done with each window, for people.
