@@ -139,16 +139,19 @@ impl Bitmaps {
         let length = window.bytes().len();
         let last = at.iter().copied().max().unwrap_or(0);
         assert!(at.len() == found.len() && length == self.length && last as usize <= length);
-        let bits = self.bits[set].as_flattened();
         rest.resize(at.len() + 1, 0);
+        let search = Search {
+            window,
+            bits: self.bits[set].as_flattened(),
+            literal,
+            at,
+        };
         let count = match level {
             // SAFETY: no place is behind the window, and there is room for all places; needs no feature.
-            Level::Portable => unsafe { find(window, bits, literal, at, found, rest) },
+            Level::Portable => unsafe { search.find(found, rest) },
             // SAFETY: as above; a level is only made where the processor has its features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 | Level::Avx512 => unsafe {
-                find_avx2(window, bits, literal, at, found, rest)
-            },
+            Level::Avx2 | Level::Avx512 => unsafe { search.find_avx2(found, rest) },
         };
         rest.truncate(count);
     }
@@ -234,58 +237,56 @@ impl Literal {
     }
 }
 
-/// # Safety
-/// The processor has the features; and as [`find`].
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2")]
-unsafe fn find_avx2(
-    window: TextWindow<'_>,
-    bits: &[u8],
-    literal: &Literal,
-    at: &[u32],
-    found: &mut [u32],
-    rest: &mut [u32],
-) -> usize {
-    // SAFETY: as the caller's.
-    unsafe { find(window, bits, literal, at, found, rest) }
+/// A look for a literal from each of some places on.
+struct Search<'a> {
+    window: TextWindow<'a>,
+    /// The bitmap of the window.
+    bits: &'a [u8],
+    literal: &'a Literal,
+    /// None is behind the window.
+    at: &'a [u32],
 }
 
-/// Returns how many are in `rest`. It has no branch on the data.
-///
-/// # Safety
-/// No place in `at` is behind the window, whose bitmap `bits` are. `rest` is longer than `at`.
-#[inline(always)]
-unsafe fn find(
-    window: TextWindow<'_>,
-    bits: &[u8],
-    literal: &Literal,
-    at: &[u32],
-    found: &mut [u32],
-    rest: &mut [u32],
-) -> usize {
-    let (text, bits) = (window.pointer(), bits.as_ptr());
-    let mut count = 0;
-    for (line, (&at, found)) in at.iter().zip(found).enumerate() {
-        // SAFETY: there are bits of 64 places behind the window. Those are set: so a place with none among the 57 or more
-        // that are looked at is further before the window's end, and `stop` at most 7 bytes behind it. `count` isn't
-        // more than the places before.
-        unsafe {
-            let seen = bits.add(at as usize / 8).cast::<u64>().read_unaligned();
-            let seen = u64::from_le(seen) >> (at % 8);
-            let stop = at + (seen | 1 << 63).trailing_zeros();
-            let there = text.add(stop as usize).cast::<u64>().read_unaligned();
-            *found = stop;
-            *rest.get_unchecked_mut(count) = line as u32;
-            count += usize::from(seen == 0) | usize::from(!literal.is(u64::from_le(there)));
-        }
+impl Search<'_> {
+    /// # Safety
+    /// The processor has the features; and as [`Search::find`].
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    unsafe fn find_avx2(&self, found: &mut [u32], rest: &mut [u32]) -> usize {
+        // SAFETY: as the caller's.
+        unsafe { self.find(found, rest) }
     }
-    count
+
+    /// Returns how many are in `rest`. It has no branch on the data.
+    ///
+    /// # Safety
+    /// The fields are as they say. `rest` is longer than the list of places.
+    #[inline(always)]
+    unsafe fn find(&self, found: &mut [u32], rest: &mut [u32]) -> usize {
+        let (text, bits) = (self.window.pointer(), self.bits.as_ptr());
+        let mut count = 0;
+        for (line, (&at, found)) in self.at.iter().zip(found).enumerate() {
+            // SAFETY: there are bits of 64 places behind the window. Those are set: so a place with none among the 57 or more
+            // that are looked at is further before the window's end, and `stop` at most 7 bytes behind it. `count` isn't
+            // more than the places before.
+            unsafe {
+                let seen = bits.add(at as usize / 8).cast::<u64>().read_unaligned();
+                let seen = u64::from_le(seen) >> (at % 8);
+                let stop = at + (seen | 1 << 63).trailing_zeros();
+                let there = text.add(stop as usize).cast::<u64>().read_unaligned();
+                *found = stop;
+                *rest.get_unchecked_mut(count) = line as u32;
+                count +=
+                    usize::from(seen == 0) | usize::from(!self.literal.is(u64::from_le(there)));
+            }
+        }
+        count
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::scan::index::WINDOW;
     use crate::record::block::PaddedBuf;
 
     #[test]
