@@ -1,13 +1,15 @@
 //! The pages of one of our own mappings, by /proc/self/smaps.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 
 /// The sum of these fields for the mapping that `address` lies in, in bytes.
 pub(crate) fn bytes(address: usize, fields: &[&str]) -> io::Result<u64> {
-    let smaps = std::fs::read_to_string("/proc/self/smaps")?;
+    let smaps = BufReader::new(File::open("/proc/self/smaps")?);
     let mut inside = false;
     let mut kib = 0;
     for line in smaps.lines() {
+        let line = line?;
         let range = line
             .split(' ')
             .next()
@@ -17,6 +19,10 @@ pub(crate) fn bytes(address: usize, fields: &[&str]) -> io::Result<u64> {
             Some(hex(from)?..hex(to)?)
         });
         if let Some(range) = range {
+            if inside {
+                // The kernel looks at all pages of each mapping that is read.
+                break;
+            }
             inside = range.contains(&address);
         } else if let Some((field, value)) = line.split_once(':').filter(|_| inside)
             && fields.contains(&field)
