@@ -74,10 +74,11 @@ fn lz4(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// One worker, started once.
+/// One worker, started once, and small buffers: to make large ones takes longer than all else of a small input.
 fn one_thread() -> Config {
     let config = Config {
         threads: Some(1),
+        block_size: Some(4096),
         ..Config::default()
     };
     let workers = pool(&Input::memory([&b""[..]]), &config).unwrap();
@@ -211,11 +212,6 @@ fn several_files_at_once() {
     }
 }
 
-/// Whether something happens to a byte of `all` in a test: to those of heads and tails, and to every seventh.
-fn is_tried(at: usize, all: usize) -> bool {
-    at < 40 || all - at < 40 || at.is_multiple_of(7)
-}
-
 /// Of a stream that is cut off nothing is answered, wherever that is.
 #[test]
 fn a_stream_that_is_cut_off_is_an_error() {
@@ -229,7 +225,7 @@ fn a_stream_that_is_cut_off_is_an_error() {
         } else {
             whole.len()
         };
-        for length in (10..most).filter(|at| is_tried(*at, whole.len())) {
+        for length in 10..most {
             let input = Input::memory([&whole[..length]]).decompressed();
             let got = input.and_then(|input| answer(&input, &config));
             assert!(got.is_err(), "{ending}, {length} bytes of {}", whole.len());
@@ -245,10 +241,8 @@ fn damaged_bytes_never_change_an_answer() {
     let want = answer(&Input::memory([text.as_slice()]), &config).unwrap();
     for (ending, compress) in FORMATS {
         let mut damaged = compress(&text);
-        let (mut errors, mut tried) = (0, 0);
-        let all = damaged.len();
-        for at in (0..all).filter(|at| is_tried(*at, all)) {
-            tried += 1;
+        let mut errors = 0;
+        for at in 0..damaged.len() {
             damaged[at] ^= 0x41;
             let input = Input::memory([damaged.as_slice()]).decompressed();
             match input.and_then(|input| answer(&input, &config)) {
@@ -257,7 +251,7 @@ fn damaged_bytes_never_change_an_answer() {
             }
             damaged[at] ^= 0x41;
         }
-        assert!(errors > tried / 2, "{ending}: {errors} of {tried}");
+        assert!(errors > damaged.len() / 2, "{ending}: {errors}");
     }
 }
 

@@ -95,7 +95,7 @@ fn lines(rows: &[Row], style: &Style) -> Vec<u8> {
 fn random_lines_in_every_engine() {
     let dir = dir();
     let mut runner = TestRunner::new(Cases {
-        cases: 8,
+        cases: 12,
         failure_persistence: None,
         ..Cases::default()
     });
@@ -149,10 +149,10 @@ fn malformed_lines_are_told_in_every_engine() {
         .aggregate("sum", Some("a".into()))
         .unwrap();
     for (line, bytes, words) in MALFORMED {
-        for (end, step) in [("\n", 1), ("\r\n", 5), ("\n{\"a\":3}\n{bad}\n", 5)] {
+        for end in ["\n", "\r\n", "\n{\"a\":3}\n{bad}\n"] {
             let text = format!("{{\"a\":1}}\n{line}{end}");
             let path = write(dir.path(), "bad", text.as_bytes());
-            for (way, config) in ways_in_small_blocks().step_by(step) {
+            for (way, config) in ways_in_small_blocks() {
                 let input = Input::open([&path]).unwrap();
                 let error = answer(&query, &input, &config).unwrap_err();
                 assert_eq!(error.bytes(), Some(bytes.clone()), "{way:?} {line} {error}");
