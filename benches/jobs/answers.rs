@@ -59,7 +59,9 @@ pub fn compare(
         let wrong = |what: &str| format!("{what} of {}", key.join(", "));
         let others = found.get(key).ok_or_else(|| wrong("no group"))?;
         for ((field, exact), other) in fields[keys..].iter().zip(values).zip(others) {
-            let equal = decimal(exact).is_some() && decimal(exact) == decimal(other);
+            // A mean of nothing is no decimal.
+            let equal =
+                exact == other || decimal(exact).is_some_and(|it| Some(it) == decimal(other));
             let near = match *field {
                 "sum" => near(exact, other, 0.0),
                 // Ringfold rounds the mean to the digits it prints.

@@ -1,4 +1,4 @@
-//! Group-by queries over delimited files: `ringfold aggregate` and the tools that people use for that.
+//! Group-by queries over delimited files, logs, JSON and compressed files: `ringfold aggregate` and the tools that people use for that.
 //!
 //! `make bench-jobs`. docs/benchmarks.md tells the method.
 
@@ -62,7 +62,6 @@ struct Options {
 
 /// Where files and answers are.
 const FOLDER: &str = "data/jobs";
-const WC: &str = "wc -l";
 
 fn main() -> ExitCode {
     if std::env::args_os().len() == 1 {
@@ -104,18 +103,28 @@ fn measure(options: &Options) -> Result<bool, Box<dyn Error>> {
             Err(why) => left_out.push(why),
         }
     }
-    for why in &left_out {
-        println!("left out: {why}");
-    }
     let bytes = options.megabytes * 1_000_000;
     let wanted = |number: usize| options.queries.is_empty() || options.queries.contains(&number);
     let asked = QUERIES
         .iter()
         .zip(1..)
         .filter(|(_, number)| wanted(*number));
-    let asked: Vec<_> = asked.collect();
-    let Some((first, _)) = asked.first() else {
+    let mut asked: Vec<_> = asked.collect();
+    if asked.is_empty() {
         return Err(format!("--queries: there are queries 1 to {}", QUERIES.len()).into());
+    }
+    asked.retain(|(query, number)| match query.file.compressor() {
+        Some(needed) if program::output_of(needed, &["--version"]).is_none() => {
+            left_out.push(format!("query {number}: {needed} isn't there"));
+            false
+        }
+        _ => true,
+    });
+    for why in &left_out {
+        println!("left out: {why}");
+    }
+    let Some((first, _)) = asked.first() else {
+        return Err("no query is left".into());
     };
     // Before the machine is looked at: making files is load.
     for kind in files::Kind::ALL {
@@ -154,9 +163,21 @@ fn measure(options: &Options) -> Result<bool, Box<dyn Error>> {
     Ok(!report.any_void())
 }
 
+/// What a file's queries are compared with, and its command line.
+fn baseline(file: files::Kind, path: &Path) -> (&'static str, Vec<OsString>) {
+    let (name, script) = match file {
+        files::Kind::Gzip => ("gzip -dc", r#"exec gzip -dc "$1" > /dev/null"#),
+        files::Kind::Zstd => ("zstd -dc", r#"exec zstd -dc "$1" > /dev/null"#),
+        _ => ("wc -l", r#"exec wc -l "$1""#),
+    };
+    let mut line = ["sh", "-c", script, "sh"].map(OsString::from).to_vec();
+    line.push(path.into());
+    (name, line)
+}
+
 /// Someone's runs of a query.
 struct Runner<'a> {
-    /// `None` for `wc -l`.
+    /// `None` for the baseline.
     tool: Option<&'a Found>,
     line: Vec<OsString>,
     cell: Cell,
@@ -173,10 +194,11 @@ fn ask(
 ) -> Result<Asked, Box<dyn Error>> {
     let answer = PathBuf::from(format!("{FOLDER}/answer"));
     let reference = PathBuf::from(format!("{FOLDER}/reference"));
+    let (name, line) = baseline(query.file, path);
     let mut runners = vec![Runner {
         tool: None,
-        line: vec!["wc".into(), "-l".into(), path.into()],
-        cell: Cell::new(WC),
+        line,
+        cell: Cell::new(name),
     }];
     for tool in tools {
         let mut cell = Cell::new(tool.name);
@@ -233,8 +255,16 @@ fn ask(
     for path in [&answer, &reference] {
         let _ = fs::remove_file(path);
     }
-    let cells = runners.into_iter().map(|runner| runner.cell).collect();
-    Ok(Asked::new(query, number, file.len(), proven, cells))
+    let mut cells = runners.into_iter().map(|runner| runner.cell);
+    let baseline = cells.next().ok_or("the baseline is always asked")?;
+    Ok(Asked::new(
+        query,
+        number,
+        file.len(),
+        proven,
+        baseline,
+        cells.collect(),
+    ))
 }
 
 impl Runner<'_> {

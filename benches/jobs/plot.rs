@@ -6,7 +6,6 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 use ringfold::internals::figures::digits;
 
-use crate::WC;
 use crate::canvas::{Canvas, Drawn, FAINT, GRID, INK, MARGIN, OTHERS, OURS, WIDTH, text};
 use crate::report::{Asked, Outcome, Report};
 
@@ -24,14 +23,13 @@ const WORDS: i32 = 110;
 
 /// Draws a report to an SVG file.
 pub fn draw(report: &Report, path: &Path) -> Drawn {
-    // Without wc, which is the scale.
-    let height = |asked: &Asked| PANEL_HEAD + (asked.cells.len() as i32 - 1) * ROW;
+    let height = |asked: &Asked| PANEL_HEAD + asked.cells.len() as i32 * ROW;
     let bottom = HEAD + report.queries.iter().map(height).sum::<i32>();
     let root = SVGBackend::new(path, (WIDTH as u32, (bottom + FOOT) as u32)).into_drawing_area();
     root.fill(&WHITE)?;
     text(
         &root,
-        "Group-by queries, times as long as wc -l",
+        "Group-by queries, times as long as wc -l or as decompressing the file",
         (MARGIN, 28),
         25,
         INK,
@@ -40,14 +38,12 @@ pub fn draw(report: &Report, path: &Path) -> Drawn {
     let machine = &report.machine;
     let cpu = machine.cpu.as_deref().unwrap_or("unknown processor");
     let facts = format!(
-        "Files of {} MB, cached; median of {} interleaved rounds; logarithmic scale; {} cores of {cpu}, Linux {}",
+        "Files of {} MB of text, cached; median of {} interleaved rounds; logarithmic scale; {} cores of {cpu}, Linux {}",
         report.megabytes, report.rounds, machine.cores, machine.kernel
     );
     text(&root, &facts, (MARGIN, 56), 16, FAINT, HPos::Left)?;
     let cells = report.queries.iter().flat_map(|asked| &asked.cells);
-    let ratios = cells
-        .flat_map(|cell| cell.ratio_to_wc)
-        .map(|ratio| ratio.median);
+    let ratios = cells.flat_map(|cell| cell.ratio).map(|ratio| ratio.median);
     let (low, high) = ratios.fold((1.0, 1.0), |(low, high): (f64, f64), ratio| {
         (low.min(ratio), high.max(ratio))
     });
@@ -83,7 +79,10 @@ pub fn draw(report: &Report, path: &Path) -> Drawn {
 }
 
 fn panel(root: &Canvas<'_>, asked: &Asked, top: i32, x: &dyn Fn(f64) -> i32) -> Drawn {
-    let heading = format!("{}. {}: {}", asked.number, asked.name, asked.text);
+    let heading = format!(
+        "{}. {}, times {}",
+        asked.number, asked.text, asked.baseline.tool
+    );
     // The scale's lines don't cross it.
     root.draw(&Rectangle::new(
         [(0, top), (WIDTH, top + PANEL_HEAD - 4)],
@@ -97,11 +96,10 @@ fn panel(root: &Canvas<'_>, asked: &Asked, top: i32, x: &dyn Fn(f64) -> i32) -> 
         INK,
         HPos::Left,
     )?;
-    let cells = asked.cells.iter().filter(|cell| cell.tool != WC);
-    for (number, cell) in (0..).zip(cells) {
+    for (number, cell) in (0..).zip(&asked.cells) {
         let middle = top + PANEL_HEAD + number * ROW + ROW / 2;
         text(root, cell.tool, (FROM - 10, middle), 15, INK, HPos::Right)?;
-        let (end, figure) = match (&cell.outcome, cell.ratio_to_wc, cell.wall_s) {
+        let (end, figure) = match (&cell.outcome, cell.ratio, cell.wall_s) {
             (Outcome::Cannot(why), ..) => {
                 // The scale's lines don't cross it.
                 let corners = [(FROM, middle - BAR / 2), (FROM + WORDS, middle + BAR / 2)];

@@ -6,12 +6,18 @@ import polars as pl
 
 query = json.loads(sys.argv[1])
 types = {"decimal": pl.Float64, "integer": pl.Int64, "text": pl.String}
-rows = pl.scan_csv(
-    query["path"],
-    separator=query["separator"],
-    quote_char=query["quote"],
-    schema={name: types[kind] for name, kind in query["columns"]},
-)
+schema = {name: types[kind] for name, kind in query["columns"]}
+if query["json"]:
+    rows = pl.scan_ndjson(query["path"], schema=schema)
+else:
+    rows = pl.scan_csv(
+        query["path"],
+        separator=query["separator"],
+        quote_char=query["quote"],
+        has_header=query["header"],
+        null_values=query["null"],
+        schema=schema,
+    )
 if query["shipped"]:
     rows = rows.filter(pl.col("status") == "shipped")
 

@@ -1,6 +1,7 @@
 //! What was measured, and its shapes: Markdown and JSON.
 
 use std::fmt::Write;
+use std::iter;
 
 use serde::Serialize;
 
@@ -9,7 +10,6 @@ use ringfold::internals::machine::Machine;
 use ringfold::internals::process::Cost;
 use ringfold::internals::statistics::Spread;
 
-use crate::WC;
 use crate::answers::Agreement;
 use crate::tools::{Found, Query, Tool};
 
@@ -38,6 +38,8 @@ pub struct Asked {
     pub file_bytes: u64,
     /// Whether the file was found in the page cache before each run.
     pub cached: bool,
+    /// What the others are compared with.
+    pub baseline: Cell,
     pub cells: Vec<Cell>,
 }
 
@@ -48,8 +50,8 @@ pub struct Cell {
     pub outcome: Outcome,
     pub agreement: Option<Agreement>,
     pub wall_s: Option<Spread>,
-    /// Of the times of the same round.
-    pub ratio_to_wc: Option<Spread>,
+    /// To the baseline in the same round.
+    pub ratio: Option<Spread>,
     pub runs: Vec<Cost>,
 }
 
@@ -70,7 +72,7 @@ impl Cell {
             outcome: Outcome::Runs,
             agreement: None,
             wall_s: None,
-            ratio_to_wc: None,
+            ratio: None,
             runs: Vec::new(),
         }
     }
@@ -80,10 +82,10 @@ impl Cell {
     }
 
     fn time(&self) -> String {
-        match (&self.outcome, self.wall_s, self.ratio_to_wc) {
+        match (&self.outcome, self.wall_s, self.ratio) {
             (Outcome::Cannot(why), ..) => why.clone(),
             (Outcome::Void(_), ..) => "VOID".into(),
-            (Outcome::Runs, Some(wall), _) if self.tool == WC => format!("{:.3} s", wall.median),
+            (Outcome::Runs, Some(wall), None) => format!("{}: {:.3} s", self.tool, wall.median),
             (Outcome::Runs, Some(wall), Some(ratio)) if self.tool == Tool::Ringfold.name() => {
                 format!("{:.3} s, {}x", wall.median, digits(ratio.median))
             }
@@ -102,7 +104,7 @@ impl Cell {
 
     fn inexact(&self) -> String {
         match self.agreement {
-            Some(found) if matches!(self.outcome, Outcome::Runs) => {
+            Some(found) if matches!(self.outcome, Outcome::Runs) && found.sums > 0 => {
                 format!("{} of {}", found.inexact, found.sums)
             }
             _ => String::new(),
@@ -117,15 +119,16 @@ impl Asked {
         number: usize,
         file_bytes: u64,
         cached: bool,
+        mut baseline: Cell,
         mut cells: Vec<Cell>,
     ) -> Asked {
-        let baseline = cells.iter().find(|cell| cell.tool == WC);
-        let baseline = baseline.map(Cell::times).unwrap_or_default();
+        let of_baseline = baseline.times();
+        baseline.wall_s = Spread::of(of_baseline.iter().copied());
         for cell in &mut cells {
             if matches!(cell.outcome, Outcome::Runs) {
                 let times = cell.times();
-                let ratios = times.iter().zip(&baseline).map(|(time, wc)| time / wc);
-                cell.ratio_to_wc = Spread::of(ratios);
+                let ratios = times.iter().zip(&of_baseline);
+                cell.ratio = Spread::of(ratios.map(|(time, baseline)| time / baseline));
                 cell.wall_s = Spread::of(times);
             }
         }
@@ -136,8 +139,14 @@ impl Asked {
             file: query.file.name(),
             file_bytes,
             cached,
+            baseline,
             cells,
         }
+    }
+
+    /// The baseline's and all others'.
+    fn all_cells(&self) -> impl Iterator<Item = &Cell> {
+        iter::once(&self.baseline).chain(&self.cells)
     }
 
     fn groups(&self) -> Option<usize> {
@@ -147,7 +156,7 @@ impl Asked {
 
     /// CPU time of others and of the host, in shares of what the cores could do.
     fn noise(&self, cores: usize) -> [f64; 2] {
-        let runs = || self.cells.iter().flat_map(|cell| &cell.runs);
+        let runs = || self.all_cells().flat_map(|cell| &cell.runs);
         let all = runs().map(|run| run.wall_s).sum::<f64>() * cores as f64;
         let others = runs().map(|run| run.others_cpu_s).sum::<f64>();
         let stolen = runs().map(|run| run.stolen_cpu_s).sum::<f64>();
@@ -158,37 +167,31 @@ impl Asked {
 impl Report {
     /// Whether anybody failed or answered wrongly.
     pub fn any_void(&self) -> bool {
-        let mut cells = self.queries.iter().flat_map(|asked| &asked.cells);
+        let mut cells = self.queries.iter().flat_map(Asked::all_cells);
         cells.any(|cell| matches!(cell.outcome, Outcome::Void(_)))
     }
 
     pub fn as_markdown(&self) -> String {
         let mut text = format!(
-            "# Group-by queries\n\nFiles of {} MB each, cached. Medians of {} interleaved rounds; `x` is times as long \
-             as `wc -l` of the same file in the same round.\nHow it was measured: docs/benchmarks.md. All single runs: \
+            "# Group-by queries\n\nFiles of {} MB of text each, cached. Medians of {} interleaved rounds; `x` is times as \
+             long as the baseline took for the same file in the same round.\nHow it was measured: docs/benchmarks.md. All single runs: \
              [results.json](results.json).\n\n![Bars of the ratios](results.svg)\n",
             self.megabytes, self.rounds
         );
         let floor = self.memory_floor_bytes;
-        self.table("Time", &|_| true, &Cell::time, &mut text);
+        self.table("Time", true, &Cell::time, &mut text);
         let memory = |cell: &Cell| cell.memory(floor);
-        self.table("Peak memory", &|_| true, &memory, &mut text);
-        self.table(
-            "Sums that aren't exact",
-            &|cell| cell.tool != WC,
-            &Cell::inexact,
-            &mut text,
-        );
+        self.table("Peak memory", true, &memory, &mut text);
+        self.table("Sums that aren't exact", false, &Cell::inexact, &mut text);
         text += "\nAs printed: datamash prints 14 digits, and mawk is told to print two behind the point.\n";
         text += "\n## The queries\n\n";
         for asked in &self.queries {
             let groups = asked.groups().unwrap_or(0);
             let _ = writeln!(
                 text,
-                "{}. {} of {} ({} MB): {groups} groups",
+                "{}. {} ({} MB): {groups} groups",
                 asked.number,
                 asked.text,
-                asked.file,
                 asked.file_bytes / 1_000_000
             );
         }
@@ -208,7 +211,7 @@ impl Report {
                     asked.number
                 );
             }
-            for cell in &asked.cells {
+            for cell in asked.all_cells() {
                 if let Outcome::Void(why) = &cell.outcome {
                     let _ = writeln!(text, "- query {}: {}: VOID, {why}", asked.number, cell.tool);
                 }
@@ -232,11 +235,11 @@ impl Report {
         text
     }
 
-    /// A row a query, a column each of those who are wanted.
+    /// A row a query, a column a tool, and one for the baselines where they are wanted.
     fn table(
         &self,
         heading: &str,
-        wanted: &dyn Fn(&Cell) -> bool,
+        baseline: bool,
         shown: &dyn Fn(&Cell) -> String,
         text: &mut String,
     ) {
@@ -244,14 +247,16 @@ impl Report {
             return;
         };
         let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-        let names = first.cells.iter().filter(|cell| wanted(cell));
-        let names: Vec<_> = names.map(|cell| cell.tool.to_string()).collect();
+        let left_out = usize::from(!baseline);
+        let tools = first.cells.iter().map(|cell| cell.tool);
+        let names = iter::once("baseline").chain(tools).skip(left_out);
+        let names: Vec<_> = names.map(String::from).collect();
         let _ = write!(text, "\n## {heading}\n\n");
         let rule = "--:|".repeat(names.len());
         *text += &row([vec!["query".into()], names].concat());
         *text += &format!("|---|{rule}\n");
         for asked in &self.queries {
-            let cells = asked.cells.iter().filter(|cell| wanted(cell));
+            let cells = asked.all_cells().skip(left_out);
             let name = format!("{}. {}", asked.number, asked.name);
             *text += &row([vec![name], cells.map(shown).collect()].concat());
         }

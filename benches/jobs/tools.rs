@@ -33,7 +33,7 @@ pub struct Query {
     pub shipped: bool,
 }
 
-pub const QUERIES: [Query; 10] = [
+pub const QUERIES: [Query; 14] = [
     Query {
         name: "country",
         file: Kind::Orders,
@@ -104,6 +104,34 @@ pub const QUERIES: [Query; 10] = [
         aggregates: &[Distinct("city")],
         shipped: false,
     },
+    Query {
+        name: "status, of a web log",
+        file: Kind::Log,
+        keys: &["status"],
+        aggregates: &[Count, Mean("bytes")],
+        shipped: false,
+    },
+    Query {
+        name: "country, of JSON lines",
+        file: Kind::Json,
+        keys: &["country"],
+        aggregates: &[Count, Sum("price"), Mean("quantity")],
+        shipped: false,
+    },
+    Query {
+        name: "country, of a .gz",
+        file: Kind::Gzip,
+        keys: &["country"],
+        aggregates: &[Count, Sum("price"), Mean("quantity")],
+        shipped: false,
+    },
+    Query {
+        name: "country, of a .zst",
+        file: Kind::Zstd,
+        keys: &["country"],
+        aggregates: &[Count, Sum("price"), Mean("quantity")],
+        shipped: false,
+    },
 ];
 
 impl Aggregate {
@@ -157,13 +185,20 @@ impl Query {
             true => ", where status = 'shipped'",
             false => "",
         };
-        format!("{aggregates} by {}{shipped}", self.keys.join(", "))
+        let (keys, file) = (self.keys.join(", "), self.file.name());
+        format!("{aggregates} by {keys}{shipped} of {file}")
     }
 
     /// Whether it asks for more than sums and extremes. Only DuckDB and Polars are asked that, exactly.
     fn needs_values(&self) -> bool {
         let needs = |one: &Aggregate| matches!(one, Median(_) | P99(_) | Distinct(_));
         self.aggregates.iter().any(needs)
+    }
+
+    /// Whether a column is among its keys or aggregated.
+    fn uses(&self, name: &str) -> bool {
+        let aggregated = |one: &Aggregate| one.column() == Some(name);
+        self.keys.contains(&name) || self.aggregates.iter().any(aggregated)
     }
 
     fn bad(&self) -> bool {
@@ -185,7 +220,7 @@ impl Query {
                 .iter()
                 .any(|one| !one.takes_text() && one.column() == Some(&*name));
             let kind = match &*name {
-                "quantity" | "c5" if used => "integer",
+                "quantity" | "c5" | "bytes" if used => "integer",
                 _ if used => "decimal",
                 _ => "text",
             };
@@ -307,6 +342,7 @@ impl Found {
         if query.needs_values() && !is_asked {
             return Err("not asked");
         }
+        let compressor = query.file.compressor().filter(|_| !is_asked);
         let mut line: Vec<OsString> = match self.tool {
             Tool::Ringfold => ringfold(query),
             Tool::DuckDb => {
@@ -322,14 +358,22 @@ impl Found {
                 return Ok([python, "-c", script, &asked].map(OsString::from).to_vec());
             }
             Tool::Xan => return xan(query, path),
-            Tool::Miller => miller(query),
-            Tool::Datamash => return datamash(query),
+            Tool::Miller => miller(query)?,
+            Tool::Datamash => datamash(query)?,
             Tool::Mawk => mawk(query)?,
         }
         .into_iter()
         .map(OsString::from)
         .collect();
-        line.push(path.into());
+        if let Some(compressor) = compressor {
+            let script = format!("{compressor} -dc | exec \"$@\"");
+            let mut whole: Vec<OsString> = ["sh", "-c", &script, "sh"].map(OsString::from).to_vec();
+            whole.append(&mut line);
+            return Ok(whole);
+        }
+        if self.tool != Tool::Datamash {
+            line.push(path.into());
+        }
         Ok(line)
     }
 }
@@ -337,8 +381,13 @@ impl Found {
 fn ringfold(query: &Query) -> Vec<String> {
     let aggregates = query.aggregates.iter().map(|one| one.spelled(":", ""));
     let mut line = vec![RINGFOLD.clone()];
-    line.extend(["aggregate", "--quiet", "-H", "-f", "csv", "-k"].map(String::from));
-    line.push(query.keys.join(","));
+    line.extend(["aggregate", "--quiet", "-f", "csv"].map(String::from));
+    line.extend(match query.file {
+        Kind::Log => vec!["--log".into(), "combined".into()],
+        Kind::Json => vec!["--jsonl".into()],
+        _ => vec!["-H".into()],
+    });
+    line.extend(["-k".into(), query.keys.join(",")]);
     line.extend(["-a".into(), aggregates.collect::<Vec<_>>().join(",")]);
     if query.shipped {
         line.extend(["--where", "status = 'shipped'"].map(String::from));
@@ -361,7 +410,11 @@ fn sql(query: &Query, path: &Path) -> String {
     let keys = query.keys.join(", ");
     let selected = [keys.clone()].into_iter().chain(aggregates);
     let selected = selected.collect::<Vec<_>>().join(", ");
-    let columns = query.columns().into_iter().map(|(name, kind)| {
+    let json = query.file == Kind::Json;
+    // JSON's other keys needn't be named.
+    let columns = query.columns().into_iter();
+    let columns = columns.filter(|(name, _)| !json || query.uses(name));
+    let columns = columns.map(|(name, kind)| {
         let kind = match kind {
             "integer" => "BIGINT",
             "decimal" => "DOUBLE",
@@ -374,20 +427,30 @@ fn sql(query: &Query, path: &Path) -> String {
         Kind::Wide => "",
         _ => "\"",
     };
-    let skip = match query.bad() {
-        true => ", ignore_errors = true",
-        false => "",
+    let more = match query.file {
+        Kind::Bad => ", ignore_errors = true",
+        Kind::Log => ", nullstr = '-'",
+        Kind::Gzip => ", compression = 'gzip'",
+        Kind::Zstd => ", compression = 'zstd'",
+        _ => "",
     };
     let shipped = match query.shipped {
         true => " WHERE status = 'shipped'",
         false => "",
     };
-    format!(
-        "SELECT {selected} FROM read_csv('{}', delim = '{}', header = true, quote = '{quote}', escape = '{quote}', \
-         strict_mode = true, auto_detect = false, columns = {{{columns}}}{skip}){shipped} GROUP BY {keys}",
-        path.display(),
-        query.file.delimiter(),
-    )
+    let path = path.display();
+    let read = match json {
+        true => {
+            format!("read_json('{path}', format = 'newline_delimited', columns = {{{columns}}})")
+        }
+        false => format!(
+            "read_csv('{path}', delim = '{}', header = {}, quote = '{quote}', escape = '{quote}', strict_mode = true, \
+             auto_detect = false, columns = {{{columns}}}{more})",
+            query.file.delimiter(),
+            query.file != Kind::Log,
+        ),
+    };
+    format!("SELECT {selected} FROM {read}{shipped} GROUP BY {keys}")
 }
 
 fn polars(query: &Query, path: &Path) -> Result<String, &'static str> {
@@ -399,6 +462,9 @@ fn polars(query: &Query, path: &Path) -> Result<String, &'static str> {
     let aggregates: Vec<_> = aggregates.map(|one| (one.name(), one.column())).collect();
     let asked = json!({
         "path": path,
+        "json": query.file == Kind::Json,
+        "header": query.file != Kind::Log,
+        "null": (query.file == Kind::Log).then_some("-"),
         "separator": query.file.delimiter(),
         "quote": (query.file != Kind::Wide).then_some("\""),
         "columns": query.columns(),
@@ -410,8 +476,11 @@ fn polars(query: &Query, path: &Path) -> Result<String, &'static str> {
 }
 
 fn xan(query: &Query, path: &Path) -> Result<Vec<OsString>, &'static str> {
-    if query.bad() {
-        return Err("stops at them");
+    match query.file {
+        Kind::Bad => return Err("stops at them"),
+        Kind::Log => return Err("no logs"),
+        Kind::Json => return Err("no JSON"),
+        _ => {}
     }
     let aggregates = query.aggregates.iter().map(|one| match one {
         Count => "count() as count".to_string(),
@@ -420,22 +489,26 @@ fn xan(query: &Query, path: &Path) -> Result<Vec<OsString>, &'static str> {
     let keys = query.keys.join(",");
     let aggregates = aggregates.collect::<Vec<_>>().join(", ");
     // It groups a pipe on one thread, and a file on several.
-    let script = match query.shipped {
-        true => r#"xan filter -p 'status eq "shipped"' "$1" | xan groupby "$2" "$3""#,
-        false => r#"exec xan groupby -p "$2" "$3" "$1""#,
+    let script = match query.file.compressor() {
+        Some(compressor) => format!(r#"{compressor} -dc "$1" | exec xan groupby "$2" "$3""#),
+        None if query.shipped => {
+            r#"xan filter -p 'status eq "shipped"' "$1" | xan groupby "$2" "$3""#.into()
+        }
+        None => r#"exec xan groupby -p "$2" "$3" "$1""#.into(),
     };
-    let mut line = ["sh", "-c", script, "sh"].map(OsString::from).to_vec();
+    let mut line = ["sh", "-c", &script, "sh"].map(OsString::from).to_vec();
     line.extend([path.into(), keys.into(), aggregates.into()]);
     Ok(line)
 }
 
-fn miller(query: &Query) -> Vec<String> {
+fn miller(query: &Query) -> Result<Vec<String>, &'static str> {
     let mut line = vec!["mlr".to_string()];
-    let format = match query.file {
-        Kind::Wide => "--tsv",
-        _ => "--csv",
-    };
-    line.push(format.into());
+    line.extend(match query.file {
+        Kind::Log => return Err("no logs"),
+        Kind::Wide => vec!["--tsv".into()],
+        Kind::Json => vec!["--ijsonl".into(), "--ocsv".into()],
+        _ => vec!["--csv".into()],
+    });
     let condition = match query.file {
         Kind::Bad => Some("NF == 10 && is_float($price) && is_int($quantity)"),
         _ if query.shipped => Some("$status == \"shipped\""),
@@ -466,13 +539,16 @@ fn miller(query: &Query) -> Vec<String> {
     line.extend(stats.map(String::from));
     line.extend(["-g", &keys, "then", "cut", "-o", "-f"].map(String::from));
     line.push(wanted.join(","));
-    line
+    Ok(line)
 }
 
-fn datamash(query: &Query) -> Result<Vec<OsString>, &'static str> {
+/// It reads standard input only.
+fn datamash(query: &Query) -> Result<Vec<String>, &'static str> {
     match query.file {
         Kind::Quoted => return Err("no quotes"),
         Kind::Bad => return Err("stops at them"),
+        Kind::Log => return Err("no logs"),
+        Kind::Json => return Err("no JSON"),
         _ if query.shipped => return Err("no filter"),
         _ => {}
     }
@@ -489,36 +565,38 @@ fn datamash(query: &Query) -> Result<Vec<OsString>, &'static str> {
         let column = one.column().map_or(1, |column| query.number(column));
         line.extend([one.name().to_string(), column.to_string()]);
     }
-    // It reads standard input.
-    Ok(line.into_iter().map(OsString::from).collect())
+    Ok(line)
 }
 
 fn mawk(query: &Query) -> Result<Vec<String>, &'static str> {
-    if query.file == Kind::Quoted {
-        return Err("no quotes");
+    match query.file {
+        Kind::Quoted => return Err("no quotes"),
+        Kind::Json => return Err("no JSON"),
+        _ => {}
     }
-    let mut condition = "NR > 1".to_string();
+    let log = query.file == Kind::Log;
+    // With blanks between them, the request is three fields, and the time with its zone one.
+    let number = |name: &str| query.number(name) + if log { 2 } else { 0 };
+    let mut condition = if log { "NF > 9" } else { "NR > 1" }.to_string();
     if query.shipped {
-        condition += &format!(" && ${} == \"shipped\"", query.number("status"));
+        condition += &format!(" && ${} == \"shipped\"", number("status"));
     }
     if query.bad() {
-        let (quantity, price) = (query.number("quantity"), query.number("price"));
+        let (quantity, price) = (number("quantity"), number("price"));
         condition +=
             &format!(" && NF == 10 && ${quantity} ~ /^[0-9]+$/ && ${price} ~ /^[0-9]+\\.[0-9]+$/");
     }
-    let keys = query
-        .keys
-        .iter()
-        .map(|key| format!("${}", query.number(key)));
+    let keys = query.keys.iter().map(|key| format!("${}", number(key)));
     let key = keys.collect::<Vec<_>>().join(" \",\" ");
     let (mut each, mut format, mut values) = (String::new(), String::new(), String::new());
     for (at, one) in query.aggregates.iter().enumerate() {
-        let value = one
-            .column()
-            .map(|column| format!("${}", query.number(column)));
+        let value = one.column().map(|column| format!("${}", number(column)));
         let value = value.unwrap_or_default();
         match one {
             Count => {}
+            Mean(_) if log => {
+                each += &format!("if ({value} != \"-\") {{ a{at}[k] += {value}; m{at}[k]++ }} ")
+            }
             Sum(_) | Mean(_) => each += &format!("a{at}[k] += {value}; "),
             Min(_) => {
                 each +=
@@ -533,6 +611,10 @@ fn mawk(query: &Query) -> Result<Vec<String>, &'static str> {
         // By itself it prints six digits.
         let (shape, printed) = match one {
             Count => (",%d", "n[k]".to_string()),
+            Mean(_) if log => (
+                ",%s",
+                format!("(m{at}[k] ? sprintf(\"%.15g\", a{at}[k] / m{at}[k]) : \"\")"),
+            ),
             Mean(_) => (",%.15g", format!("a{at}[k] / n[k]")),
             _ => (",%.2f", format!("a{at}[k]")),
         };
@@ -544,6 +626,7 @@ fn mawk(query: &Query) -> Result<Vec<String>, &'static str> {
     );
     let separator = match query.file {
         Kind::Wide => "-F\\t",
+        Kind::Log => "-F ",
         _ => "-F,",
     };
     Ok(vec!["mawk".into(), separator.into(), script])
