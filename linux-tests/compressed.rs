@@ -5,9 +5,11 @@ use std::process::Stdio;
 
 use flate2::{Compression, GzBuilder};
 use ringfold::group::Aggregate;
+use ringfold::job::Count;
 use ringfold::report::{Format, write as write_answer};
 use ringfold::{Config, Engine, Error, Input, fold, pool};
 
+use crate::probe::{Feature, skips};
 use crate::support::{dir, end, end_of, evict, feed, ringfold, rows, start, write};
 use crate::sys;
 
@@ -209,6 +211,77 @@ fn several_files_at_once() {
     for _ in 0..10 {
         let error = failure();
         assert!(error.contains("2.zst: byte 6-9 (line 2)"), "{error}");
+    }
+}
+
+/// Lines without a pattern, of 17 different bytes: half of it is left when they are compressed.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let byte = |_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        match state >> 56 {
+            0 => b'\n',
+            bits => b'a' + (bits % 16) as u8,
+        }
+    };
+    (0..len).map(byte).collect()
+}
+
+/// What a ring reads ahead is what decoders take: of files that aren't cached past the page cache, else through it. A file
+/// that is damaged far behind is an error, whoever reads it.
+#[test]
+fn a_ring_reads_compressed_files_ahead() {
+    let test = "a_ring_reads_compressed_files_ahead";
+    if skips(
+        test,
+        &[Feature::IoUring, Feature::Eviction, Feature::Direct],
+    ) {
+        return;
+    }
+    let dir = dir();
+    // Decoders begin before the run, and the kernel reads ahead for them: most of a file must be left.
+    let text = noise(60 << 20);
+    let lines = Count { delimiter: b'\n' };
+    let records = text.iter().filter(|byte| **byte == b'\n').count();
+    let want = (records as u64, text.len() as u64);
+    for (ending, compress) in [("gz", gzip as Compress), ("zst", zstandard)] {
+        let mut compressed = compress(&text);
+        let path = write(dir.path(), &format!("text.{ending}"), &compressed);
+        for (engine, is_cold) in [
+            (Engine::Auto, true),
+            (Engine::Auto, false),
+            (Engine::Uring, false),
+            (Engine::Pread, true),
+        ] {
+            if is_cold {
+                evict(&path, 0..compressed.len() as u64);
+            } else {
+                std::fs::read(&path).unwrap();
+            }
+            let config = Config {
+                engine,
+                threads: Some(2),
+                ..Config::default()
+            };
+            let input = Input::open([&path]).unwrap().decompressed_by(2).unwrap();
+            let (counted, stats) = fold(&input, &config, &lines).unwrap();
+            let counted = (counted[0].records, counted[0].bytes);
+            assert_eq!(counted, want, "{ending} {engine}");
+            let is_ring = is_cold && engine == Engine::Auto || engine == Engine::Uring;
+            let read = stats.compressed_bytes;
+            assert_eq!(read > 8 << 20, is_ring, "{ending} {engine}: {read}");
+        }
+        let at = compressed.len() - (1 << 20);
+        compressed[at..at + 8]
+            .iter_mut()
+            .for_each(|byte| *byte ^= 0xff);
+        let path = write(dir.path(), &format!("text.{ending}"), &compressed);
+        evict(&path, 0..compressed.len() as u64);
+        let input = Input::open([&path]).unwrap().decompressed().unwrap();
+        let error = fold(&input, &Config::default(), &lines).unwrap_err();
+        assert!(error.to_string().contains("damaged"), "{error}");
     }
 }
 

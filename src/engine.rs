@@ -17,6 +17,8 @@
 pub(crate) mod arena;
 pub(crate) mod cache;
 pub(crate) mod changes;
+#[cfg(feature = "decompress")]
+pub(crate) mod compressed;
 pub(crate) mod config;
 pub(crate) mod deliver;
 pub(crate) mod knobs;

@@ -1,5 +1,7 @@
 //! What is read: open files, and the spans of them.
 
+#[cfg(feature = "decompress")]
+pub(crate) mod ahead;
 pub(crate) mod caching;
 #[cfg(feature = "decompress")]
 pub(crate) mod codec;

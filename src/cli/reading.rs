@@ -103,9 +103,10 @@ impl Reading {
 
     /// An input with the text of compressed files in the place of these.
     pub(super) fn text_of(&self, input: Input) -> Result<Input> {
-        match self.no_decompress {
-            true => Ok(input),
-            false => input.decompressed(),
+        match (self.no_decompress, self.threads) {
+            (true, _) => Ok(input),
+            (false, Some(threads)) => input.decompressed_by(threads),
+            (false, None) => input.decompressed(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Engines with a dispatcher: a seam, and what reads behind it.
 
+#[cfg(feature = "decompress")]
+pub(crate) mod ahead;
 pub(crate) mod dispatcher;
 mod in_flight;
 pub(crate) mod memory;

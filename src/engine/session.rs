@@ -95,6 +95,9 @@ impl<'a> Session<'a> {
                 return Err(error.in_file(source.index(), source.name()));
             }
             let before = self.stats.dispatched_bytes;
+            #[cfg(feature = "decompress")]
+            self.compressed(spans)?;
+            #[cfg(not(feature = "decompress"))]
             self.streams(spans)?;
             self.stats.bytes += self.stats.dispatched_bytes - before;
             return Ok(());
@@ -259,7 +262,7 @@ impl<'a> Session<'a> {
         self.local(spans)
     }
 
-    fn because(&mut self, reason: &str) {
+    pub(crate) fn because(&mut self, reason: &str) {
         if !self.stats.engine_reason.contains(reason) {
             if !self.stats.engine_reason.is_empty() {
                 self.stats.engine_reason.push_str("; ");

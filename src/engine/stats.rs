@@ -18,6 +18,8 @@ pub struct Stats {
     pub copied_bytes: u64,
     /// Bytes that workers looked at where they lie in the page cache.
     pub mapped_bytes: u64,
+    /// Bytes of compressed files that a ring read ahead of their decoders.
+    pub compressed_bytes: u64,
     /// Blocks delivered.
     pub blocks: u64,
     /// Reads done.

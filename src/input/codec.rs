@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
-use std::thread::available_parallelism;
 
-use crate::input::frames::{self, EndOfFrame, Frames, Part};
+use crate::input::ahead::{AheadBlocks, AheadReader, CompressedFile};
+use crate::input::frames::{self, EndOfFrame, Frames};
 
 /// Bytes of compressed data that are read at once.
 const STEP: usize = 1 << 20;
@@ -76,11 +76,6 @@ static MAGIC: &[(Codec, &[RangeInclusive<u8>])] = &[
 /// As many bytes as decide.
 pub(crate) const MAGIC_MAX: usize = 10;
 
-/// The most threads that decode one file.
-fn threads() -> usize {
-    available_parallelism().map_or(1, usize::from)
-}
-
 impl Codec {
     fn name(self) -> &'static str {
         match self {
@@ -107,29 +102,30 @@ impl Codec {
         }
     }
 
-    /// What reads the text in `compressed`.
-    fn reader(self, compressed: Compressed) -> io::Result<Box<dyn Read + Send>> {
+    /// What reads the text in `compressed`, by so many threads at most.
+    fn reader(self, compressed: Compressed, threads: usize) -> io::Result<Box<dyn Read + Send>> {
         let gzip = || {
-            let decoder = rapidgzip_core::Decoder::builder().decoder_threads(threads());
+            let decoder = rapidgzip_core::Decoder::builder().decoder_threads(threads);
             decoder.build().map_err(io::Error::other)
         };
         Ok(match (self, compressed) {
             (Codec::Gzip, Compressed::File(file)) => {
+                let file = AheadBlocks::new(file, threads);
                 Box::new(gzip()?.reader(file).map_err(io::Error::other)?)
             }
             (Codec::Gzip, Compressed::Stream(stream)) => {
                 Box::new(gzip()?.stream_reader(stream).map_err(io::Error::other)?)
             }
-            (_, Compressed::File(file)) => match self.frames(&file)? {
+            (_, Compressed::File(file)) => match self.frames(&file.file, threads)? {
                 Some(frames) => Box::new(frames),
-                None => self.sequential(Part::whole(file))?,
+                None => self.sequential(AheadReader::new(&file, 0, u64::MAX))?,
             },
             (_, Compressed::Stream(stream)) => self.sequential(stream)?,
         })
     }
 
     /// What decodes frames side by side, where the format has such and the file more than one.
-    fn frames(self, file: &File) -> io::Result<Option<Frames>> {
+    fn frames(self, file: &File, threads: usize) -> io::Result<Option<Frames>> {
         let end_of_frame = match self {
             Codec::Zstd => frames::zstd as EndOfFrame,
             Codec::Lz4 => frames::lz4,
@@ -137,7 +133,7 @@ impl Codec {
             Codec::Gzip | Codec::Xz => return Ok(None),
         };
         let decoder = move |part| self.sequential(part);
-        Frames::of(file, end_of_frame, decoder, threads())
+        Frames::of(file, end_of_frame, decoder, threads)
     }
 
     /// What reads one frame, member or stream after the other.
@@ -168,8 +164,18 @@ impl Codec {
 /// Where compressed bytes come from.
 pub(crate) enum Compressed {
     /// A file that can be read anywhere.
-    File(File),
+    File(Arc<CompressedFile>),
     Stream(Box<dyn Read + Send>),
+}
+
+impl rapidgzip_core::ReadAt for AheadBlocks {
+    fn len(&self) -> io::Result<u64> {
+        AheadBlocks::len(self)
+    }
+
+    fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<usize> {
+        AheadBlocks::read_at(self, to, offset)
+    }
 }
 
 pub(crate) struct SharedBytes(pub(crate) Arc<[u8]>);
@@ -216,6 +222,10 @@ impl<R: io::BufRead> Read for Lz4<R> {
 /// The text of a compressed source, from its start.
 pub(crate) struct Decoder {
     codec: Codec,
+    /// How many threads decode it at most.
+    pub(crate) threads: usize,
+    /// The file that is decoded, unless it is a stream.
+    pub(crate) file: Option<Arc<CompressedFile>>,
     reader: Mutex<Box<dyn Read + Send>>,
 }
 
@@ -226,15 +236,21 @@ impl fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// What decodes data of a format.
+    /// What decodes data of a format, by so many threads at most.
     ///
     /// # Errors
     /// It can't be read, or is no such data.
-    pub(crate) fn new(codec: Codec, compressed: Compressed) -> io::Result<Decoder> {
-        let reader = codec.reader(compressed);
+    pub(crate) fn new(codec: Codec, compressed: Compressed, threads: usize) -> io::Result<Decoder> {
+        let file = match &compressed {
+            Compressed::File(file) => Some(Arc::clone(file)),
+            Compressed::Stream(_) => None,
+        };
+        let reader = codec.reader(compressed, threads);
         let reader = reader.map_err(|error| named(codec, &error))?;
         Ok(Decoder {
             codec,
+            threads,
+            file,
             reader: Mutex::new(reader),
         })
     }

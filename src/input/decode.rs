@@ -7,20 +7,21 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
+use crate::input::ahead::CompressedFile;
 use crate::input::codec::{Codec, Compressed, Decoder, MAGIC_MAX, SharedBytes};
 use crate::input::head::look_at_head;
 use crate::input::source::{Shape, Source};
 use crate::linux::pages::PAGE;
 
-/// The text of a source; `None` if it isn't compressed.
+/// The text of a source, decoded by so many threads at most; `None` if it isn't compressed.
 ///
 /// # Errors
 /// It can't be read, or is damaged from the start.
-pub(crate) fn decompressed(source: &Arc<Source>) -> Result<Option<Source>> {
+pub(crate) fn decompressed(source: &Arc<Source>, threads: usize) -> Result<Option<Source>> {
     let Some(codec) = codec_of(source)? else {
         return Ok(None);
     };
-    let decoder = bytes_of(source).and_then(|compressed| Decoder::new(codec, compressed));
+    let decoder = bytes_of(source).and_then(|compressed| Decoder::new(codec, compressed, threads));
     let decoder = decoder.map_err(|error| {
         Error::new(Kind::Data, error.to_string()).in_file(source.index, &source.name)
     })?;
@@ -30,7 +31,7 @@ pub(crate) fn decompressed(source: &Arc<Source>) -> Result<Option<Source>> {
 /// The text of a decompressed source once more from its start; `None` where a pipe was decompressed.
 pub(crate) fn reopened(text: &Source) -> Option<Source> {
     let origin = text.origin().filter(|origin| origin.len().is_some())?;
-    decompressed(origin).ok().flatten()
+    decompressed(origin, text.decoder()?.threads).ok().flatten()
 }
 
 /// The format of a source by its first bytes.
@@ -73,7 +74,9 @@ fn bytes_of(source: &Source) -> io::Result<Compressed> {
         (Shape::Memory(bytes), _) => {
             Compressed::Stream(Box::new(Cursor::new(SharedBytes(Arc::clone(bytes)))))
         }
-        (Shape::Seekable(_), Some(file)) => Compressed::File(file.try_clone()?),
+        (Shape::Seekable(_), Some(file)) => {
+            Compressed::File(CompressedFile::new(file.try_clone()?))
+        }
         (Shape::Stream, Some(file)) => {
             let seen = std::mem::take(&mut source.peeked.lock().bytes);
             Compressed::Stream(Box::new(Cursor::new(seen).chain(file.try_clone()?)))

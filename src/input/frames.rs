@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,10 @@ const PIECE: usize = 256 << 10;
 const WAITING: usize = 16;
 /// The fewest compressed bytes that a thread takes, but for the last ones.
 const PART_MIN: u64 = 256 << 10;
+/// The file is read ahead by so many bytes from where a part begins.
+const AHEAD: u64 = 8 << 20;
+/// Bytes that the kernel reads ahead at a call, whatever the drive.
+const AHEAD_AT_ONCE: u64 = 256 << 10;
 /// A file whose first frame has more compressed bytes is decoded by one thread, because it may be the only one.
 const FIRST_MAX: u64 = 16 << 20;
 
@@ -71,6 +76,7 @@ impl Frames {
             decoder: Box::new(decoder),
             file: file.try_clone()?,
             next: Some(0),
+            ahead: 0,
             parts: send,
         }));
         for number in 0..threads {
@@ -126,6 +132,8 @@ struct Walk {
     file: File,
     /// Where the next part begins, if there is one.
     next: Option<u64>,
+    /// Up to where the kernel was asked to read ahead.
+    ahead: u64,
     parts: SyncSender<Receiver<Piece>>,
 }
 
@@ -138,7 +146,20 @@ impl Walk {
         Some((self.part(start), send))
     }
 
+    /// Has the kernel read ahead from a place on. The walk and the decoders want the same bytes, in different steps.
+    fn read_ahead(&mut self, start: u64) {
+        use rustix::fs::{Advice, fadvise};
+        self.ahead = self.ahead.max(start);
+        while self.ahead < start + AHEAD {
+            let len = NonZeroU64::new(AHEAD_AT_ONCE);
+            // Advice; its failure is harmless.
+            let _ = fadvise(&self.file, self.ahead, len, Advice::WillNeed);
+            self.ahead += AHEAD_AT_ONCE;
+        }
+    }
+
     fn part(&mut self, start: u64) -> Text {
+        self.read_ahead(start);
         let mut end = start;
         let at = At {
             file: &self.file,
@@ -211,17 +232,6 @@ pub(super) struct Part {
     file: File,
     at: u64,
     end: u64,
-}
-
-impl Part {
-    /// All of a file, whatever its position.
-    pub(super) fn whole(file: File) -> Part {
-        Part {
-            file,
-            at: 0,
-            end: u64::MAX,
-        }
-    }
 }
 
 impl Read for Part {

@@ -125,6 +125,12 @@ impl Source {
         None
     }
 
+    /// What makes a stream of a compressed source.
+    #[cfg(feature = "decompress")]
+    pub(crate) fn decoder(&self) -> Option<&Decoder> {
+        self.decoder.as_ref()
+    }
+
     /// Whether its bytes are those of the text in a compressed file.
     pub fn is_compressed(&self) -> bool {
         #[cfg(feature = "decompress")]

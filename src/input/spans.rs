@@ -19,18 +19,18 @@ pub struct Span {
     pub to: u64,
 }
 
-/// The texts of those sources that are compressed. Files that aren't cached are looked at many at a time.
+/// The texts of those sources that are compressed, each decoded by so many threads at most. Files that aren't cached are looked at many at a time.
 #[cfg(feature = "decompress")]
-fn texts_of(sources: &[Arc<Source>]) -> Result<Vec<Option<Source>>> {
+fn texts_of(sources: &[Arc<Source>], decoders: usize) -> Result<Vec<Option<Source>>> {
     const THREADS_MAX: usize = 16;
     const SOURCES_A_THREAD: usize = 8;
     let threads = sources.len().div_ceil(SOURCES_A_THREAD).min(THREADS_MAX);
+    let look = |source: &Arc<Source>| decode::decompressed(source, decoders);
     if threads <= 1 {
-        return sources.iter().map(decode::decompressed).collect();
+        return sources.iter().map(look).collect();
     }
     let part = sources.len().div_ceil(threads);
-    let looks =
-        |part: &[Arc<Source>]| -> Vec<_> { part.iter().map(decode::decompressed).collect() };
+    let looks = |part: &[Arc<Source>]| -> Vec<_> { part.iter().map(look).collect() };
     let found: Vec<Result<_>> = std::thread::scope(|scope| {
         let parts: Vec<_> = sources.chunks(part).collect();
         let looking = parts
@@ -88,8 +88,21 @@ impl Input {
     /// # Errors
     /// A source can't be read, or its compressed data is damaged from the start.
     #[cfg(feature = "decompress")]
-    pub fn decompressed(mut self) -> Result<Self> {
-        for text in texts_of(&self.sources)?.into_iter().flatten() {
+    pub fn decompressed(self) -> Result<Self> {
+        let processors = std::thread::available_parallelism();
+        self.decompressed_by(processors.map_or(1, usize::from))
+    }
+
+    /// The same, each source by at most so many threads. Formats and files differ in how many can work at once.
+    ///
+    /// # Errors
+    /// See [`Input::decompressed`].
+    #[cfg(feature = "decompress")]
+    pub fn decompressed_by(mut self, threads: usize) -> Result<Self> {
+        for text in texts_of(&self.sources, threads.max(1))?
+            .into_iter()
+            .flatten()
+        {
             let index = text.index;
             self.spans
                 .iter_mut()
@@ -117,8 +130,9 @@ impl Input {
         #[cfg(feature = "decompress")]
         let input = Input {
             sources: (input.sources.into_iter())
-                .map(|source| match source.origin() {
-                    Some(origin) => match decode::decompressed(origin)? {
+                .map(|source| match source.origin().zip(source.decoder()) {
+                    Some((origin, decoder)) => match decode::decompressed(origin, decoder.threads)?
+                    {
                         Some(text) => Ok(Arc::new(text)),
                         None => Err(Error::new(Kind::Data, "it isn't compressed any more")
                             .in_file(origin.index, &origin.name)),
@@ -129,6 +143,16 @@ impl Input {
             ..input
         };
         Ok(input)
+    }
+
+    /// The compressed files in the place of their texts.
+    #[cfg(feature = "decompress")]
+    pub(crate) fn compressed(&self) -> Input {
+        let source = |source: &Arc<Source>| Arc::clone(source.origin().unwrap_or(source));
+        Input {
+            sources: self.sources.iter().map(source).collect(),
+            ..Input::default()
+        }
     }
 
     /// Texts in memory, in order, named by their numbers.

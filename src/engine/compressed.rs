@@ -1,0 +1,113 @@
+//! Compressed files that aren't cached: a ring reads them ahead, past the page cache, while decoders make text of them.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
+
+use crate::engine::arena::{Arena, Layout};
+use crate::engine::cache::residency;
+use crate::engine::config::Engine;
+use crate::engine::plan::sizing;
+use crate::engine::ring::ahead::{self, Requests, Served};
+use crate::engine::ring::uring::{self, Setup};
+use crate::engine::session::Session;
+use crate::error::Result;
+use crate::input::ahead::AHEAD;
+use crate::input::caching::Caching;
+use crate::input::source::Source;
+use crate::input::spans::{Input, Span};
+
+/// The most blocks that are read ahead at a time, for however many decoders.
+const BLOCKS_MAX: usize = 64;
+
+impl Session<'_> {
+    /// Serves streams. The texts of compressed files are decoded beside a ring that reads the files.
+    pub(crate) fn compressed(&mut self, spans: &[Span]) -> Result<()> {
+        let config = self.config;
+        let (files, caching) = match config.engine {
+            Engine::Uring => (self.files_of(spans), config.caching()),
+            Engine::Auto => (self.cold_files_of(spans), Caching::Direct),
+            _ => (Vec::new(), Caching::Cached),
+        };
+        // More than a decoder of as many threads keeps, for all files that are decoded at a time.
+        let threads = self.stats.threads;
+        let blocks = (threads + 2) * AHEAD * files.len().clamp(1, threads);
+        let blocks = blocks.min(BLOCKS_MAX);
+        let setup = Setup::new(&config.knobs, blocks);
+        let can = || uring::kernel_is_trusted().and_then(|()| uring::probe(&setup).map(drop));
+        if files.is_empty() || config.engine == Engine::Auto && can().is_err() {
+            return self.streams(spans);
+        }
+        let block = self.memory.ring_block(sizing::RING_BLOCK, |_| blocks);
+        let slots = blocks;
+        let arena = Arena::new(Layout { block, slots }, config.knobs.huge_pages)?;
+        let (slots, returned) = arena.slots();
+        let (requests, arrivals) = ahead::requests();
+        let (done, served) = thread::scope(|scope| {
+            let closing = requests.closing();
+            let serve = || {
+                uring::run(&arena, &setup, async |ring| {
+                    ahead::serve(ring, arrivals, slots, returned, caching).await
+                })
+            };
+            let ring = thread::Builder::new().spawn_scoped(scope, serve);
+            attach(&requests, self.input, &files, block as u64);
+            let done = self.streams(spans);
+            drop(closing);
+            // Without a thread for it decoders read the files themselves.
+            let served = ring.map(|ring| ring.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            (done, served.ok())
+        });
+        match served {
+            // What it says of a knob counts where the ring was asked for.
+            Some(Err(error)) if config.engine == Engine::Uring => return done.and(Err(error)),
+            Some(Ok((Served { reads, bytes }, _))) => {
+                self.because("the ring reads compressed files");
+                self.stats.reads += reads;
+                self.stats.compressed_bytes += bytes;
+            }
+            _ => {}
+        }
+        done
+    }
+
+    /// The compressed files of texts, each as a span of its own.
+    fn files_of(&self, spans: &[Span]) -> Vec<Span> {
+        let file = |span: &Span| {
+            let origin = self.input.source(span).origin()?;
+            origin.file()?;
+            Some(Span {
+                from: 0,
+                to: origin.len()?,
+                ..*span
+            })
+        };
+        spans.iter().filter_map(file).collect()
+    }
+
+    /// Those of which more than half isn't cached, unless they are small.
+    fn cold_files_of(&self, spans: &[Span]) -> Vec<Span> {
+        let mut files = self.files_of(spans);
+        if residency::is_small(&files) {
+            return Vec::new();
+        }
+        let compressed = self.input.compressed();
+        let split = self.pool.install(|| residency::split(&compressed, &files));
+        files.retain(|file| {
+            let cold = split.cold.iter().filter(|part| part.source == file.source);
+            cold.map(|part| part.to - part.from).sum::<u64>() > file.to / 2
+        });
+        files
+    }
+}
+
+/// Has the decoders of these files read by the ring.
+fn attach(requests: &Requests, input: &Input, files: &[Span], block: u64) {
+    for file in files {
+        let text: &Arc<Source> = input.source(file);
+        let compressed = text.decoder().and_then(|decoder| decoder.file.as_ref());
+        if let (Some(origin), Some(compressed)) = (text.origin(), compressed) {
+            compressed.read_ahead_by(requests.of(origin, block));
+        }
+    }
+}
