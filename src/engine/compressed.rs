@@ -61,8 +61,9 @@ impl Session<'_> {
         match served {
             // What it says of a knob counts where the ring was asked for.
             Some(Err(error)) if config.engine == Engine::Uring => return done.and(Err(error)),
-            Some(Ok((Served { reads, bytes }, _))) => {
+            Some(Ok((Served { reads, bytes }, facts))) if reads > 0 => {
                 self.because("the ring reads compressed files");
+                self.count_ring(facts);
                 self.stats.reads += reads;
                 self.stats.compressed_bytes += bytes;
             }

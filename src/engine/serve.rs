@@ -120,7 +120,7 @@ impl<'a> Session<'a> {
     }
 
     /// What tokio-uring's ring was.
-    fn count_ring(&mut self, facts: Facts) {
+    pub(crate) fn count_ring(&mut self, facts: Facts) {
         let (knobs, stats) = (&self.config.knobs, &mut self.stats);
         stats.registered_buffers = facts.unregistered.is_none();
         stats.entries = facts.entries;
