@@ -80,7 +80,7 @@ pub fn draw(report: &Report, path: &Path) -> Drawn {
 
 fn panel(root: &Canvas<'_>, asked: &Asked, top: i32, x: &dyn Fn(f64) -> i32) -> Drawn {
     let heading = format!(
-        "{}. {}, times {}",
+        "{}. {}; 1x is {}",
         asked.number, asked.text, asked.baseline.tool
     );
     // The scale's lines don't cross it.
