@@ -86,12 +86,10 @@ impl Session<'_> {
         spans.iter().filter_map(file).collect()
     }
 
-    /// Those of which more than half isn't cached, unless they are small.
+    /// Those of which more than half isn't cached, but for small ones.
     fn cold_files_of(&self, spans: &[Span]) -> Vec<Span> {
         let mut files = self.files_of(spans);
-        if residency::is_small(&files) {
-            return Vec::new();
-        }
+        files.retain(|file| !residency::is_small(&[*file]));
         let compressed = self.input.compressed();
         let split = self.pool.install(|| residency::split(&compressed, &files));
         files.retain(|file| {

@@ -3,7 +3,9 @@
 //! Decoders ask for blocks over a channel, and each block comes back over a channel of its own. What can't be read, or has
 //! no slot, is answered by nothing: then the decoder reads these bytes itself. So the ring is never needed for an answer.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -19,6 +21,9 @@ use crate::record::stitch::Piece;
 
 /// How long reads that nobody waits for any more may take at the end.
 const AT_THE_END: Duration = Duration::from_secs(1);
+
+/// Descriptors that are left over.
+const LEFT_OVER: usize = 16;
 
 /// What the ring's thread is asked for.
 enum Message {
@@ -123,6 +128,8 @@ pub(crate) async fn serve(
     let mut free = slots;
     let mut replies: Vec<Option<SyncSender<Option<Arrived>>>> = Vec::new();
     replies.resize_with(free.len(), || None);
+    // By the source's number.
+    let mut readable = HashMap::new();
     let (mut in_flight, mut served) = (0, Served::default());
     loop {
         let message = tokio::select! {
@@ -146,7 +153,9 @@ pub(crate) async fn serve(
             break;
         };
         let slot = free.pop().or_else(|| returned.try_arrival());
-        let (Some(slot), true) = (slot, is_readable(&request.source, caching)) else {
+        let can = readable.entry(request.source.index());
+        let can = *can.or_insert_with(|| is_readable(&request.source, caching));
+        let (Some(slot), true) = (slot, can) else {
             let _ = request.reply.send(None);
             continue;
         };
@@ -174,10 +183,17 @@ pub(crate) async fn serve(
     served
 }
 
-/// Whether a source can be read in this way.
+/// Whether a source can be read in this way. Past the page cache it is opened once more: descriptors that others need must be
+/// left over.
 fn is_readable(source: &Source, caching: Caching) -> bool {
-    caching != Caching::Direct
-        || (ALIGN.is_multiple_of(source.direct_align()) && source.direct().is_ok())
+    if caching != Caching::Direct {
+        return true;
+    }
+    let reserve = || File::open("/dev/null").ok();
+    let reserved: Vec<File> = (0..LEFT_OVER).map_while(|_| reserve()).collect();
+    reserved.len() == LEFT_OVER
+        && ALIGN.is_multiple_of(source.direct_align())
+        && source.direct().is_ok()
 }
 
 /// The bytes of a read that has brought all that there are.
