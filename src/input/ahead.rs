@@ -34,12 +34,13 @@ pub(crate) trait ReadAhead: fmt::Debug + Send + Sync {
 /// A compressed file, shared by those who decode it.
 #[derive(Debug)]
 pub(crate) struct CompressedFile {
-    pub(crate) file: File,
+    /// The source's own: thousands of files may be open, and descriptors are few.
+    pub(crate) file: Arc<File>,
     engine: OnceLock<Box<dyn ReadAhead>>,
 }
 
 impl CompressedFile {
-    pub(crate) fn new(file: File) -> Arc<CompressedFile> {
+    pub(crate) fn new(file: Arc<File>) -> Arc<CompressedFile> {
         let engine = OnceLock::new();
         Arc::new(CompressedFile { file, engine })
     }
@@ -287,7 +288,7 @@ mod tests {
         for seed in 0..200_u64 {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(&text).unwrap();
-            let file = CompressedFile::new(file);
+            let file = CompressedFile::new(Arc::new(file));
             if seed > 0 {
                 let fates = (0..40).map(|n| (seed * 7 + n * seed / 3 % 5) as u8 % 3);
                 file.read_ahead_by(Box::new(SomeArrive {

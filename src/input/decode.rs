@@ -70,13 +70,11 @@ fn first_bytes<'a>(file: &File, to: &'a mut [u8]) -> io::Result<&'a [u8]> {
 
 /// The bytes of a source from its start.
 fn bytes_of(source: &Source) -> io::Result<Compressed> {
-    Ok(match (&source.shape, source.file()) {
+    Ok(match (&source.shape, &source.file) {
         (Shape::Memory(bytes), _) => {
             Compressed::Stream(Box::new(Cursor::new(SharedBytes(Arc::clone(bytes)))))
         }
-        (Shape::Seekable(_), Some(file)) => {
-            Compressed::File(CompressedFile::new(file.try_clone()?))
-        }
+        (Shape::Seekable(_), Some(file)) => Compressed::File(CompressedFile::new(Arc::clone(file))),
         (Shape::Stream, Some(file)) => {
             let seen = std::mem::take(&mut source.peeked.lock().bytes);
             Compressed::Stream(Box::new(Cursor::new(seen).chain(file.try_clone()?)))

@@ -49,7 +49,7 @@ pub struct Source {
     pub(crate) name: Arc<str>,
     path: Option<PathBuf>,
     pub(crate) shape: Shape,
-    pub(crate) file: Option<File>,
+    pub(crate) file: Option<Arc<File>>,
     /// When a regular file was last written to, as it was opened; seconds and nanoseconds.
     written: Option<(i64, i64)>,
     direct: OnceLock<Result<File>>,
@@ -202,7 +202,7 @@ impl Source {
                 false => meta.dev(),
             }),
             inode: Some((meta.dev(), meta.ino())),
-            file: Some(file),
+            file: Some(Arc::new(file)),
             written: meta.is_file().then(|| (meta.mtime(), meta.mtime_nsec())),
             direct: OnceLock::new(),
             peeked: Peeked::default(),
@@ -323,7 +323,7 @@ impl Source {
 
     /// The file, unless the source lies in memory.
     pub(crate) fn file(&self) -> Option<&File> {
-        self.file.as_ref()
+        self.file.as_deref()
     }
 
     /// Which file it is: the device that it lies on, and its number there.
