@@ -9,6 +9,11 @@ use crate::probe::SKIPS;
 /// Set where ignored tests were run too.
 const ALL: &str = "RINGFOLD_ALL";
 
+/// Whether tests take all of their cases, however long that takes.
+pub fn are_all_wanted() -> bool {
+    std::env::var_os(ALL).is_some()
+}
+
 /// What `make test-all` leaves out by its `--skip`s: what `make soak` runs, and tests that are but
 /// children of others.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -351,7 +356,7 @@ fn reasons() -> BTreeMap<String, String> {
 fn summary() {
     let (tests, reasons) = (tests(&[]), reasons());
     let mut left = BTreeSet::new();
-    if std::env::var_os(ALL).is_none() {
+    if !are_all_wanted() {
         left = self::tests(&["--ignored"]);
     }
     let here = "catalogue::summary";
