@@ -214,21 +214,6 @@ fn several_files_at_once() {
     }
 }
 
-/// Lines without a pattern, of 17 different bytes: half of it is left when they are compressed.
-fn noise(len: usize) -> Vec<u8> {
-    let mut state = 1_u64;
-    let byte = |_| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        match state >> 56 {
-            0 => b'\n',
-            bits => b'a' + (bits % 16) as u8,
-        }
-    };
-    (0..len).map(byte).collect()
-}
-
 /// What a ring reads ahead is what decoders take: of files that aren't cached past the page cache, else through it. A file
 /// that is damaged far behind is an error, whoever reads it.
 #[test]
@@ -242,12 +227,13 @@ fn a_ring_reads_compressed_files_ahead() {
     }
     let dir = dir();
     // Decoders begin before the run, and the kernel reads ahead for them: most of a file must be left.
-    let text = noise(60 << 20);
+    let text = rows(4_000_000, Some(100_000), 7);
     let lines = Count { delimiter: b'\n' };
     let records = text.iter().filter(|byte| **byte == b'\n').count();
     let want = (records as u64, text.len() as u64);
     for (ending, compress) in [("gz", gzip as Compress), ("zst", zstandard)] {
         let mut compressed = compress(&text);
+        assert!(compressed.len() > 20 << 20, "{ending}");
         let path = write(dir.path(), &format!("text.{ending}"), &compressed);
         for (engine, is_cold) in [
             (Engine::Auto, true),

@@ -7,7 +7,6 @@ pub(crate) mod caching;
 pub(crate) mod codec;
 #[cfg(feature = "decompress")]
 pub(crate) mod decode;
-#[cfg(feature = "cli")]
 pub(crate) mod descriptors;
 #[cfg(feature = "decompress")]
 mod frames;

@@ -62,7 +62,7 @@ const NOTES: [&str; 8] = [
     "call before delivery",
     "second try",
 ];
-/// As who reads the log as text with blanks between the fields must call them.
+/// The columns of the log as text with blanks between them.
 const LOG_COLUMNS: [&str; 10] = [
     "host", "ident", "user", "time", "zone", "request", "status", "bytes", "referer", "agent",
 ];

@@ -1,4 +1,5 @@
-//! Group-by queries over delimited files, logs, JSON and compressed files: `ringfold aggregate` and the tools that people use for that.
+//! Group-by queries over delimited text, logs, JSON lines and compressed files: `ringfold aggregate` and the tools that
+//! people use for that.
 //!
 //! `make bench-jobs`. docs/benchmarks.md tells the method.
 

@@ -575,7 +575,7 @@ fn mawk(query: &Query) -> Result<Vec<String>, &'static str> {
         _ => {}
     }
     let log = query.file == Kind::Log;
-    // With blanks between them, the request is three fields, and the time with its zone one.
+    // With blanks between fields, the request of a log is three.
     let number = |name: &str| query.number(name) + if log { 2 } else { 0 };
     let mut condition = if log { "NF > 9" } else { "NR > 1" }.to_string();
     if query.shipped {

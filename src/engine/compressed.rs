@@ -8,17 +8,14 @@ use crate::engine::arena::{Arena, Layout};
 use crate::engine::cache::residency;
 use crate::engine::config::Engine;
 use crate::engine::plan::sizing;
-use crate::engine::ring::ahead::{self, Requests, Served};
+use crate::engine::ring::ahead::{self, Served};
 use crate::engine::ring::uring::{self, Setup};
 use crate::engine::session::Session;
 use crate::error::Result;
-use crate::input::ahead::AHEAD;
+use crate::input::ahead::{AHEAD, AheadEngine};
 use crate::input::caching::Caching;
 use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
-
-/// The most blocks that are read ahead at a time, for however many decoders.
-const BLOCKS_MAX: usize = 64;
 
 impl Session<'_> {
     /// Serves streams. The texts of compressed files are decoded beside a ring that reads the files.
@@ -29,10 +26,10 @@ impl Session<'_> {
             Engine::Auto => (self.cold_files_of(spans), Caching::Direct),
             _ => (Vec::new(), Caching::Cached),
         };
-        // More than a decoder of as many threads keeps, for all files that are decoded at a time.
+        // Shared by the files that are decoded at a time. Some are on their way back.
         let threads = self.stats.threads;
-        let blocks = (threads + 2) * AHEAD * files.len().clamp(1, threads);
-        let blocks = blocks.min(BLOCKS_MAX);
+        let blocks = (threads + 2) * AHEAD;
+        let kept = (threads + 1) * AHEAD / files.len().clamp(1, threads);
         let setup = Setup::new(&config.knobs, blocks);
         let can = || uring::kernel_is_trusted().and_then(|()| uring::probe(&setup).map(drop));
         if files.is_empty() || config.engine == Engine::Auto && can().is_err() {
@@ -51,7 +48,9 @@ impl Session<'_> {
                 })
             };
             let ring = thread::Builder::new().spawn_scoped(scope, serve);
-            attach(&requests, self.input, &files, block as u64);
+            attach(self.input, &files, |source| {
+                requests.of(source, block, kept)
+            });
             let done = self.streams(spans);
             drop(closing);
             // Without a thread for it decoders read the files themselves.
@@ -100,13 +99,12 @@ impl Session<'_> {
     }
 }
 
-/// Has the decoders of these files read by the ring.
-fn attach(requests: &Requests, input: &Input, files: &[Span], block: u64) {
-    for file in files {
-        let text: &Arc<Source> = input.source(file);
+/// Gives the decoders of these files what reads them ahead.
+fn attach(input: &Input, files: &[Span], engine: impl Fn(&Arc<Source>) -> Box<dyn AheadEngine>) {
+    for text in files.iter().map(|file| input.source(file)) {
         let compressed = text.decoder().and_then(|decoder| decoder.file.as_ref());
-        if let (Some(origin), Some(compressed)) = (text.origin(), compressed) {
-            compressed.read_ahead_by(requests.of(origin, block));
+        if let Some((origin, compressed)) = text.origin().zip(compressed) {
+            compressed.read_ahead_by(engine(origin));
         }
     }
 }

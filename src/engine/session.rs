@@ -1,6 +1,5 @@
 //! A run in progress: which way each part of the input is read, and what is done where a way can't be had.
 
-use std::fs::File;
 use std::sync::Arc;
 
 use rayon::ThreadPool;
@@ -21,11 +20,9 @@ use crate::error::refusal::Refusal;
 use crate::error::setting::Setting;
 use crate::error::{Error, Result};
 use crate::input::caching::Caching;
+use crate::input::descriptors;
 use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
-
-/// Descriptors that a ring and its runtime take, and some to look into /proc by.
-const RING_DESCRIPTORS: usize = 16;
 
 fn in_memory(input: &Input, span: &Span) -> bool {
     input.source(span).bytes().is_some()
@@ -193,8 +190,7 @@ impl<'a> Session<'a> {
     /// how they are read: so that nothing stays there, where all of them can be.
     pub(crate) fn tell_of_refusals(&mut self, spans: &[Span]) -> Caching {
         // Every file is opened once more: what the ring needs must be left over.
-        let reserve = || File::open("/dev/null").ok();
-        let reserved: Vec<File> = (0..RING_DESCRIPTORS).map_while(|_| reserve()).collect();
+        let reserved = descriptors::reserve();
         let mut refused: Vec<_> = spans
             .iter()
             .map(|span| self.input.source(span))

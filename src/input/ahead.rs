@@ -1,7 +1,6 @@
-//! A compressed file that decoders read, in order or anywhere, and an engine that reads ahead for them.
+//! A compressed file that decoders read, and an engine that reads ahead for them.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,34 +8,33 @@ use std::os::unix::fs::FileExt;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What reads past the page cache begin and end at multiples of.
-pub(crate) const ALIGN: u64 = 4096;
-/// Reads that are under way for one reader.
+/// Blocks that are read, or are being read, from a reader's place on.
 pub(crate) const AHEAD: usize = 4;
 /// Fewer bytes aren't worth a read through an engine.
 const FEW: usize = 128 << 10;
 /// Who wants few bytes more often than this looks at all of the file first, through the page cache.
 const FEW_OFTEN: u32 = 64;
 
-/// What a read has brought: as many bytes as were asked for, or as there are up to the end of the file.
+/// The bytes of a block: all of them, or as many as there are up to the end of the file.
 pub(crate) type Arrived = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// An engine that reads a file ahead.
-pub(crate) trait ReadAhead: fmt::Debug + Send + Sync {
-    /// Bytes of a read at most, a multiple of [`ALIGN`].
+/// What reads the blocks of a file ahead.
+pub(crate) trait AheadEngine: fmt::Debug + Send + Sync {
+    /// Bytes of a block. Files are cut into blocks from their start.
     fn block(&self) -> u64;
 
-    /// Begins to read `len` bytes from `from` on, both multiples of [`ALIGN`]. Who gets nothing, now or later, reads these
-    /// bytes himself, and learns why.
-    fn begin(&self, from: u64, len: u64) -> Option<Receiver<Option<Arrived>>>;
+    /// How many blocks of the file may be kept or under way, at least [`AHEAD`].
+    fn kept(&self) -> usize;
+
+    /// Begins to read the block at `from`. A reader that gets nothing, now or later, reads the bytes itself, and learns why.
+    fn begin(&self, from: u64) -> Option<Receiver<Option<Arrived>>>;
 }
 
-/// A compressed file, shared by those who decode it.
+/// A compressed file, and what reads it ahead.
 #[derive(Debug)]
 pub(crate) struct CompressedFile {
-    /// The source's own: thousands of files may be open, and descriptors are few.
     pub(crate) file: Arc<File>,
-    engine: OnceLock<Box<dyn ReadAhead>>,
+    engine: OnceLock<Box<dyn AheadEngine>>,
 }
 
 impl CompressedFile {
@@ -46,105 +44,15 @@ impl CompressedFile {
     }
 
     /// From now on this engine reads ahead, unless there is one.
-    pub(crate) fn read_ahead_by(&self, engine: Box<dyn ReadAhead>) {
+    pub(crate) fn read_ahead_by(&self, engine: Box<dyn AheadEngine>) {
         let _ = self.engine.set(engine);
     }
 }
 
-/// Reads a part of a compressed file from its start to its end.
+/// Reads anywhere in a compressed file, for threads that move on through it together.
+#[derive(Debug)]
 pub(crate) struct AheadReader {
     file: Arc<CompressedFile>,
-    at: u64,
-    end: u64,
-    /// Reads under way, each with where it begins, in order and without gaps.
-    coming: VecDeque<(u64, Receiver<Option<Arrived>>)>,
-    /// Where the next of them begins.
-    next: u64,
-    arrived: Option<(u64, Arrived)>,
-}
-
-impl AheadReader {
-    /// The bytes from `at` up to `end`, or to the end of the file.
-    pub(crate) fn new(file: &Arc<CompressedFile>, at: u64, end: u64) -> AheadReader {
-        AheadReader {
-            file: Arc::clone(file),
-            at,
-            end,
-            coming: VecDeque::new(),
-            next: 0,
-            arrived: None,
-        }
-    }
-
-    /// Bytes that the engine has read; `None` where it has none.
-    fn read_arrived(&mut self, to: &mut [u8]) -> Option<usize> {
-        loop {
-            if let Some((from, arrived)) = &self.arrived {
-                let before = usize::try_from(self.at - from).ok()?;
-                let rest = (**arrived).as_ref().get(before..).unwrap_or_default();
-                if !rest.is_empty() {
-                    let n = rest.len().min(to.len());
-                    to[..n].copy_from_slice(&rest[..n]);
-                    return Some(n);
-                }
-                self.arrived = None;
-            }
-            self.begin_reads()?;
-            let (from, coming) = self.coming.pop_front()?;
-            let arrived = coming.recv().ok()??;
-            if from + (*arrived).as_ref().len() as u64 <= self.at {
-                // The file ends before.
-                return None;
-            }
-            self.arrived = Some((from, arrived));
-        }
-    }
-
-    /// Has reads under way, from the place on.
-    fn begin_reads(&mut self) -> Option<()> {
-        let engine = self.file.engine.get()?;
-        let holds = |from: u64| (from..from + engine.block()).contains(&self.at);
-        if !self.coming.front().is_some_and(|(from, _)| holds(*from)) {
-            // Bytes were read without the engine since.
-            self.coming.clear();
-            self.next = self.at / ALIGN * ALIGN;
-        }
-        while self.coming.len() < AHEAD && self.next < self.end {
-            let left = self.end.min(u64::MAX - ALIGN) - self.next;
-            let len = left.min(engine.block()).next_multiple_of(ALIGN);
-            let Some(coming) = engine.begin(self.next, len) else {
-                break;
-            };
-            self.coming.push_back((self.next, coming));
-            self.next += len;
-        }
-        Some(())
-    }
-}
-
-impl Read for AheadReader {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
-        let wanted = to.len().min(left);
-        if wanted == 0 {
-            return Ok(0);
-        }
-        let to = &mut to[..wanted];
-        let n = match self.read_arrived(to) {
-            Some(n) => n,
-            None => self.file.file.read_at(to, self.at)?,
-        };
-        self.at += n as u64;
-        Ok(n)
-    }
-}
-
-/// Reads of several threads that move on together through a compressed file.
-#[derive(Debug)]
-pub(crate) struct AheadBlocks {
-    file: Arc<CompressedFile>,
-    /// How many blocks are kept, or are being read: those of the threads, and some ahead of them.
-    kept: usize,
     blocks: Mutex<Blocks>,
 }
 
@@ -167,12 +75,10 @@ impl fmt::Debug for Blocks {
     }
 }
 
-impl AheadBlocks {
-    /// For so many threads.
-    pub(crate) fn new(file: Arc<CompressedFile>, threads: usize) -> AheadBlocks {
-        AheadBlocks {
+impl AheadReader {
+    pub(crate) fn new(file: Arc<CompressedFile>) -> AheadReader {
+        AheadReader {
             file,
-            kept: (threads + 1) * AHEAD,
             blocks: Mutex::default(),
         }
     }
@@ -215,22 +121,21 @@ impl AheadBlocks {
             blocks.all.clear();
             return None;
         }
-        let lowest = blocks.all.first_key_value();
-        if blocks.all.len() >= self.kept && lowest.is_some_and(|(lowest, _)| from < *lowest) {
-            return None;
-        }
-        for from in (from..).step_by(size as usize).take(AHEAD) {
-            let Entry::Vacant(place) = blocks.all.entry(from) else {
+        for next in (from..).step_by(size as usize).take(AHEAD) {
+            if blocks.all.contains_key(&next) {
                 continue;
-            };
-            let Some(coming) = engine.begin(from, size) else {
+            }
+            if blocks.all.len() >= engine.kept() {
+                // The threads that wanted those before are further on.
+                match blocks.all.first_entry() {
+                    Some(first) if *first.key() < from => drop(first.remove()),
+                    _ => break,
+                }
+            }
+            let Some(coming) = engine.begin(next) else {
                 break;
             };
-            place.insert(Block::Coming(coming));
-        }
-        // The others of the threads are further on.
-        while blocks.all.len() > self.kept {
-            blocks.all.pop_first();
+            blocks.all.insert(next, Block::Coming(coming));
         }
         let arrived = match blocks.all.remove(&from)? {
             Block::Here(arrived) => arrived,
@@ -243,6 +148,30 @@ impl AheadBlocks {
     }
 }
 
+/// Reads a compressed file from its start to its end.
+#[derive(Debug)]
+pub(crate) struct InOrder {
+    reader: AheadReader,
+    at: u64,
+}
+
+impl InOrder {
+    pub(crate) fn new(file: Arc<CompressedFile>) -> InOrder {
+        InOrder {
+            reader: AheadReader::new(file),
+            at: 0,
+        }
+    }
+}
+
+impl Read for InOrder {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let n = self.reader.read_at(to, self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -251,28 +180,34 @@ mod tests {
 
     use super::*;
 
+    const BLOCK: u64 = 8192;
+
     /// An engine that has read a text, but answers only some of the requests.
     #[derive(Debug)]
     struct SomeArrive {
         text: Vec<u8>,
         /// Of the requests in order, what becomes of them: it isn't begun, it fails, or it arrives.
         fates: Mutex<Vec<u8>>,
+        kept: usize,
     }
 
-    impl ReadAhead for SomeArrive {
+    impl AheadEngine for SomeArrive {
         fn block(&self) -> u64 {
-            2 * ALIGN
+            BLOCK
         }
 
-        fn begin(&self, from: u64, len: u64) -> Option<Receiver<Option<Arrived>>> {
-            assert_eq!((from % ALIGN, len % ALIGN), (0, 0));
-            assert!(len > 0 && len <= self.block());
+        fn kept(&self) -> usize {
+            self.kept
+        }
+
+        fn begin(&self, from: u64) -> Option<Receiver<Option<Arrived>>> {
+            assert_eq!(from % BLOCK, 0);
             let fate = self.fates.lock().unwrap().pop().unwrap_or(2);
             if fate == 0 || from >= self.text.len() as u64 {
                 return None;
             }
             let (send, receive) = sync_channel(1);
-            let to = self.text.len().min((from + len) as usize);
+            let to = self.text.len().min((from + BLOCK) as usize);
             let arrived = self.text[from as usize..to].to_vec();
             let arrived: Option<Arrived> = (fate == 2).then(|| Arc::new(arrived) as Arrived);
             send.send(arrived).unwrap();
@@ -280,44 +215,48 @@ mod tests {
         }
     }
 
-    /// Whatever the engine brings, the bytes are those of the part.
+    /// Whatever the engine brings, the bytes are those of the file, and no more blocks are kept than may be.
     #[test]
-    fn parts_are_read_whatever_the_engine_brings() {
-        let text: Vec<u8> = (0..100_003_u64).map(|n| ((n * n) >> 7) as u8).collect();
+    fn bytes_are_right_whatever_the_engine_brings() {
+        let text: Vec<u8> = (0..400_003_u64).map(|n| ((n * n) >> 7) as u8).collect();
         let len = text.len() as u64;
         for seed in 0..200_u64 {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(&text).unwrap();
             let file = CompressedFile::new(Arc::new(file));
+            let kept = AHEAD + seed as usize % 9;
             if seed > 0 {
                 let fates = (0..40).map(|n| (seed * 7 + n * seed / 3 % 5) as u8 % 3);
                 file.read_ahead_by(Box::new(SomeArrive {
                     text: text.clone(),
                     fates: Mutex::new(fates.collect()),
+                    kept,
                 }));
             }
-            let from = seed * 977 % len;
-            for end in [u64::MAX, len, from + 1, (from + seed * 331).min(len)] {
-                let mut reader = AheadReader::new(&file, from, end);
-                let mut got: Vec<u8> = Vec::new();
-                let mut to = vec![0; 1 + (seed * 613 % 20_000) as usize];
-                loop {
-                    match reader.read(&mut to).unwrap() {
-                        0 => break,
-                        n => got.extend(&to[..n]),
-                    }
-                }
-                let want = &text[from as usize..end.min(len) as usize];
-                assert!(got == want, "seed {seed}, {from} to {end}");
-            }
-            let blocks = AheadBlocks::new(file, 1 + seed as usize % 3);
+            let mut reader = InOrder::new(Arc::clone(&file));
+            let mut got: Vec<u8> = Vec::new();
             let mut to = vec![0; FEW + seed as usize % 2];
-            for at in (0..=len).step_by(1009 + seed as usize * 97) {
-                let few = usize::from(at % 7 == 0) * (1 + seed as usize);
-                let n = blocks.read_at(&mut to[few..], at).unwrap();
-                let want = &text[at as usize..at as usize + n];
-                assert!(&to[few..few + n] == want, "seed {seed}, {at}");
-                assert!(n > 0 || at == len);
+            loop {
+                let few = usize::from(got.len() % 7 == 1) * (1 + seed as usize);
+                match reader.read(&mut to[few..]).unwrap() {
+                    0 => break,
+                    n => got.extend(&to[few..few + n]),
+                }
+                assert!(reader.reader.blocks.lock().unwrap().all.len() <= kept);
+            }
+            assert!(got == text, "seed {seed}");
+            // From several places that move on, and from one that stays behind.
+            let reader = AheadReader::new(file);
+            for step in 0..40_u64 {
+                for place in [0, 1, 3, 7, 11] {
+                    let at = (step * place * (977 + seed * 13)) % (len + 1);
+                    let few = usize::from(at.is_multiple_of(7)) * (1 + seed as usize);
+                    let n = reader.read_at(&mut to[few..], at).unwrap();
+                    let want = &text[at as usize..at as usize + n];
+                    assert!(&to[few..few + n] == want, "seed {seed}, {at}");
+                    assert!(n > 0 || at == len);
+                    assert!(reader.blocks.lock().unwrap().all.len() <= kept);
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Read};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
-use crate::input::ahead::{AheadBlocks, AheadReader, CompressedFile};
+use crate::input::ahead::{AheadReader, CompressedFile, InOrder};
 use crate::input::frames::{self, EndOfFrame, Frames};
 
 /// Bytes of compressed data that are read at once.
@@ -110,7 +110,7 @@ impl Codec {
         };
         Ok(match (self, compressed) {
             (Codec::Gzip, Compressed::File(file)) => {
-                let file = AheadBlocks::new(file, threads);
+                let file = AheadReader::new(file);
                 Box::new(gzip()?.reader(file).map_err(io::Error::other)?)
             }
             (Codec::Gzip, Compressed::Stream(stream)) => {
@@ -118,7 +118,7 @@ impl Codec {
             }
             (_, Compressed::File(file)) => match self.frames(&file.file, threads)? {
                 Some(frames) => Box::new(frames),
-                None => self.sequential(AheadReader::new(&file, 0, u64::MAX))?,
+                None => self.sequential(InOrder::new(file))?,
             },
             (_, Compressed::Stream(stream)) => self.sequential(stream)?,
         })
@@ -168,13 +168,13 @@ pub(crate) enum Compressed {
     Stream(Box<dyn Read + Send>),
 }
 
-impl rapidgzip_core::ReadAt for AheadBlocks {
+impl rapidgzip_core::ReadAt for AheadReader {
     fn len(&self) -> io::Result<u64> {
-        AheadBlocks::len(self)
+        AheadReader::len(self)
     }
 
     fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<usize> {
-        AheadBlocks::read_at(self, to, offset)
+        AheadReader::read_at(self, to, offset)
     }
 }
 
@@ -264,6 +264,11 @@ impl Decoder {
         loop {
             match reader.read(to) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) if !to.is_empty() => {
+                    // The source stays, but what its decoder holds is for the next one.
+                    *reader = Box::new(io::empty());
+                    return Ok(0);
+                }
                 read => return read.map_err(|error| named(self.codec, &error)),
             }
         }

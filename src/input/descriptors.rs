@@ -2,9 +2,19 @@
 
 use std::fs::File;
 
+/// Descriptors that a ring and its runtime take, and some to look into /proc by.
+const RESERVED: usize = 16;
+
+/// Takes descriptors that others need, as long as files are opened that could be done without.
+pub(crate) fn reserve() -> Vec<File> {
+    let one = || File::open("/dev/null").ok();
+    (0..RESERVED).map_while(|_| one()).collect()
+}
+
 /// Allows so many files to be open at once: raises the soft limit on descriptors to the hard one, and enlarges their
 /// table now. With several threads each growth waits until all processors have seen it, so this is to be called before
 /// there are any.
+#[cfg(feature = "cli")]
 pub fn raise_descriptor_limit(files: usize) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

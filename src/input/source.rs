@@ -368,6 +368,11 @@ impl Source {
             .map_err(Clone::clone)
     }
 
+    /// Whether blocks of so many bytes can be read past the page cache.
+    pub(crate) fn takes_direct(&self, block: u64) -> bool {
+        block.is_multiple_of(self.direct_align()) && self.direct().is_ok()
+    }
+
     fn open_direct(&self) -> Result<File> {
         let refused = |by, why: &str| no_direct(by, why).in_file(self.index, &self.name);
         let Some(file) = &self.file else {

@@ -19,7 +19,8 @@ pub struct Span {
     pub to: u64,
 }
 
-/// The texts of those sources that are compressed, each decoded by so many threads at most. Files that aren't cached are looked at many at a time.
+/// The texts of those sources that are compressed, each decoded by at most `decoders` threads. Files that aren't cached are
+/// looked at many at a time.
 #[cfg(feature = "decompress")]
 fn texts_of(sources: &[Arc<Source>], decoders: usize) -> Result<Vec<Option<Source>>> {
     const THREADS_MAX: usize = 16;

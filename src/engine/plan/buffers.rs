@@ -42,13 +42,10 @@ impl Plan {
     pub(crate) fn caching_of(&self, source: &Source) -> Caching {
         match self.caching {
             CachingPlan::All(caching) => caching,
-            CachingPlan::DirectOr(otherwise) => {
-                let aligned = self.block.is_multiple_of(source.direct_align());
-                match aligned && source.direct().is_ok() {
-                    true => Caching::Direct,
-                    false => otherwise,
-                }
-            }
+            CachingPlan::DirectOr(otherwise) => match source.takes_direct(self.block) {
+                true => Caching::Direct,
+                false => otherwise,
+            },
         }
     }
 }

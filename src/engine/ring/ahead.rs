@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -14,16 +13,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::engine::arena::{ReturnedSlots, Slot};
 use crate::engine::ring::seam::{Completion, Ring, Submission};
-use crate::input::ahead::{ALIGN, Arrived, ReadAhead};
+use crate::input::ahead::{AheadEngine, Arrived};
 use crate::input::caching::Caching;
+use crate::input::descriptors;
 use crate::input::source::Source;
 use crate::record::stitch::Piece;
 
 /// How long reads that nobody waits for any more may take at the end.
 const AT_THE_END: Duration = Duration::from_secs(1);
-
-/// Descriptors that are left over.
-const LEFT_OVER: usize = 16;
 
 /// What the ring's thread is asked for.
 enum Message {
@@ -52,12 +49,18 @@ pub(crate) fn requests() -> (Requests, Arrivals) {
 }
 
 impl Requests {
-    /// What reads `source` ahead in blocks of so many bytes.
-    pub(crate) fn of(&self, source: &Arc<Source>, block: u64) -> Box<dyn ReadAhead> {
+    /// What reads `source` ahead in blocks of so many bytes, of which so many may be kept or under way.
+    pub(crate) fn of(
+        &self,
+        source: &Arc<Source>,
+        block: usize,
+        kept: usize,
+    ) -> Box<dyn AheadEngine> {
         Box::new(Ahead {
             requests: self.clone(),
             source: Arc::clone(source),
             block,
+            kept,
         })
     }
 
@@ -80,7 +83,8 @@ impl Drop for Closing {
 struct Ahead {
     requests: Requests,
     source: Arc<Source>,
-    block: u64,
+    block: usize,
+    kept: usize,
 }
 
 impl fmt::Debug for Ahead {
@@ -89,12 +93,16 @@ impl fmt::Debug for Ahead {
     }
 }
 
-impl ReadAhead for Ahead {
+impl AheadEngine for Ahead {
     fn block(&self) -> u64 {
-        self.block
+        self.block as u64
     }
 
-    fn begin(&self, from: u64, len: u64) -> Option<Receiver<Option<Arrived>>> {
+    fn kept(&self) -> usize {
+        self.kept
+    }
+
+    fn begin(&self, from: u64) -> Option<Receiver<Option<Arrived>>> {
         if from >= self.source.len()? {
             return None;
         }
@@ -102,7 +110,7 @@ impl ReadAhead for Ahead {
         let request = Request {
             source: Arc::clone(&self.source),
             offset: from,
-            len: len as usize,
+            len: self.block,
             reply,
         };
         self.requests.0.send(Message::Read(request)).ok()?;
@@ -154,7 +162,7 @@ pub(crate) async fn serve(
         };
         let slot = free.pop().or_else(|| returned.try_arrival());
         let can = readable.entry(request.source.index());
-        let can = *can.or_insert_with(|| is_readable(&request.source, caching));
+        let can = *can.or_insert_with(|| is_readable(&request, caching));
         let (Some(slot), true) = (slot, can) else {
             let _ = request.reply.send(None);
             continue;
@@ -183,17 +191,13 @@ pub(crate) async fn serve(
     served
 }
 
-/// Whether a source can be read in this way. Past the page cache it is opened once more: descriptors that others need must be
-/// left over.
-fn is_readable(source: &Source, caching: Caching) -> bool {
+/// Whether blocks of a source can be read in this way. Past the page cache it is opened once more.
+fn is_readable(request: &Request, caching: Caching) -> bool {
     if caching != Caching::Direct {
         return true;
     }
-    let reserve = || File::open("/dev/null").ok();
-    let reserved: Vec<File> = (0..LEFT_OVER).map_while(|_| reserve()).collect();
-    reserved.len() == LEFT_OVER
-        && ALIGN.is_multiple_of(source.direct_align())
-        && source.direct().is_ok()
+    let _reserved = descriptors::reserve();
+    request.source.takes_direct(request.len as u64)
 }
 
 /// The bytes of a read that has brought all that there are.
