@@ -10,6 +10,7 @@ use ringfold::report::{Format, write as write_answer};
 use ringfold::{Config, Engine, Error, Input, fold, pool};
 
 use crate::probe::{Feature, skips};
+use crate::stats::figure;
 use crate::support::{dir, end, end_of, evict, feed, ringfold, rows, start, write};
 use crate::sys;
 
@@ -212,6 +213,22 @@ fn several_files_at_once() {
         let error = failure();
         assert!(error.contains("2.zst: byte 6-9 (line 2)"), "{error}");
     }
+}
+
+/// Memory is that of the files that are decoded at a time, however many there are.
+#[test]
+fn many_files_take_the_memory_of_few() {
+    let dir = dir();
+    let compressed = gzip(&rows(600_000, Some(300), 7));
+    let paths = (0..24).map(|n| write(dir.path(), &format!("{n}.gz"), &compressed));
+    let paths: Vec<_> = paths.collect();
+    let flags = ["aggregate", "--threads", "2", "--stats=json"];
+    let (_, stats) = end(ringfold(flags).args(&paths)).answer_and_notices();
+    let peak = figure(
+        &serde_json::from_str(&stats).unwrap(),
+        "peak_anonymous_bytes",
+    );
+    assert!(peak < 100 << 20, "{peak} bytes");
 }
 
 /// What a ring reads ahead is what decoders take: of files that aren't cached past the page cache, else through it. A file

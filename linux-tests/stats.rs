@@ -16,7 +16,7 @@ fn json(flags: &[&str], path: &str) -> (Vec<u8>, Value) {
     (out, serde_json::from_str(&stats).unwrap())
 }
 
-fn figure(stats: &Value, name: &str) -> u64 {
+pub fn figure(stats: &Value, name: &str) -> u64 {
     stats[name]
         .as_u64()
         .unwrap_or_else(|| panic!("no figure {name} in {stats}"))

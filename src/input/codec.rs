@@ -226,7 +226,36 @@ pub(crate) struct Decoder {
     pub(crate) threads: usize,
     /// The file that is decoded, unless it is a stream.
     pub(crate) file: Option<Arc<CompressedFile>>,
-    reader: Mutex<Box<dyn Read + Send>>,
+    stage: Mutex<Stage>,
+}
+
+/// How far a decoder is. There may be thousands of them: only those that are being read have buffers and threads.
+enum Stage {
+    Before(Compressed),
+    Reading(Box<dyn Read + Send>),
+    /// All of the data was sound.
+    Ended,
+    Failed,
+}
+
+impl Stage {
+    fn read(&mut self, codec: Codec, threads: usize, to: &mut [u8]) -> io::Result<usize> {
+        *self = match std::mem::replace(self, Stage::Failed) {
+            Stage::Before(compressed) => Stage::Reading(codec.reader(compressed, threads)?),
+            stage => stage,
+        };
+        let read = match self {
+            Stage::Reading(reader) => reader.read(to)?,
+            Stage::Ended => 0,
+            Stage::Before(_) | Stage::Failed => {
+                return Err(io::Error::other("decoding has failed before"));
+            }
+        };
+        if read == 0 && !to.is_empty() {
+            *self = Stage::Ended;
+        }
+        Ok(read)
+    }
 }
 
 impl fmt::Debug for Decoder {
@@ -236,23 +265,18 @@ impl fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// What decodes data of a format, by so many threads at most.
-    ///
-    /// # Errors
-    /// It can't be read, or is no such data.
-    pub(crate) fn new(codec: Codec, compressed: Compressed, threads: usize) -> io::Result<Decoder> {
+    /// What decodes data of a format, by so many threads at most, from the first read on.
+    pub(crate) fn new(codec: Codec, compressed: Compressed, threads: usize) -> Decoder {
         let file = match &compressed {
             Compressed::File(file) => Some(Arc::clone(file)),
             Compressed::Stream(_) => None,
         };
-        let reader = codec.reader(compressed, threads);
-        let reader = reader.map_err(|error| named(codec, &error))?;
-        Ok(Decoder {
+        Decoder {
             codec,
             threads,
             file,
-            reader: Mutex::new(reader),
-        })
+            stage: Mutex::new(Stage::Before(compressed)),
+        }
     }
 
     /// Reads on; 0 bytes at the end, when all of it is known to be sound.
@@ -260,15 +284,10 @@ impl Decoder {
     /// # Errors
     /// The compressed data is damaged or cut off, or can't be read.
     pub(crate) fn read(&self, to: &mut [u8]) -> io::Result<usize> {
-        let mut reader = self.reader.lock().unwrap_or_else(|e| e.into_inner());
+        let mut stage = self.stage.lock().unwrap_or_else(|e| e.into_inner());
         loop {
-            match reader.read(to) {
+            match stage.read(self.codec, self.threads, to) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(0) if !to.is_empty() => {
-                    // The source stays, but what its decoder holds is for the next one.
-                    *reader = Box::new(io::empty());
-                    return Ok(0);
-                }
                 read => return read.map_err(|error| named(self.codec, &error)),
             }
         }

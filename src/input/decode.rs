@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::input::ahead::CompressedFile;
 use crate::input::codec::{Codec, Compressed, Decoder, MAGIC_MAX, SharedBytes};
 use crate::input::head::look_at_head;
@@ -16,15 +16,15 @@ use crate::linux::pages::PAGE;
 /// The text of a source, decoded by so many threads at most; `None` if it isn't compressed.
 ///
 /// # Errors
-/// It can't be read, or is damaged from the start.
+/// It can't be read.
 pub(crate) fn decompressed(source: &Arc<Source>, threads: usize) -> Result<Option<Source>> {
     let Some(codec) = codec_of(source)? else {
         return Ok(None);
     };
-    let decoder = bytes_of(source).and_then(|compressed| Decoder::new(codec, compressed, threads));
-    let decoder = decoder.map_err(|error| {
-        Error::new(Kind::Data, error.to_string()).in_file(source.index, &source.name)
-    })?;
+    let compressed = bytes_of(source);
+    let compressed =
+        compressed.map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
+    let decoder = Decoder::new(codec, compressed, threads);
     Ok(Some(Source::decoded(source, decoder)))
 }
 

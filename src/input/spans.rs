@@ -87,7 +87,7 @@ impl Input {
     /// first bytes. Of a pipe this waits for these bytes.
     ///
     /// # Errors
-    /// A source can't be read, or its compressed data is damaged from the start.
+    /// A source can't be read. What is damaged is told by the run that reads it.
     #[cfg(feature = "decompress")]
     pub fn decompressed(self) -> Result<Self> {
         let processors = std::thread::available_parallelism();
