@@ -166,37 +166,15 @@ fn portable(window: ScanWindow<'_>, delimiter: u8, terminator: u8, to: &mut Ends
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use crate::group::scan::index::{Balance, Ends, ScanWindow, WINDOW};
+    use crate::group::scan::index::{Balance, Ends, ScanWindow};
     use crate::group::scan::lookahead;
+    use crate::record::places::list_avx2;
     use std::arch::x86_64::*;
 
     /// # Safety
     /// The processor must have the features named.
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub(crate) unsafe fn avx2(
-        window: ScanWindow<'_>,
-        delimiter: u8,
-        terminator: u8,
-        to: &mut Ends,
-    ) {
-        // As many as most chunks of the window before had, or a few more, because a mispredicted branch costs
-        // as much as several positions.
-        // SAFETY: as the caller's.
-        unsafe {
-            match to.count * 64 / WINDOW {
-                0..3 => avx2_steps::<4>(window, delimiter, terminator, to),
-                3..7 => avx2_steps::<8>(window, delimiter, terminator, to),
-                _ => avx2_steps::<12>(window, delimiter, terminator, to),
-            }
-        }
-    }
-
-    /// Takes `FIRST` positions of each chunk unconditionally, and further ones four by four.
-    ///
-    /// # Safety
-    /// The processor must have the features named; `FIRST` is a multiple of four.
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    unsafe fn avx2_steps<const FIRST: usize>(
         window: ScanWindow<'_>,
         delimiter: u8,
         terminator: u8,
@@ -237,24 +215,9 @@ mod x86 {
             };
             let (delimiters, terminators) = (hits(delimiter) & valid, hits(terminator) & valid);
             balance.take(delimiters, terminators);
-            let mut all = delimiters | terminators;
-            let found = all.count_ones() as usize;
-            let mut taken = 0;
-            let mut take = |positions: usize| {
-                for position in 0..positions {
-                    // SAFETY: at most `at` positions stand before these 64, and no more than 64 are taken.
-                    unsafe {
-                        let end = (at + 1) as u16 + all.trailing_zeros() as u16;
-                        *out.add(count + taken + position) = end;
-                    }
-                    all = _blsr_u64(all);
-                }
-                taken += positions;
-                taken
-            };
-            take(FIRST);
-            while FIRST < found && take(4) < found {}
-            count += found;
+            // SAFETY: at most `at` positions stand before these 64, and 64 more can be stored.
+            count +=
+                unsafe { list_avx2(delimiters | terminators, (at + 1) as u16, out.add(count)) };
             at += 64;
         }
         to.count = count - 1;

@@ -14,6 +14,8 @@ use crate::record::block::{Block, PADDING};
 #[cfg(target_arch = "x86_64")]
 use crate::record::masks::{Avx2, Avx512};
 use crate::record::masks::{Bytes64, Words};
+#[cfg(target_arch = "x86_64")]
+use crate::record::places::list_avx2;
 
 /// The most bytes of a window: few enough for 16-bit positions and the first-level cache.
 pub(crate) const WINDOW: usize = 16 << 10;
@@ -222,16 +224,13 @@ pub(crate) fn index(level: Level, window: TextWindow<'_>, marks: Marks, to: &mut
 
 /// 64 bytes, and how the places of some of them are listed.
 trait Listed: Bytes64 {
-    /// Whether it takes longer to list more of them.
-    const COUNTS: bool = true;
-
-    /// Writes `base` and the place of each bit of `ends`, of which there are `found`. It may be that up to 64 are
-    /// written. `FIRST` are written without a look at how many there are.
+    /// Writes `base` and the place of each bit of `ends`; returns how many there are. Up to 64 may be written.
     ///
     /// # Safety
     /// There is room for 64 at `out`; the processor has what the implementation needs.
     #[inline(always)]
-    unsafe fn list<const FIRST: usize>(mut ends: u64, found: usize, base: u16, out: *mut u16) {
+    unsafe fn list(mut ends: u64, base: u16, out: *mut u16) -> usize {
+        let found = ends.count_ones() as usize;
         let mut taken = 0;
         let mut take = |count: usize| {
             for end in taken..taken + count {
@@ -242,22 +241,30 @@ trait Listed: Bytes64 {
             taken += count;
             taken
         };
-        take(FIRST);
-        while FIRST < found && take(4) < found {}
+        // A mispredicted branch costs as much as several ends.
+        let mut done = take(8);
+        while done < found {
+            done = take(4);
+        }
+        found
     }
 }
 
 impl Listed for Words {}
 
 #[cfg(target_arch = "x86_64")]
-impl Listed for Avx2 {}
+impl Listed for Avx2 {
+    #[inline(always)]
+    unsafe fn list(ends: u64, base: u16, out: *mut u16) -> usize {
+        // SAFETY: as the caller's.
+        unsafe { list_avx2(ends, base, out) }
+    }
+}
 
 #[cfg(target_arch = "x86_64")]
 impl Listed for Avx512 {
-    const COUNTS: bool = false;
-
     #[inline(always)]
-    unsafe fn list<const FIRST: usize>(ends: u64, found: usize, base: u16, out: *mut u16) {
+    unsafe fn list(ends: u64, base: u16, out: *mut u16) -> usize {
         use std::arch::x86_64::*;
         static PLACES: [u8; 64] = {
             let mut places = [0; 64];
@@ -268,6 +275,7 @@ impl Listed for Avx512 {
             }
             places
         };
+        let found = ends.count_ones() as usize;
         // SAFETY: as the caller's; 32 places are written at a time.
         unsafe {
             let places = _mm512_loadu_si512(PLACES.as_ptr().cast());
@@ -280,6 +288,7 @@ impl Listed for Avx512 {
                 _mm512_storeu_si512(out.add(32).cast(), _mm512_add_epi16(high, base));
             }
         }
+        found
     }
 }
 
@@ -287,36 +296,24 @@ impl Listed for Avx512 {
 /// The processor has what `B` needs.
 #[inline(always)]
 unsafe fn by_quotes<B: Listed>(window: TextWindow<'_>, marks: Marks, to: &mut Index) {
-    // As many at once as most chunks of the window before had, or a few more, because a mispredicted branch costs as
-    // much as several ends.
-    let each = if B::COUNTS { to.count * 64 / WINDOW } else { 0 };
     // SAFETY: as the caller's.
     unsafe {
-        if to.has_quotes {
-            match each {
-                0..7 => pass::<B, true, 8>(window, marks, to),
-                _ => pass::<B, true, 12>(window, marks, to),
-            }
-            return;
-        }
-        match each {
-            0..7 => pass::<B, false, 8>(window, marks, to),
-            7..11 => pass::<B, false, 12>(window, marks, to),
-            _ => pass::<B, false, 16>(window, marks, to),
+        // Most windows are like the one before.
+        if !to.has_quotes {
+            pass::<B, false>(window, marks, to);
         }
         if to.has_quotes {
-            pass::<B, true, 12>(window, marks, to);
+            pass::<B, true>(window, marks, to);
         }
     }
 }
 
-/// Takes `FIRST` ends of each 64 bytes without a look at how many there are. Only if `QUOTED` are quotes more than bytes
-/// like others; whether there is one is told in any case.
+/// Only if `QUOTED` are quotes more than bytes like others; whether there is one is told in any case.
 ///
 /// # Safety
 /// The processor has what `B` needs.
 #[inline(always)]
-unsafe fn pass<B: Listed, const QUOTED: bool, const FIRST: usize>(
+unsafe fn pass<B: Listed, const QUOTED: bool>(
     window: TextWindow<'_>,
     marks: Marks,
     to: &mut Index,
@@ -334,30 +331,32 @@ unsafe fn pass<B: Listed, const QUOTED: bool, const FIRST: usize>(
         let left = length - at;
         let valid = if left < 64 { !(!0 << left) } else { !0 };
         // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
-        let (bytes, mut delimiters, mut newlines) = unsafe {
+        let (bytes, mut ends, mut newlines) = unsafe {
             let bytes = B::load(window.pointer().add(at));
-            (bytes, bytes.equal(marks.delimiter), bytes.equal(b'\n'))
+            let ends = bytes.among([marks.delimiter, b'\n']);
+            (bytes, ends & valid, bytes.equal(b'\n') & valid)
         };
         if QUOTED {
-            // SAFETY: as above; one byte further on there are 63.
-            let (quotes, returns) = unsafe {
-                let next = B::load(window.pointer().add(at + 1));
-                (
-                    bytes.equal(quote) & valid,
-                    bytes.equal(b'\r') & next.equal(b'\n'),
-                )
-            };
+            // SAFETY: as the caller's.
+            let quotes = unsafe { bytes.equal(quote) } & valid;
             seen |= quotes;
             // SAFETY: as the caller's.
             let inside = unsafe { B::between(quotes) } ^ was_inside;
             was_inside = ((inside as i64) >> 63) as u64;
-            (delimiters, newlines) = (delimiters & !inside, newlines & !inside);
-            let ends = (delimiters | newlines) & valid;
+            (ends, newlines) = (ends & !inside, newlines & !inside);
             let (opens, closes) = (quotes & inside, quotes & !inside);
             let may = ends | closes;
             offence |= opens & !(may << 1 | may_open);
             let behind = closes << 1 | was_closed;
-            offence |= behind & !(ends | opens | returns) & valid;
+            let mut odd = behind & !(ends | opens) & valid;
+            if odd != 0 {
+                // Most lines have no return behind a quote.
+                // SAFETY: one byte further on there are 63.
+                let next = unsafe { B::load(window.pointer().add(at + 1)) };
+                // SAFETY: as the caller's.
+                odd &= !unsafe { bytes.equal(b'\r') & next.equal(b'\n') };
+            }
+            offence |= odd;
             let mut doubled = behind & opens;
             while doubled != 0 {
                 to.doubled.push(at as u16 + doubled.trailing_zeros() as u16);
@@ -368,14 +367,10 @@ unsafe fn pass<B: Listed, const QUOTED: bool, const FIRST: usize>(
             // SAFETY: as above.
             seen |= unsafe { bytes.equal(quote) } & valid;
         }
-        newlines &= valid;
-        let all = delimiters & valid | newlines;
-        *masks = [all, newlines];
+        *masks = [ends, newlines];
         records += newlines.count_ones() as usize;
-        let found = all.count_ones() as usize;
         // SAFETY: at most `at` ends stand before these 64; the processor has what is needed.
-        unsafe { B::list::<FIRST>(all, found, (at + 1) as u16, out.add(count)) };
-        count += found;
+        count += unsafe { B::list(ends, (at + 1) as u16, out.add(count)) };
     }
     to.count = count - 1;
     to.records = records;
