@@ -28,8 +28,8 @@ run: build $(DATA) ## Build, generate ROWS rows (default 10 million), aggregate 
 SUMMARY = cargo test --locked --quiet --test linux-tests -- \
   --ignored --exact catalogue::summary --nocapture
 
-# Many tests wait for something: twice as many at once as there are processors.
-THREADS = RUST_TEST_THREADS=$$((2 * $$(nproc)))
+# Many tests wait for something: three times as many at once as there are processors.
+THREADS = RUST_TEST_THREADS=$$((3 * $$(nproc)))
 
 # All is built from the start sooner when each crate is one piece; `cargo test` keeps pieces to build again.
 WHOLE = CARGO_INCREMENTAL=0 CARGO_PROFILE_TEST_CODEGEN_UNITS=1

@@ -523,7 +523,7 @@ fn a_signal_that_was_ignored_from_the_start_stays_so() {
 fn signals_end_a_run_in_every_stage() {
     let dir = dir();
     // Many keys, so that merging, sorting and writing take their share.
-    let text = rows(400_000, Some(300_000), 77);
+    let text = rows(200_000, Some(150_000), 77);
     let path = write(dir.path(), "rows", &text);
     let target = dir.path().join("out");
     let (mut by_signal, mut done, mut longest) = (0, 0, Duration::ZERO);

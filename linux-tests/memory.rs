@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::catalogue::are_all_wanted;
 use crate::group::Group;
 use crate::probe::{Feature, skips};
 use crate::support::{dir, end, end_of, names, ringfold, rows, start, str, write};
 
-const KEYS: u64 = 1_000_000;
+const KEYS: u64 = 700_000;
 
 /// A file of so many keys, three rows each, and its answer.
 fn many_keys() -> &'static (TempDir, PathBuf, Vec<u8>) {
@@ -71,10 +72,10 @@ fn millions_of_keys_under_a_control_group() {
         return;
     }
     let (_, path, answer) = many_keys();
-    // 64 is the least that is promised.
-    for mib in [160, 64] {
+    // 64 is the least that is promised. With more, less goes to files: one engine does, but in `make test-all`.
+    for (mib, engines) in [(160, if are_all_wanted() { 4 } else { 1 }), (64, 4)] {
         let group = Group::new("memory", mib << 20).unwrap();
-        for engine in ["auto", "uring", "pread", "mmap"] {
+        for engine in ["auto", "uring", "pread", "mmap"].into_iter().take(engines) {
             let run = ringfold(["aggregate", "--engine", engine, str(path)]);
             outgrows(&group, run, answer, &format!("{mib} MiB, {engine}"));
         }
