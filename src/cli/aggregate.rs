@@ -1,6 +1,5 @@
 //! `ringfold aggregate`: min, mean and max of each key, or a query.
 
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use crate::group::aggregate::{Aggregate, OnError};
@@ -17,7 +16,7 @@ use crate::cli::query::{Asked, Run, tell_spilled};
 use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::size::size;
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
-use crate::cli::{memory, own_input};
+use crate::cli::{memory, own_input, shown};
 
 /// Group by columns, exactly; without -k and -a min, mean and max of `key;value` lines
 ///
@@ -151,11 +150,9 @@ impl Command {
     }
 
     fn run_query(&self) -> Result<()> {
-        let is_looked_at = self.output.is_none() && io::stdout().is_terminal();
         let format = match self.format {
-            Some(Format::Grid(format)) => format,
-            None if is_looked_at => GridFormat::Table,
-            None => GridFormat::Csv,
+            Some(Format::Grid(format)) => Some(format),
+            None => None,
             Some(Format::Lines(_)) => {
                 let why =
                     "this format has min, mean and max of one key: -k and -a need another one";
@@ -165,7 +162,7 @@ impl Command {
         self.asked.run(&Run {
             paths: &self.files.paths()?,
             delimiter: self.delimiter,
-            format,
+            format: shown::format(format, self.output.as_deref())?,
             has_format: self.format.is_some(),
             output: self.output.as_ref(),
             on_error: self.on_error,

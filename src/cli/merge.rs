@@ -1,6 +1,5 @@
 //! `ringfold merge`: an answer or a partial of several partials.
 
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,7 +7,7 @@ use clap::Args;
 use crate::cli::console::{open_output, say, write_output};
 use crate::cli::own_input;
 use crate::cli::query::tell_spilled;
-use crate::cli::shown::Shown;
+use crate::cli::shown::{self, Shown};
 use crate::cli::size::size;
 use crate::query::Partial;
 use crate::report::grid::GridFormat;
@@ -106,12 +105,7 @@ impl Command {
             .build()
             .map_err(|error| Error::new(Kind::Engine, error.to_string()))?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
-        let is_looked_at = self.output.is_none() && io::stdout().is_terminal();
-        let format = match self.format {
-            Some(format) => format,
-            None if is_looked_at => GridFormat::Table,
-            None => GridFormat::Csv,
-        };
+        let format = shown::format(self.format, self.output.as_deref())?;
         let directory = shown.directory();
         (self.shown).print(&mut answer, &sort, format, output, &directory, &pool)?;
         if answer.spilled_bytes > 0 {

@@ -1,6 +1,6 @@
 //! The flags that say how an answer is shown.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use clap::Args;
@@ -92,6 +92,19 @@ impl Shown {
             asked = asked.name(name);
         }
         Ok(asked)
+    }
+}
+
+/// The format of an answer: the one that is asked for, or what suits its readers.
+pub(super) fn format(asked: Option<GridFormat>, output: Option<&Path>) -> Result<GridFormat> {
+    let is_looked_at = output.is_none() && io::stdout().is_terminal();
+    match asked {
+        Some(format) if is_looked_at && !format.is_text() => Err(usage(
+            "this format is no text, and stdout is a terminal: name a file with --output".into(),
+        )),
+        Some(format) => Ok(format),
+        None if is_looked_at => Ok(GridFormat::Table),
+        None => Ok(GridFormat::Csv),
     }
 }
 

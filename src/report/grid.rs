@@ -1,7 +1,7 @@
-//! Writes an answer with any columns, in one of six formats.
+//! Writes an answer with any columns, in one of six formats, or with features in two more.
 //!
 //! `csv`, `tsv`, `json` and `ndjson` are for programs: what is printed can be read back. `table` and `markdown` are for
-//! people. docs/formats.md says what each of them looks like.
+//! people. `arrow` and `parquet` are files of typed columns. docs/formats.md says what each of them looks like.
 
 mod cell;
 mod columns;
@@ -12,6 +12,8 @@ mod markdown;
 mod parts;
 mod table;
 mod tsv;
+#[cfg(feature = "arrow")]
+mod typed;
 
 use std::io::{self, Write};
 
@@ -21,6 +23,8 @@ use crate::output::ordered::make_in_order;
 use crate::report::grid::columns::measure;
 use crate::report::grid::json::Labels;
 use crate::report::grid::parts::{for_rows, parts};
+#[cfg(feature = "arrow")]
+use crate::report::grid::typed::Table;
 
 pub use crate::report::grid::cell::{Cell, Rows};
 pub(crate) use crate::report::grid::csv::push_text as push_csv_text;
@@ -49,18 +53,41 @@ pub enum GridFormat {
     /// A table of GitHub's Markdown.
     #[cfg_attr(feature = "cli", value(help = "A table of Markdown"))]
     Markdown,
+    /// An Arrow IPC file, also called Feather: typed columns.
+    #[cfg(feature = "arrow")]
+    #[cfg_attr(feature = "cli", value(help = "An Arrow IPC file (Feather)"))]
+    Arrow,
+    /// A Parquet file: typed columns.
+    #[cfg(feature = "parquet")]
+    #[cfg_attr(feature = "cli", value(help = "A Parquet file"))]
+    Parquet,
 }
 
 impl GridFormat {
     /// All of them.
-    pub const ALL: [GridFormat; 6] = [
+    pub const ALL: &[GridFormat] = &[
         GridFormat::Csv,
         GridFormat::Tsv,
         GridFormat::Json,
         GridFormat::Ndjson,
         GridFormat::Table,
         GridFormat::Markdown,
+        #[cfg(feature = "arrow")]
+        GridFormat::Arrow,
+        #[cfg(feature = "parquet")]
+        GridFormat::Parquet,
     ];
+
+    /// Whether it is text, which a terminal can show.
+    pub fn is_text(self) -> bool {
+        match self {
+            #[cfg(feature = "arrow")]
+            GridFormat::Arrow => false,
+            #[cfg(feature = "parquet")]
+            GridFormat::Parquet => false,
+            _ => true,
+        }
+    }
 }
 
 /// Parts of a large answer whose text may wait to be written, for each thread.
@@ -131,6 +158,10 @@ pub fn write_grid(
             out.write_all(&head)?;
             grid.write(|_, cells, text| markdown::row(cells, text), out)
         }
+        #[cfg(feature = "arrow")]
+        GridFormat::Arrow => Table::new(names, rows, pool).write_arrow(out),
+        #[cfg(feature = "parquet")]
+        GridFormat::Parquet => Table::new(names, rows, pool).write_parquet(out),
     }
 }
 

@@ -39,7 +39,8 @@ impl Labels {
     }
 }
 
-fn unique(names: &[Vec<u8>]) -> Vec<Vec<u8>> {
+/// Names that differ: one that came before gets a suffix.
+pub(super) fn unique(names: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut taken: HashSet<Vec<u8>> = names.iter().cloned().collect();
     let mut seen = HashSet::new();
     let unique = names.iter().map(|name| {

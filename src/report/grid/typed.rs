@@ -1,0 +1,272 @@
+//! An answer as typed columns: an Arrow file, or with the feature `parquet` a Parquet file.
+//!
+//! A pass over all rows finds the type of each column, and a second one writes them, a batch of rows at a time.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    BinaryBuilder, Decimal128Builder, Float64Builder, Int64Builder, StringBuilder,
+};
+use arrow_array::{ArrayRef, NullArray, RecordBatch};
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use rayon::ThreadPool;
+
+use crate::report::grid::cell::{Cell, Rows};
+use crate::report::grid::columns::split;
+use crate::report::grid::json::unique;
+use crate::report::grid::parts::{ROWS, fold, for_rows, parts};
+use crate::visible::visible;
+
+/// Parts of a batch, which is 64 Ki rows.
+const BATCH: usize = (64 << 10) / ROWS;
+/// Digits of any 64-bit integer.
+const SHORT_DIGITS: usize = 18;
+/// Digits of any 128-bit integer.
+const LONG_DIGITS: usize = 38;
+
+/// An answer in typed columns.
+pub(super) struct Table<'a> {
+    rows: &'a dyn Rows,
+    schema: SchemaRef,
+}
+
+impl<'a> Table<'a> {
+    /// The threads of a `pool` look for the types.
+    pub(super) fn new(names: &[Vec<u8>], rows: &'a dyn Rows, pool: Option<&ThreadPool>) -> Self {
+        let part = |mut columns: Vec<Seen>, part| {
+            for_rows(rows, part, names.len(), |_, cells| {
+                let columns = columns.iter_mut().zip(cells);
+                columns.for_each(|(column, cell)| column.add(cell));
+            });
+            columns
+        };
+        let merge = |mut columns: Vec<Seen>, others: Vec<Seen>| {
+            let both = columns.iter_mut().zip(&others);
+            both.for_each(|(column, other)| column.merge(other));
+            columns
+        };
+        let start = || vec![Seen::default(); names.len()];
+        let columns = fold(parts(rows.len()), pool, start, part, merge);
+        let named = unique(names).into_iter().zip(&columns);
+        let fields = named.map(|(name, column)| {
+            let name = String::from_utf8(name);
+            let name = name.unwrap_or_else(|error| visible(error.as_bytes()).into_owned());
+            Field::new(name, column.data_type(), true)
+        });
+        Table {
+            rows,
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+        }
+    }
+
+    /// Writes an Arrow IPC file.
+    ///
+    /// # Errors
+    /// The errors of `out`.
+    pub(super) fn write_arrow(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut writer = FileWriter::try_new(out, &self.schema).map_err(unwrapped)?;
+        for batch in self.batches() {
+            writer
+                .write(&batch.map_err(unwrapped)?)
+                .map_err(unwrapped)?;
+        }
+        writer.finish().map_err(unwrapped)
+    }
+
+    /// Writes a Parquet file. What is written of a group of rows is held in memory.
+    ///
+    /// # Errors
+    /// The errors of `out`.
+    #[cfg(feature = "parquet")]
+    pub(super) fn write_parquet(&self, out: &mut dyn Write) -> io::Result<()> {
+        use parquet::arrow::ArrowWriter;
+        use parquet::basic::Compression;
+        use parquet::file::properties::WriterProperties;
+
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_created_by(concat!("ringfold version ", env!("CARGO_PKG_VERSION")).into());
+        let writer = ArrowWriter::try_new(
+            Vec::new(),
+            Arc::clone(&self.schema),
+            Some(properties.build()),
+        );
+        let mut writer = writer.map_err(io::Error::other)?;
+        for batch in self.batches() {
+            let batch = batch.map_err(unwrapped)?;
+            writer.write(&batch).map_err(io::Error::other)?;
+            // The writer counts the bytes itself.
+            out.write_all(&std::mem::take(writer.inner_mut()))?;
+        }
+        out.write_all(&writer.into_inner().map_err(io::Error::other)?)
+    }
+
+    fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> + '_ {
+        let parts = parts(self.rows.len());
+        (0..parts).step_by(BATCH).map(move |first| {
+            let fields = self.schema.fields().iter();
+            let mut columns: Vec<Column> =
+                fields.map(|field| Column::new(field.data_type())).collect();
+            for part in first..parts.min(first + BATCH) {
+                for_rows(self.rows, part, columns.len(), |_, cells| {
+                    let columns = columns.iter_mut().zip(cells);
+                    columns.for_each(|(column, cell)| column.push(cell));
+                });
+            }
+            let arrays = columns.into_iter().map(Column::finish).collect();
+            RecordBatch::try_new(Arc::clone(&self.schema), arrays)
+        })
+    }
+}
+
+/// The error of the output, if it is one.
+fn unwrapped(error: ArrowError) -> io::Error {
+    match error {
+        ArrowError::IoError(_, error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+/// What the cells of a column are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    numbers: bool,
+    /// Doubles that no decimal is.
+    doubles: bool,
+    texts: bool,
+    /// Texts that aren't UTF-8.
+    bytes: bool,
+    /// The most digits before the point, and behind it.
+    whole: usize,
+    fraction: usize,
+}
+
+impl Seen {
+    fn add(&mut self, cell: &Cell<'_>) {
+        match cell {
+            Cell::Null => {}
+            // What a column of doubles has beside numbers.
+            Cell::Text(b"inf" | b"-inf" | b"nan") => self.doubles = true,
+            Cell::Text(text) => {
+                self.texts = true;
+                self.bytes |= std::str::from_utf8(text).is_err();
+            }
+            Cell::Number(number) => {
+                self.numbers = true;
+                self.doubles |= number.contains('e');
+                let (whole, fraction) = split(number);
+                self.whole = self.whole.max(whole.trim_start_matches('-').len());
+                self.fraction = self.fraction.max(fraction.len().saturating_sub(1));
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Seen) {
+        self.numbers |= other.numbers;
+        self.doubles |= other.doubles;
+        self.texts |= other.texts;
+        self.bytes |= other.bytes;
+        self.whole = self.whole.max(other.whole);
+        self.fraction = self.fraction.max(other.fraction);
+    }
+
+    fn data_type(&self) -> DataType {
+        match (self.numbers, self.texts) {
+            (false, false) if !self.doubles => DataType::Null,
+            (true, false) if self.doubles => DataType::Float64,
+            (true, false) => match self.whole + self.fraction {
+                ..=SHORT_DIGITS if self.fraction == 0 => DataType::Int64,
+                ..=SHORT_DIGITS => decimal(SHORT_DIGITS, self.fraction),
+                ..=LONG_DIGITS => decimal(LONG_DIGITS, self.fraction),
+                _ => DataType::Utf8,
+            },
+            _ if self.bytes => DataType::Binary,
+            _ => DataType::Utf8,
+        }
+    }
+}
+
+fn decimal(digits: usize, scale: usize) -> DataType {
+    DataType::Decimal128(digits as u8, scale as i8)
+}
+
+/// The values of a batch's column.
+enum Column {
+    Null(usize),
+    Int(Int64Builder),
+    Decimal(Decimal128Builder, usize),
+    Double(Float64Builder),
+    Text(StringBuilder),
+    Bytes(BinaryBuilder),
+}
+
+impl Column {
+    /// Of one of the types that [`Seen::data_type`] gives.
+    fn new(data_type: &DataType) -> Column {
+        match data_type {
+            DataType::Null => Column::Null(0),
+            DataType::Int64 => Column::Int(Int64Builder::new()),
+            DataType::Decimal128(_, scale) => {
+                let builder = Decimal128Builder::new().with_data_type(data_type.clone());
+                Column::Decimal(builder, *scale as usize)
+            }
+            DataType::Float64 => Column::Double(Float64Builder::new()),
+            DataType::Binary => Column::Bytes(BinaryBuilder::new()),
+            _ => Column::Text(StringBuilder::new()),
+        }
+    }
+
+    /// Of a cell that was [added](Seen::add) to what the type is made of.
+    fn push(&mut self, cell: &Cell<'_>) {
+        let bytes = match cell {
+            Cell::Null => None,
+            Cell::Text(text) => Some(*text),
+            Cell::Number(number) => Some(number.as_bytes()),
+        };
+        let text = || bytes.map(|bytes| std::str::from_utf8(bytes).expect("looked at"));
+        match self {
+            Column::Null(count) => *count += 1,
+            Column::Int(values) => {
+                values.append_option(text().map(|text| text.parse().expect("few digits")));
+            }
+            Column::Decimal(values, scale) => {
+                values.append_option(text().map(|text| mantissa(text, *scale)));
+            }
+            Column::Double(values) => {
+                values.append_option(text().map(|text| text.parse().expect("a double")));
+            }
+            Column::Text(values) => values.append_option(text()),
+            Column::Bytes(values) => values.append_option(bytes),
+        }
+    }
+
+    fn finish(self) -> ArrayRef {
+        match self {
+            Column::Null(count) => Arc::new(NullArray::new(count)),
+            Column::Int(mut values) => Arc::new(values.finish()),
+            Column::Decimal(mut values, _) => Arc::new(values.finish()),
+            Column::Double(mut values) => Arc::new(values.finish()),
+            Column::Text(mut values) => Arc::new(values.finish()),
+            Column::Bytes(mut values) => Arc::new(values.finish()),
+        }
+    }
+}
+
+/// A decimal times `10^scale`, behind whose point stand no more digits.
+fn mantissa(number: &str, scale: usize) -> i128 {
+    let (whole, fraction) = split(number);
+    let fraction = fraction.strip_prefix('.').unwrap_or_default();
+    let zeros = scale - fraction.len();
+    let digits = whole.bytes().chain(fraction.bytes());
+    let digits = digits.filter(|byte| *byte != b'-');
+    let magnitude = digits
+        .chain(std::iter::repeat_n(b'0', zeros))
+        .fold(0, |value, digit| 10 * value + i128::from(digit - b'0'));
+    if whole.starts_with('-') {
+        -magnitude
+    } else {
+        magnitude
+    }
+}
