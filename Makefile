@@ -24,8 +24,11 @@ help: ## What there is to make
 run: build $(DATA) ## Build, generate ROWS rows (default 10 million), aggregate them with statistics
 	$(BIN) aggregate --format lines --stats $(FLAGS) $(DATA)
 
+# What isn't built by default is tested all the same.
+FEATURES = --features parquet
+
 # Tests that skip tell why in a file, because cargo shows nothing of tests that pass.
-SUMMARY = cargo test --locked --quiet --test linux-tests -- \
+SUMMARY = cargo test --locked $(FEATURES) --quiet --test linux-tests -- \
   --ignored --exact catalogue::summary --nocapture
 
 # Many tests wait for something: three times as many at once as there are processors.
@@ -36,7 +39,7 @@ WHOLE = CARGO_INCREMENTAL=0 CARGO_PROFILE_TEST_CODEGEN_UNITS=1
 
 test: toolchain ## All tests that this machine can run as it is; at the end what ran and what didn't
 	@export RINGFOLD_SKIPS=$$(mktemp) $(WHOLE); \
-	  $(THREADS) cargo test --locked --no-fail-fast; status=$$?; \
+	  $(THREADS) cargo test --locked $(FEATURES) --no-fail-fast; status=$$?; \
 	  $(SUMMARY) || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
 
@@ -44,28 +47,28 @@ test-all: toolchain ## The same with what takes tools, old kernels and minutes (
 	@linux-tests/install-tools
 	@export RINGFOLD_SKIPS=$$(mktemp) RINGFOLD_ALL=1 $(WHOLE); \
 	  export RINGFOLD_KERNELS=$${KERNELS:-$$(linux-tests/fetch-kernels target/kernels)}; \
-	  $(THREADS) cargo test --locked --no-fail-fast --lib --test linux-tests -- \
+	  $(THREADS) cargo test --locked $(FEATURES) --no-fail-fast --lib --test linux-tests -- \
 	    --include-ignored --skip catalogue::summary --skip _for_real --skip soak:: \
 	    --skip liveness::a_thousand_kills --skip _in_a_child; status=$$?; \
-	  cargo test --locked --doc || status=1; \
-	  cargo test --locked --test linux-tests -- --include-ignored _for_real || status=1; \
+	  cargo test --locked $(FEATURES) --doc || status=1; \
+	  cargo test --locked $(FEATURES) --test linux-tests -- --include-ignored _for_real || status=1; \
 	  $(SUMMARY) || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
 
 soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked, memory watched; 1,000 kills
-	SOAK_MINUTES=$(MINUTES) cargo test --locked --test linux-tests -- --ignored --nocapture --test-threads 1 \
+	SOAK_MINUTES=$(MINUTES) cargo test --locked $(FEATURES) --test linux-tests -- --ignored --nocapture --test-threads 1 \
 	  soak::soak liveness::a_thousand_kills
 
 lint: toolchain ## Format and clippy, warnings are errors
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked $(FEATURES) --workspace --all-targets -- -D warnings
 	cargo clippy --locked --no-default-features --lib -- -D warnings
 	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(OTHER)" ]; then \
 	  cargo check --locked --no-default-features --lib --target $(OTHER); \
 	else echo "$(OTHER) isn't checked: rustup target add $(OTHER)"; fi
 
 doc: toolchain ## Documentation, warnings are errors
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked $(FEATURES) --no-deps
 
 # 100 million rows, 1.4 GB, unless ROWS is given.
 BENCH_ROWS = $(if $(filter file,$(origin ROWS)),100000000,$(ROWS))

@@ -1,4 +1,4 @@
-//! Answers with any columns: what writing them allocates.
+//! Answers with any columns: what writing them allocates, and files of typed columns.
 
 use std::process::Command;
 
@@ -60,4 +60,49 @@ fn no_row_of_an_answer_costs_an_allocation() {
     ]);
     let ended = end(&mut command);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+/// Where the program is built with them. The unit tests read all kinds of answers back.
+#[cfg(feature = "parquet")]
+#[test]
+fn the_program_writes_files_of_typed_columns() {
+    use std::fs;
+
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Decimal128Type;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    use crate::support::{dir, ringfold, str, write};
+
+    let dir = dir();
+    let text = b"city,n\nBern,1.5\nOslo,2\nBern,-3\n";
+    let path = write(dir.path(), "rows.csv", text);
+    let out = dir.path().join("out");
+    for (format, magic) in [("arrow", &b"ARROW1"[..]), ("parquet", b"PAR1")] {
+        let asked = ["-H", "-k", "city", "-a", "count,sum:n", "-f", format];
+        let run = || {
+            let mut run = ringfold(["aggregate"]);
+            run.args(asked).arg(&path);
+            run
+        };
+        let piped = end(&mut run()).answer();
+        assert!(piped.starts_with(magic) && piped.ends_with(magic));
+        assert_eq!(end(run().args(["-o", str(&out)])).answer(), b"");
+        assert!(fs::read(&out).unwrap() == piped);
+    }
+    let read = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(&out).unwrap());
+    let batches: Vec<_> = read.unwrap().build().unwrap().collect();
+    let [Ok(batch)] = &batches[..] else {
+        panic!("{batches:?}");
+    };
+    let names = batch.schema();
+    let names: Vec<_> = names.fields().iter().map(|field| field.name()).collect();
+    assert_eq!(names, ["city", "count", "sum_n"]);
+    let cities = batch.column(0).as_string::<i32>();
+    assert_eq!(
+        cities.iter().flatten().collect::<Vec<_>>(),
+        ["Bern", "Oslo"]
+    );
+    let sums = batch.column(2).as_primitive::<Decimal128Type>();
+    assert_eq!([0, 1].map(|at| sums.value_as_string(at)), ["-1.5", "2.0"]);
 }

@@ -1,6 +1,7 @@
 //! `ringfold aggregate`: min, mean and max of each key, or a query.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use crate::group::aggregate::{Aggregate, OnError};
 use crate::group::spill::budget::GROUP_MIN;
@@ -92,17 +93,16 @@ enum Format {
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Format] {
-        const ALL: [Format; 9] = [
-            Format::Lines(report::Format::OneBrc),
-            Format::Lines(report::Format::Hovinen),
-            Format::Lines(report::Format::Lines),
-            Format::Grid(GridFormat::Csv),
-            Format::Grid(GridFormat::Tsv),
-            Format::Grid(GridFormat::Json),
-            Format::Grid(GridFormat::Ndjson),
-            Format::Grid(GridFormat::Table),
-            Format::Grid(GridFormat::Markdown),
-        ];
+        static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
+            let lines = [
+                report::Format::OneBrc,
+                report::Format::Hovinen,
+                report::Format::Lines,
+            ];
+            let grids = GridFormat::ALL.iter().copied();
+            let lines = lines.into_iter().map(Format::Lines);
+            lines.chain(grids.map(Format::Grid)).collect()
+        });
         &ALL
     }
 

@@ -176,10 +176,10 @@ impl Seen {
         match (self.numbers, self.texts) {
             (false, false) if !self.doubles => DataType::Null,
             (true, false) if self.doubles => DataType::Float64,
-            (true, false) => match self.whole + self.fraction {
-                ..=SHORT_DIGITS if self.fraction == 0 => DataType::Int64,
-                ..=SHORT_DIGITS => decimal(SHORT_DIGITS, self.fraction),
-                ..=LONG_DIGITS => decimal(LONG_DIGITS, self.fraction),
+            (true, false) => match (self.whole + self.fraction, self.fraction) {
+                (0..=SHORT_DIGITS, 0) => DataType::Int64,
+                (0..=SHORT_DIGITS, fraction) => decimal(SHORT_DIGITS, fraction),
+                (0..=LONG_DIGITS, fraction) => decimal(LONG_DIGITS, fraction),
                 _ => DataType::Utf8,
             },
             _ if self.bytes => DataType::Binary,
