@@ -56,8 +56,6 @@ pub(super) struct Special {
 pub(super) struct Words {
     words: [Word; 256],
     special: Special,
-    /// The length of the longest word.
-    longest: usize,
     /// What ends the last word.
     end: [u8; 2],
     delimiter: u8,
@@ -84,7 +82,6 @@ impl Words {
         words[usize::from(delimiter)] = Word::of(&[b'\'', out_delimiter, b'\'']);
         Box::new(Words {
             special: special(&words),
-            longest: words.iter().map(Word::len).max().unwrap_or(0),
             words,
             end: [b'\'', out_delimiter],
             delimiter,
@@ -99,8 +96,10 @@ impl Words {
         self.special
     }
 
+    /// The length of the longest word.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn longest(&self) -> usize {
-        self.longest
+        self.words.iter().map(Word::len).max().unwrap_or(0)
     }
 
     pub(super) fn end(&self) -> [u8; 2] {
