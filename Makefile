@@ -31,8 +31,8 @@ FEATURES = --features parquet
 SUMMARY = cargo test --locked $(FEATURES) --quiet --test linux-tests -- \
   --ignored --exact catalogue::summary --nocapture
 
-# Many tests wait for something: three times as many at once as there are processors.
-THREADS = RUST_TEST_THREADS=$$((3 * $$(nproc)))
+# Many tests wait for something: twice as many at once as there are processors.
+THREADS = RUST_TEST_THREADS=$$((2 * $$(nproc)))
 
 # All is built from the start sooner when each crate is one piece; `cargo test` keeps pieces to build again.
 WHOLE = CARGO_INCREMENTAL=0 CARGO_PROFILE_TEST_CODEGEN_UNITS=1

@@ -173,6 +173,19 @@ fn few_descriptors_give_the_answer_or_a_line() {
     assert!(answers > 0 && lines > 0);
 }
 
+/// The fewest KiB of addresses with which a run comes to its end. With fewer the program can't be loaded, or its allocator
+/// has nothing.
+fn least_address_space(path: &Path) -> u64 {
+    let ends = |most: &u64| {
+        let mut command = ringfold(["count", "-j", "2", "--engine", "read", str(path)]);
+        command.env("MALLOC_ARENA_MAX", "1");
+        sys::limit(&mut command, libc::RLIMIT_AS, most << 10);
+        matches!(end(&mut command).code, Some(0 | 1))
+    };
+    let least = (8_000..200_000).step_by(140).find(ends);
+    least.expect("the program doesn't take 200 MB")
+}
+
 /// As batch systems limit a job (`ulimit -v`).
 #[test]
 fn little_address_space_gives_the_answer_or_a_line() {
@@ -185,8 +198,8 @@ fn little_address_space_gives_the_answer_or_a_line() {
     evict(&path, 0..1 << 30);
     let (want, how) = end(&mut ringfold(["count", "--stats", str(&path)])).answer_and_notices();
     let (mut answers, mut without_the_ring, mut lines, mut aborts) = (0, 0, 0, 0);
-    // Less is too little for the program to begin.
-    for most in (24..100).step_by(4) {
+    let least = least_address_space(&path).div_ceil(1 << 10);
+    for most in (least..least + 76).step_by(4) {
         for way in WAYS.iter().filter(|way| way.engine != Engine::Memory) {
             evict(&path, 0..1 << 30);
             let mut command = ringfold(["count", "-j", "2"]);
@@ -259,9 +272,10 @@ fn little_address_space_for_threads_gives_the_answer_or_a_line() {
     };
     // From what the program itself takes up to where all fit. Where the outcome changes between two sizes it goes by
     // small steps.
-    let mut before = outcome(22_000);
+    let least = least_address_space(&path);
+    let mut before = outcome(least);
     let mut enough = 0;
-    for most in (22_000..100_000).step_by(140) {
+    for most in (least..least + 78_000).step_by(140) {
         let said = outcome(most + 140);
         if said != before {
             for between in (most..most + 140).step_by(14) {
