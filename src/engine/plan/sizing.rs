@@ -28,6 +28,9 @@ const MMAP_BLOCK: usize = 16 << 20;
 /// Bytes of a block that a worker fetches itself with a stateful framing. All of it is gone over twice, for its effect and
 /// by the job, so it should stay in the core's own cache in between.
 const STATEFUL_BLOCK: usize = 512 << 10;
+/// Bytes that a worker's tables may grow by for each byte of a block. What they take is looked at between blocks, and each row
+/// of a block may be a new key, for which a growing table takes twice the memory for a while.
+const GROWTH: usize = 16;
 /// The smallest block under a memory limit.
 const LEAST_BLOCK: usize = 32 << 10;
 /// Spare buffers of less than [`LARGE_BLOCK`], beside those in flight and with workers: without them the
@@ -95,7 +98,8 @@ impl MemoryLimit {
             true => (STATEFUL_BLOCK, STATEFUL_BLOCK),
             false => (PREAD_BLOCK, MMAP_BLOCK),
         };
-        (self.within(read, threads), self.within(map, threads))
+        let grown = threads * GROWTH;
+        (self.within(read, grown), self.within(map, grown))
     }
 
     /// The size of a block of which `count` take at most an eighth of the memory.
@@ -192,10 +196,16 @@ mod tests {
     #[test]
     fn blocks_of_workers_fit() {
         assert_eq!(FREE.local_blocks(64, false), (PREAD_BLOCK, MMAP_BLOCK));
-        assert_eq!(of_mib(16).local_blocks(2, false), (1 << 20, 1 << 20));
+        let small = 64 << 10;
+        assert_eq!(of_mib(16).local_blocks(2, false), (small, small));
         let stateful = (STATEFUL_BLOCK, STATEFUL_BLOCK);
         assert_eq!(FREE.local_blocks(64, true), stateful);
-        assert_eq!(of_mib(4).local_blocks(2, true), (256 << 10, 256 << 10));
+        assert_eq!(of_mib(64).local_blocks(2, true), (256 << 10, 256 << 10));
+        for (mib, threads) in [(64, 2), (200, 3), (1 << 14, 64)] {
+            let (read, map) = of_mib(mib).local_blocks(threads, false);
+            let grown = (threads * GROWTH) as u64;
+            assert!(read.max(map) as u64 * grown <= (mib << 20) / 8, "{mib} MiB");
+        }
     }
 
     #[test]
