@@ -127,7 +127,7 @@ fn any_memory_gives_the_same_answer_in_every_engine() {
 
 const KEYS: u64 = 700_000;
 
-/// A file of millions of groups, and its answers in the order of keys and by value.
+/// A file of so many groups, two rows each, and its answers in the order of keys and by value.
 fn many() -> &'static (TempDir, PathBuf, [Vec<u8>; 2]) {
     static MANY: LazyLock<(TempDir, PathBuf, [Vec<u8>; 2])> = LazyLock::new(|| {
         let dir = dir();

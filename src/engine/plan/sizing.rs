@@ -28,8 +28,8 @@ const MMAP_BLOCK: usize = 16 << 20;
 /// Bytes of a block that a worker fetches itself with a stateful framing. All of it is gone over twice, for its effect and
 /// by the job, so it should stay in the core's own cache in between.
 const STATEFUL_BLOCK: usize = 512 << 10;
-/// Bytes that a worker's tables may grow by for each byte of a block. What they take is looked at between blocks, and each row
-/// of a block may be a new key, for which a growing table takes twice the memory for a while.
+/// Bytes that a worker's tables may grow by for each byte of a block. Their size is checked only between blocks. Each row of a
+/// block may be a new key, and a table that grows takes its memory twice for a while.
 const GROWTH: usize = 16;
 /// The smallest block under a memory limit.
 const LEAST_BLOCK: usize = 32 << 10;

@@ -21,9 +21,9 @@ use crate::visible::visible;
 
 /// Parts of a batch, which is 64 Ki rows.
 const BATCH: usize = (64 << 10) / ROWS;
-/// Digits of any 64-bit integer.
+/// So many digits always fit 64 bits.
 const SHORT_DIGITS: usize = 18;
-/// Digits of any 128-bit integer.
+/// So many digits always fit 128 bits.
 const LONG_DIGITS: usize = 38;
 
 /// An answer in typed columns.
@@ -75,7 +75,7 @@ impl<'a> Table<'a> {
         writer.finish().map_err(unwrapped)
     }
 
-    /// Writes a Parquet file. What is written of a group of rows is held in memory.
+    /// Writes a Parquet file. A row group is held in memory until it is complete.
     ///
     /// # Errors
     /// The errors of `out`.
@@ -147,7 +147,7 @@ impl Seen {
     fn add(&mut self, cell: &Cell<'_>) {
         match cell {
             Cell::Null => {}
-            // What a column of doubles has beside numbers.
+            // Doubles that have no digits.
             Cell::Text(b"inf" | b"-inf" | b"nan") => self.doubles = true,
             Cell::Text(text) => {
                 self.texts = true;
@@ -218,7 +218,7 @@ impl Column {
         }
     }
 
-    /// Of a cell that was [added](Seen::add) to what the type is made of.
+    /// Appends a cell. The type was found from it, too.
     fn push(&mut self, cell: &Cell<'_>) {
         let bytes = match cell {
             Cell::Null => None,
