@@ -4,7 +4,7 @@ use rayon::ThreadPool;
 use unicode_width::UnicodeWidthStr;
 
 use crate::report::grid::cell::{Cell, Rows};
-use crate::report::grid::parts::{fold, for_rows, parts};
+use crate::report::grid::parts::fold_columns;
 use crate::visible::visible;
 
 /// A column's widths on a terminal.
@@ -73,18 +73,6 @@ pub(super) fn measure(
         text: width(&visible(name)),
         ..Column::default()
     };
-    let part = |mut columns: Vec<Column>, part| {
-        for_rows(rows, part, names.len(), |_, cells| {
-            let columns = columns.iter_mut().zip(cells);
-            columns.for_each(|(column, cell)| column.add(cell));
-        });
-        columns
-    };
-    let merge = |mut columns: Vec<Column>, others: Vec<Column>| {
-        let both = columns.iter_mut().zip(&others);
-        both.for_each(|(column, other)| column.merge(other));
-        columns
-    };
-    let start = || names.iter().map(named).collect();
-    fold(parts(rows.len()), pool, start, part, merge)
+    let start: Vec<Column> = names.iter().map(named).collect();
+    fold_columns(rows, pool, &start, Column::add, Column::merge)
 }

@@ -47,8 +47,31 @@ pub(super) fn for_rows(
     }
 }
 
+/// What the cells of each column have in common, beginning with `start`, which has a value for each column.
+pub(super) fn fold_columns<T: Clone + Send + Sync>(
+    rows: &dyn Rows,
+    pool: Option<&ThreadPool>,
+    start: &[T],
+    add: impl Fn(&mut T, &Cell<'_>) + Sync + Send,
+    merge: impl Fn(&mut T, &T) + Sync + Send,
+) -> Vec<T> {
+    let part = |mut columns: Vec<T>, part| {
+        for_rows(rows, part, start.len(), |_, cells| {
+            let columns = columns.iter_mut().zip(cells);
+            columns.for_each(|(column, cell)| add(column, cell));
+        });
+        columns
+    };
+    let merge = |mut columns: Vec<T>, others: Vec<T>| {
+        let both = columns.iter_mut().zip(&others);
+        both.for_each(|(column, other)| merge(column, other));
+        columns
+    };
+    fold(parts(rows.len()), pool, || start.to_vec(), part, merge)
+}
+
 /// What all parts together make.
-pub(super) fn fold<T: Send>(
+fn fold<T: Send>(
     parts: usize,
     pool: Option<&ThreadPool>,
     start: impl Fn() -> T + Sync + Send,

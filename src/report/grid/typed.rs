@@ -16,7 +16,7 @@ use rayon::ThreadPool;
 use crate::report::grid::cell::{Cell, Rows};
 use crate::report::grid::columns::split;
 use crate::report::grid::json::unique;
-use crate::report::grid::parts::{ROWS, fold, for_rows, parts};
+use crate::report::grid::parts::{ROWS, fold_columns, for_rows, parts};
 use crate::visible::visible;
 
 /// Parts of a batch, which is 64 Ki rows.
@@ -35,20 +35,8 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     /// The threads of a `pool` look for the types.
     pub(super) fn new(names: &[Vec<u8>], rows: &'a dyn Rows, pool: Option<&ThreadPool>) -> Self {
-        let part = |mut columns: Vec<Seen>, part| {
-            for_rows(rows, part, names.len(), |_, cells| {
-                let columns = columns.iter_mut().zip(cells);
-                columns.for_each(|(column, cell)| column.add(cell));
-            });
-            columns
-        };
-        let merge = |mut columns: Vec<Seen>, others: Vec<Seen>| {
-            let both = columns.iter_mut().zip(&others);
-            both.for_each(|(column, other)| column.merge(other));
-            columns
-        };
-        let start = || vec![Seen::default(); names.len()];
-        let columns = fold(parts(rows.len()), pool, start, part, merge);
+        let start = vec![Seen::default(); names.len()];
+        let columns = fold_columns(rows, pool, &start, Seen::add, Seen::merge);
         let named = unique(names).into_iter().zip(&columns);
         let fields = named.map(|(name, column)| {
             let name = String::from_utf8(name);
