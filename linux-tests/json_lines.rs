@@ -96,7 +96,7 @@ fn lines(rows: &[Row], style: &Style) -> Vec<u8> {
 fn random_lines_in_every_engine() {
     let dir = dir();
     let mut runner = TestRunner::new(Cases {
-        cases: if are_all_wanted() { 12 } else { 6 },
+        cases: if are_all_wanted() { 12 } else { 3 },
         failure_persistence: None,
         ..Cases::default()
     });

@@ -574,7 +574,7 @@ fn what_the_program_prints() {
             let error = refused(dir.path(), args, 1);
             assert_eq!(
                 error,
-                "orders.csv: byte 16-32 (line 2): 4 fields where the first record has 3"
+                "orders.csv: byte 16-32 (line 2): 4 fields where the first record has 3: `--quote '\"'` reads fields in quotes"
             );
             continue;
         }
@@ -591,6 +591,18 @@ fn what_is_refused() {
     write(dir.path(), "lines", b"a\n");
     write(dir.path(), "na.csv", b"k,v\na,1\na,NA\n");
     write(dir.path(), "e.csv", b"a,1e3\n");
+    write(dir.path(), "quoted.txt", b"k,v\n\"a\",\"1\"\nb,2\n");
+    write(dir.path(), "late", b"k,v\na,1\n\"b, c\",2\n");
+    write(dir.path(), "commas", b"k,v\n\"a, b\",1\n");
+    write(dir.path(), "mac.csv", b"k,v\ra,1\ra,2\r");
+    write(dir.path(), "mac", b"a;1\ra;2\r");
+    write(
+        dir.path(),
+        "wide.csv",
+        b"\xff\xfek\0,\0v\0\n\0a\0,\x001\0\n\0",
+    );
+    write(dir.path(), "p.parquet", b"PAR1\x15\x04\x15\x10PAR1");
+    let mac = "the lines end with a carriage return alone: try `tr '\\r' '\\n' <FILE`";
     for (args, code, words) in [
         (
             &["-H", "-k", "town", "a.csv"][..],
@@ -631,9 +643,59 @@ fn what_is_refused() {
             1,
             "`1e3` is not a number (column 2): `--float` reads exponents",
         ),
+        (
+            &["-H", "-a", "sum:v", "quoted.txt"],
+            1,
+            "byte 4-11 (line 2): `\"1\"` is not a number (column `v`): `--quote '\"'` reads fields in quotes",
+        ),
+        (
+            &["-d", ",", "-H", "-k", "k", "late"],
+            1,
+            "byte 8-16 (line 3): 3 fields where the header has 2: `--quote '\"'` reads fields in quotes",
+        ),
+        (
+            &["-H", "-k", "k", "commas"],
+            2,
+            "unless they are quoted: `--quote '\"'` reads fields in quotes",
+        ),
+        (&["-H", "-k", "k", "mac.csv"], 1, mac),
+        (&["mac"], 1, mac),
+        (&["-H", "-k", "k", "wide.csv"], 1, "iconv"),
+        (
+            &["-H", "-k", "k", "p.parquet"],
+            1,
+            "this is how a Parquet file begins",
+        ),
     ] {
         let error = refused(dir.path(), args, code);
         assert!(error.contains(words), "{args:?}: {error}");
+    }
+}
+
+/// Quotes that aren't understood as such are told, unless that is asked for.
+#[test]
+fn keys_in_quotes_are_told() {
+    let dir = dir();
+    let path = write(dir.path(), "orders.tsv", b"k\tv\n\"a\"\t1\na\t\"x\"\n");
+    for (flags, notices) in [
+        (&["-k", "1"][..], 1),
+        (&["-k", "2"], 1),
+        (&["-a", "lexmax:2"], 0),
+        (&["-k", "1", "--quote", "\""], 0),
+        (&["-k", "1", "--quote", "none"], 0),
+        (&["-k", "1", "--quiet"], 0),
+    ] {
+        let ended = end(ringfold(["aggregate", "-H"]).args(flags).arg(&path));
+        let lines: Vec<&str> = ended.stderr.lines().collect();
+        assert_eq!(
+            (ended.code, lines.len()),
+            (Some(0), notices),
+            "{flags:?}: {lines:?}"
+        );
+        assert!(
+            lines.iter().all(|line| line.contains("--quote '\"'")),
+            "{lines:?}"
+        );
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod codec;
 #[cfg(feature = "decompress")]
 pub(crate) mod decode;
 pub(crate) mod descriptors;
+pub(crate) mod foreign;
 #[cfg(feature = "decompress")]
 mod frames;
 pub(crate) mod head;

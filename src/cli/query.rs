@@ -234,6 +234,7 @@ impl Asked {
             ..Config::default()
         };
         let sort = self.shown.sort()?;
+        input.check_text()?;
         let plan = query.plan(&input, &config)?;
         plan.check_sort(&sort).map_err(usage)?;
         if self.explain {
@@ -246,6 +247,11 @@ impl Asked {
         if !reading.quiet {
             for unseen in plan.unseen(&input)? {
                 say(&format!("notice: {unseen}"));
+            }
+            if self.quote.is_none() && plan.has_quoted_keys(&input)? {
+                say(
+                    "notice: keys stand in quotes: `--quote '\"'` takes these off, `--quote none` keeps them",
+                );
             }
         }
         let receipt = keeping.as_ref().map(|_| Receipt::of(&input)).transpose()?;

@@ -143,6 +143,7 @@ fn otherwise(choice: &Choice, by: Refuser) -> String {
 fn hinted(hint: Hint) -> Option<String> {
     Some(match hint {
         Hint::Encoded { program, .. } => format!("try `{program}`"),
+        Hint::CarriageReturns => "try `tr '\\r' '\\n' <FILE`".to_string(),
         Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", written(byte)),
         Hint::Header => "a header is left out by `--on-error skip`".to_string(),
         Hint::HeaderAndDelimiter(byte) => {
@@ -159,6 +160,7 @@ fn hinted(hint: Hint) -> Option<String> {
         }
         Hint::NullValue(value) => format!("`--null-value '{value}'` takes it for no value"),
         Hint::Float => "`--float` reads exponents".to_string(),
+        Hint::Quotes => "`--quote '\"'` reads fields in quotes".to_string(),
     })
 }
 

@@ -232,6 +232,8 @@ pub enum Hint {
         /// The program and its arguments.
         program: &'static str,
     },
+    /// Lines that end with a carriage return alone.
+    CarriageReturns,
     /// With this [delimiter](Setting::Delimiter) the record is well-formed.
     Delimiter(u8),
     /// The names of the columns.
@@ -246,6 +248,8 @@ pub enum Hint {
     NullValue(&'static str),
     /// Numbers may have exponents.
     Float,
+    /// Fields may stand in double quotes.
+    Quotes,
 }
 
 /// Writes settings and advice as the users of a program know them.
@@ -393,13 +397,17 @@ impl Refusal {
             Refusal::Exceeded { max_record } => format!("a record of more than {max_record} bytes"),
             Refusal::Malformed { why, hint } => match hint {
                 Hint::Encoded { kind, .. } => format!("{why}: this is how {kind} begins"),
+                Hint::CarriageReturns => {
+                    format!("{why}: the lines end with a carriage return alone")
+                }
                 Hint::Delimiter(_)
                 | Hint::Header
                 | Hint::HeaderAndDelimiter(_)
                 | Hint::Columns
                 | Hint::SingleLine
                 | Hint::NullValue(_)
-                | Hint::Float => why.clone(),
+                | Hint::Float
+                | Hint::Quotes => why.clone(),
             },
             Refusal::Undelimited { candidates } => {
                 let made: Vec<String> = (candidates.iter())

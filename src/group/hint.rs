@@ -5,18 +5,7 @@ use memchr::memchr_iter;
 use crate::error::refusal::Hint;
 use crate::group::accumulate::decimal;
 use crate::group::scan::scalar::{self, Record};
-
-/// How files begin that another program makes text of.
-const OTHERS: [(&[u8], &str, &str); 8] = [
-    (b"\x1f\x8b", "a gzip file", "zcat"),
-    (b"\x28\xb5\x2f\xfd", "a zstd file", "zstdcat"),
-    (b"\xfd7zXZ\0", "an xz file", "xzcat"),
-    (b"BZh", "a bzip2 file", "bzcat"),
-    (b"\x04\x22\x4d\x18", "an lz4 file", "lz4cat"),
-    (b"PK\x03\x04", "a zip file", "unzip -p"),
-    (b"\xff\xfe", "UTF-16", "iconv -f UTF-16 -t UTF-8"),
-    (b"\xfe\xff", "UTF-16", "iconv -f UTF-16 -t UTF-8"),
-];
+use crate::input::foreign;
 
 /// Those that are usual.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b'|', b';'];
@@ -31,9 +20,12 @@ pub(crate) fn hint<'a>(
     following: impl Iterator<Item = &'a [u8]> + Clone,
     delimiter: u8,
 ) -> Option<Hint> {
-    let other = OTHERS.iter().find(|(start, ..)| record.starts_with(start));
-    if let Some(&(_, kind, program)) = other {
-        return Some(Hint::Encoded { kind, program });
+    let is_followed = following.clone().any(|record| !record.is_empty());
+    if let Some(foreign) = foreign::hint(record) {
+        return Some(foreign);
+    }
+    if !is_followed && foreign::has_carriage_returns(record) {
+        return Some(Hint::CarriageReturns);
     }
     let fits = |delimiter| {
         let mut records = following.clone().filter(|record| !record.is_empty());
@@ -42,7 +34,6 @@ pub(crate) fn hint<'a>(
             .take(TRIED)
             .all(|record| is_row(record, delimiter))
     };
-    let is_followed = following.clone().any(|record| !record.is_empty());
     if is_header(record, delimiter) {
         return (is_followed && fits(delimiter)).then_some(Hint::Header);
     }
@@ -137,6 +128,7 @@ mod tests {
                 Hint::Columns,
             ),
             ("Hamburg\t12.0\t5\n\nKiel\t1\t2", b';', Hint::Columns),
+            ("Hamburg;1\rKiel;2", b';', Hint::CarriageReturns),
         ] {
             assert_eq!(said(lines, delimiter), Some(want), "{lines}");
         }

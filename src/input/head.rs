@@ -11,7 +11,7 @@ use crate::input::source::{Shape, Source};
 use crate::linux::retry;
 
 /// Bytes of the first read; each further one doubles what is there.
-const STEP: usize = 64 << 10;
+pub(crate) const STEP: usize = 64 << 10;
 
 /// Calls `look` with the first bytes of a source, more of them each time, until it returns something. `look` also learns
 /// whether the bytes are the whole source; then it returns something.

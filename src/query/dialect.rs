@@ -5,7 +5,7 @@ use std::sync::Arc;
 use memchr::{memchr, memchr2};
 
 use crate::query::escape::Escape;
-use crate::query::field::{Field, Record, Unreadable};
+use crate::query::field::{Field, QUOTE, Record, Unreadable};
 use crate::query::json::Paths;
 use crate::query::log::Pattern;
 use crate::record::framing::{Delimited, Framing};
@@ -96,6 +96,23 @@ impl Dialect {
             Some(Form::Log(pattern)) if self.comment.is_none() => Some(pattern),
             _ => None,
         }
+    }
+
+    /// Whether a field's bytes are all its own.
+    pub(crate) fn is_unquoted(&self) -> bool {
+        self.quote.is_none() && self.form.is_none()
+    }
+
+    /// How many fields a record would have if they could be quoted, where they can't.
+    pub(crate) fn fields_if_quoted(&self, record: &[u8]) -> Option<usize> {
+        let is_possible = self.is_unquoted() && self.delimiter != QUOTE;
+        let quoted = Dialect {
+            quote: Some(QUOTE),
+            ..self.clone()
+        };
+        let mut fields = Vec::new();
+        let split = is_possible.then(|| quoted.split(record, 0, &mut fields))?;
+        split.is_ok().then_some(fields.len())
     }
 
     /// Whether lines are JSON.

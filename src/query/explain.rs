@@ -8,6 +8,7 @@ use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::level::Level;
 use crate::query::columns::unknown;
+use crate::query::hint::unquoted;
 use crate::query::json;
 use crate::query::number::shown;
 use crate::query::passes::Passes;
@@ -31,11 +32,13 @@ struct Seen {
     numbers: usize,
     decimals: u32,
     longest: usize,
+    quoted: usize,
 }
 
 impl Seen {
     fn add(&mut self, plan: &Plan, value: &[u8]) {
         self.longest = self.longest.max(value.len());
+        self.quoted += usize::from(unquoted(value).is_some());
         match plan.read_number(value) {
             _ if plan.is_null(value) => self.nulls += 1,
             Ok(number) => {
@@ -162,6 +165,20 @@ impl Plan {
         Ok(unseen
             .map(|(name, _)| unknown("the first record", name, &known))
             .collect())
+    }
+
+    /// Whether keys of the first records stand in double quotes, and the plan takes these for parts of the keys.
+    ///
+    /// # Errors
+    /// The input can't be read.
+    pub fn has_quoted_keys(&self, input: &Input) -> Result<bool> {
+        if !self.dialect.is_unquoted() {
+            return Ok(false);
+        }
+        let width = self.shape.as_ref().map_or(0, |shape| shape.width);
+        let (seen, ..) = self.first_records(input, width)?;
+        Ok((seen.iter().enumerate())
+            .any(|(column, seen)| seen.quoted > 0 && self.keys.contains(&column)))
     }
 
     /// What a column is used for.

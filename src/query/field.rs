@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use crate::query::escape::Escape;
 
+/// The quote of most files that have quoted fields.
+pub(crate) const QUOTE: u8 = b'"';
+
 /// A field's bytes, without the quotes around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Field {

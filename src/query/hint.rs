@@ -1,7 +1,9 @@
-//! What may help where a value isn't a number.
+//! What may help where a value isn't a number, or fields stand in quotes.
 
 use crate::error::Cause;
 use crate::error::refusal::{Hint, Refusal};
+use crate::query::field::QUOTE;
+use crate::query::number::Number;
 
 /// Texts that many programs write where there is no value.
 const NULLS: [&str; 16] = [
@@ -22,11 +24,20 @@ fn hint(value: &[u8], is_float: bool) -> Option<Hint> {
     if let Some(null) = null {
         return Some(Hint::NullValue(null));
     }
+    let in_quotes = unquoted(value).map(Number::read);
+    if in_quotes.is_some_and(|read| read.is_ok()) {
+        return Some(Hint::Quotes);
+    }
     let text = std::str::from_utf8(value).ok()?;
     let is_double = !is_float && text.parse::<f64>().is_ok();
     let has_exponent =
         text.contains(['e', 'E']) && text.contains(|char: char| char.is_ascii_digit());
     (is_double && has_exponent).then_some(Hint::Float)
+}
+
+/// What stands between two quotes.
+pub(crate) fn unquoted(value: &[u8]) -> Option<&[u8]> {
+    value.strip_prefix(&[QUOTE])?.strip_suffix(&[QUOTE])
 }
 
 #[cfg(test)]
@@ -40,6 +51,9 @@ mod tests {
             (" - ", true, Some(Hint::NullValue("-"))),
             ("1e3", false, Some(Hint::Float)),
             ("-2.5E-7", false, Some(Hint::Float)),
+            ("\"2.5\"", false, Some(Hint::Quotes)),
+            ("\"free\"", false, None),
+            ("\"", false, None),
             ("1e3", true, None),
             ("nan", false, None),
             ("1.2.3", false, None),

@@ -9,7 +9,7 @@ use std::ops::Range;
 mod filter;
 
 use crate::engine::sink::{BlockError, Malformed};
-use crate::error::refusal::Refusal;
+use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::group::spill::budget::Share;
 use crate::job::fold::Fold;
@@ -98,7 +98,7 @@ impl Plan {
         } = &mut partial.scratch;
         if fields.len() != shape.width {
             if !self.is_ragged {
-                return Err(shape.mismatch(fields.len()).into());
+                return Err(self.mismatch(shape, fields, bytes));
             }
             fields.resize(shape.width, Field::EMPTY);
         }
@@ -210,6 +210,23 @@ impl Plan {
                 cause: why.into(),
             }),
             None => Ok(Some(record.next)),
+        }
+    }
+
+    /// What is wrong with the number of fields of a record, with a hint if quoted fields would be as many as they should.
+    fn mismatch(&self, shape: &Shape, fields: &[Field], bytes: &[u8]) -> Cause {
+        let why = shape.mismatch(fields.len());
+        let [first, .., last] = fields else {
+            return why.into();
+        };
+        let record = &bytes[first.start..last.end];
+        let is_hinted = self.rejecting.on_error == OnError::Fail;
+        match is_hinted && self.dialect.fields_if_quoted(record) == Some(shape.width) {
+            true => {
+                let hint = Hint::Quotes;
+                Refusal::Malformed { why, hint }.into()
+            }
+            false => why.into(),
         }
     }
 

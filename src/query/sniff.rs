@@ -2,12 +2,13 @@
 
 use memchr::{memchr, memchr_iter};
 
-use crate::error::refusal::Refusal;
+use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Error, Kind, Result};
 use crate::input::head::look_at_head;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::query::dialect::Dialect;
+use crate::query::field::QUOTE;
 use crate::query::plan::BYTE_ORDER_MARK;
 
 /// Records that are looked at, and how many bytes of them at most. Both bound how long a pipe is waited for.
@@ -60,8 +61,18 @@ impl Style {
                 let blank = self.seen(text, b' ');
                 even.extend(blank.is_even.then_some((b' ', blank.fields)));
             }
+            let quoted = Style {
+                quote: Some(QUOTE),
+                ..*self
+            };
+            let is_even_quoted = || COMMON.iter().any(|&byte| quoted.seen(text, byte).is_even);
             match &*even {
                 [(byte, _)] => Ok(*byte),
+                [] if self.quote.is_none() && is_even_quoted() => {
+                    let why = "no byte makes fields of the first records, as many of each, unless they are quoted";
+                    let (why, hint) = (why.into(), Hint::Quotes);
+                    Err(refused(source, Refusal::Malformed { why, hint }))
+                }
                 _ => Err(refused(source, Refusal::Undelimited { candidates: even })),
             }
         })

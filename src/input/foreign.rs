@@ -1,0 +1,137 @@
+//! Files that aren't text in lines: how they begin, and what makes text of them.
+
+use memchr::{memchr, memchr_iter};
+
+use crate::error::refusal::{Hint, Refusal};
+use crate::error::{Error, Kind, Result};
+use crate::input::head::{STEP, look_at_head};
+use crate::input::spans::Input;
+
+/// How files begin that another program makes text of. All of them have bytes that no text has.
+const BEGINNINGS: [(&[u8], &str, &str); 9] = [
+    (b"\x1f\x8b", "a gzip file", "zcat"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file", "zstdcat"),
+    (b"\xfd7zXZ\0", "an xz file", "xzcat"),
+    (b"BZh", "a bzip2 file", "bzcat"),
+    (b"\x04\x22\x4d\x18", "an lz4 file", "lz4cat"),
+    (b"PK\x03\x04", "a zip file", "unzip -p"),
+    (b"\xff\xfe", "UTF-16", UTF_16),
+    (b"\xfe\xff", "UTF-16", UTF_16),
+    (
+        b"PAR1",
+        "a Parquet file",
+        "duckdb -csv -c \"from 'FILE.parquet'\"",
+    ),
+];
+const UTF_16: &str = "iconv -f UTF-16 -t UTF-8";
+
+/// Names of the first file in a workbook, which is a zip file, and where the name stands in it.
+const IN_WORKBOOKS: [&[u8]; 3] = [b"[Content_Types].xml", b"_rels/", b"xl/"];
+const FIRST_NAME: usize = 30;
+
+/// How many of the first bytes are looked at for those that no text has.
+const LOOKED_AT: usize = 64;
+
+/// What a file is that begins with these bytes and isn't text in lines.
+pub(crate) fn hint(bytes: &[u8]) -> Option<Hint> {
+    let is_binary = bytes.iter().take(LOOKED_AT).any(|&byte| byte < b'\t');
+    let mut known = BEGINNINGS.iter().filter(|_| is_binary);
+    let &(begin, kind, program) = known.find(|(begin, ..)| bytes.starts_with(begin))?;
+    let first_name = bytes.get(FIRST_NAME..).unwrap_or_default();
+    let is_in_workbook = |name: &&[u8]| first_name.starts_with(name);
+    let (kind, program) = match begin == b"PK\x03\x04" && IN_WORKBOOKS.iter().any(is_in_workbook) {
+        true => ("an Excel file", "xlsx2csv"),
+        false => (kind, program),
+    };
+    Some(Hint::Encoded { kind, program })
+}
+
+/// Whether lines end with a carriage return alone, as in old Macs' files and those of some spreadsheets. The bytes have more
+/// than one line, if the file has.
+pub(crate) fn has_carriage_returns(bytes: &[u8]) -> bool {
+    let newline = memchr(b'\n', bytes).unwrap_or(bytes.len());
+    let is_only_line = newline + 1 >= bytes.len();
+    let is_inside = |at: usize| at + 1 < newline;
+    is_only_line && memchr_iter(b'\r', &bytes[..newline]).any(is_inside)
+}
+
+impl Input {
+    /// Checks that the first file is text in lines: it doesn't begin as a workbook, a Parquet file or UTF-16 do, and its lines
+    /// end with newlines. Waits for the first line of a pipe.
+    ///
+    /// # Errors
+    /// It isn't, with a [`Hint`], or it can't be read.
+    pub fn check_text(&self) -> Result<()> {
+        for source in self.sources() {
+            let look = |bytes: &[u8], ended: bool| {
+                let is_enough = ended || bytes.len() >= STEP || memchr(b'\n', bytes).is_some();
+                let foreign = || match hint(bytes) {
+                    Some(hint) => Some(("it isn't text in lines", hint)),
+                    None => has_carriage_returns(bytes)
+                        .then_some(("there is no newline", Hint::CarriageReturns)),
+                };
+                is_enough.then(|| (foreign(), bytes.is_empty()))
+            };
+            let (foreign, is_empty) = look_at_head(source, look)?;
+            if let Some((why, hint)) = foreign {
+                let why = why.into();
+                let error = Error::new(Kind::Data, Refusal::Malformed { why, hint });
+                return Err(error.in_file(source.index(), source.name()));
+            }
+            if !is_empty {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(hint: Option<Hint>) -> Option<&'static str> {
+        match hint? {
+            Hint::Encoded { kind, .. } => Some(kind),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn known_by_the_beginning() {
+        let zip = |name: &str| [b"PK\x03\x04", &[0; 26][..], name.as_bytes()].concat();
+        for (bytes, want) in [
+            (b"\xff\xfea\0,\0".to_vec(), Some("UTF-16")),
+            (b"\xfe\xff\0a\0,".to_vec(), Some("UTF-16")),
+            (b"PAR1\x15\x04".to_vec(), Some("a Parquet file")),
+            (zip("[Content_Types].xml"), Some("an Excel file")),
+            (zip("orders.csv"), Some("a zip file")),
+            (zip(""), Some("a zip file")),
+            (b"PAR1,price\n".to_vec(), None),
+            (b"BZh;3\n".to_vec(), None),
+            (b"a,b\n\0".to_vec(), None),
+            (b"".to_vec(), None),
+        ] {
+            assert_eq!(kind(hint(&bytes)), want, "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn carriage_returns_alone_end_lines() {
+        for (text, want) in [
+            ("a,b\r1,2\r", true),
+            ("a,b\r1,2\r\n", true),
+            ("a,b\r1,2", true),
+            ("\r1", true),
+            ("a,b\r", false),
+            ("a,b\r\n", false),
+            ("a,b\r\n1,2", false),
+            ("a,b\r1\n1,2\n", false),
+            ("a,b\n", false),
+            ("\r", false),
+            ("", false),
+        ] {
+            assert_eq!(has_carriage_returns(text.as_bytes()), want, "{text:?}");
+        }
+    }
+}
