@@ -34,8 +34,9 @@ SUMMARY = cargo test --locked $(FEATURES) --quiet --test linux-tests -- \
 # Many tests wait for something: twice as many at once as there are processors.
 THREADS = RUST_TEST_THREADS=$$((2 * $$(nproc)))
 
-# All is built from the start sooner when each crate is one piece; `cargo test` keeps pieces to build again.
-WHOLE = CARGO_INCREMENTAL=0 CARGO_PROFILE_TEST_CODEGEN_UNITS=1
+# All is built from the start sooner when each crate is one piece and without the lines of backtraces; `cargo test` keeps
+# pieces to build again.
+WHOLE = CARGO_INCREMENTAL=0 CARGO_PROFILE_TEST_CODEGEN_UNITS=1 CARGO_PROFILE_DEV_DEBUG=0
 
 test: toolchain ## All tests that this machine can run as it is; at the end what ran and what didn't
 	@export RINGFOLD_SKIPS=$$(mktemp) $(WHOLE); \

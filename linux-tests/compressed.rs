@@ -9,6 +9,7 @@ use ringfold::job::Count;
 use ringfold::report::{Format, write as write_answer};
 use ringfold::{Config, Engine, Error, Input, fold, pool};
 
+use crate::catalogue::are_all_wanted;
 use crate::probe::{Feature, skips};
 use crate::stats::figure;
 use crate::support::{dir, end, end_of, evict, feed, ringfold, rows, start, write};
@@ -293,6 +294,7 @@ fn a_ring_reads_compressed_files_ahead() {
 fn a_stream_that_is_cut_off_is_an_error() {
     let text = rows(100, Some(30), 3);
     let config = one_thread();
+    let step = if are_all_wanted() { 1 } else { 3 };
     for (ending, compress) in FORMATS {
         let whole = compress(&text);
         // Shorter ones are no longer known to be compressed. A file of BGZF may end behind any of its members.
@@ -301,7 +303,7 @@ fn a_stream_that_is_cut_off_is_an_error() {
         } else {
             whole.len()
         };
-        for length in 10..most {
+        for length in (10..most).step_by(step) {
             let input = Input::memory([&whole[..length]]).decompressed();
             let got = input.and_then(|input| answer(&input, &config));
             assert!(got.is_err(), "{ending}, {length} bytes of {}", whole.len());
@@ -315,10 +317,11 @@ fn damaged_bytes_never_change_an_answer() {
     let text = rows(100, Some(30), 5);
     let config = one_thread();
     let want = answer(&Input::memory([text.as_slice()]), &config).unwrap();
+    let step = if are_all_wanted() { 1 } else { 3 };
     for (ending, compress) in FORMATS {
         let mut damaged = compress(&text);
         let mut errors = 0;
-        for at in 0..damaged.len() {
+        for at in (0..damaged.len()).step_by(step) {
             damaged[at] ^= 0x41;
             let input = Input::memory([damaged.as_slice()]).decompressed();
             match input.and_then(|input| answer(&input, &config)) {
@@ -327,7 +330,7 @@ fn damaged_bytes_never_change_an_answer() {
             }
             damaged[at] ^= 0x41;
         }
-        assert!(errors > damaged.len() / 2, "{ending}: {errors}");
+        assert!(errors > damaged.len() / step / 2, "{ending}: {errors}");
     }
 }
 
