@@ -99,7 +99,7 @@ fuzz: toolchain ## Fuzz each target for FUZZ_RUNS inputs (20 million), going on 
 	fuzz/run $(FUZZ_RUNS)
 
 fuzz-short: toolchain ## The same for FUZZ_SHORT_RUNS inputs each (half a million in all), from the start
-	FRESH=1 fuzz/run $(FUZZ_SHORT_RUNS)
+	FRESH=1 CARGO_PROFILE_RELEASE_DEBUG=0 fuzz/run $(FUZZ_SHORT_RUNS)
 
 # The compiler's sanitizers are to be had by a flag that stable compilers keep for themselves. A process
 # under strace can't look for its leaks, so that is left to the library's own tests.
