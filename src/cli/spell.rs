@@ -91,7 +91,11 @@ impl Speller for Flags {
             Refusal::NoThreads { .. } => "lower --threads",
             Refusal::Exceeded { .. } => "raise --max-record",
             Refusal::Malformed { hint, .. } => return hinted(*hint),
-            Refusal::Undelimited { candidates } => return Some(delimiters(candidates)),
+            Refusal::Undelimited {
+                is_even_quoted: true,
+                ..
+            } => return hinted(Hint::Quotes),
+            Refusal::Undelimited { candidates, .. } => return Some(delimiters(candidates)),
             Refusal::LooksLikeJson => {
                 "--jsonl reads JSON lines; -d names a byte between fields all the same"
             }

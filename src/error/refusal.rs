@@ -139,6 +139,8 @@ pub enum Refusal {
     Undelimited {
         /// Bytes that make as many fields of each, more than one, and how many.
         candidates: Vec<(u8, usize)>,
+        /// There is none, but one would do that if fields could be [quoted](Hint::Quotes).
+        is_even_quoted: bool,
     },
     /// The [delimiter](Setting::Delimiter) isn't told, and the first record is an object of JSON.
     LooksLikeJson,
@@ -221,7 +223,7 @@ pub enum Facility {
     Mapping,
 }
 
-/// What an input may be whose very first record is malformed.
+/// What an input may be, or how it may be read, where a record is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Hint {
@@ -409,12 +411,17 @@ impl Refusal {
                 | Hint::Float
                 | Hint::Quotes => why.clone(),
             },
-            Refusal::Undelimited { candidates } => {
+            Refusal::Undelimited {
+                candidates,
+                is_even_quoted,
+            } => {
                 let made: Vec<String> = (candidates.iter())
                     .map(|(byte, fields)| format!("{} makes {fields} of each", shown(*byte)))
                     .collect();
+                let none = "no byte makes fields of the first records, as many of each";
                 match made.is_empty() {
-                    true => "no byte makes fields of the first records, as many of each".into(),
+                    true if *is_even_quoted => format!("{none}, unless they are quoted"),
+                    true => none.into(),
                     false => format!(
                         "several bytes may stand between the fields of the first records: {}",
                         made.join(", ")

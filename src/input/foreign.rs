@@ -4,7 +4,8 @@ use memchr::{memchr, memchr_iter};
 
 use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Error, Kind, Result};
-use crate::input::head::{STEP, look_at_head};
+use crate::input::head::{STEP, look_at_heads};
+use crate::input::source::Source;
 use crate::input::spans::Input;
 
 /// How files begin that another program makes text of. All of them have bytes that no text has.
@@ -62,28 +63,26 @@ impl Input {
     /// # Errors
     /// It isn't, with a [`Hint`], or it can't be read.
     pub fn check_text(&self) -> Result<()> {
-        for source in self.sources() {
-            let look = |bytes: &[u8], ended: bool| {
-                let is_enough = ended || bytes.len() >= STEP || memchr(b'\n', bytes).is_some();
-                let foreign = || match hint(bytes) {
-                    Some(hint) => Some(("it isn't text in lines", hint)),
-                    None => has_carriage_returns(bytes)
-                        .then_some(("there is no newline", Hint::CarriageReturns)),
-                };
-                is_enough.then(|| (foreign(), bytes.is_empty()))
+        let look = |source: &Source, bytes: &[u8], ended: bool| {
+            let is_enough = ended || bytes.len() >= STEP || memchr(b'\n', bytes).is_some();
+            let checked = || match hint(bytes) {
+                Some(hint) => Err(foreign(source, "it isn't text in lines", hint)),
+                None if has_carriage_returns(bytes) => {
+                    let hint = Hint::CarriageReturns;
+                    Err(foreign(source, "there is no newline", hint))
+                }
+                None => Ok(()),
             };
-            let (foreign, is_empty) = look_at_head(source, look)?;
-            if let Some((why, hint)) = foreign {
-                let why = why.into();
-                let error = Error::new(Kind::Data, Refusal::Malformed { why, hint });
-                return Err(error.in_file(source.index(), source.name()));
-            }
-            if !is_empty {
-                break;
-            }
-        }
-        Ok(())
+            is_enough.then(|| (!bytes.is_empty()).then(checked))
+        };
+        look_at_heads(self.sources(), look)?.unwrap_or(Ok(()))
     }
+}
+
+fn foreign(source: &Source, why: &str, hint: Hint) -> Error {
+    let why = why.into();
+    let error = Error::new(Kind::Data, Refusal::Malformed { why, hint });
+    error.in_file(source.index(), source.name())
 }
 
 #[cfg(test)]

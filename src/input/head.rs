@@ -3,6 +3,7 @@
 //! A file is read where it lies. What is taken out of a stream is kept in its source, and the run gets it again.
 
 use std::io;
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -50,6 +51,24 @@ pub(crate) fn look_at_head<T>(
         _ => state.ended = false,
     }
     Ok(found)
+}
+
+/// Calls `look` with the first bytes of each source until it finds something in one of them; of a source in which there is
+/// nothing to be found it returns `Some(None)`.
+///
+/// # Errors
+/// A source can't be read.
+pub(crate) fn look_at_heads<T>(
+    sources: &[Arc<Source>],
+    mut look: impl FnMut(&Source, &[u8], bool) -> Option<Option<T>>,
+) -> Result<Option<T>> {
+    for source in sources {
+        let found = look_at_head(source, |bytes, ended| look(source, bytes, ended))?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
 }
 
 /// Reads up to `wanted` bytes more, at least one; `true` at the end.

@@ -105,13 +105,15 @@ impl Dialect {
 
     /// How many fields a record would have if they could be quoted, where they can't.
     pub(crate) fn fields_if_quoted(&self, record: &[u8]) -> Option<usize> {
-        let is_possible = self.is_unquoted() && self.delimiter != QUOTE;
+        if !self.is_unquoted() || self.delimiter == QUOTE {
+            return None;
+        }
         let quoted = Dialect {
             quote: Some(QUOTE),
             ..self.clone()
         };
         let mut fields = Vec::new();
-        let split = is_possible.then(|| quoted.split(record, 0, &mut fields))?;
+        let split = quoted.split(record, 0, &mut fields);
         split.is_ok().then_some(fields.len())
     }
 

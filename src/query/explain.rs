@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::error::Result;
-use crate::input::head::look_at_head;
+use crate::input::head::look_at_heads;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::level::Level;
@@ -32,13 +32,11 @@ struct Seen {
     numbers: usize,
     decimals: u32,
     longest: usize,
-    quoted: usize,
 }
 
 impl Seen {
     fn add(&mut self, plan: &Plan, value: &[u8]) {
         self.longest = self.longest.max(value.len());
-        self.quoted += usize::from(unquoted(value).is_some());
         match plan.read_number(value) {
             _ if plan.is_null(value) => self.nulls += 1,
             Ok(number) => {
@@ -147,17 +145,11 @@ impl Plan {
             return Ok(Vec::new());
         };
         let (seen, records, _) = self.first_records(input, names.len())?;
-        let mut known = Vec::new();
-        for source in input.sources() {
-            let look = |bytes: &[u8], ended: bool| {
-                let keys = json::keys(bytes);
-                (ended || !keys.is_empty()).then_some(keys)
-            };
-            known = look_at_head(source, look)?;
-            if !known.is_empty() {
-                break;
-            }
-        }
+        let look = |_: &Source, bytes: &[u8], ended: bool| {
+            let keys = Some(json::keys(bytes)).filter(|keys| !keys.is_empty());
+            (ended || keys.is_some()).then_some(keys)
+        };
+        let known = look_at_heads(input.sources(), look)?.unwrap_or_default();
         let columns = names.iter().zip(seen);
         let unseen = columns.filter(|(name, seen)| {
             !known.is_empty() && seen.nulls == records && !name.is_empty() && !known.contains(name)
@@ -175,10 +167,12 @@ impl Plan {
         if !self.dialect.is_unquoted() {
             return Ok(false);
         }
+        let mut is_quoted = false;
         let width = self.shape.as_ref().map_or(0, |shape| shape.width);
-        let (seen, ..) = self.first_records(input, width)?;
-        Ok((seen.iter().enumerate())
-            .any(|(column, seen)| seen.quoted > 0 && self.keys.contains(&column)))
+        self.each_value(input, width, |column, value| {
+            is_quoted |= self.keys.contains(&column) && unquoted(value).is_some();
+        })?;
+        Ok(is_quoted)
     }
 
     /// What a column is used for.
@@ -198,24 +192,36 @@ impl Plan {
 
     /// What the first records hold in each column, how many they are, and how many of them have another width.
     fn first_records(&self, input: &Input, width: usize) -> Result<(Vec<Seen>, usize, usize)> {
-        for source in input.sources() {
-            let found = look_at_head(source, |bytes, ended| {
-                self.values_of(source, bytes, ended, width)
-            })?;
-            if let Some(found) = found {
-                return Ok(found);
-            }
-        }
-        Ok((Vec::new(), 0, 0))
+        let mut seen: Vec<Seen> = (0..width).map(|_| Seen::default()).collect();
+        let add = |column: usize, value: &[u8]| seen[column].add(self, value);
+        Ok(match self.each_value(input, width, add)? {
+            Some((records, unequal)) => (seen, records, unequal),
+            None => (Vec::new(), 0, 0),
+        })
     }
 
+    /// Shows column and value of each field in the first records of the first file that has one. Says how many records these
+    /// are, and how many of them have another width.
+    fn each_value(
+        &self,
+        input: &Input,
+        width: usize,
+        mut show: impl FnMut(usize, &[u8]),
+    ) -> Result<Option<(usize, usize)>> {
+        look_at_heads(input.sources(), |source, bytes, ended| {
+            self.values_of(source, bytes, ended, width, &mut show)
+        })
+    }
+
+    /// The same of one file; nothing is shown where more bytes are needed.
     fn values_of(
         &self,
         source: &Source,
         bytes: &[u8],
         ended: bool,
         width: usize,
-    ) -> Option<Option<(Vec<Seen>, usize, usize)>> {
+        show: &mut impl FnMut(usize, &[u8]),
+    ) -> Option<Option<(usize, usize)>> {
         let begin = self.begins.get(source.index() as usize);
         let begin = begin.map_or(0, |&at| at as usize);
         let mark = match bytes.starts_with(BYTE_ORDER_MARK) {
@@ -224,7 +230,6 @@ impl Plan {
         };
         let mut at = begin.max(mark);
         let mut is_header = self.has_header;
-        let mut seen: Vec<Seen> = (0..width).map(|_| Seen::default()).collect();
         let (mut records, mut unequal) = (0, 0);
         let (mut fields, mut scratch) = (Vec::new(), Vec::new());
         while at < bytes.len() && records < RECORDS {
@@ -249,14 +254,14 @@ impl Plan {
             }
             records += 1;
             unequal += usize::from(fields.len() != width);
-            for (seen, field) in seen.iter_mut().zip(&fields) {
-                seen.add(self, field.value(bytes, &mut scratch));
+            for (column, field) in fields.iter().enumerate().take(width) {
+                show(column, field.value(bytes, &mut scratch));
             }
         }
         match records {
             0 if ended => Some(None),
             0 => None,
-            _ => Some(Some((seen, records, unequal))),
+            _ => Some(Some((records, unequal))),
         }
     }
 }

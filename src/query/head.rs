@@ -7,7 +7,7 @@ use memchr::{memchr, memchr_iter};
 
 use crate::error::refusal::Refusal;
 use crate::error::{Cause, Error, Kind, Result};
-use crate::input::head::look_at_head;
+use crate::input::head::{look_at_head, look_at_heads};
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::query::dialect::{Dialect, last_multiline, unreadable};
@@ -35,19 +35,18 @@ struct Refused {
 impl Head {
     /// What the first record of an input tells; `None` where there is no record.
     pub(crate) fn shape(&self, input: &Input) -> Result<Option<Shape>> {
-        for source in input.sources() {
+        let look = |source: &Source, bytes: &[u8], ended: bool| {
             let refused = |refused: Refused| {
                 let bytes = refused.bytes.start as u64..refused.bytes.end as u64;
                 let error = Error::new(Kind::Data, refused.cause);
                 let error = error.in_file(source.index(), source.name());
                 error.at_bytes(bytes).at_line(1 + refused.lines)
             };
-            let look = |bytes: &[u8], ended: bool| self.first_record(bytes, ended);
-            if let Some(fields) = look_at_head(source, look)?.map_err(refused)? {
-                return Ok(Some(self.shape_of(source, fields)));
-            }
-        }
-        Ok(None)
+            let found = self.first_record(bytes, ended)?.map_err(refused);
+            let shape = found.map(|fields| fields.map(|fields| self.shape_of(source, fields)));
+            Some(shape.transpose())
+        };
+        look_at_heads(input.sources(), look)?.transpose()
     }
 
     fn shape_of(&self, source: &Source, fields: Vec<Vec<u8>>) -> Shape {

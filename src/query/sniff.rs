@@ -2,9 +2,9 @@
 
 use memchr::{memchr, memchr_iter};
 
-use crate::error::refusal::{Hint, Refusal};
+use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind, Result};
-use crate::input::head::look_at_head;
+use crate::input::head::look_at_heads;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::query::dialect::Dialect;
@@ -68,12 +68,15 @@ impl Style {
             let is_even_quoted = || COMMON.iter().any(|&byte| quoted.seen(text, byte).is_even);
             match &*even {
                 [(byte, _)] => Ok(*byte),
-                [] if self.quote.is_none() && is_even_quoted() => {
-                    let why = "no byte makes fields of the first records, as many of each, unless they are quoted";
-                    let (why, hint) = (why.into(), Hint::Quotes);
-                    Err(refused(source, Refusal::Malformed { why, hint }))
+                _ => {
+                    let is_even_quoted =
+                        even.is_empty() && self.quote.is_none() && is_even_quoted();
+                    let what = Refusal::Undelimited {
+                        candidates: even,
+                        is_even_quoted,
+                    };
+                    Err(refused(source, what))
                 }
-                _ => Err(refused(source, Refusal::Undelimited { candidates: even })),
             }
         })
     }
@@ -105,39 +108,33 @@ impl Style {
         input: &Input,
         decide: impl Fn(&Source, &[u8]) -> Result<u8>,
     ) -> Result<Option<u8>> {
-        for source in input.sources() {
-            let look = |bytes: &[u8], ended: bool| {
-                let text = match bytes.len() > BYTES {
-                    true => &bytes[..BYTES],
-                    false => bytes,
-                };
-                let is_enough = ended || text.len() == BYTES;
-                let (mut end, mut count, mut lines) = (0, 0, 0);
-                for at in memchr_iter(b'\n', text) {
-                    let is_blank = matches!(&text[end..at], [] | [b'\r']);
-                    let is_comment =
-                        self.comment.is_some() && self.comment == text.get(end).copied();
-                    let is_skipped = lines < self.skip_lines;
-                    count += usize::from(!(is_blank || is_comment || is_skipped));
-                    (end, lines) = (at + 1, lines + 1);
-                    if count == RECORDS {
-                        break;
-                    }
-                }
-                let text = match count {
-                    RECORDS => &text[..end],
-                    _ if is_enough => text,
-                    _ => return None,
-                };
-                let text = self.without_preamble(text);
-                let has_record = text.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
-                Some(has_record.then(|| decide(source, text)))
+        let look = |source: &Source, bytes: &[u8], ended: bool| {
+            let text = match bytes.len() > BYTES {
+                true => &bytes[..BYTES],
+                false => bytes,
             };
-            if let Some(decided) = look_at_head(source, look)? {
-                return decided.map(Some);
+            let is_enough = ended || text.len() == BYTES;
+            let (mut end, mut count, mut lines) = (0, 0, 0);
+            for at in memchr_iter(b'\n', text) {
+                let is_blank = matches!(&text[end..at], [] | [b'\r']);
+                let is_comment = self.comment.is_some() && self.comment == text.get(end).copied();
+                let is_skipped = lines < self.skip_lines;
+                count += usize::from(!(is_blank || is_comment || is_skipped));
+                (end, lines) = (at + 1, lines + 1);
+                if count == RECORDS {
+                    break;
+                }
             }
-        }
-        Ok(None)
+            let text = match count {
+                RECORDS => &text[..end],
+                _ if is_enough => text,
+                _ => return None,
+            };
+            let text = self.without_preamble(text);
+            let has_record = text.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
+            Some(has_record.then(|| decide(source, text)))
+        };
+        look_at_heads(input.sources(), look)?.transpose()
     }
 
     fn without_preamble<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
@@ -226,7 +223,7 @@ mod tests {
     fn sniffed(style: Style, text: &str) -> Result<Option<u8>, Vec<(u8, usize)>> {
         let sniffed = style.sniff(&Input::memory([text.as_bytes()]));
         sniffed.map_err(|error| match error.refusal() {
-            Some(Refusal::Undelimited { candidates }) => candidates.clone(),
+            Some(Refusal::Undelimited { candidates, .. }) => candidates.clone(),
             _ => panic!("{error}"),
         })
     }
