@@ -11,6 +11,7 @@ mod conditions;
 mod count;
 mod digits;
 mod disks;
+mod durable;
 mod edges;
 mod emulated;
 mod faults;

@@ -135,8 +135,8 @@ impl Partials {
             false => None,
         };
         let mut output = open_output(Some(path))?;
-        if self.state.is_some() {
-            output.sync();
+        if self.state.is_some() && state.is_none() && !output.reserve() {
+            return Err(changed(path));
         }
         Ok(Some(Keeping {
             output,
@@ -220,10 +220,12 @@ impl Keeping {
             answer
                 .save(plan, receipt, &mut self.output)
                 .map_err(failed)?;
-            if self.is_state && self.path.exists() {
-                return Err(self.changed());
-            }
-            return self.output.finish().map_err(failed).map(|()| None);
+            return match self.output.finish() {
+                Err(error) if self.is_state && error.kind() == io::ErrorKind::AlreadyExists => {
+                    Err(changed(&self.path))
+                }
+                outcome => outcome.map_err(failed).map(|()| None),
+            };
         };
         let new = match answer.spilled_bytes {
             0 => {
@@ -244,19 +246,17 @@ impl Keeping {
         self.output.flush().map_err(failed)?;
         let answer = shown.map(|shown| merged.answer(shown)).transpose()?;
         if !is_same(&state.meta, &self.path) {
-            return Err(self.changed());
+            return Err(changed(&self.path));
         }
         self.output.finish().map_err(failed)?;
         Ok(answer)
     }
+}
 
-    fn changed(&self) -> Error {
-        let cause = format!(
-            "{}: another run has written it meanwhile: nothing was added",
-            self.path.display()
-        );
-        Error::new(Kind::Io, cause)
-    }
+fn changed(path: &Path) -> Error {
+    let path = path.display();
+    let cause = format!("{path}: another run has written it meanwhile: nothing was added");
+    Error::new(Kind::Io, cause)
 }
 
 fn usage(why: &str) -> Error {

@@ -5,8 +5,13 @@
 //! until then the old file stands untouched, and whatever ends the process takes the nameless file
 //! with it. Replacing an old file takes two calls, a link under a temporary name and a rename over
 //! the target; a kill exactly between them leaves the temporary name. Where the filesystem has no
-//! nameless files the temporary name is there from the start, and is removed on drop. Whole does not
-//! mean durable: a power failure may still lose the file.
+//! nameless files the temporary name is there from the start, and is removed on drop. The file and its
+//! directory are synced before [`Output::finish`] returns, so a power failure leaves the old file or the
+//! new one, whole.
+//!
+//! The kernel resolves the path, so that its protections of shared directories apply
+//! (`fs.protected_symlinks`, `_regular`, `_fifos`). In a directory that others may write to, a file that
+//! belongs to somebody else is replaced by one of ours: its owner and its permissions aren't taken over.
 //!
 //! What is no regular file (`/dev/null`, a FIFO, `/dev/stdout`) is written to directly, unless it is to
 //! be held back until [`Output::finish`].
@@ -17,7 +22,7 @@ use rustix::io::Errno;
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -50,7 +55,6 @@ pub struct Output {
     buffer: Vec<u8>,
     /// The first write error: the output lacks bytes.
     failed: Option<Errno>,
-    is_synced: bool,
 }
 
 impl Output {
@@ -88,7 +92,6 @@ impl Output {
             held: None,
             buffer: Vec::new(),
             failed: None,
-            is_synced: false,
         }
     }
 
@@ -110,9 +113,16 @@ impl Output {
         Ok(())
     }
 
-    /// Has the bytes of a file reach the disk before it takes its place: for what replaces the only copy.
-    pub fn sync(&mut self) {
-        self.is_synced = true;
+    /// Has [`Output::finish`] fail with `EEXIST` where something else has got the name meanwhile; false where
+    /// something has it already.
+    pub fn reserve(&mut self) -> bool {
+        match &mut self.pending {
+            Some(pending) if pending.place != Place::Taken => {
+                pending.place = Place::Reserved;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Whether what is written goes to a file or a device, and not to a pipe or a terminal, where somebody may be
@@ -138,13 +148,9 @@ impl Output {
         if let Some(held) = self.held.take() {
             self.let_go(held)?;
         }
-        if self.is_synced || reports_late(&self.file) {
-            // Asks now for the errors that closing would report to nobody.
-            match sys::fsync(&self.file) {
-                // A device or a pipe behind such a filesystem has nothing to sync.
-                Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => {}
-                Err(errno) => return Err(failure(&self.name, "write", errno)),
-            }
+        if self.pending.is_some() || reports_late(&self.file) {
+            // Also asks for the errors that closing would report to nobody.
+            synced(sys::fsync(&self.file)).map_err(|errno| failure(&self.name, "write", errno))?;
         }
         if let Some(pending) = self.pending.take() {
             pending
@@ -292,6 +298,14 @@ enum Nameless {
     Skip,
 }
 
+/// The outcome of a sync; a device, a pipe or a filesystem without one has nothing to sync.
+fn synced(outcome: Result<(), Errno>) -> Result<(), Errno> {
+    match outcome {
+        Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => Ok(()),
+        outcome => outcome,
+    }
+}
+
 /// Why an output can't be opened.
 #[derive(Debug)]
 struct Refused {
@@ -310,48 +324,55 @@ impl From<Errno> for Refused {
 
 /// Opens what the bytes of `path` go into, and says how it becomes `path`.
 fn open_target(path: &Path, nameless: Nameless) -> Result<(File, Option<Pending>), Refused> {
-    match resolve(path)? {
-        Target::Direct => Ok((open_direct(path)?, None)),
-        Target::New(path) => open_pending(&path, None, nameless),
-        Target::Old(path, old) => open_pending(&path, Some(old), nameless),
-    }
-}
-
-/// What a path stands for.
-enum Target {
-    /// Nothing yet: the path of the file to be.
-    New(PathBuf),
-    /// A regular file, at this path once links were followed.
-    Old(PathBuf, Metadata),
-    /// Anything else, or a file that somebody opened for us (`/dev/stdout`, `/dev/fd/3`).
-    Direct,
-}
-
-/// Follows symbolic links, so that a link to a file stays and the file is replaced.
-fn resolve(path: &Path) -> Result<Target, Errno> {
     if path.as_os_str().as_bytes().ends_with(b"/") {
-        return Err(Errno::ISDIR);
+        return Err(Errno::ISDIR.into());
     }
+    let found = match path.metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.file_name().is_some() => {
+            if path.is_symlink() {
+                let action = "create the file that this link names";
+                let errno = Errno::NOENT;
+                return Err(Refused { action, errno });
+            }
+            return open_pending(path, None, nameless);
+        }
+        Err(error) => return Err(errno_of(&error).into()),
+    };
+    if !found.is_file() || leads_through_proc(path) {
+        return Ok((open_direct(path)?, None));
+    }
+    // With O_CREAT the kernel also protects files of others in shared directories.
+    let old = File::from(sys::openat(
+        CWD,
+        path,
+        OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC,
+        Mode::from_raw_mode(0o666),
+    )?);
+    let found = old.metadata().map_err(|error| errno_of(&error))?;
+    let name = fs::read_link(proc_name(&old)).map_err(|error| errno_of(&error))?;
+    if !found.is_file() {
+        // It has become something else since it was looked at.
+        return Err(Errno::AGAIN.into());
+    }
+    open_pending(&name, Some(found), nameless)
+}
+
+/// Whether a link on the way is one of `/proc`'s, which lead to an open file rather than to a name, as
+/// `/dev/stdout` and `/dev/fd/3` do.
+fn leads_through_proc(path: &Path) -> bool {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
-        let found = match path.symlink_metadata() {
-            Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && path.file_name().is_some() => {
-                return Ok(Target::New(path));
-            }
-            Err(error) => return Err(errno_of(&error)),
+        let Ok(link) = path.read_link() else {
+            return false;
         };
-        if found.is_file() {
-            return Ok(Target::Old(path, found));
+        if is_in_proc(&path) {
+            return true;
         }
-        if !found.is_symlink() || is_in_proc(&path) {
-            return Ok(Target::Direct);
-        }
-        let link = path.read_link().map_err(|error| errno_of(&error))?;
         // An absolute link replaces the whole path.
         path = directory_of(&path).join(link);
     }
-    Err(Errno::LOOP)
+    false
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -381,8 +402,16 @@ fn open_direct(path: &Path) -> Result<File, Errno> {
             }
         }
     }
-    let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::NOCTTY | OFlags::CLOEXEC;
-    sys::openat(CWD, path, flags, Mode::empty()).map(File::from)
+    // With O_CREAT the kernel also protects pipes of others in shared directories.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match sys::openat(CWD, path, flags, Mode::from_raw_mode(0o666)) {
+        // `/proc` has nothing that could be created.
+        Err(Errno::ACCESS | Errno::NOENT) if leads_through_proc(path) => {
+            sys::openat(CWD, path, flags - OFlags::CREATE, Mode::empty())
+        }
+        opened => opened,
+    }
+    .map(File::from)
 }
 
 /// Opens a new file that will be `path`, with the old file's permissions and, where we may, owner.
@@ -394,30 +423,31 @@ fn open_pending(
     let name = path.file_name().ok_or(Errno::ISDIR)?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = sys::openat(CWD, directory_of(path), flags, Mode::empty())?;
-    let mode = match old {
-        None => Mode::from_raw_mode(0o666),
-        Some(_) => {
-            // Renaming asks nobody whether the old file may be written: this does.
-            sys::openat(
-                &directory,
-                name,
-                OFlags::WRONLY | OFlags::CLOEXEC,
-                Mode::empty(),
-            )?;
-            Mode::from_raw_mode(0o600)
+    if let Some(old) = &old {
+        let now = sys::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if (now.st_dev, now.st_ino) != (old.dev(), old.ino()) {
+            // It was moved or removed since it was opened.
+            return Err(Errno::NOENT.into());
         }
-    };
+    }
     // From here on the directory is at fault, not the file.
-    let action = if old.is_some() {
-        "create a file beside it"
-    } else {
-        "create"
+    let action = match old {
+        Some(_) => "create a file beside it",
+        None => "create",
     };
     let beside = |errno| Refused { action, errno };
+    let shared = sys::fstat(&directory)?.st_mode & 0o022 != 0;
+    let mine = rustix::process::geteuid().as_raw();
+    let place = match old {
+        Some(_) => Place::Taken,
+        None => Place::Free,
+    };
+    let old = old.filter(|old| !shared || old.uid() == mine);
+    let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
     let mut pending = Pending {
         directory,
         name: name.to_owned(),
-        replaces: old.is_some(),
+        place,
         temporary: None,
     };
     let file = match open_nameless(&pending.directory, mode, nameless).map_err(beside)? {
@@ -429,17 +459,17 @@ fn open_pending(
             })
             .map_err(beside)?,
     };
+    let new = File::from(file);
     if let Some(old) = old {
-        let new = File::from(file);
         let ours = new.metadata().map_err(|error| errno_of(&error))?;
         if (ours.uid(), ours.gid()) != (old.uid(), old.gid()) {
             // Only root may give files away; for others the new file is theirs.
             let _ = fchown(&new, Some(old.uid()), Some(old.gid()));
         }
-        sys::fchmod(&new, Mode::from_raw_mode(old.mode() & 0o7777))?;
-        return Ok((new, Some(pending)));
+        // Without the bits that have programs run as their owner.
+        sys::fchmod(&new, Mode::from_raw_mode(old.mode() & 0o777))?;
     }
-    Ok((file.into(), Some(pending)))
+    Ok((new, Some(pending)))
 }
 
 /// Opens a file without a name; `None` where there are none, or where it couldn't get one later.
@@ -472,12 +502,23 @@ fn reports_late(file: &File) -> bool {
     sys::fstatfs(file).is_ok_and(|found| LATE_ERRORS.contains(&found.f_type))
 }
 
+/// What the name of a pending file stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// An old file, to be replaced.
+    Taken,
+    /// Nothing. What gets the name meanwhile is replaced, as if it had been there before.
+    Free,
+    /// Nothing. What gets the name meanwhile stays.
+    Reserved,
+}
+
 /// A file that is not yet at its place.
 #[derive(Debug)]
 struct Pending {
     directory: OwnedFd,
     name: OsString,
-    replaces: bool,
+    place: Place,
     /// The name it has meanwhile, if any: removed on drop.
     temporary: Option<OsString>,
 }
@@ -489,23 +530,52 @@ impl Pending {
         let link = |directory: &OwnedFd, name: &OsStr| {
             sys::linkat(CWD, &source, directory, name, AtFlags::SYMLINK_FOLLOW)
         };
-        if self.temporary.is_none() {
-            if !self.replaces {
-                match link(&self.directory, &self.name) {
-                    // Somebody was faster: theirs is replaced, as if it had been there before.
-                    Err(Errno::EXIST) => {}
-                    linked => return linked,
-                }
+        let is_linked = self.temporary.is_none()
+            && self.place != Place::Taken
+            && match link(&self.directory, &self.name) {
+                Ok(()) => true,
+                Err(Errno::EXIST) if self.place == Place::Free => false,
+                Err(errno) => return Err(errno),
+            };
+        if !is_linked {
+            if self.temporary.is_none() {
+                self.with_temporary(link)?;
             }
-            self.with_temporary(link)?;
+            let temporary = (self.temporary.as_deref()).expect("the file has a name by now");
+            self.rename(temporary)?;
+            self.temporary = None;
         }
-        let temporary = self
-            .temporary
-            .as_deref()
-            .expect("the file has a name by now");
-        sys::renameat(&self.directory, temporary, &self.directory, &self.name)?;
-        self.temporary = None;
-        Ok(())
+        self.sync_directory(file)
+    }
+
+    /// Gives the file its name in place of the temporary one.
+    fn rename(&self, temporary: &OsStr) -> Result<(), Errno> {
+        let (directory, name) = (&self.directory, &self.name);
+        if self.place != Place::Reserved {
+            return sys::renameat(directory, temporary, directory, name);
+        }
+        let flags = sys::RenameFlags::NOREPLACE;
+        match sys::renameat_with(directory, temporary, directory, name, flags) {
+            // Filesystems and kernels without that flag. The temporary name is removed on drop.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                sys::linkat(directory, temporary, directory, name, AtFlags::empty())?;
+                sys::unlinkat(directory, temporary, AtFlags::empty())
+            }
+            renamed => renamed,
+        }
+    }
+
+    /// Has the file's name reach the disk.
+    fn sync_directory(&self, file: &File) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        synced(
+            match sys::openat(&self.directory, ".", flags, Mode::empty()) {
+                Ok(directory) => sys::fsync(directory),
+                // It may be written to but not read.
+                Err(Errno::ACCESS) => sys::syncfs(file),
+                Err(errno) => Err(errno),
+            },
+        )
     }
 
     /// Gives the file a name that nothing else has.
@@ -549,7 +619,6 @@ impl Drop for Pending {
 #[cfg(test)]
 mod tests {
     use crate::output::file::*;
-    use std::fs;
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
     use tempfile::tempdir;
 
@@ -673,16 +742,78 @@ mod tests {
         let (link, file) = (dir.path().join("link"), dir.path().join("sub/file"));
         symlink("sub/hop", &link).unwrap();
         symlink("file", dir.path().join("sub/hop")).unwrap();
-        for text in ["to a missing file", "to an old one"] {
-            let mut out = Output::open(&link).unwrap();
-            write!(out, "{text}").unwrap();
-            out.finish().unwrap();
-            assert_eq!(fs::read_to_string(&file).unwrap(), text);
-            assert!(link.is_symlink() && dir.path().join("sub/hop").is_symlink());
-        }
+        let error = Output::open(&link).unwrap_err();
+        assert_eq!(
+            inner(&error).errno,
+            Errno::NOENT,
+            "a link to a missing file"
+        );
+        fs::write(&file, "old").unwrap();
+        let mut out = Output::open(&link).unwrap();
+        write!(out, "new").unwrap();
+        out.finish().unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(link.is_symlink() && dir.path().join("sub/hop").is_symlink());
         symlink("round", dir.path().join("round")).unwrap();
         let error = Output::open(&dir.path().join("round")).unwrap_err();
         assert_eq!(inner(&error).errno, Errno::LOOP);
+    }
+
+    #[test]
+    fn a_name_that_is_reserved_goes_to_whoever_is_first() {
+        for nameless in BOTH {
+            let dir = tempdir().unwrap();
+            let path = dir.path().join("out");
+            let [mut one, mut two] = [(); 2].map(|()| output(&path, nameless));
+            assert!(one.reserve() && two.reserve());
+            write!(one, "one").unwrap();
+            write!(two, "two").unwrap();
+            two.finish().unwrap();
+            assert_eq!(inner(&one.finish().unwrap_err()).errno, Errno::EXIST);
+            assert_eq!(fs::read(&path).unwrap(), b"two");
+            assert_eq!(entries(dir.path()), ["out"]);
+            assert!(!output(&path, nameless).reserve());
+        }
+    }
+
+    #[test]
+    fn bits_that_run_programs_as_their_owner_are_dropped() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("out");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o6755)).unwrap();
+        output(&path, Nameless::Try).finish().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o755);
+    }
+
+    /// As root, because only root may give files away.
+    #[test]
+    fn in_a_shared_directory_a_file_of_somebody_else_isnt_given_the_answer() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        for (mode, owner) in [(0o777, 0), (0o1777, 0), (0o775, 0), (0o755, 1234)] {
+            let dir = tempdir().unwrap();
+            let path = dir.path().join("out");
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+            fs::write(&path, "theirs").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+            std::os::unix::fs::chown(&path, Some(1234), Some(1234)).unwrap();
+            match Output::open(&path) {
+                Ok(out) => {
+                    out.finish().unwrap();
+                    let new = fs::metadata(&path).unwrap();
+                    let got = (new.uid(), new.gid());
+                    assert_eq!(got, (owner, owner), "{mode:o}");
+                    assert_eq!(new.mode() & 0o022 != 0, owner != 0, "{mode:o}");
+                }
+                // What the kernel protects.
+                Err(error) => {
+                    assert_eq!(inner(&error).errno, Errno::ACCESS);
+                    assert_eq!(fs::read(&path).unwrap(), b"theirs");
+                }
+            }
+        }
     }
 
     #[test]
