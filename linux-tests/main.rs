@@ -20,6 +20,7 @@ mod generate;
 mod grid;
 mod group;
 mod hard;
+mod hints;
 mod injected;
 mod json_lines;
 mod knobs;

@@ -1,0 +1,393 @@
+//! Every hint of the program leads somewhere: it is taken from the message of a run that needs it, and the run that
+//! follows it has the right answer.
+//!
+//! A new hint needs a row in [`ROWS`]. Tests hold the table against the variants of `Hint` and the sentences of
+//! `src/cli/spell.rs`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use crate::support::{Ended, dir, end, write};
+
+/// A hint, and what comes of it.
+struct Row {
+    /// The variant of `Hint`, or `""` for other advice.
+    hint: &'static str,
+    /// Files of the directory in which both lines run.
+    files: &'static [(&'static str, &'static str)],
+    /// A line for the shell.
+    run: &'static str,
+    /// What it says on stderr, from the hint's beginning.
+    says: &'static str,
+    /// The line that follows the hint. `{}` stands for what `says` has in its first backticks, with the name of the first file
+    /// in the place of `FILE`. Without backticks, each flag of `says` is in the line, or one of them after "or".
+    then: &'static str,
+    /// What that prints.
+    answer: &'static str,
+}
+
+const ORDERS: (&str, &str) = ("orders.csv", "city,price\nBern,1.50\nOslo,2\nBern,2.25\n");
+
+const ROWS: &[Row] = &[
+    Row {
+        hint: "Encoded",
+        files: &[ORDERS],
+        run: "gzip -c orders.csv >f; ringfold aggregate --no-decompress -d , -k 1 f",
+        says: "`zcat`",
+        then: "{} <f | ringfold aggregate -H -d , -k 1",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "Encoded",
+        files: &[ORDERS],
+        run: "iconv -t UTF-16 orders.csv >f.csv; ringfold aggregate -H -k city f.csv",
+        says: "`iconv -f UTF-16 -t UTF-8`",
+        then: "{} f.csv | ringfold aggregate -H -k city",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "CarriageReturns",
+        files: &[("f.csv", "city,price\rBern,1.50\rOslo,2\r")],
+        run: "ringfold aggregate -H -k city f.csv",
+        says: "`tr '\\r' '\\n' <FILE`",
+        then: "{} | ringfold aggregate -H -k city",
+        answer: "city,count\nBern,1\nOslo,1\n",
+    },
+    Row {
+        hint: "Delimiter",
+        files: &[("f", "a,1\nb,2\n")],
+        run: "ringfold aggregate f",
+        says: "`-d ','`",
+        then: "ringfold aggregate {} f",
+        answer: "{a=1.0/1.0/1.0, b=2.0/2.0/2.0}\n",
+    },
+    Row {
+        hint: "Header",
+        files: &[("f", "city;mean\na;1\n")],
+        run: "ringfold aggregate f",
+        says: "`--on-error skip`",
+        then: "ringfold aggregate {} f",
+        answer: "{a=1.0/1.0/1.0}\n",
+    },
+    Row {
+        hint: "HeaderAndDelimiter",
+        files: &[("f", "city\tmean\na\t1\n")],
+        run: "ringfold aggregate f",
+        says: "`-d '\\t' --on-error skip`",
+        then: "ringfold aggregate {} f",
+        answer: "{a=1.0/1.0/1.0}\n",
+    },
+    Row {
+        hint: "Columns",
+        files: &[(
+            "f",
+            "city,country,mean\nKiel,Germany,1\nBern,Switzerland,2\n",
+        )],
+        run: "ringfold aggregate f",
+        says: "`-k 1 -a mean:3`, with `-H`",
+        then: "ringfold aggregate -H {} f",
+        answer: "city,mean_mean\nBern,2.00\nKiel,1.00\n",
+    },
+    Row {
+        hint: "SingleLine",
+        files: &[ORDERS],
+        run: "ringfold aggregate -H -k city --range 1/2 --save-partial p orders.csv",
+        says: "`--single-line`",
+        then: "for i in 1 2; do ringfold aggregate {} -H -k city --range $i/2 --save-partial $i orders.csv; done; ringfold merge 1 2",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "NullValue",
+        files: &[("f.csv", "k,v\na,1\na,N/A\n")],
+        run: "ringfold aggregate -H -k k -a sum:v,count:v f.csv",
+        says: "`--null-value 'N/A'`",
+        then: "ringfold aggregate -H -k k -a sum:v,count:v {} f.csv",
+        answer: "k,sum_v,count_v\na,1,1\n",
+    },
+    Row {
+        hint: "Float",
+        files: &[("f.csv", "k,v\na,1\na,2.5e-3\n")],
+        run: "ringfold aggregate -H -k k -a sum:v f.csv",
+        says: "`--float`",
+        then: "ringfold aggregate -H -k k -a sum:v {} f.csv",
+        answer: "k,sum_v\na,1.0025\n",
+    },
+    Row {
+        hint: "Quotes",
+        files: &[("f", "k;v\n\"a;b\";1\nc;2\n")],
+        run: "ringfold aggregate -d ';' -k 1 f",
+        says: "`--quote '\"'`",
+        then: "ringfold aggregate -d ';' -H -k k {} f",
+        answer: "k,count\na;b,1\nc,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[("f", "abc\ndef\n")],
+        run: "ringfold aggregate -k 1 f",
+        says: "`-d ','`",
+        then: "ringfold aggregate -k 1 {} f",
+        answer: "key1,count\nabc,1\ndef,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[("f", "a,b;c\n1,2;3\n")],
+        run: "ringfold aggregate -k 1 f",
+        says: "`-d ';'`",
+        then: "ringfold aggregate -k 1 {} f",
+        answer: "key1,count\n\"1,2\",1\n\"a,b\",1\n",
+    },
+    Row {
+        hint: "",
+        files: &[("f", "{\"a\":1}\n{\"a\":2}\n")],
+        run: "ringfold aggregate -k a f",
+        says: "--jsonl",
+        then: "ringfold aggregate --jsonl -k a f",
+        answer: "a,count\n1,1\n2,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[("f.csv", "city;price\nBern;1,5\nOslo;2\n")],
+        run: "ringfold aggregate -H -k city f.csv",
+        says: "`-d ';'`",
+        then: "ringfold aggregate -H -k city {} f.csv",
+        answer: "city,count\nBern,1\nOslo,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[ORDERS],
+        run: "ringfold aggregate -H -k city --single-line --range 1/2 --save-partial p orders.csv; ringfold merge p",
+        says: "--allow-gaps",
+        then: "ringfold merge --allow-gaps p",
+        answer: "city,count\nBern,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[(
+            "f.csv",
+            "k,v\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,1\n",
+        )],
+        run: "ringfold aggregate --max-record 64 -H -a sum:v f.csv",
+        says: "--max-record",
+        then: "ringfold aggregate --max-record 1M -H -a sum:v f.csv",
+        answer: "sum_v\n1\n",
+    },
+    Row {
+        hint: "",
+        files: &[],
+        run: "seq 100000 >f; ringfold aggregate -d , -k 1 --memory 1M --spill-dir nowhere f",
+        says: "--spill-dir",
+        then: "ringfold aggregate -d , -k 1 --memory 1M --spill-dir . f | wc -l",
+        answer: "100001\n",
+    },
+    Row {
+        hint: "",
+        files: &[ORDERS],
+        run: "ringfold count --io-timeout 0s orders.csv",
+        says: "raise it, or leave it out",
+        then: "ringfold count --io-timeout 30s orders.csv",
+        answer: "4 38 orders.csv\n",
+    },
+    Row {
+        hint: "",
+        files: &[ORDERS],
+        run: "ringfold count --engine mmap --direct orders.csv",
+        says: "leave one of them out",
+        then: "ringfold count --engine mmap orders.csv",
+        answer: "4 38 orders.csv\n",
+    },
+];
+
+/// Advice that needs a kernel, a device or a limit which a test of the program alone doesn't have.
+const NEEDS_MACHINE: &[&str] = &[
+    "leave it out",
+    "raise it, or lower --rings",
+    "read it with another engine",
+    "lower --buffers, --queue-depth or --block-size",
+    "lower --rings, or raise the limit on processes (ulimit -u)",
+    "lower --threads",
+    "name another directory by --spill-dir, or raise --memory",
+    "choose another engine",
+    "leave it out or try hugetlb",
+    "raise sysctl vm.nr_hugepages, lower --buffers or --block-size, or leave it out",
+    "lower --buffers or --block-size, or leave it out",
+    "leave it out, or try --direct",
+    "leave it out, or load its driver with poll queues (nvme.poll_queues=N)",
+    "lower it",
+    "name another processor, or none",
+    "leave out ={workers}",
+    "raise that, lower --buffers or --block-size, or leave it out",
+    "raise ulimit -n, or leave it out",
+    "name other processors",
+    "lower --threads, or raise the limit on processes (ulimit -u)",
+];
+
+#[test]
+fn who_follows_a_hint_gets_the_answer() {
+    for row in ROWS {
+        let (said, dir) = said(row);
+        assert!(said.stderr.contains(row.says), "{}\n{said:?}", row.run);
+        let flags = |line: &str| -> Vec<String> {
+            let is_flag = |word: &&str| word.starts_with("--");
+            line.split_whitespace()
+                .filter(is_flag)
+                .map(String::from)
+                .collect()
+        };
+        let follows = match row.says.split('`').nth(1) {
+            Some(typed) => row.then.contains("{}") && !typed.is_empty(),
+            None => flags(row.says)
+                .iter()
+                .all(|flag| flags(row.then).contains(flag)),
+        };
+        assert!(follows, "the line doesn't follow the hint: {}", row.then);
+        let typed = row.says.split('`').nth(1).unwrap_or_default();
+        let first = row.files.first().map_or("", |(name, _)| name);
+        let typed = typed.replace("FILE", first);
+        let then = row.then.replace("{}", &typed);
+        let ended = shell(dir.path(), &then);
+        let (code, stdout) = (ended.code, String::from_utf8_lossy(&ended.stdout));
+        assert_eq!(
+            (code, &*stdout),
+            (Some(0), row.answer),
+            "{then}\n{}",
+            ended.stderr
+        );
+        assert!(!ended.stderr.contains(row.says), "{then}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn every_kind_of_hint_is_followed() {
+    let variants = variants("src/error/refusal.rs", "Hint");
+    assert!(variants.len() > 5, "{variants:?}");
+    for variant in &variants {
+        let has_row = ROWS.iter().any(|row| row.hint == variant);
+        assert!(has_row, "no row follows `Hint::{variant}`");
+    }
+    for row in ROWS {
+        let is_known = row.hint.is_empty() || variants.iter().any(|variant| variant == row.hint);
+        assert!(is_known, "there is no `Hint::{}`", row.hint);
+    }
+}
+
+#[test]
+fn every_advice_is_followed() {
+    let sentences = sentences("src/cli/spell.rs");
+    assert!(sentences.len() > 20, "{sentences:?}");
+    let said: Vec<String> = ROWS.iter().map(|row| said(row).0.stderr).collect();
+    let known = |exempt: &&&str| sentences.iter().any(|sentence| sentence == **exempt);
+    assert!(
+        NEEDS_MACHINE.iter().all(|exempt| known(&exempt)),
+        "there is no such advice any more"
+    );
+    let missing: Vec<_> = (sentences.iter())
+        .filter(|sentence| !NEEDS_MACHINE.contains(&sentence.as_str()))
+        .filter(|sentence| !said.iter().any(|said| has_form(said, sentence)))
+        .collect();
+    assert!(missing.is_empty(), "no row has these: {missing:#?}");
+}
+
+/// What the first line of a row says, and the directory in which it ran.
+fn said(row: &Row) -> (Ended, tempfile::TempDir) {
+    let dir = dir();
+    for (name, text) in row.files {
+        write(dir.path(), name, text.as_bytes());
+    }
+    (shell(dir.path(), row.run), dir)
+}
+
+/// Runs a line in a directory, where `ringfold` is the program.
+fn shell(dir: &Path, line: &str) -> Ended {
+    let program = Path::new(env!("CARGO_BIN_EXE_ringfold"));
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", program.parent().unwrap().display());
+    let mut command = Command::new("sh");
+    let command = command.args(["-c", line]).current_dir(dir);
+    end(command.env("PATH", path).stdin(Stdio::null()))
+}
+
+/// Whether a text has the parts of a format string, one after the other.
+fn has_form(text: &str, format: &str) -> bool {
+    let mut rest = text;
+    format.split(['{', '}']).step_by(2).all(|part| {
+        let found = rest.find(part).map(|at| at + part.len());
+        rest = &rest[found.unwrap_or(0)..];
+        found.is_some()
+    })
+}
+
+fn tokens(path: &str) -> Vec<TokenTree> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let text = fs::read_to_string(path).unwrap();
+    text.parse::<TokenStream>().unwrap().into_iter().collect()
+}
+
+/// The variants of an enum.
+fn variants(path: &str, name: &str) -> Vec<String> {
+    let tokens = tokens(path);
+    let is_enum = |pair: &[TokenTree]| pair[0].to_string() == "enum" && pair[1].to_string() == name;
+    let at = tokens.windows(2).position(is_enum).unwrap();
+    let TokenTree::Group(body) = &tokens[at + 2] else {
+        panic!("{name} has no variants");
+    };
+    let idents = body.stream().into_iter().filter_map(|token| match token {
+        TokenTree::Ident(ident) => Some(ident.to_string()),
+        _ => None,
+    });
+    idents.collect()
+}
+
+/// The strings of a file's code that are more than a word; those of its tests and attributes aside.
+fn sentences(path: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    gather(tokens(path), &mut found);
+    found.retain(|text| {
+        let words = text.split(['{', '}']).step_by(2).collect::<String>();
+        let letters = |word: &str| word.chars().any(char::is_alphabetic);
+        words
+            .split_whitespace()
+            .filter(|word| letters(word))
+            .count()
+            > 1
+    });
+    found
+}
+
+fn gather(tokens: Vec<TokenTree>, found: &mut Vec<String>) {
+    let mut before = [String::new(), String::new()];
+    for token in tokens {
+        let text = token.to_string();
+        let is_test = before[0] == "mod" && before[1] == "tests";
+        let is_attribute = before[1] == "#" || before[0] == "#" && before[1] == "!";
+        match token {
+            TokenTree::Group(group) if !is_test && !is_attribute => {
+                gather(group.stream().into_iter().collect(), found);
+            }
+            TokenTree::Literal(_) if text.starts_with('"') => found.push(unescaped(&text)),
+            _ => {}
+        }
+        before = [std::mem::take(&mut before[1]), text];
+    }
+}
+
+/// A string from its literal.
+fn unescaped(literal: &str) -> String {
+    let mut chars = literal[1..literal.len() - 1].chars().peekable();
+    let mut text = String::new();
+    while let Some(char) = chars.next() {
+        match (char, char == '\\') {
+            (_, true) => match chars.next() {
+                Some('\n') => while chars.next_if(|char| char.is_whitespace()).is_some() {},
+                Some('n') => text.push('\n'),
+                Some('t') => text.push('\t'),
+                Some(char) => text.push(char),
+                None => {}
+            },
+            (char, false) => text.push(char),
+        }
+    }
+    text
+}
