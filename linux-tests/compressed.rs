@@ -27,7 +27,7 @@ const FORMATS: [(&str, Compress); 6] = [
     ("lz4", lz4),
 ];
 
-fn gzip(text: &[u8]) -> Vec<u8> {
+pub fn gzip(text: &[u8]) -> Vec<u8> {
     member(GzBuilder::new().filename("text"), text)
 }
 
@@ -50,7 +50,7 @@ fn bgzf(text: &[u8]) -> Vec<u8> {
     chunks.flat_map(block).collect()
 }
 
-fn zstandard(text: &[u8]) -> Vec<u8> {
+pub fn zstandard(text: &[u8]) -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
     encoder.include_checksum(true).unwrap();
     encoder.write_all(text).unwrap();

@@ -62,22 +62,6 @@ fn an_unreadable_file() {
 }
 
 #[test]
-fn more_files_than_may_be_open() {
-    let dir = dir();
-    let path = write(dir.path(), "file", b"a;1.0\n");
-    let mut command = ringfold(["aggregate"]);
-    command.args(std::iter::repeat_n(&path, 200));
-    sys::limit(&mut command, libc::RLIMIT_NOFILE, 60);
-    let error = end(&mut command).failure(1);
-    let words = format!("{}: too many open files", str(&path));
-    assert!(
-        error.starts_with(&words) && error.ends_with("[EMFILE]"),
-        "{error}"
-    );
-    assert!(error.contains("ulimit -n"), "{error}");
-}
-
-#[test]
 fn names_that_are_no_utf8_or_look_like_flags() {
     use std::os::unix::ffi::OsStringExt;
     let dir = dir();

@@ -295,59 +295,6 @@ fn little_address_space_for_threads_gives_the_answer_or_a_line() {
     assert!(answers > 0 && lines > 0);
 }
 
-#[test]
-fn a_thousand_files() {
-    if skips("a_thousand_files", &[Feature::Eviction]) {
-        return;
-    }
-    let dir = dir();
-    let paths: Vec<PathBuf> = (0..1000)
-        .map(|n| write(dir.path(), &n.to_string(), &STATIONS[..9000 + n]))
-        .collect();
-    let evicted = || {
-        for path in &paths {
-            evict(path, 0..1 << 20);
-        }
-    };
-    let want = end(ringfold(["count"]).args(&paths)).answer();
-    for way in WAYS.iter() {
-        evicted();
-        let mut command = ringfold(["count"]);
-        let got = end(command.args(way.flags()).args(&paths)).answer();
-        assert!(got == want, "{way:?}");
-    }
-    // Enough to open them all, too few to open them a second time past the page cache.
-    if !WAYS
-        .iter()
-        .any(|way| way.engine == Engine::Auto && way.direct)
-    {
-        return;
-    }
-    for (flag, most) in [("--engine=auto", 1100), ("--direct", 1100)] {
-        evicted();
-        let mut command = ringfold(["count", flag]);
-        sys::limit(command.args(&paths), libc::RLIMIT_NOFILE, most);
-        let ended = end(&mut command);
-        if flag == "--direct" {
-            let error = ended.failure(1);
-            for words in ["--direct", "ulimit -n", "[EMFILE]"] {
-                assert!(error.contains(words), "{error}");
-            }
-        } else {
-            let (got, said) = ended.answer_and_notices();
-            assert!(got == want);
-            assert_eq!(said.lines().count(), 1, "{said}");
-            for words in [
-                "ulimit -n",
-                "[EMFILE]",
-                " more; reading through the page cache",
-            ] {
-                assert!(said.contains(words), "{said}");
-            }
-        }
-    }
-}
-
 /// The lines of strace of such calls by a run.
 fn calls_of(trace: &str, args: &[&str]) -> Vec<String> {
     let dir = dir();

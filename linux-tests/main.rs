@@ -29,6 +29,7 @@ mod library;
 mod limits;
 mod liveness;
 mod malformed;
+mod many_files;
 mod memory;
 mod old_kernels;
 mod outgrown;

@@ -135,10 +135,7 @@ impl Reading {
         let Some(name) = &self.how.profile else {
             return Ok(RingDefaults::default());
         };
-        let first = input
-            .sources()
-            .first()
-            .filter(|source| source.file().is_some());
+        let first = input.sources().first().filter(|source| source.is_file());
         let path = first.map(|source| Path::new(&**source.name()));
         let found = profile::find(name, path)?;
         if found.is_none() && !self.quiet {

@@ -75,10 +75,10 @@ impl Session<'_> {
     fn files_of(&self, spans: &[Span]) -> Vec<Span> {
         let file = |span: &Span| {
             let origin = self.input.source(span).origin()?;
-            origin.file()?;
+            let len = origin.len().filter(|_| origin.is_file())?;
             Some(Span {
                 from: 0,
-                to: origin.len()?,
+                to: len,
                 ..*span
             })
         };

@@ -27,6 +27,7 @@ use crate::engine::ring::uring::{self, Facts, Setup};
 use crate::engine::session::{Session, in_order};
 use crate::error::{Error, Kind, Result};
 use crate::input::caching::Caching;
+use crate::input::descriptors;
 use crate::input::spans::{Input, Span};
 
 impl<'a> Session<'a> {
@@ -392,6 +393,11 @@ impl<'a> Session<'a> {
         caching: CachingPlan,
         rings: usize,
     ) -> (Plan, Layout) {
+        let in_turn = |span: &Span| self.input.source(span).opens_in_turn();
+        let max_depth = match spans.iter().any(in_turn) {
+            true => max_depth.min((descriptors::in_turn_at_once() / rings).max(1)),
+            false => max_depth,
+        };
         let (plan, layout) = self.request().ring(spans, max_depth, caching, rings);
         self.stats.block_size = plan.block as usize;
         self.stats.queue_depth = self.stats.queue_depth.max(plan.depth);

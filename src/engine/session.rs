@@ -20,7 +20,6 @@ use crate::error::refusal::Refusal;
 use crate::error::setting::Setting;
 use crate::error::{Error, Result};
 use crate::input::caching::Caching;
-use crate::input::descriptors;
 use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
 
@@ -189,14 +188,11 @@ impl<'a> Session<'a> {
     /// Tells of files that the ring has to read through the page cache, in one line, however many there are. Returns
     /// how they are read: so that nothing stays there, where all of them can be.
     pub(crate) fn tell_of_refusals(&mut self, spans: &[Span]) -> Caching {
-        // Every file is opened once more: what the ring needs must be left over.
-        let reserved = descriptors::reserve();
         let mut refused: Vec<_> = spans
             .iter()
             .map(|span| self.input.source(span))
             .filter(|source| source.direct().is_err())
             .collect();
-        drop(reserved);
         refused.dedup_by_key(|source| source.index());
         let Some(error) = refused.first().and_then(|first| first.direct().err()) else {
             return Caching::Cached;

@@ -30,17 +30,37 @@ pub(crate) trait AheadEngine: fmt::Debug + Send + Sync {
     fn begin(&self, from: u64) -> Option<Receiver<Option<Arrived>>>;
 }
 
+/// Opens a file, unless it is open.
+type Open = dyn Fn() -> io::Result<Arc<File>> + Send + Sync;
+
 /// A compressed file, and what reads it ahead.
-#[derive(Debug)]
 pub(crate) struct CompressedFile {
-    pub(crate) file: Arc<File>,
+    open: Box<Open>,
     engine: OnceLock<Box<dyn AheadEngine>>,
 }
 
+impl fmt::Debug for CompressedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CompressedFile").field(&self.engine).finish()
+    }
+}
+
 impl CompressedFile {
-    pub(crate) fn new(file: Arc<File>) -> Arc<CompressedFile> {
-        let engine = OnceLock::new();
-        Arc::new(CompressedFile { file, engine })
+    pub(crate) fn new(
+        open: impl Fn() -> io::Result<Arc<File>> + Send + Sync + 'static,
+    ) -> Arc<CompressedFile> {
+        Arc::new(CompressedFile {
+            open: Box::new(open),
+            engine: OnceLock::new(),
+        })
+    }
+
+    /// The file, open as long as somebody has it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn file(&self) -> io::Result<Arc<File>> {
+        (self.open)()
     }
 
     /// From now on this engine reads ahead, unless there is one.
@@ -88,7 +108,7 @@ impl AheadReader {
     /// # Errors
     /// The kernel's.
     pub(crate) fn len(&self) -> io::Result<u64> {
-        Ok(self.file.file.metadata()?.len())
+        Ok(self.file.file()?.metadata()?.len())
     }
 
     /// Reads up to as many bytes as fit, at least one before the end of the file.
@@ -103,7 +123,7 @@ impl AheadReader {
                 to[..n].copy_from_slice(&rest[..n]);
                 Ok(n)
             }
-            None => self.file.file.read_at(to, at),
+            None => self.file.file()?.read_at(to, at),
         }
     }
 
@@ -223,7 +243,8 @@ mod tests {
         for seed in 0..200_u64 {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(&text).unwrap();
-            let file = CompressedFile::new(Arc::new(file));
+            let file = Arc::new(file);
+            let file = CompressedFile::new(move || Ok(Arc::clone(&file)));
             let kept = AHEAD + seed as usize % 9;
             if seed > 0 {
                 let fates = (0..40).map(|n| (seed * 7 + n * seed / 3 % 5) as u8 % 3);

@@ -1,6 +1,8 @@
 //! How reads use the page cache: one value for each source, carried with each read.
 
 use std::fs::File;
+use std::io;
+use std::sync::Arc;
 
 use rustix::io::ReadWriteFlags;
 
@@ -40,10 +42,13 @@ impl Caching {
 
 impl Source {
     /// The file to read from in this way.
-    pub(crate) fn file_for(&self, caching: Caching) -> Option<&File> {
+    ///
+    /// # Errors
+    /// It can't be opened.
+    pub(crate) fn file_for(&self, caching: Caching) -> io::Result<Arc<File>> {
         match caching {
             Caching::Cached | Caching::Uncached => self.file(),
-            Caching::Direct => self.direct().ok(),
+            Caching::Direct => self.granted_direct(),
         }
     }
 

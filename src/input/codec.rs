@@ -116,7 +116,7 @@ impl Codec {
             (Codec::Gzip, Compressed::Stream(stream)) => {
                 Box::new(gzip()?.stream_reader(stream).map_err(io::Error::other)?)
             }
-            (_, Compressed::File(file)) => match self.frames(&file.file, threads)? {
+            (_, Compressed::File(file)) => match self.frames(file.file()?, threads)? {
                 Some(frames) => Box::new(frames),
                 None => self.sequential(InOrder::new(file))?,
             },
@@ -125,7 +125,7 @@ impl Codec {
     }
 
     /// What decodes frames side by side, where the format has such and the file more than one.
-    fn frames(self, file: &File, threads: usize) -> io::Result<Option<Frames>> {
+    fn frames(self, file: Arc<File>, threads: usize) -> io::Result<Option<Frames>> {
         let end_of_frame = match self {
             Codec::Zstd => frames::zstd as EndOfFrame,
             Codec::Lz4 => frames::lz4,

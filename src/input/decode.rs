@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::num::NonZeroU64;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -36,9 +37,9 @@ pub(crate) fn reopened(text: &Source) -> Option<Source> {
 
 /// The format of a source by its first bytes.
 fn codec_of(source: &Source) -> Result<Option<Codec>> {
-    if let (Shape::Seekable(_), Some(file)) = (&source.shape, source.file()) {
+    if let Shape::Seekable(_) = &source.shape {
         let mut head = [0; MAGIC_MAX];
-        let head = first_bytes(file, &mut head);
+        let head = source.file().and_then(|file| first_bytes(&file, &mut head));
         let head = head.map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
         return Ok(Codec::of(head, true).flatten());
     }
@@ -69,16 +70,19 @@ fn first_bytes<'a>(file: &File, to: &'a mut [u8]) -> io::Result<&'a [u8]> {
 }
 
 /// The bytes of a source from its start.
-fn bytes_of(source: &Source) -> io::Result<Compressed> {
-    Ok(match (&source.shape, &source.file) {
-        (Shape::Memory(bytes), _) => {
+fn bytes_of(source: &Arc<Source>) -> io::Result<Compressed> {
+    Ok(match &source.shape {
+        Shape::Memory(bytes) => {
             Compressed::Stream(Box::new(Cursor::new(SharedBytes(Arc::clone(bytes)))))
         }
-        (Shape::Seekable(_), Some(file)) => Compressed::File(CompressedFile::new(Arc::clone(file))),
-        (Shape::Stream, Some(file)) => {
-            let seen = std::mem::take(&mut source.peeked.lock().bytes);
-            Compressed::Stream(Box::new(Cursor::new(seen).chain(file.try_clone()?)))
+        Shape::Seekable(_) => {
+            let source = Arc::clone(source);
+            Compressed::File(CompressedFile::new(move || source.file()))
         }
-        (_, None) => unreachable!("nothing but memory has no file"),
+        Shape::Stream => {
+            let file = File::from(source.as_fd().try_clone_to_owned()?);
+            let seen = std::mem::take(&mut source.peeked.lock().bytes);
+            Compressed::Stream(Box::new(Cursor::new(seen).chain(file)))
+        }
     })
 }

@@ -53,7 +53,7 @@ pub(super) struct Frames {
 impl Frames {
     /// A reader of the frames of `file`, if there is more than one.
     pub(super) fn of(
-        file: &File,
+        file: Arc<File>,
         end_of_frame: EndOfFrame,
         decoder: impl Fn(Part) -> Text + Send + 'static,
         threads: usize,
@@ -62,9 +62,9 @@ impl Frames {
             return Ok(None);
         }
         let limit = FIRST_MAX;
-        let first = end_of_frame(&At { file, limit }, 0)?;
+        let first = end_of_frame(&At { file: &file, limit }, 0)?;
         let more = match first {
-            Some(end) => read_at(file, &mut [0], end)? > 0,
+            Some(end) => read_at(&file, &mut [0], end)? > 0,
             None => false,
         };
         if !more {
@@ -74,7 +74,7 @@ impl Frames {
         let walk = Arc::new(Mutex::new(Walk {
             end_of_frame,
             decoder: Box::new(decoder),
-            file: file.try_clone()?,
+            file,
             next: Some(0),
             ahead: 0,
             parts: send,
@@ -129,7 +129,7 @@ impl Read for Frames {
 struct Walk {
     end_of_frame: EndOfFrame,
     decoder: Decoder,
-    file: File,
+    file: Arc<File>,
     /// Where the next part begins, if there is one.
     next: Option<u64>,
     /// Up to where the kernel was asked to read ahead.
@@ -153,7 +153,7 @@ impl Walk {
         while self.ahead < start + AHEAD {
             let len = NonZeroU64::new(AHEAD_AT_ONCE);
             // Advice; its failure is harmless.
-            let _ = fadvise(&self.file, self.ahead, len, Advice::WillNeed);
+            let _ = fadvise(&*self.file, self.ahead, len, Advice::WillNeed);
             self.ahead += AHEAD_AT_ONCE;
         }
     }
@@ -181,7 +181,7 @@ impl Walk {
             }
         };
         (self.decoder)(Part {
-            file: self.file.try_clone()?,
+            file: Arc::clone(&self.file),
             at: start,
             end,
         })
@@ -229,7 +229,7 @@ fn hand_on(mut from: impl Read, to: &SyncSender<Piece>) -> Result<(), Option<io:
 
 /// A part of a file, from its start.
 pub(super) struct Part {
-    file: File,
+    file: Arc<File>,
     at: u64,
     end: u64,
 }
@@ -498,17 +498,26 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let text = noise(5_000_001);
         file.write_all(&text).unwrap();
+        let file = Arc::new(file);
         for threads in [2, 3, 16] {
-            let mut frames = Frames::of(&file, thirds, plain, threads).unwrap().unwrap();
+            let mut frames = Frames::of(Arc::clone(&file), thirds, plain, threads)
+                .unwrap()
+                .unwrap();
             let mut got = Vec::new();
             frames.read_to_end(&mut got).unwrap();
             assert!(got == text);
             assert_eq!(frames.read(&mut [0; 9]).unwrap(), 0);
             // One that nobody reads to its end.
-            let mut frames = Frames::of(&file, thirds, plain, threads).unwrap().unwrap();
+            let mut frames = Frames::of(Arc::clone(&file), thirds, plain, threads)
+                .unwrap()
+                .unwrap();
             frames.read_exact(&mut got[..1_000_000]).unwrap();
         }
-        assert!(Frames::of(&file, thirds, plain, 1).unwrap().is_none());
+        assert!(
+            Frames::of(Arc::clone(&file), thirds, plain, 1)
+                .unwrap()
+                .is_none()
+        );
     }
 
     /// A decoder that fails loses nothing that stands before, and what is behind it isn't text.
@@ -516,6 +525,7 @@ mod tests {
     fn failures_come_in_order() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&noise(5_000_001)).unwrap();
+        let file = Arc::new(file);
         let panics = |part: Part| match part.at {
             1_500_000 => panic!("a decoder that fails"),
             _ => plain(part),
@@ -525,7 +535,9 @@ mod tests {
             _ => plain(part),
         };
         for decoder in [panics as fn(Part) -> Text, fails] {
-            let mut frames = Frames::of(&file, thirds, decoder, 3).unwrap().unwrap();
+            let mut frames = Frames::of(Arc::clone(&file), thirds, decoder, 3)
+                .unwrap()
+                .unwrap();
             let mut got = Vec::new();
             frames.read_to_end(&mut got).unwrap_err();
             assert_eq!(got.len(), 1_500_000);

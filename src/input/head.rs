@@ -83,9 +83,9 @@ fn read_on(source: &Source, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<bo
     let mut tries = 0;
     loop {
         let target = &mut bytes[before..];
-        let read = match (&source.shape, source.file()) {
-            (Shape::Seekable(_), Some(file)) => {
-                rustix::io::pread(file, target, before as u64).map_err(io::Error::from)
+        let read = match &source.shape {
+            Shape::Seekable(_) => {
+                (source.file()).and_then(|file| Ok(rustix::io::pread(file, target, before as u64)?))
             }
             _ => source.read_stream(target),
         };

@@ -19,13 +19,14 @@ pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result
     let mut loaded = Input::default();
     for source in &input.sources {
         let told = |error: io::Error| Error::io(&error).in_file(source.index, &source.name);
-        let bytes = match (&source.shape, &source.file) {
-            (Shape::Memory(bytes), _) => Arc::clone(bytes),
-            (Shape::Stream, _) => read_stream(source).map_err(told)?.into(),
-            (&Shape::Seekable(len), Some(file)) => {
+        let bytes = match &source.shape {
+            Shape::Memory(bytes) => Arc::clone(bytes),
+            Shape::Stream => read_stream(source).map_err(told)?.into(),
+            &Shape::Seekable(len) => {
                 // What was added since it was opened isn't asked for.
                 let tell = |range| reads(source, range);
-                let bytes = read_all(file, len, &tell)
+                let file = source.file().map_err(told)?;
+                let bytes = read_all(&file, len, &tell)
                     .map_err(|(error, seen)| told(error).at_bytes(seen..len))?;
                 let seen = bytes.len() as u64;
                 if seen < len {
@@ -33,7 +34,6 @@ pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result
                 }
                 bytes.into()
             }
-            (Shape::Seekable(_), None) => unreachable!("what has a size is a file"),
         };
         let memory = Source::memory(source.index, &source.name, bytes);
         loaded.sources.push(Arc::new(memory));

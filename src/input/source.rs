@@ -1,4 +1,4 @@
-//! An open file: its kind, its length, and what O_DIRECT wants aligned.
+//! A file to read: its kind, its length, its descriptor, and what O_DIRECT wants aligned.
 
 use std::cmp::Ordering;
 use std::fs::{File, Metadata, OpenOptions};
@@ -7,12 +7,15 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rustix::fs::{Advice, OFlags, fadvise};
 
 use crate::error::refusal::{Facility, Refusal, Refuser};
 use crate::error::{Error, Kind, Result};
 #[cfg(feature = "decompress")]
 use crate::input::codec::Decoder;
+use crate::input::descriptors::{self, InTurn, Permit};
 use crate::input::peeked::Peeked;
 
 /// What a pipe may hold, as much as an ordinary user may ask for.
@@ -42,17 +45,32 @@ pub(crate) enum Change {
     Written,
 }
 
-/// One file of the input, open.
+/// The descriptor of a source.
+#[derive(Debug)]
+enum Descriptor {
+    /// Open from the start to the end. Of files there are as many as the permits allow.
+    Kept {
+        file: Arc<File>,
+        _permit: Option<Permit>,
+    },
+    /// Opened when it is read, with the advice that was given on it.
+    InTurn(InTurn, Mutex<Option<Advice>>),
+    /// It lies in memory.
+    None,
+}
+
+/// One file of the input.
 #[derive(Debug)]
 pub struct Source {
     pub(crate) index: u32,
     pub(crate) name: Arc<str>,
     path: Option<PathBuf>,
     pub(crate) shape: Shape,
-    pub(crate) file: Option<Arc<File>>,
+    descriptor: Descriptor,
     /// When a regular file was last written to, as it was opened; seconds and nanoseconds.
     written: Option<(i64, i64)>,
-    direct: OnceLock<Result<File>>,
+    /// The descriptor past the page cache, or that it is opened in turn.
+    direct: OnceLock<Result<Option<Arc<File>>>>,
     /// What statx says that offsets, lengths and memory must be multiples of under O_DIRECT, once
     /// somebody wants to know.
     direct_align: OnceLock<Option<u32>>,
@@ -82,7 +100,8 @@ impl Source {
             return Self::from_file(index, "-".into(), None, file);
         }
         let name: Arc<str> = path.to_string_lossy().into();
-        Self::from_file(index, name, Some(path.to_owned()), File::open(path))
+        let file = descriptors::open(|| File::open(path));
+        Self::from_file(index, name, Some(path.to_owned()), file)
     }
 
     /// Bytes in memory as a source; `name` stands for it in errors.
@@ -92,7 +111,7 @@ impl Source {
             name: name.into(),
             path: None,
             shape: Shape::Memory(bytes.into()),
-            file: None,
+            descriptor: Descriptor::None,
             written: None,
             direct: OnceLock::new(),
             direct_align: OnceLock::new(),
@@ -148,8 +167,7 @@ impl Source {
         if let Some(decoder) = &self.decoder {
             return decoder.read(to);
         }
-        let file = self.file.as_ref().expect("a stream is a file");
-        Ok(rustix::io::read(file, to)?)
+        Ok(rustix::io::read(self, to)?)
     }
 
     fn from_file(
@@ -191,6 +209,16 @@ impl Source {
             Shape::Seekable(_) if path.is_none() && position(&file) != Some(0) => Shape::Stream,
             shape => shape,
         };
+        // What can't be opened again by its name stays open, and so do the first files.
+        let is_file = path.is_some() && kind.is_file() && shape != Shape::Stream;
+        let permit = is_file.then(Permit::new).flatten();
+        let descriptor = match is_file && permit.is_none() {
+            true => Descriptor::InTurn(InTurn::new(), Mutex::default()),
+            false => Descriptor::Kept {
+                file: Arc::new(file),
+                _permit: permit,
+            },
+        };
         Ok(Source {
             index,
             name,
@@ -202,7 +230,7 @@ impl Source {
                 false => meta.dev(),
             }),
             inode: Some((meta.dev(), meta.ino())),
-            file: Some(Arc::new(file)),
+            descriptor,
             written: meta.is_file().then(|| (meta.mtime(), meta.mtime_nsec())),
             direct: OnceLock::new(),
             peeked: Peeked::default(),
@@ -271,17 +299,25 @@ impl Source {
 
     fn look_again(&self) -> Option<Metadata> {
         self.len()?;
-        let meta = self.file.as_ref()?.metadata().ok()?;
+        let meta = match &self.descriptor {
+            Descriptor::Kept { file, .. } => file.metadata().ok()?,
+            Descriptor::InTurn(..) => {
+                // A file that has taken its place says nothing of it.
+                let meta = std::fs::metadata(self.path.as_ref()?).ok()?;
+                (self.inode == Some((meta.dev(), meta.ino()))).then_some(meta)?
+            }
+            Descriptor::None => return None,
+        };
         meta.is_file().then_some(meta)
     }
 
     /// Where data goes on at or after `at`; the file's length if only a hole follows. A file system
     /// that doesn't tell has data everywhere.
     pub(crate) fn next_data(&self, at: u64) -> u64 {
-        let Some((file, len)) = self.file.as_ref().zip(self.len()) else {
+        let (Ok(file), Some(len)) = (self.file(), self.len()) else {
             return at;
         };
-        match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+        match rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(at)) {
             Ok(data) => data.min(len),
             Err(rustix::io::Errno::NXIO) => len.max(at),
             Err(_) => at,
@@ -290,12 +326,10 @@ impl Source {
 
     /// The data of `range` without the holes of a sparse file, as far as the file system tells of them.
     pub(crate) fn data(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        let sparse = self.file.as_ref().is_some_and(|file| {
-            let allocated = |meta: Metadata| meta.blocks().saturating_mul(512);
-            file.metadata()
-                .is_ok_and(|meta| meta.is_file() && allocated(meta) < range.end - range.start)
-        });
-        let (Some(file), true) = (&self.file, sparse && self.len().is_some()) else {
+        let allocated = |meta: Metadata| meta.blocks().saturating_mul(512);
+        let is_sparse =
+            (self.look_again()).is_some_and(|meta| allocated(meta) < range.end - range.start);
+        let (Ok(file), true) = (self.file(), is_sparse) else {
             return vec![range];
         };
         let (mut data, mut at) = (Vec::new(), range.start);
@@ -304,12 +338,12 @@ impl Source {
             if from >= range.end {
                 break;
             }
-            let hole = rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(from));
+            let hole = rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(from));
             at = hole.unwrap_or(range.end).clamp(from + 1, range.end);
             data.push(from..at);
         }
         // Who reads on from where the file stands expects it at its beginning.
-        let _ = rustix::fs::seek(file, rustix::fs::SeekFrom::Start(0));
+        let _ = rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0));
         data
     }
 
@@ -321,9 +355,44 @@ impl Source {
         }
     }
 
-    /// The file, unless the source lies in memory.
-    pub(crate) fn file(&self) -> Option<&File> {
-        self.file.as_deref()
+    /// Whether it has a descriptor: it doesn't lie in memory.
+    pub(crate) fn is_file(&self) -> bool {
+        !matches!(self.descriptor, Descriptor::None)
+    }
+
+    /// Whether it is opened when it is read, and so without a position of its own.
+    pub(crate) fn opens_in_turn(&self) -> bool {
+        matches!(self.descriptor, Descriptor::InTurn(..))
+    }
+
+    /// The file, which stays open as long as somebody has it.
+    ///
+    /// # Errors
+    /// It can't be opened again, or the source lies in memory.
+    pub(crate) fn file(&self) -> io::Result<Arc<File>> {
+        match &self.descriptor {
+            Descriptor::Kept { file, .. } => Ok(Arc::clone(file)),
+            Descriptor::InTurn(turn, advice) => turn.get(false, || {
+                let file = self.open_again(OFlags::empty())?;
+                if let Some(advice) = *advice.lock().unwrap_or_else(PoisonError::into_inner) {
+                    // It was taken before.
+                    let _ = fadvise(&file, 0, None, advice);
+                }
+                Ok(file)
+            }),
+            Descriptor::None => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        }
+    }
+
+    /// Advises the kernel on how all of the file will be read.
+    ///
+    /// # Errors
+    /// The kernel takes no advice on it, or it can't be opened.
+    pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
+        if let Descriptor::InTurn(_, of_all) = &self.descriptor {
+            *of_all.lock().unwrap_or_else(PoisonError::into_inner) = Some(advice);
+        }
+        Ok(fadvise(self.file()?, 0, None, advice)?)
     }
 
     /// Which file it is: the device that it lies on, and its number there.
@@ -353,7 +422,7 @@ impl Source {
     }
 
     fn reported_align(&self) -> Option<u32> {
-        let ask = || direct_align(self.file.as_ref()?);
+        let ask = || direct_align(&*self.file().ok()?);
         *self.direct_align.get_or_init(ask)
     }
 
@@ -361,11 +430,25 @@ impl Source {
     ///
     /// # Errors
     /// The file system refuses it, or the path names another file by now.
-    pub(crate) fn direct(&self) -> Result<&File> {
-        self.direct
-            .get_or_init(|| self.open_direct())
-            .as_ref()
-            .map_err(Clone::clone)
+    pub(crate) fn direct(&self) -> Result<Arc<File>> {
+        let asked = self.direct.get_or_init(|| {
+            let file = Arc::new(self.open_direct()?);
+            Ok((!self.opens_in_turn()).then_some(file))
+        });
+        asked.as_ref().map_err(Clone::clone)?;
+        self.granted_direct()
+            .map_err(|error| Error::io(&error).in_file(self.index, &self.name))
+    }
+
+    /// The same where it was granted before.
+    pub(crate) fn granted_direct(&self) -> io::Result<Arc<File>> {
+        match (self.direct.get(), &self.descriptor) {
+            (Some(Ok(Some(file))), _) => Ok(Arc::clone(file)),
+            (Some(Ok(None)), Descriptor::InTurn(turn, _)) => {
+                turn.get(true, || self.open_again(OFlags::DIRECT))
+            }
+            _ => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        }
     }
 
     /// Whether blocks of so many bytes can be read past the page cache.
@@ -375,17 +458,22 @@ impl Source {
 
     fn open_direct(&self) -> Result<File> {
         let refused = |by, why: &str| no_direct(by, why).in_file(self.index, &self.name);
-        let Some(file) = &self.file else {
-            return Err(refused(Refuser::Memory, "O_DIRECT needs a file"));
+        let opened = match &self.descriptor {
+            Descriptor::None => return Err(refused(Refuser::Memory, "O_DIRECT needs a file")),
+            Descriptor::InTurn(..) => descriptors::open(|| self.open_again(OFlags::DIRECT)),
+            Descriptor::Kept { file, .. } => {
+                let mut options = OpenOptions::new();
+                options.read(true).custom_flags(libc::O_DIRECT);
+                let by_fd = || options.open(format!("/proc/self/fd/{}", file.as_raw_fd()));
+                // By its name takes a third of the time.
+                let by_name = descriptors::open(|| self.open_again(OFlags::DIRECT));
+                by_name.or_else(|error| match by_fd() {
+                    // No /proc.
+                    Err(none) if none.kind() == io::ErrorKind::NotFound => Err(error),
+                    opened => opened,
+                })
+            }
         };
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(libc::O_DIRECT);
-        let by_fd = || options.open(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let opened = self.open_direct_by_name().or_else(|error| match by_fd() {
-            // No /proc.
-            Err(none) if none.kind() == io::ErrorKind::NotFound => Err(error),
-            opened => opened,
-        });
         opened.map_err(|error| match no_descriptor_left(&error) {
             Some(cause) => {
                 let cause =
@@ -396,22 +484,23 @@ impl Source {
         })
     }
 
-    /// By its name, as long as that names the same file: it takes a third of the time of the way
-    /// through /proc.
-    fn open_direct_by_name(&self) -> io::Result<File> {
+    /// By its name, as long as that names the same file.
+    fn open_again(&self, flags: OFlags) -> io::Result<File> {
         let path = self.path.as_ref().ok_or(io::ErrorKind::NotFound)?;
         // What has taken the file's place meanwhile, a pipe even, isn't waited for.
-        let flags = libc::O_DIRECT | libc::O_NONBLOCK;
-        let direct = OpenOptions::new()
+        let without_wait = flags | OFlags::NONBLOCK;
+        let file = OpenOptions::new()
             .read(true)
-            .custom_flags(flags)
+            .custom_flags(without_wait.bits() as i32)
             .open(path)?;
-        let meta = direct.metadata()?;
+        let meta = file.metadata()?;
         if self.inode != Some((meta.dev(), meta.ino())) {
-            return Err(io::Error::from_raw_os_error(libc::ESTALE));
+            return Err(io::Error::other(
+                "another file has taken its place since the run began",
+            ));
         }
-        rustix::fs::fcntl_setfl(&direct, rustix::fs::OFlags::DIRECT)?;
-        Ok(direct)
+        rustix::fs::fcntl_setfl(&file, flags)?;
+        Ok(file)
     }
 }
 
@@ -434,12 +523,12 @@ fn no_direct(by: Refuser, why: &str) -> Error {
 
 impl AsFd for Source {
     /// # Panics
-    /// On a source in memory, which has no descriptor.
+    /// On what is no stream: only their descriptors stay open in any case.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file
-            .as_ref()
-            .expect("a source in memory has no descriptor")
-            .as_fd()
+        match &self.descriptor {
+            Descriptor::Kept { file, .. } => file.as_fd(),
+            _ => unreachable!("a stream stays open"),
+        }
     }
 }
 

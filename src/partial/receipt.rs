@@ -75,11 +75,11 @@ impl Receipt {
                 is_shorter && (is_same || known.name == own.name)
             });
             for known in may_be {
-                let before = match (open.bytes(), open.file()) {
-                    (Some(bytes), _) => fingerprint_of(&bytes[..known.bytes as usize]),
-                    (None, Some(file)) => fingerprint(file, known.bytes)
+                let before = match open.bytes() {
+                    Some(bytes) => fingerprint_of(&bytes[..known.bytes as usize]),
+                    None => (open.file())
+                        .and_then(|file| fingerprint(&file, known.bytes))
                         .map_err(|error| Error::io(&error).in_file(open.index(), open.name()))?,
-                    (None, None) => continue,
                 };
                 if before == known.fingerprint {
                     let cause = format!(
@@ -120,9 +120,10 @@ fn division(sources: &[Source], parts: u32) -> u64 {
 fn identified(source: &Open) -> Result<Source> {
     let (device, inode) = source.inode().unwrap_or_default();
     let (seconds, nanoseconds) = source.written().unwrap_or_default();
-    let fingerprint = match (source.len(), source.bytes(), source.file()) {
-        (Some(_), Some(bytes), _) => fingerprint_of(bytes),
-        (Some(len), None, Some(file)) => fingerprint(file, len)
+    let fingerprint = match (source.len(), source.bytes()) {
+        (Some(_), Some(bytes)) => fingerprint_of(bytes),
+        (Some(len), None) => (source.file())
+            .and_then(|file| fingerprint(&file, len))
             .map_err(|error| Error::io(&error).in_file(source.index(), source.name()))?,
         // A stream isn't known again.
         _ => RandomState::new().hash_one(source.index()),

@@ -84,7 +84,7 @@ impl Subject {
         }
         let input =
             Input::open([path]).map_err(|error| error.in_file(index, &name.as_str().into()))?;
-        let file = input.sources()[0].file().expect("it was opened");
+        let file = input.sources()[0].file().map_err(refused)?;
         let file = file.try_clone().map_err(refused)?;
         Ok(Subject {
             mount: mount_of(&file),
@@ -141,7 +141,7 @@ impl Subject {
             return (section, plan);
         };
         let source = &input.sources()[0];
-        let file = source.file().expect("it isn't in memory");
+        let file = &*source.file().expect("it isn't in memory and open");
         let allowed = Allowed {
             direct: direct(&mut section, source),
             dontcache: drops(&mut section, source, file),
@@ -415,7 +415,7 @@ impl Subject {
 /// Whether `auto` can use cachestat and needn't take samples.
 fn source_tells(input: &Input) -> bool {
     let file = input.sources()[0].file();
-    file.is_some_and(|file| resident_pages(file, 0, PAGE as u64).is_ok())
+    file.is_ok_and(|file| resident_pages(&file, 0, PAGE as u64).is_ok())
 }
 
 /// The mount that an open file lies in.

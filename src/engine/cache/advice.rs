@@ -42,15 +42,17 @@ pub(crate) fn read_at(
 pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
     let setting = Setting::Dontcache;
     let refused = |refusal: Refusal| Error::from(refusal).in_file(source.index(), source.name());
-    let (Some(file), Some(_)) = (source.file(), source.len()) else {
+    if !source.is_file() || source.len().is_none() {
         return Err(refused(Refusal::NotAFile { setting }));
-    };
+    }
+    let file = (source.file())
+        .map_err(|error| Error::io(&error).in_file(source.index(), source.name()))?;
     // A read that may not wait reads nothing from the device. Where such reads are refused, one that may wait
     // gives the reason.
     let dontcache = Caching::Uncached.flags();
     let mut tried = Ok(0);
     for flags in [dontcache | ReadWriteFlags::NOWAIT, dontcache] {
-        tried = preadv2(file, &mut [IoSliceMut::new(&mut [0])], 0, flags);
+        tried = preadv2(&file, &mut [IoSliceMut::new(&mut [0])], 0, flags);
         if matches!(tried, Ok(_) | Err(Errno::AGAIN)) {
             return Ok(());
         }
@@ -81,15 +83,17 @@ pub(crate) fn advise(input: &Input, advice: FileAdvice) -> Result<bool> {
     };
     let mut any = false;
     for source in input.sources() {
-        let Some(file) = source.file() else { continue };
-        fadvise(file, 0, None, word).map_err(|errno| {
+        if !source.is_file() {
+            continue;
+        }
+        source.advise(word).map_err(|error| {
             let refusal = Refusal::NotGranted {
                 choice: Setting::Fadvise.of(advice),
                 by: Refuser::Kernel,
                 why: "the kernel takes no advice on this file".into(),
             };
             Error::from(refusal)
-                .with_errno(&errno.into())
+                .with_errno(&error)
                 .in_file(source.index(), source.name())
         })?;
         any = true;
@@ -118,11 +122,11 @@ pub(crate) fn limit_read_ahead(
     let distances = read_aheads(input);
     let mut distance = None;
     for (source, usual) in input.sources().iter().zip(distances) {
-        let (Some(file), Some(len)) = (source.file(), source.len()) else {
+        let Some(len) = source.len().filter(|_| source.is_file()) else {
             continue;
         };
         let instead = memory.own_read_ahead(usual, len, places);
-        if instead.is_some() && fadvise(file, 0, None, Advice::Random).is_ok() {
+        if instead.is_some() && source.advise(Advice::Random).is_ok() {
             distance = instead;
         }
     }
@@ -167,7 +171,7 @@ impl ReadAhead {
     /// To be called before `range` is read: requests the same number of bytes at the distance, or for the
     /// `first` read everything up to there.
     pub(crate) fn of(&self, source: &Source, range: Range<u64>, first: bool) {
-        let (Some(file), Some(len)) = (source.file(), source.len()) else {
+        let (Ok(file), Some(len)) = (source.file(), source.len()) else {
             return;
         };
         let at = |offset: u64| offset.saturating_add(self.distance).min(len);
@@ -180,7 +184,7 @@ impl ReadAhead {
             let bytes = self.requests_max[source.index() as usize].min(to - from);
             // A failure does no harm: the bytes are read when they are needed.
             let _ = fadvise(
-                file,
+                &file,
                 from,
                 std::num::NonZeroU64::new(bytes),
                 Advice::WillNeed,

@@ -160,10 +160,10 @@ fn split_stride(input: &Input, stride: Span) -> Split {
         known: true,
         ..Split::default()
     };
-    let Some(file) = input.source(&stride).file() else {
+    let Ok(file) = input.source(&stride).file() else {
         return split;
     };
-    let Span { from, to, .. } = stride;
+    let (file, Span { from, to, .. }) = (&*file, stride);
     let by_samples = || opened_to_sample(file).and_then(|again| sampled(&again, from, to));
     match resident_pages(file, from, to) {
         Err(_) => {

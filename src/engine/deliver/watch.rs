@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// Whether a source is a file or block device, whose reads are expected to end soon.
 pub(crate) fn is_watched(source: &Source) -> bool {
-    source.file().is_some() && source.len().is_some()
+    source.is_file() && source.len().is_some()
 }
 
 /// The watchdog of one run.

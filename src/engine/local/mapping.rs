@@ -104,9 +104,10 @@ impl Mapping {
 
     /// Shows `range` of the source in the window.
     pub(crate) fn view(&mut self, source: &Source, range: Range<u64>) -> Result<()> {
-        let file = source
-            .file()
-            .ok_or_else(|| failed(source, &range, Errno::NODEV))?;
+        let file = source.file().map_err(|error| {
+            let error = Error::io(&error).in_file(source.index(), source.name());
+            error.at_bytes(range.clone())
+        })?;
         let from = range.start / HUGE_PAGE as u64 * HUGE_PAGE as u64;
         let wanted = (range.end - from) as usize;
         let len = wanted
@@ -116,8 +117,8 @@ impl Mapping {
             wanted <= len && len <= self.window,
             "the window is too small for {range:?}"
         );
-        self.check_mappable(source, file, &range, from)?;
-        self.map_file(source, file, &range, from, len)?;
+        self.check_mappable(source, &file, &range, from)?;
+        self.map_file(source, &file, &range, from, len)?;
         if let Some(advice) = self.advice {
             self.advise(advice, len)
                 .map_err(|errno| advice_refused(source, advice, &errno))?;

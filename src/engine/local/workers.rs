@@ -375,13 +375,13 @@ impl<'a> Local<'a> {
         };
         let file = source
             .file_for(caching)
-            .ok_or_else(|| fail(Error::new(Kind::Engine, "not a file")))?;
+            .map_err(|error| fail(Error::io(&error)))?;
         let align = source.align_for(caching) as usize;
         let (mut filled, mut tries) = (0, 0);
         while filled < wanted {
             let (target, at) = (&mut target[filled..], offset + filled as u64);
             place.begin(source, at..range.end);
-            let read = advice::read_at(file, target, at, caching);
+            let read = advice::read_at(&file, target, at, caching);
             place.done();
             match read {
                 Ok(n) => {

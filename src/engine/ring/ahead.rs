@@ -15,7 +15,6 @@ use crate::engine::arena::{ReturnedSlots, Slot};
 use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::input::ahead::{AheadEngine, Arrived};
 use crate::input::caching::Caching;
-use crate::input::descriptors;
 use crate::input::source::Source;
 use crate::record::stitch::Piece;
 
@@ -176,6 +175,7 @@ pub(crate) async fn serve(
             filled: 0,
             slot,
             caching,
+            file: None,
             unmerged: false,
             tries: 0,
         });
@@ -196,7 +196,6 @@ fn is_readable(request: &Request, caching: Caching) -> bool {
     if caching != Caching::Direct {
         return true;
     }
-    let _reserved = descriptors::reserve();
     request.source.takes_direct(request.len as u64)
 }
 

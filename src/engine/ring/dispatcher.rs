@@ -452,6 +452,7 @@ impl<'a> Dispatcher<'a> {
             filled,
             slot,
             caching: active.caching,
+            file: None,
             unmerged: active.caching == Caching::Direct && block >= LARGE && index % 2 == 1,
             tries: 0,
         })

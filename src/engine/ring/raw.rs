@@ -188,10 +188,21 @@ impl RawRing {
     }
 
     fn register_files(&mut self, sources: &[Arc<Source>], plan: &Plan) -> Result<()> {
+        let refused = |error: io::Error| {
+            let refusal = Refusal::NotGranted {
+                choice: Setting::RegisteredFiles.into(),
+                by: Refuser::DescriptorLimit,
+                why: format!("{} files can't be registered", sources.len()),
+            };
+            Error::from(refusal).with_errno(&error)
+        };
+        if sources.iter().any(|source| source.opens_in_turn()) {
+            return Err(refused(io::Error::from_raw_os_error(libc::EMFILE)));
+        }
         let mut files: Vec<(u32, RawFd)> = sources
             .iter()
             .filter_map(|source| {
-                let file = source.file_for(plan.caching_of(source))?;
+                let file = source.file_for(plan.caching_of(source)).ok()?;
                 Some((source.index(), file.as_raw_fd()))
             })
             .collect();
@@ -199,14 +210,7 @@ impl RawRing {
         files.dedup();
         let fds: Vec<RawFd> = files.iter().map(|file| file.1).collect();
         let done = self.ring.submitter().register_files(&fds);
-        done.map_err(|error| {
-            let refusal = Refusal::NotGranted {
-                choice: Setting::RegisteredFiles.into(),
-                by: Refuser::DescriptorLimit,
-                why: format!("{} files can't be registered", fds.len()),
-            };
-            Error::from(refusal).with_errno(&error)
-        })?;
+        done.map_err(refused)?;
         self.files = files.into_iter().map(|file| file.0).collect();
         Ok(())
     }
@@ -224,6 +228,7 @@ impl RawRing {
             filled: 0,
             slot,
             caching: Caching::Direct,
+            file: None,
             unmerged: false,
             tries: 0,
         });
@@ -381,14 +386,18 @@ impl Ring for RawRing {
         if let Some(broken) = &self.broken {
             return self.failed.push_back(fail(submission, broken));
         }
-        let Some(file) = submission.source.file_for(submission.caching) else {
-            let result = Err(io::Error::from_raw_os_error(libc::EBADF));
-            return self.failed.push_back(Completion { submission, result });
+        let file = match submission.source.file_for(submission.caching) {
+            Ok(file) => file,
+            Err(error) => {
+                let result = Err(error);
+                return self.failed.push_back(Completion { submission, result });
+            }
         };
         let (fd, fixed) = match self.files.binary_search(&submission.source.index()) {
             Ok(place) => (Fd(place as RawFd), Flags::FIXED_FILE),
             Err(_) => (Fd(file.as_raw_fd()), Flags::empty()),
         };
+        submission.file = Some(file);
         let entry = self.reads.entry(&mut submission, fd);
         let slot = submission.slot.index();
         self.queue
@@ -606,6 +615,7 @@ mod tests {
                 filled: 0,
                 slot: self.slots.pop().unwrap(),
                 caching: Caching::Cached,
+                file: None,
                 unmerged: false,
                 tries: 0,
             });

@@ -60,9 +60,7 @@ impl<'a> ReadRing<'a> {
     fn read(&mut self, submission: &mut Submission) -> io::Result<usize> {
         let source = submission.source.clone();
         let caching = submission.caching;
-        let file = source
-            .file_for(caching)
-            .ok_or(io::Error::from_raw_os_error(libc::EBADF))?;
+        let file = source.file_for(caching)?;
         let offset = submission.offset + submission.filled as u64;
         let here = (source.index(), caching, offset);
         let wanted = submission.len - submission.filled;
@@ -71,14 +69,15 @@ impl<'a> ReadRing<'a> {
             ahead.of(&source, offset..offset + wanted as u64, elsewhere);
         }
         let target = &mut submission.slot.target_bytes(submission.filled)[..wanted];
-        if caching == Caching::Uncached {
-            // The flag needs a call with an offset.
-            return Ok(advice::read_at(file, target, offset, caching)?);
+        if caching == Caching::Uncached || source.opens_in_turn() {
+            // The flag needs a call with an offset, and what was opened anew stands at its start.
+            self.position = Some((here.0, here.1, offset + wanted as u64));
+            return Ok(advice::read_at(&file, target, offset, caching)?);
         }
         if elsewhere {
-            rustix::fs::seek(file, rustix::fs::SeekFrom::Start(offset))?;
+            rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(offset))?;
         }
-        let n = rustix::io::read(file, target)?;
+        let n = rustix::io::read(&file, target)?;
         self.position = Some((here.0, here.1, offset + n as u64));
         Ok(n)
     }
@@ -283,6 +282,7 @@ mod tests {
             filled: 0,
             slot: arena.slots().0.remove(0),
             caching: Caching::Cached,
+            file: None,
             unmerged: false,
             tries: 0,
         }

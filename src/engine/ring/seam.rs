@@ -2,6 +2,7 @@
 //! an errno. The tokio-uring ring, the raw one, sequential reads, memory and fault injection stand
 //! behind it.
 
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub(crate) struct Submission {
     pub slot: Slot,
     /// How it uses the page cache.
     pub caching: Caching,
+    /// What it reads from, open until it completes.
+    pub file: Option<Arc<File>>,
     /// Whether it is to be no part of one request with its neighbours, which aren't to be kept apart.
     pub unmerged: bool,
     /// How often it has been tried again without progress.

@@ -4,7 +4,7 @@
 //! panics where io_uring can't be set up and drops errors of `io_uring_enter`.
 //!
 //! # Invariant of this module
-//! A queue entry names memory of a [`Slot`] and a descriptor of a [`Source`]. Both travel with the
+//! A queue entry names memory of a [`Slot`] and the descriptor of an open file. Both travel with the
 //! entry as the operation's stable data: the driver owns them until the completion. The dispatcher
 //! ends only when nothing is in flight, and [`run`] keeps the arena until the runtime is gone, so
 //! that even a ring torn down by a panic writes into memory that is still ours.
@@ -572,16 +572,17 @@ impl Ring for TokioUring {
     fn submit(&mut self, mut submission: Submission) {
         let place = submission.slot.index() as usize;
         let operation = match submission.source.file_for(submission.caching) {
-            Some(file) => {
+            Ok(file) => {
                 let fd = types::Fd(file.as_raw_fd());
+                submission.file = Some(file);
                 let entry = self.reads.entry(&mut submission, fd);
                 let entry = entry.flags(self.flags);
                 // Memory and descriptor of the entry belong to the submission, which the driver keeps
                 // until the completion; the slot's owner is the submission alone.
                 Operation::Submitted(UnsubmittedOneshot::new(submission, Collect, entry).submit())
             }
-            None => {
-                let result = Err(io::Error::from_raw_os_error(libc::EBADF));
+            Err(error) => {
+                let result = Err(error);
                 Operation::Refused(Some(Completion { submission, result }))
             }
         };
