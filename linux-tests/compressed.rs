@@ -57,19 +57,19 @@ pub fn zstandard(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn bzip(text: &[u8]) -> Vec<u8> {
+pub fn bzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()
 }
 
-fn xz(text: &[u8]) -> Vec<u8> {
+pub fn xz(text: &[u8]) -> Vec<u8> {
     let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()
 }
 
-fn lz4(text: &[u8]) -> Vec<u8> {
+pub fn lz4(text: &[u8]) -> Vec<u8> {
     let info = lz4_flex::frame::FrameInfo::new()
         .content_checksum(true)
         .block_checksums(true);

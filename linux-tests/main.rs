@@ -52,6 +52,7 @@ mod streams;
 mod support;
 mod sweep;
 mod sys;
+mod trailing;
 mod transform;
 mod tune;
 mod uring_raw;

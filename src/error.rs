@@ -140,6 +140,9 @@ impl Error {
 
     /// A failure that the kernel reported, described by the errno alone.
     pub fn io(error: &io::Error) -> Self {
+        if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            return Error::clone(error);
+        }
         let kind = match error.kind() {
             io::ErrorKind::BrokenPipe => Kind::ClosedPipe,
             _ => Kind::Io,

@@ -13,6 +13,9 @@ pub(crate) mod foreign;
 mod frames;
 pub(crate) mod head;
 pub(crate) mod load;
+#[cfg(feature = "decompress")]
+mod members;
 pub(crate) mod peeked;
 pub(crate) mod source;
 pub(crate) mod spans;
+mod text;

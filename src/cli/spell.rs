@@ -147,6 +147,8 @@ fn otherwise(choice: &Choice, by: Refuser) -> String {
 fn hinted(hint: Hint) -> Option<String> {
     Some(match hint {
         Hint::Encoded { program, .. } => format!("try `{program}`"),
+        Hint::Piped { program, .. } | Hint::Decoded { program } => format!("pipe `{program} FILE` into ringfold"),
+        Hint::Nuls => "pipe `tr -d '\\0' <FILE` into ringfold".to_string(),
         Hint::CarriageReturns => "try `tr '\\r' '\\n' <FILE`".to_string(),
         Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", written(byte)),
         Hint::Header => "a header is left out by `--on-error skip`".to_string(),

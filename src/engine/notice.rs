@@ -44,6 +44,13 @@ pub enum Notice {
         /// Its bytes now.
         to: u64,
     },
+    /// What follows the data of a compressed file isn't compressed, and was left out.
+    LeftOut {
+        /// The file's name.
+        file: Arc<str>,
+        /// How many bytes at its end.
+        bytes: u64,
+    },
     /// A file was written to since it was opened; the answer may mix old and new bytes.
     Written {
         /// The file's name.
@@ -80,6 +87,9 @@ impl Notice {
             }
             Notice::Grown { file, from, to } => {
                 format!("{file}: has grown from {from} to {to} bytes; what was added wasn't read")
+            }
+            Notice::LeftOut { file, bytes } => {
+                format!("{file}: the last {bytes} bytes are no compressed data: they were left out")
             }
             Notice::Written { file } => format!(
                 "{file}: was written to while it was read; the answer may mix old and new bytes"

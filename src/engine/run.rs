@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use rayon::ThreadPool;
 
 use crate::engine::cache::advice;
+#[cfg(feature = "decompress")]
+use crate::engine::changes::tell_of_left_out;
 use crate::engine::changes::{changes, cut_off, tell_of_changes};
 use crate::engine::config::{Config, Engine};
 use crate::engine::deliver::delivery::Delivery;
@@ -151,6 +153,8 @@ fn check_outcome(
     found.and(served)?;
     cut_off.map_or(Ok(()), Err)?;
     tell_of_changes(opened, &changes, config);
+    #[cfg(feature = "decompress")]
+    tell_of_left_out(opened, config);
     Ok(())
 }
 

@@ -234,6 +234,20 @@ pub enum Hint {
         /// The program and its arguments.
         program: &'static str,
     },
+    /// The format's own program decodes it.
+    Decoded {
+        /// The program and its arguments before the file.
+        program: &'static str,
+    },
+    /// What another program makes of the file comes through a pipe.
+    Piped {
+        /// As `a tar archive`.
+        kind: &'static str,
+        /// The program and its arguments before the file.
+        program: &'static str,
+    },
+    /// Bytes of zero that stand before the text, as where a log was cut while a program went on writing to it.
+    Nuls,
     /// Lines that end with a carriage return alone.
     CarriageReturns,
     /// With this [delimiter](Setting::Delimiter) the record is well-formed.
@@ -398,11 +412,15 @@ impl Refusal {
             },
             Refusal::Exceeded { max_record } => format!("a record of more than {max_record} bytes"),
             Refusal::Malformed { why, hint } => match hint {
-                Hint::Encoded { kind, .. } => format!("{why}: this is how {kind} begins"),
+                Hint::Encoded { kind, .. } | Hint::Piped { kind, .. } => {
+                    format!("{why}: this is how {kind} begins")
+                }
+                Hint::Nuls => format!("{why}: it begins with NUL bytes"),
                 Hint::CarriageReturns => {
                     format!("{why}: the lines end with a carriage return alone")
                 }
-                Hint::Delimiter(_)
+                Hint::Decoded { .. }
+                | Hint::Delimiter(_)
                 | Hint::Header
                 | Hint::HeaderAndDelimiter(_)
                 | Hint::Columns

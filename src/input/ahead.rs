@@ -177,9 +177,14 @@ pub(crate) struct InOrder {
 
 impl InOrder {
     pub(crate) fn new(file: Arc<CompressedFile>) -> InOrder {
+        InOrder::from(file, 0)
+    }
+
+    /// From a place on.
+    pub(crate) fn from(file: Arc<CompressedFile>, at: u64) -> InOrder {
         InOrder {
             reader: AheadReader::new(file),
-            at: 0,
+            at,
         }
     }
 }

@@ -6,22 +6,35 @@ use std::io::{self, BufReader, Read};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
+use rapidgzip_core::Format;
+
+use crate::error::refusal::{Hint, Refusal};
+use crate::error::{Error, Kind};
 use crate::input::ahead::{AheadReader, CompressedFile, InOrder};
-use crate::input::frames::{self, EndOfFrame, Frames};
+use crate::input::frames::{self, EndOfFrame, Frames, Part};
+use crate::input::members::{Bzip2, Gzip, LZ4, LZ4_LEGACY, LeftOut, Lz4, Peek};
 
 /// Bytes of compressed data that are read at once.
 const STEP: usize = 1 << 20;
 /// The most memory that an xz stream may ask for; `xz -9` asks for 65 MiB.
 const XZ_MEMORY: u64 = 1 << 30;
+/// The largest window that zstd's library accepts, as its program does, and what it says of a larger one.
+const ZSTD_WINDOW: u64 = 128 << 20;
+const ZSTD_LIMIT: &str = "Frame requires too much memory for decoding";
 
 /// How a source is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Codec {
     Gzip,
+    Zlib,
     Zstd,
     Bzip2,
     Xz,
+    /// The format before xz.
+    Lzma,
     Lz4,
+    /// It begins with frames to be skipped: zstd or lz4.
+    Skippable,
 }
 
 /// A byte that must be there, as a range.
@@ -33,13 +46,17 @@ const fn is(byte: u8) -> RangeInclusive<u8> {
 static MAGIC: &[(Codec, &[RangeInclusive<u8>])] = &[
     (Codec::Gzip, &[is(0x1f), is(0x8b), is(8)]),
     (Codec::Zstd, &[is(0x28), is(0xb5), is(0x2f), is(0xfd)]),
-    // A frame to be skipped.
-    (Codec::Zstd, &[0x50..=0x5f, is(0x2a), is(0x4d), is(0x18)]),
+    (
+        Codec::Skippable,
+        &[0x50..=0x5f, is(0x2a), is(0x4d), is(0x18)],
+    ),
     (
         Codec::Xz,
         &[is(0xfd), is(b'7'), is(b'z'), is(b'X'), is(b'Z'), is(0)],
     ),
     (Codec::Lz4, &[is(4), is(0x22), is(0x4d), is(0x18)]),
+    // Its first format.
+    (Codec::Lz4, &[is(2), is(0x21), is(0x4c), is(0x18)]),
     // A text may begin with the first four of them.
     (
         Codec::Bzip2,
@@ -73,17 +90,22 @@ static MAGIC: &[(Codec, &[RangeInclusive<u8>])] = &[
         ],
     ),
 ];
-/// As many bytes as decide.
-pub(crate) const MAGIC_MAX: usize = 10;
+/// Bytes of the header of .lzma.
+const LZMA_HEADER: usize = 13;
+/// As many bytes as decide. Of zlib they must be sound data, because it begins with two bytes that a text may begin with.
+pub(crate) const HEAD: usize = 4096;
 
 impl Codec {
     fn name(self) -> &'static str {
         match self {
             Codec::Gzip => "gzip",
+            Codec::Zlib => "zlib",
             Codec::Zstd => "zstd",
             Codec::Bzip2 => "bzip2",
             Codec::Xz => "xz",
+            Codec::Lzma => "lzma",
             Codec::Lz4 => "lz4",
+            Codec::Skippable => "zstd or lz4",
         }
     }
 
@@ -95,7 +117,7 @@ impl Codec {
         };
         let found = MAGIC.iter().find(|(_, magic)| agrees(magic));
         match found {
-            None => Some(None),
+            None => without_magic(head, is_whole),
             Some((codec, magic)) if head.len() >= magic.len() => Some(Some(*codec)),
             Some(_) if is_whole => Some(None),
             Some(_) => None,
@@ -103,46 +125,73 @@ impl Codec {
     }
 
     /// What reads the text in `compressed`, by so many threads at most.
-    fn reader(self, compressed: Compressed, threads: usize) -> io::Result<Box<dyn Read + Send>> {
-        let gzip = || {
+    fn reader(
+        self,
+        compressed: Compressed,
+        threads: usize,
+        left_out: &Arc<LeftOut>,
+    ) -> io::Result<Text> {
+        let decoder = |format| {
             let decoder = rapidgzip_core::Decoder::builder().decoder_threads(threads);
-            decoder.build().map_err(io::Error::other)
+            decoder.format(format).build().map_err(io::Error::other)
         };
+        let left_out = Arc::clone(left_out);
         Ok(match (self, compressed) {
             (Codec::Gzip, Compressed::File(file)) => {
-                let file = AheadReader::new(file);
-                Box::new(gzip()?.reader(file).map_err(io::Error::other)?)
+                Box::new(Gzip::of_file(&decoder(Format::Gzip)?, file, left_out)?)
             }
             (Codec::Gzip, Compressed::Stream(stream)) => {
-                Box::new(gzip()?.stream_reader(stream).map_err(io::Error::other)?)
+                Box::new(Gzip::of_stream(&decoder(Format::Gzip)?, stream, left_out)?)
             }
-            (_, Compressed::File(file)) => match self.frames(file.file()?, threads)? {
+            (Codec::Zlib, Compressed::File(file)) => {
+                let text = decoder(Format::Zlib)?.reader(AheadReader::new(file));
+                Box::new(text.map_err(io::Error::other)?)
+            }
+            (Codec::Zlib, Compressed::Stream(stream)) => {
+                let text = decoder(Format::Zlib)?.stream_reader(stream);
+                Box::new(text.map_err(io::Error::other)?)
+            }
+            (_, Compressed::File(file)) => match self.frames(file.file()?, threads, &left_out)? {
                 Some(frames) => Box::new(frames),
-                None => self.sequential(InOrder::new(file))?,
+                None => self.sequential(InOrder::new(file), Some(left_out))?,
             },
-            (_, Compressed::Stream(stream)) => self.sequential(stream)?,
+            (_, Compressed::Stream(stream)) => self.sequential(stream, Some(left_out))?,
         })
     }
 
     /// What decodes frames side by side, where the format has such and the file more than one.
-    fn frames(self, file: Arc<File>, threads: usize) -> io::Result<Option<Frames>> {
+    fn frames(
+        self,
+        file: Arc<File>,
+        threads: usize,
+        left_out: &Arc<LeftOut>,
+    ) -> io::Result<Option<Frames>> {
         let end_of_frame = match self {
             Codec::Zstd => frames::zstd as EndOfFrame,
             Codec::Lz4 => frames::lz4,
             Codec::Bzip2 => frames::bzip2,
-            Codec::Gzip | Codec::Xz => return Ok(None),
+            _ => return Ok(None),
         };
-        let decoder = move |part| self.sequential(part);
+        let left_out = Arc::clone(left_out);
+        let decoder = move |part: Part| {
+            // What stands between frames is for the last one alone.
+            let left_out = part.is_last().then(|| Arc::clone(&left_out));
+            self.sequential(part, left_out)
+        };
         Frames::of(file, end_of_frame, decoder, threads)
     }
 
     /// What reads one frame, member or stream after the other.
-    fn sequential(self, from: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    fn sequential(
+        self,
+        from: impl Read + Send + 'static,
+        left_out: Option<Arc<LeftOut>>,
+    ) -> io::Result<Text> {
         let from = BufReader::with_capacity(STEP, from);
         Ok(match self {
-            Codec::Gzip => unreachable!("it has a parallel one"),
+            Codec::Gzip | Codec::Zlib => unreachable!("they have another one"),
             Codec::Zstd => Box::new(zstd::Decoder::with_buffer(from)?),
-            Codec::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(from)),
+            Codec::Bzip2 => Box::new(Bzip2::new(from, left_out)),
             Codec::Xz => {
                 let stream = liblzma::stream::Stream::new_stream_decoder(
                     XZ_MEMORY,
@@ -150,14 +199,78 @@ impl Codec {
                 );
                 Box::new(liblzma::bufread::XzDecoder::new_stream(from, stream?))
             }
-            Codec::Lz4 => {
-                let tracked = Tracked {
-                    reader: from,
-                    was_short: false,
-                };
-                Box::new(Lz4(lz4_flex::frame::FrameDecoder::new(tracked)))
+            Codec::Lzma => {
+                let stream = liblzma::stream::Stream::new_lzma_decoder(XZ_MEMORY)?;
+                Box::new(Alone(liblzma::bufread::XzDecoder::new_stream(from, stream)))
+            }
+            Codec::Lz4 => Box::new(Lz4::new(Peek::new(from))),
+            Codec::Skippable => {
+                let mut from = Peek::new(from);
+                match from.magic_of_data()? {
+                    Some(LZ4 | LZ4_LEGACY) => Box::new(Lz4::new(from)),
+                    _ => Box::new(zstd::Decoder::with_buffer(from)?),
+                }
             }
         })
+    }
+}
+
+/// The format of bytes that begin with no magic number, but with a header that makes sense.
+fn without_magic(head: &[u8], is_whole: bool) -> Option<Option<Codec>> {
+    match *head {
+        [b']'] | [b']', 0, ..] if !is_whole && head.len() < LZMA_HEADER => None,
+        [b']', 0, 0, ..] if head.len() >= LZMA_HEADER => Some(is_lzma(head).then_some(Codec::Lzma)),
+        [b'x'] if !is_whole => None,
+        [b'x', 0x01 | 0x5e | 0x9c | 0xda, ..] => {
+            is_zlib(head, is_whole).map(|is_it| is_it.then_some(Codec::Zlib))
+        }
+        _ => Some(None),
+    }
+}
+
+/// Whether a header is one of .lzma: its dictionary has a size that encoders choose, and its text is shorter than a
+/// tebibyte, or of unknown length.
+fn is_lzma(head: &[u8]) -> bool {
+    let number = |bytes: &[u8]| {
+        let of_byte = |sum, &byte| sum << 8 | u64::from(byte);
+        bytes.iter().rev().fold(0, of_byte)
+    };
+    let (dictionary, length) = (number(&head[1..5]), number(&head[5..LZMA_HEADER]));
+    let is_power =
+        |size: u64| size.is_power_of_two() || (size / 3).is_power_of_two() && size % 3 == 0;
+    let is_chosen = dictionary >= 4096 && is_power(dictionary) || dictionary == u64::from(u32::MAX);
+    is_chosen && (length >> 40 == 0 || length == u64::MAX)
+}
+
+/// Whether bytes are sound zlib data, as far as they go; nothing if more must be seen.
+fn is_zlib(head: &[u8], is_whole: bool) -> Option<bool> {
+    let decoder = rapidgzip_core::Decoder::builder().format(Format::Zlib);
+    let decoder = decoder.input_page_size(64).build().ok()?;
+    let mut text = decoder.stream_reader(io::Cursor::new(head.to_vec())).ok()?;
+    match io::copy(&mut text.by_ref().take(1 << 20), &mut io::sink()) {
+        Ok(_) => Some(true),
+        // A text has no such bytes.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => match is_whole {
+            true => Some(head.iter().any(|&byte| byte < b'\t')),
+            false => (head.len() >= HEAD).then_some(true),
+        },
+        Err(_) => Some(false),
+    }
+}
+
+/// What reads the text in compressed data.
+type Text = Box<dyn Read + Send>;
+
+/// Data after whose end nothing may stand.
+struct Alone<R>(liblzma::bufread::XzDecoder<R>);
+
+impl<R: io::BufRead> Read for Alone<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let n = self.0.read(to)?;
+        if n == 0 && !to.is_empty() && !self.0.get_mut().fill_buf()?.is_empty() {
+            return Err(io::Error::other("other bytes follow its end"));
+        }
+        Ok(n)
     }
 }
 
@@ -186,39 +299,6 @@ impl AsRef<[u8]> for SharedBytes {
     }
 }
 
-/// Frames of lz4, one behind the other. Their decoder pauses behind each, and takes the end of its input for the end of
-/// a frame.
-struct Lz4<R: Read>(lz4_flex::frame::FrameDecoder<Tracked<R>>);
-
-/// A reader that remembers whether it was read past its end.
-struct Tracked<R> {
-    reader: R,
-    was_short: bool,
-}
-
-impl<R: Read> Read for Tracked<R> {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let n = self.reader.read(to)?;
-        self.was_short |= n == 0 && !to.is_empty();
-        Ok(n)
-    }
-}
-
-impl<R: io::BufRead> Read for Lz4<R> {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let n = self.0.read(to)?;
-            let from = self.0.get_mut();
-            if n == 0 && from.was_short {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if n > 0 || to.is_empty() || from.reader.fill_buf()?.is_empty() {
-                return Ok(n);
-            }
-        }
-    }
-}
-
 /// The text of a compressed source, from its start.
 pub(crate) struct Decoder {
     codec: Codec,
@@ -226,22 +306,32 @@ pub(crate) struct Decoder {
     pub(crate) threads: usize,
     /// The file that is decoded, unless it is a stream.
     pub(crate) file: Option<Arc<CompressedFile>>,
+    /// What follows the data and isn't read.
+    pub(crate) left_out: Arc<LeftOut>,
     stage: Mutex<Stage>,
 }
 
 /// How far a decoder is. There may be thousands of them: only those that are being read have buffers and threads.
 enum Stage {
     Before(Compressed),
-    Reading(Box<dyn Read + Send>),
+    Reading(Text),
     /// All of the data was sound.
     Ended,
     Failed,
 }
 
 impl Stage {
-    fn read(&mut self, codec: Codec, threads: usize, to: &mut [u8]) -> io::Result<usize> {
+    fn read(
+        &mut self,
+        codec: Codec,
+        threads: usize,
+        left_out: &Arc<LeftOut>,
+        to: &mut [u8],
+    ) -> io::Result<usize> {
         *self = match std::mem::replace(self, Stage::Failed) {
-            Stage::Before(compressed) => Stage::Reading(codec.reader(compressed, threads)?),
+            Stage::Before(compressed) => {
+                Stage::Reading(codec.reader(compressed, threads, left_out)?)
+            }
             stage => stage,
         };
         let read = match self {
@@ -275,6 +365,7 @@ impl Decoder {
             codec,
             threads,
             file,
+            left_out: Arc::default(),
             stage: Mutex::new(Stage::Before(compressed)),
         }
     }
@@ -286,7 +377,7 @@ impl Decoder {
     pub(crate) fn read(&self, to: &mut [u8]) -> io::Result<usize> {
         let mut stage = self.stage.lock().unwrap_or_else(|e| e.into_inner());
         loop {
-            match stage.read(self.codec, self.threads, to) {
+            match stage.read(self.codec, self.threads, &self.left_out, to) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 read => return read.map_err(|error| named(self.codec, &error)),
             }
@@ -299,10 +390,33 @@ fn named(codec: Codec, error: &io::Error) -> io::Error {
     if let Some(errno) = error.raw_os_error() {
         return io::Error::from_raw_os_error(errno);
     }
+    if let Some(limit) = limit(codec, error) {
+        return io::Error::other(limit);
+    }
     let name = codec.name();
     let text = match error.kind() {
         io::ErrorKind::UnexpectedEof => format!("the {name} data is cut off"),
         _ => format!("the {name} data is damaged: {error}"),
     };
     io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// What to say of data that is sound, but takes more memory than it may.
+fn limit(codec: Codec, error: &io::Error) -> Option<Error> {
+    let is_xz = |error: &liblzma::stream::Error| *error == liblzma::stream::Error::MemLimit;
+    let inner = error.get_ref();
+    let (kind, bytes, program) = match codec {
+        Codec::Zstd | Codec::Skippable if error.to_string() == ZSTD_LIMIT => (
+            "the window of the zstd data",
+            ZSTD_WINDOW,
+            "zstd -dc --long=31",
+        ),
+        Codec::Xz | Codec::Lzma if inner.and_then(|it| it.downcast_ref()).is_some_and(is_xz) => {
+            ("decoding this data", XZ_MEMORY, "xz -dc")
+        }
+        _ => return None,
+    };
+    let why = format!("{kind} takes more than {bytes} bytes of memory, the limit");
+    let hint = Hint::Decoded { program };
+    Some(Error::new(Kind::Data, Refusal::Malformed { why, hint }))
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::input::ahead::CompressedFile;
-use crate::input::codec::{Codec, Compressed, Decoder, MAGIC_MAX, SharedBytes};
+use crate::input::codec::{Codec, Compressed, Decoder, HEAD, SharedBytes};
+use crate::input::foreign;
 use crate::input::head::look_at_head;
 use crate::input::source::{Shape, Source};
 use crate::linux::pages::PAGE;
@@ -38,30 +39,57 @@ pub(crate) fn reopened(text: &Source) -> Option<Source> {
 /// The format of a source by its first bytes.
 fn codec_of(source: &Source) -> Result<Option<Codec>> {
     if let Shape::Seekable(_) = &source.shape {
-        let mut head = [0; MAGIC_MAX];
-        let head = source.file().and_then(|file| first_bytes(&file, &mut head));
-        let head = head.map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
-        return Ok(Codec::of(head, true).flatten());
+        let codec = source.file().and_then(|file| codec_of_file(source, &file));
+        return codec.map_err(|error| Error::io(&error).in_file(source.index, &source.name));
     }
     look_at_head(source, Codec::of)
 }
 
-/// The first bytes of a file. What isn't in the page cache before isn't there afterwards.
-fn first_bytes<'a>(file: &File, to: &'a mut [u8]) -> io::Result<&'a [u8]> {
+/// The format of a file. Frames to be skipped tell nothing of it, so the first one after them is looked at.
+fn codec_of_file(source: &Source, file: &File) -> io::Result<Option<Codec>> {
+    let mut head = vec![0; HEAD];
+    let mut at = 0;
+    loop {
+        let head = first_bytes(file, &mut head, at)?;
+        match (Codec::of(head, head.len() < HEAD).flatten(), head) {
+            (Some(Codec::Skippable), &[_, _, _, _, a, b, c, d, ..]) => {
+                at += 8 + u64::from(u32::from_le_bytes([a, b, c, d]));
+            }
+            (Some(Codec::Lz4), _) if at > 0 => return Ok(Some(Codec::Lz4)),
+            (None, head) if at == 0 => {
+                if let Some(hint) = foreign::hint(head) {
+                    source.set_foreign(hint);
+                }
+                return Ok(None);
+            }
+            (codec, _) if at == 0 => return Ok(codec),
+            _ => return Ok(Some(Codec::Zstd)),
+        }
+    }
+}
+
+/// The bytes of a file from a place on. What isn't in the page cache before isn't there afterwards.
+fn first_bytes<'a>(file: &File, to: &'a mut [u8], at: u64) -> io::Result<&'a [u8]> {
     use rustix::fs::{Advice, fadvise};
     use rustix::io::{ReadWriteFlags, preadv2};
     // Advice; its failure is harmless. It comes first, because a read that may not wait prepares for more of the file, too.
     let _ = fadvise(file, 0, None, Advice::Random);
     let cached = {
         let mut buffers = [io::IoSliceMut::new(to)];
-        preadv2(file, &mut buffers, 0, ReadWriteFlags::NOWAIT)
+        preadv2(file, &mut buffers, at, ReadWriteFlags::NOWAIT)
     };
     let read = match cached {
         Ok(n) => Ok(n),
         Err(_) => {
-            let read = file.read_at(to, 0);
-            // Only the page that was read: others may have been cached before.
-            let _ = fadvise(file, 0, NonZeroU64::new(PAGE as u64), Advice::DontNeed);
+            let read = file.read_at(to, at);
+            // Only the pages that were read: others may have been cached before.
+            let from = at / PAGE as u64 * PAGE as u64;
+            let _ = fadvise(
+                file,
+                from,
+                NonZeroU64::new(at + HEAD as u64 - from),
+                Advice::DontNeed,
+            );
             read
         }
     };

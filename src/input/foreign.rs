@@ -2,11 +2,7 @@
 
 use memchr::{memchr, memchr_iter};
 
-use crate::error::refusal::{Hint, Refusal};
-use crate::error::{Error, Kind, Result};
-use crate::input::head::{STEP, look_at_heads};
-use crate::input::source::Source;
-use crate::input::spans::Input;
+use crate::error::refusal::Hint;
 
 /// How files begin that another program makes text of. All of them have bytes that no text has.
 const BEGINNINGS: [(&[u8], &str, &str); 9] = [
@@ -33,8 +29,42 @@ const FIRST_NAME: usize = 30;
 /// How many of the first bytes are looked at for those that no text has.
 const LOOKED_AT: usize = 64;
 
+/// NULs at a file's start that are no empty fields.
+const NULS: usize = 64;
+
+/// What `compress` writes: the magic number, and the most bits of a code.
+fn is_compress(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x1f, 0x9d, flags, ..] if flags & 0x60 == 0 && (9..=16).contains(&(flags & 0x1f)))
+}
+
+/// Whether bytes begin with the header of a tar archive, by its checksum.
+fn is_tar(bytes: &[u8]) -> bool {
+    let Some(header) = bytes.get(..512) else {
+        return false;
+    };
+    let checksum = header[148..156].trim_ascii_start();
+    let digits = checksum
+        .iter()
+        .take_while(|byte| (b'0'..=b'7').contains(*byte));
+    let told = digits.fold(0, |sum, digit| sum * 8 + u32::from(digit - b'0'));
+    let blanks = 8 * u32::from(b' ');
+    let others = header[..148].iter().chain(&header[156..]);
+    let sum = blanks + others.map(|&byte| u32::from(byte)).sum::<u32>();
+    header[0] != 0 && header.contains(&0) && sum == told
+}
+
 /// What a file is that begins with these bytes and isn't text in lines.
 pub(crate) fn hint(bytes: &[u8]) -> Option<Hint> {
+    if bytes.len() >= NULS && bytes[..NULS].iter().all(|&byte| byte == 0) {
+        return Some(Hint::Nuls);
+    }
+    let piped = |kind, program| Some(Hint::Piped { kind, program });
+    if is_compress(bytes) {
+        return piped("a file that `compress` wrote (.Z)", "zcat");
+    }
+    if is_tar(bytes) {
+        return piped("a tar archive", "tar -xOf");
+    }
     let is_binary = bytes.iter().take(LOOKED_AT).any(|&byte| byte < b'\t');
     let mut known = BEGINNINGS.iter().filter(|_| is_binary);
     let &(begin, kind, program) = known.find(|(begin, ..)| bytes.starts_with(begin))?;
@@ -54,35 +84,6 @@ pub(crate) fn has_carriage_returns(bytes: &[u8]) -> bool {
     let is_only_line = newline + 1 >= bytes.len();
     let is_inside = |at: usize| at + 1 < newline;
     is_only_line && memchr_iter(b'\r', &bytes[..newline]).any(is_inside)
-}
-
-impl Input {
-    /// Checks that the first file is text in lines: it doesn't begin as a workbook, a Parquet file or UTF-16 do, and its lines
-    /// end with newlines. Waits for the first line of a pipe.
-    ///
-    /// # Errors
-    /// It isn't, with a [`Hint`], or it can't be read.
-    pub fn check_text(&self) -> Result<()> {
-        let look = |source: &Source, bytes: &[u8], ended: bool| {
-            let is_enough = ended || bytes.len() >= STEP || memchr(b'\n', bytes).is_some();
-            let checked = || match hint(bytes) {
-                Some(hint) => Err(foreign(source, "it isn't text in lines", hint)),
-                None if has_carriage_returns(bytes) => {
-                    let hint = Hint::CarriageReturns;
-                    Err(foreign(source, "there is no newline", hint))
-                }
-                None => Ok(()),
-            };
-            is_enough.then(|| (!bytes.is_empty()).then(checked))
-        };
-        look_at_heads(self.sources(), look)?.unwrap_or(Ok(()))
-    }
-}
-
-fn foreign(source: &Source, why: &str, hint: Hint) -> Error {
-    let why = why.into();
-    let error = Error::new(Kind::Data, Refusal::Malformed { why, hint });
-    error.in_file(source.index(), source.name())
 }
 
 #[cfg(test)]

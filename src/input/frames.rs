@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use memchr::memmem;
 
+use crate::input::members::{LZ4, is_skippable};
+
 /// Bytes of text that are handed on at once.
 const PIECE: usize = 256 << 10;
 /// Pieces that wait in a channel.
@@ -234,6 +236,13 @@ pub(super) struct Part {
     end: u64,
 }
 
+impl Part {
+    /// Whether no part follows it.
+    pub(super) fn is_last(&self) -> bool {
+        self.end == u64::MAX
+    }
+}
+
 impl Read for Part {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
@@ -259,16 +268,19 @@ impl At<'_> {
     }
 }
 
+/// The end of a frame to be skipped.
+fn skipped(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
+    let size = at.bytes::<4>(start + 4)?.map(u32::from_le_bytes);
+    Ok(size.map(|size| start + 8 + u64::from(size)))
+}
+
 /// RFC 8878, 3.1.
 pub(super) fn zstd(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
     let Some([head @ .., flags, _, _, _]) = at.bytes::<8>(start)? else {
         return Ok(None);
     };
     match u32::from_le_bytes(head) {
-        0x184d_2a50..=0x184d_2a5f => {
-            let size = at.bytes::<4>(start + 4)?.map(u32::from_le_bytes);
-            return Ok(size.map(|size| start + 8 + u64::from(size)));
-        }
+        magic if is_skippable(magic) => return skipped(at, start),
         0xfd2f_b528 => {}
         _ => return Ok(None),
     }
@@ -302,8 +314,10 @@ pub(super) fn lz4(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
     let Some([head @ .., flags]) = at.bytes::<5>(start)? else {
         return Ok(None);
     };
-    if u32::from_le_bytes(head) != 0x184d_2204 || flags >> 6 != 1 {
-        return Ok(None);
+    match u32::from_le_bytes(head) {
+        magic if is_skippable(magic) => return skipped(at, start),
+        LZ4 if flags >> 6 == 1 => {}
+        _ => return Ok(None),
     }
     let flag = |bit: u8| u64::from(flags >> bit & 1);
     let mut block = start + 7 + 8 * flag(3) + 4 * flag(0);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use crate::error::refusal::{Facility, Refusal, Refuser};
+use crate::error::refusal::{Facility, Hint, Refusal, Refuser};
 use crate::error::{Error, Kind, Result};
 #[cfg(feature = "decompress")]
 use crate::input::codec::Decoder;
@@ -78,6 +78,8 @@ pub struct Source {
     device: Option<u64>,
     /// Which file it is: the device that it lies on, and its number there.
     inode: Option<(u64, u64)>,
+    /// What it is if its first bytes were looked at and are no text.
+    foreign: OnceLock<Hint>,
     /// What was taken out of a stream before the run.
     pub(crate) peeked: Peeked,
     /// What makes a stream of a compressed source.
@@ -117,6 +119,7 @@ impl Source {
             direct_align: OnceLock::new(),
             device: None,
             inode: None,
+            foreign: OnceLock::new(),
             peeked: Peeked::default(),
             #[cfg(feature = "decompress")]
             decoder: None,
@@ -233,6 +236,7 @@ impl Source {
             descriptor,
             written: meta.is_file().then(|| (meta.mtime(), meta.mtime_nsec())),
             direct: OnceLock::new(),
+            foreign: OnceLock::new(),
             peeked: Peeked::default(),
             #[cfg(feature = "decompress")]
             decoder: None,
@@ -393,6 +397,18 @@ impl Source {
             *of_all.lock().unwrap_or_else(PoisonError::into_inner) = Some(advice);
         }
         Ok(fadvise(self.file()?, 0, None, advice)?)
+    }
+
+    /// What it is if its first bytes were looked at and are no text.
+    pub(crate) fn foreign(&self) -> Option<Hint> {
+        self.foreign.get().copied()
+    }
+
+    /// Its first bytes were looked at and are no text.
+    #[cfg(feature = "decompress")]
+    pub(crate) fn set_foreign(&self, hint: Hint) {
+        // It may have been looked at before.
+        let _ = self.foreign.set(hint);
     }
 
     /// Which file it is: the device that it lies on, and its number there.

@@ -1,0 +1,47 @@
+//! Whether an input is text in lines.
+
+use memchr::memchr;
+
+use crate::error::refusal::{Hint, Refusal};
+use crate::error::{Error, Kind, Result};
+use crate::input::foreign::{has_carriage_returns, hint};
+use crate::input::head::{STEP, look_at_heads};
+use crate::input::source::Source;
+use crate::input::spans::Input;
+
+const NO_TEXT: &str = "it isn't text in lines";
+
+impl Input {
+    /// Checks that the first file is text in lines: it doesn't begin as a workbook, a Parquet file or UTF-16 do, and its lines
+    /// end with newlines. Waits for the first line of a pipe.
+    ///
+    /// # Errors
+    /// It isn't, with a [`Hint`], or it can't be read.
+    pub fn check_text(&self) -> Result<()> {
+        // What was seen at the start of files when they were looked at for compressed data.
+        let found = (self.sources().iter()).find_map(|source| Some((source, source.foreign()?)));
+        if let Some((source, hint)) = found {
+            return Err(foreign(source, NO_TEXT, hint));
+        }
+        let look = |source: &Source, bytes: &[u8], ended: bool| {
+            let is_line = memchr(b'\n', bytes).is_some() && bytes.first() != Some(&0);
+            let is_enough = ended || bytes.len() >= STEP || is_line;
+            let checked = || match hint(bytes) {
+                Some(hint) => Err(foreign(source, NO_TEXT, hint)),
+                None if has_carriage_returns(bytes) => {
+                    let hint = Hint::CarriageReturns;
+                    Err(foreign(source, "there is no newline", hint))
+                }
+                None => Ok(()),
+            };
+            is_enough.then(|| (!bytes.is_empty()).then(checked))
+        };
+        look_at_heads(self.sources(), look)?.unwrap_or(Ok(()))
+    }
+}
+
+fn foreign(source: &Source, why: &str, hint: Hint) -> Error {
+    let why = why.into();
+    let error = Error::new(Kind::Data, Refusal::Malformed { why, hint });
+    error.in_file(source.index(), source.name())
+}
