@@ -350,10 +350,10 @@ fn exact_numbers_are_compared() {
     let dir = dir();
     means(dir.path());
     for (having, want) in [
-        ("mean_2 >= 0.5", "key1,mean_2\nb,0.50\n"),
-        ("mean_2 < 0.4951", "key1,mean_2\na,0.50\n"),
-        ("mean_2 in (0.5, 7)", "key1,mean_2\nb,0.50\n"),
-        ("mean_2 = '0.50'", "key1,mean_2\na,0.50\nb,0.50\n"),
+        ("mean_2 >= 1.5", "key1,mean_2\nb,1.50\n"),
+        ("mean_2 < 1.4951", "key1,mean_2\na,1.50\n"),
+        ("mean_2 in (1.5, 7)", "key1,mean_2\nb,1.50\n"),
+        ("mean_2 = '1.50'", "key1,mean_2\na,1.50\nb,1.50\n"),
     ] {
         let args = ["-k", "1", "-a", "mean:2", "n.csv", "--having", having];
         assert_eq!(printed(dir.path(), &args), want, "{having}");

@@ -64,12 +64,12 @@ fn digits_names_and_order() {
     }
 }
 
-/// Means of 50/101 and 1/2, which two digits round to 0.50.
+/// Means of 151/101 and 3/2, which two digits round to 1.50.
 pub fn means(dir: &Path) {
     let text = format!(
-        "a,0\n{}{}b,0\nb,1\n",
-        "a,0\n".repeat(50),
-        "a,1\n".repeat(50)
+        "a,1\n{}{}b,1\nb,2\n",
+        "a,1\n".repeat(50),
+        "a,2\n".repeat(50)
     );
     write(dir, "n.csv", text.as_bytes());
 }
@@ -82,16 +82,16 @@ fn numbers_are_rounded_once_and_sorted_before() {
         let asked = ["-k", "1", "-a", "mean:2", "n.csv"];
         printed(dir.path(), &[&asked[..], more].concat())
     };
-    assert_eq!(with(&[]), "key1,mean_2\na,0.50\nb,0.50\n");
+    assert_eq!(with(&[]), "key1,mean_2\na,1.50\nb,1.50\n");
     for (digits, want) in [
-        ("0", "key1,mean_2\na,0\nb,1\n"),
-        ("3", "key1,mean_2\na,0.495\nb,0.500\n"),
+        ("0", "key1,mean_2\na,1\nb,2\n"),
+        ("3", "key1,mean_2\na,1.495\nb,1.500\n"),
     ] {
         assert_eq!(with(&["--precision", digits]), want);
     }
     assert_eq!(
         with(&["--sort", "mean_2:desc"]),
-        "key1,mean_2\nb,0.50\na,0.50\n"
+        "key1,mean_2\nb,1.50\na,1.50\n"
     );
 }
 
@@ -127,4 +127,56 @@ fn what_is_refused() {
         let error = end(ringfold(["aggregate"]).args(args).current_dir(dir.path())).failure(2);
         assert!(error.contains(words), "{args:?}: {error}");
     }
+}
+
+/// A mean, a variance or a value between two has three significant digits at least, in each row as many as it needs.
+#[test]
+fn small_means_have_three_significant_digits() {
+    let dir = dir();
+    let mut text = "shop,converted\n".to_string();
+    for (shop, ones, rows) in [("a", 2, 2000), ("b", 4, 1000), ("c", 0, 10), ("d", 7, 2)] {
+        let value = |row: usize| {
+            if shop == "d" {
+                7
+            } else {
+                usize::from(row < ones)
+            }
+        };
+        text.extend((0..rows).map(|row| format!("{shop},{}\n", value(row))));
+    }
+    write(dir.path(), "r.csv", text.as_bytes());
+    let asked = [
+        "-H",
+        "-k",
+        "shop",
+        "-a",
+        "mean:converted,var_pop:converted,stddev_pop:converted,p99.9:converted",
+        "r.csv",
+    ];
+    let with = |more: &[&str]| printed(dir.path(), &[&asked[..], more].concat());
+    let names = "shop,mean_converted,var_pop_converted,stddev_pop_converted,p99.9_converted\n";
+    let a = "a,0.00100,0.000999,0.031607,0.00100\n";
+    let rest = "b,0.00400,0.003984,0.063119,1.00\nc,0.00,0.000000,0.000000,0.00\n\
+                d,7.00,0.000000,0.000000,7.00\n";
+    assert_eq!(with(&[]), format!("{names}{a}{rest}"));
+    assert_eq!(
+        with(&["--having", "mean_converted = '0.00100'"]),
+        format!("{names}{a}")
+    );
+    assert_eq!(
+        with(&["--precision", "2", "--top", "1"]),
+        format!("{names}a,0.00,0.00,0.03,0.00\n")
+    );
+    // A partial's answer has the same digits as the row that a run prints.
+    let saved = ["--save-partial", "r.part"];
+    end(ringfold(["aggregate"])
+        .args(asked)
+        .args(saved)
+        .current_dir(dir.path()))
+    .answer();
+    let merged = end(ringfold(["merge", "r.part"]).current_dir(dir.path())).answer();
+    assert_eq!(
+        String::from_utf8(merged).unwrap(),
+        format!("{names}{a}{rest}")
+    );
 }

@@ -68,6 +68,13 @@ fn parse(field: &[u8]) -> (BigInt, usize) {
     (text.replace('.', "").parse().unwrap(), scale)
 }
 
+/// The number of a key, of few digits.
+fn number(key: &[u8]) -> Option<BigInt> {
+    let is_number = !key.is_empty() && key.iter().all(|byte| b"0123456789.".contains(byte));
+    let (mantissa, scale) = is_number.then(|| parse(key))?;
+    Some(mantissa * power(38 - scale))
+}
+
 fn power(exponent: usize) -> BigInt {
     BigInt::from(10).pow(exponent as u32)
 }
@@ -106,8 +113,22 @@ fn fraction(dividend: &BigInt, divisor: &BigInt, scale: usize) -> String {
     decimal(&(quotient + more), scale)
 }
 
+/// The same with more digits, if three significant ones take them.
+fn significant(dividend: &BigInt, divisor: &BigInt, mut scale: usize) -> String {
+    let is_zero = dividend.sign() == Sign::NoSign;
+    while !is_zero
+        && dividend.magnitude() * power(scale).magnitude() < divisor.magnitude() * 100_u32
+    {
+        scale += 1;
+    }
+    fraction(dividend, divisor, scale)
+}
+
 /// The root of the fraction: the number whose square is on the right side.
-fn root(dividend: &BigInt, divisor: &BigInt, scale: usize) -> String {
+fn root(dividend: &BigInt, divisor: &BigInt, mut scale: usize) -> String {
+    while dividend.sign() != Sign::NoSign && dividend * power(2 * scale) < divisor * 10_000_u32 {
+        scale += 1;
+    }
     let wanted = dividend * power(2 * scale);
     let mut root = (&wanted / divisor).sqrt();
     let doubled: BigInt = &root * 2 + 1;
@@ -157,6 +178,18 @@ pub(crate) fn reference(rows: &[Row]) -> String {
         };
         groups.entry((key(0), key(1))).or_default().push(row);
     }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    let are_numbers = |at: usize| {
+        let keys = groups.iter().map(|((one, two), _)| [one, two][at]);
+        keys.clone()
+            .all(|key| key.is_empty() || number(key).is_some())
+    };
+    let are_numbers = [are_numbers(0), are_numbers(1)];
+    // Column by column, in those of numbers first by these.
+    groups.sort_by_cached_key(|((one, two), _)| {
+        let of = |at: usize, key: &[u8]| (number(key).filter(|_| are_numbers[at]), key.to_vec());
+        [of(0, one), of(1, two)]
+    });
     for ((one, two), rows) in groups {
         let mut cells = vec![quoted(&one), quoted(&two), rows.len().to_string()];
         let numbers: Vec<BigInt> = rows
@@ -175,7 +208,7 @@ pub(crate) fn reference(rows: &[Row]) -> String {
                 cells.push(decimal(&sum, scale));
                 cells.push(decimal(least, scale));
                 cells.push(decimal(most, scale));
-                cells.push(fraction(&sum, &(&count * power(scale)), scale + 2));
+                cells.push(significant(&sum, &(&count * power(scale)), scale + 2));
                 cells.push(decimal(&(most - least), scale));
                 let spread: BigInt = &count * squares - &sum * &sum;
                 for over in [n - 1, n] {
@@ -183,7 +216,7 @@ pub(crate) fn reference(rows: &[Row]) -> String {
                     cells.extend(match over {
                         0 => [String::new(), String::new()],
                         _ => [
-                            fraction(&spread, &divisor, scale + 6),
+                            significant(&spread, &divisor, scale + 6),
                             root(&spread, &divisor, scale + 6),
                         ],
                     });
@@ -267,7 +300,8 @@ fn text(rows: &[Row], style: &Style) -> Vec<u8> {
 }
 
 pub(crate) fn tables() -> impl Strategy<Value = (Vec<Row>, Style)> {
-    let key = prop_oneof![
+    let number_key = prop::sample::select(vec!["1", "10", "2", "02", "2.50", "2.5", "", "NA"]);
+    let text_key = prop_oneof![
         Just("a"),
         Just("b"),
         Just(""),
@@ -278,6 +312,19 @@ pub(crate) fn tables() -> impl Strategy<Value = (Vec<Row>, Style)> {
         Just("ü"),
         Just(" a")
     ];
+    let numbers = prop::array::uniform2(any::<bool>());
+    let keys = move |are_numbers: [bool; 2]| {
+        are_numbers.map(|is_number| match is_number {
+            true => number_key.clone().boxed(),
+            false => text_key.clone().boxed(),
+        })
+    };
+    numbers.prop_flat_map(move |are_numbers| tables_of(keys(are_numbers)))
+}
+
+fn tables_of(
+    [one, two]: [BoxedStrategy<&'static str>; 2],
+) -> impl Strategy<Value = (Vec<Row>, Style)> {
     let number = prop_oneof![
         3 => "-?[0-9]{1,4}(\\.[0-9]{1,3})?",
         1 => "[+-]?[0-9]{30,38}",
@@ -287,7 +334,7 @@ pub(crate) fn tables() -> impl Strategy<Value = (Vec<Row>, Style)> {
         1 => Just("NA".to_string()),
     ];
     let word = prop_oneof![3 => "[ab,\"\r\n ]{0,6}", 1 => Just("NA".to_string())];
-    let row = (key.clone(), key, number, word).prop_map(|(one, two, number, word)| {
+    let row = (one, two, number, word).prop_map(|(one, two, number, word)| {
         let fields: [&str; 4] = [one, two, &number, &word];
         fields.map(|field| field.as_bytes().to_vec()).to_vec()
     });

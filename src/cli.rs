@@ -11,6 +11,7 @@ mod console;
 mod count;
 mod discard;
 mod duration;
+mod ending;
 mod generate;
 mod help;
 mod inherited;

@@ -20,6 +20,7 @@ pub(crate) mod hint;
 pub(crate) mod in_order;
 pub(crate) mod job;
 pub(crate) mod json;
+pub(crate) mod key_order;
 pub(crate) mod lane_groups;
 pub(crate) mod lanes;
 pub(crate) mod log;

@@ -1,6 +1,6 @@
 //! `ringfold aggregate`: min, mean and max of each key, or a query.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::group::aggregate::{Aggregate, OnError};
@@ -17,14 +17,22 @@ use crate::cli::query::{Asked, Run, tell_spilled};
 use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::size::size;
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
-use crate::cli::{memory, own_input, shown};
+use crate::cli::{ending, memory, own_input, shown};
 
 /// Group by columns, exactly; without -k and -a min, mean and max of `key;value` lines
 ///
 /// With -k or -a lines are fields between delimiters, of which any columns are keys or are computed on. Without them
 /// each line is a key, a delimiter and a decimal number. Several files are one input.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    after_help = "\
+Examples:
+  ringfold aggregate -H -k city -a count,sum:price,mean:qty orders.csv
+  ringfold aggregate -H -k city -a sum:price --sort -sum_price --top 10 orders.csv
+  ringfold aggregate -H -k city --where \"status = 'paid'\" -o paid.json orders.csv.gz
+  ringfold aggregate --log combined -k status,time@hour -a sum:bytes access.log
+All flags: --help. How files are read: --help-io",
+    after_long_help = "\
 Examples:
   ringfold aggregate -H -k country -a count,sum:price,mean:qty orders.csv
       a row for each country; the first line of the file names the columns
@@ -49,7 +57,8 @@ Examples:
   ringfold aggregate --explain -H -k city -a sum:price orders.csv
       how the file is understood, before a long run
   ringfold aggregate measurements.txt
-      lines of `key;value`: min, mean and max of each key on one line")]
+      lines of `key;value`: min, mean and max of each key on one line"
+)]
 pub(super) struct Command {
     #[command(flatten)]
     files: Files,
@@ -57,29 +66,29 @@ pub(super) struct Command {
     asked: Asked,
     /// The byte between fields; \t is a tab, \x1f a byte by its number [default: ; and with -k or -a by the file's ending,
     /// .csv, .tsv or .psv, else what the first records tell]
-    #[arg(short, long, value_name = "BYTE", value_parser = byte)]
+    #[arg(short, long, help_heading = None, value_name = "BYTE", value_parser = byte)]
     delimiter: Option<u8>,
     /// The format of the answer [default: 1brc; with -k or -a csv, or table on a terminal]
-    #[arg(short, long, value_name = "FORMAT")]
+    #[arg(short, long, help_heading = None, value_name = "FORMAT")]
     format: Option<Format>,
     /// The file to write; it appears when the answer is complete [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, help_heading = None, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What to do with a malformed record: fail, or skip it and print on stderr how many were skipped and which was the
     /// first; null also takes what isn't a number for no value, with -k or -a [default: fail]
-    #[arg(long, value_name = "WHAT", hide_possible_values = true)]
+    #[arg(long, help_heading = None, value_name = "WHAT", hide_possible_values = true)]
     on_error: Option<Policy>,
     /// Memory for the keys of all workers together, such as 512M or 8G [default: two fifths of the
     /// free memory, or of what a control group allows]
     ///
     /// When the keys need more, the workers share their tables. When the shared tables need more too,
     /// keys go to temporary files without names. A control group must allow at least 64M.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, help_heading = None, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// The directory for keys that don't fit into the memory [default: $TMPDIR, else /var/tmp]
-    #[arg(long, hide_short_help = true, value_name = "DIR")]
+    #[arg(long, help_heading = None, value_name = "DIR")]
     spill_dir: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = None)]
     reading: Reading,
 }
 
@@ -162,7 +171,7 @@ impl Command {
         self.asked.run(&Run {
             paths: &self.files.paths()?,
             delimiter: self.delimiter,
-            format: shown::format(format, self.output.as_deref())?,
+            form: shown::form(format, self.output.as_deref())?,
             has_format: self.format.is_some(),
             output: self.output.as_ref(),
             on_error: self.on_error,
@@ -186,7 +195,10 @@ impl Command {
             return Err(usage("--on-error null needs -k or -a".into()));
         }
         let format = match self.format {
-            None => report::Format::OneBrc,
+            None => {
+                refuse_grid(self.output.as_deref())?;
+                report::Format::OneBrc
+            }
             Some(Format::Lines(format)) => format,
             Some(Format::Grid(_)) => return Err(usage("this format needs -k or -a".into())),
         };
@@ -230,6 +242,22 @@ impl Command {
 
 fn usage(why: String) -> Error {
     Error::new(Kind::Usage, why)
+}
+
+/// Refuses a file whose name says a format of rows and columns.
+fn refuse_grid(output: Option<&Path>) -> Result<()> {
+    match output
+        .map(ending::format)
+        .transpose()?
+        .flatten()
+        .zip(output)
+    {
+        None => Ok(()),
+        Some((_, path)) => Err(usage(format!(
+            "{} names a format of answers to -k and -a: ask for columns, or name the format by -f, as -f 1brc",
+            path.display()
+        ))),
+    }
 }
 
 /// Refuses a control group in which the kernel might kill the process in the middle of its work.

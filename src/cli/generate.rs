@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::cli::console::{open_output, say, write_output};
 use crate::cli::progress::{Bar, When};
-use crate::cli::size::size;
+use crate::cli::size::{count, size};
 
 /// Write measurements: `key;value` lines, the same ones for the same seed
 #[derive(Args)]
@@ -19,13 +19,13 @@ pub(super) struct Command {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Number of rows
-    #[arg(long, value_name = "N", value_parser = rows)]
+    #[arg(long, value_name = "N", value_parser = count)]
     rows: Option<u64>,
     /// Size of the file: as many whole rows as fit into it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     bytes: Option<u64>,
     /// Number of distinct keys, names of 1 to 100 bytes [default: the 413 stations of the challenge]
-    #[arg(long, value_name = "N", value_parser = rows)]
+    #[arg(long, value_name = "N", value_parser = count)]
     keys: Option<u64>,
     /// The same seed makes the same rows
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -90,44 +90,5 @@ impl Command {
             ));
         }
         Ok(())
-    }
-}
-
-/// A number of rows: `1000000`, `1_000_000`, `1e9`, `10M`.
-fn rows(text: &str) -> Result<u64, String> {
-    let plain = text.replace('_', "");
-    let (number, zeros) = match plain.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&plain[..at], 3),
-        Some((at, 'm' | 'M')) => (&plain[..at], 6),
-        Some((at, 'g' | 'G')) => (&plain[..at], 9),
-        _ => match plain.split_once('e') {
-            Some((number, zeros)) => (number, zeros.parse().map_err(|_| "a number, as 1e9")?),
-            None => (&plain[..], 0),
-        },
-    };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "a number, as 10000, 1e9 or 10M")?;
-    let scale = 10u64.checked_pow(zeros).ok_or("too large")?;
-    number.checked_mul(scale).ok_or_else(|| "too large".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::cli::generate::rows;
-
-    #[test]
-    fn numbers_of_rows() {
-        for (text, n) in [
-            ("0", 0),
-            ("1000", 1000),
-            ("1e9", 1_000_000_000),
-            ("10M", 10_000_000),
-        ] {
-            assert_eq!(rows(text), Ok(n));
-        }
-        for wrong in ["", "M", "1e", "1e99", "x", "-1"] {
-            assert!(rows(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -1,6 +1,7 @@
-//! Which flags are shown where: everyday flags by `--help`, those of I/O by `--help-io`, all of them in manual pages
-//! and completions. Also says what to type when a file stands in place of a command.
+//! Which flags are shown where: the first ones by `-h`, most by `--help`, those of I/O by `--help-io`, all of them in manual
+//! pages and completions. Also says what to type when a file stands in place of a command.
 
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,25 +14,50 @@ use crate::probe::quoted;
 
 /// The command line as it was given, or the exit code if there is nothing left to do.
 pub(super) fn parsed() -> Result<Command, ExitCode> {
-    let matches = showing(|arg| !is_io(arg)).try_get_matches();
+    let mut cli = showing(|arg| !is_io(arg));
+    cli = cli.mut_subcommand("aggregate", |command| {
+        command.mut_args(|arg| {
+            let is_first = FIRST.contains(&arg.get_id().as_str());
+            arg.hide_short_help(!is_first)
+        })
+    });
+    let matches = cli.try_get_matches();
     let matches = matches.map_err(|error| refused(&error))?;
     if let Some((name, of_command)) = matches.subcommand()
         && asks_for_io(of_command)
     {
-        return Err(io(name));
+        return Err(of_io(name));
     }
     let parsed = Cli::from_arg_matches(&matches);
     parsed.map(|cli| cli.command).map_err(|error| error.exit())
 }
+
+/// The flags of `aggregate` that `-h` shows: one screen.
+const FIRST: [&str; 8] = [
+    "files",
+    "key",
+    "aggregate",
+    "header",
+    "filter",
+    "sort",
+    "top",
+    "help",
+];
 
 /// All commands, with those flags visible in their help that `is_shown`.
 fn showing(is_shown: impl Fn(&Arg) -> bool) -> clap::Command {
     let mut cli = Cli::command();
     for command in cli.get_subcommands_mut() {
         let all = std::mem::take(command);
-        *command = all.mut_args(|arg| match is_shown(&arg) {
-            true => arg,
-            false => arg.hide(true),
+        *command = all.mut_args(|arg| {
+            let is_hidden = arg.is_hide_set() || !is_shown(&arg);
+            // `-1` is a value where one is wanted, and no flag.
+            let takes_value = arg.get_long().is_some() && arg.get_action().takes_values();
+            match takes_value {
+                true => arg.allow_negative_numbers(true),
+                false => arg,
+            }
+            .hide(is_hidden)
         });
     }
     cli
@@ -47,7 +73,7 @@ fn asks_for_io(matches: &ArgMatches) -> bool {
 }
 
 /// Prints the flags of I/O of a command.
-fn io(name: &str) -> ExitCode {
+fn of_io(name: &str) -> ExitCode {
     let mut cli = showing(is_io);
     cli.build();
     let command = cli.find_subcommand_mut(name).expect("it was parsed");
@@ -56,7 +82,24 @@ fn io(name: &str) -> ExitCode {
         .about("Flags that say how files are read. Defaults follow the machine and the file")
         .long_about(None)
         .after_help("docs/knobs.md and docs/tuning.md say when each flag helps. `ringfold probe FILE` shows what this machine allows.");
-    match print(command.render_help().to_string().as_bytes()) {
+    written(command.render_help().to_string().as_bytes())
+}
+
+/// Prints help, the version or an error, as clap has it.
+fn printed(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        error.exit();
+    }
+    let text = error.render();
+    let text = match io::stdout().is_terminal() {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    written(text.as_bytes())
+}
+
+fn written(text: &[u8]) -> ExitCode {
+    match print(text) {
         Ok(code) => code,
         Err(error) => {
             say(&error.to_string());
@@ -69,11 +112,11 @@ fn io(name: &str) -> ExitCode {
 fn refused(error: &clap::Error) -> ExitCode {
     let word = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(word)) if error.kind() == ErrorKind::InvalidSubcommand => word,
-        _ => error.exit(),
+        _ => return printed(error),
     };
     let is_path = word == "-" || word.contains(['/', '.']) || Path::new(word).exists();
     if !is_path {
-        error.exit();
+        return printed(error);
     }
     let word = quoted(word);
     say(&format!(

@@ -67,7 +67,7 @@ fn render(page: &clap::Command, names: &[String], out: &mut Vec<u8>) -> io::Resu
         ] {
             writeln!(out, ".TP\n{code}\n{meaning}")?;
         }
-    } else if let Some(after) = page.get_after_help() {
+    } else if let Some(after) = page.get_after_long_help().or(page.get_after_help()) {
         let text = after.to_string();
         let (title, text) = text.split_once("Examples:\n").unwrap_or(("", &text));
         plain(out, "NOTES", title)?;

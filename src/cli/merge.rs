@@ -105,9 +105,9 @@ impl Command {
             .build()
             .map_err(|error| Error::new(Kind::Engine, error.to_string()))?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
-        let format = shown::format(self.format, self.output.as_deref())?;
+        let form = shown::form(self.format, self.output.as_deref())?;
         let directory = shown.directory();
-        (self.shown).print(&mut answer, &sort, format, output, &directory, &pool)?;
+        (self.shown).print(&mut answer, &sort, form, output, &directory, &pool)?;
         if answer.spilled_bytes > 0 {
             tell_spilled(answer.spilled_bytes);
         }

@@ -9,23 +9,24 @@ use crate::cli::console::{open_output, say, write_output};
 use crate::cli::partials::Partials;
 use crate::cli::reading::{Folded, Reading};
 use crate::cli::records::Records;
-use crate::cli::shown::Shown;
+use crate::cli::shown::{Form, Shown};
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
 use crate::cli::{memory, own_input};
 use crate::query::{Answer, Columns, Query, Unit};
-use crate::report::grid::GridFormat;
 use crate::{Config, Error, Kind, Receipt, Result, units};
 
 /// What is asked of which columns.
 #[derive(Args)]
 pub(super) struct Asked {
-    /// Columns to group by: numbers from 1, ranges such as 2-4, or names with -H; time@hour cuts times down
+    /// Columns to group by: numbers from 1, ranges such as 2-4, or names with -H
+    ///
+    /// `-k time@hour` cuts times down to their minute, hour, day or month.
     #[arg(short, long = "key", value_name = "COLUMN,...")]
     key: Vec<String>,
-    /// What to compute of each group: count, sum, min, max, mean, range, var, stddev, var_pop, stddev_pop, first, last,
-    /// lexmin, lexmax, median, percentiles such as p99.9, distinct, mode [default: count]
+    /// What to compute of each group: count, sum:price, mean:3, ... [default: count]
     ///
-    /// The column follows behind a colon: `-a count,sum:price,mean:3`. A name with a comma or colon is quoted: `-a
+    /// There are count, sum, min, max, mean, range, var, stddev, var_pop, stddev_pop, first, last, lexmin, lexmax, median,
+    /// percentiles such as p99.9, distinct and mode. The column follows behind a colon: `-a count,sum:price,mean:3`. A name with a comma or colon is quoted: `-a
     /// 'sum:"a,b"'`. All numbers are exact, but percentiles and distinct counts of large groups
     /// are estimates without --exact. Without -k the whole input is one group.
     #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]
@@ -33,12 +34,12 @@ pub(super) struct Asked {
     /// The first line of each file names the columns
     #[arg(short = 'H', long)]
     header: bool,
-    /// Take only records of which this is true: "price > 2.5 and city != 'Bern'"; when repeated, all must be true
+    /// Take only records of which this is true: "price > 2.5 and city != 'Bern'"
     ///
-    /// Columns are names with -H, or numbers such as $3. A number is compared as a number, a text in single quotes by its
+    /// When repeated, all must be true. Columns are names with -H, or numbers such as $3. A number is compared as a number, a text in single quotes by its
     /// bytes. Operators are =, !=, <, <=, >, >=, ~ and !~ for regular expressions, in ('a', 'b'), not in, is null, is not
     /// null, and, or, not. Nothing but `is null` is true of an empty field.
-    #[arg(long = "where", value_name = "CONDITION")]
+    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     filter: Vec<String>,
     #[command(flatten)]
     shown: Shown,
@@ -59,7 +60,7 @@ pub(super) struct Asked {
     #[arg(long, value_name = "BYTE", value_parser = quote)]
     quote: Option<Quote>,
     /// A value that stands for no value, as an empty field does; may be repeated
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     null_value: Vec<String>,
     /// Print what the query does with the input, and what its first records look like, instead of an answer
     #[arg(long, hide_short_help = true)]
@@ -89,7 +90,7 @@ fn quote(text: &str) -> Result<Quote, String> {
 pub(super) struct Run<'a> {
     pub(super) paths: &'a [PathBuf],
     pub(super) delimiter: Option<u8>,
-    pub(super) format: GridFormat,
+    pub(super) form: Form,
     /// Whether the format was asked for.
     pub(super) has_format: bool,
     pub(super) output: Option<&'a PathBuf>,
@@ -191,13 +192,13 @@ impl Asked {
             let cut = item.rsplit_once('@');
             let cut = cut.and_then(|(columns, unit)| Some((columns, Unit::named(unit)?)));
             query = match cut {
-                Some((columns, unit)) => query.key_by(Columns::read(columns).map_err(usage)?, unit),
-                None => query.key(Columns::read(item).map_err(usage)?),
+                Some((columns, unit)) => query.key_by(Columns::read(columns)?, unit),
+                None => query.key(Columns::read(item)?),
             };
         }
         for item in self.aggregate.iter().flat_map(|list| Columns::items(list)) {
             let (name, columns) = match item.split_once(':') {
-                Some((name, columns)) => (name, Some(Columns::read(columns).map_err(usage)?)),
+                Some((name, columns)) => (name, Some(Columns::read(columns)?)),
                 None => (item, None),
             };
             query = query.aggregate(name, columns)?;
@@ -236,7 +237,7 @@ impl Asked {
         let sort = self.shown.sort()?;
         input.check_text()?;
         let plan = query.plan(&input, &config)?;
-        plan.check_sort(&sort).map_err(usage)?;
+        plan.check_sort(&sort)?;
         if self.explain {
             let explained = plan.explain(&input)?;
             let output = output.map_or_else(|| open_output(None), Ok)?;
@@ -286,7 +287,7 @@ impl Asked {
         }
         if let Some(output) = output {
             let directory = plan.spill_directory();
-            (self.shown).print(&mut answer, &sort, run.format, output, directory, &pool)?;
+            (self.shown).print(&mut answer, &sort, run.form, output, directory, &pool)?;
         }
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
         if answer.spilled_bytes > 0 && !reading.quiet {

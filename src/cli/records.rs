@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::console::open_output;
+use crate::cli::ending;
 use crate::cli::own_input;
+use crate::cli::size::count;
 use crate::cli::skipped::Policy;
 use crate::output::file::Output;
 use crate::query::{OnError, Query};
+use crate::report::grid::GridFormat;
 use crate::{Error, Kind, Result};
 
 /// The flags that say what a record is.
@@ -29,6 +32,7 @@ pub(super) struct Records {
         long,
         hide_short_help = true,
         value_name = "N",
+        value_parser = count,
         default_value_t = 0,
         hide_default_value = true
     )]
@@ -43,7 +47,7 @@ pub(super) struct Records {
     #[arg(long, hide_short_help = true)]
     float: bool,
     /// End the run when more than so many records are skipped; means --on-error skip
-    #[arg(long, hide_short_help = true, value_name = "N")]
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = count)]
     max_errors: Option<u64>,
     /// The file to write skipped records to, as CSV with file, byte, line, reason and record; means --on-error skip
     ///
@@ -142,6 +146,9 @@ impl Records {
         }
         if output == Some(path) {
             return refused("--output and --rejects are the same file");
+        }
+        if !matches!(ending::format(path), Ok(None | Some(GridFormat::Csv))) {
+            return refused("--rejects writes CSV, and its file's name says another format");
         }
         own_input::refuse(Some(path), paths)?;
         open_output(Some(path)).map(Some)

@@ -6,23 +6,33 @@ use std::path::Path;
 use clap::Args;
 use rayon::ThreadPool;
 
+use crate::cli::bench::width as terminal_width;
 use crate::cli::console::write_output;
+use crate::cli::ending;
+use crate::cli::size::rows;
 use crate::output::Output;
 use crate::query::{Answer, Columns, Shown as Asked, Sort};
-use crate::report::grid::{GridFormat, write_grid};
+use crate::report::grid::{GridFormat, write_grid, write_table_within};
 use crate::{Error, Kind, Result};
 
 /// How an answer is shown.
 #[derive(Args)]
 pub(super) struct Shown {
-    /// The order of the rows: key, none, or columns of the answer, such as count:desc,city [default: key]
-    #[arg(long, value_name = "ORDER")]
+    /// The order of the rows: columns of the answer, as count:desc,city [default: by key]
+    ///
+    /// `key` and `none` are orders, too. -count means count:desc, and an aggregate's name its only column.
+    #[arg(long, value_name = "ORDER", allow_hyphen_values = true)]
     pub(super) sort: Option<String>,
     /// Print only the first rows
-    #[arg(long, value_name = "ROWS")]
+    #[arg(long, value_name = "ROWS", value_parser = rows)]
     pub(super) top: Option<usize>,
     /// Print only rows of which this is true: "count >= 10"; written as for --where, over columns of the answer
-    #[arg(long, value_name = "CONDITION", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "CONDITION",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
     pub(super) having: Vec<String>,
     /// Digits behind the point of all computed numbers, which are rounded once, half away from zero [default: what each
     /// number needs]
@@ -47,14 +57,13 @@ impl Shown {
 
     /// The order of the rows.
     pub(super) fn sort(&self) -> Result<Sort> {
-        Sort::read(self.sort.as_deref().unwrap_or("key")).map_err(usage)
+        Sort::read(self.sort.as_deref().unwrap_or("key"))
     }
 
     /// The other names of the columns.
     pub(super) fn names(&self) -> Result<Vec<Vec<u8>>> {
         let items = self.names.iter().flat_map(|list| Columns::items(list));
-        let names = items.map(|item| Columns::read_name(item).map_err(usage));
-        names.collect()
+        items.map(Columns::read_name).collect()
     }
 
     /// Prints an answer in its order. Where its groups outgrew the memory, all is held back in `directory` until it is
@@ -63,21 +72,22 @@ impl Shown {
         &self,
         answer: &mut Answer,
         sort: &Sort,
-        format: GridFormat,
+        form: Form,
         mut output: Output,
         directory: &Path,
         pool: &ThreadPool,
     ) -> Result<()> {
         pool.install(|| answer.sort(sort, self.top))?;
-        if let Some(rows) = self.top {
-            answer.truncate(rows);
-        }
         if answer.spilled_bytes > 0 {
             let held = output.hold_back(directory);
             held.map_err(|error| Error::output(&error))?;
         }
         write_output(output, |out| {
-            write_grid(answer.names(), &*answer, format, Some(pool), out)?;
+            let (names, rows) = (answer.names(), &*answer);
+            match form.terminal {
+                Some(columns) => write_table_within(names, rows, columns, Some(pool), out)?,
+                None => write_grid(names, rows, form.format, Some(pool), out)?,
+            }
             answer.check().map_err(io::Error::other)
         })
     }
@@ -95,17 +105,33 @@ impl Shown {
     }
 }
 
-/// The format of an answer: the one that is asked for, or what suits its readers.
-pub(super) fn format(asked: Option<GridFormat>, output: Option<&Path>) -> Result<GridFormat> {
+/// The form of an answer.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    format: GridFormat,
+    /// The columns of the terminal that it goes to, if nobody asks for a format.
+    terminal: Option<usize>,
+}
+
+/// The form of an answer: the one that is asked for, or that of the file's name, or what suits its readers.
+pub(super) fn form(asked: Option<GridFormat>, output: Option<&Path>) -> Result<Form> {
     let is_looked_at = output.is_none() && io::stdout().is_terminal();
-    match asked {
-        Some(format) if is_looked_at && !format.is_text() => Err(usage(
-            "this format is no text, and stdout is a terminal: name a file with --output".into(),
-        )),
-        Some(format) => Ok(format),
-        None if is_looked_at => Ok(GridFormat::Table),
-        None => Ok(GridFormat::Csv),
-    }
+    let format = match asked {
+        Some(format) if is_looked_at && !format.is_text() => {
+            return Err(usage(
+                "this format is no text, and stdout is a terminal: name a file with --output"
+                    .into(),
+            ));
+        }
+        Some(format) => format,
+        None if is_looked_at => GridFormat::Table,
+        None => {
+            let named = output.map(ending::format).transpose()?.flatten();
+            named.unwrap_or(GridFormat::Csv)
+        }
+    };
+    let terminal = (is_looked_at && asked.is_none()).then(terminal_width);
+    Ok(Form { format, terminal })
 }
 
 fn usage(why: String) -> Error {

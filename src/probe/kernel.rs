@@ -7,6 +7,7 @@ use io_uring::{Builder, IoUring, cqueue, opcode, squeue};
 
 use crate::engine::cache::residency;
 use crate::engine::ring::uring;
+use crate::error::refusal::{Refusal, Refuser};
 use crate::error::{Result, describe, errno_name};
 use crate::linux::proc;
 use crate::probe::check::Check;
@@ -49,8 +50,22 @@ pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
         ),
         (Err(error), _) => Check::bad(
             format!("no io_uring, so auto reads with pread: {error}"),
-            match sysctl {
-                Ok(1 | 2) => "sysctl kernel.io_uring_disabled=0 (as root)",
+            match (&sysctl, error.refusal()) {
+                (
+                    _,
+                    Some(Refusal::Unavailable {
+                        by: Refuser::LockedMemoryLimit,
+                        ..
+                    }),
+                ) => "raise the limit on locked memory: ulimit -l",
+                (
+                    _,
+                    Some(Refusal::Unavailable {
+                        by: Refuser::DescriptorLimit,
+                        ..
+                    }),
+                ) => "raise the limit on open files: ulimit -n",
+                (Ok(1 | 2), _) => "sysctl kernel.io_uring_disabled=0 (as root)",
                 _ => {
                     "allow io_uring_setup, io_uring_enter and io_uring_register in the seccomp profile of the \
                      container or service"

@@ -44,8 +44,27 @@ pub(crate) static ALL: &[Kind] = &[
     Kind::of::<mode::Mode>("mode").exactly(&values::MODE),
 ];
 
-/// The aggregate of a name.
+/// Other names of aggregates, as other programs have them.
+const ALIASES: [(&str, &[&str]); 9] = [
+    ("count", &["cnt", "len", "size"]),
+    ("sum", &["total"]),
+    ("min", &["minimum"]),
+    ("max", &["maximum"]),
+    ("mean", &["avg", "average"]),
+    ("var", &["variance", "var_samp"]),
+    ("stddev", &["stdev", "std", "sd", "stddev_samp"]),
+    (
+        "distinct",
+        &["nunique", "n_unique", "count_distinct", "uniq", "unique"],
+    ),
+    ("median", &["med"]),
+];
+
+/// The aggregate of a name, also of one that other programs have, in any letters.
 pub(crate) fn named(name: &str) -> Option<&'static Kind> {
+    let name = &*name.to_ascii_lowercase();
+    let alias = ALIASES.iter().find(|(_, aliases)| aliases.contains(&name));
+    let name = alias.map_or(name, |(name, _)| name);
     let listed = ALL.iter().find(|kind| kind.name == name);
     listed.or_else(|| percentile::named(name))
 }

@@ -16,17 +16,20 @@ use crate::group::spill::budget::Budget;
 use crate::group::summary::Skipped;
 use crate::query::accumulator::state::{Outcome, Printed, Rounding};
 use crate::query::answer::having::Tested;
-use crate::query::answer::order::Sort;
+use crate::query::answer::order::{By, Sort};
 use crate::query::answer::outgrown::{Page, StoredRows};
-use crate::query::answer::sorted::{Columns, SORT_GROWTH, Sorting, outcome};
+use crate::query::answer::sorted::{Columns, SORT_GROWTH, Sorting, part};
 use crate::query::condition::Condition;
 use crate::query::groups::Groups;
+use crate::query::key_order::KeyOrder;
 use crate::query::rejects::Rejects;
 use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::Group;
 use crate::report::grid::{Cell, Rows};
 
 /// The answer of a query.
+///
+/// Its rows are in the order of [`Sort::Key`]. If there were more groups than memory, they are so after [`Answer::sort`].
 pub struct Answer {
     names: Vec<Vec<u8>>,
     /// How many of the columns are keys.
@@ -40,6 +43,8 @@ pub struct Answer {
     with_values: Option<Groups>,
     /// The groups in the order of the rows.
     order: Vec<Group>,
+    /// How their keys are compared.
+    key_order: KeyOrder,
     /// In place of these, the groups that outgrew the memory.
     stored: Option<StoredRows>,
     /// All of them, whatever rows there are.
@@ -65,23 +70,25 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The groups of which a condition is true, sorted by key.
+    /// The groups of which a condition is true, sorted by key. `decimal_point` is that of numbers in keys.
     pub(crate) fn new(
         names: Vec<Vec<u8>>,
-        keys: usize,
+        (keys, decimal_point): (usize, u8),
         scales: Vec<u32>,
         roundings: Vec<Rounding>,
         all: Groups,
         having: Option<&Condition>,
     ) -> Answer {
         let mut answer = Answer::empty(names, keys, scales, roundings, all);
+        answer.key_order = KeyOrder::numbers(keys, decimal_point);
         let mut groups = answer.all.all();
         answer.groups = groups.len() as u64;
         if let Some(having) = having {
             let is_true = |group: &Group| answer.is_true(having, *group);
             groups = groups.into_par_iter().filter(is_true).collect();
         }
-        answer.order = answer.all.sorted(groups);
+        answer.all.narrow(&mut answer.key_order, &groups);
+        answer.order = answer.all.sorted(groups, &answer.key_order);
         answer
     }
 
@@ -98,6 +105,7 @@ impl Answer {
             scales,
             roundings,
             order: Vec::new(),
+            key_order: KeyOrder::BYTES,
             with_values: None,
             stored: None,
             outgrown: None,
@@ -136,10 +144,10 @@ impl Answer {
         self.outgrown.as_deref()
     }
 
-    /// The same in the order of their keys.
+    /// The same in the order of their keys' bytes.
     pub(crate) fn all_by_key(&self) -> Vec<Group> {
         let all = self.all();
-        all.sorted(all.all())
+        all.sorted(all.all(), &KeyOrder::BYTES)
     }
 
     /// The names of the columns.
@@ -147,7 +155,7 @@ impl Answer {
         &self.names
     }
 
-    /// Puts the rows into another order, of which only the first so many are of interest, if `first` says so.
+    /// Puts the rows into another order, and leaves only the first so many, if `first` says so.
     ///
     /// # Errors
     /// The groups have outgrown the memory, and files of them can't be written or read back.
@@ -155,24 +163,45 @@ impl Answer {
     /// # Panics
     /// If there is no column of that name: see [`Plan::check_sort`](crate::query::Plan::check_sort).
     pub fn sort(&mut self, sort: &Sort, first: Option<usize>) -> Result<()> {
-        let Sort::Columns(list) = sort else {
-            return Ok(());
+        let first = first.unwrap_or(usize::MAX);
+        let columns: &[By] = match sort {
+            Sort::Unsorted => {
+                self.truncate(first);
+                return Ok(());
+            }
+            Sort::Key => &[],
+            Sort::Columns(list) => list,
         };
-        let scales = self.scales.clone();
-        let Some(columns) = Columns::new(list, &self.names, self.keys, &scales) else {
-            return Ok(());
-        };
-        let Some(stored) = self.stored.take() else {
-            columns.sort(&self.all, &mut self.order);
-            return Ok(());
-        };
-        let budget = Arc::clone(&stored.budget);
-        let done = self.sort_stored(columns, first.unwrap_or(usize::MAX), stored);
-        done.map_err(|lost| lost.error(&budget))
+        if let Some(stored) = self.stored.take() {
+            let budget = Arc::clone(&stored.budget);
+            let done = self.sort_stored(columns, first, stored);
+            done.map_err(|lost| lost.error(&budget))?;
+        } else {
+            self.sort_groups(columns);
+        }
+        self.truncate(first);
+        Ok(())
+    }
+
+    fn columns(&self, list: &[By]) -> Columns<'_> {
+        let keys = (self.keys, &self.key_order);
+        Columns::new(list, &self.names, keys, &self.scales)
+    }
+
+    /// Sorts the rows that are in memory.
+    fn sort_groups(&mut self, columns: &[By]) {
+        if columns.is_empty() {
+            let order = std::mem::take(&mut self.order);
+            self.order = self.all.sorted(order, &self.key_order);
+            return;
+        }
+        let mut order = std::mem::take(&mut self.order);
+        self.columns(columns).sort(&self.all, &mut order);
+        self.order = order;
     }
 
     /// Leaves only the first rows.
-    pub fn truncate(&mut self, rows: usize) {
+    fn truncate(&mut self, rows: usize) {
         self.order.truncate(rows);
         if let Some(stored) = &mut self.stored {
             stored.truncate(rows);
@@ -190,23 +219,14 @@ impl Answer {
     }
 
     fn outcome(&self, group: Group, column: usize) -> Outcome<'_> {
-        outcome(&self.all, group, column, (self.keys, &self.scales))
+        match column.checked_sub(self.keys) {
+            None => Outcome::Text(part(&self.all, group, column)),
+            Some(at) => self.all.finish(group, at, self.scales[at]),
+        }
     }
 }
 
 impl Answer {
-    /// An answer with the same columns, of groups of which a condition is true.
-    fn of_groups(&self, groups: Groups, having: Option<&Condition>) -> Answer {
-        Answer::new(
-            self.names.clone(),
-            self.keys,
-            self.scales.clone(),
-            self.roundings.clone(),
-            groups,
-            having,
-        )
-    }
-
     /// An answer with the same columns, and these groups in this order.
     fn of_rows(&self, groups: Groups, order: Vec<Group>) -> Answer {
         let (names, scales) = (self.names.clone(), self.scales.clone());
@@ -237,14 +257,16 @@ impl Answer {
             stored = Arc::new(Stored::new(settled, form.keys, form.no_groups()));
         }
         self.groups = stored.len() as u64;
-        if having.is_some() {
-            let reader = form.filter(&stored, &self.scales, |_, groups| {
-                let answer = self.of_groups(groups, having);
-                (answer.order, answer.all)
+        if let Some(having) = having {
+            let reader = form.filter(&stored, &self.scales, |order, groups| {
+                let mut answer = self.of_rows(groups, order);
+                let mut order = std::mem::take(&mut answer.order);
+                order.retain(|group| answer.is_true(having, *group));
+                (order, answer.all)
             })?;
             stored = Arc::new(Stored::new(reader, form.keys, stored.table().like()));
         }
-        self.stored = Some(StoredRows::new(stored, form, budget));
+        self.stored = Some(StoredRows::new(stored, form, budget, true));
         Ok(())
     }
 
@@ -278,7 +300,7 @@ impl Answer {
     /// Sorts the rows of a file. They come into memory if they fit there.
     fn sort_stored(
         &mut self,
-        columns: Columns<'_>,
+        columns: &[By],
         first: usize,
         rows: StoredRows,
     ) -> std::result::Result<(), Lost> {
@@ -286,23 +308,31 @@ impl Answer {
             stored,
             form,
             budget,
+            is_by_bytes,
             ..
         } = rows;
+        stored.narrow(&mut self.key_order)?;
         let memory = budget.bytes();
         if stored.bytes().saturating_mul(SORT_GROWTH) <= memory {
             let loaded = stored.load(0..stored.len());
             (self.order, self.all) = loaded.map_err(|_| Lost::Read)?;
-            columns.sort(&self.all, &mut self.order);
+            self.sort_groups(columns);
+            return Ok(());
+        }
+        // As they lie there.
+        if columns.is_empty() && self.key_order.is_of_bytes() && is_by_bytes {
+            self.stored = Some(StoredRows::new(stored, form, &budget, true));
             return Ok(());
         }
         let sorting = Sorting {
             form: &form,
-            columns,
+            columns: self.columns(columns),
             memory,
             first,
         };
         let sorted = sorting.sort(stored)?;
-        self.stored = Some(StoredRows::new(Arc::new(sorted), form, &budget));
+        let sorted = Arc::new(sorted);
+        self.stored = Some(StoredRows::new(sorted, form, &budget, false));
         Ok(())
     }
 }

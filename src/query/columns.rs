@@ -1,11 +1,12 @@
 //! Columns as they are asked for, by number, range or name, and where they stand.
 
+use crate::error::{Error, Kind, Result};
 use crate::query::number::shown;
 
 /// Columns that are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Columns {
-    /// One, from 1.
+    /// One, from 1; a number that is too large may be a name of the header.
     Number(usize),
     /// From one to another, both included.
     Range(usize, usize),
@@ -30,12 +31,12 @@ impl Columns {
     ///
     /// # Errors
     /// It is empty, or its quotes aren't closed.
-    pub fn read(item: &str) -> Result<Columns, String> {
+    pub fn read(item: &str) -> Result<Columns> {
         if item.starts_with('"') {
             return Ok(Columns::Name(Columns::read_name(item)?));
         }
         if item.is_empty() {
-            return Err("a column's name or number is missing".into());
+            return Err(usage("a column's name or number is missing"));
         }
         if let Some(number) = number(item) {
             return Ok(Columns::Number(number));
@@ -52,16 +53,16 @@ impl Columns {
     ///
     /// # Errors
     /// It is empty, or its quotes aren't closed.
-    pub fn read_name(item: &str) -> Result<Vec<u8>, String> {
+    pub fn read_name(item: &str) -> Result<Vec<u8>> {
         let Some(rest) = item.strip_prefix('"') else {
             return match item {
-                "" => Err("a column's name is missing".into()),
+                "" => Err(usage("a column's name is missing")),
                 name => Ok(name.into()),
             };
         };
         let name = rest
             .strip_suffix('"')
-            .ok_or_else(|| format!("`{item}` lacks a closing quote"))?;
+            .ok_or_else(|| usage(&format!("`{item}` lacks a closing quote")))?;
         Ok(name.replace("\"\"", "\"").into_bytes())
     }
 
@@ -101,12 +102,25 @@ impl Columns {
             }
             _ => Ok(number - 1),
         };
+        // A number that no column has may be a name, as that of a year.
+        let known = |number: usize| {
+            let name = number.to_string().into_bytes();
+            let header = header.filter(|_| number > width).unwrap_or_default();
+            let mut called = (0..header.len()).filter(|&at| header[at] == name);
+            match (called.next(), called.next()) {
+                (Some(at), None) => Ok(at),
+                _ => known(number),
+            }
+        };
         match self {
             Columns::Number(number) => Ok(vec![known(*number)?]),
             Columns::Range(from, to) if from > to => {
                 Err(format!("the range {from}-{to} is backwards"))
             }
-            Columns::Range(from, to) => Ok((known(*from)?..=known(*to)?).collect()),
+            Columns::Range(from, to) => match (known(*from)?, known(*to)?) {
+                (first, last) if first > last => Err(format!("the range {from}-{to} is backwards")),
+                (first, last) => Ok((first..=last).collect()),
+            },
             Columns::Name(name) => {
                 let Some(header) = header else {
                     return Err(format!(
@@ -170,6 +184,10 @@ impl Columns {
             Columns::Name(name) => vec![name.clone()],
         }
     }
+}
+
+fn usage(why: &str) -> Error {
+    Error::new(Kind::Usage, why)
 }
 
 fn number(text: &str) -> Option<usize> {
@@ -244,8 +262,9 @@ mod tests {
             "x-ray".into(),
         ];
         assert_eq!(read("3,2-4,city,\"a,\"\"b\",\"7\",x-ray").unwrap(), want);
-        assert!(read("a,,b").unwrap_err().contains("missing"));
-        assert!(read("\"a").unwrap_err().contains("closing quote"));
+        let error = |list| read(list).unwrap_err().to_string();
+        assert!(error("a,,b").contains("missing"));
+        assert!(error("\"a").contains("closing quote"));
     }
 
     #[test]
@@ -276,6 +295,12 @@ mod tests {
         ] {
             assert_eq!(find(columns).unwrap_err(), want);
         }
+        let years = ["7", "2017", "2018", "2019"].map(|name| name.as_bytes().to_vec());
+        let find = |columns: Columns| columns.find(4, Some(&years));
+        assert_eq!(find(2018.into()), Ok(vec![2]));
+        assert_eq!(find(Columns::Range(2017, 2019)), Ok(vec![1, 2, 3]));
+        assert_eq!(find(7.into()), Ok(vec![0]));
+        assert!(find(2020.into()).unwrap_err().contains("no column 2020"));
         let error = Columns::from("a").find(1, None).unwrap_err();
         assert_eq!(error, "`a` is a column's name, and names need a header");
     }

@@ -17,6 +17,7 @@ use crate::partial::writer::Writer;
 use crate::query::accumulator::share::Share;
 use crate::query::accumulator::state::{Outcome, Slot, Takes, Value, Wanted};
 use crate::query::groups::{FETCHED, Groups};
+use crate::query::key_order::KeyOrder;
 use crate::query::number::{Exact, Number};
 use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::{Group, Table};
@@ -107,7 +108,7 @@ impl StoredForm {
         let writer = Writer::new(Vec::new(), &form.description(scales))?;
         let mut settling = Settling::new(self, scales, writer);
         let mut bytes = Vec::new();
-        let sorted = all.sorted(all.all());
+        let sorted = all.sorted(all.all(), &KeyOrder::BYTES);
         for (at, &group) in sorted.iter().enumerate() {
             all.fetch(at + FETCHED, |at| sorted.get(at).copied());
             bytes.clear();

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::partial::column::Gathered;
 use crate::query::accumulator::state::Outcome;
+use crate::query::key_order::KeyOrder;
 use crate::query::lane_groups::LaneRows;
 use crate::query::table::{Group, Table, parts};
 
@@ -85,21 +86,43 @@ impl Groups {
         }
     }
 
+    /// Leaves only those parts of keys to be compared as numbers that are numbers, or empty, in all of these groups.
+    pub(crate) fn narrow(&self, order: &mut KeyOrder, groups: &[Group]) {
+        order.narrow(|order, at| {
+            groups.par_iter().all(|&group| {
+                let part = self.parts(group).nth(at);
+                part.is_none_or(|part| part.is_empty() || order.number(part).is_some())
+            })
+        });
+    }
+
     /// In the order of their keys.
-    pub(crate) fn sorted(&self, groups: Vec<Group>) -> Vec<Group> {
-        let keyed = groups
-            .par_iter()
-            .map(|&group| Some((bytes_of(self.parts(group), 0)?, group)));
+    pub(crate) fn sorted(&self, groups: Vec<Group>, order: &KeyOrder) -> Vec<Group> {
+        let by_key = ByKey {
+            groups: self,
+            order,
+        };
+        let keyed = groups.par_iter().map_init(Vec::new, |scratch, &group| {
+            Some((by_key.bytes_of(group, 0, scratch)?, group))
+        });
         let keyed: Option<Vec<_>> = keyed.collect();
         let Some(mut keyed) = keyed else {
             let mut groups = groups;
-            groups.par_sort_unstable_by(|one, two| self.by_key(*one, *two));
+            groups.par_sort_unstable_by(|one, two| by_key.compare(*one, *two));
             return groups;
         };
-        self.sort_from(&mut keyed, 0);
+        by_key.sort_from(&mut keyed, 0);
         keyed.into_iter().map(|(_, group)| group).collect()
     }
+}
 
+/// Groups in an order of their keys.
+struct ByKey<'a> {
+    groups: &'a Groups,
+    order: &'a KeyOrder,
+}
+
+impl ByKey<'_> {
     /// Sorts groups whose keys are the same up to `at`, by their bytes from there on, which stand beside them.
     fn sort_from(&self, keyed: &mut [(u128, Group)], at: usize) {
         keyed.par_sort_unstable_by_key(|(bytes, _)| *bytes);
@@ -107,13 +130,14 @@ impl Groups {
         same.filter(|same| same.len() > 1).for_each(|same| {
             let next = at + size_of::<u128>();
             if same.len() <= COMPARED || next > SORTED_BYTES {
-                same.sort_unstable_by(|one, two| self.by_key(one.1, two.1));
+                same.sort_unstable_by(|one, two| self.compare(one.1, two.1));
                 return;
             }
+            let mut scratch = Vec::new();
             for at in 0..same.len() {
-                self.fetch(at + FETCHED, |at| same.get(at).map(|(_, group)| *group));
-                let Some(bytes) = bytes_of(self.parts(same[at].1), next) else {
-                    same.sort_unstable_by(|one, two| self.by_key(one.1, two.1));
+                (self.groups).fetch(at + FETCHED, |at| same.get(at).map(|(_, group)| *group));
+                let Some(bytes) = self.bytes_of(same[at].1, next, &mut scratch) else {
+                    same.sort_unstable_by(|one, two| self.compare(one.1, two.1));
                     return;
                 };
                 same[at].0 = bytes;
@@ -123,8 +147,33 @@ impl Groups {
     }
 
     /// The order of two groups' keys.
-    pub(crate) fn by_key(&self, one: Group, two: Group) -> Ordering {
-        self.parts(one).cmp(self.parts(two))
+    fn compare(&self, one: Group, two: Group) -> Ordering {
+        let (one, two) = (self.groups.parts(one), self.groups.parts(two));
+        self.order.compare(one, two)
+    }
+
+    /// The bytes from `at` on of a key in which numbers stand before their parts, in bytes that have their order.
+    fn bytes_of(&self, group: Group, at: usize, scratch: &mut Vec<u8>) -> Option<u128> {
+        let parts = self.groups.parts(group);
+        let mut window = Window::from(at);
+        if self.order.is_of_bytes() {
+            window.add_all(parts)?;
+            return Some(window.number());
+        }
+        for (at, part) in parts.enumerate() {
+            if self.order.is_number(at) {
+                scratch.clear();
+                if let Some(number) = self.order.number(part) {
+                    number.push_ordered(scratch);
+                }
+                window.add(scratch)?;
+            }
+            window.add(part)?;
+            if window.is_full() {
+                break;
+            }
+        }
+        Some(window.number())
     }
 }
 
@@ -136,28 +185,60 @@ const COMPARED: usize = 8;
 /// The bytes of keys that are sorted by as numbers.
 const SORTED_BYTES: usize = 256;
 
-/// The bytes from `at` on of a key's parts, a zero behind each, and zeros behind all; `None` if there is a zero in the parts
-/// among these. The order of keys is that of the first such bytes in which they differ.
-fn bytes_of<'a>(parts: impl Iterator<Item = &'a [u8]>, at: usize) -> Option<u128> {
-    let mut bytes = [0; 16];
-    let (mut before, mut taken) = (at, 0);
-    for part in parts {
-        let Some(rest) = part.get(before..) else {
-            before -= part.len() + 1;
-            continue;
+/// Some bytes of a key's parts, a zero behind each, and zeros behind all. The order of keys is that of the first such bytes
+/// in which they differ.
+struct Window {
+    bytes: [u8; 16],
+    /// Bytes of the key before it that are still to come.
+    before: usize,
+    taken: usize,
+}
+
+impl Window {
+    fn from(at: usize) -> Window {
+        Window {
+            bytes: [0; 16],
+            before: at,
+            taken: 0,
+        }
+    }
+
+    /// Adds a part; `None` if there is a zero among its bytes in the window.
+    fn add(&mut self, part: &[u8]) -> Option<()> {
+        if self.is_full() {
+            return Some(());
+        }
+        let Some(rest) = part.get(self.before..) else {
+            self.before -= part.len() + 1;
+            return Some(());
         };
-        before = 0;
-        let length = rest.len().min(bytes.len() - taken);
+        self.before = 0;
+        let length = rest.len().min(self.bytes.len() - self.taken);
         if rest[..length].contains(&0) {
             return None;
         }
-        bytes[taken..taken + length].copy_from_slice(&rest[..length]);
-        taken += length + 1;
-        if taken >= bytes.len() {
-            break;
-        }
+        self.bytes[self.taken..self.taken + length].copy_from_slice(&rest[..length]);
+        self.taken += length + 1;
+        Some(())
     }
-    Some(u128::from_be_bytes(bytes))
+
+    fn add_all<'a>(&mut self, parts: impl Iterator<Item = &'a [u8]>) -> Option<()> {
+        for part in parts {
+            self.add(part)?;
+            if self.is_full() {
+                break;
+            }
+        }
+        Some(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.taken >= self.bytes.len()
+    }
+
+    fn number(&self) -> u128 {
+        u128::from_be_bytes(self.bytes)
+    }
 }
 
 #[cfg(test)]
@@ -168,6 +249,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::query::number::Number;
     use crate::query::table::push_part;
 
     fn part() -> impl Strategy<Value = String> {
@@ -179,9 +261,30 @@ mod tests {
         ]
     }
 
+    fn number() -> impl Strategy<Value = String> {
+        prop_oneof![
+            6 => "[0-9]{1,3}",
+            2 => "[-+]?0{0,2}[0-9]{1,20}(\\.[0-9]{0,4})?",
+            1 => Just(String::new()),
+            1 => "1234567890123456789012345678[0-9]{1,10}",
+        ]
+    }
+
+    fn keys() -> impl Strategy<Value = Vec<[String; 2]>> {
+        let of = |part: BoxedStrategy<String>, other: BoxedStrategy<String>| {
+            prop::collection::vec([part, other], 0..200)
+        };
+        prop_oneof![
+            of(part().boxed(), part().boxed()),
+            of(number().boxed(), part().boxed()),
+            of(number().boxed(), number().boxed()),
+            of(part().boxed(), number().boxed()),
+        ]
+    }
+
     proptest! {
         #[test]
-        fn groups_are_sorted_by_their_keys(keys in prop::collection::vec([part(), part()], 0..200)) {
+        fn groups_are_sorted_by_their_keys(keys in keys()) {
             let mut table = Table::new(&RandomState::new(), &[]);
             for key in &keys {
                 let mut bytes = Vec::new();
@@ -189,14 +292,29 @@ mod tests {
                 table.group(&bytes);
             }
             let groups = Groups::new(table, None);
-            let sorted = groups.sorted(groups.all());
-            let got: Vec<Vec<Vec<u8>>> = sorted
-                .iter()
-                .map(|group| groups.parts(*group).map(<[u8]>::to_vec).collect())
-                .collect();
+            let sorted = |order: &KeyOrder| -> Vec<Vec<Vec<u8>>> {
+                let parts = |group| groups.parts(group).map(<[u8]>::to_vec).collect();
+                groups.sorted(groups.all(), order).into_iter().map(parts).collect()
+            };
             let want: BTreeSet<Vec<Vec<u8>>> =
                 keys.iter().map(|key| key.iter().map(|part| part.clone().into()).collect()).collect();
-            prop_assert_eq!(got, want.into_iter().collect::<Vec<_>>());
+            let mut want: Vec<Vec<Vec<u8>>> = want.into_iter().collect();
+            prop_assert_eq!(&sorted(&KeyOrder::BYTES), &want);
+            let mut order = KeyOrder::numbers(2, b'.');
+            groups.narrow(&mut order, &groups.all());
+            let are_numbers = [0, 1].map(|at| keys.iter().all(|key| {
+                key[at].is_empty() || Number::read(key[at].as_bytes()).is_ok()
+            }));
+            prop_assert_eq!([0, 1].map(|at| order.is_number(at)), are_numbers);
+            let read = |at: usize, part: &[u8]| Number::read(part).ok().filter(|_| are_numbers[at]);
+            want.sort_by(|one, two| {
+                let by_part = |at: usize| {
+                    let numbers = read(at, &one[at]).cmp(&read(at, &two[at]));
+                    numbers.then_with(|| one[at].cmp(&two[at]))
+                };
+                by_part(0).then_with(|| by_part(1))
+            });
+            prop_assert_eq!(sorted(&order), want);
         }
     }
 }

@@ -584,7 +584,7 @@ impl Plan {
         });
         Answer::new(
             self.names.clone(),
-            self.keys.len(),
+            (self.keys.len(), self.grammar.decimal_point),
             self.scales(total),
             roundings.collect(),
             groups,
@@ -1231,7 +1231,6 @@ mod tests {
             let plan = query.plan(&input, &Config::default()).unwrap();
             let (mut answer, _) = crate::job::fold::fold(&input, &Config::default(), &plan)?;
             answer.sort(&Sort::read(sort).unwrap(), first)?;
-            answer.truncate(first.unwrap_or(usize::MAX));
             let mut all = Vec::new();
             let mut cells = Vec::new();
             for at in 0..answer.len() {

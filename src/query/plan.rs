@@ -277,7 +277,7 @@ impl Plan {
     ///
     /// # Errors
     /// It has no such column.
-    pub fn check_sort(&self, sort: &Sort) -> Result<(), String> {
+    pub fn check_sort(&self, sort: &Sort) -> Result<()> {
         sort.check(&self.names)
     }
 

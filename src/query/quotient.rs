@@ -64,6 +64,24 @@ impl Quotient {
         Exact::new(mantissa, digits)
     }
 
+    /// As it is printed: with so many digits behind the point, or with as many as three significant digits take.
+    pub(crate) fn printed(&self, digits: u32) -> Exact {
+        let rounded = self.rounded(digits);
+        // Most have them. What rounds to the least number with three digits may be less than it.
+        let is_short = matches!(rounded.parts(), (Some(-100..=100), _));
+        if !is_short || self.dividend == Exact::default() {
+            return rounded;
+        }
+        let has_three = |digits: &u32| match self.dividend < Exact::default() {
+            true => self.compare(&Number::new(-100, *digits)).is_le(),
+            false => self.compare(&Number::new(100, *digits)).is_ge(),
+        };
+        match (digits..).find(has_three) {
+            Some(more) if more > digits => self.rounded(more),
+            _ => rounded,
+        }
+    }
+
     /// The nearest double.
     pub(crate) fn nearest(&self) -> f64 {
         let about = self.dividend.nearest() / self.divisor as f64;
@@ -189,6 +207,43 @@ mod tests {
             let root = Quotient::new(exact(radicand), 1).root();
             assert_eq!(root.rounded(digits).text(), want, "{radicand}");
         }
+    }
+
+    #[test]
+    fn three_digits_are_significant() {
+        for (dividend, divisor, digits, want) in [
+            ("2", 2000, 2, "0.00100"),
+            ("-2", 2000, 2, "-0.00100"),
+            ("0", 7, 2, "0.00"),
+            ("1", 2, 2, "0.500"),
+            ("1", 1, 2, "1.00"),
+            ("996", 1000, 2, "0.996"),
+            ("99996", 100_000, 2, "1.000"),
+            ("-99996", 100_000, 2, "-1.000"),
+            ("12345", 1000, 2, "12.35"),
+            ("1", 3_000_000_000, 6, "0.000000000333"),
+            (
+                "0.0000000000000000000000000000000000001",
+                1 << 100,
+                39,
+                "0.0000000000000000000000000000000000000000000000000000000000000000000789",
+            ),
+        ] {
+            let quotient = Quotient::new(exact(dividend), divisor);
+            assert_eq!(
+                quotient.printed(digits).text(),
+                want,
+                "{dividend} / {divisor}"
+            );
+        }
+        let root = Quotient::new(exact("0.0000004"), 1).root();
+        assert_eq!(root.printed(2).text(), "0.000632");
+        assert_eq!(
+            Quotient::new(Exact::of(crate::query::number::Special::Nan), 1)
+                .printed(2)
+                .text(),
+            "nan"
+        );
     }
 
     fn number() -> impl Strategy<Value = Number> {

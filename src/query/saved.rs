@@ -247,7 +247,7 @@ fn slots(description: &Description) -> Result<Vec<Slot>, String> {
     let mut slots: Vec<Slot> = Vec::new();
     for aggregate in &description.aggregates {
         let name = String::from_utf8_lossy(&aggregate.name);
-        let Some(kind) = named(&name) else {
+        let Some(kind) = named(&name).filter(|kind| kind.name == name) else {
             let known: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
             let known = known.join(", ");
             return Err(format!(

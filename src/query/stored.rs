@@ -17,6 +17,7 @@ use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
 use crate::query::accumulator::state::Slot;
 use crate::query::groups::Groups;
+use crate::query::key_order::KeyOrder;
 use crate::query::table::{Group, Table, push_part};
 
 /// The most runs that are merged at once: a block of each is in memory.
@@ -115,7 +116,7 @@ impl StoredForm {
     /// aggregate.
     pub(crate) fn write(&self, groups: &Groups, scales: &[u32]) -> Result<Reader, Lost> {
         let mut writer = self.writer(scales)?;
-        let order = groups.sorted(groups.all());
+        let order = groups.sorted(groups.all(), &KeyOrder::BYTES);
         self.gather(order.into_iter().map(|group| (groups, group)), &mut writer)?;
         self.reader(writer)
     }
@@ -244,6 +245,30 @@ impl Stored {
     /// Bytes of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.reader.bytes()
+    }
+
+    /// Leaves only those parts of keys to be compared as numbers that are numbers in all of them.
+    ///
+    /// # Errors
+    /// They can't be read back.
+    pub(crate) fn narrow(&self, order: &mut KeyOrder) -> Result<(), Lost> {
+        let mut buffer = Vec::new();
+        for block in 0..self.reader.blocks() {
+            if order.is_of_bytes() {
+                break;
+            }
+            let loaded = self.reader.load(block, buffer).map_err(|_| Lost::Read)?;
+            let keys = loaded.view().keys;
+            order.narrow(|order, at| {
+                (0..loaded.view().len()).all(|row| {
+                    let parts = key::parts(keys.get(row), self.keys).unwrap_or_default();
+                    let part = parts.get(at).filter(|part| !part.is_empty());
+                    part.is_none_or(|part| order.number(part).is_some())
+                })
+            });
+            buffer = loaded.into_buffer();
+        }
+        Ok(())
     }
 
     /// The groups by block.

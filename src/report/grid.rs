@@ -165,6 +165,35 @@ pub fn write_grid(
     }
 }
 
+/// An answer of so few rows is upright where its table is wider than a terminal.
+#[cfg(feature = "cli")]
+const UPRIGHT_MAX: usize = 10;
+
+/// Writes a table for a terminal of so many columns: a line a column, if it is wider and has few rows.
+///
+/// # Errors
+/// See [`write_grid`].
+#[cfg(feature = "cli")]
+pub(crate) fn write_table_within(
+    names: &[Vec<u8>],
+    rows: &dyn Rows,
+    terminal: usize,
+    pool: Option<&ThreadPool>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let is_short = (1..=UPRIGHT_MAX).contains(&rows.len());
+    if !is_short || table::width(&measure(names, rows, pool)) <= terminal {
+        return write_grid(names, rows, GridFormat::Table, pool, out);
+    }
+    let mut text = Vec::new();
+    let mut cells = Vec::new();
+    for at in 0..rows.len() {
+        rows.row(at, &mut cells);
+        table::upright(names, &cells, at == 0, &mut text);
+    }
+    out.write_all(&text)
+}
+
 /// Rows on their way to a writer.
 struct Grid<'a> {
     columns: usize,

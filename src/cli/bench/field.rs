@@ -176,7 +176,18 @@ pub(super) fn of_case(
             }
         }
     }
-    for tool in wanted.tools.iter().filter(|tool| tool.fits(&job.words)) {
+    for tool in wanted.tools {
+        if !tool.fits(&job.words) {
+            // It has no query for this job; the jobs of the ladder are nobody else's.
+            if !job.words.is_empty() {
+                let why = format!(
+                    "it takes no part in `{}`: --command runs its own query",
+                    job.name
+                );
+                missing.push(left_out(tool.name(), Kind::Command, why));
+            }
+            continue;
+        }
         match tool.participant(wanted.file, wanted.depth) {
             Ok(participant) => field.push(participant),
             Err(why) => missing.push(left_out(tool.name(), Kind::Command, why)),

@@ -58,7 +58,8 @@ pub(crate) enum Outcome<'a> {
     Number(Exact),
     Quotient {
         value: Quotient,
-        /// How many digits behind the point are printed unless others are asked for.
+        /// How many digits behind the point are printed unless others are asked for: at least so many, and three
+        /// significant ones.
         digits: u32,
     },
 }
@@ -66,7 +67,7 @@ pub(crate) enum Outcome<'a> {
 /// How a number is rounded for print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounding {
-    /// To as many digits behind the point as its aggregate gives.
+    /// As its aggregate gives it.
     Own,
     /// To so many digits behind the point.
     Digits(u32),
@@ -116,7 +117,7 @@ impl Outcome<'_> {
                 Cow::Owned(Quotient::new(exact.clone(), 1).rounded(digits))
             }
             (Outcome::Quotient { value, digits }, Rounding::Own) => {
-                Cow::Owned(value.rounded(*digits))
+                Cow::Owned(value.printed(*digits))
             }
             (Outcome::Quotient { value, .. }, Rounding::Digits(digits)) => {
                 Cow::Owned(value.rounded(digits))

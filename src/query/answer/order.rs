@@ -2,13 +2,16 @@
 
 use std::cmp::{Ordering, Reverse};
 
+use crate::error::{Error, Kind, Result};
 use crate::query::accumulator::state::Outcome;
+use crate::query::accumulator::{ALL, named};
 use crate::query::columns::{Columns, unknown};
+use crate::query::number::shown;
 
 /// The order of an answer's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sort {
-    /// By the bytes of the keys, column by column.
+    /// By key, column by column: by number where all keys of a column are numbers, else by bytes. The empty key comes first.
     Key,
     /// In no order.
     Unsorted,
@@ -19,7 +22,8 @@ pub enum Sort {
 /// A column that rows are sorted by, nulls last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct By {
-    /// The column's name.
+    /// The column's name. If the answer has no such column, `-count` is `count` from the greatest down, `mean` and `avg` are
+    /// its only column of means, and `mean:price` is `mean_price`.
     pub name: Vec<u8>,
     /// From the greatest down.
     pub descending: bool,
@@ -30,37 +34,28 @@ impl Sort {
     ///
     /// # Errors
     /// A name is missing, or its quotes aren't closed.
-    pub fn read(text: &str) -> Result<Sort, String> {
+    pub fn read(text: &str) -> Result<Sort> {
         match text {
             "key" => Ok(Sort::Key),
             "none" => Ok(Sort::Unsorted),
             list => {
                 let columns = Columns::items(list).into_iter().map(By::read);
-                Ok(Sort::Columns(columns.collect::<Result<_, _>>()?))
+                Ok(Sort::Columns(columns.collect::<Result<_>>()?))
             }
         }
     }
-}
 
-impl Sort {
     /// Whether an answer whose columns are called so can be sorted so.
-    pub(crate) fn check(&self, names: &[Vec<u8>]) -> Result<(), String> {
+    pub(crate) fn check(&self, names: &[Vec<u8>]) -> Result<()> {
         let Sort::Columns(columns) = self else {
             return Ok(());
         };
-        let is_unknown = |name: &&Vec<u8>| !names.contains(name);
-        match columns.iter().map(|by| &by.name).find(is_unknown) {
-            None => Ok(()),
-            Some(name) => Err(format!(
-                "cannot sort: {}",
-                unknown("the answer", name, names)
-            )),
-        }
+        columns.iter().try_for_each(|by| by.place(names).map(drop))
     }
 }
 
 impl By {
-    fn read(item: &str) -> Result<By, String> {
+    fn read(item: &str) -> Result<By> {
         let (name, descending) = match item.rsplit_once(':') {
             Some((name, "asc")) => (name, false),
             Some((name, "desc")) => (name, true),
@@ -72,21 +67,125 @@ impl By {
         })
     }
 
+    /// The place of the column among those with these names, and whether it is sorted from the greatest down.
+    ///
+    /// # Errors
+    /// There is no such column, or it may be one of several.
+    pub(crate) fn place(&self, names: &[Vec<u8>]) -> Result<(usize, bool)> {
+        let named = |name: &[u8]| names.iter().position(|known| known == name);
+        if let Some(at) = named(&self.name) {
+            return Ok((at, self.descending));
+        }
+        let (name, descending) = match self.name.split_first() {
+            Some((b'-', name)) => (name, true),
+            Some((b'+', name)) => (name, self.descending),
+            _ => (&self.name[..], self.descending),
+        };
+        let refused = |why: &str| Error::new(Kind::Usage, format!("cannot sort: {why}"));
+        let meant: Vec<usize> = match named(name) {
+            Some(at) => vec![at],
+            None => meant(name, names),
+        };
+        match meant[..] {
+            [at] => Ok((at, descending)),
+            [] => Err(refused(&unknown("the answer", name, names))),
+            [one, two, ..] => {
+                let [name, one, two] = [name, &names[one], &names[two]].map(shown);
+                Err(refused(&format!("`{name}` may be `{one}` or `{two}`")))
+            }
+        }
+    }
+
     /// The order of two outcomes of the column.
-    pub(super) fn compare(&self, one: &Outcome<'_>, two: &Outcome<'_>) -> Ordering {
+    pub(super) fn compare(descending: bool, one: &Outcome<'_>, two: &Outcome<'_>) -> Ordering {
         match (one, two) {
             (Outcome::Null, Outcome::Null) => Ordering::Equal,
             (Outcome::Null, _) => Ordering::Greater,
             (_, Outcome::Null) => Ordering::Less,
-            _ if self.descending => Reverse(one).cmp(&Reverse(two)),
+            _ if descending => Reverse(one).cmp(&Reverse(two)),
             _ => one.cmp(two),
         }
     }
 }
 
+/// The places of the columns that an aggregate's name may mean, or its name and a column's: `mean`, `avg_price`, `sum:qty`.
+fn meant(name: &[u8], names: &[Vec<u8>]) -> Vec<usize> {
+    let text = String::from_utf8_lossy(name);
+    let splits = text.match_indices([':', '_']).map(|(at, _)| at);
+    let parts = splits.map(|at| (&text[..at], Some(&text[at + 1..])));
+    let parts = parts.chain([(&*text, None)]);
+    let kinds = parts.filter_map(|(aggregate, column)| Some((named(aggregate)?.name, column)));
+    let kinds: Vec<(&str, Option<&str>)> = kinds.collect();
+    let of = |kind: &str, known: &[u8]| {
+        let column = known.strip_prefix(kind.as_bytes())?.strip_prefix(b"_")?;
+        Some(column.to_vec())
+    };
+    // `var_pop_x` isn't `var` of `pop_x`.
+    let is_longer = |kind: &str, known: &[u8]| {
+        let mut longer = ALL.iter().filter(|other| other.name.len() > kind.len());
+        longer.any(|other| of(other.name, known).is_some())
+    };
+    let is_meant = |known: &[u8]| {
+        kinds.iter().any(|(kind, column)| match of(kind, known) {
+            None => false,
+            Some(of) => column.map_or(!is_longer(kind, known), |column| of == column.as_bytes()),
+        })
+    };
+    (0..names.len())
+        .filter(|&at| is_meant(&names[at]))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_are_found() {
+        let names = |names: &[&str]| -> Vec<Vec<u8>> {
+            names.iter().map(|name| name.as_bytes().to_vec()).collect()
+        };
+        let answer = names(&[
+            "city",
+            "count",
+            "mean_price",
+            "var_pop_a_b",
+            "-x",
+            "sum_a",
+            "sum_b",
+        ]);
+        let place = |text: &str| match Sort::read(text).unwrap() {
+            Sort::Columns(columns) => columns[0].place(&answer),
+            other => unreachable!("{other:?}"),
+        };
+        for (text, want) in [
+            ("count", (1, false)),
+            ("-count", (1, true)),
+            ("-count:desc", (1, true)),
+            ("+city", (0, false)),
+            ("-x", (4, false)),
+            ("--x", (4, true)),
+            ("mean:desc", (2, true)),
+            ("-avg", (2, true)),
+            ("avg_price", (2, false)),
+            ("mean:price", (2, false)),
+            ("average:price:desc", (2, true)),
+            ("var_pop", (3, false)),
+            ("sum:b", (6, false)),
+        ] {
+            assert_eq!(place(text), Ok(want), "{text}");
+        }
+        for (text, why) in [
+            ("sum", "cannot sort: `sum` may be `sum_a` or `sum_b`"),
+            ("max", "no column is called `max`"),
+            ("-mean:qty", "no column is called `mean:qty`"),
+            ("var", "no column is called `var`"),
+            ("conut", "did you mean `count`?"),
+        ] {
+            let error = place(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn orders_are_read() {

@@ -18,6 +18,8 @@ pub(crate) struct StoredRows {
     pub(super) form: StoredForm,
     /// What groups may take in memory.
     pub(super) budget: Arc<Budget>,
+    /// They are in the order of their keys' bytes.
+    pub(super) is_by_bytes: bool,
     /// How many of them are rows of the answer.
     len: usize,
     /// Those that were asked for one by one, by block.
@@ -27,9 +29,15 @@ pub(crate) struct StoredRows {
 }
 
 impl StoredRows {
-    pub(crate) fn new(stored: Arc<Stored>, form: StoredForm, budget: &Arc<Budget>) -> StoredRows {
+    pub(crate) fn new(
+        stored: Arc<Stored>,
+        form: StoredForm,
+        budget: &Arc<Budget>,
+        is_by_bytes: bool,
+    ) -> StoredRows {
         let blocks = stored.in_parts(0..stored.len()).count();
         StoredRows {
+            is_by_bytes,
             len: stored.len(),
             stored,
             form,

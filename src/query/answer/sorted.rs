@@ -1,4 +1,4 @@
-//! The rows of an answer in a file, put into the order of columns: sorted runs, and their merge.
+//! The rows of an answer in a file, put into the order of columns or of numbers in keys: sorted runs, and their merge.
 //!
 //! A run has as many groups as fit the memory. Of each run that is merged one block is in memory. In a round, all rows go
 //! out that are no greater than the last row of any block behind which more follow: no later one can be less.
@@ -13,6 +13,7 @@ use crate::partial::block::BLOCK_BYTES;
 use crate::query::accumulator::state::Outcome;
 use crate::query::answer::order::By;
 use crate::query::groups::Groups;
+use crate::query::key_order::KeyOrder;
 use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::{Group, Table};
 
@@ -27,35 +28,33 @@ const FAN_IN: u64 = 64;
 
 /// An order of rows by some of an answer's columns, in the end by key.
 pub(super) struct Columns<'a> {
-    first: (&'a By, usize),
-    others: Vec<(&'a By, usize)>,
-    /// How many of the columns are keys.
+    /// Their places, and whether they are sorted from the greatest down.
+    columns: Vec<(usize, bool)>,
+    /// How many of the answer's columns are keys, and their order.
     keys: usize,
+    key_order: &'a KeyOrder,
     /// The scale of the column of each aggregate.
     scales: &'a [u32],
 }
 
 impl<'a> Columns<'a> {
-    /// Of an answer with these names, so many keys, and these scales. Nothing if no columns are listed.
+    /// Of an answer with these names, so many keys in this order, and these scales.
     ///
     /// # Panics
-    /// If there is no column of that name.
+    /// If the answer has no column of that name.
     pub(super) fn new(
-        list: &'a [By],
+        list: &[By],
         names: &[Vec<u8>],
-        keys: usize,
+        (keys, key_order): (usize, &'a KeyOrder),
         scales: &'a [u32],
-    ) -> Option<Columns<'a>> {
-        let place = |by: &By| names.iter().position(|name| *name == by.name);
-        let mut columns = list
-            .iter()
-            .map(|by| (by, place(by).expect("a column of the answer")));
-        Some(Columns {
-            first: columns.next()?,
-            others: columns.collect(),
+    ) -> Columns<'a> {
+        let place = |by: &By| by.place(names).expect("a column of the answer");
+        Columns {
+            columns: list.iter().map(place).collect(),
             keys,
+            key_order,
             scales,
-        })
+        }
     }
 
     /// Puts groups into the order.
@@ -69,47 +68,52 @@ impl<'a> Columns<'a> {
     }
 
     fn row<'g>(&self, groups: &'g Groups, group: Group) -> Row<'g> {
+        let first = self.columns.first();
         Row {
             groups,
             group,
-            outcome: outcome(groups, group, self.first.1, (self.keys, self.scales)),
+            outcome: first.map_or(Outcome::Null, |(at, _)| self.outcome(groups, group, *at)),
         }
     }
 
-    fn outcome<'g>(&self, row: &Row<'g>, column: usize) -> Outcome<'g> {
-        outcome(row.groups, row.group, column, (self.keys, self.scales))
+    /// The outcome of a group in a column of the answer; a number of a key is one.
+    fn outcome<'g>(&self, groups: &'g Groups, group: Group, column: usize) -> Outcome<'g> {
+        let Some(at) = column.checked_sub(self.keys) else {
+            let part = part(groups, group, column);
+            let is_number = self.key_order.is_number(column);
+            let number = is_number.then(|| self.key_order.number(part)).flatten();
+            return number.map_or(Outcome::Text(part), |number| {
+                Outcome::Number(number.exact())
+            });
+        };
+        groups.finish(group, at, self.scales[at])
     }
 
     fn compare(&self, one: &Row<'_>, two: &Row<'_>) -> Ordering {
+        let Some((&(_, descending), others)) = self.columns.split_first() else {
+            return self.by_key(one, two);
+        };
         let by_others = || {
-            let mut orders = self.others.iter().map(|(by, column)| {
-                by.compare(&self.outcome(one, *column), &self.outcome(two, *column))
+            let mut orders = others.iter().map(|&(column, descending)| {
+                let [one, two] = [one, two].map(|row| self.outcome(row.groups, row.group, column));
+                By::compare(descending, &one, &two)
             });
             orders.find(|order| order.is_ne())
         };
-        let by_key = || {
-            let parts = one.groups.parts(one.group);
-            parts.cmp(two.groups.parts(two.group))
-        };
-        (self.first.0.compare(&one.outcome, &two.outcome))
-            .then_with(|| by_others().unwrap_or_else(by_key))
+        (By::compare(descending, &one.outcome, &two.outcome))
+            .then_with(|| by_others().unwrap_or_else(|| self.by_key(one, two)))
+    }
+
+    fn by_key(&self, one: &Row<'_>, two: &Row<'_>) -> Ordering {
+        let (one, two) = (one.groups.parts(one.group), two.groups.parts(two.group));
+        self.key_order.compare(one, two)
     }
 }
 
-/// The outcome of a group in a column of an answer with so many keys and these scales.
-pub(super) fn outcome<'g>(
-    groups: &'g Groups,
-    group: Group,
-    column: usize,
-    (keys, scales): (usize, &[u32]),
-) -> Outcome<'g> {
-    match column.checked_sub(keys) {
-        None => {
-            let part = groups.parts(group).nth(column);
-            Outcome::Text(part.expect("a part for each key column"))
-        }
-        Some(at) => groups.finish(group, at, scales[at]),
-    }
+/// A part of a group's key.
+pub(super) fn part(groups: &Groups, group: Group, column: usize) -> &[u8] {
+    let part = groups.parts(group).nth(column);
+    part.expect("a part for each key column")
 }
 
 /// A row with its outcome in the first column of an order. Those of the other columns are made for rows that are the same

@@ -177,6 +177,11 @@ impl Decimal<'_> {
     pub fn mantissa(&self) -> Option<(i64, u32)> {
         self.0.mantissa()
     }
+
+    /// The nearest double.
+    pub fn as_f64(&self) -> f64 {
+        self.0.exact().nearest()
+    }
 }
 
 impl fmt::Display for Decimal<'_> {

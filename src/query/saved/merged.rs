@@ -165,8 +165,7 @@ impl Merged<'_> {
     /// # Errors
     /// It has no such column.
     pub fn check_sort(&self, sort: &Sort, shown: &Shown) -> Result<()> {
-        let checked = sort.check(&self.names(shown)?);
-        checked.map_err(|why| Error::new(Kind::Usage, why))
+        sort.check(&self.names(shown)?)
     }
 
     /// The answer that one run over everything gives. If the groups may outgrow [`Shown::memory`], they are merged to a
@@ -179,7 +178,9 @@ impl Merged<'_> {
         let having = compile_having(&shown.having, &names)?;
         crate::query::ask::check_precision(shown.precision)?;
         let description = self.description();
-        let is_float = description.query.iter().any(|(name, _)| name == b"float");
+        let is_set = |flag: &[u8]| description.query.iter().any(|(name, _)| name == flag);
+        let is_float = is_set(b"float");
+        let decimal_point = if is_set(b"decimal comma") { b',' } else { b'.' };
         let scales = description
             .aggregates
             .iter()
@@ -205,7 +206,7 @@ impl Merged<'_> {
         }
         let mut answer = Answer::new(
             names,
-            description.keys.len(),
+            (description.keys.len(), decimal_point),
             scales.clone(),
             roundings.collect(),
             groups,

@@ -35,6 +35,17 @@ impl Digits<'_> {
         }
     }
 
+    /// The nearest double.
+    ///
+    /// ```
+    /// use ringfold::report::grid::Digits;
+    ///
+    /// assert_eq!(Digits::decimal(375, 2).as_f64(), 3.75);
+    /// ```
+    pub fn as_f64(&self) -> f64 {
+        self.parse().expect("a number")
+    }
+
     /// The text's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {

@@ -1,7 +1,7 @@
 //! A table for people: texts on the left of their column, numbers with their points below each other.
 
 use crate::report::grid::cell::Cell;
-use crate::report::grid::columns::{Column, NULL, split, width};
+use crate::report::grid::columns::{Column, NULL, split, width as text_width};
 use crate::visible::visible;
 
 /// Blanks between two columns.
@@ -12,7 +12,7 @@ pub(super) fn header(names: &[Vec<u8>], columns: &[Column], out: &mut Vec<u8>) {
     let mut line = Line::new(out);
     for (name, column) in names.iter().zip(columns) {
         let name = visible(name);
-        let rest = column.width() - width(&name);
+        let rest = column.width() - text_width(&name);
         let (before, after) = match column.has_numbers {
             true => (rest, 0),
             false => (0, rest),
@@ -43,11 +43,38 @@ pub(super) fn row(columns: &[Column], cells: &[Cell<'_>], out: &mut Vec<u8>) {
             Cell::Null => line.put(0, NULL, column.width() - NULL.len() + GAP),
             Cell::Text(text) => {
                 let text = visible(text);
-                line.put(0, &text, column.width() - width(&text) + GAP);
+                line.put(0, &text, column.width() - text_width(&text) + GAP);
             }
         }
     }
     line.end();
+}
+
+/// The width of all columns.
+#[cfg(feature = "cli")]
+pub(super) fn width(columns: &[Column]) -> usize {
+    let widths = columns.iter().map(Column::width).sum::<usize>();
+    widths + GAP * columns.len().saturating_sub(1)
+}
+
+/// Appends a row as a line for each column, after an empty line if it isn't the first.
+#[cfg(feature = "cli")]
+pub(super) fn upright(names: &[Vec<u8>], cells: &[Cell<'_>], is_first: bool, out: &mut Vec<u8>) {
+    let names: Vec<_> = names.iter().map(|name| visible(name)).collect();
+    let widest = names.iter().map(|name| text_width(name)).max().unwrap_or(0);
+    if !is_first {
+        out.push(b'\n');
+    }
+    for (name, cell) in names.iter().zip(cells) {
+        let mut line = Line::new(out);
+        line.put(0, name, widest - text_width(name) + GAP);
+        match cell {
+            Cell::Null => line.put(0, NULL, 0),
+            Cell::Number(number) => line.put(0, number, 0),
+            Cell::Text(text) => line.put(0, &visible(text), 0),
+        }
+        line.end();
+    }
 }
 
 /// A line in the making, without blanks at its end.

@@ -482,6 +482,31 @@ mod typed {
     }
 
     #[test]
+    #[cfg(feature = "cli")]
+    fn a_wide_table_of_few_rows_is_upright() {
+        let names = names(&["city", "sum_price", "ü"]);
+        let rows = vec![
+            vec![text("Oslo"), number("-1.25"), Owned::Null],
+            vec![text("two\nlines"), number("1034.5"), text("x")],
+        ];
+        let answer = Answer(rows.clone());
+        let within = |answer: &Answer, columns: usize| {
+            let mut out = Vec::new();
+            write_table_within(&names, answer, columns, None, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let upright = "city       Oslo\nsum_price  -1.25\nü          -\n\n\
+                   city       two\\nlines\nsum_price  1034.5\nü          x\n";
+        assert_eq!(within(&answer, 23), upright);
+        let table = |answer: &Answer| {
+            String::from_utf8(written(&names, answer, GridFormat::Table, None)).unwrap()
+        };
+        assert_eq!(within(&answer, 24), table(&answer));
+        let many = Answer(vec![rows[0].clone(); UPRIGHT_MAX + 1]);
+        assert_eq!(within(&many, 5), table(&many));
+    }
+
+    #[test]
     fn typed_columns_are_read_back() {
         let text = any_text().boxed();
         proptest!(cases(300), |((names, answer) in any_answer(text, 12))| {
