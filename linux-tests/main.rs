@@ -54,6 +54,7 @@ mod streams;
 mod support;
 mod sweep;
 mod sys;
+mod times;
 mod trailing;
 mod transform;
 mod tune;

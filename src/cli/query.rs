@@ -12,7 +12,7 @@ use crate::cli::records::Records;
 use crate::cli::shown::{Form, Shown};
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
 use crate::cli::{memory, own_input};
-use crate::query::{Answer, Columns, Query, Unit};
+use crate::query::{Answer, Columns, Query};
 use crate::{Config, Error, Kind, Receipt, Result, units};
 
 /// What is asked of which columns.
@@ -20,7 +20,8 @@ use crate::{Config, Error, Kind, Receipt, Result, units};
 pub(super) struct Asked {
     /// Columns to group by: numbers from 1, ranges such as 2-4, or names with -H
     ///
-    /// `-k time@hour` cuts times down to their minute, hour, day or month.
+    /// `-k time@hour` cuts times down. Units are year, month, week, day, hour, minute, second, weekday, and minutes such as
+    /// 10m. A date and a time of day in two columns are joined: date+time@hour.
     #[arg(short, long = "key", value_name = "COLUMN,...")]
     key: Vec<String>,
     /// What to compute of each group: count, sum:price, mean:3, ... [default: count]
@@ -46,7 +47,7 @@ pub(super) struct Asked {
     /// Lines are those of a web server's log: combined, common, or a pattern as in the configuration of nginx or Apache
     ///
     /// The columns of `combined` are host, ident, user, time, method, path, protocol, status, bytes, referer and agent; `-`
-    /// is no value. `-k time@hour` cuts times down to their minute, hour, day or month.
+    /// is no value. `-k time@hour` cuts times down to their hour.
     #[arg(long, value_name = "PATTERN")]
     log: Option<String>,
     /// Lines are JSON objects; columns are called by their keys, with dots into objects: -k user.name [default: where all
@@ -189,10 +190,9 @@ impl Asked {
             query = query.null_value(value.as_str());
         }
         for item in self.key.iter().flat_map(|list| Columns::items(list)) {
-            let cut = item.rsplit_once('@');
-            let cut = cut.and_then(|(columns, unit)| Some((columns, Unit::named(unit)?)));
-            query = match cut {
-                Some((columns, unit)) => query.key_by(Columns::read(columns)?, unit),
+            query = match Columns::read_time(item)? {
+                Some((columns, None, unit)) => query.key_by(columns, unit),
+                Some((date, Some(clock), unit)) => query.key_by_two(date, clock, unit),
                 None => query.key(Columns::read(item)?),
             };
         }

@@ -24,7 +24,7 @@ use crate::query::json::Paths;
 use crate::query::log::{self, Pattern};
 use crate::query::number::{Grammar, Number};
 use crate::query::order::Order;
-use crate::query::plan::{Asked, Plan, Shape};
+use crate::query::plan::{Asked, Key, Plan, Shape};
 use crate::query::rejects::{OnError, Rejecting};
 use crate::query::sniff::Style;
 use crate::query::time::Unit;
@@ -87,7 +87,7 @@ pub struct Query {
     comment: Option<u8>,
     log: Option<&'static Pattern>,
     is_json: bool,
-    keys: Vec<(Columns, Option<Unit>)>,
+    keys: Vec<Key>,
     aggregates: Vec<Asked>,
     filters: Vec<Expression>,
     having: Vec<Expression>,
@@ -367,13 +367,36 @@ impl Query {
 
     /// One more column of the key, or several.
     pub fn key(mut self, columns: impl Into<Columns>) -> Query {
-        self.keys.push((columns.into(), None));
+        self.keys.push(Key {
+            columns: columns.into(),
+            clock: None,
+            unit: None,
+        });
         self
     }
 
     /// One more column of the key, or several, that are times, cut down to a unit. Another value is malformed.
     pub fn key_by(mut self, columns: impl Into<Columns>, unit: Unit) -> Query {
-        self.keys.push((columns.into(), Some(unit)));
+        self.keys.push(Key {
+            columns: columns.into(),
+            clock: None,
+            unit: Some(unit),
+        });
+        self
+    }
+
+    /// The same of times whose date is in one column and whose time of day in another.
+    pub fn key_by_two(
+        mut self,
+        date: impl Into<Columns>,
+        clock: impl Into<Columns>,
+        unit: Unit,
+    ) -> Query {
+        self.keys.push(Key {
+            columns: date.into(),
+            clock: Some(clock.into()),
+            unit: Some(unit),
+        });
         self
     }
 
@@ -512,7 +535,7 @@ impl Query {
             has_header: self.has_header,
             filter: None,
             keys: Vec::new(),
-            units: Vec::new(),
+            cuts: Vec::new(),
             numbers: Vec::new(),
             aggregates: Vec::new(),
             valued: Vec::new(),
@@ -530,14 +553,13 @@ impl Query {
         };
         let asked = self.aggregates.iter();
         let asked = asked.filter_map(|asked| asked.columns.as_ref());
-        let keys = self.keys.iter().map(|(columns, _)| columns);
-        for columns in keys.chain(asked) {
+        for columns in self.key_columns().chain(asked) {
             columns
                 .check(config.max_record)
                 .map_err(|why| refused(&why))?;
         }
-        for (columns, unit) in &self.keys {
-            plan.add_key(columns, *unit)?;
+        for key in &self.keys {
+            plan.add_key(key)?;
         }
         for asked in &self.aggregates {
             let exact = asked.kind.exact.filter(|_| self.is_exact);
@@ -563,6 +585,11 @@ impl Query {
         Ok(plan)
     }
 
+    fn key_columns(&self) -> impl Iterator<Item = &Columns> {
+        let keys = self.keys.iter();
+        keys.flat_map(|key| std::iter::once(&key.columns).chain(&key.clock))
+    }
+
     /// The columns of JSON lines, each once.
     ///
     /// # Errors
@@ -578,7 +605,7 @@ impl Query {
         };
         let asked = self.aggregates.iter();
         let asked = asked.filter_map(|asked| asked.columns.as_ref());
-        for columns in self.keys.iter().map(|(columns, _)| columns).chain(asked) {
+        for columns in self.key_columns().chain(asked) {
             columns.check_named()?;
             add(columns);
         }

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::query::number::shown;
+use crate::query::time::Unit;
 
 /// Columns that are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,10 +138,42 @@ impl Columns {
                         two + 1,
                         shown(name)
                     )),
-                    _ => Err(unknown("the header", name, header)),
+                    _ => Err(match unit_of(name) {
+                        Some(unit) => format!(
+                            "no column is called `{}`, and `{unit}` is no unit of time; these are {}",
+                            shown(name),
+                            Unit::NAMES
+                        ),
+                        None => unknown("the header", name, header),
+                    }),
                 }
             }
         }
+    }
+
+    /// Reads a column of times: `time@hour`, or `date+time@hour` for a date and a time of day in two columns. Without a unit
+    /// it is none.
+    ///
+    /// # Errors
+    /// A column is missing, or its quotes aren't closed.
+    pub fn read_time(item: &str) -> Result<Option<(Columns, Option<Columns>, Unit)>> {
+        let cut = item.rsplit_once('@');
+        let Some((columns, unit)) = cut.and_then(|(item, unit)| Some((item, Unit::named(unit)?)))
+        else {
+            return Ok(None);
+        };
+        let mut is_quoted = false;
+        let plus = columns.find(|letter| {
+            is_quoted ^= letter == '"';
+            letter == '+' && !is_quoted
+        });
+        Ok(Some(match plus {
+            None => (Columns::read(columns)?, None, unit),
+            Some(at) => {
+                let clock = Columns::read(&columns[at + 1..])?;
+                (Columns::read(&columns[..at])?, Some(clock), unit)
+            }
+        }))
     }
 
     /// Whether there can be such columns in a record of so many bytes at most: it has a field more than delimiters.
@@ -188,6 +221,13 @@ impl Columns {
 
 fn usage(why: &str) -> Error {
     Error::new(Kind::Usage, why)
+}
+
+/// What stands after an `@` in a name, as a unit would.
+fn unit_of(name: &[u8]) -> Option<&str> {
+    let (name, unit) = std::str::from_utf8(name).ok()?.rsplit_once('@')?;
+    let is_word = !unit.is_empty() && unit.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_word && !name.is_empty()).then_some(unit)
 }
 
 fn number(text: &str) -> Option<usize> {

@@ -183,7 +183,9 @@ impl Plan {
             filter.each_test(&mut |test| is_tested |= test.column == column);
             uses.extend(is_tested.then(|| "condition".to_string()));
         }
-        uses.extend(self.keys.contains(&column).then(|| "key".to_string()));
+        let clocks = self.cuts.iter().filter_map(|cut| cut.as_ref()?.clock);
+        let mut keys = self.keys.iter().copied().chain(clocks);
+        uses.extend(keys.any(|key| key == column).then(|| "key".to_string()));
         let aggregates = self.aggregates.iter();
         let of_it = aggregates.filter(|aggregate| aggregate.column == Some(column));
         uses.extend(of_it.map(|aggregate| aggregate.kind.name.to_string()));

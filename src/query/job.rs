@@ -31,6 +31,7 @@ use crate::query::plan::{BYTE_ORDER_MARK, Plan, Shape, names_of};
 use crate::query::rejects::{OnError, Rejected};
 use crate::query::stored::{Stored, StoredForm};
 use crate::query::table::Table;
+use crate::query::time::Cutter;
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
 
@@ -74,7 +75,9 @@ struct Scratch {
     numbers: Vec<Option<Number>>,
     key: Vec<u8>,
     value: Vec<u8>,
-    time: Vec<u8>,
+    joined: Vec<u8>,
+    /// For each column of the key.
+    cutters: Vec<Cutter>,
 }
 
 impl Plan {
@@ -94,7 +97,8 @@ impl Plan {
             numbers,
             key,
             value: scratch,
-            time,
+            joined,
+            cutters,
         } = &mut partial.scratch;
         if fields.len() != shape.width {
             if !self.is_ragged {
@@ -130,17 +134,23 @@ impl Plan {
             *most = number.map_or(*most, |number| number.decimals().max(*most));
         }
         key.clear();
-        for (&column, unit) in self.keys.iter().zip(&self.units) {
-            let value = fields[column].value(bytes, scratch);
-            match unit {
-                Some(unit) if !self.is_null(value) => match unit.cut(value, time) {
-                    Ok(()) => self.push_key(key, time),
+        cutters.resize_with(self.keys.len(), Cutter::default);
+        for ((&column, cut), cutter) in self.keys.iter().zip(&self.cuts).zip(cutters) {
+            let clock = cut.and_then(|cut| cut.clock);
+            let value = match clock {
+                None => fields[column].value(bytes, scratch),
+                Some(clock) => self.joined([column, clock], fields, bytes, scratch, joined),
+            };
+            match cut {
+                Some(cut) if !self.is_null(value) => match cutter.cut(cut.unit, value) {
+                    Ok(time) => self.push_key(key, time),
                     Err(_) if self.rejecting.on_error == OnError::Null => {
                         nulled += 1;
                         self.push_key(key, b"");
                     }
                     Err(why) => {
-                        let (value, column) = (shown(value), self.column_name(column));
+                        let (why, column) = (why.why(value), self.column_name(column));
+                        let value = shown(value);
                         return Err(format!("`{value}` {why} (column {column})").into());
                     }
                 },

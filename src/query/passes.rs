@@ -149,7 +149,7 @@ impl Passes {
     /// The passes of a plan, if they can be used for it.
     pub(crate) fn new(plan: &Plan) -> Option<Passes> {
         let level = plan.level?;
-        if plan.units.iter().any(Option::is_some) {
+        if plan.cuts.iter().any(Option::is_some) {
             return None;
         }
         let marks = plan.dialect.marks();

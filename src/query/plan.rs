@@ -53,7 +53,7 @@ pub struct Plan {
     /// The columns of the key, from 0.
     pub(crate) keys: Vec<usize>,
     /// What times in them are cut down to.
-    pub(crate) units: Vec<Option<Unit>>,
+    pub(crate) cuts: Vec<Option<Cut>>,
     /// The columns that are read as numbers.
     pub(crate) numbers: Vec<usize>,
     pub(crate) aggregates: Vec<Aggregate>,
@@ -73,6 +73,14 @@ pub struct Plan {
     pub(crate) hasher: RandomState,
     /// For the passes over windows; without it, records are added one by one.
     pub(crate) level: Option<Level>,
+}
+
+/// How a column's times are cut down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) unit: Unit,
+    /// The column of the time of day, where the first one has the date alone.
+    pub(crate) clock: Option<usize>,
 }
 
 /// An aggregate of a plan.
@@ -148,6 +156,16 @@ pub(crate) fn quote_cause(dialect: &Dialect, why: String) -> Cause {
 
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// Columns of the key that are asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub(crate) columns: Columns,
+    /// The column of the time of day, where `columns` has the date alone.
+    pub(crate) clock: Option<Columns>,
+    /// What times are cut down to.
+    pub(crate) unit: Option<Unit>,
+}
+
 /// An aggregate that is asked for, and its columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -172,22 +190,41 @@ pub(crate) fn find(columns: &Columns, shape: Option<&Shape>) -> Result<Vec<(usiz
     Ok(found.into_iter().map(|at| (at, name(at))).collect())
 }
 
+/// The same of columns that are one.
+fn find_one(columns: &Columns, shape: Option<&Shape>) -> Result<(usize, Vec<u8>)> {
+    let mut found = find(columns, shape)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(one), true) => Ok(one),
+        _ => {
+            let why = "a time of day stands in one column";
+            Err(Error::new(ErrorKind::Usage, why))
+        }
+    }
+}
+
 impl Plan {
-    /// Adds the columns of the key.
-    pub(crate) fn add_key(&mut self, columns: &Columns, unit: Option<Unit>) -> Result<()> {
+    /// Adds the columns of a key.
+    pub(crate) fn add_key(&mut self, key: &Key) -> Result<()> {
         let has_names = match &self.shape {
             Some(shape) => shape.header.is_some(),
-            None => matches!(columns, Columns::Name(_)),
+            None => matches!(key.columns, Columns::Name(_)),
         };
-        for (at, name) in find(columns, self.shape.as_ref())? {
+        let clock = key.clock.as_ref();
+        let clock = clock.map(|columns| find_one(columns, self.shape.as_ref()));
+        let clock = clock.transpose()?;
+        for (at, name) in find(&key.columns, self.shape.as_ref())? {
             self.keys.push(at);
-            self.units.push(unit);
-            let mut name = match has_names {
-                true => name,
-                false => format!("key{}", self.keys.len()).into_bytes(),
+            self.cuts.push(key.unit.map(|unit| Cut {
+                unit,
+                clock: clock.as_ref().map(|(at, _)| *at),
+            }));
+            let mut name = match (has_names, &clock) {
+                (true, Some((_, clock))) => [&name[..], b"_", clock].concat(),
+                (true, None) => name,
+                (false, _) => format!("key{}", self.keys.len()).into_bytes(),
             };
-            if let Some(unit) = unit {
-                name.extend_from_slice(format!("_{}", unit.name()).as_bytes());
+            if let Some(unit) = key.unit {
+                name.extend_from_slice(format!("_{unit}").as_bytes());
             }
             self.names.push(name);
         }

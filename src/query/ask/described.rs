@@ -54,10 +54,14 @@ impl Query {
         for filter in &self.filters {
             say("where", filter.text().as_bytes());
         }
-        for (columns, unit) in &self.keys {
-            let cut = unit.map_or(String::new(), |unit| format!("@{}", unit.name()));
-            for label in self.labels(columns, plan) {
-                say("key", &[&label, cut.as_bytes()].concat());
+        for key in &self.keys {
+            let clock = key.clock.as_ref();
+            let clock =
+                clock.map(|columns| [&b"+"[..], &self.labels(columns, plan).concat()].concat());
+            let cut = key.unit.map_or(String::new(), |unit| format!("@{unit}"));
+            for label in self.labels(&key.columns, plan) {
+                let clock = clock.as_deref().unwrap_or_default();
+                say("key", &[&label, clock, cut.as_bytes()].concat());
             }
         }
         for asked in &self.aggregates {
