@@ -197,6 +197,12 @@ impl Asked {
             };
         }
         for item in self.aggregate.iter().flat_map(|list| Columns::items(list)) {
+            if let Some((name, columns)) = item.split_once(':')
+                && let Some(columns) = columns.strip_suffix("@time")
+            {
+                query = query.aggregate_times(name, Columns::read(columns).map_err(usage)?)?;
+                continue;
+            }
             let (name, columns) = match item.split_once(':') {
                 Some((name, columns)) => (name, Some(Columns::read(columns)?)),
                 None => (item, None),

@@ -167,6 +167,7 @@ fn hinted(hint: Hint) -> Option<String> {
         Hint::NullValue(value) => format!("`--null-value '{value}'` takes it for no value"),
         Hint::Float => "`--float` reads exponents".to_string(),
         Hint::Quotes => "`--quote '\"'` reads fields in quotes".to_string(),
+        Hint::Times => "`@time` after the column of `min` or `max` compares times".to_string(),
     })
 }
 

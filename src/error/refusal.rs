@@ -266,6 +266,8 @@ pub enum Hint {
     Float,
     /// Fields may stand in double quotes.
     Quotes,
+    /// Values may be times, of which the first and last are wanted.
+    Times,
 }
 
 /// Writes settings and advice as the users of a program know them.
@@ -427,7 +429,8 @@ impl Refusal {
                 | Hint::SingleLine
                 | Hint::NullValue(_)
                 | Hint::Float
-                | Hint::Quotes => why.clone(),
+                | Hint::Quotes
+                | Hint::Times => why.clone(),
             },
             Refusal::Undelimited {
                 candidates,

@@ -5,6 +5,9 @@ use crate::sketch::Sketch;
 /// The most digits behind the point in a column: more than twice those of a number with an exponent, for squares.
 pub(crate) const SCALE_MAX: u32 = 1000;
 
+/// Bytes before the text of a time, which are ordered as instants are.
+pub(crate) const RANK_BYTES: usize = 16;
+
 /// How two values of a column become one, and by that what they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
@@ -28,10 +31,14 @@ pub(crate) enum Rule {
     Sketch(Sketch),
     /// Counts of values are added. Each value has a row of its own behind its group.
     Values,
+    /// The lesser of two texts remains: [`RANK_BYTES`] that are ordered as instants are, and a time as it was written.
+    EarliestTime,
+    /// The greater of two such texts remains.
+    LatestTime,
 }
 
 impl Rule {
-    const ALL: [Rule; 12] = [
+    const ALL: [Rule; 14] = [
         Rule::Count,
         Rule::Sum,
         Rule::Least,
@@ -44,6 +51,8 @@ impl Rule {
         Rule::Sketch(Sketch::Distinct),
         Rule::Sketch(Sketch::Frequencies),
         Rule::Values,
+        Rule::EarliestTime,
+        Rule::LatestTime,
     ];
 
     /// Its number in a file.
@@ -65,7 +74,13 @@ impl Rule {
 
     /// Whether the values are bytes.
     pub(crate) fn is_text(self) -> bool {
-        self.is_placed() || matches!(self, Rule::LeastText | Rule::GreatestText | Rule::Sketch(_))
+        let is_plain = matches!(self, Rule::LeastText | Rule::GreatestText | Rule::Sketch(_));
+        self.is_placed() || self.is_time() || is_plain
+    }
+
+    /// Whether the values are times.
+    pub(crate) fn is_time(self) -> bool {
+        matches!(self, Rule::EarliestTime | Rule::LatestTime)
     }
 
     /// Whether the values are bytes behind the place that they have in the input.

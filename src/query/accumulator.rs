@@ -13,6 +13,7 @@ mod max;
 mod mean;
 mod min;
 mod mode;
+mod moment;
 mod percentile;
 mod range;
 pub(crate) mod share;
@@ -27,8 +28,8 @@ use crate::query::accumulator::state::Kind;
 pub(crate) static ALL: &[Kind] = &[
     Kind::of::<count::Count>("count"),
     Kind::of::<sum::Sum>("sum"),
-    Kind::of::<min::Min>("min"),
-    Kind::of::<max::Max>("max"),
+    Kind::of::<min::Min>("min").of_times(&EARLIEST[0]),
+    Kind::of::<max::Max>("max").of_times(&LATEST[0]),
     Kind::of::<mean::Mean>("mean"),
     Kind::of::<range::Range>("range"),
     Kind::of::<spread::Var>("var"),
@@ -37,11 +38,21 @@ pub(crate) static ALL: &[Kind] = &[
     Kind::of::<spread::StddevPop>("stddev_pop"),
     Kind::of::<first::First>("first"),
     Kind::of::<last::Last>("last"),
-    Kind::of::<lexmin::LexMin>("lexmin"),
-    Kind::of::<lexmax::LexMax>("lexmax"),
+    Kind::of::<lexmin::LexMin>("lexmin").of_times(&EARLIEST[1]),
+    Kind::of::<lexmax::LexMax>("lexmax").of_times(&LATEST[1]),
     percentile::MEDIAN,
     Kind::of::<distinct::Distinct>("distinct").exactly(&values::DISTINCT),
     Kind::of::<mode::Mode>("mode").exactly(&values::MODE),
+];
+
+/// The same of times.
+static EARLIEST: [Kind; 2] = [
+    Kind::of::<moment::Moment<false>>("min"),
+    Kind::of::<moment::Moment<false>>("lexmin"),
+];
+static LATEST: [Kind; 2] = [
+    Kind::of::<moment::Moment<true>>("max"),
+    Kind::of::<moment::Moment<true>>("lexmax"),
 ];
 
 /// Other names of aggregates, as other programs have them.
@@ -75,17 +86,18 @@ mod tests {
 
     use super::*;
     use crate::partial::column::ColumnView;
-    use crate::partial::description::{Aggregate, Counts, Description, Source};
+    use crate::partial::description::{Aggregate, Counts, Description, Rule, Source};
     use crate::partial::merge::Merge;
     use crate::partial::reader::Reader;
     use crate::partial::writer::Writer;
-    use crate::query::accumulator::state::{Outcome, Rounding, States, Takes, Value};
+    use crate::query::accumulator::state::{Outcome, Rounding, States, Takes, Value, text_of};
     use crate::query::number::{Grammar, Number};
 
     fn text(outcome: &Outcome<'_>) -> Option<String> {
         match outcome {
             Outcome::Null => None,
             Outcome::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            Outcome::Time(time) => Some(String::from_utf8_lossy(text_of(time)).into_owned()),
             number => Some(number.printed(Rounding::Own)?.text().to_string()),
         }
     }
@@ -228,7 +240,42 @@ mod tests {
         decoded(kind, &loaded.view().columns)
     }
 
+    const MONTHS: [&str; 4] = ["Jan", "Feb", "Mar", "Apr"];
+
     proptest! {
+        /// The same of times in several forms and zones, of which some are the same instant.
+        #[test]
+        fn merging_times_is_commutative(
+            times in prop::collection::vec((0..4_usize, 1..4_u32, 0..3_usize, 0..2_u32), 1..12),
+            parts in prop::collection::vec(0..3_usize, 12),
+            backwards: bool,
+        ) {
+            let texts: Vec<String> = times.iter().map(|&(month, day, form, hours)| match form {
+                0 => format!("{day:02}/{}/2026:0{hours}:00:00 +0{hours}00", MONTHS[month]),
+                1 => format!("2026-{:02}-{day:02}T00:00:00Z", month + 1),
+                _ => format!("2026-{:02}-{day:02}", month + 1),
+            }).collect();
+            let keys = || times.iter().map(|&(month, day, ..)| (month, day)).zip(&texts);
+            for kind in EARLIEST.iter().chain(&LATEST) {
+                let split: Vec<Reader> = (0..3)
+                    .map(|part| {
+                        let own: Vec<_> = (0..).zip(&texts)
+                            .filter(|(at, _)| parts[*at as usize] == part)
+                            .map(|(at, text)| (at, text.as_str())).collect();
+                        saved(kind, &*fed(kind, &own), 0)
+                    })
+                    .collect();
+                let split = if backwards { split.into_iter().rev().collect() } else { split };
+                let in_files = merged(kind, &split);
+                let want = match kind.columns[0].rule {
+                    Rule::EarliestTime => keys().min(),
+                    _ => keys().max(),
+                };
+                let want = want.map(|(_, text)| text.clone());
+                prop_assert_eq!(text(&in_files.finish(0, None, 0)), want);
+            }
+        }
+
         /// Any split into any number of parts, merged in any order, gives what one gives. So it is in partials.
         #[test]
         fn merging_is_commutative(

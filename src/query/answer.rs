@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::group::spill::budget::Budget;
 use crate::group::summary::Skipped;
-use crate::query::accumulator::state::{Outcome, Printed, Rounding};
+use crate::query::accumulator::state::{Outcome, Printed, Rounding, text_of};
 use crate::query::answer::having::Tested;
 use crate::query::answer::order::{By, Sort};
 use crate::query::answer::outgrown::{Page, StoredRows};
@@ -211,7 +211,7 @@ impl Answer {
     fn is_true(&self, condition: &Condition, group: Group) -> bool {
         condition.decide(&mut |test| {
             let aggregate = test.column.checked_sub(self.keys);
-            test.check.holds(&Tested {
+            test.is_true(&Tested {
                 outcome: self.outcome(group, test.column),
                 rounding: aggregate.map_or(Rounding::Own, |at| self.roundings[at]),
             })
@@ -370,6 +370,7 @@ impl Rows for Answer {
             cells.push(match self.all.finish(group, at, *scale) {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => Cell::Text(text),
+                Outcome::Time(time) => Cell::Text(text_of(time)),
                 number => match number.printed(*rounding) {
                     Some(Printed::Decimal(digits)) => Cell::Number(digits),
                     // No format has a number for it.

@@ -416,8 +416,30 @@ impl Query {
         if columns.is_none() && kind.takes != Takes::Anything {
             return Err(refused(format!("`{name}` needs a column")));
         }
-        self.aggregates.push(Asked { kind, columns });
+        self.aggregates.push(Asked {
+            kind,
+            columns,
+            is_time: false,
+        });
         Ok(self)
+    }
+
+    /// `min` or `max` of a column or several that are times: the earliest or latest, as it stands in its field. Of a log's
+    /// times [`aggregate`](Self::aggregate) gives the same.
+    ///
+    /// # Errors
+    /// It is another aggregate.
+    pub fn aggregate_times(self, name: &str, columns: impl Into<Columns>) -> Result<Query> {
+        let mut query = self.aggregate(name, Some(columns.into()))?;
+        let asked = query.aggregates.last_mut().expect("it was added");
+        asked.is_time = true;
+        match asked.kind.of_times {
+            Some(_) => Ok(query),
+            None => {
+                let why = format!("`{name}` isn't computed of times, but `min` and `max` are");
+                Err(Error::new(ErrorKind::Usage, why))
+            }
+        }
     }
 
     /// One more condition on records; those of which one isn't true are left out. docs/query.md says how conditions are
@@ -537,6 +559,7 @@ impl Query {
             keys: Vec::new(),
             cuts: Vec::new(),
             numbers: Vec::new(),
+            times: Vec::new(),
             aggregates: Vec::new(),
             valued: Vec::new(),
             names: Vec::new(),
@@ -565,7 +588,7 @@ impl Query {
             let exact = asked.kind.exact.filter(|_| self.is_exact);
             plan.add_aggregate(&Asked {
                 kind: exact.unwrap_or(asked.kind),
-                columns: asked.columns.clone(),
+                ..asked.clone()
             })?;
         }
         if self.aggregates.is_empty() {
@@ -573,6 +596,7 @@ impl Query {
             plan.add_aggregate(&Asked {
                 kind,
                 columns: None,
+                is_time: false,
             })?;
         }
         plan.set_filter(&self.filters)?;

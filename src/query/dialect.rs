@@ -90,6 +90,11 @@ impl Dialect {
         }
     }
 
+    /// Whether a column has nothing but times, as a log's pattern says.
+    pub(crate) fn is_time(&self, column: usize) -> bool {
+        matches!(self.form, Some(Form::Log(pattern)) if pattern.is_time(column))
+    }
+
     /// The pattern of a log in which each line counts.
     pub(crate) fn log_pattern(&self) -> Option<&'static Pattern> {
         match self.form {

@@ -8,11 +8,13 @@ use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::level::Level;
 use crate::query::columns::unknown;
+use crate::query::condition::tree::Check;
 use crate::query::hint::unquoted;
 use crate::query::json;
 use crate::query::number::shown;
 use crate::query::passes::Passes;
 use crate::query::plan::{BYTE_ORDER_MARK, Plan};
+use crate::query::time::{Form, read};
 
 /// Records that are looked at.
 const RECORDS: usize = 1000;
@@ -29,16 +31,25 @@ pub struct Explanation {
 struct Seen {
     nulls: usize,
     texts: usize,
+    /// Times, and how they are written where all are alike.
+    times: usize,
+    form: Option<Form>,
     numbers: usize,
     decimals: u32,
     longest: usize,
 }
 
 impl Seen {
-    fn add(&mut self, plan: &Plan, value: &[u8]) {
+    fn add(&mut self, plan: &Plan, value: &[u8], takes_times: bool) {
         self.longest = self.longest.max(value.len());
+        let time = read(value).ok();
         match plan.read_number(value) {
             _ if plan.is_null(value) => self.nulls += 1,
+            number if time.is_some_and(|_| number.is_err() || takes_times) => {
+                let form = time.map(|time| time.form);
+                self.form = form.filter(|form| self.times == 0 || self.form == Some(*form));
+                self.times += 1;
+            }
             Ok(number) => {
                 self.numbers += 1;
                 self.decimals = self.decimals.max(number.decimals());
@@ -48,7 +59,13 @@ impl Seen {
     }
 
     fn kind(&self) -> String {
-        match (self.numbers, self.texts, self.decimals) {
+        if self.times > 0 && self.numbers + self.texts == 0 {
+            return match self.form {
+                Some(form) => format!("times, {}", form.name()),
+                None => "times of several forms".into(),
+            };
+        }
+        match (self.numbers, self.texts + self.times, self.decimals) {
             (0, 0, _) => "nothing but nulls".into(),
             (_, 0, 0) => "whole numbers".into(),
             (_, 0, 1) => "numbers with 1 decimal".into(),
@@ -99,6 +116,10 @@ impl Plan {
                 "condition",
                 "decided before numbers and keys are read".into(),
             ));
+        }
+        if self.cuts.iter().any(Option::is_some) {
+            let cut = "cut as they are written: zones aren't looked at";
+            facts.push(("times", cut.into()));
         }
         match Passes::new(self) {
             Some(passes) => {
@@ -175,12 +196,29 @@ impl Plan {
         Ok(is_quoted)
     }
 
+    /// Whether a column's values are read as times, if they can be.
+    fn takes_times(&self, column: usize) -> bool {
+        let cuts = self.keys.iter().zip(&self.cuts);
+        let mut cuts = cuts.filter(|(_, cut)| cut.is_some());
+        let mut is_tested = false;
+        if let Some(filter) = &self.filter {
+            filter.each_test(&mut |test| {
+                let is_time = test.unit.is_some()
+                    || matches!(test.check, Check::Time(..) | Check::Times { .. });
+                is_tested |= test.column == column && is_time;
+            });
+        }
+        is_tested || self.times.contains(&column) || cuts.any(|(key, _)| *key == column)
+    }
+
     /// What a column is used for.
     fn uses(&self, column: usize) -> Vec<String> {
         let mut uses = Vec::new();
         if let Some(filter) = &self.filter {
             let mut is_tested = false;
-            filter.each_test(&mut |test| is_tested |= test.column == column);
+            filter.each_test(&mut |test| {
+                is_tested |= test.column == column || test.clock == Some(column);
+            });
             uses.extend(is_tested.then(|| "condition".to_string()));
         }
         let clocks = self.cuts.iter().filter_map(|cut| cut.as_ref()?.clock);
@@ -195,7 +233,8 @@ impl Plan {
     /// What the first records hold in each column, how many they are, and how many of them have another width.
     fn first_records(&self, input: &Input, width: usize) -> Result<(Vec<Seen>, usize, usize)> {
         let mut seen: Vec<Seen> = (0..width).map(|_| Seen::default()).collect();
-        let add = |column: usize, value: &[u8]| seen[column].add(self, value);
+        let times: Vec<bool> = (0..width).map(|column| self.takes_times(column)).collect();
+        let add = |column: usize, value: &[u8]| seen[column].add(self, value, times[column]);
         Ok(match self.each_value(input, width, add)? {
             Some((records, unequal)) => (seen, records, unequal),
             None => (Vec::new(), 0, 0),

@@ -4,6 +4,7 @@ use crate::error::Cause;
 use crate::error::refusal::{Hint, Refusal};
 use crate::query::field::QUOTE;
 use crate::query::number::Number;
+use crate::query::time::read;
 
 /// Texts that many programs write where there is no value.
 const NULLS: [&str; 16] = [
@@ -23,6 +24,9 @@ fn hint(value: &[u8], is_float: bool) -> Option<Hint> {
     let null = NULLS.iter().find(|null| null.as_bytes() == value);
     if let Some(null) = null {
         return Some(Hint::NullValue(null));
+    }
+    if read(value).is_ok_and(|time| time.has_day()) {
+        return Some(Hint::Times);
     }
     let in_quotes = unquoted(value).map(Number::read);
     if in_quotes.is_some_and(|read| read.is_ok()) {
@@ -57,6 +61,9 @@ mod tests {
             ("1e3", true, None),
             ("nan", false, None),
             ("1.2.3", false, None),
+            ("2026-02-01", false, Some(Hint::Times)),
+            ("01/Feb/2026:00:00:01 +0000", false, Some(Hint::Times)),
+            ("2026-02", false, None),
             ("free", false, None),
         ] {
             assert_eq!(hint(value.trim().as_bytes(), is_float), want, "{value}");

@@ -31,7 +31,7 @@ use crate::query::plan::{BYTE_ORDER_MARK, Plan, Shape, names_of};
 use crate::query::rejects::{OnError, Rejected};
 use crate::query::stored::{Stored, StoredForm};
 use crate::query::table::Table;
-use crate::query::time::Cutter;
+use crate::query::time::{self, Cutter};
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
 
@@ -106,7 +106,7 @@ impl Plan {
             }
             fields.resize(shape.width, Field::EMPTY);
         }
-        if !self.takes(fields, bytes, scratch) {
+        if !self.takes(fields, bytes, scratch, joined) {
             partial.filtered += 1;
             return Ok(());
         }
@@ -129,6 +129,19 @@ impl Plan {
                 },
             };
             numbers.push(number);
+        }
+        for &column in &self.times {
+            let value = fields[column].value(bytes, scratch);
+            match time::read(value) {
+                Err(_) if self.is_null(value) => {}
+                Err(_) if self.rejecting.on_error == OnError::Null => nulled += 1,
+                Err(why) => {
+                    let (why, column) = (why.why(value), self.column_name(column));
+                    let value = shown(value);
+                    return Err(format!("`{value}` {why} (column {column})").into());
+                }
+                Ok(_) => {}
+            }
         }
         for (most, number) in partial.scales.iter_mut().zip(&*numbers) {
             *most = number.map_or(*most, |number| number.decimals().max(*most));

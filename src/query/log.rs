@@ -152,6 +152,12 @@ impl Pattern {
         Ok(Record { end, next })
     }
 
+    /// Whether a column has times.
+    pub(crate) fn is_time(&self, column: usize) -> bool {
+        let name = self.names.get(column);
+        name.is_some_and(|name| matches!(&name[..], b"time" | b"time_local" | b"time_iso8601"))
+    }
+
     /// What each line begins with.
     pub(crate) fn start(&self) -> &[u8] {
         &self.pieces[0].before

@@ -32,6 +32,7 @@ use crate::query::scan::spans::{
 use crate::query::selection::{Candidates, Selection};
 use crate::query::slots::{BATCH, KEY_MAX, UNIT_LANES};
 use crate::query::table::{Group, Table};
+use crate::query::time::read;
 use crate::record::block::{Block, PADDING};
 
 /// What a worker needs for the passes, and the lanes of the groups that it has found.
@@ -166,8 +167,15 @@ impl Passes {
         let mut columns: Vec<usize> = plan.keys.clone();
         columns.extend(plan.aggregates.iter().filter_map(|of| of.column));
         let mut tested = Vec::new();
+        let mut has_two = false;
         if let Some(filter) = &plan.filter {
-            filter.each_test(&mut |test| tested.push(test.column));
+            filter.each_test(&mut |test| {
+                tested.push(test.column);
+                has_two |= test.clock.is_some();
+            });
+        }
+        if has_two {
+            return None;
         }
         columns.extend_from_slice(&tested);
         if fields == 1 {
@@ -442,6 +450,7 @@ impl Passes {
         for source in 0..self.sources.len() {
             self.numbers(plan, window, source, others.table());
         }
+        self.times(plan, window);
         self.remove_out(true, true);
         self.note_decimals(plan, window, others.scales());
         if !self.scratch.others.is_empty() {
@@ -641,6 +650,20 @@ impl Passes {
         let scale = self.sources[source].scale.unwrap_or_default();
         if !self.groups.is_about(source, scale, traits) {
             self.adopt(table);
+        }
+    }
+
+    /// Takes out rows that lack a time where one is wanted.
+    fn times(&mut self, plan: &Plan, window: TextWindow<'_>) {
+        for column in &plan.times {
+            let at = self.columns.iter().position(|known| known == column);
+            let spans = &self.spans[at.expect("a column of the plan")];
+            let rows = (0..).zip(&spans[..self.scratch.starts.len()]);
+            let others = rows.filter(|(_, span)| {
+                let bytes = value(window, **span);
+                !plan.is_null(bytes) && read(bytes).is_err()
+            });
+            self.scratch.out.extend(others.map(|(row, _)| row));
         }
     }
 

@@ -56,6 +56,8 @@ pub struct Plan {
     pub(crate) cuts: Vec<Option<Cut>>,
     /// The columns that are read as numbers.
     pub(crate) numbers: Vec<usize>,
+    /// The columns whose first and last times are wanted.
+    pub(crate) times: Vec<usize>,
     pub(crate) aggregates: Vec<Aggregate>,
     /// Those whose values are counted one by one.
     pub(crate) valued: Vec<usize>,
@@ -171,6 +173,8 @@ pub(crate) struct Key {
 pub(crate) struct Asked {
     pub(crate) kind: &'static Kind,
     pub(crate) columns: Option<Columns>,
+    /// Its values are times.
+    pub(crate) is_time: bool,
 }
 
 /// Where columns stand, and how they are called.
@@ -233,7 +237,11 @@ impl Plan {
 
     /// Adds an aggregate, of each column that it is asked for.
     pub(crate) fn add_aggregate(&mut self, asked: &Asked) -> Result<()> {
-        let Asked { kind, columns } = asked;
+        let Asked {
+            kind,
+            columns,
+            is_time,
+        } = asked;
         let Some(columns) = columns else {
             self.aggregates.push(Aggregate {
                 kind,
@@ -245,6 +253,11 @@ impl Plan {
             return Ok(());
         };
         for (at, name) in find(columns, self.shape.as_ref())? {
+            let of_times = kind.of_times.filter(|_| *is_time || self.is_time(at));
+            if of_times.is_some() && !self.times.contains(&at) {
+                self.times.push(at);
+            }
+            let kind = of_times.unwrap_or(kind);
             let takes_numbers = kind.takes == Takes::Numbers;
             let number = takes_numbers.then(|| self.number(at));
             let shares = |of: &Aggregate| of.column == Some(at) && of.kind.shares_states(kind);

@@ -264,6 +264,11 @@ fn slots(description: &Description) -> Result<Vec<Slot>, String> {
             slot.kind = exact;
             slot.owner = values.scale as usize;
         }
+        if let Some(of_times) = kind.of_times
+            && aggregate.columns.iter().any(|column| column.rule.is_time())
+        {
+            slot.kind = of_times;
+        }
         let has_owner = |slot: &Slot| {
             let owner = slots.get(slot.owner);
             slot.owner == slots.len()
@@ -272,7 +277,7 @@ fn slots(description: &Description) -> Result<Vec<Slot>, String> {
         };
         let rules = aggregate.columns.iter().map(|column| column.rule);
         let is_right = rules.eq(slot.kind.columns.iter().map(|column| column.rule))
-            && aggregate.is_numeric == (kind.takes == Takes::Numbers)
+            && aggregate.is_numeric == (slot.kind.takes == Takes::Numbers)
             && has_owner(&slot);
         if !is_right {
             return Err(format!("`{name}` has other columns in this ringfold"));

@@ -72,11 +72,15 @@ impl Selection {
         let spans = rows.spans(test.column);
         match &test.check {
             Check::Number(comparison, number)
-                if number.decimals() <= SCALE_MAX && !plan.has_numeric_nulls =>
+                if number.decimals() <= SCALE_MAX
+                    && !plan.has_numeric_nulls
+                    && test.unit.is_none() =>
             {
                 self.numbers(plan, test, *comparison, *number, rows)
             }
-            Check::Text(Comparison::Equal, text) if text.len() <= 16 && !plan.is_null(text) => {
+            Check::Text(Comparison::Equal, text)
+                if text.len() <= 16 && !plan.is_null(text) && test.unit.is_none() =>
+            {
                 texts(rows.window, &spans[..rows.count], text)
             }
             _ => bits(&spans[..rows.count], |&span| {

@@ -8,7 +8,9 @@ mod unit;
 
 use std::cmp::Ordering;
 
-pub(crate) use read::{NoTime, read};
+use crate::partial::description::RANK_BYTES;
+
+pub(crate) use read::read;
 pub(crate) use unit::Cutter;
 pub use unit::Unit;
 
@@ -84,9 +86,6 @@ impl Form {
     }
 }
 
-/// Bytes of [`Time::rank`].
-pub(crate) const RANK_BYTES: usize = 16;
-
 impl Time {
     /// Days since 1970-01-01.
     fn days(&self) -> i64 {
@@ -127,9 +126,9 @@ impl Time {
         (high | u128::from(fraction)).to_be_bytes()
     }
 
-    /// Whether it is a day, or less, without a time.
-    pub(crate) fn is_date(&self) -> bool {
-        self.precision <= Precision::Day
+    /// Whether it says more than a month.
+    pub(crate) fn has_day(&self) -> bool {
+        self.precision >= Precision::Day
     }
 }
 

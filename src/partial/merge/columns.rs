@@ -53,7 +53,7 @@ fn merge_texts(batch: &Batch, views: &[ColumnView<'_>], sources: &[&[u32]], to: 
                 continue;
             }
             let text = match rule {
-                Rule::LeastText => texts.min(),
+                Rule::LeastText | Rule::EarliestTime => texts.min(),
                 _ => texts.max(),
             };
             to.push_text(text.unwrap_or_default());

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::borrow::Cow;
 
 use crate::partial::column::{ColumnView, Gathered};
-use crate::partial::description::{Column, Rule};
+use crate::partial::description::{Column, RANK_BYTES, Rule};
 use crate::prefetch;
 use crate::query::accumulator::share::Share;
 use crate::query::lanes::{Kept, Part};
@@ -55,6 +55,8 @@ pub(crate) struct Value<'a> {
 pub(crate) enum Outcome<'a> {
     Null,
     Text(&'a [u8]),
+    /// A time's rank, and its text.
+    Time(&'a [u8]),
     Number(Exact),
     Quotient {
         value: Quotient,
@@ -107,7 +109,7 @@ impl Outcome<'_> {
     /// What is printed, if it is a number.
     pub(crate) fn printed(&self, rounding: Rounding) -> Option<Printed> {
         let exact = match (self, rounding) {
-            (Outcome::Null | Outcome::Text(_), _) => return None,
+            (Outcome::Null | Outcome::Text(_) | Outcome::Time(_), _) => return None,
             (Outcome::Number(exact), Rounding::Double) => return Some(double(exact.nearest())),
             (Outcome::Quotient { value, .. }, Rounding::Double) => {
                 return Some(double(value.nearest()));
@@ -375,6 +377,8 @@ pub(crate) struct Kind {
     pub(crate) of_values: Option<OfValues>,
     /// The same aggregate, exact whatever the size of a group, if it isn't that anyway.
     pub(crate) exact: Option<&'static Kind>,
+    /// The same aggregate of times.
+    pub(crate) of_times: Option<&'static Kind>,
 }
 
 impl Kind {
@@ -392,6 +396,15 @@ impl Kind {
             share: None,
             of_values: None,
             exact: None,
+            of_times: None,
+        }
+    }
+
+    /// The same, where it isn't of times.
+    pub(super) const fn of_times(self, of_times: &'static Kind) -> Kind {
+        Kind {
+            of_times: Some(of_times),
+            ..self
         }
     }
 
@@ -478,8 +491,13 @@ fn outcome<S: State>(kept: &Kept, scale: u32) -> Outcome<'static> {
         Outcome::Null => Outcome::Null,
         Outcome::Number(exact) => Outcome::Number(exact),
         Outcome::Quotient { value, digits } => Outcome::Quotient { value, digits },
-        Outcome::Text(_) => unreachable!("a text of numbers"),
+        Outcome::Text(_) | Outcome::Time(_) => unreachable!("a text of numbers"),
     }
+}
+
+/// The text of an [`Outcome::Time`].
+pub(crate) fn text_of(time: &[u8]) -> &[u8] {
+    &time[RANK_BYTES..]
 }
 
 /// Keeps bytes in memory that is there already.

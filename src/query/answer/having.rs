@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use crate::query::accumulator::state::{Outcome, Printed, Rounding};
+use crate::query::accumulator::state::{Outcome, Printed, Rounding, text_of};
 use crate::query::condition::Operand;
 use crate::query::number::Number;
 
@@ -23,6 +23,7 @@ impl Operand for Tested<'_> {
     fn text(&self) -> Cow<'_, [u8]> {
         match &self.outcome {
             Outcome::Text(text) => Cow::Borrowed(text),
+            Outcome::Time(time) => Cow::Borrowed(text_of(time)),
             number => {
                 let printed = number.printed(self.rounding);
                 let text = printed.as_ref().map_or("", Printed::text);
@@ -34,7 +35,7 @@ impl Operand for Tested<'_> {
     fn order(&self) -> Option<impl Fn(&Number) -> Ordering> {
         let read = match &self.outcome {
             Outcome::Text(text) => Some(Number::read(text).ok()?),
-            Outcome::Null => return None,
+            Outcome::Null | Outcome::Time(_) => return None,
             _ => None,
         };
         Some(move |number: &Number| match (&self.outcome, read) {

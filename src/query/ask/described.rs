@@ -73,6 +73,7 @@ impl Query {
             for label in self.labels(columns, plan) {
                 let value = match label.is_empty() {
                     true => Vec::new(),
+                    false if asked.is_time => [name, b":", &label, b"@time"].concat(),
                     false => [name, b":", &label].concat(),
                 };
                 say("aggregate", &value);

@@ -5,12 +5,18 @@ use std::cmp::Ordering;
 
 use crate::query::condition::tree::{Check, Condition, Test};
 use crate::query::number::{Grammar, Number};
+use crate::query::time::{Time, read};
 
 /// A value that is tested.
 pub(crate) trait Operand {
     fn is_null(&self) -> bool;
 
     fn text(&self) -> Cow<'_, [u8]>;
+
+    /// The time that it is.
+    fn time(&self) -> Option<Time> {
+        read(&self.text()).ok()
+    }
 
     /// How it compares with numbers, if it is one.
     fn order(&self) -> Option<impl Fn(&Number) -> Ordering>;
@@ -40,15 +46,26 @@ impl Condition {
 }
 
 impl Test {
-    /// Whether it is true of a field's bytes.
-    pub(crate) fn is_true(&self, value: &Bytes<'_>) -> bool {
-        self.check.holds(value)
+    /// Whether it is true of a value.
+    pub(crate) fn is_true(&self, value: &impl Operand) -> bool {
+        let Some(unit) = self.unit.filter(|_| !value.is_null()) else {
+            return self.check.holds(value);
+        };
+        let mut cut = Vec::new();
+        if unit.cut(&value.text(), &mut cut).is_err() {
+            return false;
+        }
+        self.check.holds(&Bytes {
+            bytes: &cut,
+            is_null: false,
+            grammar: Grammar::PLAIN,
+        })
     }
 }
 
 impl Check {
     /// Whether it is true of a value.
-    pub(crate) fn holds(&self, value: &impl Operand) -> bool {
+    fn holds(&self, value: &impl Operand) -> bool {
         if value.is_null() {
             return matches!(self, Check::Null { wanted: true });
         }
@@ -62,6 +79,18 @@ impl Check {
                 let found = among.binary_search_by(|number| order(number).reverse());
                 found.is_ok() == *wanted
             }),
+            Check::Time(comparison, wanted) => {
+                let order = value.time().and_then(|time| time.order(wanted));
+                order.is_some_and(|order| comparison.holds(order))
+            }
+            Check::Times { among, wanted } => {
+                let orders = value.time().map(|time| {
+                    let orders = among.iter().map(|one| time.order(one));
+                    orders.collect::<Option<Vec<Ordering>>>()
+                });
+                let orders = orders.flatten();
+                orders.is_some_and(|orders| orders.contains(&Ordering::Equal) == *wanted)
+            }
             Check::Text(comparison, text) => {
                 let order = value.text().as_ref().cmp(text.as_slice());
                 comparison.holds(order)

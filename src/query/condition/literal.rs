@@ -34,6 +34,11 @@ impl Comparison {
         }
     }
 
+    /// Whether it asks which of two values comes first.
+    pub(super) fn is_order(self) -> bool {
+        !matches!(self, Comparison::Equal | Comparison::Unequal)
+    }
+
     /// What holds exactly where this doesn't.
     pub(super) fn opposite(self) -> Comparison {
         match self {

@@ -4,8 +4,9 @@
 //! any  = all ("or" all)*
 //! all  = one ("and" one)*
 //! one  = "not" one | "(" any ")" | test
-//! test = column compare literal | literal compare column | column ("~" | "!~") text
-//!      | column ["not"] "in" "(" literal ("," literal)* ")" | column "is" ["not"] "null"
+//! test = value compare literal | literal compare value | value ("~" | "!~") text
+//!      | value ["not"] "in" "(" literal ("," literal)* ")" | value "is" ["not"] "null"
+//! value = column ["+" column] ["@" unit]
 //! ```
 
 use regex::bytes::Regex;
@@ -16,6 +17,7 @@ use crate::query::columns::Columns;
 use crate::query::condition::fault::Fault;
 use crate::query::condition::literal::{Comparison, Literal};
 use crate::query::condition::token::{Placed, Token, tokens};
+use crate::query::time::Unit;
 
 /// A condition that was read. Its columns are still to be found.
 #[derive(Debug, Clone)]
@@ -37,8 +39,14 @@ pub(super) enum Node {
 #[derive(Debug, Clone)]
 pub(super) struct Written {
     pub(super) column: Columns,
+    /// The column of the time of day, where the first has the date.
+    pub(super) clock: Option<Columns>,
+    /// What times are cut down to.
+    pub(super) unit: Option<Unit>,
     /// Where the column stands in the text.
     pub(super) at: usize,
+    /// Where a literal stands.
+    pub(super) literal_at: usize,
     pub(super) predicate: Predicate,
 }
 
@@ -66,7 +74,11 @@ impl Expression {
     /// # Errors
     /// It can't be understood.
     pub(crate) fn parse(text: &str, setting: Setting) -> Result<Expression> {
-        let root = tokens(text).and_then(|tokens| Parser::new(tokens).whole());
+        let root = tokens(text).and_then(|tokens| {
+            let mut parser = Parser::new(tokens);
+            parser.is_of_answer = setting == Setting::Having;
+            parser.whole()
+        });
         let root = root.map_err(|fault| fault.in_text(setting, text))?;
         let text = text.into();
         Ok(Expression {
@@ -84,7 +96,9 @@ impl Node {
                 nodes.iter().for_each(|node| node.each_column(see));
             }
             Node::Not(node) => node.each_column(see),
-            Node::Test(written) => see(&written.column),
+            Node::Test(written) => std::iter::once(&written.column)
+                .chain(&written.clock)
+                .for_each(see),
         }
     }
 }
@@ -96,12 +110,18 @@ struct Parser {
     /// In reverse: the next one is the last. The end stays.
     tokens: Vec<Placed>,
     depth: usize,
+    /// It is about rows of an answer, whose keys join two columns before.
+    is_of_answer: bool,
 }
 
 impl Parser {
     fn new(mut tokens: Vec<Placed>) -> Parser {
         tokens.reverse();
-        Parser { tokens, depth: 0 }
+        Parser {
+            tokens,
+            depth: 0,
+            is_of_answer: false,
+        }
     }
 
     fn peek(&self) -> &Placed {
@@ -188,13 +208,15 @@ impl Parser {
     fn test(&mut self) -> Result<Node, Fault> {
         let Placed { token, at } = self.next();
         let column = match token {
-            Token::Literal(literal) => return self.turned(literal),
+            Token::Literal(literal) => return self.turned(literal, at),
             token => column(token, at)?,
         };
+        let (clock, unit) = self.time()?;
         let Placed {
             token,
             at: operator,
         } = self.next();
+        let literal_at = self.peek().at;
         let (is_negated, predicate) = match token {
             Token::Compare(comparison) => {
                 let literal = literal(self.next())?;
@@ -218,7 +240,10 @@ impl Parser {
         };
         let test = Node::Test(Written {
             column,
+            clock,
+            unit,
             at,
+            literal_at,
             predicate,
         });
         Ok(match is_negated {
@@ -227,17 +252,50 @@ impl Parser {
         })
     }
 
+    /// What makes a time of a column: that of its time of day, and a unit.
+    fn time(&mut self) -> Result<(Option<Columns>, Option<Unit>), Fault> {
+        let plus = self.peek().at;
+        let clock = match self.take(&Token::Plus) {
+            true if self.is_of_answer => {
+                return Err(Fault::new(plus, "columns of an answer aren't joined"));
+            }
+            true => {
+                let Placed { token, at } = self.next();
+                Some(column(token, at)?)
+            }
+            false => None,
+        };
+        let Token::Unit(name) = &self.peek().token else {
+            return Ok((clock, None));
+        };
+        let unit = Unit::named(name);
+        let unit = unit.ok_or_else(|| {
+            let why = format!(
+                "`{name}` is no unit of time; these are {}. A name with `@` stands in double quotes",
+                Unit::NAMES
+            );
+            Fault::new(self.peek().at, why)
+        })?;
+        self.next();
+        Ok((clock, Some(unit)))
+    }
+
     /// A comparison that begins with its literal.
-    fn turned(&mut self, literal: Literal) -> Result<Node, Fault> {
+    fn turned(&mut self, literal: Literal, literal_at: usize) -> Result<Node, Fault> {
         let Placed { token, at } = self.next();
         let Token::Compare(comparison) = token else {
             let why = "a value stands in front of =, !=, <, <=, > or >= only";
             return Err(Fault::new(at, why));
         };
         let Placed { token, at } = self.next();
+        let column = column(token, at)?;
+        let (clock, unit) = self.time()?;
         Ok(Node::Test(Written {
-            column: column(token, at)?,
+            column,
+            clock,
+            unit,
             at,
+            literal_at,
             predicate: Predicate::Compare(comparison.turned(), literal),
         }))
     }

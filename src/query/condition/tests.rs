@@ -18,7 +18,7 @@ fn compiled(text: &str) -> Result<Condition, (usize, String)> {
             .map(|found| found[0])
     };
     let expression = Expression::parse(text, Setting::Filter);
-    let condition = expression.and_then(|expression| expression.compile(find));
+    let condition = expression.and_then(|expression| expression.compile(find, |_| false));
     condition.map_err(|error| match error.refusal() {
         Some(Refusal::Condition { at, why, .. }) => (*at, why.clone()),
         _ => panic!("{error}"),

@@ -18,6 +18,10 @@ pub(super) enum Token {
     Match {
         wanted: bool,
     },
+    /// The name of a unit after an `@`.
+    Unit(String),
+    /// Between a date's column and that of its time of day.
+    Plus,
     Open,
     Close,
     Comma,
@@ -121,6 +125,11 @@ fn first(text: &str) -> Result<(Token, usize), String> {
             };
             let number = Number::read_as(&text.as_bytes()[..len], grammar)?;
             Ok((Token::Literal(Literal::Number(number)), len))
+        }
+        '+' => Ok((Token::Plus, 1)),
+        '@' => {
+            let len = run(&text[1..], char::is_alphanumeric);
+            Ok((Token::Unit(text[1..1 + len].into()), 1 + len))
         }
         letter if letter.is_alphabetic() || letter == '_' => {
             let of_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.';

@@ -4,6 +4,7 @@ use regex::bytes::Regex;
 
 pub(crate) use crate::query::condition::literal::Comparison;
 use crate::query::number::Number;
+use crate::query::time::{Time, Unit};
 
 /// A condition as data.
 #[derive(Debug, Clone)]
@@ -20,6 +21,10 @@ pub(crate) enum Condition {
 pub(crate) struct Test {
     /// From 0.
     pub(crate) column: usize,
+    /// The column of the time of day, where the first has the date.
+    pub(crate) clock: Option<usize>,
+    /// What is tested of a time, if not all of it.
+    pub(crate) unit: Option<Unit>,
     pub(crate) check: Check,
 }
 
@@ -31,11 +36,17 @@ pub(crate) enum Check {
         wanted: bool,
     },
     Number(Comparison, Number),
+    Time(Comparison, Time),
     /// By bytes.
     Text(Comparison, Vec<u8>),
     /// It is one of these, or it is a number and none of them. They are sorted.
     Numbers {
         among: Vec<Number>,
+        wanted: bool,
+    },
+    /// It is one of these, or it is a time and none of them.
+    Times {
+        among: Vec<Time>,
         wanted: bool,
     },
     /// It is one of these, or none of them. They are sorted.

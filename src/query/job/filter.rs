@@ -29,12 +29,21 @@ impl Plan {
     }
 
     /// Whether the condition is true of a record, or there is none.
-    pub(super) fn takes(&self, fields: &[Field], bytes: &[u8], scratch: &mut Vec<u8>) -> bool {
+    pub(super) fn takes(
+        &self,
+        fields: &[Field],
+        bytes: &[u8],
+        scratch: &mut Vec<u8>,
+        joined: &mut Vec<u8>,
+    ) -> bool {
         let Some(filter) = &self.filter else {
             return true;
         };
         filter.decide(&mut |test| {
-            let bytes = fields[test.column].value(bytes, scratch);
+            let bytes = match test.clock {
+                None => fields[test.column].value(bytes, scratch),
+                Some(clock) => self.joined([test.column, clock], fields, bytes, scratch, joined),
+            };
             test.is_true(&self.operand(bytes))
         })
     }

@@ -19,8 +19,13 @@ impl Plan {
             // Without a record nothing is ever looked up.
             None => Ok(0),
         };
-        self.filter = all(written, find)?;
+        self.filter = all(written, find, |column| self.is_time(column))?;
         Ok(())
+    }
+
+    /// Whether a column has nothing but times: it is one of a log's.
+    pub(crate) fn is_time(&self, column: usize) -> bool {
+        self.dialect.is_time(column)
     }
 
     /// Compiles conditions on rows of the answer, which must all hold.
@@ -35,14 +40,16 @@ pub(crate) fn compile_having(
     written: &[Expression],
     names: &[Vec<u8>],
 ) -> Result<Option<Condition>> {
-    all(written, |columns| find_in_answer(columns, names))
+    all(written, |columns| find_in_answer(columns, names), |_| false)
 }
 
 fn all(
     written: &[Expression],
     find: impl Fn(&Columns) -> Result<usize, String>,
+    is_time: impl Fn(usize) -> bool,
 ) -> Result<Option<Condition>> {
-    let compiled = written.iter().map(|expression| expression.compile(&find));
+    let compiled = written.iter();
+    let compiled = compiled.map(|expression| expression.compile(&find, &is_time));
     let mut compiled = compiled.collect::<Result<Vec<_>>>()?;
     Ok(match compiled.len() {
         0 | 1 => compiled.pop(),

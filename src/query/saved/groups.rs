@@ -6,7 +6,7 @@ use std::fmt;
 use crate::error::Result;
 use crate::partial::block::Block;
 use crate::partial::column::{ColumnView, Decimal as Stored};
-use crate::partial::description::Rule;
+use crate::partial::description::{RANK_BYTES, Rule};
 use crate::partial::key;
 use crate::partial::reader::Cursor;
 
@@ -199,6 +199,10 @@ fn value<'a>(column: &ColumnView<'a>, row: usize) -> Value<'a> {
             placed.map_or(Value::Null, |(_, text)| Value::Text(text))
         }
         Rule::Sketch(_) => Value::Sketch(column.text(row)),
+        rule if rule.is_time() => match column.text(row).get(RANK_BYTES..) {
+            None => Value::Null,
+            Some(text) => Value::Text(text),
+        },
         rule if rule.is_text() => match column.text(row) {
             b"" => Value::Null,
             text => Value::Text(text),

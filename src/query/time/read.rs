@@ -25,6 +25,11 @@ pub(crate) enum NoTime {
 }
 
 impl NoTime {
+    /// Whether the text has the form of a time all the same.
+    pub(crate) fn is_like_time(self) -> bool {
+        matches!(self, NoTime::Impossible | NoTime::DayOrMonth)
+    }
+
     /// What is wrong with a text.
     pub(crate) fn why(self, text: &[u8]) -> Cow<'static, str> {
         Cow::Borrowed(match self {
@@ -624,14 +629,14 @@ fn is_weekday(name: &[u8]) -> bool {
         let short = name.len() == 3 && name.eq_ignore_ascii_case(&known.as_bytes()[..3]);
         short || name.eq_ignore_ascii_case(known.as_bytes())
     };
-    names.iter().any(|known| is(&known))
+    names.iter().any(is)
 }
 
 /// The zone of a name. Most names say no offset, or another one in each country.
 fn zone_named(name: &[u8]) -> Option<Zone> {
     let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
     match name.len() {
-        _ if ["z", "ut", "utc", "gmt"].iter().any(|known| is(&known)) => Some(Zone::Offset(0)),
+        _ if ["z", "ut", "utc", "gmt"].iter().any(is) => Some(Zone::Offset(0)),
         // In `06:25 PM` the hour would be another one.
         3..=5 if name.iter().all(u8::is_ascii_uppercase) => Some(Zone::Named),
         _ => None,

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::query::time::read::NoTime;
-use crate::query::time::{Unit, Zone, calendar, read};
+use crate::query::time::read::{NoTime, read};
+use crate::query::time::{Unit, Zone, calendar};
 
 fn cut(unit: Unit, time: &str) -> Result<String, NoTime> {
     let mut to = Vec::new();
@@ -364,7 +364,7 @@ proptest! {
             let mut to = Vec::new();
             Unit::Day.write(&time, &mut to);
             let again = read(&to).unwrap();
-            prop_assert!(again.is_date());
+            prop_assert!(again.has_day());
             prop_assert_eq!(again.days(), time.days());
             time.rank();
         }

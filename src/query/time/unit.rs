@@ -137,17 +137,11 @@ impl Unit {
         let is_written = match self {
             Unit::Year => is_number(4),
             Unit::Weekday => is_number(1) && (b'1'..=b'7').contains(&text[0]),
-            Unit::Week => {
-                let number = |from: usize, to: usize| {
-                    let digits = std::str::from_utf8(text.get(from..to)?).ok()?;
-                    digits.parse::<u16>().ok()
-                };
-                let is_week = text.len() == 8
-                    && text[4..6] == *b"-W"
-                    && number(0, 4).is_some()
-                    && number(6, 8).is_some_and(|week| (1..=53).contains(&week));
-                is_week
-            }
+            Unit::Week => text.split_at_checked(6).is_some_and(|(year, week)| {
+                let is_number = |digits: &[u8]| digits.iter().all(u8::is_ascii_digit);
+                let is_week = week.len() == 2 && (&b"01"[..]..=b"53").contains(&week);
+                is_week && is_number(week) && is_number(&year[..4]) && year.ends_with(b"-W")
+            }),
             _ => false,
         };
         if is_written {
