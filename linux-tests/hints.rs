@@ -140,6 +140,14 @@ const ROWS: &[Row] = &[
         answer: "k,sum_v\na,1.0025\n",
     },
     Row {
+        hint: "Times",
+        files: &[("f.csv", "k,day\na,2026-02-01\na,01/Mar/2026\n")],
+        run: "ringfold aggregate -H -k k -a max:day f.csv",
+        says: "`@time`",
+        then: "ringfold aggregate -H -k k -a max:day{} f.csv",
+        answer: "k,max_day\na,01/Mar/2026\n",
+    },
+    Row {
         hint: "Quotes",
         files: &[("f", "k;v\n\"a;b\";1\nc;2\n")],
         run: "ringfold aggregate -d ';' -k 1 f",

@@ -200,7 +200,7 @@ impl Asked {
             if let Some((name, columns)) = item.split_once(':')
                 && let Some(columns) = columns.strip_suffix("@time")
             {
-                query = query.aggregate_times(name, Columns::read(columns).map_err(usage)?)?;
+                query = query.aggregate_times(name, Columns::read(columns)?)?;
                 continue;
             }
             let (name, columns) = match item.split_once(':') {
