@@ -202,7 +202,9 @@ impl Keeping {
         let Some(state) = &self.state else {
             return Ok(());
         };
-        receipt.refuse_grown(&state.partial.receipt(), input)?;
+        let known = state.partial.receipt();
+        receipt.refuse_grown(&known, input)?;
+        receipt.refuse_copies(&known, input)?;
         let nothing = plan.nothing(receipt)?;
         Partial::merge([&state.partial, &nothing]).map(drop)
     }

@@ -1,10 +1,14 @@
 //! What a run reads: which files, in which state, and which bytes of them.
 
+#[cfg(feature = "decompress")]
+use std::collections::VecDeque;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::FileExt;
 
 use crate::error::{Error, Kind, Result};
+#[cfg(feature = "decompress")]
+use crate::input::decode;
 use crate::input::source::Source as Open;
 use crate::input::spans::Input;
 use crate::partial::description::{Source, Span};
@@ -93,6 +97,90 @@ impl Receipt {
         }
         Ok(())
     }
+}
+
+impl Receipt {
+    /// Looks for files whose bytes were read before, under another name, at another time of writing, or before they were
+    /// compressed. To know the latter, a compressed file is decoded once more where a file that was read may be its text.
+    ///
+    /// # Errors
+    /// There is one, or a file can't be read.
+    pub fn refuse_copies(&self, known: &Receipt, input: &Input) -> Result<()> {
+        let files = known
+            .sources
+            .iter()
+            .filter(|known| !known.is_stream && known.bytes > 0);
+        let files: Vec<&Source> = files.collect();
+        for (own, open) in self.sources.iter().zip(input.sources()) {
+            let is_copy = |known: &&Source| {
+                (known.bytes, known.fingerprint) == (own.bytes, own.fingerprint)
+                    && !own.is_stream
+                    && !known.is_same(own)
+            };
+            let copy = files.iter().copied().find(is_copy);
+            #[cfg(feature = "decompress")]
+            let copy = copy.or_else(|| text_among(open, &files));
+            if let Some(copy) = copy {
+                let name = String::from_utf8_lossy(&copy.name);
+                let cause = format!("the same bytes are in the partial, as {name}");
+                return Err(Error::new(Kind::Data, cause).in_file(open.index(), open.name()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file that is the text of a compressed one. What is damaged is left for the run to tell.
+#[cfg(feature = "decompress")]
+fn text_among<'k>(open: &Open, files: &[&'k Source]) -> Option<&'k Source> {
+    let file = open.origin()?;
+    let len = file.len()?;
+    let length = length_by_gzip(file, len);
+    let may_be = |known: &&&Source| match length {
+        Some(length) => known.bytes as u32 == length,
+        // Little is larger when it is compressed.
+        None => known.bytes + 1024 >= len,
+    };
+    let files: Vec<&Source> = files.iter().filter(may_be).copied().collect();
+    let most = files.iter().map(|known| known.bytes).max()?;
+    let text = decode::reopened(open)?;
+    let (mut first, mut last, mut all) = (Vec::new(), VecDeque::<u8>::new(), 0);
+    let mut bytes = vec![0; LOOKED_AT as usize];
+    loop {
+        let n = match text.read_stream(&mut bytes).ok()? {
+            0 => break,
+            n => n,
+        };
+        all += n as u64;
+        if all > most {
+            return None;
+        }
+        let room = 2 * bytes.len() - first.len();
+        first.extend_from_slice(&bytes[..n.min(room)]);
+        last.extend(&bytes[..n]);
+        last.drain(..last.len().saturating_sub(bytes.len()));
+    }
+    let fingerprint = match all <= 2 * LOOKED_AT {
+        true => checksum(&first),
+        false => {
+            first.truncate(bytes.len());
+            first.extend(last);
+            checksum(&first)
+        }
+    };
+    let is_it = |known: &&Source| (known.bytes, known.fingerprint) == (all, fingerprint);
+    files.into_iter().find(is_it)
+}
+
+/// What the end of a gzip file says of its text's length, modulo 4 GiB; that of files of many members says nothing.
+#[cfg(feature = "decompress")]
+fn length_by_gzip(file: &Open, len: u64) -> Option<u32> {
+    let (mut head, mut tail) = ([0; 2], [0; 4]);
+    let open = file.file().ok()?;
+    open.read_exact_at(&mut head, 0).ok()?;
+    open.read_exact_at(&mut tail, len.checked_sub(4)?).ok()?;
+    let length = u32::from_le_bytes(tail);
+    (head == [0x1f, 0x8b] && length > 0).then_some(length)
 }
 
 /// The file: of text that comes out of a compressed one, that one.

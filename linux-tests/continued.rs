@@ -1,0 +1,81 @@
+//! `--continue` knows files again by their bytes.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::compressed::{bzip, gzip, lz4, xz, zstandard};
+use crate::support::{Ended, STATIONS, dir, end, ringfold, str, write};
+
+fn add(state: &Path, file: &Path) -> Ended {
+    let mut command = ringfold(["aggregate", "-d;", "-k1", "-acount", "--continue"]);
+    end(command.arg(state).arg(file))
+}
+
+/// After `cp`, `touch` and compression a file is refused, and the state stays as it was.
+#[test]
+fn copies_are_refused() {
+    for text in [&STATIONS[..], b"a;1\nb;2\na;3\n"] {
+        let dir = dir();
+        let log = write(dir.path(), "u.log", text);
+        let state = dir.path().join("state");
+        add(&state, &log).answer();
+        let before = fs::read(&state).unwrap();
+        let members = |text: &[u8]| {
+            let half = text.len() / 2;
+            [zstandard(&text[..half]), zstandard(&text[half..])].concat()
+        };
+        let touched = write(dir.path(), "touched", text);
+        let later = SystemTime::now() + Duration::from_secs(5);
+        File::options()
+            .write(true)
+            .open(&touched)
+            .and_then(|file| file.set_modified(later))
+            .unwrap();
+        let mut copies = vec![touched];
+        for (name, compress) in [
+            ("u.log.gz", gzip as fn(&[u8]) -> Vec<u8>),
+            ("u.log.zst", zstandard),
+            ("u.log.bz2", bzip),
+            ("u.log.xz", xz),
+            ("u.log.lz4", lz4),
+        ] {
+            copies.push(write(dir.path(), name, &compress(text)));
+        }
+        copies.push(write(dir.path(), "frames", &members(text)));
+        for copy in &copies {
+            let error = add(&state, copy).failure(1);
+            let want = format!(
+                "{}: the same bytes are in the partial, as {}",
+                str(copy),
+                str(&log)
+            );
+            assert_eq!(error, want);
+            assert!(fs::read(&state).unwrap() == before);
+        }
+        // Compressed files are known again, too, and another text isn't one of them.
+        let compressed = dir.path().join("compressed");
+        add(&compressed, &copies[1]).answer();
+        let again = write(dir.path(), "again.gz", &gzip(text));
+        fs::File::options()
+            .write(true)
+            .open(&again)
+            .and_then(|file| file.set_modified(later))
+            .unwrap();
+        add(&compressed, &again).failure(1);
+        let mut other = text.to_vec();
+        other[0] ^= 1;
+        for (name, bytes) in [("other", other.clone()), ("other.gz", gzip(&other))] {
+            let fresh = dir.path().join(format!("state of {name}"));
+            add(&fresh, &log).answer();
+            add(&fresh, &write(dir.path(), name, &bytes)).answer();
+        }
+        // Who means it merges partials.
+        let own = dir.path().join("own");
+        let mut save = ringfold(["aggregate", "-d;", "-k1", "-acount", "--save-partial"]);
+        end(save.arg(&own).arg(&copies[0])).answer();
+        let merged = end(ringfold(["merge"]).args([&state, &own])).answer();
+        let rows = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count();
+        assert!(rows(&merged) > 0);
+    }
+}
