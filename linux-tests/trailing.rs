@@ -263,6 +263,10 @@ fn archives_and_holes_are_refused_by_name() {
         let path = write(dir.path(), "second", &bytes);
         let error = end(query().arg(text).arg(&path)).failure(1);
         assert!(error.contains(hint) && error.contains("second"), "{error}");
+        if what.ends_with("holes") {
+            let error = end(ringfold(["aggregate", "-d,"]).arg(&path)).failure(1);
+            assert!(error.contains(hint), "{error}");
+        }
         // A count is that of wc.
         let counted = end(ringfold(["count", "--bytes"]).arg(&path)).answer();
         let want = format!("{} {}\n", bytes.len(), path.display());

@@ -206,6 +206,7 @@ impl Command {
         own_input::refuse(self.output.as_ref(), &paths)?;
         let mut output = open_output(self.output.as_ref())?;
         let input = self.reading.open(&paths)?;
+        input.check_nuls()?;
         let memory = memory::Watch::start(self.reading.stats.is_some());
         let Folded {
             output: summary,

@@ -88,6 +88,9 @@ impl Notice {
             Notice::Grown { file, from, to } => {
                 format!("{file}: has grown from {from} to {to} bytes; what was added wasn't read")
             }
+            Notice::LeftOut { file, bytes: 1 } => {
+                format!("{file}: the last byte is no compressed data: it was left out")
+            }
             Notice::LeftOut { file, bytes } => {
                 format!("{file}: the last {bytes} bytes are no compressed data: they were left out")
             }

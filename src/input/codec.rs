@@ -251,7 +251,7 @@ fn is_zlib(head: &[u8], is_whole: bool) -> Option<bool> {
         Ok(_) => Some(true),
         // A text has no such bytes.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => match is_whole {
-            true => Some(head.iter().any(|&byte| byte < b'\t')),
+            true => Some(head[2..].iter().any(|&byte| byte < b'\t')),
             false => (head.len() >= HEAD).then_some(true),
         },
         Err(_) => Some(false),

@@ -18,11 +18,7 @@ impl Input {
     /// # Errors
     /// It isn't, with a [`Hint`], or it can't be read.
     pub fn check_text(&self) -> Result<()> {
-        // What was seen at the start of files when they were looked at for compressed data.
-        let found = (self.sources().iter()).find_map(|source| Some((source, source.foreign()?)));
-        if let Some((source, hint)) = found {
-            return Err(foreign(source, NO_TEXT, hint));
-        }
+        self.check_starts(|_| true)?;
         let look = |source: &Source, bytes: &[u8], ended: bool| {
             let is_line = memchr(b'\n', bytes).is_some() && bytes.first() != Some(&0);
             let is_enough = ended || bytes.len() >= STEP || is_line;
@@ -37,6 +33,25 @@ impl Input {
             is_enough.then(|| (!bytes.is_empty()).then(checked))
         };
         look_at_heads(self.sources(), look)?.unwrap_or(Ok(()))
+    }
+
+    /// The same of what was seen at the start of all files when they were looked at for compressed data, as far as it is `wanted`.
+    fn check_starts(&self, wanted: impl Fn(&Hint) -> bool) -> Result<()> {
+        for source in self.sources() {
+            if let Some(hint) = source.foreign().filter(&wanted) {
+                return Err(foreign(source, NO_TEXT, hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that no file begins with bytes of zero, which would be part of the first key.
+    ///
+    /// # Errors
+    /// One does.
+    #[cfg(feature = "cli")]
+    pub(crate) fn check_nuls(&self) -> Result<()> {
+        self.check_starts(|hint| *hint == Hint::Nuls)
     }
 }
 
