@@ -524,7 +524,14 @@ fn auto_reads_cached_parts_and_cold_ones_at_once() {
     // 36 times the same rows: the same minima, means and maxima.
     let want = answer.answer();
     let path = cold(dir.path(), "large", &text);
-    let flags = ["aggregate", "--stats=json", "-j", "2", str(&path)];
+    let flags = [
+        "aggregate",
+        "--stats=json",
+        "--cache=none",
+        "-j",
+        "2",
+        str(&path),
+    ];
     for cached in [
         0..0,
         0..3 << 20,

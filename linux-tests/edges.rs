@@ -72,6 +72,7 @@ fn a_record_goes_on_past_what_is_cached() {
         end(&mut ringfold([
             "aggregate",
             "-q",
+            "--cache=none",
             "--max-record",
             max,
             str(&path),

@@ -500,7 +500,7 @@ fn without_io_uring_cold_files_are_read_all_the_same() {
             evict(&path, 0..text.len() as u64);
             let mut file = File::open(&path).unwrap();
             std::io::Read::read_exact(&mut file, &mut vec![0; warm]).unwrap();
-            let mut command = ringfold(["count", "-l", str(&path)]);
+            let mut command = ringfold(["count", "-l", "--cache=none", str(&path)]);
             sys::deny_calls(&mut command, calls, *errno);
             let (got, said) = end(&mut command).answer_and_notices();
             assert_eq!(
@@ -527,7 +527,7 @@ fn there_is_one_notice_however_the_input_is_put_together() {
         cold(dir.path(), "one", &text),
         cold(dir.path(), "two", &text),
     );
-    let mut command = ringfold(["count", str(&one), "/dev/null", str(&two)]);
+    let mut command = ringfold(["count", "--cache=none", str(&one), "/dev/null", str(&two)]);
     sys::deny_calls(&mut command, &[SETUP], libc::EPERM);
     let (_, said) = end(&mut command).answer_and_notices();
     one_notice(&said, "seccomp");

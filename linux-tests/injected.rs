@@ -172,7 +172,7 @@ fn sweep(test: &str, cases: &[(Fault, &[&str])], step: usize, input: &Path, want
 }
 
 const ENGINES: [&[&str]; 7] = [
-    &["count", "-l", "--engine", "auto"],
+    &["count", "-l", "--engine", "auto", "--cache", "none"],
     &["count", "-l", "--engine", "uring"],
     &["count", "-l", "--engine", "uring-raw"],
     &["count", "-l", "--engine", "read"],

@@ -1023,7 +1023,9 @@ fn auto_leaves_nothing_where_o_direct_is_refused() {
         let mut command = std::process::Command::new("strace");
         command.args(["-o", log.to_str().unwrap(), "-e", "trace=openat"]);
         command.args(options).arg(program.get_program());
-        command.args(["count", "--stats=json"]).arg(&path);
+        command
+            .args(["count", "--cache=none", "--stats=json"])
+            .arg(&path);
         command
     };
     // strace fails calls by their number, so the call is looked for first. The second try fails too,

@@ -117,7 +117,9 @@ fn compressed_files_are_opened_in_turn() {
                     evict(path, 0..1 << 30);
                 }
                 let mut command = ringfold(job);
-                command.args(["--engine", engine.name()]).args(&paths);
+                command
+                    .args(["--cache", "none", "--engine", engine.name()])
+                    .args(&paths);
                 let got = end(&mut limited(48, command)).answer();
                 assert!(got == want, "{engine:?} {job:?}");
             }

@@ -213,7 +213,7 @@ fn o_direct_refused_is_a_fallback_a_file_at_a_time() {
                 .iter()
                 .chain([&granted])
                 .for_each(|path| evict(path, 0..len));
-            let mut command = ringfold(["count", "--engine", engine]);
+            let mut command = ringfold(["count", "--cache=none", "--engine", engine]);
             end(command.arg(&granted).args(&paths))
         };
         let want = run("read").answer();

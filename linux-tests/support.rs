@@ -213,6 +213,10 @@ impl Way {
 
     pub fn flags(self) -> Vec<&'static str> {
         let mut flags = vec!["--engine", self.engine.name()];
+        if self.engine == Engine::Auto {
+            // With the ring, as it reads what doesn't fit into memory.
+            flags.extend(["--cache", "none"]);
+        }
         if self.direct {
             flags.push("--direct");
         }

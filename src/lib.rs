@@ -131,7 +131,7 @@ mod measure;
 pub mod cli;
 
 pub use engine::config::{Config, Engine, Overdue, RingDefaults};
-pub use engine::knobs::{FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
+pub use engine::knobs::{CacheUse, FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
 pub use engine::notice::Notice;
 pub use engine::observer::Observer;
 pub use engine::pool::pool;

@@ -1,7 +1,7 @@
 //! The flags of the kernel's switches: what each sets, since which kernel, and when it helps.
 //! docs/knobs.md has the rest.
 
-use crate::engine::knobs::{FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
+use crate::engine::knobs::{CacheUse, FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
 use clap::Args;
 
 use crate::cli::size::size;
@@ -56,6 +56,15 @@ struct RingFlags {
 #[derive(Args)]
 #[command(next_help_heading = "I/O: the page cache")]
 struct CacheFlags {
+    /// Whether auto leaves in the page cache what it reads: keep, so that the next run finds it; none; or auto, which keeps an
+    /// input of at most a quarter of the available memory
+    #[arg(
+        long,
+        value_name = "USE",
+        hide_default_value = true,
+        default_value = "auto"
+    )]
+    cache: CacheUse,
     /// Read through the page cache and leave nothing there (RWF_DONTCACHE, Linux 6.14). Helps if
     /// memory is full. For uring, uring-raw, read, pread and auto
     #[arg(long)]
@@ -105,6 +114,7 @@ impl Switches {
             memory,
         } = self;
         Knobs {
+            cache: cache.cache,
             dontcache: cache.dontcache,
             huge_pages: memory.huge_pages,
             registered_buffers: ring.registered_buffers.0,

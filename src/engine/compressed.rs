@@ -23,7 +23,13 @@ impl Session<'_> {
         let config = self.config;
         let (files, caching) = match config.engine {
             Engine::Uring => (self.files_of(spans), config.caching()),
-            Engine::Auto => (self.cold_files_of(spans), Caching::Direct),
+            Engine::Auto => {
+                let mut files = self.cold_files_of(spans);
+                if self.keeps_cached(residency::bytes(&self.files_of(spans))) {
+                    files.clear();
+                }
+                (files, Caching::Direct)
+            }
             _ => (Vec::new(), Caching::Cached),
         };
         // Shared by the files that are decoded at a time. Some are on their way back.

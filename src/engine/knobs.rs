@@ -65,6 +65,19 @@ named! {
 }
 
 named! {
+    /// Whether `auto` leaves in the page cache what it reads.
+    #[derive(Default)]
+    CacheUse, "the use of the page cache":
+    /// If the input fits comfortably into the memory that is available.
+    Auto = "auto",
+    /// It stays there, so that the next run finds it.
+    Keep = "keep",
+    /// It is read past the page cache.
+    #[default]
+    None = "none",
+}
+
+named! {
     /// When the kernel runs the completion work of a ring.
     TaskRun, "the mode":
     /// At the next transition to the kernel (COOP_TASKRUN, Linux 5.19).
@@ -114,6 +127,8 @@ named! {
 /// setting, and what the engine that ran had no use for is in [`Stats::without_effect`](crate::Stats::without_effect).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Knobs {
+    /// Whether `auto` leaves in the page cache what it reads.
+    pub cache: CacheUse,
     /// Buffered, but dropped from the page cache at once (RWF_DONTCACHE, Linux 6.14).
     pub dontcache: bool,
     /// Pages under the buffers.

@@ -93,6 +93,7 @@ fn run_to_end<T: Send>(
         pool: &pool,
         memory,
         read_ahead,
+        keeps: false,
         longest_block: settings::MAX_BLOCK,
         sequence: 0,
         fallback_told: false,

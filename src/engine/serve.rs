@@ -381,6 +381,7 @@ impl<'a> Session<'a> {
             config: self.config,
             memory: self.memory,
             threads: self.stats.threads,
+            keeps: self.keeps,
             longest_block: self.longest_block,
         }
     }

@@ -8,7 +8,7 @@ use crate::engine::cache::advice::{self, ReadAhead};
 use crate::engine::cache::residency;
 use crate::engine::config::{Config, Engine};
 use crate::engine::deliver::delivery::Delivery;
-use crate::engine::knobs::HugePages;
+use crate::engine::knobs::{CacheUse, HugePages};
 use crate::engine::notice::Notice;
 use crate::engine::plan::buffers::CachingPlan;
 use crate::engine::plan::sizing::{self, MemoryLimit};
@@ -22,6 +22,9 @@ use crate::error::{Error, Result};
 use crate::input::caching::Caching;
 use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
+
+/// How far workers have the kernel read ahead of what they leave in the page cache: as much as a ring has in flight.
+const KEPT_AHEAD: u64 = 32 << 20;
 
 fn in_memory(input: &Input, span: &Span) -> bool {
     input.source(span).bytes().is_some()
@@ -40,6 +43,8 @@ pub(crate) struct Session<'a> {
     pub(crate) memory: MemoryLimit,
     /// How far the run itself reads ahead, where the kernel's read-ahead was too much for the control group.
     pub(crate) read_ahead: Option<u64>,
+    /// Whether workers read what isn't cached, to leave it in the page cache.
+    pub(crate) keeps: bool,
     /// Bytes of a ring's read at most, unless the configuration names them.
     pub(crate) longest_block: usize,
     /// The number of the next block.
@@ -118,8 +123,13 @@ impl<'a> Session<'a> {
         let named = self.config.knobs.readahead;
         // Ahead of reads past the page cache, or that leave nothing there, it would bring all of it in.
         let stays = self.config.caching() == Caching::Cached;
-        let own = self.read_ahead.filter(|_| stays);
-        Some(ReadAhead::new(self.input, named.or(own)?))
+        let of_kept = (self.keeps && !self.memory.is_limited()).then_some(KEPT_AHEAD);
+        let own = self.read_ahead.or(of_kept).filter(|_| stays);
+        let ahead = ReadAhead::new(self.input, named.or(own)?);
+        Some(match self.keeps {
+            true => ahead.over_files(self.input),
+            false => ahead,
+        })
     }
 
     pub(crate) fn count_read_ahead(&mut self, ahead: Option<&ReadAhead>) {
@@ -170,6 +180,13 @@ impl<'a> Session<'a> {
             residency::bytes(&split.resident),
             residency::bytes(&split.cold),
         );
+        if cold > 0 && self.keeps_cached(resident + cold) {
+            self.because(residency::KEPT_WORDS);
+            self.keeps = true;
+            let done = self.local(spans);
+            self.keeps = false;
+            return done;
+        }
         self.because(&split.words());
         if cold == 0 {
             return self.local(spans);
@@ -183,6 +200,18 @@ impl<'a> Session<'a> {
             };
         }
         self.uring_or_pread(&split.cold, caching, &split.resident)
+    }
+
+    /// Whether an input of so many bytes stays in the page cache when `auto` has read it. What was named for rings or for the
+    /// page cache is kept to.
+    pub(crate) fn keeps_cached(&self, bytes: u64) -> bool {
+        let named = self.config.caching() != Caching::Cached || !self.is_left_to_auto();
+        match self.config.knobs.cache {
+            _ if named => false,
+            CacheUse::None => false,
+            CacheUse::Keep => true,
+            CacheUse::Auto => residency::fits(&self.memory, bytes),
+        }
     }
 
     /// Tells of files that the ring has to read through the page cache, in one line, however many there are. Returns

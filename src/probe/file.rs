@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::engine::arena::{Arena, Layout};
 use crate::engine::cache::residency::{self, pages_of, resident_pages};
 use crate::engine::knobs::HugePages;
-use crate::engine::plan::sizing::DEPTH;
+use crate::engine::plan::sizing::{DEPTH, MemoryLimit};
 use crate::error::{Error, Result, describe, errno_name};
 use crate::input::source::Source;
 use crate::input::spans::Input;
@@ -372,7 +372,12 @@ impl Subject {
             (residency::SMALL_WORDS.to_string(), true)
         } else if source_tells(input) {
             let split = residency::split(input, spans);
-            (split.words(), split.cold.is_empty())
+            let memory = MemoryLimit::of_this_process();
+            let fits = residency::fits(&memory, residency::bytes(spans));
+            match fits && !split.cold.is_empty() {
+                true => (residency::KEPT_WORDS.to_string(), true),
+                false => (split.words(), split.cold.is_empty()),
+            }
         } else {
             (
                 "samples show which part is cached, and the rest is read".into(),

@@ -153,6 +153,10 @@ pub(crate) struct ReadAhead {
     distance: u64,
     /// By source: the most bytes of one request.
     requests_max: Vec<u64>,
+    /// Files that are requested before their turn, with their ends in the input; none unless that is asked for.
+    files: Vec<(Arc<Source>, u64)>,
+    /// Up to where in the input such files were requested.
+    reached: AtomicU64,
     asked: AtomicU64,
 }
 
@@ -164,8 +168,23 @@ impl ReadAhead {
             requests_max: distances
                 .map(|distance| distance.unwrap_or(READ_AHEAD))
                 .collect(),
+            files: Vec::new(),
+            reached: AtomicU64::new(0),
             asked: AtomicU64::new(0),
         }
+    }
+
+    /// The same, that also requests the next files when one begins.
+    pub(crate) fn over_files(mut self, input: &Input) -> ReadAhead {
+        let mut end = 0;
+        let sources = input.sources().iter();
+        self.files = sources
+            .map(|source| {
+                end += source.len().unwrap_or(0);
+                (Arc::clone(source), end)
+            })
+            .collect();
+        self
     }
 
     /// To be called before `range` is read: requests the same number of bytes at the distance, or for the
@@ -175,16 +194,40 @@ impl ReadAhead {
             return;
         };
         let at = |offset: u64| offset.saturating_add(self.distance).min(len);
-        let mut from = match first {
+        let from = match first {
             true => range.start,
             false => at(range.start),
         };
-        let to = at(range.end);
+        self.request(source, &file, from..at(range.end));
+        let index = source.index() as usize;
+        if let Some((_, end)) = self.files.get(index).filter(|_| first) {
+            self.request_files(index, *end);
+        }
+    }
+
+    /// Requests the files that begin within the distance after the end of one.
+    fn request_files(&self, index: usize, end: u64) {
+        let reach = end.saturating_add(self.distance);
+        let reached = self.reached.fetch_max(reach, Relaxed);
+        let known = self.files.partition_point(|(_, end)| *end < reached);
+        for next in index.max(known) + 1..self.files.len() {
+            if self.files[next - 1].1 >= reach {
+                break;
+            }
+            let (source, _) = &self.files[next];
+            if let (Ok(file), Some(len)) = (source.file(), source.len()) {
+                self.request(source, &file, 0..len.min(self.distance));
+            }
+        }
+    }
+
+    fn request(&self, source: &Source, file: &File, range: Range<u64>) {
+        let (mut from, to) = (range.start, range.end);
         while from < to {
             let bytes = self.requests_max[source.index() as usize].min(to - from);
             // A failure does no harm: the bytes are read when they are needed.
             let _ = fadvise(
-                &file,
+                file,
                 from,
                 std::num::NonZeroU64::new(bytes),
                 Advice::WillNeed,

@@ -11,8 +11,10 @@ use std::os::fd::AsRawFd;
 
 use rayon::prelude::*;
 
+use crate::engine::plan::sizing::MemoryLimit;
 use crate::input::spans::{Input, Span};
 use crate::linux::pages::PAGE;
+use crate::linux::proc;
 
 /// The number of cachestat(2), the same on all architectures, since Linux 6.5.
 const CACHESTAT: libc::c_long = 451;
@@ -232,6 +234,21 @@ impl Split {
 /// Whether there is so little that it is simply read: a ring isn't worth its set-up.
 pub(crate) fn is_small(spans: &[Span]) -> bool {
     bytes(spans) <= SMALL
+}
+
+/// Why workers fetch what isn't cached.
+pub(crate) const KEPT_WORDS: &str =
+    "it fits into memory: the workers fetch it, and it stays cached";
+
+/// How much memory programs can have without swapping, cached files included.
+fn available_memory() -> Option<u64> {
+    let text = proc::text("/proc/meminfo").ok()?;
+    proc::kib_field(&text, "MemAvailable")
+}
+
+/// Whether an input of so many bytes fits into the memory that is available, and leaves most of it.
+pub(crate) fn fits(memory: &MemoryLimit, bytes: u64) -> bool {
+    bytes <= memory.page_cache(available_memory().unwrap_or(0))
 }
 
 /// Why `auto` simply reads what is small.

@@ -56,6 +56,8 @@ pub(crate) struct Request<'a> {
     pub(crate) config: &'a Config,
     pub(crate) memory: MemoryLimit,
     pub(crate) threads: usize,
+    /// Whether workers read what isn't cached, to leave it in the page cache.
+    pub(crate) keeps: bool,
     /// Bytes of a ring's read at most, unless the configuration names them.
     pub(crate) longest_block: usize,
 }
@@ -116,8 +118,8 @@ impl Request<'_> {
         let (maps, reads) = match config.engine {
             Engine::Mmap => (true, false),
             Engine::Pread => (false, true),
-            // A mapping brings pages in to stay.
-            _ => (config.caching() == Caching::Cached, true),
+            // A mapping brings pages in to stay, but one by one.
+            _ => (config.caching() == Caching::Cached && !self.keeps, true),
         };
         let (read_block, map_block) = self.memory.local_blocks(self.threads, stateful);
         let block = config.block_size.unwrap_or(match reads {
@@ -210,6 +212,7 @@ mod tests {
                         config: &config,
                         memory: MemoryLimit::UNLIMITED,
                         threads,
+                        keeps: false,
                         longest_block: MAX_BLOCK,
                     };
                     let caching = CachingPlan::All(Caching::Cached);
@@ -228,6 +231,7 @@ mod tests {
             config: &config,
             memory: MemoryLimit::UNLIMITED,
             threads: 2,
+            keeps: false,
             longest_block: MAX_BLOCK,
         };
         let free = request.local(&spans(1 << 40), false, false);

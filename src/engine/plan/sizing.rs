@@ -129,6 +129,12 @@ impl MemoryLimit {
         (under_way > limit / 4).then_some(limit / 16)
     }
 
+    /// How many bytes of files may stay in the page cache where `available` bytes of the machine's memory are: a quarter, so
+    /// that they take it from nobody, and live until the next run.
+    pub(crate) fn page_cache(&self, available: u64) -> u64 {
+        self.limit.unwrap_or(u64::MAX).min(available) / 4
+    }
+
     /// Refuses to load an input that doesn't fit twice, because loading copies it into one piece.
     pub(crate) fn check_loadable(&self, input: &Input) -> Result<()> {
         let (Some(len), Some(limit)) = (input.len(), self.limit) else {
