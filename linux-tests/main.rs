@@ -10,6 +10,7 @@ mod compressed;
 mod conditions;
 mod continued;
 mod count;
+mod dialects;
 mod digits;
 mod disks;
 mod durable;

@@ -197,7 +197,8 @@ impl Reader {
             .ragged(self.ragged)
             .squeeze(self.squeeze)
             .skip_lines(self.skip_lines as u64)
-            .comment(self.comment)
+            .comment(self.comment.into_iter().collect::<Vec<u8>>())
+            .keep_repeated_headers(true)
             .key(1)
     }
 }

@@ -11,7 +11,7 @@ use crate::cli::reading::{Folded, Reading};
 use crate::cli::records::Records;
 use crate::cli::shown::{Form, Shown};
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
-use crate::cli::{memory, own_input};
+use crate::cli::{memory, own_input, spell};
 use crate::query::{Answer, Columns, Query};
 use crate::{Config, Error, Kind, Receipt, Result, units};
 
@@ -57,7 +57,8 @@ pub(super) struct Asked {
     /// Make percentiles and distinct counts of large groups exact too; their values go to temporary files where memory ends
     #[arg(long, hide_short_help = true)]
     exact: bool,
-    /// The byte that quotes fields, or none [default: '"' for .csv files, otherwise none]
+    /// The byte that quotes fields, or none [default: '"' between commas, and between other bytes if the first records have
+    /// such fields]
     #[arg(long, value_name = "BYTE", value_parser = quote)]
     quote: Option<Quote>,
     /// A value that stands for no value, as an empty field does; may be repeated
@@ -169,12 +170,11 @@ impl Asked {
             (None, Some(delimiter)) => Query::new(delimiter),
             (None, None) => delimiter_of(run.paths)?.map_or_else(Query::sniffed, Query::likely),
         };
-        let is_csv = self.log.is_none() && run.paths.iter().all(|path| ending(path) == Some("csv"));
-        let is_delimiter = |quote: &u8| run.delimiter == Some(*quote);
-        let by_ending = is_csv.then_some(b'"').filter(|quote| !is_delimiter(quote));
-        let quote = self.quote.map_or(by_ending, |quote| quote.0);
+        let query = match self.quote {
+            Some(Quote(quote)) => query.quote(quote),
+            None => query,
+        };
         let mut query = query
-            .quote(quote)
             .header(self.header)
             .exact(self.exact)
             .on_error(self.records.on_error(run.on_error)?)
@@ -255,10 +255,8 @@ impl Asked {
             for unseen in plan.unseen(&input)? {
                 say(&format!("notice: {unseen}"));
             }
-            if self.quote.is_none() && plan.has_quoted_keys(&input)? {
-                say(
-                    "notice: keys stand in quotes: `--quote '\"'` takes these off, `--quote none` keeps them",
-                );
+            for doubt in plan.doubts() {
+                say(&format!("notice: {}", spell::doubt(doubt)));
             }
         }
         let receipt = keeping.as_ref().map(|_| Receipt::of(&input)).transpose()?;
@@ -296,6 +294,15 @@ impl Asked {
             (self.shown).print(&mut answer, &sort, run.form, output, directory, &pool)?;
         }
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
+        let repeated = answer.repeated_headers;
+        if let Some((file, byte)) = repeated.first.filter(|_| !reading.quiet) {
+            let name = input.sources()[file as usize].name();
+            let place = format!("{name} byte {byte}");
+            say(&format!(
+                "notice: {}",
+                spell::repeated(repeated.count, &place)
+            ));
+        }
         if answer.spilled_bytes > 0 && !reading.quiet {
             tell_spilled(answer.spilled_bytes);
         }
@@ -321,13 +328,14 @@ pub(super) fn tell_spilled(bytes: u64) {
     ));
 }
 
-fn counted(answer: &Answer) -> [(&'static str, u64); 7] {
+fn counted(answer: &Answer) -> [(&'static str, u64); 8] {
     [
         ("rows", answer.rows),
         ("keys", answer.groups),
         ("filtered", answer.filtered),
         ("empty_lines", answer.empty_lines),
         ("skipped", answer.skipped),
+        ("repeated_headers", answer.repeated_headers.count),
         ("nulled", answer.nulled),
         ("spilled_bytes", answer.spilled_bytes),
     ]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::cli::console::open_output;
 use crate::cli::ending;
@@ -37,9 +37,25 @@ pub(super) struct Records {
         hide_default_value = true
     )]
     skip_lines: u64,
-    /// Leave out lines that begin with this byte
+    /// Leave out lines that begin with this text
+    #[arg(long, hide_short_help = true, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    comment: Option<String>,
+    /// Blanks around fields, and before their quotes, don't belong to them; quoted fields hold no newline
+    #[arg(long, hide_short_help = true)]
+    trim: bool,
+    /// The byte that says in a quoted field that the quote behind it doesn't close it, as \ does; quoted fields hold no newline
     #[arg(long, hide_short_help = true, value_name = "BYTE", value_parser = byte)]
-    comment: Option<u8>,
+    escape: Option<u8>,
+    /// What to do with records that are the header again, as in files that were joined: skip, or keep them as records
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "WHAT",
+        default_value = "skip",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    repeated_header: Repeated,
     /// A comma stands before the decimals of numbers, as in 3,50; the answer has a point all the same
     #[arg(long, hide_short_help = true)]
     decimal_comma: bool,
@@ -57,6 +73,12 @@ pub(super) struct Records {
     rejects: Option<PathBuf>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Repeated {
+    Skip,
+    Keep,
+}
+
 fn byte(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         [byte] => Ok(*byte),
@@ -66,13 +88,16 @@ fn byte(text: &str) -> Result<u8, String> {
 
 impl Records {
     /// All flags, and whether they are set.
-    pub(super) fn flags(&self) -> [(bool, &'static str); 9] {
+    pub(super) fn flags(&self) -> [(bool, &'static str); 12] {
         [
             (self.single_line, "--single-line"),
             (self.ragged, "--ragged"),
             (self.squeeze, "--squeeze"),
             (self.skip_lines > 0, "--skip-lines"),
             (self.comment.is_some(), "--comment"),
+            (self.trim, "--trim"),
+            (self.escape.is_some(), "--escape"),
+            (self.keeps_headers(), "--repeated-header"),
             (self.decimal_comma, "--decimal-comma"),
             (self.float, "--float"),
             (self.max_errors.is_some(), "--max-errors"),
@@ -81,13 +106,20 @@ impl Records {
     }
 
     /// The flags that say how fields are written.
-    pub(super) fn of_fields(&self) -> [(bool, &'static str); 4] {
+    pub(super) fn of_fields(&self) -> [(bool, &'static str); 7] {
         [
             (self.single_line, "--single-line"),
             (self.ragged, "--ragged"),
             (self.squeeze, "--squeeze"),
             (self.comment.is_some(), "--comment"),
+            (self.trim, "--trim"),
+            (self.escape.is_some(), "--escape"),
+            (self.keeps_headers(), "--repeated-header"),
         ]
+    }
+
+    fn keeps_headers(&self) -> bool {
+        self.repeated_header == Repeated::Keep
     }
 
     pub(super) fn is_float(&self) -> bool {
@@ -120,7 +152,10 @@ impl Records {
             .ragged(self.ragged)
             .squeeze(self.squeeze)
             .skip_lines(self.skip_lines)
-            .comment(self.comment)
+            .comment(self.comment.as_deref().unwrap_or_default())
+            .trim(self.trim)
+            .escape(self.escape)
+            .keep_repeated_headers(self.keeps_headers())
             .decimal_comma(self.decimal_comma)
             .float(self.float)
             .keep_rejects(self.rejects.is_some());

@@ -1,5 +1,7 @@
 //! Writes settings, errors and notices for users of the command line: settings as flags, with advice.
 
+use crate::query::{Doubt, DoubtKind};
+use crate::units;
 use crate::{Cause, Choice, Error, Facility, Hint, Notice, Refusal, Refuser, Setting, Speller};
 
 /// An error's line.
@@ -15,6 +17,36 @@ pub(super) fn cause(cause: &Cause) -> String {
 /// A notice's line.
 pub(super) fn notice(notice: &Notice) -> String {
     notice.spelled(&Flags)
+}
+
+/// What may be read otherwise, in a line.
+pub(super) fn doubt(doubt: &Doubt) -> String {
+    let Doubt { file, byte, .. } = doubt;
+    let what = match doubt.kind {
+        DoubtKind::Quotes => {
+            "fields begin with quotes that aren't closed, so quotes are bytes like others: `--quote none` says so, \
+             `--quote '\"'` reads them"
+        }
+        DoubtKind::BlanksBeforeQuotes => {
+            "blanks before a quote, which belong to the field as the quote does: `--trim` takes them off"
+        }
+        DoubtKind::CarriageReturns => {
+            "several carriage returns end lines, and are left out: `tr -d '\\r' <FILE` takes them off"
+        }
+    };
+    format!("{file}: byte {byte}: {what}")
+}
+
+/// How many records were left out because they are the header again.
+pub(super) fn repeated(count: u64, place: &str) -> String {
+    let records = match count {
+        1 => "a record is the header again and is left out".to_string(),
+        _ => format!(
+            "{} records are the header again and are left out",
+            units::grouped(count)
+        ),
+    };
+    format!("{records}, the first at {place}: `--repeated-header keep` takes them for records")
 }
 
 /// The flag that makes a setting.
@@ -168,6 +200,28 @@ fn hinted(hint: Hint) -> Option<String> {
         Hint::Float => "`--float` reads exponents".to_string(),
         Hint::Quotes => "`--quote '\"'` reads fields in quotes".to_string(),
         Hint::Times => "`@time` after the column of `min` or `max` compares times".to_string(),
+        Hint::Quote => {
+            "`--on-error skip` leaves out such records, `--quote none` takes quotes for bytes like others".to_string()
+        }
+        Hint::Escape => "`--escape '\\'` reads quotes behind a backslash".to_string(),
+        Hint::Trim => "`--trim` takes off blanks around fields".to_string(),
+        Hint::MaxRecord(bytes) => format!(
+            "`--max-record {bytes}` reads longer ones; if a quote isn't closed, `--on-error skip` leaves out its line"
+        ),
+        Hint::LoneReturn => "`tr '\\r' '\\n' <FILE` makes it a line's end".to_string(),
+        Hint::LastDelimiter(byte) => format!("try `sed 's/{}$//' FILE`", written(byte)),
+        Hint::RowNames(byte) => {
+            let byte = written(byte);
+            format!("if each begins with the name of a row, try `sed '1s/^/row{byte}/' FILE`")
+        }
+        Hint::DoubledDelimiter(byte) => {
+            let byte = written(byte);
+            format!("try `sed 's/{byte}{byte}/{byte}/g' FILE`, or say `-d '{byte}'` if that is right")
+        }
+        Hint::CommentedHeader(lines) => format!(
+            "`--skip-lines {lines}` without `--comment` takes it for the header; `--skip-lines {}` beside `--comment` doesn't",
+            lines + 1
+        ),
     })
 }
 

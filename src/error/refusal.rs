@@ -268,6 +268,24 @@ pub enum Hint {
     Quotes,
     /// Values may be times, of which the first and last are wanted.
     Times,
+    /// A quote that isn't one, or isn't closed: the record can be left out, or quotes taken for bytes like others.
+    Quote,
+    /// A backslash before a quote says that it closes nothing.
+    Escape,
+    /// Blanks around fields don't belong to them.
+    Trim,
+    /// Records may be of more than so many bytes, if no quote is missing.
+    MaxRecord(usize),
+    /// A carriage return alone ends a line.
+    LoneReturn,
+    /// Each record ends with a [delimiter](Setting::Delimiter) more than the header.
+    LastDelimiter(u8),
+    /// Each record begins with a name that the header has no column for.
+    RowNames(u8),
+    /// The byte stands twice between fields.
+    DoubledDelimiter(u8),
+    /// The header is a comment, behind so many lines.
+    CommentedHeader(u64),
 }
 
 /// Writes settings and advice as the users of a program know them.
@@ -430,7 +448,16 @@ impl Refusal {
                 | Hint::NullValue(_)
                 | Hint::Float
                 | Hint::Quotes
-                | Hint::Times => why.clone(),
+                | Hint::Times
+                | Hint::Quote
+                | Hint::Escape
+                | Hint::Trim
+                | Hint::MaxRecord(_)
+                | Hint::LastDelimiter(_)
+                | Hint::RowNames(_)
+                | Hint::DoubledDelimiter(_)
+                | Hint::CommentedHeader(_) => why.clone(),
+                Hint::LoneReturn => format!("{why}: a carriage return stands in it"),
             },
             Refusal::Undelimited {
                 candidates,

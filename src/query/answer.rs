@@ -23,6 +23,7 @@ use crate::query::condition::Condition;
 use crate::query::groups::Groups;
 use crate::query::key_order::KeyOrder;
 use crate::query::rejects::Rejects;
+use crate::query::repeats::Repeated;
 use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::Group;
 use crate::report::grid::{Cell, Rows};
@@ -61,6 +62,8 @@ pub struct Answer {
     pub empty_lines: u64,
     /// Values that weren't numbers and were taken for none.
     pub nulled: u64,
+    /// Records that were left out because they are the header again.
+    pub repeated_headers: Repeated,
     /// Malformed records that were left out.
     pub skipped: u64,
     /// The first of them.
@@ -116,6 +119,7 @@ impl Answer {
             filtered: 0,
             empty_lines: 0,
             nulled: 0,
+            repeated_headers: Repeated::default(),
             skipped: 0,
             first_skipped: None,
             rejects: None,

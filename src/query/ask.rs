@@ -26,7 +26,8 @@ use crate::query::number::{Grammar, Number};
 use crate::query::order::Order;
 use crate::query::plan::{Asked, Key, Plan, Shape};
 use crate::query::rejects::{OnError, Rejecting};
-use crate::query::sniff::Style;
+use crate::query::repeats::Repeats;
+use crate::query::sniff::{Delimiter, DoubtKind, Sample, Style};
 use crate::query::time::Unit;
 
 /// The most digits behind the point that can be asked for.
@@ -70,7 +71,10 @@ pub(crate) fn check_precision(digits: Option<u32>) -> Result<()> {
 #[derive(Debug, Clone)]
 pub struct Query {
     delimiter: Delimiter,
-    quote: Option<u8>,
+    quote: Option<Option<u8>>,
+    escape: Option<u8>,
+    is_trimmed: bool,
+    keeps_repeated_headers: bool,
     has_header: bool,
     nulls: Vec<Vec<u8>>,
     on_error: OnError,
@@ -84,7 +88,7 @@ pub struct Query {
     is_float: bool,
     is_exact: bool,
     skip_lines: u64,
-    comment: Option<u8>,
+    comment: Vec<u8>,
     log: Option<&'static Pattern>,
     is_json: bool,
     keys: Vec<Key>,
@@ -97,21 +101,11 @@ pub struct Query {
     spill_directory: Option<PathBuf>,
 }
 
-/// A delimiter that is neither a quote nor begins a comment.
+/// A delimiter that is neither a quote nor begins a comment, for an input without a record.
 const ANY: u8 = 0x1f;
 
-/// The byte between fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Delimiter {
-    Named(u8),
-    /// Named by the files' ending, which may be wrong.
-    Likely(u8),
-    /// To be found in the first records.
-    Sniffed,
-}
-
 impl Query {
-    /// Over fields between `delimiter`s, without quotes and header. Without an aggregate it counts.
+    /// Over fields between `delimiter`s, without header. Without an aggregate it counts.
     pub fn new(delimiter: u8) -> Query {
         Query::between(Delimiter::Named(delimiter))
     }
@@ -137,6 +131,9 @@ impl Query {
         Query {
             delimiter,
             quote: None,
+            escape: None,
+            is_trimmed: false,
+            keeps_repeated_headers: false,
             has_header: false,
             nulls: Vec::new(),
             on_error: OnError::Fail,
@@ -150,7 +147,7 @@ impl Query {
             is_float: false,
             is_exact: false,
             skip_lines: 0,
-            comment: None,
+            comment: Vec::new(),
             log: None,
             is_json: false,
             keys: Vec::new(),
@@ -182,9 +179,32 @@ impl Query {
         }
     }
 
-    /// The byte that quotes fields, as RFC 4180 has them.
+    /// The byte that quotes fields, as RFC 4180 has them, or none. By default it is `"` between commas, and between other bytes
+    /// where the first records have such fields.
     pub fn quote(self, quote: Option<u8>) -> Query {
-        Query { quote, ..self }
+        Query {
+            quote: Some(quote),
+            ..self
+        }
+    }
+
+    /// The byte that, before a quote within a quoted field, says that it closes nothing. Quoted fields hold no newline then.
+    pub fn escape(self, escape: Option<u8>) -> Query {
+        Query { escape, ..self }
+    }
+
+    /// Whether blanks around fields don't belong to them. Quoted fields hold no newline then.
+    pub fn trim(self, is_trimmed: bool) -> Query {
+        Query { is_trimmed, ..self }
+    }
+
+    /// Whether records that are the header again, byte for byte, are records like others. By default they are left out, and
+    /// the answer counts them.
+    pub fn keep_repeated_headers(self, keeps_repeated_headers: bool) -> Query {
+        Query {
+            keeps_repeated_headers,
+            ..self
+        }
     }
 
     /// Whether the first line of each file names the columns.
@@ -295,8 +315,9 @@ impl Query {
         Query { skip_lines, ..self }
     }
 
-    /// The byte that begins lines which are no records.
-    pub fn comment(self, comment: Option<u8>) -> Query {
+    /// What begins lines that are no records; empty: there are none.
+    pub fn comment(self, comment: impl Into<Vec<u8>>) -> Query {
+        let comment = comment.into();
         Query { comment, ..self }
     }
 
@@ -501,14 +522,18 @@ impl Query {
     pub fn plan(&self, input: &Input, config: &Config) -> Result<Plan> {
         let refused = |why: &str| Error::new(ErrorKind::Usage, why);
         check_precision(self.precision)?;
+        let sample = self.sample(input)?;
         let dialect = match self.log {
             Some(pattern) => Dialect::of_log(pattern),
             None if self.is_json => Dialect::of_json(self.paths().map_err(|why| refused(&why))?),
-            None => Dialect::new(self.delimiter(input)?, self.quote)
-                .and_then(|dialect| dialect.comment(self.comment))
+            None => Dialect::new(sample.delimiter.unwrap_or(ANY), sample.quote)
+                .and_then(|dialect| dialect.comment(&self.comment))
+                .and_then(|dialect| dialect.escape(self.escape))
                 .map_err(refused)?
                 .single_line(self.is_single_line)
-                .squeeze(self.is_squeezed),
+                .squeeze(self.is_squeezed)
+                .trim(self.is_trimmed)
+                .many_returns(sample.has(DoubtKind::CarriageReturns)),
         };
         let leaves_out = self.on_error != OnError::Fail;
         let head = Head {
@@ -516,6 +541,7 @@ impl Query {
             has_header: self.has_header,
             leaves_out,
             skip_lines: self.skip_lines,
+            has_separator_line: sample.has_separator_line,
             max_record: config.max_record,
         };
         let framing = dialect.framing();
@@ -534,12 +560,14 @@ impl Query {
             (Some(first), Some(names)) => Some(Shape {
                 width: names.len(),
                 header: Some(names.to_vec()),
+                header_line: None,
                 file: Arc::clone(first.name()),
             }),
             _ => head.shape(input)?,
         };
+        let shape = shape.map(|shape| self.widened(shape, config.max_record));
         let mut plan = Plan {
-            order: self.order(input, framing.is_stateful()),
+            order: self.order(input, framing.is_stateful(), &sample),
             framing,
             dialect,
             rejecting: Rejecting::new(self.on_error, self.max_errors, self.keeps_rejects),
@@ -555,6 +583,10 @@ impl Query {
             nulls: self.nulls.clone(),
             shape,
             has_header: self.has_header,
+            has_separator_line: sample.has_separator_line,
+            repeats: None,
+            longer: sample.longer,
+            doubts: sample.doubts,
             filter: None,
             keys: Vec::new(),
             cuts: Vec::new(),
@@ -600,6 +632,7 @@ impl Query {
             })?;
         }
         plan.set_filter(&self.filters)?;
+        plan.repeats = self.repeats(&plan);
         plan.titles.clone_from(&plan.names);
         plan.asked = self.described(&plan);
         if !self.names.is_empty() {
@@ -639,32 +672,74 @@ impl Query {
         Ok(Paths::new(names))
     }
 
-    fn delimiter(&self, input: &Input) -> Result<u8> {
+    /// Of ragged records without a header, further ones may have columns that the first hasn't.
+    fn widened(&self, shape: Shape, max_record: usize) -> Shape {
+        if !self.is_ragged || shape.header.is_some() {
+            return shape;
+        }
+        let mut width = shape.width;
+        let mut add = |columns: &Columns| match columns {
+            // A record has no more fields than bytes.
+            Columns::Number(last) | Columns::Range(_, last) if *last <= max_record => {
+                width = width.max(*last);
+            }
+            _ => {}
+        };
+        for key in &self.keys {
+            add(&key.columns);
+            key.clock.iter().for_each(&mut add);
+        }
+        let asked = self.aggregates.iter();
+        asked
+            .filter_map(|asked| asked.columns.as_ref())
+            .for_each(&mut add);
+        self.filters
+            .iter()
+            .for_each(|filter| filter.each_column(&mut add));
+        Shape { width, ..shape }
+    }
+
+    /// What tells headers that come again.
+    fn repeats(&self, plan: &Plan) -> Option<Repeats> {
+        let shape = plan
+            .shape
+            .as_ref()
+            .filter(|_| !self.keeps_repeated_headers)?;
+        let (line, names) = (shape.header_line.as_ref()?, shape.header.as_ref()?);
+        let is_number = |name: &[u8]| plan.is_null(name) || plan.read_number(name).is_ok();
+        let mut numbers = plan.numbers.iter().map(|&column| &names[column]);
+        let is_noticed = plan.filter.is_none() && numbers.any(|name| !is_number(name));
+        Some(Repeats::new(line, is_noticed))
+    }
+
+    /// What the first records say of all.
+    fn sample(&self, input: &Input) -> Result<Sample> {
+        if self.log.is_some() || self.is_json {
+            return Ok(Sample::default());
+        }
         let style = Style {
             quote: self.quote,
+            escape: self.escape,
+            trim: self.is_trimmed,
+            has_header: self.has_header,
             is_single_line: self.is_single_line,
             is_squeezed: self.is_squeezed,
             is_ragged: self.is_ragged,
             has_decimal_comma: self.has_decimal_comma,
             skip_lines: self.skip_lines,
-            comment: self.comment,
+            comment: &self.comment,
         };
-        match self.delimiter {
-            Delimiter::Named(delimiter) => Ok(delimiter),
-            Delimiter::Likely(delimiter) => {
-                style.check(input, delimiter)?;
-                Ok(delimiter)
-            }
-            // Without a record any will do.
-            Delimiter::Sniffed => Ok(style.sniff(input)?.unwrap_or(ANY)),
-        }
+        style.look(input, self.delimiter)
     }
 
     /// What must be read in order from the start, because a pipe can't be read again.
-    fn order(&self, input: &Input, is_multiline: bool) -> Order {
+    fn order(&self, input: &Input, is_multiline: bool, sample: &Sample) -> Order {
         let has_stream = input.sources().iter().any(|source| source.len().is_none());
-        let has_preamble = self.skip_lines > 0 || self.comment.is_some() && self.has_header;
-        let may_be_cut = self.on_error != OnError::Fail || self.comment.is_some();
+        let has_comments = !self.comment.is_empty();
+        let has_preamble = self.skip_lines > 0
+            || sample.has_separator_line
+            || self.has_header && (has_comments || sample.has_empty_lines);
+        let may_be_cut = self.on_error != OnError::Fail || has_comments;
         let can_repeat = input.can_repeat();
         let is_wanted = has_stream && has_preamble || !can_repeat && is_multiline && may_be_cut;
         Order::new(is_wanted, can_repeat)

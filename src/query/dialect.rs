@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr2};
 
+use crate::error::refusal::Hint;
 use crate::query::escape::Escape;
 use crate::query::field::{Field, QUOTE, Record, Unreadable};
 use crate::query::json::Paths;
 use crate::query::log::Pattern;
 use crate::record::framing::{Delimited, Framing};
 use crate::record::quoted::Quoted;
+
+/// What may stand at a file's start and belongs to no field.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Between fields one byte; with a quote, fields as RFC 4180 has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +24,14 @@ pub(crate) struct Dialect {
     single_line: bool,
     /// Delimiters side by side are one, and those at a record's start and end none.
     squeeze: bool,
-    /// Lines that begin with it are no records.
-    comment: Option<u8>,
+    /// Lines that begin with it are no records; empty: there are no such lines.
+    comment: Arc<[u8]>,
+    /// Blanks around fields don't belong to them.
+    trim: bool,
+    /// The byte before a quote within quotes that closes nothing.
+    escape: Option<u8>,
+    /// All carriage returns before a newline belong to the line's end, however many.
+    many_returns: bool,
     /// Lines of another form; delimiter and quote mean nothing then.
     form: Option<Form>,
 }
@@ -54,31 +64,31 @@ impl Dialect {
         Ok(Dialect {
             delimiter,
             quote,
-            single_line: false,
-            squeeze: false,
-            comment: None,
-            form: None,
+            ..Dialect::of_form(None)
         })
     }
 
     /// Lines of a log.
     pub(crate) fn of_log(pattern: &'static Pattern) -> Dialect {
-        Dialect::of_form(Form::Log(pattern))
+        Dialect::of_form(Some(Form::Log(pattern)))
     }
 
     /// JSON lines.
     pub(crate) fn of_json(paths: Paths) -> Dialect {
-        Dialect::of_form(Form::Json(Arc::new(paths)))
+        Dialect::of_form(Some(Form::Json(Arc::new(paths))))
     }
 
-    fn of_form(form: Form) -> Dialect {
+    fn of_form(form: Option<Form>) -> Dialect {
         Dialect {
             delimiter: b' ',
             quote: None,
             single_line: false,
             squeeze: false,
-            comment: None,
-            form: Some(form),
+            comment: Arc::new([]),
+            trim: false,
+            escape: None,
+            many_returns: false,
+            form,
         }
     }
 
@@ -98,7 +108,7 @@ impl Dialect {
     /// The pattern of a log in which each line counts.
     pub(crate) fn log_pattern(&self) -> Option<&'static Pattern> {
         match self.form {
-            Some(Form::Log(pattern)) if self.comment.is_none() => Some(pattern),
+            Some(Form::Log(pattern)) if self.comment.is_empty() => Some(pattern),
             _ => None,
         }
     }
@@ -145,28 +155,67 @@ impl Dialect {
         Dialect { squeeze, ..self }
     }
 
-    /// The same with lines that are no records.
+    /// The same with lines that are no records, by the bytes that they begin with; without bytes there are none.
     ///
     /// # Errors
     /// Why that can't be.
-    pub(crate) fn comment(self, comment: Option<u8>) -> Result<Dialect, &'static str> {
-        match comment {
-            Some(b'\n' | b'\r') => Err("a comment can't begin with a line's end"),
+    pub(crate) fn comment(self, comment: &[u8]) -> Result<Dialect, &'static str> {
+        if comment.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+            return Err("a comment's beginning can't hold a line's end");
+        }
+        match comment.first().copied() {
             Some(byte) if byte == self.delimiter || Some(byte) == self.quote => {
                 Err("a comment can't begin with the delimiter or the quote")
             }
-            _ => Ok(Dialect { comment, ..self }),
+            _ => Ok(Dialect {
+                comment: comment.into(),
+                ..self
+            }),
         }
     }
 
-    /// The byte that begins lines which are no records.
+    /// Whether some lines are no records.
     pub(crate) fn has_comments(&self) -> bool {
-        self.comment.is_some()
+        !self.comment.is_empty()
     }
 
-    /// Whether a quoted field may hold a newline.
-    pub(crate) fn is_multiline(&self) -> bool {
-        self.quote.is_some() && !self.single_line
+    /// The same where blanks around fields don't belong to them.
+    pub(crate) fn trim(self, trim: bool) -> Dialect {
+        Dialect { trim, ..self }
+    }
+
+    /// The same where this byte before a quote within quotes says that it closes nothing.
+    ///
+    /// # Errors
+    /// Why that can't be.
+    pub(crate) fn escape(self, escape: Option<u8>) -> Result<Dialect, &'static str> {
+        match escape {
+            Some(b'\n' | b'\r') => Err("a line's end can't be the escape"),
+            Some(byte) if byte == self.delimiter => Err("delimiter and escape are the same byte"),
+            // That is what a doubled quote means.
+            _ => Ok(Dialect {
+                escape: escape.filter(|byte| Some(*byte) != self.quote),
+                ..self
+            }),
+        }
+    }
+
+    /// The same where all carriage returns before a newline belong to the line's end.
+    pub(crate) fn many_returns(self, many_returns: bool) -> Dialect {
+        Dialect {
+            many_returns,
+            ..self
+        }
+    }
+
+    /// The byte that quotes fields.
+    pub(crate) fn quote(&self) -> Option<u8> {
+        self.quote
+    }
+
+    /// Whether records end with their lines, though fields may be quoted.
+    fn is_single_line(&self) -> bool {
+        self.single_line || self.trim || self.escape.is_some()
     }
 
     /// What the passes over windows look for, if they can: between fields one delimiter, and a quote may be closed in
@@ -175,8 +224,9 @@ impl Dialect {
         let Dialect {
             delimiter, quote, ..
         } = *self;
-        let is_plain = !self.squeeze && self.comment.is_none();
-        let is_plain = is_plain && self.form.is_none() && !(self.single_line && quote.is_some());
+        let is_plain = !(self.squeeze || self.has_comments() || self.trim || self.many_returns);
+        let is_plain = is_plain && self.form.is_none();
+        let is_plain = is_plain && !(self.is_single_line() && quote.is_some());
         is_plain.then_some(Marks { delimiter, quote })
     }
 
@@ -188,7 +238,7 @@ impl Dialect {
     /// Where records end.
     pub(crate) fn framing(&self) -> Box<dyn Framing> {
         match self.quote {
-            Some(quote) if !self.single_line => Box::new(Quoted::new(self.delimiter, quote)),
+            Some(quote) if !self.is_single_line() => Box::new(Quoted::new(self.delimiter, quote)),
             _ => Box::new(Delimited::NEWLINE),
         }
     }
@@ -203,13 +253,11 @@ impl Dialect {
 
     /// Behind the comment that begins at `at`, if one does.
     pub(crate) fn behind_comment(&self, bytes: &[u8], at: usize) -> Option<usize> {
-        match self.comment {
-            Some(comment) if bytes.get(at) == Some(&comment) => {
-                let end = memchr(b'\n', &bytes[at..]);
-                Some(end.map_or(bytes.len(), |end| at + end + 1))
-            }
-            _ => None,
-        }
+        let is_comment = self.has_comments() && bytes[at..].starts_with(&self.comment);
+        is_comment.then(|| {
+            let end = memchr(b'\n', &bytes[at..]);
+            end.map_or(bytes.len(), |end| at + end + 1)
+        })
     }
 
     /// Splits the record that begins at `at` into fields. `bytes` end with it or with one behind it. An empty line has
@@ -228,10 +276,11 @@ impl Dialect {
             Some(Form::Json(paths)) => return paths.split(bytes, at, fields),
             None => {}
         }
-        if !(self.single_line || self.squeeze) {
+        let is_single_line = self.is_single_line();
+        if !(is_single_line || self.squeeze) {
             return self.split_at(bytes, at, fields);
         }
-        let end = match self.single_line {
+        let end = match is_single_line {
             true => memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1),
             false => bytes.len(),
         };
@@ -241,7 +290,7 @@ impl Dialect {
                 |field: &Field| field.start == field.end && !field.is_quoted(at, bytes, self.quote);
             fields.retain(|field| !is_empty(field));
         }
-        split.map_err(|bad| match self.single_line && bad.is_open {
+        split.map_err(|bad| match is_single_line && bad.is_open {
             true => Unreadable {
                 cause: "the quote that opens here isn't closed in its line",
                 is_open: false,
@@ -260,22 +309,25 @@ impl Dialect {
         fields.clear();
         let mut from = at;
         loop {
+            let open = self.behind_blanks(bytes, from);
             if let Some(quote) = self.quote
-                && bytes.get(from) == Some(&quote)
+                && bytes.get(open) == Some(&quote)
             {
-                let field = quoted(bytes, from, quote)?;
+                let field = self.quoted(bytes, open, quote)?;
                 fields.push(field);
-                let behind = field.end + 1;
-                match &bytes[behind..] {
-                    [byte, ..] if *byte == self.delimiter => from = behind + 1,
-                    [b'\n', ..] => return Ok(record(behind, behind + 1)),
-                    [b'\r', b'\n', ..] => return Ok(record(behind, behind + 2)),
-                    [] => return Ok(record(behind, behind)),
-                    [b'\r'] => return Ok(record(behind, behind + 1)),
-                    _ => {
+                let behind = self.behind_blanks(bytes, field.end + 1);
+                match self.line_end(bytes, behind) {
+                    Some(next) => return Ok(record(field.end + 1, next)),
+                    None if bytes[behind] == self.delimiter => from = behind + 1,
+                    None => {
                         let cause =
                             "the quote that opens here is closed, and the field goes on behind it";
-                        return Err(unreadable(bytes, from, cause));
+                        let is_escaped = bytes[..field.end].ends_with(b"\\");
+                        let hint = match is_escaped {
+                            true => Hint::Escape,
+                            false => Hint::Quote,
+                        };
+                        return Err(unreadable(bytes, open, cause, Some(hint)));
                     }
                 }
                 continue;
@@ -284,7 +336,7 @@ impl Dialect {
             if let Some(end) = end
                 && bytes[end] == self.delimiter
             {
-                fields.push(Field::plain(from, end));
+                fields.push(self.plain(bytes, from, end));
                 from = end + 1;
                 continue;
             }
@@ -292,40 +344,84 @@ impl Dialect {
                 Some(end) => (end, end + 1),
                 None => (bytes.len(), bytes.len()),
             };
-            let end = line_end - usize::from(bytes[from..line_end].ends_with(b"\r"));
+            let mut end = line_end - usize::from(bytes[from..line_end].ends_with(b"\r"));
+            while self.many_returns && bytes[from..end].ends_with(b"\r") {
+                end -= 1;
+            }
             if !fields.is_empty() || end > from {
-                fields.push(Field::plain(from, end));
+                fields.push(self.plain(bytes, from, end));
             }
             return Ok(record(end, next));
+        }
+    }
+
+    /// Behind the blanks at `at`, if these don't belong to fields.
+    fn behind_blanks(&self, bytes: &[u8], at: usize) -> usize {
+        if !self.trim {
+            return at;
+        }
+        let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t') && **byte != self.delimiter;
+        at + bytes[at..].iter().take_while(is_blank).count()
+    }
+
+    /// Behind the line's end at `at`, if there is one, or the bytes end there.
+    fn line_end(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        let returns = bytes[at..]
+            .iter()
+            .take_while(|byte| **byte == b'\r')
+            .count();
+        let is_end = returns <= 1 || self.many_returns;
+        match bytes.get(at + returns) {
+            Some(b'\n') if is_end => Some(at + returns + 1),
+            None if is_end => Some(at + returns),
+            _ => None,
+        }
+    }
+
+    /// A field without quotes.
+    fn plain(&self, bytes: &[u8], start: usize, end: usize) -> Field {
+        if !self.trim {
+            return Field::plain(start, end);
+        }
+        let start = self.behind_blanks(&bytes[..end], start);
+        let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+        let blanks = bytes[start..end].iter().rev().take_while(is_blank);
+        Field::plain(start, end - blanks.count())
+    }
+
+    /// The field that the quote at `open` opens.
+    fn quoted(&self, bytes: &[u8], open: usize, quote: u8) -> Result<Field, Unreadable> {
+        let (mut at, mut escape) = (open + 1, None);
+        loop {
+            let found = match self.escape {
+                Some(escape) => memchr2(quote, escape, &bytes[at..]),
+                None => memchr(quote, &bytes[at..]),
+            };
+            let Some(found) = found else {
+                let cause = "the quote that opens here is never closed";
+                return Err(Unreadable {
+                    is_open: true,
+                    ..unreadable(bytes, open, cause, Some(Hint::Quote))
+                });
+            };
+            at += found;
+            if bytes[at] != quote {
+                (at, escape) = ((at + 2).min(bytes.len()), self.escape.map(Escape::Before));
+            } else if self.escape.is_none() && bytes.get(at + 1) == Some(&quote) {
+                (at, escape) = (at + 2, Some(Escape::Doubled(quote)));
+            } else {
+                return Ok(Field {
+                    start: open + 1,
+                    end: at,
+                    escape,
+                });
+            }
         }
     }
 }
 
 fn record(end: usize, next: usize) -> Record {
     Record { end, next }
-}
-
-/// The field that the quote at `open` opens.
-fn quoted(bytes: &[u8], open: usize, quote: u8) -> Result<Field, Unreadable> {
-    let (mut at, mut escape) = (open + 1, None);
-    loop {
-        let Some(found) = memchr(quote, &bytes[at..]) else {
-            let cause = "the quote that opens here is never closed";
-            return Err(Unreadable {
-                is_open: true,
-                ..unreadable(bytes, open, cause)
-            });
-        };
-        at += found;
-        if bytes.get(at + 1) != Some(&quote) {
-            return Ok(Field {
-                start: open + 1,
-                end: at,
-                escape,
-            });
-        }
-        (at, escape) = (at + 2, Some(Escape::Doubled(quote)));
-    }
 }
 
 /// Where the last field opens that holds a newline.
@@ -336,13 +432,19 @@ pub(crate) fn last_multiline(bytes: &[u8], fields: &[Field]) -> Option<usize> {
 }
 
 /// The line of the quote at `open`.
-pub(crate) fn unreadable(bytes: &[u8], open: usize, cause: &'static str) -> Unreadable {
+pub(crate) fn unreadable(
+    bytes: &[u8],
+    open: usize,
+    cause: &'static str,
+    hint: Option<Hint>,
+) -> Unreadable {
     let line_end = memchr(b'\n', &bytes[open..]);
     let end = line_end.map_or(bytes.len(), |end| open + end);
     let trimmed = end - usize::from(bytes[open..end].ends_with(b"\r"));
     Unreadable {
         bytes: open..trimmed,
         cause,
+        hint,
         next: end + usize::from(line_end.is_some()),
         is_open: false,
     }

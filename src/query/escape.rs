@@ -7,6 +7,8 @@ use memchr::memchr;
 pub(crate) enum Escape {
     /// Two of these bytes stand for one.
     Doubled(u8),
+    /// This byte before another stands for that one.
+    Before(u8),
     /// A backslash as in JSON. Each was found to be followed by what may follow.
     Json,
 }
@@ -20,6 +22,14 @@ impl Escape {
                 while let Some(at) = memchr(quote, rest) {
                     to.extend_from_slice(&rest[..=at]);
                     rest = &rest[at + 2..];
+                }
+            }
+            Escape::Before(escape) => {
+                while let Some(at) = memchr(escape, rest) {
+                    to.extend_from_slice(&rest[..at]);
+                    let meant = rest.get(at + 1..at + 2).unwrap_or_default();
+                    to.extend_from_slice(meant);
+                    rest = &rest[at + 1 + meant.len()..];
                 }
             }
             Escape::Json => {
@@ -79,6 +89,7 @@ mod tests {
         for (escape, raw, want) in [
             (Escape::Doubled(b'"'), r#"a""b"""#, r#"a"b""#),
             (Escape::Doubled(b'\\'), r"a\\n", r"a\n"),
+            (Escape::Before(b'\\'), r#"a\"b\\\nc"#, r#"a"b\nc"#),
             (Escape::Json, r#"\"\\\/\b\f\n\r\t"#, "\"\\/\u{8}\u{c}\n\r\t"),
             (Escape::Json, r"a\u0041\u00e9\u20AC.", "aAé€."),
             (Escape::Json, r"\ud83d\ude00!", "😀!"),

@@ -9,11 +9,11 @@ use crate::input::spans::Input;
 use crate::level::Level;
 use crate::query::columns::unknown;
 use crate::query::condition::tree::Check;
-use crate::query::hint::unquoted;
+use crate::query::dialect::BYTE_ORDER_MARK;
 use crate::query::json;
 use crate::query::number::shown;
 use crate::query::passes::Passes;
-use crate::query::plan::{BYTE_ORDER_MARK, Plan};
+use crate::query::plan::Plan;
 use crate::query::time::{Form, read};
 
 /// Records that are looked at.
@@ -91,7 +91,7 @@ impl Plan {
             true => "named by a header",
             false => "without names",
         };
-        let quotes = match self.dialect.marks().and_then(|marks| marks.quote) {
+        let quotes = match self.dialect.quote() {
             Some(quote) => format!(", which may be quoted by {}", quote.escape_ascii()),
             None => String::new(),
         };
@@ -178,22 +178,6 @@ impl Plan {
         Ok(unseen
             .map(|(name, _)| unknown("the first record", name, &known))
             .collect())
-    }
-
-    /// Whether keys of the first records stand in double quotes, and the plan takes these for parts of the keys.
-    ///
-    /// # Errors
-    /// The input can't be read.
-    pub fn has_quoted_keys(&self, input: &Input) -> Result<bool> {
-        if !self.dialect.is_unquoted() {
-            return Ok(false);
-        }
-        let mut is_quoted = false;
-        let width = self.shape.as_ref().map_or(0, |shape| shape.width);
-        self.each_value(input, width, |column, value| {
-            is_quoted |= self.keys.contains(&column) && unquoted(value).is_some();
-        })?;
-        Ok(is_quoted)
     }
 
     /// Whether a column's values are read as times, if they can be.
@@ -363,7 +347,7 @@ mod tests {
         let explained = plan.explain(&input).unwrap().to_string();
         for part in [
             "records       3 fields named by a header\n",
-            "fields        between ,\n",
+            "fields        between ,, which may be quoted by \\\"\n",
             "the first 9 records, of which 2 have other numbers of fields\n",
             "passes        index, spans, condition, numbers, keys, 3 lanes a group, values\n",
             "column  name   used for         looks like             nulls\n",

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::error::refusal::Hint;
 use crate::query::escape::Escape;
 
 /// The quote of most files that have quoted fields.
@@ -22,6 +23,7 @@ pub(crate) struct Unreadable {
     /// From what is wrong, such as the quote that opens a field, to the end of that line.
     pub(crate) bytes: Range<usize>,
     pub(crate) cause: &'static str,
+    pub(crate) hint: Option<Hint>,
     /// Behind that line.
     pub(crate) next: usize,
     /// The bytes end before the quote is closed.

@@ -7,9 +7,11 @@ use memchr::memchr;
 
 use crate::engine::sink::BlockError;
 use crate::error::{Error, Kind, Result};
+use crate::query::dialect::BYTE_ORDER_MARK;
 use crate::query::job::{End, Partial, Text};
 use crate::query::order::InOrder;
-use crate::query::plan::{BYTE_ORDER_MARK, Plan};
+use crate::query::plan::Plan;
+use crate::query::sniff::separator_line;
 use crate::record::block::{Block, PaddedBuf};
 
 impl Plan {
@@ -119,6 +121,9 @@ impl Plan {
         at: &mut usize,
     ) -> Result<bool, BlockError> {
         let bytes = text.block.bytes();
+        if self.has_separator_line && text.block.offset() == 0 {
+            *at = separator_line(bytes).map_or(*at, |(_, end)| end);
+        }
         while reading.skip_lines > 0 && *at < bytes.len() {
             reading.skip_lines -= 1;
             *at = memchr(b'\n', &bytes[*at..]).map_or(bytes.len(), |end| *at + end + 1);

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use memchr::{memchr, memmem};
+
 mod filter;
 
 use crate::engine::sink::{BlockError, Malformed};
@@ -18,17 +20,20 @@ use crate::partial::reader::Reader;
 use crate::query::accumulator::state::{Rounding, Value};
 use crate::query::answer::Answer;
 use crate::query::condition::Condition;
-use crate::query::dialect::{last_multiline, unreadable};
+use crate::query::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
 use crate::query::exact::push_value;
 use crate::query::field::Field;
 use crate::query::groups::Groups;
+use crate::query::head::unclosed;
 use crate::query::hint::number_cause;
 use crate::query::lane_groups::{LaneGroups, LaneRows};
 use crate::query::number::{Number, shown};
 use crate::query::order::InOrder;
 use crate::query::passes::{OneByOne, Passes};
-use crate::query::plan::{BYTE_ORDER_MARK, Plan, Shape, names_of};
+use crate::query::plan::{Plan, Shape, hinted, names_of};
 use crate::query::rejects::{OnError, Rejected};
+use crate::query::repeats::{Repeated, Repeats};
+use crate::query::scan::index::WINDOW;
 use crate::query::stored::{Stored, StoredForm};
 use crate::query::table::Table;
 use crate::query::time::{self, Cutter};
@@ -58,6 +63,7 @@ pub struct Partial {
     empty_lines: u64,
     /// Values that weren't numbers and were taken for none.
     nulled: u64,
+    repeated: Repeated,
     pub(crate) rejected: Rejected,
     /// A block ended within a record.
     pub(crate) is_cut: bool,
@@ -124,6 +130,9 @@ impl Plan {
                     }
                     Err(why) => {
                         let why = format!("{why} (column {})", self.column_name(column));
+                        if self.begins_quoted(value) {
+                            return Err(hinted(why, Hint::Trim));
+                        }
                         return Err(number_cause(value, why, self.grammar.is_float));
                     }
                 },
@@ -210,29 +219,35 @@ impl Plan {
         &self,
         partial: &mut Partial,
         text: &Text<'_>,
-        at: usize,
+        mut at: usize,
     ) -> Result<Option<usize>, Malformed> {
         let bytes = text.block.bytes();
         let Some(shape) = &self.shape else {
             return Ok(Some(at));
         };
         let fields = &mut partial.scratch.fields;
-        let record = match self.dialect.split(bytes, at, fields) {
-            Err(bad) if bad.is_open && !self.is_end(text) => return Ok(None),
-            Err(bad) => return Err(self.misquoted(bad.bytes, bad.cause.into())),
-            Ok(record) => record,
+        let (is_end, mut empty_lines) = (self.is_end(text), 0);
+        let record = loop {
+            if at >= bytes.len() && !is_end {
+                return Ok(None);
+            }
+            match self.dialect.split(bytes, at, fields) {
+                Err(bad) if bad.is_open && !is_end => return Ok(None),
+                Err(bad) => return Err(self.misquoted(bad.bytes, bad.cause.into(), bad.hint)),
+                Ok(record) if fields.is_empty() && !(record.next == bytes.len() && is_end) => {
+                    (at, empty_lines) = (record.next, empty_lines + 1);
+                }
+                Ok(record) => break record,
+            }
         };
-        let wrong = match fields.is_empty() {
-            true => Some("an empty line where a header is expected".to_string()),
-            false => shape.differs(&names_of(fields, bytes)),
-        };
-        match wrong {
-            Some(why) => Err(Malformed {
+        partial.empty_lines += empty_lines + u64::from(fields.is_empty());
+        match shape.differs(&names_of(fields, bytes)) {
+            Some(why) if !fields.is_empty() => Err(Malformed {
                 start: at,
                 end: record.end,
                 cause: why.into(),
             }),
-            None => Ok(Some(record.next)),
+            _ => Ok(Some(record.next)),
         }
     }
 
@@ -244,21 +259,51 @@ impl Plan {
         };
         let record = &bytes[first.start..last.end];
         let is_hinted = self.rejecting.on_error == OnError::Fail;
-        match is_hinted && self.dialect.fields_if_quoted(record) == Some(shape.width) {
-            true => {
-                let hint = Hint::Quotes;
-                Refusal::Malformed { why, hint }.into()
-            }
+        let has_escape = self.dialect.quote().is_some() && memmem::find(record, b"\\\"").is_some();
+        let longer = self.longer.filter(|_| fields.len() == shape.width + 1);
+        let mut values = fields.iter().map(|field| &bytes[field.start..field.end]);
+        let hint = if self.dialect.fields_if_quoted(record) == Some(shape.width) {
+            Hint::Quotes
+        } else if values.any(|value| self.begins_quoted(value)) {
+            Hint::Trim
+        } else if let Some(hint) = longer {
+            hint
+        } else if has_escape {
+            Hint::Escape
+        } else if memchr(b'\r', record).is_some() {
+            Hint::LoneReturn
+        } else {
+            return why.into();
+        };
+        match is_hinted {
+            true => hinted(why, hint),
             false => why.into(),
         }
     }
 
+    /// Whether a field without quotes has some behind blanks.
+    fn begins_quoted(&self, value: &[u8]) -> bool {
+        let text = value.trim_ascii_start();
+        text.len() < value.len()
+            && text
+                .first()
+                .is_some_and(|byte| Some(*byte) == self.dialect.quote())
+    }
+
     /// What is wrong with the quote at the start of these bytes.
-    pub(crate) fn misquoted(&self, bytes: Range<usize>, why: String) -> Malformed {
+    pub(crate) fn misquoted(
+        &self,
+        bytes: Range<usize>,
+        why: String,
+        hint: Option<Hint>,
+    ) -> Malformed {
         Malformed {
             start: bytes.start,
             end: bytes.end,
-            cause: self.quote_cause(why),
+            cause: match hint {
+                Some(hint) => hinted(why, hint),
+                None => why.into(),
+            },
         }
     }
 
@@ -323,14 +368,18 @@ impl Plan {
             }
             Err(bad) if bad.is_open && !self.is_end(text) => return Ok(None),
             Err(bad) => {
-                let malformed = self.misquoted(bad.bytes, bad.cause.into());
+                let malformed = self.misquoted(bad.bytes, bad.cause.into(), bad.hint);
                 let record = at..malformed.end;
                 self.reject(partial, text, record, malformed)?;
                 return Ok(Some(bad.next));
             }
         };
+        let is_header = |repeats: &Repeats| repeats.is_header(&bytes[at..record.end]);
         if partial.scratch.fields.is_empty() {
             partial.empty_lines += 1;
+        } else if self.repeats.as_ref().is_some_and(is_header) {
+            let place = (text.block.file(), text.block.offset() + at as u64);
+            partial.repeated.add(place);
         } else if let Some(shape) = &self.shape {
             // Without a shape there is no record that can be read.
             let place = (text.block.file(), text.block.offset() + at as u64);
@@ -354,12 +403,12 @@ impl Plan {
         at: usize,
         open: usize,
     ) -> Result<Option<usize>, BlockError> {
-        let line = unreadable(text.block.bytes(), open, "");
-        let why = format!(
-            "the quote that opens here isn't closed within {} bytes",
-            self.max_record
-        );
-        let malformed = self.misquoted(line.bytes, why);
+        let line = unreadable(text.block.bytes(), open, "", None);
+        let malformed = Malformed {
+            start: line.bytes.start,
+            end: line.bytes.end,
+            cause: unclosed(self.max_record),
+        };
         self.reject(partial, text, at..malformed.end, malformed)?;
         Ok(Some(line.next))
     }
@@ -471,8 +520,16 @@ impl Plan {
             text,
         };
         let mut next_look = at + LOOK_BYTES;
-        while at < text.block.bytes().len() {
-            at = passes.window(self, &text.block, at, &mut rest)?;
+        let bytes = text.block.bytes();
+        let repeats = self.repeats.as_ref();
+        let repeats = repeats.map(|repeats| repeats.places(bytes, at..bytes.len()));
+        let mut repeats = repeats.unwrap_or_default().into_iter().peekable();
+        while at < bytes.len() {
+            while repeats.next_if(|place| *place < at).is_some() {}
+            at = match repeats.peek() {
+                Some(&place) if place < at + WINDOW => rest.add(at, place + 1)?,
+                _ => passes.window(self, &text.block, at, &mut rest)?,
+            };
             if at >= next_look {
                 self.enforce_budget(rest.partial, Some(passes))?;
                 next_look = at + LOOK_BYTES;
@@ -619,7 +676,7 @@ impl Plan {
     fn cut(&self, partial: &mut Partial, at: usize) -> BlockError {
         partial.is_cut = true;
         let why = "the quote that opens in this record isn't closed where it seemed to be";
-        self.misquoted(at..at + 1, why.into()).into()
+        self.misquoted(at..at + 1, why.into(), None).into()
     }
 }
 
@@ -675,6 +732,7 @@ impl Fold for Plan {
             filtered: 0,
             empty_lines: 0,
             nulled: 0,
+            repeated: Repeated::default(),
             rejected: Rejected::default(),
             is_cut: false,
             reading: None,
@@ -747,6 +805,7 @@ impl Fold for Plan {
         into.filtered += from.filtered;
         into.empty_lines += from.empty_lines;
         into.nulled += from.nulled;
+        into.repeated.merge(from.repeated);
         into.rejected.merge(from.rejected);
         into.is_cut |= from.is_cut;
         into.reading = into.reading.take().or(from.reading);
@@ -762,6 +821,7 @@ impl Fold for Plan {
         answer.filtered = total.filtered;
         answer.empty_lines = total.empty_lines;
         answer.nulled = total.nulled;
+        answer.repeated_headers = total.repeated;
         answer.skipped = total.rejected.count;
         (answer.first_skipped, answer.rejects) = total.rejected.finish(&self.rejecting);
         answer
@@ -931,7 +991,7 @@ mod tests {
             let mut query = match kind {
                 0 => Query::json_lines(),
                 1 => Query::new(b' ').squeeze(true).quote(Some(b'"')).single_line(true).ragged(true),
-                2 => Query::new(b',').comment(Some(b'#')),
+                2 => Query::new(b',').comment("#"),
                 _ => Query::new(b',').quote(Some(b'"')).single_line(true),
             };
             let column = |number: usize| match kind {

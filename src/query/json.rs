@@ -59,6 +59,7 @@ impl Paths {
                 Err(Unreadable {
                     bytes: range,
                     cause,
+                    hint: None,
                     next: newline.map_or(bytes.len(), |end| end + 1),
                     is_open: false,
                 })

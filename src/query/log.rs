@@ -145,6 +145,7 @@ impl Pattern {
             return Err(Unreadable {
                 bytes: at..end,
                 cause: "the line hasn't the form of the log's pattern",
+                hint: None,
                 next,
                 is_open: false,
             });

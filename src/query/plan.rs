@@ -21,6 +21,8 @@ use crate::query::field::Field;
 use crate::query::number::{Grammar, Number};
 use crate::query::order::Order;
 use crate::query::rejects::Rejecting;
+use crate::query::repeats::Repeats;
+use crate::query::sniff::Doubt;
 use crate::query::table::push_part;
 use crate::query::time::Unit;
 use crate::record::framing::Framing;
@@ -48,6 +50,14 @@ pub struct Plan {
     pub(crate) has_numeric_nulls: bool,
     pub(crate) shape: Option<Shape>,
     pub(crate) has_header: bool,
+    /// Files may begin with a line that says which byte stands between fields.
+    pub(crate) has_separator_line: bool,
+    /// Records that are left out because they are the header again.
+    pub(crate) repeats: Option<Repeats>,
+    /// Each of the first records has a field more than the header, and what may help.
+    pub(crate) longer: Option<Hint>,
+    /// What may be read otherwise.
+    pub(crate) doubts: Vec<Doubt>,
     /// Records of which it isn't true are left out.
     pub(crate) filter: Option<Condition>,
     /// The columns of the key, from 0.
@@ -103,6 +113,8 @@ pub(crate) struct Shape {
     pub(crate) width: usize,
     /// The names of the columns.
     pub(crate) header: Option<Vec<Vec<u8>>>,
+    /// The bytes of the record that has them.
+    pub(crate) header_line: Option<Vec<u8>>,
     /// The file that it is the first record of.
     pub(crate) file: Arc<str>,
 }
@@ -145,18 +157,11 @@ pub(crate) fn names_of(fields: &[Field], bytes: &[u8]) -> Vec<Vec<u8>> {
     fields.iter().map(name).collect()
 }
 
-/// What is wrong with a quote, with a hint where it may be that no field goes on behind a line's end.
-pub(crate) fn quote_cause(dialect: &Dialect, why: String) -> Cause {
-    match dialect.is_multiline() {
-        true => {
-            let hint = Hint::SingleLine;
-            Refusal::Malformed { why, hint }.into()
-        }
-        false => why.into(),
-    }
+/// What is wrong with a record, and what may help.
+pub(crate) fn hinted(why: impl Into<String>, hint: Hint) -> Cause {
+    let why = why.into();
+    Refusal::Malformed { why, hint }.into()
 }
-
-pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Columns of the key that are asked for.
 #[derive(Debug, Clone)]
@@ -313,6 +318,11 @@ impl Plan {
         })
     }
 
+    /// What may be read otherwise in the first records.
+    pub fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+
     /// The byte between fields.
     pub fn delimiter(&self) -> u8 {
         self.dialect.delimiter()
@@ -337,11 +347,6 @@ impl Plan {
     /// Why it isn't one.
     pub(crate) fn read_number(&self, field: &[u8]) -> Result<Number, String> {
         Number::read_as(field, self.grammar)
-    }
-
-    /// What is wrong with a quote.
-    pub(crate) fn quote_cause(&self, why: String) -> Cause {
-        quote_cause(&self.dialect, why)
     }
 
     /// A value that a condition tests.

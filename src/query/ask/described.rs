@@ -25,11 +25,14 @@ impl Query {
         if let Some(pattern) = self.log {
             say("log", pattern.text.as_bytes());
         }
-        if let Some(quote) = self.quote {
+        if let Some(quote) = plan.dialect.quote() {
             say("quote", &byte(quote));
         }
-        if let Some(comment) = self.comment {
-            say("comment", &byte(comment));
+        if let Some(escape) = self.escape {
+            say("escape", &byte(escape));
+        }
+        if !self.comment.is_empty() {
+            say("comment", &self.comment);
         }
         if self.skip_lines > 0 {
             say("skip lines", self.skip_lines.to_string().as_bytes());
@@ -39,6 +42,8 @@ impl Query {
             (self.is_single_line, "single line"),
             (self.is_ragged, "ragged"),
             (self.is_squeezed, "squeeze"),
+            (self.is_trimmed, "trim"),
+            (self.keeps_repeated_headers, "keep repeated headers"),
             (self.has_decimal_comma, "decimal comma"),
             (self.is_float, "float"),
             (plan.has_values(), "exact"),

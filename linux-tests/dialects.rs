@@ -1,0 +1,293 @@
+//! How files are written: quotes, headers, comments, line ends. Each case has one answer, whatever reads it, as a file,
+//! through a pipe or compressed.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::support::{Ended, WAYS, dir, end, end_of, feed, ringfold, start, str, write};
+
+/// A file's ending and text, the flags, the answer, and a part of what is said on stderr.
+type Case = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+);
+
+const CASES: &[Case] = &[
+    // Quotes.
+    (
+        "txt",
+        "\"Smith, John\",5\n\"Smith, Mary\",7\n\"Doe, Jane\",1\n\"Smith, John\",4\n",
+        &["-k", "1", "-a", "count,sum:2"],
+        "key1,count,sum_2\n\"Doe, Jane\",1,1\n\"Smith, John\",2,9\n\"Smith, Mary\",1,7\n",
+        "",
+    ),
+    (
+        "log",
+        "\"Smith, John\",5\n\"Smith, Mary\",7\n",
+        &["-d", ",", "-a", "distinct:1,sum:2"],
+        "distinct_1,sum_2\n2,12\n",
+        "",
+    ),
+    (
+        "txt",
+        "\"a\"\"b\",1\n\"c\nd\",2\n",
+        &["-k", "1", "-a", "sum:2"],
+        "key1,sum_2\n\"a\"\"b\",1\n\"c\nd\",2\n",
+        "",
+    ),
+    (
+        "txt",
+        "\"a\",1\n\"b\",2\n",
+        &["-k", "1", "--quote", "none"],
+        "key1,count\n\"\"\"a\"\"\",1\n\"\"\"b\"\"\",1\n",
+        "",
+    ),
+    (
+        "tsv",
+        "\"Source\"\t\"Items\"\n\"x\ty\"\t\"2\"\n\"z\"\t\"3\"\n",
+        &["-H", "-k", "Source", "-a", "sum:Items"],
+        "Source,sum_Items\nx\ty,2\nz,3\n",
+        "",
+    ),
+    (
+        "txt",
+        "\"a\";\"b\"\n\"x;y\";\"2\"\n",
+        &["-H", "-k", "a", "-a", "sum:b"],
+        "a,sum_b\nx;y,2\n",
+        "",
+    ),
+    (
+        "tsv",
+        "k\tv\n\"x\"y\t1\nz\t2\n",
+        &["-H", "-k", "k"],
+        "k,count\n\"\"\"x\"\"y\",1\nz,1\n",
+        "byte 4: fields begin with quotes that aren't closed",
+    ),
+    (
+        "tsv",
+        "k\tv\n\"x\"y\t1\nz\t2\n",
+        &["-H", "-k", "k", "--quote", "none"],
+        "k,count\n\"\"\"x\"\"y\",1\nz,1\n",
+        "",
+    ),
+    // Headers that come again.
+    (
+        "csv",
+        "city,price\nBern,1.50\nOslo,2\ncity,price\nBern,2.25\ncity,price\n",
+        &["-H", "-k", "city"],
+        "city,count\nBern,2\nOslo,1\n",
+        "notice: 2 records are the header again and are left out, the first at IN byte 28: \
+         `--repeated-header keep` takes them for records",
+    ),
+    (
+        "csv",
+        "city,price\nBern,1.50\nOslo,2\ncity,price\r\nBern,2.25\n",
+        &["-H", "-k", "city", "-a", "sum:price"],
+        "city,sum_price\nBern,3.75\nOslo,2.00\n",
+        "notice: a record is the header again and is left out, the first at IN byte 28: ",
+    ),
+    (
+        "csv",
+        "\u{feff}city,price\nBern,1\n\u{feff}city,price\nBern,2\n",
+        &["-H", "-a", "count,lexmax:city"],
+        "count,lexmax_city\n2,Bern\n",
+        "the first at IN byte 21",
+    ),
+    (
+        "csv",
+        "city,price\nBern,1\ncity,price\nBern,2\n",
+        &[
+            "-H",
+            "-a",
+            "count,max:price",
+            "--where",
+            "price < 2 or city = 'city'",
+        ],
+        "count,max_price\n1,1\n",
+        "the first at IN byte 18",
+    ),
+    (
+        "csv",
+        "city,price\nBern,1\ncity,price\nBern,2\n",
+        &["-H", "-k", "city", "--repeated-header", "keep"],
+        "city,count\nBern,2\ncity,1\n",
+        "",
+    ),
+    (
+        "tsv",
+        "k\tv\nx\t1\nk\tv\ny\t2\n",
+        &["-H", "-k", "k", "--comment", "#", "--on-error", "skip"],
+        "k,count\nx,1\ny,1\n",
+        "the first at IN byte 8",
+    ),
+    // Comments.
+    (
+        "txt",
+        "##format=v4\n##note=<x>\n#CHROM\tPOS\tQUAL\nchr1\t14\t30\nchr1\t22\t40\nchr2\t5\t10\n",
+        &["-H", "--comment", "##", "-k", "#CHROM", "-a", "sum:QUAL"],
+        "#CHROM,sum_QUAL\nchr1,70\nchr2,10\n",
+        "",
+    ),
+    (
+        "csv",
+        "# made by a, b\ncity,price\nBern,1\n",
+        &["-H", "--comment", "#", "-k", "city"],
+        "city,count\nBern,1\n",
+        "",
+    ),
+    // Line ends, empty lines, a line for spreadsheets.
+    (
+        "csv",
+        "mpg,cyl\r\r\n1,4\r\r\n\"2\",\"4\"\r\r\n3,4\r\n",
+        &["-H", "-k", "cyl", "-a", "sum:mpg"],
+        "cyl,sum_mpg\n4,6\n",
+        "byte 7: several carriage returns end lines, and are left out",
+    ),
+    (
+        "csv",
+        "\n\r\ncity,price\nBern,1\n",
+        &["-H", "-k", "city", "-a", "sum:price"],
+        "city,sum_price\nBern,1\n",
+        "",
+    ),
+    (
+        "csv",
+        "# c\n\ncity,price\n\nBern,1\n",
+        &["-H", "--comment", "#", "-k", "city", "-a", "sum:price"],
+        "city,sum_price\nBern,1\n",
+        "",
+    ),
+    (
+        "csv",
+        "\u{feff}sep=;\r\ncity;price\r\nBern;1\r\n",
+        &["-H", "-k", "city", "-a", "sum:price"],
+        "city,sum_price\nBern,1\n",
+        "",
+    ),
+    (
+        "txt",
+        "sep=|\na|1\nb|2\na|3\n",
+        &["-k", "1", "-a", "sum:2"],
+        "key1,sum_2\na,4\nb,2\n",
+        "",
+    ),
+    // Blanks and escapes.
+    (
+        "csv",
+        "k, v\na, \"1\"\nb , \"2, 0\"\n",
+        &["-H", "-k", "k", "-a", "lexmax:v", "--trim"],
+        "k,lexmax_v\na,1\nb,\"2, 0\"\n",
+        "",
+    ),
+    (
+        "csv",
+        "k,v\na, \"1\"\n",
+        &["-H", "-k", "v"],
+        "v,count\n\" \"\"1\"\"\",1\n",
+        "byte 6: blanks before a quote, which belong to the field as the quote does: `--trim` takes them off",
+    ),
+    (
+        "csv",
+        "k,v\n\"2\\\" wide\",1\n\"a\\\\\",2\n",
+        &["-H", "-k", "k", "-a", "sum:v", "--escape", "\\"],
+        "k,sum_v\n\"2\"\" wide\",1\na\\,2\n",
+        "",
+    ),
+    // Columns.
+    (
+        "csv",
+        "k,2017\na,1\na,2\n",
+        &["-H", "-k", "k", "-a", "sum:2017"],
+        "k,sum_2017\na,3\n",
+        "",
+    ),
+    (
+        "txt",
+        "010;001;A\n010;001;B;X;Y\n020;002;C;X\n",
+        &["-d", ";", "--ragged", "-k", "1", "-a", "count:4,count:5"],
+        "key1,count_4,count_5\n010,1,1\n020,1,0\n",
+        "",
+    ),
+];
+
+#[test]
+fn a_file_has_one_answer_whatever_reads_it() {
+    let dir = dir();
+    for (ending, text, flags, answer, said) in CASES {
+        let path = write(dir.path(), &format!("f.{ending}"), text.as_bytes());
+        let check = |ended: Ended, input: &str, how: &str| {
+            let (stdout, stderr) = ended.answer_and_notices();
+            let stdout = String::from_utf8_lossy(&stdout);
+            assert_eq!(stdout, *answer, "{how}: {text:?}\n{stderr}");
+            let said = said.replace("IN", input);
+            assert!(stderr.contains(&said), "{how}: {text:?}\n{stderr}");
+            assert!(
+                !said.is_empty() || stderr.is_empty(),
+                "{how}: {text:?}\n{stderr}"
+            );
+        };
+        for way in WAYS.iter() {
+            for threads in ["1", "4"] {
+                let mut command = ringfold(["aggregate", "-j", threads]);
+                let command = command.args(*flags).args(way.flags()).arg(&path);
+                check(end(command), str(&path), &format!("{way:?}"));
+            }
+        }
+        let ending_says = *ending == "tsv" && !text.starts_with("\"Source");
+        let mut command = ringfold(["aggregate"]);
+        let command = command.args(*flags).args(ending_says.then_some("-d\t"));
+        let mut child = start(command.stdin(Stdio::piped()));
+        feed(&mut child, text.as_bytes().to_vec());
+        check(end_of(child), "-", "a pipe");
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        let packed = write(
+            dir.path(),
+            &format!("f.{ending}.gz"),
+            &gzip.finish().unwrap(),
+        );
+        let mut command = ringfold(["aggregate"]);
+        let command = command.args(*flags).arg(&packed);
+        check(end(command), str(&packed), "compressed");
+    }
+}
+
+/// In large inputs headers come again within blocks and at their edges.
+#[test]
+fn repeated_headers_are_counted_in_every_block() {
+    let dir = dir();
+    let rows: String = (0..3000).map(|n| format!("city{},{n}\n", n % 7)).collect();
+    let text = format!("city,price\n{rows}").repeat(40);
+    let path = write(dir.path(), "f.csv", text.as_bytes());
+    let alone = write(
+        dir.path(),
+        "alone.csv",
+        format!("city,price\n{}", rows.repeat(40)).as_bytes(),
+    );
+    for asked in [
+        &["-k", "city"][..],
+        &["-k", "city", "-a", "sum:price"],
+        &["-a", "count,lexmin:city,distinct:price"],
+        &["-k", "city", "--where", "price >= 0 or city = 'city'"],
+    ] {
+        let mut command = ringfold(["aggregate", "-H", str(&alone)]);
+        let want = end(command.args(asked)).answer();
+        for way in WAYS.iter() {
+            for block in ["4K", "64K"] {
+                let mut command = ringfold(["aggregate", "-H", "-j", "3", "-b", block, str(&path)]);
+                let ended = end(command.args(asked).args(way.flags()));
+                let (got, said) = ended.answer_and_notices();
+                assert_eq!(got, want, "{way:?} {asked:?}");
+                let place = format!(
+                    "39 records are the header again and are left out, the first at {} byte {}:",
+                    str(&path),
+                    11 + rows.len()
+                );
+                assert!(said.contains(&place), "{said}");
+            }
+        }
+    }
+}
