@@ -236,8 +236,9 @@ fn is_lzma(head: &[u8]) -> bool {
         bytes.iter().rev().fold(0, of_byte)
     };
     let (dictionary, length) = (number(&head[1..5]), number(&head[5..LZMA_HEADER]));
-    let is_power =
-        |size: u64| size.is_power_of_two() || (size / 3).is_power_of_two() && size % 3 == 0;
+    let is_power = |size: u64| {
+        size.is_power_of_two() || (size / 3).is_power_of_two() && size.is_multiple_of(3)
+    };
     let is_chosen = dictionary >= 4096 && is_power(dictionary) || dictionary == u64::from(u32::MAX);
     is_chosen && (length >> 40 == 0 || length == u64::MAX)
 }
