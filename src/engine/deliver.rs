@@ -3,4 +3,5 @@
 pub(crate) mod delivery;
 pub(crate) mod queue;
 pub(crate) mod states;
+pub(crate) mod stream_lines;
 pub(crate) mod watch;

@@ -28,7 +28,6 @@ use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::linux::affinity::Pinned;
 use crate::linux::threads;
-use crate::record::framing::Framing;
 
 /// Reads the input's spans and hands their records to the sink.
 ///
@@ -148,7 +147,7 @@ fn check_outcome(
         Some(cut) if error.kind() == Kind::Data && cut.file_index() == error.file_index() => {
             cut.clone()
         }
-        _ => with_line(delivery.input, config, pool, delivery.framing, error),
+        _ => with_line(delivery, config, pool, error),
     });
     // What was found in the data counts before what an engine couldn't do behind it.
     found.and(served)?;
@@ -206,20 +205,22 @@ fn check_cuts(input: &Input) -> Result<()> {
     Ok(())
 }
 
-/// Adds the number of the line to a failure in the data. Blocks come in any order, so the lines are counted only now, by a
-/// run of the same engine and threads.
+/// Adds the number of the line to a failure in the data. Blocks come in any order, so the lines of files are counted only
+/// now, by a run of the same engine and threads.
 fn with_line(
-    input: &Input,
+    delivery: &Delivery<'_>,
     config: &Config,
     pool: &Arc<ThreadPool>,
-    framing: &dyn Framing,
     error: Error,
 ) -> Error {
     let (Kind::Data, Some(bytes), Some(line_end)) =
-        (error.kind(), error.bytes(), framing.line_end())
+        (error.kind(), error.bytes(), delivery.framing.line_end())
     else {
         return error;
     };
+    if error.line().is_some() {
+        return error;
+    }
     let config = Config {
         pool: Some(Arc::clone(pool)),
         progress: None,
@@ -227,14 +228,15 @@ fn with_line(
         notice: Arc::new(|_| {}),
         ..config.clone()
     };
-    let lines = lines::before(
-        input,
-        error.file_index(),
-        bytes.start,
-        line_end,
-        |before, sink| run(before, &config, sink),
-    );
-    match lines {
+    let (file, start) = (error.file_index(), bytes.start);
+    let again = || {
+        lines::before(delivery.input, file, start, line_end, |before, sink| {
+            run(before, &config, sink)
+        })
+    };
+    let counted = delivery.lines.as_ref();
+    let counted = counted.and_then(|lines| lines.before(file, start));
+    match counted.or_else(again) {
         Some(lines) => error.at_line(lines + 1),
         None => error,
     }

@@ -153,6 +153,13 @@ impl Source {
         self.decoder.as_ref()
     }
 
+    /// Whether its bytes can be read a second time: it is no pipe, and no text of one.
+    pub(crate) fn can_repeat(&self) -> bool {
+        self.origin()
+            .map_or(self.len(), |origin| origin.len())
+            .is_some()
+    }
+
     /// Whether its bytes are those of the text in a compressed file.
     pub fn is_compressed(&self) -> bool {
         #[cfg(feature = "decompress")]

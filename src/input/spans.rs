@@ -116,10 +116,7 @@ impl Input {
 
     /// Whether it can be read a second time: nothing is a pipe.
     pub(crate) fn can_repeat(&self) -> bool {
-        self.sources.iter().all(|source| {
-            let origin = source.origin().unwrap_or(source);
-            origin.len().is_some()
-        })
+        self.sources.iter().all(|source| source.can_repeat())
     }
 
     /// The same, to be read a second time: compressed sources are decompressed anew.

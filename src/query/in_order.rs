@@ -13,6 +13,7 @@ use crate::query::order::InOrder;
 use crate::query::plan::Plan;
 use crate::query::sniff::separator_line;
 use crate::record::block::{Block, PaddedBuf};
+use crate::record::bytes;
 
 impl Plan {
     /// Adds the block that comes next.
@@ -28,6 +29,7 @@ impl Plan {
             file: block.file(),
             rest: PaddedBuf::default(),
             offset: block.offset(),
+            lines: 0,
             look_at: 0,
             skip_lines: self.skip_lines,
             wants_header: self.has_header,
@@ -69,14 +71,17 @@ impl Plan {
         }
         let rest = std::mem::take(&mut reading.rest);
         let block = rest.block(reading.file, reading.offset, 0);
+        let before = reading.lines;
         let done = self.look(partial, reading, &block, end);
         done.map_err(|error| match error {
             // The bytes aren't those of the engine's block.
             BlockError::Malformed(malformed) => {
+                let lines = before + bytes::count(b'\n', &block.bytes()[..malformed.start]) as u64;
                 let at = |place: usize| block.offset() + place as u64;
                 let error = Error::new(Kind::Data, malformed.cause)
                     .in_file(reading.file, &self.files[reading.file as usize])
-                    .at_bytes(at(malformed.start)..at(malformed.end));
+                    .at_bytes(at(malformed.start)..at(malformed.end))
+                    .at_line(1 + lines);
                 error.into()
             }
             sink => sink,
@@ -106,6 +111,7 @@ impl Plan {
         });
         partial.rejected.end_block(&self.rejecting, block, done);
         reading.rest = PaddedBuf::from(&bytes[done..]);
+        reading.lines += bytes::count(b'\n', &bytes[..done]) as u64;
         reading.offset = block.offset() + done as u64;
         let len = reading.rest.len();
         reading.look_at = (2 * len).min((len + 1).max(self.max_record.saturating_add(3)));

@@ -37,6 +37,8 @@ pub(crate) struct InOrder {
     pub(crate) rest: PaddedBuf,
     /// Where they begin.
     pub(crate) offset: u64,
+    /// Lines before them.
+    pub(crate) lines: u64,
     /// With so many bytes the record may be whole. They double each time, because each look begins at its start.
     pub(crate) look_at: usize,
     pub(crate) skip_lines: u64,

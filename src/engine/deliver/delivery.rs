@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::engine::arena::Slot;
 use crate::engine::config::Config;
 use crate::engine::deliver::states::States;
+use crate::engine::deliver::stream_lines::StreamLines;
 use crate::engine::deliver::watch::Watchdog;
 use crate::engine::sink::{BlockError, Ordered, Sink};
 use crate::engine::window::Window;
@@ -31,6 +32,8 @@ pub(crate) struct Delivery<'a> {
     /// With a stateful framing: the states where files are cut.
     pub(crate) states: Option<States>,
     order: Option<(&'a dyn Ordered, Arc<Window>)>,
+    /// The lines of streams.
+    pub(crate) lines: Option<StreamLines>,
     failed: AtomicBool,
     lowest: Mutex<Option<Failure>>,
     blocks: AtomicU64,
@@ -61,6 +64,7 @@ impl<'a> Delivery<'a> {
             max_record: config.max_record,
             states: framing.is_stateful().then(states),
             order: ordered.map(|ordered| (ordered, Window::new(ordered.window()))),
+            lines: (framing.line_end()).and_then(|end| StreamLines::new(input, end)),
             failed: AtomicBool::new(false),
             lowest: Mutex::new(None),
             blocks: AtomicU64::new(0),
@@ -104,6 +108,13 @@ impl<'a> Delivery<'a> {
         };
         if let Some(error) = broken() {
             return self.fail(error);
+        }
+        if let Some(lines) = &self.lines {
+            let malformed = match &done {
+                Ok(Err(BlockError::Malformed(malformed))) => malformed.start,
+                _ => fit.bytes().len(),
+            };
+            lines.add(block.file(), block.offset(), &block.bytes()[..malformed]);
         }
         match done {
             Ok(Ok(())) => {}
