@@ -108,6 +108,69 @@ fn what_cannot_be_understood() {
     }
 }
 
+/// One would replace the other, whatever they are called.
+#[test]
+fn outputs_that_are_one_file_are_refused() {
+    let dir = dir();
+    write(dir.path(), "file", b"a,1\nb,x\n");
+    let refused = |args: &[&str], twice: &str| {
+        let mut command = ringfold(["aggregate", "-k", "1", "-a", "sum:2", "file"]);
+        let error = end(command.args(args).current_dir(dir.path())).failure(2);
+        assert_eq!(error, format!("{twice} are the same file"), "{args:?}");
+    };
+    std::fs::create_dir(dir.path().join("below")).unwrap();
+    refused(&["--rejects", "r", "-o", "./r"], "--output and --rejects");
+    let kept = [
+        "--save-partial",
+        "r",
+        "--on-error",
+        "skip",
+        "--rejects",
+        "below/../r",
+    ];
+    refused(&kept, "--save-partial and --rejects");
+    let state = ["--continue", "r", "--report-too", "-o", "below/../r"];
+    refused(&state, "--output and --continue");
+    write(dir.path(), "old", b"");
+    std::os::unix::fs::symlink("old", dir.path().join("symbolic")).unwrap();
+    refused(
+        &["--rejects", "symbolic", "-o", "old"],
+        "--output and --rejects",
+    );
+    assert_eq!(names(dir.path()), ["below", "file", "old", "symbolic"]);
+    let mut command = ringfold([
+        "aggregate",
+        "-k",
+        "1",
+        "-a",
+        "sum:2",
+        "file",
+        "--rejects",
+        "old",
+    ]);
+    let appended = File::options()
+        .append(true)
+        .open(dir.path().join("old"))
+        .unwrap();
+    let ended = command
+        .current_dir(dir.path())
+        .stdout(appended)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(
+        said,
+        "ringfold: standard output and --rejects are the same file\n"
+    );
+    // Devices and pipes may be written by several.
+    let both = ["--rejects", "/dev/null", "-o", "/dev/null"];
+    let mut command = ringfold(["aggregate", "-k", "1", "-a", "sum:2", "file"]);
+    assert_eq!(
+        end(command.args(both).current_dir(dir.path())).code,
+        Some(0)
+    );
+}
+
 #[test]
 fn no_file_is_standard_input() {
     let dir = dir();
@@ -170,11 +233,16 @@ fn an_output_that_is_an_input_is_refused() {
         assert!(said.contains(" is the input"), "{said}");
         unchanged();
     }
-    // An empty one may be anything; and what isn't read may be written to.
+    // What isn't read may be written to.
     assert_eq!(stdout(&[str(&other)]), (Some(0), String::new()));
     assert_eq!(std::fs::read(&path).unwrap(), b"a;1.0\n{b=2.0/2.0/2.0}\n");
     std::fs::write(&path, "").unwrap();
-    assert_eq!(stdout(&[str(&path)]), (Some(0), String::new()));
+    // A shell has emptied it.
+    for args in [&[str(&path)][..], &["-"], &["-k", "1", str(&hard)]] {
+        let (code, said) = stdout(args);
+        assert_eq!(code, Some(2), "{args:?}: {said}");
+        assert!(said.contains("`>` has emptied it"), "{said}");
+    }
     let mut command = ringfold(["aggregate", "-o", "/dev/null", "/dev/null"]);
     assert_eq!(end(&mut command).answer(), b"");
 }

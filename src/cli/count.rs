@@ -13,7 +13,7 @@ use clap::Args;
 
 use crate::cli::console::{open_output, say, write_output};
 use crate::cli::reading::{Files, Folded, Reading};
-use crate::cli::{memory, spell};
+use crate::cli::{memory, own_input, spell};
 
 /// A file's name as it was given. A newline in it is escaped, so that it doesn't look like two rows.
 fn written(path: &Path) -> Cow<'_, [u8]> {
@@ -71,6 +71,7 @@ impl Command {
         let job = Count { delimiter };
         let output = open_output(None)?;
         let paths = self.files.paths()?;
+        own_input::refuse(None, &paths)?;
         let (input, paths, missing) = open(paths)?;
         let input = self.reading.text_of(input)?.without_holes();
         let memory = memory::Watch::start(self.reading.stats.is_some());

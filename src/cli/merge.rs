@@ -71,6 +71,8 @@ impl Command {
             .transpose()?;
         own_input::refuse(self.output.as_ref(), &self.files)?;
         let keep = self.save_partial.as_ref();
+        let answer = reports.then(|| own_input::answer(self.output.as_ref()));
+        own_input::refuse_twice(&[answer, keep.map(|path| ("--save-partial", &**path))])?;
         let kept = keep.map(|path| open_output(Some(path))).transpose()?;
         let partials: Vec<Partial> = self
             .files
@@ -134,9 +136,6 @@ impl Command {
             (Some((_, flag)), Some(_)) if !self.report_too => refused(format!(
                 "{flag} is about the answer, which isn't printed: add --report-too"
             )),
-            (_, Some(kept)) if self.output.as_ref() == Some(kept) => {
-                refused("--output and --save-partial are the same file".into())
-            }
             (_, Some(kept))
                 if is_stdout(kept)
                     && self.report_too

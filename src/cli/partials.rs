@@ -107,27 +107,27 @@ impl Partials {
         }
     }
 
+    /// The file that groups are kept in, with its flag.
+    pub(super) fn output(&self) -> Option<(&'static str, &PathBuf)> {
+        match &self.state {
+            Some(path) => Some(("--continue", path)),
+            None => Some(("--save-partial", self.save_partial.as_ref()?)),
+        }
+    }
+
     /// Opens what groups are kept in, if they are.
     pub(super) fn open(
         &self,
         output: Option<&PathBuf>,
         inputs: &[PathBuf],
     ) -> Result<Option<Keeping>> {
-        let Some(path) = self.state.as_ref().or(self.save_partial.as_ref()) else {
+        let Some((flag, path)) = self.output() else {
             return Ok(None);
         };
         let is_stdout = path.as_os_str() == "-";
-        let flag = if self.state.is_some() {
-            "--continue"
-        } else {
-            "--save-partial"
-        };
         let prints_there = output.is_none_or(|output| output.as_os_str() == "-");
         if is_stdout && (self.state.is_some() || self.report_too && prints_there) {
             return Err(usage(&format!("name a file for {flag}")));
-        }
-        if output == Some(path) {
-            return Err(usage(&format!("--output and {flag} are the same file")));
         }
         own_input::refuse(Some(path), inputs)?;
         let state = match self.state.is_some() {

@@ -1,6 +1,6 @@
 //! How a query reads records, and what it does with malformed ones.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -164,6 +164,11 @@ impl Records {
             None => query,
         }
     }
+    /// The file of skipped records, with its flag.
+    pub(super) fn output(&self) -> Option<(&'static str, &Path)> {
+        Some(("--rejects", self.rejects.as_deref()?))
+    }
+
 
     /// Opens the file of skipped records.
     pub(super) fn open(
@@ -178,9 +183,6 @@ impl Records {
         let is_stdout = |path: &PathBuf| path.as_os_str() == "-";
         if is_stdout(path) && output.is_none_or(is_stdout) {
             return refused("the answer goes to standard output: name a file for --rejects");
-        }
-        if output == Some(path) {
-            return refused("--output and --rejects are the same file");
         }
         if !matches!(ending::format(path), Ok(None | Some(GridFormat::Csv))) {
             return refused("--rejects writes CSV, and its file's name says another format");
