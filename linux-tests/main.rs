@@ -17,6 +17,7 @@ mod durable;
 mod edges;
 mod emulated;
 mod faults;
+mod first_contact;
 mod flags;
 mod fuse;
 mod generate;

@@ -247,9 +247,9 @@ impl Asked {
         if self.explain {
             let explained = plan.explain(&input)?;
             let output = output.map_or_else(|| open_output(None), Ok)?;
-        let answer = reports.then(|| own_input::answer(run.output));
-        let kept = self.partials.output().map(|(flag, path)| (flag, &**path));
-        own_input::refuse_twice(&[answer, kept, self.records.output()])?;
+            let answer = reports.then(|| own_input::answer(run.output));
+            let kept = self.partials.output().map(|(flag, path)| (flag, &**path));
+            own_input::refuse_twice(&[answer, kept, self.records.output()])?;
             return write_output(output, |out| {
                 out.write_all(explained.to_string().as_bytes())
             });

@@ -169,7 +169,6 @@ impl Records {
         Some(("--rejects", self.rejects.as_deref()?))
     }
 
-
     /// Opens the file of skipped records.
     pub(super) fn open(
         &self,
