@@ -88,7 +88,10 @@ fn a_year_is_a_column_s_name() {
     );
     assert_eq!(sums, "sum_2015,sum_2016,sum_2017\n1,2,3\n");
     let error = refused(dir.path(), &["aggregate", "-H", "-a", "sum:1960", "o.csv"]);
-    assert!(error.contains("there is no column 1960"), "{error}");
+    assert!(
+        error.contains("no column 1960: the first record has 3 fields, called city, price, 2017"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -334,4 +337,29 @@ fn a_full_device_is_told() {
         assert_eq!(ended.status.code(), Some(1), "{args:?}: {said}");
         assert!(said.contains("ENOSPC"), "{said}");
     }
+}
+
+/// A program that has no query for a job is named, and isn't just missing.
+#[test]
+fn bench_says_who_takes_no_part() {
+    let dir = dir();
+    write(dir.path(), "rows", b"a;1.0\nb;2.0\n");
+    let args = [
+        "bench",
+        "rows",
+        "-r",
+        "1",
+        "--engine",
+        "pread",
+        "--state",
+        "cached",
+        "--job",
+        "aggregate -k 1 -a count",
+        "--with",
+        "duckdb",
+    ];
+    let ended = end(ringfold(args).current_dir(dir.path()));
+    let printed = String::from_utf8(ended.answer_and_notices().0).unwrap();
+    let left_out = "duckdb is left out: it has no query for `aggregate -k 1 -a count`";
+    assert!(printed.contains(left_out), "{printed}");
 }

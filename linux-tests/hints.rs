@@ -33,6 +33,30 @@ const ORDERS: (&str, &str) = ("orders.csv", "city,price\nBern,1.50\nOslo,2\nBern
 
 const ROWS: &[Row] = &[
     Row {
+        hint: "",
+        files: &[ORDERS],
+        run: "ringfold aggregate -H -k city -o y.csv.gz orders.csv",
+        says: "`| gzip > y.csv.gz`",
+        then: "ringfold aggregate -H -k city orders.csv {} && zcat y.csv.gz",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[ORDERS],
+        run: "ringfold aggregate -H -k city -o y.xlsx orders.csv",
+        says: "-f csv writes CSV to it all the same",
+        then: "ringfold aggregate -H -k city -f csv -o y.xlsx orders.csv && cat y.xlsx",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[("f", "a;1\n")],
+        run: "ringfold aggregate -o y.json f",
+        says: "as -f 1brc",
+        then: "ringfold aggregate -f 1brc -o y.json f && cat y.json",
+        answer: "{a=1.0/1.0/1.0}\n",
+    },
+    Row {
         hint: "Encoded",
         files: &[ORDERS],
         run: "gzip -c orders.csv >f; ringfold aggregate --no-decompress -d , -k 1 f",

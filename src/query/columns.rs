@@ -97,8 +97,10 @@ impl Columns {
             0 => Err("columns are counted from 1".to_string()),
             _ if number > width => {
                 let fields = plural(width, "field");
+                let called =
+                    header.map_or(String::new(), |header| format!(", called {}", list(header)));
                 Err(format!(
-                    "there is no column {number}: the first record has {fields}"
+                    "there is no column {number}: the first record has {fields}{called}"
                 ))
             }
             _ => Ok(number - 1),
@@ -245,7 +247,6 @@ pub(crate) fn plural(count: usize, of: &str) -> String {
 
 /// What is wrong with a name that isn't among the names of `whose` columns.
 pub(crate) fn unknown(whose: &str, name: &[u8], header: &[Vec<u8>]) -> String {
-    const MOST: usize = 20;
     let wanted = name.to_ascii_lowercase();
     let near = header
         .iter()
@@ -255,15 +256,21 @@ pub(crate) fn unknown(whose: &str, name: &[u8], header: &[Vec<u8>]) -> String {
     let meant = near.map_or(";".to_string(), |(_, near)| {
         format!(", did you mean `{}`?", shown(near))
     });
-    let mut names: Vec<_> = header.iter().take(MOST).map(|name| shown(name)).collect();
-    if header.len() > MOST {
-        names.push(format!("and {} more", header.len() - MOST).into());
-    }
-    let names = names.join(", ");
+    let names = list(header);
     format!(
         "no column is called `{}`{meant} {whose} has: {names}",
         shown(name)
     )
+}
+
+/// The first of many names.
+fn list(header: &[Vec<u8>]) -> String {
+    const MOST: usize = 20;
+    let mut names: Vec<_> = header.iter().take(MOST).map(|name| shown(name)).collect();
+    if header.len() > MOST {
+        names.push(format!("and {} more", header.len() - MOST).into());
+    }
+    names.join(", ")
 }
 
 /// How many bytes must be changed, added or left out to make one of the other.
@@ -329,7 +336,7 @@ mod tests {
             (0.into(), "columns are counted from 1"),
             (
                 5.into(),
-                "there is no column 5: the first record has 4 fields",
+                "there is no column 5: the first record has 4 fields, called city, price, qty, qty",
             ),
             (Columns::Range(3, 2), "the range 3-2 is backwards"),
         ] {

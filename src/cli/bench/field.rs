@@ -180,10 +180,7 @@ pub(super) fn of_case(
         if !tool.fits(&job.words) {
             // It has no query for this job; the jobs of the ladder are nobody else's.
             if !job.words.is_empty() {
-                let why = format!(
-                    "it takes no part in `{}`: --command runs its own query",
-                    job.name
-                );
+                let why = format!("it has no query for `{}`: --command takes one", job.name);
                 missing.push(left_out(tool.name(), Kind::Command, why));
             }
             continue;

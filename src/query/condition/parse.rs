@@ -362,7 +362,9 @@ fn literal(Placed { token, at }: Placed) -> Result<Literal, Fault> {
     let why = match token {
         Token::Literal(literal) => return Ok(literal),
         Token::Name(name) => {
-            format!("`{name}` is a column's name here: a text stands in single quotes, '{name}'")
+            format!(
+                "`{name}` is a column, and two columns can't be compared: a text stands in single quotes, '{name}'"
+            )
         }
         Token::Quoted(_) => {
             "double quotes are for names of columns: a text stands in single ones".into()

@@ -47,7 +47,7 @@ fn what_is_refused_and_where() {
         (
             "a = b",
             4,
-            "`b` is a column's name here: a text stands in single quotes, 'b'",
+            "`b` is a column, and two columns can't be compared: a text stands in single quotes, 'b'",
         ),
         ("a = \"b\"", 4, "double quotes are for names"),
         ("a = $2", 4, "with a number or a text only"),
