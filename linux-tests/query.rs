@@ -663,7 +663,11 @@ fn what_is_refused() {
             2,
             "there is no column 3: the first record has 2 fields",
         ),
-        (&["-a", "avg:1", "a.csv"], 2, "there is no aggregate `avg`"),
+        (
+            &["-a", "meen:1", "a.csv"],
+            2,
+            "there is no aggregate `meen`",
+        ),
         (&["-a", "sum", "a.csv"], 2, "`sum` needs a column"),
         (&["-k", "1", "lines"], 2, "-d"),
         (&["-k", "1", "-f", "lines", "a.csv"], 2, "-k"),
