@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::cli::console::{open_output, say, write_output};
 use crate::cli::own_input;
-use crate::cli::query::tell_spilled;
+use crate::cli::query::{tell_estimates, tell_spilled};
 use crate::cli::shown::{self, Shown};
 use crate::cli::size::size;
 use crate::query::Partial;
@@ -110,6 +110,7 @@ impl Command {
         let form = shown::form(self.format, self.output.as_deref())?;
         let directory = shown.directory();
         (self.shown).print(&mut answer, &sort, form, output, &directory, &pool)?;
+        tell_estimates(&answer);
         if answer.spilled_bytes > 0 {
             tell_spilled(answer.spilled_bytes);
         }

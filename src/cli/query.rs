@@ -13,6 +13,7 @@ use crate::cli::shown::{Form, Shown};
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
 use crate::cli::{memory, own_input, spell};
 use crate::query::{Answer, Columns, Query};
+use crate::visible::visible;
 use crate::{Config, Error, Kind, Receipt, Result, units};
 
 /// What is asked of which columns.
@@ -28,8 +29,8 @@ pub(super) struct Asked {
     ///
     /// There are count, sum, min, max, mean, range, var, stddev, var_pop, stddev_pop, first, last, lexmin, lexmax, median,
     /// percentiles such as p99.9, distinct and mode. The column follows behind a colon: `-a count,sum:price,mean:3`. A name with a comma or colon is quoted: `-a
-    /// 'sum:"a,b"'`. All numbers are exact, but percentiles and distinct counts of large groups
-    /// are estimates without --exact. Without -k the whole input is one group.
+    /// 'sum:"a,b"'`. All numbers are exact. Estimates are asked for by name: approx_median, approx_p99.9, approx_distinct.
+    /// Without -k the whole input is one group.
     #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]
     aggregate: Vec<String>,
     /// The first line of each file names the columns
@@ -54,8 +55,11 @@ pub(super) struct Asked {
     /// files are called .jsonl or .ndjson]
     #[arg(long)]
     jsonl: bool,
-    /// Make percentiles and distinct counts of large groups exact too; their values go to temporary files where memory ends
+    /// Estimate percentiles and distinct counts of large groups, in little memory; they are exact otherwise
     #[arg(long, hide_short_help = true)]
+    approximate: bool,
+    /// Percentiles and distinct counts are exact, as they are anyway
+    #[arg(long, hide = true, conflicts_with = "approximate")]
     exact: bool,
     /// The byte that quotes fields, or none [default: '"' between commas, and between other bytes if the first records have
     /// such fields]
@@ -111,6 +115,7 @@ impl Asked {
     /// The first flag that means nothing without a query.
     pub(super) fn stray_flag(&self) -> Option<&'static str> {
         let flags = [
+            (self.approximate, "--approximate"),
             (self.exact, "--exact"),
             (self.header, "--header"),
             (self.log.is_some(), "--log"),
@@ -176,7 +181,7 @@ impl Asked {
         };
         let mut query = query
             .header(self.header)
-            .exact(self.exact)
+            .approximate(self.approximate)
             .on_error(self.records.on_error(run.on_error)?)
             .precision(self.shown.precision);
         query = self.records.applied(query);
@@ -306,6 +311,9 @@ impl Asked {
                 spell::repeated(repeated.count, &place)
             ));
         }
+        if !reading.quiet {
+            tell_estimates(&answer);
+        }
         if answer.spilled_bytes > 0 && !reading.quiet {
             tell_spilled(answer.spilled_bytes);
         }
@@ -320,6 +328,25 @@ impl Asked {
             reading.print_stats(&figures, &counted, &told, memory.peak());
         }
         Ok(())
+    }
+}
+
+/// Says which columns of an answer are estimates, and how good.
+pub(super) fn tell_estimates(answer: &Answer) {
+    let named = |is_percentile: bool, bound: &str| {
+        let estimates = answer.estimates();
+        let named = estimates.filter(|(_, percentile)| *percentile == is_percentile);
+        let names: Vec<_> = named.map(|(name, _)| visible(name)).collect();
+        (!names.is_empty()).then(|| format!("{} {bound}", names.join(", ")))
+    };
+    let percentiles = named(true, "within 0.8%");
+    let distinct = named(false, "within 2% in 95 of 100 cases");
+    let all: Vec<_> = percentiles.into_iter().chain(distinct).collect();
+    if !all.is_empty() {
+        say(&format!(
+            "notice: estimates where groups are large: {}",
+            all.join("; ")
+        ));
     }
 }
 

@@ -83,6 +83,11 @@ impl Rule {
         matches!(self, Rule::EarliestTime | Rule::LatestTime)
     }
 
+    /// Whether the values are sketches of which estimates come.
+    pub(crate) fn is_estimate(self) -> bool {
+        matches!(self, Rule::Sketch(sketch) if sketch.is_estimate())
+    }
+
     /// Whether the values are bytes behind the place that they have in the input.
     pub(crate) fn is_placed(self) -> bool {
         matches!(self, Rule::FirstText | Rule::LastText)

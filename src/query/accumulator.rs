@@ -43,6 +43,8 @@ pub(crate) static ALL: &[Kind] = &[
     percentile::MEDIAN,
     Kind::of::<distinct::Distinct>("distinct").exactly(&values::DISTINCT),
     Kind::of::<mode::Mode>("mode").exactly(&values::MODE),
+    percentile::APPROX_MEDIAN,
+    Kind::of::<distinct::Distinct>("approx_distinct"),
 ];
 
 /// The same of times.
@@ -148,6 +150,8 @@ mod tests {
             ("median", "3.2500"),
             ("distinct", "4"),
             ("mode", "-1.25"),
+            ("approx_median", "3.2500"),
+            ("approx_distinct", "4"),
         ] {
             let kind = named(name).unwrap();
             let states = fed(kind, &values);
@@ -157,14 +161,15 @@ mod tests {
                 "{name}"
             );
         }
-        assert_eq!(ALL.len(), 17);
+        assert_eq!(ALL.len(), 19);
     }
 
     #[test]
     fn over_nothing_is_null() {
         for kind in ALL {
             let states = fed(kind, &[]);
-            let want = matches!(kind.name, "count" | "distinct").then(|| "0".to_string());
+            let want = matches!(kind.name, "count" | "distinct" | "approx_distinct")
+                .then(|| "0".to_string());
             assert_eq!(
                 text(&states.finish(0, kind.share, 2)),
                 want,

@@ -159,6 +159,14 @@ impl Answer {
         &self.names
     }
 
+    /// The names of columns that are estimates where groups are large, and whether they are percentiles: the others are
+    /// distinct counts. docs/estimates.md says how good they are.
+    pub fn estimates(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        let columns = self.names[self.keys..].iter().zip(self.all.kinds());
+        let estimates = columns.filter(|(_, kind)| kind.is_estimate());
+        estimates.map(|(name, kind)| (&name[..], kind.share.is_some()))
+    }
+
     /// Puts the rows into another order, and leaves only the first so many, if `first` says so.
     ///
     /// # Errors

@@ -86,7 +86,7 @@ pub struct Query {
     is_squeezed: bool,
     has_decimal_comma: bool,
     is_float: bool,
-    is_exact: bool,
+    is_approximate: bool,
     skip_lines: u64,
     comment: Vec<u8>,
     log: Option<&'static Pattern>,
@@ -145,7 +145,7 @@ impl Query {
             is_squeezed: false,
             has_decimal_comma: false,
             is_float: false,
-            is_exact: false,
+            is_approximate: false,
             skip_lines: 0,
             comment: Vec::new(),
             log: None,
@@ -280,8 +280,8 @@ impl Query {
         Query { is_float, ..self }
     }
 
-    /// Whether percentiles and distinct counts are exact however many values a group has, and modes need no memory for all
-    /// of them. Each value is then counted as a group of its own is, and goes to a temporary file where memory ends.
+    /// Whether percentiles and distinct counts are estimates where a group has many values, as those of `approx_p99` and
+    /// `approx_distinct` are. Without it they are exact: values are kept, and go to a temporary file where memory ends.
     ///
     /// ```
     /// use ringfold::query::Query;
@@ -291,15 +291,18 @@ impl Query {
     /// let text: String = (0..100_001).map(|n| format!("a,{n}.5\n")).collect();
     /// let input = Input::memory([text.as_bytes()]);
     /// let config = Config::default();
-    /// let query = Query::new(b',').key(1).exact(true).aggregate("p99", Some(2.into()))?;
+    /// let query = Query::new(b',').key(1).aggregate("p99", Some(2.into()))?;
     /// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
     /// let mut csv = Vec::new();
     /// write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
     /// assert_eq!(csv, b"key1,p99_2\na,99000.500\n");
     /// # Ok::<(), ringfold::Error>(())
     /// ```
-    pub fn exact(self, is_exact: bool) -> Query {
-        Query { is_exact, ..self }
+    pub fn approximate(self, is_approximate: bool) -> Query {
+        Query {
+            is_approximate,
+            ..self
+        }
     }
 
     fn grammar(&self) -> Grammar {
@@ -617,7 +620,8 @@ impl Query {
             plan.add_key(key)?;
         }
         for asked in &self.aggregates {
-            let exact = asked.kind.exact.filter(|_| self.is_exact);
+            let estimates = self.is_approximate && asked.kind.is_estimate();
+            let exact = asked.kind.exact.filter(|_| !estimates);
             plan.add_aggregate(&Asked {
                 kind: exact.unwrap_or(asked.kind),
                 ..asked.clone()

@@ -137,9 +137,7 @@ impl Plan {
         }
         let has_estimates = self.aggregates.iter().any(|of| of.kind.is_estimate());
         let exact = match has_estimates {
-            true => {
-                "all but percentiles and distinct counts of large groups; what is rounded is so once, for print"
-            }
+            true => "all but estimates of large groups; what is rounded is so once, for print",
             false => "all results; means, variances and deviations are rounded once, for print",
         };
         facts.push(("exact", exact.into()));

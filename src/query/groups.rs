@@ -6,7 +6,7 @@ use rayon::iter::Either;
 use rayon::prelude::*;
 
 use crate::partial::column::Gathered;
-use crate::query::accumulator::state::Outcome;
+use crate::query::accumulator::state::{Kind, Outcome};
 use crate::query::key_order::KeyOrder;
 use crate::query::lane_groups::LaneRows;
 use crate::query::table::{Group, Table, parts};
@@ -45,6 +45,11 @@ impl Groups {
             (Some(place), Some(lanes)) => lanes.finish(place, aggregate, scale),
             _ => self.table.finish(group, aggregate, scale),
         }
+    }
+
+    /// The aggregates.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
+        self.table.kinds()
     }
 
     /// How many columns the states of one of the aggregates have in a partial.

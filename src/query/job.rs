@@ -933,7 +933,7 @@ mod tests {
             }
             let ended = records.iter().zip(ends.iter().cycle()).map(|(record, end)| format!("{record}{end}"));
             let text = ended.collect::<String>().repeat(repeat);
-            let mut query = Query::new(b',').quote(is_quoted.then_some(b'"')).exact(is_exact);
+            let mut query = Query::new(b',').quote(is_quoted.then_some(b'"')).approximate(!is_exact);
             if skips {
                 query = query.on_error(OnError::Skip);
             }
@@ -998,7 +998,7 @@ mod tests {
                 0 => ["k1", "x.k2", "k3"][number - 1].into(),
                 _ => crate::query::columns::Columns::Number(number),
             };
-            query = query.exact(is_exact);
+            query = query.approximate(!is_exact);
             if skips {
                 query = query.on_error(OnError::Skip);
             }
@@ -1200,7 +1200,7 @@ mod tests {
             ];
             for (having, is_exact) in options {
                 let query = Query::new(b',').quote(Some(b'"')).on_error(OnError::Null);
-                let mut query = query.exact(is_exact);
+                let mut query = query.approximate(!is_exact);
                 for &key in keys {
                     query = query.key(key);
                 }
@@ -1280,7 +1280,7 @@ mod tests {
             let (mode, _) = counts.iter().find(|(_, count)| *count == most).unwrap();
             want += &format!(",{},{mode},{}\n", counts.len(), rows.len());
         }
-        let mut query = Query::new(b',').key(1).exact(true);
+        let mut query = Query::new(b',').key(1);
         for name in names {
             query = query.aggregate(name, Some(2.into())).unwrap();
         }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::prefetch;
-use crate::query::accumulator::state::{Digested, Outcome, Slot, States, Value};
+use crate::query::accumulator::state::{Digested, Kind, Outcome, Slot, States, Value};
 use crate::query::lanes::Kept;
 
 /// A power of two, of which a hash tells one by bits that hash tables don't look at.
@@ -228,6 +228,11 @@ impl Table {
         let states = &self.shards[group.shard as usize].states;
         let share = self.slots[aggregate].kind.share;
         states[self.places[aggregate]].finish(group.at as usize, share, scale)
+    }
+
+    /// The aggregates.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
+        self.slots.iter().map(|slot| slot.kind)
     }
 
     /// How many columns one of the aggregates has in a partial.

@@ -1,5 +1,6 @@
-//! `median`, `p50`, `p99.9`: the number below which so many percent of all numbers lie, between the two nearest as far as
-//! the place asks. Exact while a group has few different numbers.
+//! `approx_median`, `approx_p99.9`: about the number below which so many percent of all numbers lie, between the two nearest
+//! as far as the place asks. Exact while a group has few different numbers. Without `approx_`, the names are those of
+//! exact percentiles (`values`), and of what older partials have under them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,20 +17,29 @@ use crate::query::quotient::Quotient;
 use crate::sketch::Sketch;
 use crate::sketch::histogram::{Histogram, integer};
 
-/// The aggregate of a name such as `p99.9`. Each is made once and stays.
+/// What the names of estimates begin with.
+const APPROX: &str = "approx_";
+
+/// The aggregate of a name such as `p99.9` or `approx_p99.9`. Each is made once and stays.
 pub(super) fn named(name: &str) -> Option<&'static Kind> {
     static KNOWN: Mutex<BTreeMap<String, &'static Kind>> = Mutex::new(BTreeMap::new());
-    let share = Share::named(name)?;
+    let exact = name.strip_prefix(APPROX);
+    let share = Share::named(exact.unwrap_or(name))?;
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let kind = known.entry(name.into()).or_insert_with(|| {
         let name = Box::leak(Box::from(name));
+        let kind = Kind::of::<Values>(name).of_share(share);
+        if exact.is_some() {
+            return Box::leak(Box::new(kind));
+        }
         let settled = Box::leak(Box::new(values::settled(name, share)));
         let exact = Box::leak(Box::new(values::percentile(name, share, settled)));
-        let kind = Kind::of::<Values>(name).of_share(share);
         Box::leak(Box::new(kind.exactly(exact)))
     });
     Some(kind)
 }
+
+pub(super) const APPROX_MEDIAN: Kind = Kind::of::<Values>("approx_median").of_share(Share::HALF);
 
 pub(super) const MEDIAN: Kind = Kind::of::<Values>("median")
     .of_share(Share::HALF)
@@ -135,7 +145,11 @@ mod tests {
             assert_eq!((share.dividend, share.divisor), (dividend, divisor));
             assert!(std::ptr::eq(named(name).unwrap(), named(name).unwrap()));
         }
+        let kind = named("approx_p99.9").unwrap();
+        assert!(kind.exact.is_none() && kind.is_estimate());
         for name in [
+            "approx_50",
+            "approx_approx_p50",
             "p",
             "p.5",
             "p5.",

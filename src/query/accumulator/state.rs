@@ -418,9 +418,7 @@ impl Kind {
 
     /// Whether it is an estimate of large groups.
     pub(crate) fn is_estimate(&self) -> bool {
-        let sketch =
-            |of: &StateColumn| matches!(of.rule, Rule::Sketch(sketch) if sketch.is_estimate());
-        self.columns.iter().any(sketch)
+        self.columns.iter().any(|of| of.rule.is_estimate())
     }
 
     /// Of values that are counted one by one.

@@ -90,9 +90,16 @@ fn columns(description: &Description) -> Vec<(String, String)> {
     let keys = description.keys.iter();
     let keys = keys.map(|key| (words(key), "key".to_string()));
     let aggregates = description.aggregates.iter().map(|aggregate| {
-        let name = words(&aggregate.name);
+        let mut name = words(&aggregate.name);
+        if aggregate
+            .columns
+            .iter()
+            .any(|column| column.rule.is_estimate())
+        {
+            name += ", estimated,";
+        }
         let kind = match (aggregate.is_numeric, aggregate.scale) {
-            (false, _) => name,
+            (false, _) => name.trim_end_matches(',').into(),
             (true, 0) => format!("{name} of whole numbers"),
             (true, 1) => format!("{name} of numbers with 1 decimal"),
             (true, scale) => format!("{name} of numbers with up to {scale} decimals"),
