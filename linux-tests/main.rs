@@ -16,6 +16,7 @@ mod disks;
 mod durable;
 mod edges;
 mod emulated;
+mod exact;
 mod faults;
 mod first_contact;
 mod flags;

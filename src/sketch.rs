@@ -6,7 +6,7 @@
 
 mod bytes;
 pub(crate) mod distinct;
-mod few;
+pub(crate) mod few;
 pub(crate) mod frequencies;
 pub(crate) mod histogram;
 

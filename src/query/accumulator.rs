@@ -3,6 +3,7 @@
 //! An aggregate is a [`State`] in a file of its own and a line in [`ALL`]. Its states of all groups lie side by side.
 //! Merging is associative and commutative in what `finish` gives.
 
+pub(crate) mod bag;
 mod count;
 mod distinct;
 mod first;

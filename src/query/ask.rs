@@ -305,6 +305,12 @@ impl Query {
         }
     }
 
+    /// Whether aggregates are estimates that have the names of exact ones.
+    fn is_estimated(&self) -> bool {
+        let mut kinds = self.aggregates.iter().map(|asked| asked.kind);
+        self.is_approximate && kinds.any(|kind| kind.exact.is_some() && kind.is_estimate())
+    }
+
     fn grammar(&self) -> Grammar {
         Grammar {
             decimal_point: if self.has_decimal_comma { b',' } else { b'.' },
@@ -596,7 +602,6 @@ impl Query {
             numbers: Vec::new(),
             times: Vec::new(),
             aggregates: Vec::new(),
-            valued: Vec::new(),
             names: Vec::new(),
             titles: Vec::new(),
             asked: Vec::new(),

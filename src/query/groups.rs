@@ -31,6 +31,10 @@ impl Groups {
         all
     }
 
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
     /// The parts of a group's key.
     pub(crate) fn parts(&self, group: Group) -> impl Iterator<Item = &[u8]> {
         match (group.lanes(), &self.lanes) {

@@ -21,7 +21,6 @@ use crate::query::accumulator::state::{Rounding, Value};
 use crate::query::answer::Answer;
 use crate::query::condition::Condition;
 use crate::query::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
-use crate::query::exact::push_value;
 use crate::query::field::Field;
 use crate::query::groups::Groups;
 use crate::query::head::unclosed;
@@ -179,7 +178,6 @@ impl Plan {
                 _ => self.push_key(key, value),
             }
         }
-        let own_parts = key.len();
         self.end_key(key);
         let group = partial.table.group(key);
         let aggregates = self.aggregates.iter().enumerate();
@@ -201,12 +199,6 @@ impl Plan {
                 place,
             };
             partial.table.update(group, at, &value);
-            if aggregate.kind.of_values.is_some() {
-                key.truncate(own_parts);
-                push_value(key, at, aggregate.kind.takes, &value);
-                let counted = partial.table.group(key);
-                partial.table.update(counted, at, &value);
-            }
         }
         partial.rows += 1;
         partial.nulled += nulled;
@@ -592,7 +584,7 @@ impl Plan {
         Ok(())
     }
 
-    fn stored_form(&self) -> StoredForm {
+    pub(crate) fn stored_form(&self) -> StoredForm {
         StoredForm {
             slots: self.slots(),
             keys: self.key_parts(),

@@ -100,8 +100,6 @@ pub(crate) struct LanePlan {
     /// Which parts of which columns are wanted. Columns count among those that lanes are about.
     pub(crate) wanted: Vec<(usize, Part)>,
     pub(crate) aggregates: Vec<LaneAggregate>,
-    /// Those whose values are counted one by one, with the column among the passes', and the number of its numbers.
-    pub(crate) valued: Vec<(usize, usize, Option<usize>)>,
 }
 
 /// An aggregate, and how it gets its values.
@@ -122,10 +120,10 @@ pub(crate) enum Served {
 }
 
 impl LanePlan {
-    /// Whether an aggregate sees each value, or values are groups: then each group is in the table, too.
+    /// Whether an aggregate sees each value: then each group is in the table, too.
     pub(crate) fn has_values(&self) -> bool {
         let sees_values = |of: &LaneAggregate| matches!(of.served, Served::Values(..));
-        self.aggregates.iter().any(sees_values) || !self.valued.is_empty()
+        self.aggregates.iter().any(sees_values)
     }
 
     /// A key as the table has it.

@@ -10,10 +10,10 @@
 use crate::engine::sink::BlockError;
 use crate::group::table::isa::Seeds;
 use crate::level::Level;
+use crate::query::accumulator::bag;
 use crate::query::accumulator::state::{Digest, Digested, Takes, Value};
 use crate::query::condition::Condition;
 use crate::query::dialect::Marks;
-use crate::query::exact::push_value;
 use crate::query::field::Field;
 use crate::query::lane_groups::{KeyForm, LaneAggregate, LaneGroups, LanePlan, Served};
 use crate::query::lanes::{Kept, Lane, MAGNITUDE_MAX, NARROW_MAX, Part, Traits};
@@ -226,14 +226,6 @@ impl Passes {
             Served::Lanes(Some(known))
         });
         let served: Vec<Served> = served.collect();
-        let valued = plan.valued.iter().map(|&at| {
-            let of = &plan.aggregates[at];
-            let column = among(of.column.expect("a column of values"));
-            let is_number = of.kind.takes == Takes::Numbers;
-            let source = sources.iter().position(|source| source.at == column);
-            (at, column, source.filter(|_| is_number))
-        });
-        let valued = valued.collect();
         let is_ascending = plan.keys.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         let between = marks.filter(|marks| marks.quote.is_none());
         let has_raw_keys = is_ascending && (plan.keys.len() == 1 || between.is_some());
@@ -266,7 +258,6 @@ impl Passes {
                     served,
                 })
                 .collect(),
-            valued,
         };
         Some(Passes {
             level,
@@ -770,7 +761,6 @@ impl Passes {
             if let Some(lane) = self.groups.layout().group_lane() {
                 self.find_groups(plan, window, from, lane, table);
                 self.see_values(plan, window, place, from, table);
-                self.count_values(plan, window, from, table);
             }
             for first in (0..self.groups.layout().lanes().len()).step_by(UNIT_LANES) {
                 self.add_lanes(first, from, count);
@@ -808,9 +798,6 @@ impl Passes {
             let mut key = std::mem::take(&mut self.scratch.key);
             self.key_of_row(plan, window, row, &mut key);
             let group = table.group(&key);
-            for valued in &self.groups.plan().valued {
-                self.count_value(plan, window, *valued, row, &mut key, table);
-            }
             self.scratch.key = key;
             for (at, of) in self.groups.plan().aggregates.iter().enumerate() {
                 match of.served {
@@ -857,27 +844,6 @@ impl Passes {
             plan.push_key(to, value(window, self.spans[column][row]));
         }
         plan.end_key(to);
-    }
-
-    /// Counts a row's value of a column, unless it is null.
-    fn count_value(
-        &self,
-        plan: &Plan,
-        window: TextWindow<'_>,
-        (aggregate, column, source): (usize, usize, Option<usize>),
-        row: usize,
-        key: &mut Vec<u8>,
-        table: &mut Table,
-    ) {
-        if let Some(of) = self.value(plan, window, (0, 0), (column, source), row) {
-            key.clear();
-            for &column in &self.keys {
-                plan.push_key(key, value(window, self.spans[column][row]));
-            }
-            push_value(key, aggregate, plan.aggregates[aggregate].kind.takes, &of);
-            let group = table.group(key);
-            table.absorb(group, aggregate, &Kept::of(Some(0), 0));
-        }
     }
 
     /// The keys of a batch: spans in what is returned.
@@ -954,7 +920,10 @@ impl Passes {
                 continue;
             };
             if let Some(digest) = kind.digest {
-                self.digest_values(plan, window, digest, (column, source), from);
+                match (digest, source) {
+                    (Digest::OfValues, Some(source)) => self.keep_numbers(at, source, from, table),
+                    _ => self.digest_values(plan, window, digest, (column, source), from, table),
+                }
                 table.add(at, &self.scratch.digests);
                 continue;
             }
@@ -974,6 +943,7 @@ impl Passes {
         digest: Digest,
         (column, source): (usize, Option<usize>),
         from: usize,
+        table: &mut Table,
     ) {
         let Scratch {
             groups,
@@ -989,6 +959,15 @@ impl Passes {
                 let known = groups.iter().zip(values);
                 let known = known.filter(|(_, value)| !plan.is_null(value));
                 digests.extend(known.map(|(group, value)| group.digested(digest(value))));
+            }
+            (Digest::OfValues, _) => {
+                let spans = &self.spans[column][from..from + groups.len()];
+                for (group, span) in groups.iter().zip(spans) {
+                    let text = value(window, *span);
+                    if !plan.is_null(text) {
+                        digests.push(group.digested(table.text_digest(text)));
+                    }
+                }
             }
             (Digest::OfNumbers(digest), Some(source)) => {
                 let source = &self.sources[source];
@@ -1010,21 +989,32 @@ impl Passes {
         }
     }
 
-    /// Counts the values of a batch that are groups of their own.
-    fn count_values(
-        &mut self,
-        plan: &Plan,
-        window: TextWindow<'_>,
-        from: usize,
-        table: &mut Table,
-    ) {
-        let mut key = std::mem::take(&mut self.scratch.key);
-        for valued in &self.groups.plan().valued {
-            for row in from..from + self.scratch.groups.len() {
-                self.count_value(plan, window, *valued, row, &mut key, table);
+    /// The digests of a batch's numbers for bags, but for nulls. Those without a digest are groups of their own.
+    fn keep_numbers(&mut self, aggregate: usize, source: usize, from: usize, table: &mut Table) {
+        let Scratch {
+            groups, digests, ..
+        } = &mut self.scratch;
+        digests.clear();
+        let source = &self.sources[source];
+        let scale = source.scale.unwrap_or_default();
+        let factor = 10_i64.pow(table.raise(aggregate, scale) - scale);
+        for (row, group) in (from..).zip(&*groups) {
+            if source.numbers.has_nulls && source.numbers.is_null(row) {
+                continue;
+            }
+            let number = source.numbers.values[row];
+            match number.checked_mul(factor).and_then(bag::of_number) {
+                Some(digest) => digests.push(group.digested(digest)),
+                None => {
+                    let value = Value {
+                        bytes: b"",
+                        number: Number::new(number.into(), scale),
+                        place: (0, 0),
+                    };
+                    table.update(*group, aggregate, &value);
+                }
             }
         }
-        self.scratch.key = key;
     }
 
     /// What an aggregate sees of a row, unless it is null: of a column, which has numbers if there is a source of them.

@@ -69,8 +69,6 @@ pub struct Plan {
     /// The columns whose first and last times are wanted.
     pub(crate) times: Vec<usize>,
     pub(crate) aggregates: Vec<Aggregate>,
-    /// Those whose values are counted one by one.
-    pub(crate) valued: Vec<usize>,
     /// The names of the answer's columns: keys, then aggregates.
     pub(crate) names: Vec<Vec<u8>>,
     /// The same before they were renamed.
@@ -268,9 +266,6 @@ impl Plan {
             let shares = |of: &Aggregate| of.column == Some(at) && of.kind.shares_states(kind);
             let place = self.aggregates.len();
             let owner = self.aggregates.iter().position(shares).unwrap_or(place);
-            if owner == place && kind.of_values.is_some() {
-                self.valued.push(place);
-            }
             self.aggregates.push(Aggregate {
                 kind,
                 column: Some(at),
@@ -292,9 +287,9 @@ impl Plan {
         self.aggregates.iter().map(slot).collect()
     }
 
-    /// Whether values are groups of their own, behind that of their record.
+    /// Whether there are aggregates of all values, which may be groups of their own after that of their record.
     pub(crate) fn has_values(&self) -> bool {
-        !self.valued.is_empty()
+        self.aggregates.iter().any(|of| of.kind.of_values.is_some())
     }
 
     /// How many parts keys of groups have.

@@ -22,6 +22,7 @@ use crate::query::accumulator::{ALL, named};
 use crate::query::answer::Answer;
 use crate::query::plan::Plan;
 use crate::query::saved::groups::SavedGroups;
+use crate::query::stored::Lost;
 use crate::query::table::Group;
 
 /// Groups that are gathered at once: few beside those of a block, because what doesn't go into one is moved.
@@ -90,6 +91,15 @@ impl Answer {
             while merge.next(writer.gathered()).map_err(lost)? {
                 writer.write_full()?;
             }
+            return writer.finish().map(drop);
+        }
+        let form = plan.stored_form();
+        if form.has_values() {
+            let gathered = form.gather_values(self.all(), &mut writer);
+            gathered.map_err(|lost| match lost {
+                Lost::Write(error) => error,
+                Lost::Read | Lost::Damaged(_) => io::ErrorKind::InvalidData.into(),
+            })?;
             return writer.finish().map(drop);
         }
         for groups in self.all_by_key().chunks(AT_ONCE) {

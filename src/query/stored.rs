@@ -116,6 +116,10 @@ impl StoredForm {
     /// aggregate.
     pub(crate) fn write(&self, groups: &Groups, scales: &[u32]) -> Result<Reader, Lost> {
         let mut writer = self.writer(scales)?;
+        if self.has_values() {
+            self.gather_values(groups, &mut writer)?;
+            return self.reader(writer);
+        }
         let order = groups.sorted(groups.all(), &KeyOrder::BYTES);
         self.gather(order.into_iter().map(|group| (groups, group)), &mut writer)?;
         self.reader(writer)

@@ -2,17 +2,24 @@
 //!
 //! Groups are spread over shards by the hashes of their keys, so that tables are merged by all threads.
 
+use std::any::Any;
+
 use ahash::RandomState;
 use hashbrown::HashTable;
 use rayon::prelude::*;
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::prefetch;
-use crate::query::accumulator::state::{Digested, Kind, Outcome, Slot, States, Value};
+use crate::query::accumulator::bag::{self, Bag, Text};
+use crate::query::accumulator::state::{Digested, Kind, Outcome, Slot, States, Takes, Value};
 use crate::query::lanes::Kept;
+use crate::query::number::Number;
 
 /// A power of two, of which a hash tells one by bits that hash tables don't look at.
 const SHARDS: usize = 64;
+
+/// The most digits behind the point of numbers in bags: no pass over a window has more.
+const BAG_SCALE_MAX: u32 = 7;
 
 /// The groups that have been seen.
 pub(crate) struct Table {
@@ -21,6 +28,10 @@ pub(crate) struct Table {
     /// For each aggregate which states are its own.
     places: Vec<usize>,
     shards: Vec<Shard>,
+    /// For each aggregate whose numbers are in bags their scale, once there is one.
+    scales: Vec<Option<u32>>,
+    /// Long texts of bags.
+    texts: Keys,
     /// Bytes that states have elsewhere.
     heap: usize,
 }
@@ -69,13 +80,57 @@ impl Group {
     }
 }
 
-/// Groups numbered from 0.
-struct Shard {
-    groups: HashTable<u32>,
+/// Keys numbered from 0.
+#[derive(Default)]
+struct Keys {
+    numbers: HashTable<u32>,
     hashes: Vec<u64>,
     /// All keys, one behind the other, and where each ends.
-    keys: Vec<u8>,
+    bytes: Vec<u8>,
     ends: Vec<usize>,
+}
+
+impl Keys {
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn key(&self, number: u32) -> &[u8] {
+        key(&self.bytes, &self.ends, number)
+    }
+
+    fn find(&self, hash: u64, wanted: &[u8]) -> Option<u32> {
+        let same = |&number: &u32| self.key(number) == wanted;
+        self.numbers.find(hash, same).copied()
+    }
+
+    /// Adds a key that isn't there yet.
+    fn push(&mut self, hash: u64, key: &[u8]) -> u32 {
+        let number = u32::try_from(self.ends.len()).expect("less than 4 billion keys");
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+        self.hashes.push(hash);
+        let hashes = &self.hashes;
+        self.numbers
+            .insert_unique(hash, number, |&number| hashes[number as usize]);
+        number
+    }
+
+    fn number(&mut self, hash: u64, wanted: &[u8]) -> u32 {
+        (self.find(hash, wanted)).unwrap_or_else(|| self.push(hash, wanted))
+    }
+
+    /// Memory that is taken.
+    fn memory(&self) -> usize {
+        let index = self.numbers.capacity() * (size_of::<u32>() + 1);
+        let lists = size_of::<u64>() * (self.hashes.capacity() + self.ends.capacity());
+        index + lists + self.bytes.capacity()
+    }
+}
+
+/// Groups by their keys.
+struct Shard {
+    keys: Keys,
     /// For each aggregate that has states of its own, those of all groups.
     states: Vec<Box<dyn States>>,
 }
@@ -87,52 +142,33 @@ impl Shard {
             .enumerate()
             .filter(|(at, slot)| slot.owner == *at);
         Shard {
-            groups: HashTable::new(),
-            hashes: Vec::new(),
-            keys: Vec::new(),
-            ends: Vec::new(),
+            keys: Keys::default(),
             states: owners.map(|(_, slot)| (slot.kind.states)()).collect(),
         }
     }
 
     fn len(&self) -> usize {
-        self.ends.len()
+        self.keys.len()
     }
 
     fn key(&self, group: u32) -> &[u8] {
-        key(&self.keys, &self.ends, group)
+        self.keys.key(group)
     }
 
     fn group(&mut self, hash: u64, wanted: &[u8]) -> u32 {
-        let (keys, ends) = (&self.keys, &self.ends);
-        let same = |&group: &u32| key(keys, ends, group) == wanted;
-        if let Some(&group) = self.groups.find(hash, same) {
+        if let Some(group) = self.keys.find(hash, wanted) {
             return group;
         }
-        let group = self.push_key(hash, wanted);
+        let group = self.keys.push(hash, wanted);
         for states in &mut self.states {
             states.push();
         }
         group
     }
 
-    /// Adds a key that isn't there yet, without states.
-    fn push_key(&mut self, hash: u64, key: &[u8]) -> u32 {
-        let group = u32::try_from(self.ends.len()).expect("a shard of less than 4 billion groups");
-        self.keys.extend_from_slice(key);
-        self.ends.push(self.keys.len());
-        self.hashes.push(hash);
-        let hashes = &self.hashes;
-        self.groups
-            .insert_unique(hash, group, |&group| hashes[group as usize]);
-        group
-    }
-
     fn bytes(&self) -> usize {
-        let index = self.groups.capacity() * (size_of::<u32>() + 1);
-        let lists = size_of::<u64>() * (self.hashes.capacity() + self.ends.capacity());
         let states: usize = self.states.iter().map(|states| states.bytes()).sum();
-        index + lists + self.keys.capacity() + states
+        self.keys.memory() + states
     }
 
     fn merge(&mut self, mut from: Shard) {
@@ -141,7 +177,7 @@ impl Shard {
         }
         let groups = 0..from.len() as u32;
         let into: Vec<usize> = groups
-            .map(|group| self.group(from.hashes[group as usize], from.key(group)) as usize)
+            .map(|group| self.group(from.keys.hashes[group as usize], from.key(group)) as usize)
             .collect();
         for (states, from) in self.states.iter_mut().zip(from.states) {
             states.merge(from, &into);
@@ -156,6 +192,8 @@ impl Table {
             hasher: hasher.clone(),
             shards: (0..SHARDS).map(|_| Shard::new(slots)).collect(),
             places: slots.iter().map(place).collect(),
+            scales: vec![None; slots.len()],
+            texts: Keys::default(),
             slots: slots.to_vec(),
             heap: 0,
         }
@@ -163,7 +201,7 @@ impl Table {
 
     /// Memory that is taken.
     pub(crate) fn bytes(&self) -> usize {
-        self.heap + self.shards.iter().map(Shard::bytes).sum::<usize>()
+        self.heap + self.texts.memory() + self.shards.iter().map(Shard::bytes).sum::<usize>()
     }
 
     /// A table of the same plan, without groups.
@@ -200,6 +238,9 @@ impl Table {
 
     /// Adds a value to a group's state of one of the aggregates.
     pub(crate) fn update(&mut self, group: Group, aggregate: usize, value: &Value<'_>) {
+        if self.slots[aggregate].kind.of_values.is_some() {
+            return self.keep(group, aggregate, value);
+        }
         let states = &mut self.shards[group.shard as usize].states;
         let growth = states[self.places[aggregate]].update(group.at as usize, value);
         self.heap = self.heap.saturating_add_signed(growth);
@@ -215,6 +256,115 @@ impl Table {
         let mut states: Vec<&mut dyn States> = states.collect();
         let growth = (self.slots[aggregate].kind.add_all)(&mut states, digests);
         self.heap = self.heap.saturating_add_signed(growth);
+    }
+
+    /// Adds a value to a group's bag.
+    fn keep(&mut self, group: Group, aggregate: usize, value: &Value<'_>) {
+        let is_number = self.slots[aggregate].kind.takes == Takes::Numbers;
+        let digest = match is_number {
+            true => self.number_digest(aggregate, &value.number),
+            false => Some(self.text_digest(value.bytes)),
+        };
+        match digest {
+            Some(digest) => {
+                let states = &mut self.shards[group.shard as usize].states;
+                let growth = states[self.places[aggregate]].add(group.at as usize, digest);
+                self.heap = self.heap.saturating_add_signed(growth);
+            }
+            None => {
+                self.count_own(group, aggregate, &value.number, 1);
+                self.absorb(group, aggregate, &Kept::of(Some(0), 0));
+            }
+        }
+    }
+
+    /// Counts a number of a group as a group of its own.
+    fn count_own(&mut self, group: Group, aggregate: usize, number: &Number, times: u64) {
+        let mut key = self.key(group).to_vec();
+        // The part of the value is empty in the group itself.
+        key.truncate(key.len() - size_of::<u32>());
+        bag::push_own(&mut key, aggregate, number);
+        let own = self.group(&key);
+        let known = Kept {
+            known: times,
+            ..Kept::default()
+        };
+        self.absorb(own, aggregate, &known);
+    }
+
+    /// The digest of a number, if it has one at the scale that all numbers in bags have, or may have.
+    fn number_digest(&mut self, aggregate: usize, number: &Number) -> Option<u64> {
+        let decimals = number.decimals();
+        let scale = match self.scales[aggregate] {
+            Some(scale) if scale >= decimals => scale,
+            _ if decimals <= BAG_SCALE_MAX => self.raise(aggregate, decimals),
+            _ => return None,
+        };
+        let number = number.at(scale)?;
+        bag::of_number(i64::try_from(number).ok()?)
+    }
+
+    /// The scale of numbers in an aggregate's bags, from now on at least this one.
+    pub(crate) fn raise(&mut self, aggregate: usize, scale: u32) -> u32 {
+        match self.scales[aggregate] {
+            Some(known) if known >= scale => return known,
+            Some(known) => self.rescale(aggregate, known, scale),
+            None => {}
+        }
+        self.scales[aggregate] = Some(scale);
+        scale
+    }
+
+    #[cold]
+    fn rescale(&mut self, aggregate: usize, from: u32, to: u32) {
+        let factor = 10_i64.pow(to - from);
+        let other = |digest| {
+            let number = bag::number(digest).checked_mul(factor);
+            number.and_then(bag::of_number)
+        };
+        let mut without = Vec::new();
+        for (shard, groups) in (0..).zip(&mut self.shards) {
+            let bags = bags_mut(&mut groups.states[self.places[aggregate]]);
+            for (at, bag) in (0..).zip(bags) {
+                let group = Group { shard, at };
+                bag.replace(other, |digest, times| without.push((group, digest, times)));
+            }
+        }
+        for (group, digest, times) in without {
+            let number = Number::new(bag::number(digest).into(), from);
+            self.count_own(group, aggregate, &number, times);
+        }
+    }
+
+    /// The digest of a text.
+    #[inline]
+    pub(crate) fn text_digest(&mut self, text: &[u8]) -> u64 {
+        bag::of_text(text).unwrap_or_else(|| {
+            let hash = self.hasher.hash_one(text);
+            bag::of_long(self.texts.number(hash, text))
+        })
+    }
+
+    /// A group's bag.
+    pub(crate) fn bag(&self, group: Group, aggregate: usize) -> &Bag {
+        let states = &self.shards[group.shard as usize].states[self.places[aggregate]];
+        let states: &dyn Any = &**states;
+        let bags = states.downcast_ref::<Vec<Bag>>();
+        &bags.expect("an aggregate of all values")[group.at as usize]
+    }
+
+    /// A number in a bag.
+    pub(crate) fn number_of(&self, aggregate: usize, digest: u64) -> Number {
+        let scale = self.scales[aggregate].unwrap_or_default();
+        Number::new(bag::number(digest).into(), scale)
+    }
+
+    /// Calls `with` with a text in a bag.
+    pub(crate) fn with_text<T>(&self, digest: u64, with: impl FnOnce(&[u8]) -> T) -> T {
+        match bag::text(digest) {
+            Text::Short(bytes, len) => with(&bytes[..len]),
+            Text::Long(number) => with(self.texts.key(number)),
+        }
     }
 
     /// Adds what lanes have kept.
@@ -259,7 +409,7 @@ impl Table {
         let hash = self.hasher.hash_one(key);
         let number = (hash >> 48) as usize % SHARDS;
         let shard = &mut self.shards[number];
-        let at = shard.push_key(hash, key);
+        let at = shard.keys.push(hash, key);
         for (at, slot) in self.slots.iter().enumerate() {
             let (own, rest) = columns.split_at(slot.kind.columns.len());
             columns = rest;
@@ -275,9 +425,9 @@ impl Table {
 
     /// Fetches the states of a group, and where its key is, into the cache.
     pub(crate) fn prefetch(&self, group: Group) {
-        let Shard { ends, states, .. } = &self.shards[group.shard as usize];
+        let Shard { keys, states } = &self.shards[group.shard as usize];
         let at = group.at as usize;
-        prefetch::into_l1(ends.as_ptr().wrapping_add(at).cast());
+        prefetch::into_l1(keys.ends.as_ptr().wrapping_add(at).cast());
         states.iter().for_each(|states| states.prefetch(at));
     }
 
@@ -287,11 +437,59 @@ impl Table {
     }
 
     /// Adds the groups of a table of the same plan.
-    pub(crate) fn merge(&mut self, from: Table) {
+    pub(crate) fn merge(&mut self, mut from: Table) {
+        for aggregate in 0..self.slots.len() {
+            if let Some(scale) = self.scales[aggregate].max(from.scales[aggregate]) {
+                self.raise(aggregate, scale);
+                from.raise(aggregate, scale);
+            }
+        }
+        self.take_texts(&mut from);
         self.heap += from.heap;
         let shards = self.shards.par_iter_mut().zip(from.shards);
         shards.for_each(|(shard, from)| shard.merge(from));
     }
+}
+
+impl Table {
+    /// Takes the long texts of another table, whose bags then have this one's numbers of them.
+    fn take_texts(&mut self, from: &mut Table) {
+        if from.texts.len() == 0 {
+            return;
+        }
+        if from.texts.len() > self.texts.len() {
+            std::mem::swap(self, from);
+        }
+        let texts = std::mem::take(&mut from.texts);
+        let numbers = (0..texts.len() as u32).map(|number| {
+            let hash = texts.hashes[number as usize];
+            self.texts.number(hash, texts.key(number))
+        });
+        let numbers: Vec<u32> = numbers.collect();
+        let other = |digest| match bag::text(digest) {
+            Text::Short(..) => Some(digest),
+            Text::Long(number) => Some(bag::of_long(numbers[number as usize])),
+        };
+        let slots = self.slots.iter().enumerate();
+        let of_texts = slots.filter(|(at, slot)| {
+            let takes = slot.kind.takes;
+            slot.owner == *at && slot.kind.of_values.is_some() && takes != Takes::Numbers
+        });
+        let places: Vec<usize> = of_texts.map(|(at, _)| self.places[at]).collect();
+        from.shards.par_iter_mut().for_each(|shard| {
+            for &place in &places {
+                let bags = bags_mut(&mut shard.states[place]);
+                bags.iter_mut()
+                    .for_each(|bag| bag.replace(other, |_, _| {}));
+            }
+        });
+    }
+}
+
+fn bags_mut(states: &mut Box<dyn States>) -> &mut [Bag] {
+    let states: &mut dyn Any = &mut **states;
+    let bags = states.downcast_mut::<Vec<Bag>>();
+    bags.expect("an aggregate of all values")
 }
 
 fn key<'a>(keys: &'a [u8], ends: &[usize], group: u32) -> &'a [u8] {

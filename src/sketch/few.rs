@@ -3,8 +3,6 @@
 
 use crate::prefetch;
 
-/// Bits of a product that choose a place. They are enough for the largest table that is made.
-const PLACES_BITS: u32 = 12;
 /// The fewest places of a table that has any.
 const PLACES_MIN: usize = 8;
 
@@ -15,6 +13,8 @@ pub(crate) struct Few<T> {
     keys: Box<[u64]>,
     known: Box<[T]>,
     len: usize,
+    /// Bits of a product that don't choose a place.
+    shift: u32,
 }
 
 impl<T> Default for Few<T> {
@@ -23,22 +23,23 @@ impl<T> Default for Few<T> {
             keys: Box::default(),
             known: Box::default(),
             len: 0,
+            shift: u64::BITS - 1,
         }
     }
 }
 
 impl<T: Copy + Default> Few<T> {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Bytes in memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         (size_of::<u64>() + size_of::<T>()) * self.keys.len()
     }
 
     /// All keys, in no order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, T)> {
         let all = self.keys.iter().zip(&self.known);
         all.filter(|(key, _)| **key != 0)
             .map(|(key, known)| (*key, *known))
@@ -49,12 +50,12 @@ impl<T: Copy + Default> Few<T> {
     fn place(&self, key: u64) -> usize {
         // The upper bits of a product hang on all bits; doubles of whole numbers differ in their upper bits alone.
         let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> (64 - PLACES_BITS)) as usize & self.keys.len().wrapping_sub(1)
+        (mixed >> self.shift) as usize
     }
 
     /// What is known of a key that is there.
     #[inline(always)]
-    pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         if self.len == 0 {
             return None;
         }
@@ -69,7 +70,7 @@ impl<T: Copy + Default> Few<T> {
     }
 
     /// Adds a key that isn't there.
-    pub(super) fn insert(&mut self, key: u64, known: T) {
+    pub(crate) fn insert(&mut self, key: u64, known: T) {
         debug_assert!(key != 0, "zero is no key");
         // Searches of keys that aren't there end at one that is free.
         if 8 * (self.len + 1) > 7 * self.keys.len() {
@@ -78,6 +79,7 @@ impl<T: Copy + Default> Few<T> {
                 keys: vec![0; places].into(),
                 known: vec![T::default(); places].into(),
                 len: 0,
+                shift: u64::BITS - places.trailing_zeros(),
             };
             let before = std::mem::replace(self, grown);
             before.iter().for_each(|(key, known)| self.put(key, known));
@@ -96,7 +98,7 @@ impl<T: Copy + Default> Few<T> {
 
     /// Fetches a key's place into the cache.
     #[inline(always)]
-    pub(super) fn prefetch(&self, key: u64) {
+    pub(crate) fn prefetch(&self, key: u64) {
         let at = self.place(key);
         prefetch::into_l1(self.keys.as_ptr().wrapping_add(at).cast());
         if size_of::<T>() > 0 {

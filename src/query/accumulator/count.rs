@@ -1,5 +1,4 @@
-//! `count`: rows, or a column's values that aren't null. Where values are groups of their own, it says how many there are,
-//! and the column's rule in a partial is another.
+//! `count`: rows, or a column's values that aren't null.
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
@@ -8,15 +7,12 @@ use crate::query::lanes::{Kept, Part};
 use crate::query::number::Exact;
 
 #[derive(Default)]
-pub(super) struct Count<const IS_OF_VALUES: bool = false>(u64);
+pub(super) struct Count(u64);
 
-impl<const IS_OF_VALUES: bool> State for Count<IS_OF_VALUES> {
+impl State for Count {
     const TAKES: Takes = Takes::Anything;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known]);
-    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(match IS_OF_VALUES {
-        false => Rule::Count,
-        true => Rule::Values,
-    })];
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Count)];
 
     fn update(&mut self, _: &Value<'_>) {
         self.0 += 1;

@@ -29,6 +29,8 @@ pub(crate) enum Digest {
     OfBytes(fn(&[u8]) -> u64),
     /// Of many numbers in units of `10^-scale`, as long as there is room for what it makes of them.
     OfNumbers(fn(numbers: &[i64], scale: u32, to: &mut [u64])),
+    /// The value itself, as the table has it (`bag`).
+    OfValues,
 }
 
 /// The digest of a value, and whose it is.
@@ -265,6 +267,8 @@ pub(crate) trait States: Any + Send + Sync {
     fn push(&mut self);
     /// Returns by how much the state's [heap](State::heap) has grown.
     fn update(&mut self, group: usize, value: &Value<'_>) -> isize;
+    /// Adds the value of a digest to a group; returns as [`States::update`] does.
+    fn add(&mut self, group: usize, digest: u64) -> isize;
     fn absorb(&mut self, group: usize, kept: &Kept);
     /// Fetches a group's state into the cache.
     fn prefetch(&self, group: usize);
@@ -291,6 +295,12 @@ impl<S: State> States for Vec<S> {
     fn update(&mut self, group: usize, value: &Value<'_>) -> isize {
         let before = self[group].heap();
         self[group].update(value);
+        self[group].heap().cast_signed() - before.cast_signed()
+    }
+
+    fn add(&mut self, group: usize, digest: u64) -> isize {
+        let before = self[group].heap();
+        self[group].add(digest);
         self[group].heap().cast_signed() - before.cast_signed()
     }
 
@@ -373,7 +383,7 @@ pub(crate) struct Kind {
     encode: fn(&Kept, &mut [Gathered]),
     /// The share of a percentile.
     pub(crate) share: Option<Share>,
-    /// What it finds in values that are counted one by one.
+    /// What it finds among all values.
     pub(crate) of_values: Option<OfValues>,
     /// The same aggregate, exact whatever the size of a group, if it isn't that anyway.
     pub(crate) exact: Option<&'static Kind>,
@@ -421,7 +431,7 @@ impl Kind {
         self.columns.iter().any(|of| of.rule.is_estimate())
     }
 
-    /// Of values that are counted one by one.
+    /// Of all values.
     pub(super) const fn of_values(self, takes: Takes, of_values: OfValues) -> Kind {
         Kind {
             takes,
@@ -440,8 +450,8 @@ impl Kind {
 
     /// Whether an aggregate of the same column can have the same states.
     pub(crate) fn shares_states(&self, other: &Kind) -> bool {
-        let are_counted = self.of_values.is_some() && other.of_values.is_some();
-        self.share.is_some() && other.share.is_some() || are_counted && self.takes == other.takes
+        let are_kept = self.of_values.is_some() && other.of_values.is_some();
+        self.share.is_some() && other.share.is_some() || are_kept && self.takes == other.takes
     }
 
     /// Adds the state of a group of which this is known to its columns, where there are [`Kind::parts`].

@@ -1,10 +1,10 @@
-//! Aggregates over the values of a column that are counted one by one: exact percentiles, `distinct` and `mode`.
+//! Aggregates over all values of a column: exact percentiles, `distinct` and `mode`.
 //!
-//! What a group keeps is how many values it has. Each value is a group of its own behind it (`query::exact`). What is found
-//! of these in the end is kept by another state.
+//! A group keeps its values in a bag. What is found among them in the end (`query::exact`) is kept by another state.
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
+use crate::query::accumulator::bag::Bag;
 use crate::query::accumulator::count::Count;
 use crate::query::accumulator::lexmin::LexMin;
 use crate::query::accumulator::share::{MORE, Share};
@@ -15,8 +15,7 @@ use crate::query::number::Exact;
 use crate::query::quotient::Quotient;
 
 const fn counted(name: &'static str, takes: Takes, of_values: OfValues) -> Kind {
-    // How many values a group has, or how often a value is there.
-    Kind::of::<Count<true>>(name).of_values(takes, of_values)
+    Kind::of::<Bag>(name).of_values(takes, of_values)
 }
 
 pub(super) static DISTINCT: Kind = counted(

@@ -46,7 +46,7 @@ impl Query {
             (self.keeps_repeated_headers, "keep repeated headers"),
             (self.has_decimal_comma, "decimal comma"),
             (self.is_float, "float"),
-            (plan.has_values(), "exact"),
+            (plan.has_values() && !self.is_estimated(), "exact"),
             (self.on_error == OnError::Null, "what is no number is null"),
         ] {
             if is_set {
