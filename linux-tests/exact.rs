@@ -152,7 +152,7 @@ fn records(numbers: Numbers, rows: u64, groups: u64, seed: u64) -> String {
             _ => numbers.one(&mut random),
         };
         let key = match random.below(groups) {
-            3 => "a key that is longer than those of slots are, by some bytes".to_string(),
+            3 => "a key that is longer than those of slots are by some bytes".to_string(),
             key => format!("k{key}"),
         };
         text += &format!("{key},{number},{}\n", texts(&mut random));

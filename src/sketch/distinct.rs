@@ -102,7 +102,7 @@ impl Distinct {
     pub(crate) fn count(&self) -> u64 {
         match self {
             Distinct::Hashes(hashes) => hashes.len() as u64,
-            Distinct::Registers(registers) => estimate(registers).round() as u64,
+            Distinct::Registers(registers) => rounded(estimate(registers)),
         }
     }
 
@@ -152,6 +152,14 @@ impl Distinct {
         }
         Ok(Distinct::Hashes(hashes))
     }
+}
+
+/// An estimate with the digits that are known of it: its error is about one in a hundred.
+fn rounded(estimate: f64) -> u64 {
+    let step = 10_f64
+        .powi((estimate / 100.0).log10().floor() as i32)
+        .max(1.0);
+    ((estimate / step).round() * step) as u64
 }
 
 fn note(registers: &mut [u8; REGISTERS], hash: u64) {

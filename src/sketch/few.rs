@@ -1,7 +1,14 @@
 //! A few keys that come often, each with what is known of it: a table of open addressing, because a look into one of
 //! many such tables is one cache miss that can be fetched before.
 
+use std::sync::LazyLock;
+
+use ahash::RandomState;
+
 use crate::prefetch;
+
+/// What keys are multiplied by, drawn for each run, so that nobody can choose keys that meet.
+static MULTIPLIER: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0_u64) | 1);
 
 /// The fewest places of a table that has any.
 const PLACES_MIN: usize = 8;
@@ -15,6 +22,7 @@ pub(crate) struct Few<T> {
     len: usize,
     /// Bits of a product that don't choose a place.
     shift: u32,
+    multiplier: u64,
 }
 
 impl<T> Default for Few<T> {
@@ -24,6 +32,7 @@ impl<T> Default for Few<T> {
             known: Box::default(),
             len: 0,
             shift: u64::BITS - 1,
+            multiplier: 1,
         }
     }
 }
@@ -49,7 +58,7 @@ impl<T: Copy + Default> Few<T> {
     #[inline(always)]
     fn place(&self, key: u64) -> usize {
         // The upper bits of a product hang on all bits; doubles of whole numbers differ in their upper bits alone.
-        let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = key.wrapping_mul(self.multiplier);
         (mixed >> self.shift) as usize
     }
 
@@ -80,6 +89,7 @@ impl<T: Copy + Default> Few<T> {
                 known: vec![T::default(); places].into(),
                 len: 0,
                 shift: u64::BITS - places.trailing_zeros(),
+                multiplier: *MULTIPLIER,
             };
             let before = std::mem::replace(self, grown);
             before.iter().for_each(|(key, known)| self.put(key, known));

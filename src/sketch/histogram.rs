@@ -262,6 +262,30 @@ impl Histogram {
         value(greatest)
     }
 
+    /// How far from the value at a place the right one may be: nothing if each value is known.
+    ///
+    /// # Panics
+    /// If there are no values.
+    pub(crate) fn width(&self, place: u64) -> f64 {
+        let settled = self.settled();
+        let mut before = 0_u64;
+        let found = settled.ranges.iter().find(|(_, count)| {
+            before = before.saturating_add(*count);
+            place < before
+        });
+        let (integer, _) = found.or(settled.ranges.last()).expect("there are values");
+        let first = integer << settled.shift;
+        let last = first + ((1_i64 << settled.shift) - 1);
+        value(last) - value(first)
+    }
+
+    /// The least value and the greatest.
+    pub(crate) fn extremes(&self) -> Option<[f64; 2]> {
+        let settled = self.settled();
+        let (least, greatest) = settled.extremes?;
+        Some([value(least), value(greatest)])
+    }
+
     /// The value at a share of a range.
     fn within(&self, integer: i64, share: f64) -> f64 {
         let first = integer << self.shift;

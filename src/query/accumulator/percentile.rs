@@ -98,10 +98,22 @@ impl State for Values {
         let (place, rest) = share.place(count);
         let [low, high] = self.0.at(place);
         let high = if rest == 0 { low } else { high };
-        let dividend = share.between(exact(low, scale), exact(high, scale), rest, scale);
+        let width = self.0.width(place);
+        if width > 0.0 && width.is_finite() && low.is_finite() && high.is_finite() {
+            let part = rest as f64 / share.divisor as f64;
+            let estimate = low + (high - low) * part;
+            let [least, greatest] = self.0.extremes().unwrap_or([low, high]);
+            return known(estimate, width, scale + MORE)
+                .filter(|known| (least..=greatest).contains(&known.nearest()))
+                .unwrap_or_else(|| shortest(estimate.clamp(least, greatest), scale))
+                .into_outcome();
+        }
+        let [low, high] = [low, high].map(|number| shortest(number, scale));
+        let digits = low.digits.max(high.digits);
+        let dividend = share.between(low.number, high.number, rest, scale);
         Outcome::Quotient {
             value: Quotient::new(dividend, share.divisor.into()),
-            digits: scale + MORE,
+            digits,
         }
     }
 
@@ -114,18 +126,76 @@ impl State for Values {
     }
 }
 
-/// A double with so many digits behind the point.
-fn exact(value: f64, scale: u32) -> Exact {
+/// A number and how many digits after its point are known.
+struct Known {
+    number: Exact,
+    digits: u32,
+}
+
+impl Known {
+    fn nearest(&self) -> f64 {
+        self.number.nearest()
+    }
+
+    fn into_outcome(self) -> Outcome<'static> {
+        Outcome::Quotient {
+            value: Quotient::new(self.number, 1),
+            digits: self.digits,
+        }
+    }
+}
+
+/// An estimate that may be off by `width`, in units of the greatest power of ten that isn't more.
+fn known(estimate: f64, width: f64, digits_max: u32) -> Option<Known> {
+    let power = width.log10().floor() as i32;
+    let digits = (-power).max(0).unsigned_abs().min(digits_max);
+    let power = power.max(-(digits.cast_signed()));
+    let units = (estimate / 10_f64.powi(power)).round();
+    (units.abs() < 1e18).then(|| {
+        let units = BigInt::from(units as i64) * BigInt::from(10).pow(power.max(0).unsigned_abs());
+        Known {
+            number: Exact::new(units, digits),
+            digits,
+        }
+    })
+}
+
+/// Digits that doubles always keep.
+const DOUBLE_DIGITS: i32 = 15;
+
+/// The shortest decimal of a double, with up to so many digits after the point.
+fn shortest(value: f64, scale: u32) -> Known {
     if !value.is_finite() {
-        return Exact::of(match value {
+        let special = match value {
             f64::INFINITY => Special::Infinity,
             f64::NEG_INFINITY => Special::NegativeInfinity,
             _ => Special::Nan,
-        });
+        };
+        return Known {
+            number: Exact::of(special),
+            digits: scale + MORE,
+        };
     }
-    let text = format!("{value:.*}", scale as usize).replace('.', "");
-    let mantissa: BigInt = text.parse().expect("digits");
-    Exact::new(mantissa, scale)
+    let mut text = value.to_string();
+    let decimals = |text: &str| {
+        text.split_once('.')
+            .map_or(0, |(_, decimals)| decimals.len())
+    };
+    if decimals(&text) > scale as usize {
+        text = format!("{value:.*}", scale as usize);
+    }
+    let mantissa: BigInt = text.replace('.', "").parse().expect("digits");
+    // Of the first digit's place.
+    let place = if value == 0.0 {
+        0
+    } else {
+        value.abs().log10().floor() as i32
+    };
+    let digits = (DOUBLE_DIGITS - 1 - place).max(0).unsigned_abs();
+    Known {
+        number: Exact::new(mantissa, decimals(&text) as u32),
+        digits: digits.min(scale + MORE),
+    }
 }
 
 #[cfg(test)]
