@@ -65,3 +65,4 @@ mod transform;
 mod tune;
 mod uring_raw;
 mod usage;
+mod values;

@@ -543,7 +543,7 @@ fn values_that_are_not_numbers() {
         .sum();
     for (on_error, want) in [
         (OnError::Skip, [8_820, 8_820, 180, 0]),
-        (OnError::Null, [8_910, 8_910, 90, 90]),
+        (OnError::Null, [8_910, 8_820, 90, 90]),
     ] {
         for way in cached_ways() {
             let config = Config {
@@ -844,7 +844,7 @@ fn floats() {
     let said =
         end(ringfold(["aggregate", "-k", "1", "-a", "sum:2"]).arg(dir.path().join("floats.csv")))
             .failure(1);
-    assert!(said.contains("`1e300` is not a number"), "{said}");
+    assert!(said.contains("`1e300` has more than 38 digits"), "{said}");
 }
 
 /// Without -d the first records tell the delimiter, and what a file's name tells is checked.

@@ -321,9 +321,10 @@ impl From<Refusal> for Error {
             | Refusal::Unavailable { .. }
             | Refusal::NoMemory { .. }
             | Refusal::NoThreads { .. } => Kind::Engine,
-            Refusal::Exceeded { .. } | Refusal::Malformed { .. } | Refusal::Incomplete { .. } => {
-                Kind::Data
-            }
+            Refusal::Exceeded { .. }
+            | Refusal::Malformed { .. }
+            | Refusal::NotJsonLines { .. }
+            | Refusal::Incomplete { .. } => Kind::Data,
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Kind::Io,
         };
         Error::new(kind, refusal)

@@ -41,6 +41,7 @@ pub(crate) mod sniff;
 pub(crate) mod stored;
 pub(crate) mod table;
 pub(crate) mod time;
+pub(crate) mod unread;
 
 pub use answer::Answer;
 pub use answer::order::{By, Sort};

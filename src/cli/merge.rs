@@ -9,6 +9,7 @@ use crate::cli::own_input;
 use crate::cli::query::{tell_estimates, tell_spilled};
 use crate::cli::shown::{self, Shown};
 use crate::cli::size::size;
+use crate::cli::skipped::tell_unread_rows;
 use crate::query::Partial;
 use crate::report::grid::GridFormat;
 use crate::units::grouped;
@@ -111,6 +112,7 @@ impl Command {
         let directory = shown.directory();
         (self.shown).print(&mut answer, &sort, form, output, &directory, &pool)?;
         tell_estimates(&answer);
+        tell_unread_rows(&answer);
         if answer.spilled_bytes > 0 {
             tell_spilled(answer.spilled_bytes);
         }

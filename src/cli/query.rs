@@ -10,7 +10,9 @@ use crate::cli::partials::Partials;
 use crate::cli::reading::{Folded, Reading};
 use crate::cli::records::Records;
 use crate::cli::shown::{Form, Shown};
-use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
+use crate::cli::skipped::{
+    Policy, nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows,
+};
 use crate::cli::{memory, own_input, spell};
 use crate::query::{Answer, Columns, Query};
 use crate::visible::visible;
@@ -267,6 +269,15 @@ impl Asked {
                 say(&format!("notice: {}", spell::doubt(doubt)));
             }
         }
+        if !reading.quiet {
+            for (column, value) in plan.thousands(&input)? {
+                say(&format!(
+                    "notice: --decimal-comma reads `{value}` (column {column}) as {}: if commas stand between thousands, they \
+                     have to be taken out before (docs/not-for.md)",
+                    value.replace(',', ".")
+                ));
+            }
+        }
         let receipt = keeping.as_ref().map(|_| Receipt::of(&input)).transpose()?;
         if let (Some(keeping), Some(receipt)) = (&keeping, &receipt) {
             keeping.check(&plan, &input, receipt)?;
@@ -292,9 +303,9 @@ impl Asked {
             let asked = Some(&asked).filter(|_| reports);
             let kept = pool.install(|| keeping.keep(&answer, &plan, receipt, asked))?;
             if let Some(all) = kept {
-                let (first, skipped) = (answer.first_skipped.take(), answer.skipped);
+                let own = answer;
                 answer = all;
-                (answer.first_skipped, answer.skipped) = (first, skipped);
+                answer.take_records_of(own);
             }
         }
         if let Some(output) = output {
@@ -314,6 +325,8 @@ impl Asked {
         if !reading.quiet {
             tell_estimates(&answer);
         }
+        tell_unread(&answer, &input, reading, &pool);
+        tell_unread_rows(&answer);
         if answer.spilled_bytes > 0 && !reading.quiet {
             tell_spilled(answer.spilled_bytes);
         }
@@ -358,7 +371,7 @@ pub(super) fn tell_spilled(bytes: u64) {
     ));
 }
 
-fn counted(answer: &Answer) -> [(&'static str, u64); 8] {
+fn counted(answer: &Answer) -> [(&'static str, u64); 10] {
     [
         ("rows", answer.rows),
         ("keys", answer.groups),
@@ -367,6 +380,8 @@ fn counted(answer: &Answer) -> [(&'static str, u64); 8] {
         ("skipped", answer.skipped),
         ("repeated_headers", answer.repeated_headers.count),
         ("nulled", answer.nulled),
+        ("unread", answer.unread),
+        ("bytewise", answer.bytewise),
         ("spilled_bytes", answer.spilled_bytes),
     ]
 }

@@ -13,6 +13,8 @@ use crate::cli::duration::duration;
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
 use crate::cli::{inherited, knobs, memory, profile, spell, stats};
+use crate::engine::run::line_of;
+use crate::group::summary::Skipped;
 use crate::measure::reads::ReadWatch;
 use crate::output::file::Output;
 use crate::{Config, Engine, Error, Input, Kind, Result, RingDefaults};
@@ -215,6 +217,26 @@ impl Reading {
             stats,
             pool,
         })
+    }
+}
+
+/// As many bytes are read once more for the number of a line in a notice. An error's line takes as many as it needs.
+const LINE_BYTES: u64 = 256 << 20;
+
+impl Reading {
+    /// The number of the line where the first of some records of a run begins.
+    pub(super) fn line(
+        &self,
+        input: &Input,
+        pool: &Arc<rayon::ThreadPool>,
+        first: &Skipped,
+    ) -> Option<u64> {
+        let place = (first.file, first.bytes.start);
+        if first.line.is_some() || place.1 > LINE_BYTES {
+            return first.line;
+        }
+        let config = self.config(input, Arc::default()).ok()?;
+        line_of(input, &config, pool, place, b'\n')
     }
 }
 

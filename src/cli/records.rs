@@ -59,7 +59,7 @@ pub(super) struct Records {
     /// A comma stands before the decimals of numbers, as in 3,50; the answer has a point all the same
     #[arg(long, hide_short_help = true)]
     decimal_comma: bool,
-    /// Exponents, inf and nan are numbers too; results are printed as the nearest doubles
+    /// Larger exponents, inf and nan are numbers too; results are printed as the nearest doubles
     #[arg(long, hide_short_help = true)]
     float: bool,
     /// End the run when more than so many records are skipped; means --on-error skip

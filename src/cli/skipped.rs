@@ -1,10 +1,15 @@
-//! Malformed records: whether they end the run, and what is said of those that were left out.
+//! Malformed records and values: whether they end the run, and what is said of those that didn't.
+
+use std::sync::Arc;
 
 use clap::ValueEnum;
+use rayon::ThreadPool;
 
 use crate::cli::console::say;
+use crate::cli::reading::Reading;
 use crate::cli::spell;
 use crate::group::summary::Skipped;
+use crate::query::Answer;
 use crate::{Error, Input, Kind, units};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -16,19 +21,74 @@ pub(super) enum Policy {
 
 /// Says how many records were left out, if any were, and which is the first.
 pub(super) fn tell_skipped(input: &Input, first: Option<&Skipped>, skipped: u64) {
-    let Some(first) = first else {
-        return;
+    if let Some(first) = first {
+        let what = format!("{} skipped", counted(skipped, "record"));
+        tell_first(input, &what, first, &first.cause.to_string(), first.line);
+    }
+}
+
+/// Says what became of values that a query couldn't read as numbers, if there are some.
+pub(super) fn tell_unread(
+    answer: &Answer,
+    input: &Input,
+    reading: &Reading,
+    pool: &Arc<ThreadPool>,
+) {
+    let tell = |count: u64, first: &Option<Skipped>, noun: &str, what: &str| {
+        if let Some(first) = first {
+            let (what, cause) = (
+                format!("{} {what}", counted(count, noun)),
+                spell::cause(&first.cause),
+            );
+            tell_first(
+                input,
+                &what,
+                first,
+                &cause,
+                reading.line(input, pool, first),
+            );
+        }
     };
-    let plural = if skipped == 1 { "" } else { "s" };
-    let skipped = units::grouped(skipped);
+    tell(
+        answer.nulled,
+        &answer.first_nulled,
+        "value",
+        "taken for no value",
+    );
+    tell(answer.unread, &answer.first_unread, "record", UNREAD);
+    tell(answer.bytewise, &answer.first_bytewise, "record", BYTEWISE);
+}
+
+const UNREAD: &str = "left out, because --where can't compare a value";
+const BYTEWISE: &str = "decided by the bytes of a number, because --where has it in quotes; without them numbers are compared";
+
+/// The same of rows of the answer.
+pub(super) fn tell_unread_rows(answer: &Answer) {
+    let doubted = &answer.doubted;
+    let tell = |count: u64, first: &Option<crate::Cause>, what: &str| {
+        if let Some(first) = first {
+            let (rows, cause) = (counted(count, "row"), spell::cause(first));
+            say(&format!(
+                "{rows} of the answer {}, the first by {cause}",
+                what.replace("--where", "--having")
+            ));
+        }
+    };
+    tell(doubted.unread, &doubted.first_unread, UNREAD);
+    tell(doubted.bytewise, &doubted.first_bytewise, BYTEWISE);
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", units::grouped(count))
+}
+
+fn tell_first(input: &Input, what: &str, first: &Skipped, cause: &str, line: Option<u64>) {
     let name = input.sources()[first.file as usize].name();
     let byte = first.bytes.start;
-    let line = first
-        .line
-        .map_or(String::new(), |line| format!(" line {line}"));
-    let cause = first.cause.to_string();
+    let line = line.map_or(String::new(), |line| format!(" line {line}"));
     say(&format!(
-        "{skipped} record{plural} skipped, the first at {name} byte {byte}{line}: {cause}"
+        "{what}, the first at {name} byte {byte}{line}: {cause}"
     ));
 }
 

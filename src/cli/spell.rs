@@ -131,6 +131,16 @@ impl Speller for Flags {
             Refusal::LooksLikeJson => {
                 "--jsonl reads JSON lines; -d names a byte between fields all the same"
             }
+            Refusal::NotJsonLines { is_array, file, .. } => {
+                let filter = if *is_array { "'.[]'" } else { "." };
+                let file = match &**file {
+                    "-" => String::new(),
+                    name => format!(" {}", shell_word(name)),
+                };
+                return Some(format!(
+                    "`jq -c {filter}{file}` makes a line of each object"
+                ));
+            }
             Refusal::OtherDelimiter {
                 delimiter, found, ..
             } => {
@@ -145,6 +155,15 @@ impl Speller for Flags {
             _ => return None,
         };
         Some(advice.to_string())
+    }
+}
+
+/// A name as a shell takes it.
+fn shell_word(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:=@%".contains(&byte);
+    match name.bytes().all(is_plain) && !name.starts_with('-') {
+        true => name.into(),
+        false => format!("'{}'", name.replace('\'', "'\\''")),
     }
 }
 
@@ -197,7 +216,26 @@ fn hinted(hint: Hint) -> Option<String> {
                 .to_string()
         }
         Hint::NullValue(value) => format!("`--null-value '{value}'` takes it for no value"),
-        Hint::Float => "`--float` reads exponents".to_string(),
+        Hint::Float => "`--float` reads larger exponents, inf and nan".to_string(),
+        Hint::NotFinite(value) => {
+            format!("`--float` takes it for a number, `--null-value={value}` for no value")
+        }
+        Hint::DecimalComma => "`--decimal-comma` reads commas before decimals".to_string(),
+        Hint::DecimalPoint => {
+            "leave out `--decimal-comma` if a point stands before decimals".to_string()
+        }
+        Hint::CommaOrGroups => {
+            "`--decimal-comma` takes the comma for a decimal point; commas between thousands have to be taken out \
+             before (docs/not-for.md)"
+                .to_string()
+        }
+        // The dollar means the end of a line there.
+        Hint::Sign("$") => "`sed 's/[$]//g' FILE` takes the signs off".to_string(),
+        Hint::Sign(sign) => format!("`sed 's/{sign}//g' FILE` takes the signs off"),
+        Hint::Amount => {
+            "separators of thousands and parentheses have to be taken out before (docs/not-for.md)"
+                .to_string()
+        }
         Hint::Quotes => "`--quote '\"'` reads fields in quotes".to_string(),
         Hint::Times => "`@time` after the column of `min` or `max` compares times".to_string(),
         Hint::Quote => {

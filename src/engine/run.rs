@@ -221,6 +221,25 @@ fn with_line(
     if error.line().is_some() {
         return error;
     }
+    let (file, start) = (error.file_index(), bytes.start);
+    let counted = delivery.lines.as_ref();
+    let counted = counted.and_then(|lines| lines.before(file, start));
+    let again = || line_of(delivery.input, config, pool, (file, start), line_end);
+    match counted.map(|lines| lines + 1).or_else(again) {
+        Some(line) => error.at_line(line),
+        None => error,
+    }
+}
+
+/// The number of the line, from 1, of a place, a file and a byte of it. What lies before it is read once more, which needs
+/// another input than a stream.
+pub(crate) fn line_of(
+    input: &Input,
+    config: &Config,
+    pool: &Arc<ThreadPool>,
+    (file, byte): (u32, u64),
+    line_end: u8,
+) -> Option<u64> {
     let config = Config {
         pool: Some(Arc::clone(pool)),
         progress: None,
@@ -228,16 +247,7 @@ fn with_line(
         notice: Arc::new(|_| {}),
         ..config.clone()
     };
-    let (file, start) = (error.file_index(), bytes.start);
-    let again = || {
-        lines::before(delivery.input, file, start, line_end, |before, sink| {
-            run(before, &config, sink)
-        })
-    };
-    let counted = delivery.lines.as_ref();
-    let counted = counted.and_then(|lines| lines.before(file, start));
-    match counted.or_else(again) {
-        Some(lines) => error.at_line(lines + 1),
-        None => error,
-    }
+    let before = |before: &Input, sink: &dyn Sink| run(before, &config, sink);
+    let lines = lines::before(input, file, byte, line_end, before)?;
+    Some(lines + 1)
 }

@@ -4,6 +4,7 @@
 //! fields, a program's as its users write them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::error::setting::{Choice, Setting};
 use crate::units;
@@ -144,6 +145,15 @@ pub enum Refusal {
     },
     /// The [delimiter](Setting::Delimiter) isn't told, and the first record is an object of JSON.
     LooksLikeJson,
+    /// A file doesn't have an object of JSON a line, but one array, or objects over several lines.
+    NotJsonLines {
+        /// Why its first line isn't an object.
+        why: String,
+        /// Whether it begins with an array.
+        is_array: bool,
+        /// Its name.
+        file: Arc<str>,
+    },
     /// The [delimiter](Setting::Delimiter) that a file's name tells isn't the one of its first records.
     OtherDelimiter {
         /// What the name tells.
@@ -262,8 +272,20 @@ pub enum Hint {
     SingleLine,
     /// This value stands for none.
     NullValue(&'static str),
-    /// Numbers may have exponents.
+    /// Numbers may have larger exponents.
     Float,
+    /// This value is an infinity or nan, which may be a number or stand for none.
+    NotFinite(&'static str),
+    /// A comma stands before the decimals.
+    DecimalComma,
+    /// A point stands before the decimals, and a comma is expected there.
+    DecimalPoint,
+    /// A comma stands before three digits: decimals, or thousands.
+    CommaOrGroups,
+    /// A number with this sign of money or per cent.
+    Sign(&'static str),
+    /// A number as people write amounts, with separators between thousands or in parentheses.
+    Amount,
     /// Fields may stand in double quotes.
     Quotes,
     /// Values may be times, of which the first and last are wanted.
@@ -333,6 +355,7 @@ impl Refusal {
             Refusal::Unavailable { .. }
             | Refusal::NoMemory { .. }
             | Refusal::Malformed { .. }
+            | Refusal::NotJsonLines { .. }
             | Refusal::Incomplete { .. } => None,
         }
     }
@@ -447,6 +470,12 @@ impl Refusal {
                 | Hint::SingleLine
                 | Hint::NullValue(_)
                 | Hint::Float
+                | Hint::NotFinite(_)
+                | Hint::DecimalComma
+                | Hint::DecimalPoint
+                | Hint::CommaOrGroups
+                | Hint::Sign(_)
+                | Hint::Amount
                 | Hint::Quotes
                 | Hint::Times
                 | Hint::Quote
@@ -477,6 +506,7 @@ impl Refusal {
                 }
             }
             Refusal::LooksLikeJson => "the first record is a JSON object".into(),
+            Refusal::NotJsonLines { why, .. } => why.clone(),
             Refusal::OtherDelimiter {
                 delimiter,
                 found,

@@ -110,14 +110,7 @@ mod tests {
         let mut states = (kind.states)();
         states.push();
         for (at, bytes) in values {
-            let number = Number::read_as(
-                bytes.as_bytes(),
-                Grammar {
-                    decimal_point: b'.',
-                    has_exponents: true,
-                    is_float: true,
-                },
-            );
+            let number = Number::read_as(bytes.as_bytes(), Grammar::FLOAT);
             states.update(
                 0,
                 &Value {
@@ -293,7 +286,7 @@ mod tests {
             parts in prop::collection::vec(0..3_usize, 12),
             backwards: bool,
         ) {
-            let float = Grammar { decimal_point: b'.', has_exponents: true, is_float: true };
+            let float = Grammar::FLOAT;
             let decimals = |value: &String| Number::read_as(value.as_bytes(), float).unwrap().decimals();
             let scale = values.iter().map(decimals).max().unwrap_or(0);
             for kind in ALL {

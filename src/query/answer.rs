@@ -1,6 +1,6 @@
 //! The answer of a query: column names and rows in an order.
 
-mod having;
+pub(crate) mod having;
 pub(crate) mod order;
 pub(crate) mod outgrown;
 mod sorted;
@@ -11,17 +11,19 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
 
-use crate::error::Result;
+use crate::error::{Cause, Result};
 use crate::group::spill::budget::Budget;
 use crate::group::summary::Skipped;
 use crate::query::accumulator::state::{Outcome, Printed, Rounding, text_of};
-use crate::query::answer::having::Tested;
+use crate::query::answer::having::{DoubtedRows, Having, Tested};
 use crate::query::answer::order::{By, Sort};
 use crate::query::answer::outgrown::{Page, StoredRows};
 use crate::query::answer::sorted::{Columns, SORT_GROWTH, Sorting, part};
-use crate::query::condition::Condition;
+use crate::query::condition::{Doubts, Operand, Reading};
 use crate::query::groups::Groups;
+use crate::query::hint::number_cause;
 use crate::query::key_order::KeyOrder;
+use crate::query::number::{Grammar, Number, shown};
 use crate::query::rejects::Rejects;
 use crate::query::repeats::Repeated;
 use crate::query::stored::{Lost, Stored, StoredForm};
@@ -62,8 +64,20 @@ pub struct Answer {
     pub empty_lines: u64,
     /// Values that weren't numbers and were taken for none.
     pub nulled: u64,
+    /// The first of them.
+    pub first_nulled: Option<Skipped>,
     /// Records that were left out because they are the header again.
     pub repeated_headers: Repeated,
+    /// Records that were left out because a value isn't a number or time as the condition compares it with one.
+    pub unread: u64,
+    /// The first of them.
+    pub first_unread: Option<Skipped>,
+    /// Records of which the condition would say something else if it compared texts of digits as numbers.
+    pub bytewise: u64,
+    /// The first of them.
+    pub first_bytewise: Option<Skipped>,
+    /// The same of rows, and of the condition on them.
+    pub(crate) doubted: DoubtedRows,
     /// Malformed records that were left out.
     pub skipped: u64,
     /// The first of them.
@@ -80,15 +94,14 @@ impl Answer {
         scales: Vec<u32>,
         roundings: Vec<Rounding>,
         all: Groups,
-        having: Option<&Condition>,
+        having: Option<Having<'_>>,
     ) -> Answer {
         let mut answer = Answer::empty(names, keys, scales, roundings, all);
         answer.key_order = KeyOrder::numbers(keys, decimal_point);
         let mut groups = answer.all.all();
         answer.groups = groups.len() as u64;
         if let Some(having) = having {
-            let is_true = |group: &Group| answer.is_true(having, *group);
-            groups = groups.into_par_iter().filter(is_true).collect();
+            groups = answer.having(having, groups);
         }
         answer.all.narrow(&mut answer.key_order, &groups);
         answer.order = answer.all.sorted(groups, &answer.key_order);
@@ -120,6 +133,12 @@ impl Answer {
             empty_lines: 0,
             nulled: 0,
             repeated_headers: Repeated::default(),
+            first_nulled: None,
+            unread: 0,
+            first_unread: None,
+            bytewise: 0,
+            first_bytewise: None,
+            doubted: DoubtedRows::default(),
             skipped: 0,
             first_skipped: None,
             rejects: None,
@@ -212,22 +231,22 @@ impl Answer {
         self.order = order;
     }
 
+    /// Takes over what another answer, of the run alone, says of records.
+    pub(crate) fn take_records_of(&mut self, own: Answer) {
+        self.repeated_headers = own.repeated_headers;
+        self.skipped = own.skipped;
+        self.first_skipped = own.first_skipped;
+        (self.nulled, self.first_nulled) = (own.nulled, own.first_nulled);
+        (self.unread, self.first_unread) = (own.unread, own.first_unread);
+        (self.bytewise, self.first_bytewise) = (own.bytewise, own.first_bytewise);
+    }
+
     /// Leaves only the first rows.
     fn truncate(&mut self, rows: usize) {
         self.order.truncate(rows);
         if let Some(stored) = &mut self.stored {
             stored.truncate(rows);
         }
-    }
-
-    fn is_true(&self, condition: &Condition, group: Group) -> bool {
-        condition.decide(&mut |test| {
-            let aggregate = test.column.checked_sub(self.keys);
-            test.is_true(&Tested {
-                outcome: self.outcome(group, test.column),
-                rounding: aggregate.map_or(Rounding::Own, |at| self.roundings[at]),
-            })
-        })
     }
 
     fn outcome(&self, group: Group, column: usize) -> Outcome<'_> {
@@ -239,6 +258,81 @@ impl Answer {
 }
 
 impl Answer {
+    /// The groups of which a condition is true. Notes those that it would decide otherwise.
+    fn having(&mut self, having: Having<'_>, groups: Vec<Group>) -> Vec<Group> {
+        let decided = groups.into_par_iter().map(|group| {
+            let mut doubts = Doubts::default();
+            let is_true = self.is_true(having, group, &mut doubts);
+            let otherwise = |reading: &Reading| {
+                self.is_true(having, group, &mut Doubts::of(*reading)) != is_true
+            };
+            let doubted: Vec<Reading> = doubts.readings().filter(otherwise).collect();
+            (group, is_true, doubted)
+        });
+        let noted = decided.filter(|(_, is_true, doubted)| *is_true || !doubted.is_empty());
+        let noted: Vec<_> = noted.collect();
+        let doubted = |reading: Reading| -> Vec<Group> {
+            let of_it = noted
+                .iter()
+                .filter(|(.., doubted)| doubted.contains(&reading));
+            of_it.map(|(group, ..)| *group).collect()
+        };
+        let [unread, bytewise] = [Reading::Hopeful, Reading::Numeric].map(|reading| {
+            let groups = self.all.sorted(doubted(reading), &self.key_order);
+            let first = groups.first();
+            (
+                groups.len() as u64,
+                first.and_then(|first| self.doubtful(having, *first, reading)),
+            )
+        });
+        self.doubted = DoubtedRows {
+            unread: unread.0,
+            first_unread: unread.1,
+            bytewise: bytewise.0,
+            first_bytewise: bytewise.1,
+        };
+        let taken = noted.into_iter().filter(|(_, is_true, _)| *is_true);
+        taken.map(|(group, ..)| group).collect()
+    }
+
+    fn tested(&self, having: Having<'_>, group: Group, column: usize) -> Tested<'_> {
+        let aggregate = column.checked_sub(self.keys);
+        Tested {
+            outcome: self.outcome(group, column),
+            rounding: aggregate.map_or(Rounding::Own, |at| self.roundings[at]),
+            grammar: Grammar {
+                is_long: true,
+                ..having.grammar
+            },
+        }
+    }
+
+    fn is_true(&self, having: Having<'_>, group: Group, doubts: &mut Doubts) -> bool {
+        having.condition.decide(&mut |test| {
+            let tested = self.tested(having, group, test.column);
+            test.is_true(&tested, doubts)
+        })
+    }
+
+    /// The first column of a row whose value makes the condition's truth depend on how it is read.
+    fn doubtful(&self, having: Having<'_>, group: Group, reading: Reading) -> Option<Cause> {
+        let mut columns = Vec::new();
+        having.condition.each_test(&mut |test| {
+            let mut doubts = Doubts::default();
+            let tested = self.tested(having, group, test.column);
+            test.is_true(&tested, &mut doubts);
+            let is_met = doubts.readings().any(|met| met == reading);
+            columns.extend(is_met.then_some(test.column));
+        });
+        let column = columns.into_iter().min()?;
+        let tested = self.tested(having, group, column);
+        let (text, name) = (tested.text(), shown(&self.names[column]));
+        Some(match Number::read_as(&text, tested.grammar) {
+            Err(why) => number_cause(&text, format!("{why} (column `{name}`)"), having.grammar),
+            Ok(_) => format!("`{}` (column `{name}`)", shown(&text)).into(),
+        })
+    }
+
     /// An answer with the same columns, and these groups in this order.
     fn of_rows(&self, groups: Groups, order: Vec<Group>) -> Answer {
         let (names, scales) = (self.names.clone(), self.scales.clone());
@@ -258,7 +352,7 @@ impl Answer {
         stored: Stored,
         form: &StoredForm,
         budget: &Arc<Budget>,
-        having: Option<&Condition>,
+        having: Option<Having<'_>>,
     ) -> std::result::Result<(), Lost> {
         let mut stored = Arc::new(stored);
         self.outgrown = Some(Arc::clone(&stored));
@@ -270,12 +364,15 @@ impl Answer {
         }
         self.groups = stored.len() as u64;
         if let Some(having) = having {
+            let mut doubted = DoubtedRows::default();
             let reader = form.filter(&stored, &self.scales, |order, groups| {
                 let mut answer = self.of_rows(groups, order);
-                let mut order = std::mem::take(&mut answer.order);
-                order.retain(|group| answer.is_true(having, *group));
+                let order = std::mem::take(&mut answer.order);
+                let order = answer.having(having, order);
+                doubted.add(answer.doubted);
                 (order, answer.all)
             })?;
+            self.doubted = doubted;
             stored = Arc::new(Stored::new(reader, form.keys, stored.table().like()));
         }
         self.stored = Some(StoredRows::new(stored, form, budget, true));

@@ -275,7 +275,7 @@ impl Query {
         }
     }
 
-    /// Whether exponents, `inf` and `nan` are numbers too. Results are the nearest doubles of the exact values.
+    /// Whether `inf`, `nan` and larger exponents are numbers too. Results are the nearest doubles of the exact values.
     pub fn float(self, is_float: bool) -> Query {
         Query { is_float, ..self }
     }
@@ -314,7 +314,7 @@ impl Query {
     fn grammar(&self) -> Grammar {
         Grammar {
             decimal_point: if self.has_decimal_comma { b',' } else { b'.' },
-            has_exponents: self.is_float || self.is_json,
+            is_long: self.is_float || self.is_json,
             is_float: self.is_float,
         }
     }

@@ -15,6 +15,6 @@ mod tests;
 mod token;
 pub(crate) mod tree;
 
-pub(crate) use decide::{Bytes, Operand};
+pub(crate) use decide::{Bytes, Doubts, Operand, Reading};
 pub(crate) use parse::Expression;
 pub(crate) use tree::Condition;

@@ -10,6 +10,7 @@ use crate::level::Level;
 use crate::query::columns::unknown;
 use crate::query::condition::tree::Check;
 use crate::query::dialect::BYTE_ORDER_MARK;
+use crate::query::hint::is_grouped;
 use crate::query::json;
 use crate::query::number::shown;
 use crate::query::passes::Passes;
@@ -24,6 +25,14 @@ const RECORDS: usize = 1000;
 pub struct Explanation {
     facts: Vec<(&'static str, String)>,
     columns: Vec<[String; 5]>,
+}
+
+/// How many first records there are, and how many of them have another width or can't be split.
+#[derive(Debug, Default, Clone, Copy)]
+struct Looked {
+    records: usize,
+    unequal: usize,
+    malformed: usize,
 }
 
 /// What the first values of a column are.
@@ -83,7 +92,12 @@ impl Plan {
     /// The input can't be read.
     pub fn explain(&self, input: &Input) -> Result<Explanation> {
         let width = self.shape.as_ref().map_or(0, |shape| shape.width);
-        let (seen, records, unequal) = self.first_records(input, width)?;
+        let (seen, looked) = self.first_records(input, width)?;
+        let Looked {
+            records,
+            unequal,
+            malformed,
+        } = looked;
         let is_json = self.dialect.is_json();
         let is_log = self.dialect.names().is_some() && !is_json;
         let named = match self.has_header {
@@ -103,14 +117,15 @@ impl Plan {
             let between = self.delimiter().escape_ascii();
             facts.push(("fields", format!("between {between}{quotes}")));
         }
-        let otherwise = match is_json {
-            true => "are malformed",
-            false => "have other numbers of fields",
+        let found = match (is_json || is_log, malformed) {
+            (true, _) => format!("{} are malformed", unequal + malformed),
+            (false, 0) => format!("{unequal} have other numbers of fields"),
+            (false, _) => format!(
+                "{unequal} have other numbers of fields, and {malformed} quotes that can't be understood"
+            ),
         };
-        facts.push((
-            "looked at",
-            format!("the first {records} records, of which {unequal} {otherwise}"),
-        ));
+        let looked_at = format!("the first {records} records, of which {found}");
+        facts.push(("looked at", looked_at));
         if self.filter.is_some() {
             facts.push((
                 "condition",
@@ -163,7 +178,12 @@ impl Plan {
         let Some(names) = self.dialect.names().filter(|_| self.dialect.is_json()) else {
             return Ok(Vec::new());
         };
-        let (seen, records, _) = self.first_records(input, names.len())?;
+        let (
+            seen,
+            Looked {
+                records, malformed, ..
+            },
+        ) = self.first_records(input, names.len())?;
         let look = |_: &Source, bytes: &[u8], ended: bool| {
             let keys = Some(json::keys(bytes)).filter(|keys| !keys.is_empty());
             (ended || keys.is_some()).then_some(keys)
@@ -171,7 +191,10 @@ impl Plan {
         let known = look_at_heads(input.sources(), look)?.unwrap_or_default();
         let columns = names.iter().zip(seen);
         let unseen = columns.filter(|(name, seen)| {
-            !known.is_empty() && seen.nulls == records && !name.is_empty() && !known.contains(name)
+            !known.is_empty()
+                && seen.nulls == records - malformed
+                && !name.is_empty()
+                && !known.contains(name)
         });
         Ok(unseen
             .map(|(name, _)| unknown("the first record", name, &known))
@@ -212,25 +235,62 @@ impl Plan {
         uses
     }
 
-    /// What the first records hold in each column, how many they are, and how many of them have another width.
-    fn first_records(&self, input: &Input, width: usize) -> Result<(Vec<Seen>, usize, usize)> {
+    /// What the first records hold in each column, and how many they are.
+    fn first_records(&self, input: &Input, width: usize) -> Result<(Vec<Seen>, Looked)> {
         let mut seen: Vec<Seen> = (0..width).map(|_| Seen::default()).collect();
         let times: Vec<bool> = (0..width).map(|column| self.takes_times(column)).collect();
         let add = |column: usize, value: &[u8]| seen[column].add(self, value, times[column]);
         Ok(match self.each_value(input, width, add)? {
-            Some((records, unequal)) => (seen, records, unequal),
-            None => (Vec::new(), 0, 0),
+            Some(looked) => (seen, looked),
+            None => (Vec::new(), Looked::default()),
         })
     }
 
+    /// The columns that are read as numbers with a comma before the decimals, and whose first values may have it between
+    /// thousands: each with one of these.
+    ///
+    /// # Errors
+    /// The input can't be read.
+    pub fn thousands(&self, input: &Input) -> Result<Vec<(String, String)>> {
+        if self.grammar.decimal_point != b',' {
+            return Ok(Vec::new());
+        }
+        let mut columns = self.numbers.clone();
+        if let Some(filter) = &self.filter {
+            filter.each_test(&mut |test| columns.extend(test.is_numeric().then_some(test.column)));
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        // One with thousands, and whether there are others with a comma.
+        let mut seen: Vec<(Option<String>, bool)> = vec![(None, false); columns.len()];
+        let width = self.shape.as_ref().map_or(0, |shape| shape.width);
+        self.each_value(input, width, |column, value| {
+            let Some(at) = columns.iter().position(|known| *known == column) else {
+                return;
+            };
+            let text = String::from_utf8_lossy(value);
+            let text = text.trim();
+            match is_grouped(text, ',') {
+                true => drop(seen[at].0.get_or_insert_with(|| text.into())),
+                false => seen[at].1 |= text.contains(','),
+            }
+        })?;
+        let found = columns.iter().zip(seen);
+        let found = found.filter_map(|(&column, (grouped, is_other))| {
+            let grouped = grouped.filter(|_| !is_other)?;
+            Some((self.column_name(column), grouped))
+        });
+        Ok(found.collect())
+    }
+
     /// Shows column and value of each field in the first records of the first file that has one. Says how many records these
-    /// are, and how many of them have another width.
+    /// are.
     fn each_value(
         &self,
         input: &Input,
         width: usize,
         mut show: impl FnMut(usize, &[u8]),
-    ) -> Result<Option<(usize, usize)>> {
+    ) -> Result<Option<Looked>> {
         look_at_heads(input.sources(), |source, bytes, ended| {
             self.values_of(source, bytes, ended, width, &mut show)
         })
@@ -244,7 +304,7 @@ impl Plan {
         ended: bool,
         width: usize,
         show: &mut impl FnMut(usize, &[u8]),
-    ) -> Option<Option<(usize, usize)>> {
+    ) -> Option<Option<Looked>> {
         let begin = self.begins.get(source.index() as usize);
         let begin = begin.map_or(0, |&at| at as usize);
         let mark = match bytes.starts_with(BYTE_ORDER_MARK) {
@@ -253,38 +313,40 @@ impl Plan {
         };
         let mut at = begin.max(mark);
         let mut is_header = self.has_header;
-        let (mut records, mut unequal) = (0, 0);
+        let mut looked = Looked::default();
         let (mut fields, mut scratch) = (Vec::new(), Vec::new());
-        while at < bytes.len() && records < RECORDS {
+        while at < bytes.len() && looked.records < RECORDS {
             if let Some(next) = self.dialect.behind_comment(bytes, at) {
                 at = next;
                 continue;
             }
-            let next = match self.dialect.split(bytes, at, &mut fields) {
-                Ok(record) => record.next,
-                Err(bad) => {
-                    fields.clear();
-                    bad.next
-                }
+            let (next, is_malformed) = match self.dialect.split(bytes, at, &mut fields) {
+                Ok(record) => (record.next, false),
+                Err(bad) => (bad.next, true),
             };
             // The last record may go on in bytes that aren't there.
             if next >= bytes.len() && !ended {
                 break;
             }
             at = next;
+            if is_malformed {
+                looked.records += 1;
+                looked.malformed += 1;
+                continue;
+            }
             if fields.is_empty() || std::mem::take(&mut is_header) {
                 continue;
             }
-            records += 1;
-            unequal += usize::from(fields.len() != width);
+            looked.records += 1;
+            looked.unequal += usize::from(fields.len() != width);
             for (column, field) in fields.iter().enumerate().take(width) {
                 show(column, field.value(bytes, &mut scratch));
             }
         }
-        match records {
+        match looked.records {
             0 if ended => Some(None),
             0 => None,
-            _ => Some(Some((records, unequal))),
+            _ => Some(Some(looked)),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! read then. The run is given up in that case, and `in_order` reads the input again.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use memchr::{memchr, memmem};
 
@@ -19,12 +20,14 @@ use crate::linux::heap;
 use crate::partial::reader::Reader;
 use crate::query::accumulator::state::{Rounding, Value};
 use crate::query::answer::Answer;
-use crate::query::condition::Condition;
+use crate::query::answer::having::Having;
+use crate::query::condition::Reading;
+use crate::query::condition::tree::Test;
 use crate::query::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
-use crate::query::field::Field;
+use crate::query::field::{Field, Unreadable};
 use crate::query::groups::Groups;
 use crate::query::head::unclosed;
-use crate::query::hint::number_cause;
+use crate::query::json;
 use crate::query::lane_groups::{LaneGroups, LaneRows};
 use crate::query::number::{Number, shown};
 use crate::query::order::InOrder;
@@ -36,8 +39,10 @@ use crate::query::scan::index::WINDOW;
 use crate::query::stored::{Stored, StoredForm};
 use crate::query::table::Table;
 use crate::query::time::{self, Cutter};
+use crate::query::unread::Unread;
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
+use crate::record::lines::Counted;
 
 /// After so many bytes of a block its worker looks at what groups take of the budget.
 const LOOK_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
@@ -61,8 +66,12 @@ pub struct Partial {
     filtered: u64,
     empty_lines: u64,
     /// Values that weren't numbers and were taken for none.
-    nulled: u64,
+    nulled: Unread,
     repeated: Repeated,
+    /// Records whose condition might be true if values could be read as numbers.
+    unread: Unread,
+    /// Records of which the condition says something else where texts are read as numbers.
+    bytewise: Unread,
     pub(crate) rejected: Rejected,
     /// A block ended within a record.
     pub(crate) is_cut: bool,
@@ -94,9 +103,11 @@ impl Plan {
         &self,
         partial: &mut Partial,
         shape: &Shape,
-        bytes: &[u8],
-        place: (u32, u64),
+        block: &Block<'_>,
+        at: usize,
     ) -> Result<(), Cause> {
+        let bytes = block.bytes();
+        let place = (block.file(), block.offset() + at as u64);
         let Scratch {
             fields,
             numbers,
@@ -111,29 +122,47 @@ impl Plan {
             }
             fields.resize(shape.width, Field::EMPTY);
         }
-        if !self.takes(fields, bytes, scratch, joined) {
+        let (is_taken, otherwise) = self.takes(fields, bytes, scratch, joined);
+        for reading in otherwise {
+            let value = |test: &Test| match test.clock {
+                None => fields[test.column].value(bytes, scratch).to_vec(),
+                Some(clock) => {
+                    let columns = [test.column, clock];
+                    self.joined(columns, fields, bytes, scratch, joined).to_vec()
+                }
+            };
+            let unread = match reading {
+                Reading::Numeric => &mut partial.bytewise,
+                Reading::Strict | Reading::Hopeful => &mut partial.unread,
+            };
+            let filter = self.filter.as_ref().expect("it was decided");
+            unread.add(1, block, at, || {
+                let mark = partial.rejected.mark(&self.rejecting, block, at, at);
+                (self.doubtful(filter, reading, value), mark)
+            });
+        }
+        if !is_taken {
             partial.filtered += 1;
             return Ok(());
         }
         numbers.clear();
-        let mut nulled = 0;
+        let (mut nulled, mut first_nulled) = (0, None);
         for &column in &self.numbers {
             let value = fields[column].value(bytes, scratch);
             let number = match self.is_null(value) {
                 true => None,
                 false => match self.read_number(value) {
                     Ok(number) => Some(number),
-                    Err(_) if self.rejecting.on_error == OnError::Null => {
+                    Err(why) if self.rejecting.on_error == OnError::Null => {
                         nulled += 1;
+                        first_nulled.get_or_insert((column, why));
                         None
                     }
-                    Err(why) => {
+                    Err(why) if self.begins_quoted(value) => {
                         let why = format!("{why} (column {})", self.column_name(column));
-                        if self.begins_quoted(value) {
-                            return Err(hinted(why, Hint::Trim));
-                        }
-                        return Err(number_cause(value, why, self.grammar.is_float));
+                        return Err(hinted(why, Hint::Trim));
                     }
+                    Err(why) => return Err(self.value_cause(value, column, &why)),
                 },
             };
             numbers.push(number);
@@ -163,16 +192,17 @@ impl Plan {
                 Some(clock) => self.joined([column, clock], fields, bytes, scratch, joined),
             };
             match cut {
+                None if self.is_no_number(column, numbers) => self.push_key(key, b""),
                 Some(cut) if !self.is_null(value) => match cutter.cut(cut.unit, value) {
                     Ok(time) => self.push_key(key, time),
-                    Err(_) if self.rejecting.on_error == OnError::Null => {
-                        nulled += 1;
-                        self.push_key(key, b"");
-                    }
                     Err(why) => {
-                        let (why, column) = (why.why(value), self.column_name(column));
-                        let value = shown(value);
-                        return Err(format!("`{value}` {why} (column {column})").into());
+                        let why = format!("`{}` {}", shown(value), why.why(value));
+                        if self.rejecting.on_error != OnError::Null {
+                            return Err(format!("{why} (column {})", self.column_name(column)).into());
+                        }
+                        nulled += 1;
+                        first_nulled.get_or_insert((column, why));
+                        self.push_key(key, b"");
                     }
                 },
                 _ => self.push_key(key, value),
@@ -187,6 +217,7 @@ impl Plan {
                     Some(number) => (&b""[..], number),
                     None => continue,
                 },
+                (Some(column), None) if self.is_no_number(column, numbers) => continue,
                 (Some(column), None) => match fields[column].value(bytes, scratch) {
                     null if self.is_null(null) => continue,
                     value => (value, Number::ZERO),
@@ -201,8 +232,20 @@ impl Plan {
             partial.table.update(group, at, &value);
         }
         partial.rows += 1;
-        partial.nulled += nulled;
+        if let Some((column, why)) = first_nulled {
+            let value = fields[column].value(bytes, scratch);
+            partial.nulled.add(nulled, block, at, || {
+                let mark = partial.rejected.mark(&self.rejecting, block, at, at);
+                (self.value_cause(value, column, &why), mark)
+            });
+        }
         Ok(())
+    }
+
+    /// Whether a record has no number in a column where only numbers count.
+    fn is_no_number(&self, column: usize, numbers: &[Option<Number>]) -> bool {
+        let at = || self.numbers.iter().position(|&known| known == column);
+        self.wants_number(column) && at().is_some_and(|at| numbers[at].is_none())
     }
 
     /// Compares the header of a file with the plan's; returns where the records behind it begin, or nothing where the
@@ -299,6 +342,35 @@ impl Plan {
         }
     }
 
+    /// What is wrong with a line that isn't an object. The first one of a file may begin an array, or an object of several
+    /// lines.
+    fn not_json_lines(&self, text: &Text<'_>, at: usize, bad: Unreadable) -> Malformed {
+        let bytes = text.block.bytes();
+        let (before, line) = bytes.split_at(at);
+        let before = before.strip_prefix(BYTE_ORDER_MARK).unwrap_or(before);
+        let is_first = text.block.offset() == 0 && before.trim_ascii().is_empty();
+        let line = line[..bad.bytes.end - at].trim_ascii();
+        let is_array = line.starts_with(b"[");
+        let goes_on = line.starts_with(b"{") && bad.cause == json::CUT;
+        let why = bad.cause.to_string();
+        Malformed {
+            start: bad.bytes.start,
+            end: bad.bytes.end,
+            cause: match is_first && (is_array || goes_on) {
+                true => {
+                    let file = Arc::clone(&self.files[text.block.file() as usize]);
+                    Refusal::NotJsonLines {
+                        why,
+                        is_array,
+                        file,
+                    }
+                    .into()
+                }
+                false => why.into(),
+            },
+        }
+    }
+
     /// Whether nothing of the file comes behind a text.
     fn is_end(&self, text: &Text<'_>) -> bool {
         match text.end {
@@ -360,10 +432,14 @@ impl Plan {
             }
             Err(bad) if bad.is_open && !self.is_end(text) => return Ok(None),
             Err(bad) => {
-                let malformed = self.misquoted(bad.bytes, bad.cause.into(), bad.hint);
+                let next = bad.next;
+                let malformed = match self.dialect.is_json() {
+                    true => self.not_json_lines(text, at, bad),
+                    false => self.misquoted(bad.bytes, bad.cause.into(), bad.hint),
+                };
                 let record = at..malformed.end;
                 self.reject(partial, text, record, malformed)?;
-                return Ok(Some(bad.next));
+                return Ok(Some(next));
             }
         };
         let is_header = |repeats: &Repeats| repeats.is_header(&bytes[at..record.end]);
@@ -374,8 +450,7 @@ impl Plan {
             partial.repeated.add(place);
         } else if let Some(shape) = &self.shape {
             // Without a shape there is no record that can be read.
-            let place = (text.block.file(), text.block.offset() + at as u64);
-            if let Err(why) = self.add(partial, shape, bytes, place) {
+            if let Err(why) = self.add(partial, shape, &text.block, at) {
                 let malformed = Malformed {
                     start: at,
                     end: record.end,
@@ -422,7 +497,7 @@ impl Plan {
             return error;
         };
         // Which record was one too many hangs on the order of blocks.
-        let (first, _) = rejected.finish(&self.rejecting);
+        let (first, _) = rejected.finish(&self.rejecting, |_| ());
         match first {
             Some(first) if (first.file, first.bytes.start) <= error.place() => {
                 let name = &self.files[first.file as usize];
@@ -614,8 +689,7 @@ impl Plan {
         let stored = Stored::new(merged, form.keys, total.table.like());
         let nothing = Groups::new(total.table.like(), None);
         let mut answer = self.answer(total, nothing, None);
-        let having = self.having.as_ref();
-        let kept = answer.store(stored, &form, &self.budget, having);
+        let kept = answer.store(stored, &form, &self.budget, self.having());
         kept.map_err(|lost| lost.error(&self.budget))?;
         total.outgrown = Some(answer);
         Ok(())
@@ -641,15 +715,15 @@ impl Plan {
         }
         let groups = Groups::new(table, lanes);
         if !self.has_values() {
-            return self.answer(total, groups, self.having.as_ref());
+            return self.answer(total, groups, self.having());
         }
         let settled = (self.stored_form()).settle(&groups, &self.scales(total));
         let settled = settled.expect("values have groups");
-        let answer = self.answer(total, settled, self.having.as_ref());
+        let answer = self.answer(total, settled, self.having());
         answer.with_all(groups)
     }
 
-    fn answer(&self, total: &Partial, groups: Groups, having: Option<&Condition>) -> Answer {
+    fn answer(&self, total: &Partial, groups: Groups, having: Option<Having<'_>>) -> Answer {
         let roundings = self.aggregates.iter().map(|aggregate| {
             let is_float = self.grammar.is_float;
             Rounding::of(aggregate.number.is_some(), self.precision, is_float)
@@ -704,6 +778,31 @@ impl OneByOne for Rest<'_> {
     fn added(&mut self, rows: usize) {
         self.partial.rows += rows as u64;
     }
+
+    fn doubted<'a>(
+        &mut self,
+        reading: Reading,
+        rows: u64,
+        (window, start): (usize, usize),
+        value: impl Fn(usize) -> &'a [u8],
+    ) {
+        let Rest {
+            plan,
+            partial,
+            text,
+        } = self;
+        let unread = match reading {
+            Reading::Numeric => &mut partial.bytewise,
+            Reading::Strict | Reading::Hopeful => &mut partial.unread,
+        };
+        let filter = plan.filter.as_ref().expect("it was decided");
+        unread.add(rows, &text.block, start, || {
+            let rejected = &mut partial.rejected;
+            let mark = rejected.mark(&plan.rejecting, &text.block, window, start);
+            let value = |test: &Test| value(test.column).to_vec();
+            (plan.doubtful(filter, reading, value), mark)
+        });
+    }
 }
 
 impl Fold for Plan {
@@ -723,7 +822,9 @@ impl Fold for Plan {
             rows: 0,
             filtered: 0,
             empty_lines: 0,
-            nulled: 0,
+            nulled: Unread::default(),
+            unread: Unread::default(),
+            bytewise: Unread::default(),
             repeated: Repeated::default(),
             rejected: Rejected::default(),
             is_cut: false,
@@ -796,7 +897,9 @@ impl Fold for Plan {
         into.rows += from.rows;
         into.filtered += from.filtered;
         into.empty_lines += from.empty_lines;
-        into.nulled += from.nulled;
+        into.nulled.merge(from.nulled);
+        into.unread.merge(from.unread);
+        into.bytewise.merge(from.bytewise);
         into.repeated.merge(from.repeated);
         into.rejected.merge(from.rejected);
         into.is_cut |= from.is_cut;
@@ -812,10 +915,15 @@ impl Fold for Plan {
         answer.rows = total.rows;
         answer.filtered = total.filtered;
         answer.empty_lines = total.empty_lines;
-        answer.nulled = total.nulled;
         answer.repeated_headers = total.repeated;
         answer.skipped = total.rejected.count;
-        (answer.first_skipped, answer.rejects) = total.rejected.finish(&self.rejecting);
+        let see = |lines: &Counted| {
+            (answer.nulled, answer.first_nulled) = total.nulled.finish(lines);
+            (answer.unread, answer.first_unread) = total.unread.finish(lines);
+            (answer.bytewise, answer.first_bytewise) = total.bytewise.finish(lines);
+        };
+        let (first, rejects) = total.rejected.finish(&self.rejecting, see);
+        (answer.first_skipped, answer.rejects) = (first, rejects);
         answer
     }
 }

@@ -18,6 +18,9 @@ use token::{Bad, bad, behind_blanks, byte, scalar, string};
 /// How deep objects and arrays may stand in each other: a bit for each.
 const DEEPEST: u32 = u128::BITS;
 
+/// What is wrong with a line that an object doesn't end in.
+pub(crate) const CUT: &str = "the line ends before its object does";
+
 impl Paths {
     /// Finds the columns in the line that begins at `at`; one of nothing but blanks has none.
     ///
@@ -54,7 +57,7 @@ impl Paths {
                 let end = trimmed(newline.unwrap_or(bytes.len()));
                 let (range, cause) = match wrong < end {
                     true => (wrong..end, cause),
-                    false => (start.min(end)..end, "the line ends before its object does"),
+                    false => (start.min(end)..end, CUT),
                 };
                 Err(Unreadable {
                     bytes: range,

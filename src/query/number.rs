@@ -13,26 +13,42 @@ use crate::report::grid::{Digits, with_point};
 /// The most digits of a number, leading zeros not counted, and the most behind its point.
 pub(crate) const DIGITS_MAX: usize = 38;
 
-/// The most zeros that an exponent may put before or behind the digits: more than any double has.
-const EXPONENT_MAX: i32 = 400;
+/// The most digits before or after the point that an exponent may make where numbers may be long: more than any double
+/// has.
+const LONG_MAX: i32 = 400;
+
+/// More than any mantissa.
+const MANTISSA_MAX: u128 = 10_u128.pow(DIGITS_MAX as u32);
 
 /// How numbers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grammar {
     /// The byte before the decimals.
     pub(crate) decimal_point: u8,
-    /// Exponents are numbers too.
-    pub(crate) has_exponents: bool,
-    /// So are infinities and nan, and results are doubles.
+    /// Exponents may put more zeros around the digits than a number has digits.
+    pub(crate) is_long: bool,
+    /// Infinities and nan are numbers too, and results are doubles.
     pub(crate) is_float: bool,
 }
 
 impl Grammar {
-    /// Plain decimals.
+    /// Decimals.
     pub(crate) const PLAIN: Grammar = Grammar {
         decimal_point: b'.',
-        has_exponents: false,
+        is_long: false,
         is_float: false,
+    };
+
+    /// The same with long ones.
+    pub(crate) const LONG: Grammar = Grammar {
+        is_long: true,
+        ..Grammar::PLAIN
+    };
+
+    /// The same with infinities and nan.
+    pub(crate) const FLOAT: Grammar = Grammar {
+        is_float: true,
+        ..Grammar::LONG
     };
 }
 
@@ -127,7 +143,7 @@ impl Number {
         raised(self, scale)
     }
 
-    /// Reads `[+-]?[0-9]+(\.[0-9]*)?` or `[+-]?\.[0-9]+`, blanks around it aside.
+    /// Reads `[+-]?[0-9]+(\.[0-9]*)?` or `[+-]?\.[0-9]+`, with or without an exponent, blanks around it aside.
     ///
     /// # Errors
     /// Why it isn't one.
@@ -151,21 +167,21 @@ impl Number {
         {
             return Ok(special);
         }
-        let (digits, exponent) = match grammar.has_exponents {
-            false => (text, 0),
-            true => split_exponent(text).ok_or_else(|| not_a_number(field))?,
-        };
+        let (digits, exponent) = split_exponent(text).ok_or_else(|| not_a_number(field))?;
         let (mut mantissa, mut seen, mut significant) = (0_i128, 0, 0);
+        // Zeros past the limit change the scale alone.
+        let (mut zeros, mut is_too_long) = (0, false);
         let mut point = None;
         for (at, &byte) in digits.iter().enumerate() {
             match byte {
                 b'0'..=b'9' => {
                     seen += 1;
                     significant += usize::from(significant > 0 || byte != b'0');
-                    // Past the limit the value isn't used any more.
-                    mantissa = mantissa.wrapping_mul(10) + i128::from(byte - b'0');
                     if significant > DIGITS_MAX {
-                        mantissa = 0;
+                        zeros += 1;
+                        is_too_long |= byte != b'0';
+                    } else {
+                        mantissa = mantissa * 10 + i128::from(byte - b'0');
                     }
                 }
                 byte if byte == grammar.decimal_point && point.is_none() => point = Some(at),
@@ -175,25 +191,22 @@ impl Number {
         if seen == 0 {
             return Err(not_a_number(field));
         }
-        let decimals = point.map_or(0, |point| digits.len() - point - 1);
-        if significant > DIGITS_MAX || decimals > DIGITS_MAX {
-            return Err(format!(
-                "`{}` has more than {DIGITS_MAX} digits",
+        let decimals = point.map_or(0, |point| digits.len() - point - 1) as i64;
+        if negative {
+            mantissa = -mantissa;
+        }
+        let scale = decimals - zeros - i64::from(exponent);
+        match fitted(mantissa, scale, decimals, grammar).filter(|_| !is_too_long) {
+            Some(number) => Ok(number),
+            None if exponent != 0 && scale.abs() > LONG_MAX.into() => Err(format!(
+                "the exponent of `{}` is past the limit of {LONG_MAX} digits",
                 shown(field)
-            ));
+            )),
+            None => Err(format!(
+                "`{}` has more than {DIGITS_MAX} digits, which is the limit",
+                shown(field)
+            )),
         }
-        let scale = match mantissa {
-            0 => decimals as i32,
-            _ => decimals as i32 - exponent,
-        };
-        if scale.abs() > EXPONENT_MAX {
-            return Err(format!("the exponent of `{}` is too large", shown(field)));
-        }
-        Ok(Number {
-            mantissa: if negative { -mantissa } else { mantissa },
-            scale,
-            special: None,
-        })
     }
 
     /// The nearest double.
@@ -228,7 +241,6 @@ impl Number {
 
     /// The same value as one that a field may hold; `None` if none does.
     pub(crate) fn of(exact: &Exact) -> Option<Number> {
-        const LIMIT: u128 = 10_u128.pow(DIGITS_MAX as u32);
         if let Some(special) = exact.special() {
             return Some(Number {
                 mantissa: 0,
@@ -236,7 +248,7 @@ impl Number {
                 special: Some(special),
             });
         }
-        let fits = |mantissa: &i128| mantissa.unsigned_abs() < LIMIT;
+        let fits = |mantissa: &i128| mantissa.unsigned_abs() < MANTISSA_MAX;
         if let (Some(mantissa), scale) = exact.parts()
             && fits(&mantissa)
         {
@@ -264,6 +276,33 @@ impl Number {
         }
         None
     }
+}
+
+/// The number `mantissa / 10^scale`, written with so many decimals, if a grammar has it.
+fn fitted(mut mantissa: i128, mut scale: i64, decimals: i64, grammar: Grammar) -> Option<Number> {
+    let limit = match grammar.is_long {
+        true => LONG_MAX,
+        false => DIGITS_MAX as i32,
+    };
+    if mantissa == 0 {
+        return Some(Number::new(0, decimals.min(DIGITS_MAX as i64) as u32));
+    }
+    while scale > limit.into() && mantissa % 10 == 0 {
+        (mantissa, scale) = (mantissa / 10, scale - 1);
+    }
+    if scale < 0
+        && let Some(whole) = Number::new(mantissa, 0).at(u32::try_from(-scale).ok()?)
+        && whole.unsigned_abs() < MANTISSA_MAX
+    {
+        (mantissa, scale) = (whole, 0);
+    }
+    let is_fitting =
+        scale <= limit.into() && (scale >= 0 || grammar.is_long && -scale <= limit.into());
+    is_fitting.then_some(Number {
+        mantissa,
+        scale: scale as i32,
+        special: None,
+    })
 }
 
 /// An infinity or nan, behind its sign.
@@ -520,6 +559,16 @@ impl Exact {
         self.text().parse().expect("a decimal, inf or nan")
     }
 
+    /// The decimal logarithm of its absolute value, about; `None` of zero and special values.
+    pub(crate) fn magnitude(&self) -> Option<f64> {
+        let bits = match &self.mantissa {
+            Mantissa::Small(small) => 128 - u64::from(small.unsigned_abs().leading_zeros()),
+            Mantissa::Big(big) => big.magnitude().bits(),
+            Mantissa::Special(_) => 0,
+        };
+        (bits > 0).then(|| bits as f64 * std::f64::consts::LOG10_2 - f64::from(self.scale))
+    }
+
     pub(crate) fn small(mantissa: i128, scale: u32) -> Exact {
         let mantissa = Mantissa::Small(mantissa);
         Exact { mantissa, scale }
@@ -646,32 +695,53 @@ mod tests {
                 "-0.00000000000000000000000000000000000001",
                 "-0.00000000000000000000000000000000000001",
             ),
+            ("1e3", "1000"),
+            ("-1.5E+2", "-150"),
+            ("1.2e-9", "0.0000000012"),
+            ("1e37", "10000000000000000000000000000000000000"),
+            ("0e999999999999", "0"),
+            // Zeros past the limit.
+            (
+                "0.1000000000000000000000000000000000000000000000",
+                "0.10000000000000000000000000000000000000",
+            ),
+            (
+                "-0.0010000000000000000000000000000000000000000000",
+                "-0.00100000000000000000000000000000000000",
+            ),
+            (
+                "0.000000000000000000000000000000000000000",
+                "0.00000000000000000000000000000000000000",
+            ),
         ] {
             let number = Number::read(text.as_bytes()).unwrap();
             assert_eq!(number.exact().text(), want, "{text}");
         }
         for text in [
-            "", " ", "-", "+", ".", "-.", "1.2.3", "1e3", "1,5", "--1", "+-1", "1 2", "0x1", "nan",
-            "٣",
+            "", " ", "-", "+", ".", "-.", "1.2.3", "1,5", "--1", "+-1", "1 2", "0x1", "nan", "٣",
+            "1e", "e3",
         ] {
             let error = Number::read(text.as_bytes()).unwrap_err();
             assert_eq!(error, format!("`{text}` is not a number"));
         }
         for text in [
             "100000000000000000000000000000000000000",
-            "0.000000000000000000000000000000000000000",
+            "0.000000000000000000000000000000000000001",
             "123456789012345678901234567890123456789012345678901234567890",
+            "1e38",
+            "1e-39",
+            "12e-38e",
         ] {
             let error = Number::read(text.as_bytes()).unwrap_err();
-            assert!(error.ends_with("has more than 38 digits"), "{error}");
+            let is_right = match text.ends_with('e') {
+                true => error.ends_with("is not a number"),
+                false => error.ends_with("has more than 38 digits, which is the limit"),
+            };
+            assert!(is_right, "{error}");
         }
     }
 
-    const FLOAT: Grammar = Grammar {
-        decimal_point: b'.',
-        has_exponents: true,
-        is_float: true,
-    };
+    const FLOAT: Grammar = Grammar::FLOAT;
 
     #[test]
     fn the_grammar_of_floats() {
@@ -686,6 +756,10 @@ mod tests {
             (" NaN ", "nan"),
             ("-nan", "nan"),
             ("1e39", "1000000000000000000000000000000000000000"),
+            (
+                "1000000000000000000000000000000000000000",
+                "1000000000000000000000000000000000000000",
+            ),
         ] {
             let number = Number::read_as(text.as_bytes(), FLOAT).unwrap();
             assert_eq!(number.exact().text(), want, "{text}");
@@ -698,7 +772,8 @@ mod tests {
         }
         for text in ["1e401", "1e-401", "-1e99999999999999999999"] {
             let error = Number::read_as(text.as_bytes(), FLOAT).unwrap_err();
-            assert_eq!(error, format!("the exponent of `{text}` is too large"));
+            let why = format!("the exponent of `{text}` is past the limit of 400 digits");
+            assert_eq!(error, why);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::group::table::isa::Seeds;
 use crate::level::Level;
 use crate::query::accumulator::bag;
 use crate::query::accumulator::state::{Digest, Digested, Takes, Value};
-use crate::query::condition::Condition;
+use crate::query::condition::{Condition, Doubts, Reading};
 use crate::query::dialect::Marks;
 use crate::query::field::Field;
 use crate::query::lane_groups::{KeyForm, LaneAggregate, LaneGroups, LanePlan, Served};
@@ -144,6 +144,16 @@ pub(crate) trait OneByOne {
 
     /// So many rows were left out because of the condition.
     fn filtered(&mut self, rows: usize);
+
+    /// The condition decides otherwise about so many rows if it is read so. `places` says where the window begins, and where
+    /// the first of these rows; `value` gives the values of that one.
+    fn doubted<'a>(
+        &mut self,
+        reading: Reading,
+        rows: u64,
+        places: (usize, usize),
+        value: impl Fn(usize) -> &'a [u8],
+    );
 }
 
 impl Passes {
@@ -434,7 +444,8 @@ impl Passes {
                 self.list_firsts();
             }
             self.remove_out(true, false);
-            others.filtered(self.filter(plan, filter, window));
+            let filtered = self.filter(plan, filter, (window, at), others);
+            others.filtered(filtered);
         }
         self.columns(window, Columns::Untested, is_regular);
         self.remove_out(true, false);
@@ -660,7 +671,13 @@ impl Passes {
 
     /// Keeps only the rows that a condition takes; returns how many the others are.
     #[inline(never)]
-    fn filter(&mut self, plan: &Plan, filter: &Condition, window: TextWindow<'_>) -> usize {
+    fn filter(
+        &mut self,
+        plan: &Plan,
+        filter: &Condition,
+        (window, at): (TextWindow<'_>, usize),
+        others: &mut impl OneByOne,
+    ) -> usize {
         let starts = &mut self.scratch.starts;
         let rows = Candidates {
             window,
@@ -668,7 +685,23 @@ impl Passes {
             columns: &self.columns,
             spans: &self.spans,
         };
-        let taken = self.selection.select(plan, filter, &rows);
+        let mut doubts = Doubts::default();
+        let taken = self.selection.select(plan, filter, &rows, &mut doubts);
+        for reading in doubts.readings() {
+            let mut doubts = Doubts::of(reading);
+            let otherwise = self.selection.select(plan, filter, &rows, &mut doubts);
+            let bits = taken.iter().zip(&otherwise);
+            let differ: Vec<u64> = bits.map(|(one, other)| one ^ other).collect();
+            let Some(word) = differ.iter().position(|bits| *bits != 0) else {
+                continue;
+            };
+            let row = 64 * word + differ[word].trailing_zeros() as usize;
+            let count = differ.iter().map(|bits| u64::from(bits.count_ones())).sum();
+            let start = at + starts[row] as usize;
+            others.doubted(reading, count, (at, start), |column| {
+                value(window, rows.spans(column)[row])
+            });
+        }
         for (column, spans) in self.spans.iter_mut().enumerate() {
             // By an index the others aren't known yet.
             if self.marks.is_none() || self.tested.contains(&column) {

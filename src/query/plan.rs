@@ -18,9 +18,10 @@ use crate::query::columns::Columns;
 use crate::query::condition::{Bytes, Condition};
 use crate::query::dialect::Dialect;
 use crate::query::field::Field;
+use crate::query::hint::number_cause;
 use crate::query::number::{Grammar, Number};
 use crate::query::order::Order;
-use crate::query::rejects::Rejecting;
+use crate::query::rejects::{OnError, Rejecting};
 use crate::query::repeats::Repeats;
 use crate::query::sniff::Doubt;
 use crate::query::table::push_part;
@@ -344,13 +345,29 @@ impl Plan {
         Number::read_as(field, self.grammar)
     }
 
-    /// A value that a condition tests.
-    pub(crate) fn operand<'a>(&self, bytes: &'a [u8]) -> Bytes<'a> {
+    /// A column's value that a condition tests. It may be a long number.
+    pub(crate) fn operand<'a>(&self, column: usize, bytes: &'a [u8]) -> Bytes<'a> {
         Bytes {
             bytes,
             is_null: self.is_null(bytes),
-            grammar: self.grammar,
+            wants_number: self.wants_number(column),
+            grammar: Grammar {
+                is_long: true,
+                ..self.grammar
+            },
         }
+    }
+
+    /// Whether what isn't a number is null in a column: an aggregate computes on it, and the run doesn't fail for such
+    /// values.
+    pub(crate) fn wants_number(&self, column: usize) -> bool {
+        self.rejecting.on_error == OnError::Null && self.numbers.contains(&column)
+    }
+
+    /// What is wrong with a value that isn't a number.
+    pub(crate) fn value_cause(&self, value: &[u8], column: usize, why: &str) -> Cause {
+        let why = format!("{why} (column {})", self.column_name(column));
+        number_cause(value, why, self.grammar)
     }
 
     /// Appends a part of a key to those before; null is the empty one.

@@ -84,14 +84,19 @@ impl Quotient {
 
     /// The nearest double.
     pub(crate) fn nearest(&self) -> f64 {
-        let about = self.dividend.nearest() / self.divisor as f64;
-        let about = if self.is_root { about.sqrt() } else { about };
+        // The dividend may be past all doubles, though the quotient isn't.
+        let Some(magnitude) = self.dividend.magnitude() else {
+            return self.dividend.nearest();
+        };
+        let magnitude = magnitude - (self.divisor as f64).log10();
+        let magnitude = if self.is_root {
+            magnitude / 2.0
+        } else {
+            magnitude
+        };
         // More digits than would let a second rounding change the double.
-        let digits = 40.0 - about.abs().log10().floor();
-        match about.is_normal() {
-            true => self.rounded(digits.clamp(0.0, 400.0) as u32).nearest(),
-            false => about,
-        }
+        let digits = 40.0 - magnitude.floor();
+        self.rounded(digits.clamp(0.0, 500.0) as u32).nearest()
     }
 
     /// The order of the exact value and a number.
@@ -244,6 +249,37 @@ mod tests {
                 .text(),
             "nan"
         );
+    }
+
+    #[test]
+    fn doubles_of_what_no_double_holds() {
+        let exact = |text: &str| {
+            let number = Number::read_as(text.as_bytes(), crate::query::number::Grammar::FLOAT);
+            number.unwrap().exact()
+        };
+        let mut square = Exact::default();
+        square.add_exact(&exact("2e400"));
+        assert_eq!(Quotient::new(square.clone(), 1).nearest(), f64::INFINITY);
+        let root: f64 = "1.41421356237309504880168872420969807857e200"
+            .parse()
+            .unwrap();
+        assert_eq!(Quotient::new(square, 1).root().nearest(), root);
+        for (dividend, divisor, want) in [
+            ("4e308", 4, 1e308),
+            ("-4e308", 4, -1e308),
+            ("4e-320", 4, 1e-320),
+            ("1e-400", 3, 0.0),
+            ("0", 3, 0.0),
+            ("inf", 3, f64::INFINITY),
+            ("1", 3, 1.0 / 3.0),
+        ] {
+            assert_eq!(
+                Quotient::new(exact(dividend), divisor).nearest(),
+                want,
+                "{dividend}"
+            );
+        }
+        assert_eq!(Quotient::new(exact("4e-400"), 1).root().nearest(), 2e-200);
     }
 
     fn number() -> impl Strategy<Value = Number> {

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,6 +20,7 @@ use crate::group::spill::budget::default_directory;
 use crate::group::summary::Skipped;
 use crate::input::spans::Input;
 use crate::record::block::Block;
+use crate::record::bytes;
 use crate::record::lines::{Counted, Lines, Mark};
 use crate::report::grid::push_csv_text;
 
@@ -173,7 +175,7 @@ impl Rejected {
         &mut self,
         rejecting: &Rejecting,
         block: &Block<'_>,
-        record: std::ops::Range<usize>,
+        record: Range<usize>,
         malformed: Malformed,
     ) -> Result<(), BlockError> {
         if !rejecting.leaves_out() {
@@ -204,6 +206,27 @@ impl Rejected {
             return Err(malformed.expect("it was kept").into());
         }
         Ok(())
+    }
+
+    /// The mark of a place of the block, where lines are counted. All records before `done` are.
+    pub(crate) fn mark(
+        &mut self,
+        rejecting: &Rejecting,
+        block: &Block<'_>,
+        done: usize,
+        place: usize,
+    ) -> Option<Mark> {
+        if !rejecting.leaves_out() {
+            return None;
+        }
+        self.count_lines(block, done.max(self.counted));
+        let mut mark = self.lines.mark();
+        let lines = |range: Range<usize>| bytes::count(b'\n', &block.bytes()[range]) as u64;
+        match place < self.counted {
+            true => mark.ends -= lines(place..self.counted),
+            false => mark.ends += lines(self.counted..place),
+        }
+        Some(mark)
     }
 
     fn keep(
@@ -289,9 +312,14 @@ impl Rejected {
         self.buffers.append(&mut from.buffers);
     }
 
-    /// The first one with its line, and all that were kept.
-    pub(crate) fn finish(mut self, rejecting: &Rejecting) -> (Option<Skipped>, Option<Rejects>) {
+    /// The first one with its line, and all that were kept. `see` is shown the lines.
+    pub(crate) fn finish(
+        mut self,
+        rejecting: &Rejecting,
+        see: impl FnOnce(&Counted),
+    ) -> (Option<Skipped>, Option<Rejects>) {
         let lines = self.lines.sorted();
+        see(&lines);
         let first = self.first.map(|(mut first, mark)| {
             first.line = Some(lines.line(first.file, mark));
             first

@@ -4,6 +4,7 @@
 //! short texts compared as words. What else there is goes value by value.
 
 use crate::level::Level;
+use crate::query::condition::Doubts;
 use crate::query::condition::tree::{Check, Comparison, Condition, Test};
 use crate::query::number::Number;
 use crate::query::plan::Plan;
@@ -22,7 +23,7 @@ pub(crate) struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    fn spans(&self, column: usize) -> &'a [u32] {
+    pub(crate) fn spans(&self, column: usize) -> &'a [u32] {
         let at = self.columns.iter().position(|known| *known == column);
         &self.spans[at.expect("a column of the plan")]
     }
@@ -51,9 +52,12 @@ impl Selection {
         plan: &Plan,
         condition: &Condition,
         rows: &Candidates<'_>,
+        doubts: &mut Doubts,
     ) -> Vec<u64> {
         let mut all = |conditions: &[Condition], combine: fn(u64, u64) -> u64| {
-            let mut bits = conditions.iter().map(|one| self.select(plan, one, rows));
+            let mut bits = conditions
+                .iter()
+                .map(|one| self.select(plan, one, rows, doubts));
             let first = bits.next().unwrap_or_default();
             bits.fold(first, |mut all, more| {
                 let pairs = all.iter_mut().zip(more);
@@ -64,11 +68,17 @@ impl Selection {
         match condition {
             Condition::All(conditions) => all(conditions, |one, other| one & other),
             Condition::Any(conditions) => all(conditions, |one, other| one | other),
-            Condition::Test(test) => self.test(plan, test, rows),
+            Condition::Test(test) => self.test(plan, test, rows, doubts),
         }
     }
 
-    fn test(&mut self, plan: &Plan, test: &Test, rows: &Candidates<'_>) -> Vec<u64> {
+    fn test(
+        &mut self,
+        plan: &Plan,
+        test: &Test,
+        rows: &Candidates<'_>,
+        doubts: &mut Doubts,
+    ) -> Vec<u64> {
         let spans = rows.spans(test.column);
         match &test.check {
             Check::Number(comparison, number)
@@ -76,16 +86,19 @@ impl Selection {
                     && !plan.has_numeric_nulls
                     && test.unit.is_none() =>
             {
-                self.numbers(plan, test, *comparison, *number, rows)
+                self.numbers(plan, test, (*comparison, *number), rows, doubts)
             }
             Check::Text(Comparison::Equal, text)
-                if text.len() <= 16 && !plan.is_null(text) && test.unit.is_none() =>
+                if text.len() <= 16
+                    && !plan.is_null(text)
+                    && test.unit.is_none()
+                    && !plan.wants_number(test.column) =>
             {
                 texts(rows.window, &spans[..rows.count], text)
             }
             _ => bits(&spans[..rows.count], |&span| {
                 let bytes = value(rows.window, span);
-                test.is_true(&plan.operand(bytes))
+                test.is_true(&plan.operand(test.column, bytes), doubts)
             }),
         }
     }
@@ -95,9 +108,9 @@ impl Selection {
         &mut self,
         plan: &Plan,
         test: &Test,
-        comparison: Comparison,
-        wanted: Number,
+        (comparison, wanted): (Comparison, Number),
         rows: &Candidates<'_>,
+        doubts: &mut Doubts,
     ) -> Vec<u64> {
         let spans = rows.spans(test.column);
         let known = self
@@ -143,7 +156,7 @@ impl Selection {
             let bytes = value(rows.window, spans[row as usize]);
             let bit = 1 << (row % 64);
             bits[row as usize / 64] &= !bit;
-            if test.is_true(&plan.operand(bytes)) {
+            if test.is_true(&plan.operand(test.column, bytes), doubts) {
                 bits[row as usize / 64] |= bit;
             }
         }
@@ -153,7 +166,7 @@ impl Selection {
 
 /// A bit for each value of which `is_true`.
 #[inline(always)]
-fn bits<T>(values: &[T], is_true: impl Fn(&T) -> bool) -> Vec<u64> {
+fn bits<T>(values: &[T], mut is_true: impl FnMut(&T) -> bool) -> Vec<u64> {
     let word = |values: &[T]| {
         let bits = values.iter().enumerate();
         bits.fold(0, |word, (at, value)| {

@@ -196,7 +196,7 @@ impl StoredForm {
         &self,
         stored: &Stored,
         scales: &[u32],
-        keep: impl Fn(Vec<Group>, Groups) -> (Vec<Group>, Groups),
+        mut keep: impl FnMut(Vec<Group>, Groups) -> (Vec<Group>, Groups),
     ) -> Result<Reader, Lost> {
         let mut writer = self.writer(scales)?;
         for rows in stored.in_parts(0..stored.len()) {

@@ -3,15 +3,46 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use crate::error::Cause;
 use crate::query::accumulator::state::{Outcome, Printed, Rounding, text_of};
-use crate::query::condition::Operand;
-use crate::query::number::Number;
+use crate::query::condition::{Condition, Operand};
+use crate::query::number::{Grammar, Number};
+
+/// A condition on rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Having<'a> {
+    pub(crate) condition: &'a Condition,
+    /// How numbers are written in keys and other texts of the input.
+    pub(crate) grammar: Grammar,
+}
+
+/// Rows that a condition would decide otherwise if all values were numbers, or were compared as such: how many, and what
+/// the first one has.
+#[derive(Debug, Default)]
+pub(crate) struct DoubtedRows {
+    pub(crate) unread: u64,
+    pub(crate) first_unread: Option<Cause>,
+    pub(crate) bytewise: u64,
+    pub(crate) first_bytewise: Option<Cause>,
+}
+
+impl DoubtedRows {
+    /// Adds those of later rows.
+    pub(super) fn add(&mut self, later: DoubtedRows) {
+        self.unread += later.unread;
+        self.first_unread = self.first_unread.take().or(later.first_unread);
+        self.bytewise += later.bytewise;
+        self.first_bytewise = self.first_bytewise.take().or(later.first_bytewise);
+    }
+}
 
 /// A field of an answer. Its number is exact, its text is what is printed.
 pub(super) struct Tested<'a> {
     pub(super) outcome: Outcome<'a>,
     /// How its number is printed.
     pub(super) rounding: Rounding,
+    /// How numbers are written in texts of the input.
+    pub(super) grammar: Grammar,
 }
 
 impl Operand for Tested<'_> {
@@ -34,7 +65,7 @@ impl Operand for Tested<'_> {
 
     fn order(&self) -> Option<impl Fn(&Number) -> Ordering> {
         let read = match &self.outcome {
-            Outcome::Text(text) => Some(Number::read(text).ok()?),
+            Outcome::Text(text) => Some(Number::read_as(text, self.grammar).ok()?),
             Outcome::Null | Outcome::Time(_) => return None,
             _ => None,
         };

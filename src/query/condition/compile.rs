@@ -128,7 +128,12 @@ impl Subject {
                 test(match self.wanted(literal, comparison.is_order())? {
                     Wanted::Number(number) => Check::Number(comparison, number),
                     Wanted::Time(time) => Check::Time(comparison, time),
-                    Wanted::Text(text) => Check::Text(comparison, text),
+                    Wanted::Text(text) => match Number::read(&text) {
+                        Ok(number) if comparison.is_order() && self.unit.is_none() => {
+                            Check::Digits(comparison, text, number)
+                        }
+                        _ => Check::Text(comparison, text),
+                    },
                 })
             }
             Predicate::Among(literals) => {

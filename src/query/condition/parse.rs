@@ -233,8 +233,13 @@ impl Parser {
                 }
                 (is_negated, Predicate::Null)
             }
-            _ => {
-                let why = "an operator is missing: =, !=, <, <=, >, >=, ~, !~, in, or is null";
+            token => {
+                let mut why = "an operator is missing: =, !=, <, <=, >, >=, ~, !~, in, or is null"
+                    .to_string();
+                if let (Columns::Name(first), Token::Name(word)) = (&column, token) {
+                    let name = self.name_from(String::from_utf8_lossy(first).into_owned(), word);
+                    why = format!("{why}; a name with blanks stands in double quotes, \"{name}\"");
+                }
                 return Err(Fault::new(operator, why));
             }
         };
@@ -278,6 +283,16 @@ impl Parser {
         })?;
         self.next();
         Ok((clock, Some(unit)))
+    }
+
+    /// A name of several words, of which the first two were taken.
+    fn name_from(&mut self, first: String, second: String) -> String {
+        let mut words = vec![first, second];
+        while let Token::Name(word) = &self.peek().token {
+            words.push(word.clone());
+            self.next();
+        }
+        words.join(" ")
     }
 
     /// A comparison that begins with its literal.
@@ -361,15 +376,10 @@ fn column(token: Token, at: usize) -> Result<Columns, Fault> {
 fn literal(Placed { token, at }: Placed) -> Result<Literal, Fault> {
     let why = match token {
         Token::Literal(literal) => return Ok(literal),
-        Token::Name(name) => {
-            format!(
-                "`{name}` is a column, and two columns can't be compared: a text stands in single quotes, '{name}'"
-            )
-        }
-        Token::Quoted(_) => {
-            "double quotes are for names of columns: a text stands in single ones".into()
-        }
-        Token::Column(_) => "a column is compared with a number or a text only".into(),
+        Token::Name(name) | Token::Quoted(name) => format!(
+            "`{name}` is a column, and two columns can't be compared: a text stands in single quotes, '{name}'"
+        ),
+        Token::Column(_) => "two columns can't be compared".into(),
         Token::Null => "nothing equals null: write `is null`".into(),
         _ => "a number, or a text in single quotes, is missing".into(),
     };

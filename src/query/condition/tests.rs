@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::error::refusal::Refusal;
 use crate::error::setting::Setting;
 use crate::query::columns::Columns;
-use crate::query::condition::{Bytes, Condition, Expression};
+use crate::query::condition::{Bytes, Condition, Doubts, Expression};
 use crate::query::number::Grammar;
 
 fn compiled(text: &str) -> Result<Condition, (usize, String)> {
@@ -28,11 +28,13 @@ fn compiled(text: &str) -> Result<Condition, (usize, String)> {
 fn holds(condition: &Condition, row: &[&str]) -> bool {
     condition.decide(&mut |test| {
         let value = row[test.column];
-        test.is_true(&Bytes {
+        let value = Bytes {
             bytes: value.as_bytes(),
             is_null: ["", "NA"].contains(&value),
+            wants_number: false,
             grammar: Grammar::PLAIN,
-        })
+        };
+        test.is_true(&value, &mut Doubts::default())
     })
 }
 
@@ -44,13 +46,19 @@ fn what_is_refused_and_where() {
         ("a", 1, "an operator is missing"),
         ("a b", 2, "an operator is missing"),
         ("a =", 3, "a number, or a text in single quotes, is missing"),
+        ("a = b", 4, "two columns can't be compared"),
+        ("a = \"b\"", 4, "a text stands in single quotes, 'b'"),
         (
             "a = b",
             4,
             "`b` is a column, and two columns can't be compared: a text stands in single quotes, 'b'",
         ),
-        ("a = \"b\"", 4, "double quotes are for names"),
-        ("a = $2", 4, "with a number or a text only"),
+        (
+            "a b > 2",
+            2,
+            "a name with blanks stands in double quotes, \"a b\"",
+        ),
+        ("a = $2", 4, "two columns can't be compared"),
         ("a = null", 4, "write `is null`"),
         ("a = 1e3.5", 4, "`1e3.5` is not a number"),
         ("a = 1e-", 4, "`1e-` is not a number"),

@@ -118,12 +118,7 @@ fn first(text: &str) -> Result<(Token, usize), String> {
             if text[..len].ends_with(['e', 'E']) && text[len..].starts_with(['-', '+']) {
                 len += 1 + digits(&text[len + 1..]);
             }
-            let grammar = Grammar {
-                has_exponents: true,
-                is_float: true,
-                ..Grammar::PLAIN
-            };
-            let number = Number::read_as(&text.as_bytes()[..len], grammar)?;
+            let number = Number::read_as(&text.as_bytes()[..len], Grammar::LONG)?;
             Ok((Token::Literal(Literal::Number(number)), len))
         }
         '+' => Ok((Token::Plus, 1)),

@@ -39,6 +39,8 @@ pub(crate) enum Check {
     Time(Comparison, Time),
     /// By bytes.
     Text(Comparison, Vec<u8>),
+    /// A text that is a number, by bytes.
+    Digits(Comparison, Vec<u8>, Number),
     /// It is one of these, or it is a number and none of them. They are sorted.
     Numbers {
         among: Vec<Number>,

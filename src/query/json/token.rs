@@ -126,7 +126,12 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Result<usize, Bad> {
     let mut end = behind_digits(bytes, digits);
     let has_zeros = byte(bytes, digits) == b'0' && end > digits + 1;
     if end == digits || has_zeros {
-        return bad(at, NONE);
+        let infinity = b"-Infinity";
+        let rest = bytes.get(at..).unwrap_or_default();
+        return match rest.starts_with(infinity) {
+            true => Ok(at + infinity.len()),
+            false => bad(at, NONE),
+        };
     }
     if byte(bytes, end) == b'.' {
         let decimals = end + 1;
@@ -159,10 +164,11 @@ pub(super) fn scalar(bytes: &[u8], at: usize) -> Result<usize, Bad> {
     }
 }
 
-/// The same of `true`, `false` and `null`.
+/// The same of `true`, `false`, `null`, `NaN` and `Infinity`.
 pub(super) fn literal(bytes: &[u8], at: usize) -> Result<usize, Bad> {
     let rest = &bytes[at.min(bytes.len())..];
-    let found = [&b"true"[..], b"false", b"null"]
+    // Python and others write numbers that JSON doesn't have.
+    let found = [&b"true"[..], b"false", b"null", b"NaN", b"Infinity"]
         .into_iter()
         .find(|word| rest.starts_with(word));
     match found {

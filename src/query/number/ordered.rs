@@ -127,11 +127,7 @@ mod tests {
     use super::*;
     use crate::query::number::Grammar;
 
-    const FLOAT: Grammar = Grammar {
-        decimal_point: b'.',
-        has_exponents: true,
-        is_float: true,
-    };
+    const FLOAT: Grammar = Grammar::FLOAT;
 
     fn numbers() -> impl Strategy<Value = Number> {
         let text = prop_oneof![

@@ -1,6 +1,7 @@
 //! The conditions of a plan, and where their columns stand.
 
 use crate::error::Result;
+use crate::query::answer::having::Having;
 use crate::query::columns::{Columns, plural, unknown};
 use crate::query::condition::{Condition, Expression};
 use crate::query::plan::Plan;
@@ -26,6 +27,13 @@ impl Plan {
     /// Whether a column has nothing but times: it is one of a log's.
     pub(crate) fn is_time(&self, column: usize) -> bool {
         self.dialect.is_time(column)
+    }
+
+    /// The condition on rows of the answer, if there is one.
+    pub(crate) fn having(&self) -> Option<Having<'_>> {
+        let grammar = self.grammar;
+        let having = self.having.as_ref();
+        having.map(|condition| Having { condition, grammar })
     }
 
     /// Compiles conditions on rows of the answer, which must all hold.

@@ -18,10 +18,12 @@ use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
 use crate::query::accumulator::state::{Rounding, Slot};
 use crate::query::answer::Answer;
+use crate::query::answer::having::Having;
 use crate::query::answer::order::Sort;
 use crate::query::answer::outgrown::GROWTH;
 use crate::query::condition::Expression;
 use crate::query::groups::Groups as AllGroups;
+use crate::query::number::Grammar;
 use crate::query::plan::conditions::compile_having;
 use crate::query::plan::names::renamed;
 use crate::query::saved::{Partial, slots};
@@ -181,6 +183,14 @@ impl Merged<'_> {
         let is_set = |flag: &[u8]| description.query.iter().any(|(name, _)| name == flag);
         let is_float = is_set(b"float");
         let decimal_point = if is_set(b"decimal comma") { b',' } else { b'.' };
+        let grammar = Grammar {
+            decimal_point,
+            is_long: is_float,
+            is_float,
+        };
+        let having = having
+            .as_ref()
+            .map(|condition| Having { condition, grammar });
         let scales = description
             .aggregates
             .iter()
@@ -210,14 +220,14 @@ impl Merged<'_> {
             scales.clone(),
             roundings.collect(),
             groups,
-            having.as_ref().filter(|_| fits),
+            having.filter(|_| fits),
         );
         if !fits {
             let run = self.merged_run(&form, &scales);
             let run = run.map_err(|failed| self.told(failed, &budget))?;
             answer.spilled_bytes = run.bytes();
             let stored = Stored::new(run, form.keys, self.no_groups());
-            let kept = answer.store(stored, &form, &budget, having.as_ref());
+            let kept = answer.store(stored, &form, &budget, having);
             kept.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
         }
         let counts = description.counts;
