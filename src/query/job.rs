@@ -128,7 +128,8 @@ impl Plan {
                 None => fields[test.column].value(bytes, scratch).to_vec(),
                 Some(clock) => {
                     let columns = [test.column, clock];
-                    self.joined(columns, fields, bytes, scratch, joined).to_vec()
+                    self.joined(columns, fields, bytes, scratch, joined)
+                        .to_vec()
                 }
             };
             let unread = match reading {
@@ -198,7 +199,9 @@ impl Plan {
                     Err(why) => {
                         let why = format!("`{}` {}", shown(value), why.why(value));
                         if self.rejecting.on_error != OnError::Null {
-                            return Err(format!("{why} (column {})", self.column_name(column)).into());
+                            return Err(
+                                format!("{why} (column {})", self.column_name(column)).into()
+                            );
                         }
                         nulled += 1;
                         first_nulled.get_or_insert((column, why));

@@ -57,7 +57,7 @@ impl KeyOrder {
         }
         let grammar = Grammar {
             decimal_point: self.decimal_point,
-            has_exponents: true,
+            is_long: true,
             is_float: false,
         };
         Number::read_as(part, grammar).ok()

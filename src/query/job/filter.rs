@@ -74,7 +74,11 @@ impl Plan {
             let (mut doubts, bytes) = (Doubts::default(), value(test));
             test.is_true(&self.operand(test.column, &bytes), &mut doubts);
             let is_met = doubts.readings().any(|met| met == reading);
-            if is_met && first.as_ref().is_none_or(|(known, _)| test.column < known.column) {
+            if is_met
+                && first
+                    .as_ref()
+                    .is_none_or(|(known, _)| test.column < known.column)
+            {
                 first = Some((test, bytes));
             }
         });

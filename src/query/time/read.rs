@@ -228,7 +228,7 @@ const FRACTION_DIGITS: u32 = 18;
 /// A number since 1970. How many digits it has says what it counts.
 fn epoch(text: &[u8]) -> Result<Time, NoTime> {
     let grammar = Grammar {
-        has_exponents: true,
+        is_long: true,
         ..Grammar::PLAIN
     };
     let number = Number::read_as(text, grammar).map_err(|_| NoTime::Other)?;
