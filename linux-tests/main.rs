@@ -26,6 +26,7 @@ mod grid;
 mod group;
 mod hard;
 mod hints;
+mod hostile;
 mod injected;
 mod json_lines;
 mod key_order;

@@ -151,6 +151,30 @@ impl Drop for Mapped {
     }
 }
 
+impl Mapped {
+    /// Maps a file to be written to.
+    pub fn writable(file: &std::fs::File, len: usize) -> Mapped {
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+        let (flags, anywhere) = (MapFlags::SHARED | MapFlags::POPULATE, std::ptr::null_mut());
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice; nobody has a reference to its bytes.
+        let start = unsafe { mmap(anywhere, len, protection, flags, file, 0) }.unwrap();
+        Mapped { start, len }
+    }
+
+    /// Writes a byte, which other threads and processes see at once.
+    pub fn set(&self, at: usize, byte: u8) {
+        assert!(at < self.len);
+        // SAFETY: within the mapping; atomic, because other threads write too.
+        let place =
+            unsafe { std::sync::atomic::AtomicU8::from_ptr(self.start.cast::<u8>().add(at)) };
+        place.store(byte, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+// SAFETY: its bytes are only written to, by atomic stores.
+unsafe impl Sync for Mapped {}
+
 pub fn is_root() -> bool {
     // SAFETY: it takes nothing and can't fail.
     unsafe { libc::geteuid() == 0 }

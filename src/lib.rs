@@ -150,7 +150,7 @@ pub use job::write::transform;
 pub use level::Level;
 pub use partial::combine::Missing;
 pub use partial::receipt::Receipt;
-pub use record::block::{Block, PADDING, PaddedBuf};
+pub use record::block::{Block, PADDING, PaddedBuf, SharedPages};
 pub use record::framing::{Delimited, Effect, Framing, STATES_MAX, State};
 pub use record::quoted::Quoted;
 

@@ -16,7 +16,7 @@ use crate::engine::local::choice::FetchChoice;
 use crate::engine::local::claims::Claims;
 use crate::engine::local::mapping::Mapping;
 use crate::engine::local::workers::{Fetcher, Local};
-use crate::engine::plan::buffers::{CachingPlan, LocalPlan, Plan, Request, blocks};
+use crate::engine::plan::buffers::{CachingPlan, Fetch, LocalPlan, Plan, Request, blocks};
 use crate::engine::plan::settings::MAX_DEPTH;
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
 use crate::engine::ring::observed::Observed;
@@ -319,7 +319,8 @@ impl<'a> Session<'a> {
     {
         let (config, delivery) = (self.config, self.delivery);
         let (stateful, ordered) = (delivery.framing.is_stateful(), delivery.window().is_some());
-        let plan = self.request().local(spans, stateful, ordered);
+        let shared = delivery.shared_pages.is_some();
+        let plan = self.request().local(spans, stateful, ordered, shared);
         let (arena, fetchers) = self.fetchers(&plan)?;
         if self.stats.block_size == 0 {
             self.stats.block_size = plan.claim as usize;
@@ -330,10 +331,10 @@ impl<'a> Session<'a> {
             delivery,
             queue,
             threads: plan.threads,
+            fetch: plan.fetch,
             block: plan.block,
             caching: config.caching(),
             read_ahead: self.read_ahead(),
-            mapping_named: config.knobs.of_mappings(),
             arena,
             fetchers: Mutex::new(fetchers),
             read_bytes: AtomicU64::new(0),
@@ -361,7 +362,9 @@ impl<'a> Session<'a> {
                 Some(window) => {
                     match Mapping::new(window, &config.knobs, self.read_ahead.is_some()) {
                         // Without addresses for it, auto reads instead.
-                        Err(_) if slot.is_some() && !config.knobs.of_mappings() => None,
+                        Err(_) if plan.fetch == Fetch::MapOrRead && !config.knobs.of_mappings() => {
+                            None
+                        }
                         made => Some(made?),
                     }
                 }

@@ -2,7 +2,7 @@
 
 use crate::engine::window::Finished;
 use crate::error::{Cause, Error};
-use crate::record::block::Block;
+use crate::record::block::{Block, SharedPages};
 use crate::record::framing::{Delimited, Framing};
 
 /// Receives blocks.
@@ -11,6 +11,12 @@ pub trait Sink: Sync {
     /// same for the whole of a run. Lines, unless a sink says otherwise.
     fn framing(&self) -> &dyn Framing {
         &Delimited::NEWLINE
+    }
+
+    /// Whether blocks may lie in pages that other processes can write to, which saves a copy of what is cached. No, unless
+    /// a sink gives its word.
+    fn shared_pages(&self) -> Option<SharedPages> {
+        None
     }
 
     /// Takes a block, on any thread, in any order, several at the same time.

@@ -12,7 +12,7 @@ use crate::engine::sink::{BlockError, Ordered, Sink};
 use crate::engine::stats::Stats;
 use crate::error::{Error, Result};
 use crate::input::spans::Input;
-use crate::record::block::Block;
+use crate::record::block::{Block, SharedPages};
 use crate::record::framing::{Delimited, Framing};
 
 /// A job.
@@ -70,6 +70,11 @@ pub trait Fold: Sync {
     /// Where records end: lines, unless a job says otherwise.
     fn framing(&self) -> &dyn Framing {
         &Delimited::NEWLINE
+    }
+
+    /// Whether blocks may lie in pages that other processes can write to. No, unless a job gives its word.
+    fn shared_pages(&self) -> Option<SharedPages> {
+        None
     }
 
     /// Adds a block.
@@ -174,6 +179,10 @@ impl<F: Fold, P> Lender<'_, F, P> {
 impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Lender<'_, F, P> {
     fn framing(&self) -> &dyn Framing {
         self.job.framing()
+    }
+
+    fn shared_pages(&self) -> Option<SharedPages> {
+        self.job.shared_pages()
     }
 
     fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {

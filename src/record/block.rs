@@ -9,6 +9,24 @@
 /// How many bytes may be read before and after the bytes of a block.
 pub const PADDING: usize = 64;
 
+/// The word of a sink that its blocks may lie in pages of the page cache, which other processes can write to meanwhile.
+///
+/// Without it every block lies in memory that only this process writes to.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedPages(());
+
+impl SharedPages {
+    /// The word of a sink.
+    ///
+    /// # Safety
+    /// Bytes of a block may change between two loads of them. The sink, and its framing, do nothing that is unsound then:
+    /// no index, length or branch that guards an access depends on two loads of one byte agreeing. What they make of such
+    /// bytes is right for some version of each.
+    pub const unsafe fn new() -> SharedPages {
+        SharedPages(())
+    }
+}
+
 /// Whole records, one after the other, with the place they came from.
 ///
 /// Every byte of a span is delivered in exactly one block. Only the last record of a file may

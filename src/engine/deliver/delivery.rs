@@ -17,7 +17,7 @@ use crate::engine::window::Window;
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind, Result};
 use crate::input::spans::Input;
-use crate::record::block::Block;
+use crate::record::block::{Block, SharedPages};
 use crate::record::framing::Framing;
 use crate::record::stitch::Release;
 
@@ -31,6 +31,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) max_record: usize,
     /// With a stateful framing: the states where files are cut.
     pub(crate) states: Option<States>,
+    /// Whether blocks may lie in pages that other processes can write to.
+    pub(crate) shared_pages: Option<SharedPages>,
     order: Option<(&'a dyn Ordered, Arc<Window>)>,
     /// The lines of streams.
     pub(crate) lines: Option<StreamLines>,
@@ -63,6 +65,7 @@ impl<'a> Delivery<'a> {
             framing,
             max_record: config.max_record,
             states: framing.is_stateful().then(states),
+            shared_pages: sink.shared_pages(),
             order: ordered.map(|ordered| (ordered, Window::new(ordered.window()))),
             lines: (framing.line_end()).and_then(|end| StreamLines::new(input, end)),
             failed: AtomicBool::new(false),

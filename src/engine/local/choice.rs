@@ -4,14 +4,7 @@
 
 use std::time::Duration;
 
-/// How a worker fetches a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fetch {
-    /// Maps the page cache.
-    Map,
-    /// Copies it into a buffer by a read.
-    Read,
-}
+use crate::engine::plan::buffers::Fetch;
 
 /// Bytes of a probe. What is fetched before is warm-up and isn't measured.
 const PROBE: u64 = 8 << 20;
@@ -97,7 +90,7 @@ impl FetchChoice {
     fn switch(&mut self, cost: f64) {
         self.fetch = match self.fetch {
             Fetch::Map => Fetch::Read,
-            Fetch::Read => Fetch::Map,
+            _ => Fetch::Map,
         };
         self.other = Some(cost);
     }
@@ -115,9 +108,9 @@ mod tests {
             let fetch = choice.next();
             let some = match fetch {
                 Fetch::Map => 16,
-                Fetch::Read => 2,
+                _ => 2,
             };
-            taken[fetch as usize] += some;
+            taken[usize::from(fetch == Fetch::Read)] += some;
             choice.learn(some << 20, Duration::from_micros(some * cost(fetch)));
         }
         taken

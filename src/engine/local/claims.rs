@@ -197,8 +197,9 @@ pub(crate) fn own(
         .end
         .and_then(|_| framing.first_end(cuts[1], &view[end_cut.min(view.len())..]));
     match last.map(|end| end_cut + end) {
+        // Bytes that others change meanwhile can tell two stories.
         Some(end) => Own {
-            whole: start..end,
+            whole: start.min(end)..end,
             open: false,
         },
         None if at_eof => Own {

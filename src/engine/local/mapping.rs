@@ -7,7 +7,8 @@
 //! agree modulo a huge page, so that the kernel maps what it has cached in large folios by one entry
 //! each. A page that can't be read is replaced by zeros and the window marked as broken (see `sigbus`).
 //! `bytes` borrows the mapping, so that no window moves while its bytes are in use. Another process may
-//! write to the file meanwhile: like every program that maps files, this one assumes that nobody does.
+//! write to the file meanwhile: so `bytes` are for sinks that have given their word (`SharedPages`), and
+//! for all others `copy` makes bytes that nobody changes.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -268,6 +269,17 @@ impl Mapping {
         unsafe {
             let start = self.start().add(self.shown.start);
             std::slice::from_raw_parts(start.as_ptr(), self.shown.len())
+        }
+    }
+
+    /// Copies a part of what is shown.
+    pub(crate) fn copy(&self, part: Range<usize>, to: &mut [u8]) {
+        assert!(part.start <= part.end && part.end <= self.shown.len());
+        assert_eq!(part.len(), to.len());
+        // SAFETY: the part lies in the window, which is mapped, and `to` doesn't. Each byte is loaded once.
+        unsafe {
+            let from = self.start().add(self.shown.start + part.start);
+            std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), part.len());
         }
     }
 

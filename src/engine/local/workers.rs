@@ -1,5 +1,6 @@
-//! Engines whose workers fetch their own blocks, without a ring between: `pread` copies them into
-//! a buffer of the worker's, `mmap` looks at them where they lie in the page cache.
+//! Engines whose workers fetch their own blocks, without a ring between: `pread` reads them into
+//! a buffer of the worker's, `mmap` maps the page cache and copies them from there. Sinks that take shared
+//! pages look at them where they lie.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,9 +12,10 @@ use crate::engine::cache::advice::{self, ReadAhead};
 use crate::engine::deliver::delivery::Delivery;
 use crate::engine::deliver::queue::Queue;
 use crate::engine::deliver::watch::Place;
-use crate::engine::local::choice::{Fetch, FetchChoice};
+use crate::engine::local::choice::FetchChoice;
 use crate::engine::local::claims::{Claim, Claims, Own, own};
 use crate::engine::local::mapping::Mapping;
+use crate::engine::plan::buffers::Fetch;
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::input::caching::Caching;
@@ -41,13 +43,12 @@ pub(crate) struct Local<'a> {
     /// waits for them.
     pub queue: Option<&'a Queue>,
     pub threads: usize,
+    pub fetch: Fetch,
     /// Bytes a read brings.
     pub block: u64,
     /// How reads use the page cache.
     pub caching: Caching,
     pub read_ahead: Option<ReadAhead>,
-    /// Whether a mapping that is refused is a failure, although the worker could read instead.
-    pub mapping_named: bool,
     /// What the fetchers' slots lie in.
     pub arena: Option<Arc<Arena>>,
     pub fetchers: Mutex<Vec<Fetcher>>,
@@ -128,11 +129,15 @@ impl<'a> Local<'a> {
         found
     }
 
-    /// Fetches a claim and hands it to the sink: all of it mapped, or part by part read. Where the worker can do
-    /// both, it does what is cheaper.
+    /// Fetches a claim and hands it to the sink: all of it mapped, or part by part in a buffer.
     fn serve(&self, fetcher: &mut Fetcher, claim: &Claim) -> Result<()> {
         let source = &self.input.sources()[claim.source as usize];
         let len = source.len().unwrap_or(0);
+        let mut view = None;
+        if self.fetch == Fetch::Copy {
+            let mapping = (fetcher.mapping.as_mut()).expect("a fetcher has a window");
+            view = Some(self.view(mapping, &fetcher.place, source, claim)?);
+        }
         let mut rest = Some(*claim);
         while let Some(claim) = rest {
             let started = Instant::now();
@@ -141,8 +146,13 @@ impl<'a> Local<'a> {
                 (part, rest) = (claim, None);
             } else {
                 (part, rest) = claim.split(self.block, len);
-                let slot = fetcher.slot.as_mut().expect("a fetcher reads or maps");
-                self.read(slot, &fetcher.place, source, &part)?;
+                let slot = fetcher.slot.as_mut().expect("a fetcher has a buffer");
+                match (&view, &fetcher.mapping) {
+                    (Some(view), Some(mapping)) => {
+                        self.copy(slot, mapping, view, &fetcher.place, source, &part)?;
+                    }
+                    _ => self.read(slot, &fetcher.place, source, &part)?,
+                }
             }
             let range = part.range(len);
             fetcher
@@ -154,21 +164,75 @@ impl<'a> Local<'a> {
 
     /// Maps a claim where that is the way to take; whether it was.
     fn is_mapped(&self, fetcher: &mut Fetcher, source: &Source, claim: &Claim) -> Result<bool> {
-        let reads = fetcher.slot.is_some();
-        let Some(mapping) = &mut fetcher.mapping else {
+        let maps = match self.fetch {
+            Fetch::Map => true,
+            Fetch::MapOrRead => fetcher.choice.next() == Fetch::Map,
+            Fetch::Read | Fetch::Copy => false,
+        };
+        let Some(mapping) = fetcher.mapping.as_mut().filter(|_| maps) else {
             return Ok(false);
         };
-        if reads && fetcher.choice.next() == Fetch::Read {
-            return Ok(false);
-        }
         match self.map(mapping, &fetcher.place, source, claim) {
             // Some file systems can be read, but not mapped.
-            Err(error) if reads && !self.mapping_named && error.kind() == Kind::Engine => {
+            Err(error) if self.fetch == Fetch::MapOrRead && error.kind() == Kind::Engine => {
                 fetcher.mapping = None;
                 Ok(false)
             }
             mapped => mapped.map(|()| true),
         }
+    }
+
+    /// Shows a claim in the window; returns what is shown.
+    fn view(
+        &self,
+        mapping: &mut Mapping,
+        place: &Place,
+        source: &Source,
+        claim: &Claim,
+    ) -> Result<Range<u64>> {
+        let (range, _) = self.reach(source, claim);
+        // Until the job is done with it: pages may come in at the first look at each.
+        place.begin_looking(source, range.clone());
+        self.read_ahead(source, claim);
+        mapping.view(source, range.clone())?;
+        self.mapped_bytes
+            .fetch_add(range.end - range.start, Relaxed);
+        Ok(range)
+    }
+
+    /// Copies a part of a claim from the window, which shows `view`, into a slot.
+    fn copy(
+        &self,
+        slot: &mut Slot,
+        mapping: &Mapping,
+        view: &Range<u64>,
+        place: &Place,
+        source: &Source,
+        claim: &Claim,
+    ) -> Result<()> {
+        let (range, at_eof) = self.reach(source, claim);
+        place.begin_looking(source, range.clone());
+        // As aligned in the slot as in the window.
+        let before = (range.start % LINE) as usize;
+        let len = (range.end - range.start) as usize;
+        let from = (range.start - view.start) as usize;
+        let target = &mut slot.target_bytes(0)[before..before + len];
+        mapping.copy(from..from + len, target);
+        if let Some(error) = mapping.broken(source, range.clone()) {
+            return Err(error);
+        }
+        slot.set_filled(before, before + len);
+        let block = |whole, offset| slot.block(whole, claim.source, offset, claim.sequence);
+        self.deliver_own(
+            source,
+            place,
+            claim,
+            &range,
+            at_eof,
+            slot.bytes(),
+            block,
+            || None,
+        )
     }
 
     /// Maps a claim.
@@ -179,13 +243,8 @@ impl<'a> Local<'a> {
         source: &Source,
         claim: &Claim,
     ) -> Result<()> {
-        let (range, at_eof) = self.reach(source, claim);
-        // Until the job is done with it: pages may come in at the first look at each.
-        place.begin_looking(source, range.clone());
-        self.read_ahead(source, claim);
-        mapping.view(source, range.clone())?;
-        self.mapped_bytes
-            .fetch_add(range.end - range.start, Relaxed);
+        let range = self.view(mapping, place, source, claim)?;
+        let at_eof = range.end == source.len().unwrap_or(0);
         let broken = || mapping.broken(source, range.clone());
         let block = |whole, offset| mapping.block(whole, claim.source, offset, claim.sequence);
         self.deliver_own(

@@ -112,15 +112,27 @@ impl Request<'_> {
         (plan, layout)
     }
 
-    /// How workers fetch these spans by themselves.
-    pub(crate) fn local(&self, spans: &[Span], stateful: bool, ordered: bool) -> LocalPlan {
+    /// How workers fetch these spans by themselves. `shared` says that blocks may lie in pages that other processes can
+    /// write to.
+    pub(crate) fn local(
+        &self,
+        spans: &[Span],
+        stateful: bool,
+        ordered: bool,
+        shared: bool,
+    ) -> LocalPlan {
         let config = self.config;
-        let (maps, reads) = match config.engine {
-            Engine::Mmap => (true, false),
-            Engine::Pread => (false, true),
-            // A mapping brings pages in to stay, but one by one.
-            _ => (config.caching() == Caching::Cached && !self.keeps, true),
+        // A mapping brings pages in to stay, but one by one.
+        let stays = config.caching() == Caching::Cached && !self.keeps;
+        let maps_by_name = config.engine == Engine::Mmap || stays && config.knobs.of_mappings();
+        let fetch = match (config.engine, shared) {
+            (Engine::Pread, _) => Fetch::Read,
+            (Engine::Mmap, true) => Fetch::Map,
+            (_, false) if maps_by_name => Fetch::Copy,
+            (_, true) if stays => Fetch::MapOrRead,
+            _ => Fetch::Read,
         };
+        let (maps, reads) = (fetch != Fetch::Read, fetch != Fetch::Map);
         let (read_block, map_block) = self.memory.local_blocks(self.threads, stateful);
         let block = config.block_size.unwrap_or(match reads {
             true => read_block,
@@ -142,6 +154,7 @@ impl Request<'_> {
         let longest = longest(spans);
         let buffer = |block: u64| longest.min(block) as usize + BESIDE;
         LocalPlan {
+            fetch,
             block,
             claim,
             threads: self.threads.min(claims).max(1),
@@ -151,9 +164,23 @@ impl Request<'_> {
     }
 }
 
+/// Where the bytes of workers' blocks lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fetch {
+    /// In a buffer, by a read.
+    Read,
+    /// In a buffer, copied from a mapping.
+    Copy,
+    /// In a mapping.
+    Map,
+    /// In a mapping or in a buffer, by a read: what is cheaper.
+    MapOrRead,
+}
+
 /// How workers fetch blocks by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LocalPlan {
+    pub(crate) fetch: Fetch,
     /// Bytes that one read brings.
     pub(crate) block: u64,
     /// Bytes that a worker takes at once: one block or several.
@@ -234,9 +261,11 @@ mod tests {
             keeps: false,
             longest_block: MAX_BLOCK,
         };
-        let free = request.local(&spans(1 << 40), false, false);
-        let ordered = request.local(&spans(1 << 40), false, true);
-        let stateful = request.local(&spans(1 << 40), true, false);
+        let free = request.local(&spans(1 << 40), false, false, true);
+        let ordered = request.local(&spans(1 << 40), false, true, true);
+        let stateful = request.local(&spans(1 << 40), true, false, true);
+        let private = request.local(&spans(1 << 40), false, false, false);
+        assert_eq!((private.fetch, private.window), (Fetch::Read, None));
         assert_eq!(ordered.claim, ORDERED_BLOCK);
         assert!(free.claim > free.block, "what is mapped at once");
         assert_eq!(
