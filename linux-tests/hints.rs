@@ -470,6 +470,40 @@ const ROWS: &[Row] = &[
         then: "ringfold count --engine mmap orders.csv",
         answer: "4 38 orders.csv\n",
     },
+    Row {
+        hint: "",
+        files: &[(
+            "f",
+            "www.ex.test:443 192.0.2.1 - - [12/Mar/2026:06:25:01 +0000] \"GET / HTTP/1.1\" 200 5 \"-\" \"curl\"\n",
+        )],
+        run: "ringfold aggregate --log combined -k host f",
+        says: "`--log vhost_combined`",
+        then: "ringfold aggregate {} -k host f",
+        answer: "host,count\n192.0.2.1,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[(
+            "f",
+            "Mar  2 06:25:01 web1: 192.0.2.1 - - [02/Mar/2026:06:25:01 +0000] \"GET / HTTP/1.1\" 200 5\n",
+        )],
+        run: "ringfold aggregate --log common -k host f",
+        says: "`--log '$prefix %h %l %u %t \"%r\" %>s %b'`",
+        then: "ringfold aggregate {} -k host f",
+        answer: "host,count\n192.0.2.1,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[(
+            "f",
+            "192.0.2.1 - - [12/Mar/2026:06:25:01 +0000] \"GET / HTTP/1.1\" 200 5 \"-\" \"curl\"\n\
+             192.0.2.1 - - [12/Mar/2026:06:25:02 +0000] \"GET / HTTP/1.1\" 200 7 \"-\" \"a b c\"\n",
+        )],
+        run: "ringfold aggregate -k 9 f",
+        says: "`--log combined`",
+        then: "ringfold aggregate {} -k status -a sum:bytes f",
+        answer: "status,sum_bytes\n200,12\n",
+    },
 ];
 
 /// Advice that needs a kernel, a device or a limit which a test of the program alone doesn't have.

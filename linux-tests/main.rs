@@ -35,6 +35,7 @@ mod layers;
 mod library;
 mod limits;
 mod liveness;
+mod logs;
 mod malformed;
 mod many_files;
 mod memory;

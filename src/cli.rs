@@ -17,6 +17,7 @@ mod help;
 mod inherited;
 mod inspect;
 mod knobs;
+mod log_pattern;
 mod man;
 mod memory;
 mod merge;

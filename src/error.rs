@@ -46,7 +46,9 @@ impl Cause {
         match &mut self {
             Cause::Words(why) => why.insert_str(0, words),
             Cause::Refused(refusal) => {
-                if let Refusal::Malformed { why, .. } = &mut **refusal {
+                if let Refusal::Malformed { why, .. } | Refusal::OtherLog { why, .. } =
+                    &mut **refusal
+                {
                     why.insert_str(0, words);
                 }
             }
@@ -314,6 +316,7 @@ impl From<Refusal> for Error {
             | Refusal::NeedsSetting { .. }
             | Refusal::Undelimited { .. }
             | Refusal::LooksLikeJson
+            | Refusal::LooksLikeLog { .. }
             | Refusal::OtherDelimiter { .. } => Kind::Usage,
             Refusal::NotAFile { .. }
             | Refusal::NotGranted { .. }
@@ -324,6 +327,7 @@ impl From<Refusal> for Error {
             Refusal::Exceeded { .. }
             | Refusal::Malformed { .. }
             | Refusal::NotJsonLines { .. }
+            | Refusal::OtherLog { .. }
             | Refusal::Incomplete { .. } => Kind::Data,
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Kind::Io,
         };

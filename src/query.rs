@@ -48,6 +48,7 @@ pub use answer::order::{By, Sort};
 pub use ask::Query;
 pub use columns::Columns;
 pub use explain::Explanation;
+pub use log::Longer;
 pub use plan::Plan;
 pub use rejects::{OnError, Rejects};
 pub use repeats::Repeated;

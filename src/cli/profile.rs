@@ -40,14 +40,20 @@ pub(super) const AUTO: &str = "auto";
 
 /// The file of profiles.
 pub(super) fn path() -> Result<PathBuf> {
+    user_file("profiles.toml", "profiles")
+}
+
+/// A file of the user's configuration folder, which need not be there.
+pub(super) fn user_file(name: &str, what: &str) -> Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let config = set("XDG_CONFIG_HOME").map(PathBuf::from);
     let config = config.or_else(|| set("HOME").map(|home| Path::new(&home).join(".config")));
     let config = config.ok_or_else(|| {
-        let cause = "there is no place for profiles: neither XDG_CONFIG_HOME nor HOME is set";
+        let cause =
+            format!("there is no place for {what}: neither XDG_CONFIG_HOME nor HOME is set");
         Error::new(Kind::Usage, cause)
     })?;
-    Ok(config.join("ringfold/profiles.toml"))
+    Ok(config.join("ringfold").join(name))
 }
 
 fn read(path: &Path) -> Result<Profiles> {

@@ -13,10 +13,10 @@ use crate::cli::shown::{Form, Shown};
 use crate::cli::skipped::{
     Policy, nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows,
 };
-use crate::cli::{memory, own_input, spell};
-use crate::query::{Answer, Columns, Query};
+use crate::cli::{log_pattern, memory, own_input, spell};
+use crate::query::{Answer, Columns, Longer, Query};
 use crate::visible::visible;
-use crate::{Config, Error, Kind, Receipt, Result, units};
+use crate::{Config, Error, Input, Kind, Receipt, Result, units};
 
 /// What is asked of which columns.
 #[derive(Args)]
@@ -47,10 +47,13 @@ pub(super) struct Asked {
     filter: Vec<String>,
     #[command(flatten)]
     shown: Shown,
-    /// Lines are those of a web server's log: combined, common, or a pattern as in the configuration of nginx or Apache
+    /// Lines are those of a web server's log: combined, common, vhost_combined, nginx, or a pattern as in the configuration of
+    /// nginx or Apache
     ///
-    /// The columns of `combined` are host, ident, user, time, method, path, protocol, status, bytes, referer and agent; `-`
-    /// is no value. `-k time@hour` cuts times down to their hour.
+    /// @FILE reads the pattern from a file or a server's configuration, @FILE:NAME the one of this name. logs.toml in
+    /// ~/.config/ringfold names more of them (NAME = "PATTERN"). The columns of `combined` are host, ident, user, time,
+    /// method, path, protocol, status, bytes, referer and agent; `-` is no value. `-k time@hour` cuts times down to their
+    /// hour.
     #[arg(long, value_name = "PATTERN")]
     log: Option<String>,
     /// Lines are JSON objects; columns are called by their keys, with dots into objects: -k user.name [default: where all
@@ -163,7 +166,7 @@ impl Asked {
         let is_json = |path: &PathBuf| matches!(ending(path), Some("jsonl" | "ndjson"));
         let is_named_json = !run.paths.is_empty() && run.paths.iter().all(is_json);
         let query = match (&self.log, run.delimiter) {
-            (Some(pattern), _) => Query::log(pattern)?,
+            (Some(pattern), _) => Query::log(&log_pattern::resolved(pattern)?)?,
             (None, _) if self.jsonl => Query::json_lines(),
             (None, None) if is_named_json => match otherwise {
                 Some(flag) => {
@@ -313,6 +316,9 @@ impl Asked {
             (self.shown).print(&mut answer, &sort, run.form, output, directory, &pool)?;
         }
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
+        if !reading.quiet {
+            tell_longer(&input, &answer.longer);
+        }
         let repeated = answer.repeated_headers;
         if let Some((file, byte)) = repeated.first.filter(|_| !reading.quiet) {
             let name = input.sources()[file as usize].name();
@@ -361,6 +367,21 @@ pub(super) fn tell_estimates(answer: &Answer) {
             all.join("; ")
         ));
     }
+}
+
+/// Says that lines of a log go on after its pattern.
+fn tell_longer(input: &Input, longer: &Longer) {
+    let Some((file, byte)) = longer.first else {
+        return;
+    };
+    let name = input.sources()[file as usize].name();
+    let (count, go) = match longer.count {
+        1 => ("1 line".to_string(), "goes"),
+        count => (format!("{} lines", units::grouped(count)), "go"),
+    };
+    say(&format!(
+        "notice: {count} {go} on after the log's pattern, the first at {name} byte {byte}: what follows isn't read"
+    ));
 }
 
 /// Says that groups went to files.

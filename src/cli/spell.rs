@@ -123,6 +123,13 @@ impl Speller for Flags {
             Refusal::NoThreads { .. } => "lower --threads",
             Refusal::Exceeded { .. } => "raise --max-record",
             Refusal::Malformed { hint, .. } => return hinted(*hint),
+            Refusal::OtherLog { pattern, .. } => {
+                let pattern = match pattern.contains(' ') {
+                    true => format!("'{}'", pattern.replace('\'', "'\\''")),
+                    false => pattern.clone(),
+                };
+                return Some(format!("`--log {pattern}` reads this line"));
+            }
             Refusal::Undelimited {
                 is_even_quoted: true,
                 ..
@@ -139,6 +146,11 @@ impl Speller for Flags {
                 };
                 return Some(format!(
                     "`jq -c {filter}{file}` makes a line of each object"
+                ));
+            }
+            Refusal::LooksLikeLog { pattern } => {
+                return Some(format!(
+                    "`--log {pattern}` reads it; -d names a byte between fields all the same"
                 ));
             }
             Refusal::OtherDelimiter {

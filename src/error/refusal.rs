@@ -136,6 +136,13 @@ pub enum Refusal {
         /// What the input may be instead.
         hint: Hint,
     },
+    /// A line of a log isn't one of the pattern.
+    OtherLog {
+        /// Why.
+        why: String,
+        /// The name of a pattern that reads it, or the pattern.
+        pattern: String,
+    },
     /// The first records don't tell the [delimiter](Setting::Delimiter).
     Undelimited {
         /// Bytes that make as many fields of each, more than one, and how many.
@@ -153,6 +160,11 @@ pub enum Refusal {
         is_array: bool,
         /// Its name.
         file: Arc<str>,
+    },
+    /// The same, and the first line is one of a web server's log.
+    LooksLikeLog {
+        /// The name of a pattern that reads it.
+        pattern: &'static str,
     },
     /// The [delimiter](Setting::Delimiter) that a file's name tells isn't the one of its first records.
     OtherDelimiter {
@@ -350,12 +362,14 @@ impl Refusal {
             Refusal::Exceeded { .. } => Some(Setting::MaxRecord),
             Refusal::Undelimited { .. }
             | Refusal::LooksLikeJson
+            | Refusal::LooksLikeLog { .. }
             | Refusal::OtherDelimiter { .. } => Some(Setting::Delimiter),
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Some(Setting::SpillDirectory),
             Refusal::Unavailable { .. }
             | Refusal::NoMemory { .. }
             | Refusal::Malformed { .. }
             | Refusal::NotJsonLines { .. }
+            | Refusal::OtherLog { .. }
             | Refusal::Incomplete { .. } => None,
         }
     }
@@ -488,6 +502,7 @@ impl Refusal {
                 | Hint::CommentedHeader(_) => why.clone(),
                 Hint::LoneReturn => format!("{why}: a carriage return stands in it"),
             },
+            Refusal::OtherLog { why, .. } => why.clone(),
             Refusal::Undelimited {
                 candidates,
                 is_even_quoted,
@@ -507,6 +522,7 @@ impl Refusal {
             }
             Refusal::LooksLikeJson => "the first record is a JSON object".into(),
             Refusal::NotJsonLines { why, .. } => why.clone(),
+            Refusal::LooksLikeLog { .. } => "the first line is one of a web server's log".into(),
             Refusal::OtherDelimiter {
                 delimiter,
                 found,

@@ -23,6 +23,7 @@ use crate::query::condition::{Doubts, Operand, Reading};
 use crate::query::groups::Groups;
 use crate::query::hint::number_cause;
 use crate::query::key_order::KeyOrder;
+use crate::query::log::Longer;
 use crate::query::number::{Grammar, Number, shown};
 use crate::query::rejects::Rejects;
 use crate::query::repeats::Repeated;
@@ -78,6 +79,8 @@ pub struct Answer {
     pub first_bytewise: Option<Skipped>,
     /// The same of rows, and of the condition on them.
     pub(crate) doubted: DoubtedRows,
+    /// Lines that go on after a log's pattern.
+    pub longer: Longer,
     /// Malformed records that were left out.
     pub skipped: u64,
     /// The first of them.
@@ -139,6 +142,7 @@ impl Answer {
             bytewise: 0,
             first_bytewise: None,
             doubted: DoubtedRows::default(),
+            longer: Longer::default(),
             skipped: 0,
             first_skipped: None,
             rejects: None,

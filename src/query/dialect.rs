@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr2};
 
-use crate::error::refusal::Hint;
+use crate::error::Cause;
+use crate::error::refusal::{Hint, Refusal};
 use crate::query::escape::Escape;
 use crate::query::field::{Field, QUOTE, Record, Unreadable};
 use crate::query::json::Paths;
@@ -111,6 +112,24 @@ impl Dialect {
             Some(Form::Log(pattern)) if self.comment.is_empty() => Some(pattern),
             _ => None,
         }
+    }
+
+    /// How long what stands after the last field of a log's line is.
+    pub(crate) fn log_tail(&self) -> Option<usize> {
+        match self.form {
+            Some(Form::Log(pattern)) => Some(pattern.tail.len()),
+            _ => None,
+        }
+    }
+
+    /// What is wrong with a line that a log's pattern doesn't read, where another one does.
+    pub(crate) fn cause_of_log(&self, line: &[u8], why: &str) -> Option<Cause> {
+        let pattern = match self.form {
+            Some(Form::Log(pattern)) => pattern.other(line)?,
+            _ => return None,
+        };
+        let why = why.into();
+        Some(Refusal::OtherLog { why, pattern }.into())
     }
 
     /// Whether a field's bytes are all its own.
@@ -292,7 +311,7 @@ impl Dialect {
         }
         split.map_err(|bad| match is_single_line && bad.is_open {
             true => Unreadable {
-                cause: "the quote that opens here isn't closed in its line",
+                cause: "the quote that opens here isn't closed in its line".into(),
                 is_open: false,
                 ..bad
             },
@@ -443,7 +462,7 @@ pub(crate) fn unreadable(
     let trimmed = end - usize::from(bytes[open..end].ends_with(b"\r"));
     Unreadable {
         bytes: open..trimmed,
-        cause,
+        cause: cause.into(),
         hint,
         next: end + usize::from(line_end.is_some()),
         is_open: false,

@@ -118,6 +118,7 @@ impl Plan {
             facts.push(("fields", format!("between {between}{quotes}")));
         }
         let found = match (is_json || is_log, malformed) {
+            (true, _) if is_log => format!("{} don't fit the pattern", unequal + malformed),
             (true, _) => format!("{} are malformed", unequal + malformed),
             (false, 0) => format!("{unequal} have other numbers of fields"),
             (false, _) => format!(

@@ -1,5 +1,6 @@
 //! Where a record and its fields stand.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::refusal::Hint;
@@ -17,12 +18,12 @@ pub(crate) struct Field {
     pub(super) escape: Option<Escape>,
 }
 
-/// A record whose quotes can't be understood.
+/// A record that can't be split into fields.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
     /// From what is wrong, such as the quote that opens a field, to the end of that line.
     pub(crate) bytes: Range<usize>,
-    pub(crate) cause: &'static str,
+    pub(crate) cause: Cow<'static, str>,
     pub(crate) hint: Option<Hint>,
     /// Behind that line.
     pub(crate) next: usize,

@@ -175,10 +175,16 @@ impl Head {
                         return None;
                     }
                     if self.has_header || !self.leaves_out {
+                        let of_log = || {
+                            let line = &bytes[bad.bytes.clone()];
+                            self.dialect.cause_of_log(line, &bad.cause)
+                        };
                         let cause = match (bad.is_open && is_long, bad.hint) {
                             (true, _) => unclosed(max_record),
-                            (false, Some(hint)) => hinted(bad.cause, hint),
-                            (false, None) => bad.cause.into(),
+                            (false, Some(hint)) => hinted(bad.cause.into_owned(), hint),
+                            (false, None) => {
+                                of_log().unwrap_or_else(|| bad.cause.into_owned().into())
+                            }
                         };
                         return refused(cause, bad.bytes);
                     }

@@ -29,6 +29,7 @@ use crate::query::groups::Groups;
 use crate::query::head::unclosed;
 use crate::query::json;
 use crate::query::lane_groups::{LaneGroups, LaneRows};
+use crate::query::log::Longer;
 use crate::query::number::{Number, shown};
 use crate::query::order::InOrder;
 use crate::query::passes::{OneByOne, Passes};
@@ -72,6 +73,8 @@ pub struct Partial {
     unread: Unread,
     /// Records of which the condition says something else where texts are read as numbers.
     bytewise: Unread,
+    /// Lines that go on after a log's pattern.
+    longer: Longer,
     pub(crate) rejected: Rejected,
     /// A block ended within a record.
     pub(crate) is_cut: bool,
@@ -271,7 +274,9 @@ impl Plan {
             }
             match self.dialect.split(bytes, at, fields) {
                 Err(bad) if bad.is_open && !is_end => return Ok(None),
-                Err(bad) => return Err(self.misquoted(bad.bytes, bad.cause.into(), bad.hint)),
+                Err(bad) => {
+                    return Err(self.misquoted(bad.bytes, bad.cause.into_owned(), bad.hint));
+                }
                 Ok(record) if fields.is_empty() && !(record.next == bytes.len() && is_end) => {
                     (at, empty_lines) = (record.next, empty_lines + 1);
                 }
@@ -374,6 +379,24 @@ impl Plan {
         }
     }
 
+    /// What is wrong with a record that can't be split, with another pattern if that one reads it.
+    fn unreadable(
+        &self,
+        bytes: &[u8],
+        record: Range<usize>,
+        why: String,
+        hint: Option<Hint>,
+    ) -> Malformed {
+        match self.dialect.cause_of_log(&bytes[record.clone()], &why) {
+            Some(cause) if !self.rejecting.leaves_out() => Malformed {
+                start: record.start,
+                end: record.end,
+                cause,
+            },
+            _ => self.misquoted(record, why, hint),
+        }
+    }
+
     /// Whether nothing of the file comes behind a text.
     fn is_end(&self, text: &Text<'_>) -> bool {
         match text.end {
@@ -438,13 +461,20 @@ impl Plan {
                 let next = bad.next;
                 let malformed = match self.dialect.is_json() {
                     true => self.not_json_lines(text, at, bad),
-                    false => self.misquoted(bad.bytes, bad.cause.into(), bad.hint),
+                    false => self.unreadable(bytes, bad.bytes, bad.cause.into_owned(), bad.hint),
                 };
                 let record = at..malformed.end;
                 self.reject(partial, text, record, malformed)?;
                 return Ok(Some(next));
             }
         };
+        if let (Some(tail), Some(last)) = (self.dialect.log_tail(), partial.scratch.fields.last())
+            && last.end + tail < record.end
+        {
+            partial
+                .longer
+                .add(1, (text.block.file(), text.block.offset() + at as u64));
+        }
         let is_header = |repeats: &Repeats| repeats.is_header(&bytes[at..record.end]);
         if partial.scratch.fields.is_empty() {
             partial.empty_lines += 1;
@@ -778,6 +808,12 @@ impl OneByOne for Rest<'_> {
         self.partial.filtered += rows as u64;
     }
 
+    fn longer(&mut self, count: u64, first: usize) {
+        let block = &self.text.block;
+        let first = (block.file(), block.offset() + first as u64);
+        self.partial.longer.add(count, first);
+    }
+
     fn added(&mut self, rows: usize) {
         self.partial.rows += rows as u64;
     }
@@ -829,6 +865,7 @@ impl Fold for Plan {
             unread: Unread::default(),
             bytewise: Unread::default(),
             repeated: Repeated::default(),
+            longer: Longer::default(),
             rejected: Rejected::default(),
             is_cut: false,
             reading: None,
@@ -904,6 +941,9 @@ impl Fold for Plan {
         into.unread.merge(from.unread);
         into.bytewise.merge(from.bytewise);
         into.repeated.merge(from.repeated);
+        if let Some(first) = from.longer.first {
+            into.longer.add(from.longer.count, first);
+        }
         into.rejected.merge(from.rejected);
         into.is_cut |= from.is_cut;
         into.reading = into.reading.take().or(from.reading);
@@ -919,6 +959,7 @@ impl Fold for Plan {
         answer.filtered = total.filtered;
         answer.empty_lines = total.empty_lines;
         answer.repeated_headers = total.repeated;
+        answer.longer = total.longer;
         answer.skipped = total.rejected.count;
         let see = |lines: &Counted| {
             (answer.nulled, answer.first_nulled) = total.nulled.finish(lines);

@@ -61,7 +61,7 @@ impl Paths {
                 };
                 Err(Unreadable {
                     bytes: range,
-                    cause,
+                    cause: cause.into(),
                     hint: None,
                     next: newline.map_or(bytes.len(), |end| end + 1),
                     is_open: false,

@@ -142,6 +142,9 @@ pub(crate) trait OneByOne {
     /// So many rows were added.
     fn added(&mut self, rows: usize);
 
+    /// So many lines go on after a log's pattern, the first from there on.
+    fn longer(&mut self, count: u64, first: usize);
+
     /// So many rows were left out because of the condition.
     fn filtered(&mut self, rows: usize);
 
@@ -436,6 +439,13 @@ impl Passes {
         };
         if end == 0 {
             return others.add(at, at + 1);
+        }
+        if let Some(LogLines {
+            longer: (count @ 1.., first),
+            ..
+        }) = self.log_lines
+        {
+            others.longer(count, at + first as usize);
         }
         if let Some(filter) = &plan.filter {
             // Other columns are looked at in the rows that it takes.

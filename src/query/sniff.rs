@@ -11,6 +11,7 @@ use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::query::dialect::{BYTE_ORDER_MARK, Dialect};
 use crate::query::field::{Field, QUOTE};
+use crate::query::log;
 
 /// Records that are looked at, and how many bytes of them at most. Both bound how long a pipe is waited for.
 const RECORDS: usize = 20;
@@ -219,8 +220,10 @@ impl Style<'_> {
             even.extend(blank.is_even.then_some((b' ', blank.fields)));
         }
         let is_quoted = |byte: &u8| self.seen(text, *byte, Some(QUOTE)).is_even;
-        match &*even {
-            [(byte, _)] => Ok(*byte),
+        let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        match (&*even, log::named(line.trim_ascii_end())) {
+            ([(byte, _)], _) => Ok(*byte),
+            (_, Some(pattern)) => Err(refused(source, Refusal::LooksLikeLog { pattern })),
             _ => {
                 let is_unquoted = self.quote == Some(None) && even.is_empty();
                 let what = Refusal::Undelimited {

@@ -1,9 +1,9 @@
 //! Where values stand in the lines of a log: what [`Pattern::split`] finds, by bitmaps of the bytes that its literals
-//! begin with, one field of all lines after the other. Lines of another form are left to the pattern.
+//! begin with, one field of all lines after the other. These are plain readings; other lines are left to the pattern.
 
 use crate::level::Level;
 use crate::query::field::Field;
-use crate::query::log::{Pattern, Piece, request};
+use crate::query::log::{Form, Pattern, Piece, is_usual_time, request};
 use crate::query::scan::bitmaps::{Bitmap, Bitmaps, Literal, Places, Set};
 use crate::query::scan::index::TextWindow;
 
@@ -12,6 +12,7 @@ const NEWLINES: usize = 0;
 
 /// What is looked for in each line.
 pub(crate) struct LogLines {
+    pattern: &'static Pattern,
     before: Literal,
     steps: Vec<Step>,
     bitmaps: Bitmaps,
@@ -26,6 +27,8 @@ pub(crate) struct LogLines {
     bad: Vec<u32>,
     /// The parts of a request.
     request: Vec<Field>,
+    /// Lines of the window that go on after the pattern, and where the first one begins.
+    pub(crate) longer: (u64, u32),
 }
 
 /// A field, and the literal that it ends before.
@@ -33,6 +36,7 @@ struct Step {
     literal: Literal,
     /// The bitmap of the bytes that it may end before.
     stops: usize,
+    form: Form,
     /// The list of the field's spans, or those of its parts.
     to: To,
 }
@@ -47,13 +51,9 @@ enum To {
 }
 
 impl LogLines {
-    /// For the columns of a pattern that are wanted, from 0. There is none for literals that are long, end lines or begin
-    /// with a backslash.
-    pub(crate) fn new(pattern: &Pattern, columns: &[usize]) -> Option<LogLines> {
-        let literal = |bytes: &[u8]| {
-            let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
-            Literal::new(bytes).filter(|_| !bytes.iter().any(ends_line))
-        };
+    /// For the columns of a pattern that are wanted, from 0. There is none for literals that are long or begin with a
+    /// backslash, and for fields that have a blank in almost every line.
+    pub(crate) fn new(pattern: &'static Pattern, columns: &[usize]) -> Option<LogLines> {
         let mut sets: Vec<Set> = vec![[b'\n'; 2]];
         let mut column = 0;
         let mut wanted = || {
@@ -61,7 +61,16 @@ impl LogLines {
             columns.iter().position(|known| *known == column - 1)
         };
         let mut steps = Vec::new();
-        for (Piece { is_request, .. }, behind) in pattern.steps() {
+        for (
+            &Piece {
+                is_request, form, ..
+            },
+            behind,
+        ) in pattern.steps()
+        {
+            if form.has_blanks() {
+                return None;
+            }
             let stops = match behind.first() {
                 None => [b' ', b' '],
                 Some(b'\\') => return None,
@@ -70,8 +79,9 @@ impl LogLines {
             };
             let known = sets.iter().position(|set| *set == stops);
             steps.push(Step {
-                literal: literal(behind)?,
+                literal: Literal::new(behind)?,
                 stops: known.unwrap_or(sets.len()),
+                form,
                 to: match is_request {
                     true => match [wanted(), wanted(), wanted()] {
                         [None, None, None] => To::Nowhere,
@@ -85,7 +95,8 @@ impl LogLines {
             }
         }
         Some(LogLines {
-            before: literal(pattern.start())?,
+            pattern,
+            before: Literal::new(pattern.start())?,
             steps,
             bitmaps: Bitmaps::new(sets),
             ends: Places::new(),
@@ -94,6 +105,7 @@ impl LogLines {
             rest: Vec::new(),
             bad: Vec::new(),
             request: Vec::new(),
+            longer: (0, 0),
         })
     }
 
@@ -118,14 +130,22 @@ impl LogLines {
         self.begin(window, starts);
         for step in 0..self.steps.len() {
             self.step(level, window, step);
+            self.check(window, self.steps[step].form);
             self.note(window, self.steps[step].to, spans);
             self.advance(self.steps[step].literal.len);
         }
-        // Servers write more behind what everybody knows.
-        for (line, &at) in (0..).zip(&self.at) {
-            let at = at as usize;
-            if window.bytes()[at] != b' ' && !ends_line(window, at) {
-                self.bad.push(line);
+        self.longer = (0, 0);
+        for (line, &at) in self.at.iter().enumerate() {
+            if ends_line(window, at as usize) {
+                continue;
+            }
+            match (self.pattern).may_end(
+                &window.bytes()[..self.ends.all()[line] as usize],
+                at as usize,
+            ) {
+                false => self.bad.push(line as u32),
+                true if self.longer.0 == 0 => self.longer = (1, starts[line]),
+                true => self.longer.0 += 1,
             }
         }
         if !self.bad.is_empty() {
@@ -187,6 +207,32 @@ impl LogLines {
         }
     }
 
+    /// Leaves lines to the pattern whose current value may not be a plain one.
+    #[inline(never)]
+    fn check(&mut self, window: TextWindow<'_>, form: Form) {
+        match form {
+            Form::Text | Form::Word | Form::Host | Form::User => {}
+            Form::Ident => self.keep(window, |value| value == b"-"),
+            Form::Time | Form::ZonedTime => self.keep(window, is_usual_time),
+            Form::Status => self.keep(window, |value| match *value {
+                [one, two, three] => [one, two, three].iter().all(u8::is_ascii_digit),
+                _ => false,
+            }),
+            Form::List => self.keep(window, |value| !matches!(value, [.., b',' | b':'])),
+            Form::Request => self.keep(window, |_| false),
+        }
+    }
+
+    #[inline(always)]
+    fn keep(&mut self, window: TextWindow<'_>, is_plain: impl Fn(&[u8]) -> bool) {
+        let values = self.at.iter().zip(&self.found);
+        for (line, (&at, &found)) in (0..).zip(values) {
+            if !is_plain(&window.bytes()[at as usize..found as usize]) {
+                self.bad.push(line);
+            }
+        }
+    }
+
     /// Notes where the current field of each line stands.
     fn note(&mut self, window: TextWindow<'_>, to: To, spans: &mut [Box<[u32]>]) {
         let places = self.at.iter().zip(&self.found);
@@ -244,11 +290,10 @@ impl Step {
             if self.literal.is_at(window, stop) {
                 return Some(stop);
             }
-            // A backslash takes the next byte's meaning, but no newline's.
+            // A backslash takes a quote's meaning, but no newline's.
             at = match window.words_at(stop).to_le_bytes() {
-                [b'\n', ..] | [b'\\', b'\n', ..] => return None,
-                [b'\\', ..] => stop + 2,
-                _ => stop + 1,
+                [b'\\', next, ..] if next != b'\n' => stop + 2,
+                _ => return None,
             };
         }
     }
@@ -274,7 +319,7 @@ mod tests {
     /// Where rows begin, where other lines do, and the bytes of each row's columns.
     type Found = (Vec<u32>, Vec<u32>, Vec<Vec<Vec<u8>>>);
 
-    fn by_bitmaps(level: Level, log: &Pattern, columns: &[usize], text: &[u8]) -> Found {
+    fn by_bitmaps(level: Level, log: &'static Pattern, columns: &[usize], text: &[u8]) -> Found {
         let padded = PaddedBuf::from(text);
         let block = padded.block(0, 0, 0);
         let mut lines = LogLines::new(log, columns).unwrap();
@@ -332,6 +377,10 @@ mod tests {
             " HTTP/",
             "203.0.113.9 - - [25/Nov/2026] \"GET /a HTTP/1.1\" 200 5 \"-\" \"x y\"\n",
             "1 - - [2] \"-\" 3 4\n",
+            "1 - - [25/Nov/2026:13:45:10 +0000] \"GET /a\\\" HTTP/1.1\" 200 5 \"-\" \"x y\"",
+            "::1 - a b [25/Nov/2026:13:45:10 +0000] \"-\" - 5\n",
+            "a, b : c 200",
+            " 404\n",
             "a long text of more bytes than there are bits in a word, or in two of them",
         ];
         prop::sample::select(parts.to_vec())
@@ -341,16 +390,42 @@ mod tests {
         #[test]
         fn lines_are_split_as_the_pattern_splits_them(parts in prop::collection::vec(part(), 0..60)) {
             let text = parts.concat().into_bytes();
-            for log in ["common", "combined", "%h", "%h %u", "\"%r\" %s", "a%h\"%u\"", "[%{a}i] %s%%", "%r"] {
+            for log in ["common", "combined", "%h", "%h %u", "\"%r\" %s", "a%h\"%u\"", "[%{a}i] %s%%", "$upstream_a $b $status", "[%r]"] {
                 let log = pattern(log).unwrap();
                 let all: Vec<usize> = (0..log.names.len()).collect();
                 for columns in [&all[..], &all[all.len() / 2..], &[]] {
-                    let want = by_the_pattern(log, columns, &text);
+                    let (starts, others, rows) = by_the_pattern(log, columns, &text);
                     for level in Level::available() {
-                        prop_assert_eq!(&by_bitmaps(level, log, columns, &text), &want, "{} {:?}", log.text, level);
+                        let (found, left, values) = by_bitmaps(level, log, columns, &text);
+                        let mut want = starts.iter().zip(&rows);
+                        for row in found.iter().zip(&values) {
+                            prop_assert!(want.any(|known| known == row), "{} {:?} {:?}", log.text, level, row);
+                        }
+                        // Each line is one or the other.
+                        let mut lines = [&found[..], &left].concat();
+                        lines.sort_unstable();
+                        let mut all = [&starts[..], &others].concat();
+                        all.sort_unstable();
+                        prop_assert_eq!(lines, all, "{} {:?}", log.text, level);
                     }
                 }
             }
+        }
+    }
+
+    /// The bitmaps leave no usual line to the pattern.
+    #[test]
+    fn usual_lines() {
+        let line = "203.0.113.9 - ann [25/Nov/2026:13:45:10 +0000] \"GET /a\\\"b HTTP/1.1\" 200 5 \"-\" \"x y\"";
+        let text = [line, "\n", line, " 0.004 \"more\"\r\n"].concat().repeat(3);
+        let log = pattern("combined").unwrap();
+        for level in Level::available() {
+            let (starts, others, rows) = by_bitmaps(level, log, &[5, 10], text.as_bytes());
+            assert_eq!((starts.len(), others.len()), (6, 0));
+            assert!(
+                rows.iter()
+                    .all(|row| *row == [b"/a\\\"b".to_vec(), b"x y".to_vec()])
+            );
         }
     }
 
@@ -360,8 +435,8 @@ mod tests {
             ("%h 12345678%u", false),
             ("%h1234567 %u", true),
             ("%h\\%u", false),
-            ("%h\r%u", false),
-            ("%h \n", false),
+            ("%h $request %s", false),
+            ("$time_local %s", false),
         ] {
             let log = pattern(text).unwrap();
             assert_eq!(LogLines::new(log, &[0]).is_some(), is_known, "{text:?}");
