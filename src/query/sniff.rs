@@ -222,8 +222,11 @@ impl Style<'_> {
         let is_quoted = |byte: &u8| self.seen(text, *byte, Some(QUOTE)).is_even;
         let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
         match (&*even, log::named(line.trim_ascii_end())) {
+            // Some of a log's blanks are in quotes and brackets.
+            ([] | [(b' ', _)] | [_, _, ..], Some(pattern)) => {
+                Err(refused(source, Refusal::LooksLikeLog { pattern }))
+            }
             ([(byte, _)], _) => Ok(*byte),
-            (_, Some(pattern)) => Err(refused(source, Refusal::LooksLikeLog { pattern })),
             _ => {
                 let is_unquoted = self.quote == Some(None) && even.is_empty();
                 let what = Refusal::Undelimited {
