@@ -41,6 +41,12 @@ fn cases() -> Vec<(String, String, &'static str, &'static str)> {
             "upstream_addr,upstream_status,upstream_response_time",
             "\"10.0.0.1:80, unix:/s : 10.0.0.3:80\",\"502, - : 200\",\"0.1, - : 0.3\",1\n",
         ),
+        (
+            "$request_id $upstream_addr $bytes_sent|$request_time|".into(),
+            "0 a:80 : b:80, c:80 123456|0.001|\n".into(),
+            "upstream_addr,bytes_sent,request_time",
+            "\"a:80 : b:80, c:80\",123456,0.001,1\n",
+        ),
         // The last variable isn't cut.
         (
             nginx(" $body_bytes_sent $request_time $upstream_response_time"),
@@ -340,6 +346,11 @@ fn what_may_be_read_in_two_ways_is_malformed() {
             "%h \"%{Referer}i\" \"%{User-Agent}i\" %D",
             "::1 \"a\" \"b\" \"c\" 5".into(),
             "column 6: the line fits the log's pattern in several ways: `referer` may be `a` or `a\" \"b`",
+        ),
+        (
+            "$city $other|$status",
+            "New York Rome|200".into(),
+            "column 1: the line fits the log's pattern in several ways: `city` may be `New` or `New York`",
         ),
         (
             "%h %s",

@@ -68,6 +68,8 @@ pub(crate) struct Piece {
     /// How it is called in errors.
     name: String,
     pub(crate) form: Form,
+    /// A blank stands before it and another byte after it. So a blank in it may be the one that ends the field before.
+    pub(crate) is_open: bool,
     /// It is a request line, which makes three columns.
     pub(crate) is_request: bool,
 }
@@ -160,19 +162,30 @@ impl Pattern {
         }
         let tail = literals.pop().expect("there is one");
         let names = names(&variables);
-        let behind = literals[1..].iter().chain([&tail]);
-        let forms: Vec<Form> = (variables.iter().zip(behind))
-            .map(|(variable, literal)| variable.form.before(literal))
+        let ends = literals[1..].iter().chain([&tail]);
+        let places = literals.iter().zip(ends);
+        let opens: Vec<bool> = (places.clone())
+            .map(|(before, end)| {
+                let is_blank = !before.is_empty() && before.iter().all(|byte| *byte == b' ');
+                is_blank && !matches!(**end, [] | [b' ', ..])
+            })
             .collect();
-        let pieces = variables.into_iter().zip(literals).zip(forms);
+        let forms: Vec<Form> = (variables.iter().zip(places).zip(&opens))
+            .map(|((variable, (_, end)), is_open)| {
+                let is_between_blanks = *is_open || matches!(**end, [] | [b' ', ..]);
+                variable.form.between_blanks(is_between_blanks)
+            })
+            .collect();
+        let pieces = variables.into_iter().zip(literals).zip(forms).zip(opens);
         Ok(Pattern {
             text: text.into(),
             names,
             pieces: pieces
-                .map(|((variable, before), form)| Piece {
+                .map(|(((variable, before), form), is_open)| Piece {
                     before,
                     name: variable.short,
                     form,
+                    is_open,
                     is_request: variable.is_request,
                 })
                 .collect(),
@@ -245,7 +258,7 @@ impl Pattern {
                 [] => line.len(),
                 [first, ..] => stop(line, at, first)?,
             };
-            let is_plain = line[end..].starts_with(next) && piece.form.is_plain(&line[at..end]);
+            let is_plain = line[end..].starts_with(next) && piece.is_plain(&line[at..end]);
             is_plain.then(|| piece.push(line, at, end, fields))?;
             at = end + next.len();
         }
@@ -298,6 +311,10 @@ pub(crate) fn named(line: &[u8]) -> Option<&'static str> {
 }
 
 impl Piece {
+    fn is_plain(&self, value: &[u8]) -> bool {
+        self.form.is_plain(value) && !(self.is_open && value.contains(&b' '))
+    }
+
     fn push(&self, line: &[u8], start: usize, end: usize, fields: &mut Vec<Field>) {
         match self.is_request {
             true => request(line, start, end, fields),

@@ -25,10 +25,9 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// The form between these literals: a blank after a value tells the least of where it ends.
-    pub(super) fn before(self, literal: &[u8]) -> Form {
-        let is_spaced = matches!(literal, [] | [b' ', ..]);
-        match (self, is_spaced) {
+    /// The form where a blank stands after a value, or before it, or not: a blank tells the least of where it ends.
+    pub(super) fn between_blanks(self, is_between_blanks: bool) -> Form {
+        match (self, is_between_blanks) {
             (Form::List | Form::Request, false) => Form::Text,
             (Form::Time, true) => Form::ZonedTime,
             _ => self,

@@ -37,6 +37,7 @@ struct Step {
     /// The bitmap of the bytes that it may end before.
     stops: usize,
     form: Form,
+    is_open: bool,
     /// The list of the field's spans, or those of its parts.
     to: To,
 }
@@ -63,7 +64,10 @@ impl LogLines {
         let mut steps = Vec::new();
         for (
             &Piece {
-                is_request, form, ..
+                is_request,
+                form,
+                is_open,
+                ..
             },
             behind,
         ) in pattern.steps()
@@ -82,6 +86,7 @@ impl LogLines {
                 literal: Literal::new(behind)?,
                 stops: known.unwrap_or(sets.len()),
                 form,
+                is_open,
                 to: match is_request {
                     true => match [wanted(), wanted(), wanted()] {
                         [None, None, None] => To::Nowhere,
@@ -131,6 +136,9 @@ impl LogLines {
         for step in 0..self.steps.len() {
             self.step(level, window, step);
             self.check(window, self.steps[step].form);
+            if self.steps[step].is_open {
+                self.keep(window, |value| !value.contains(&b' '));
+            }
             self.note(window, self.steps[step].to, spans);
             self.advance(self.steps[step].literal.len);
         }
@@ -390,7 +398,7 @@ mod tests {
         #[test]
         fn lines_are_split_as_the_pattern_splits_them(parts in prop::collection::vec(part(), 0..60)) {
             let text = parts.concat().into_bytes();
-            for log in ["common", "combined", "%h", "%h %u", "\"%r\" %s", "a%h\"%u\"", "[%{a}i] %s%%", "$upstream_a $b $status", "[%r]"] {
+            for log in ["common", "combined", "%h", "%h %u", "\"%r\" %s", "a%h\"%u\"", "[%{a}i] %s%%", "$upstream_a $b $status", "$b $upstream_a|$c %s", "[%r]"] {
                 let log = pattern(log).unwrap();
                 let all: Vec<usize> = (0..log.names.len()).collect();
                 for columns in [&all[..], &all[all.len() / 2..], &[]] {
