@@ -18,7 +18,7 @@ use memchr::{memchr, memrchr};
 
 use crate::query::field::{Field, Record, Unreadable};
 pub(crate) use crate::query::log::directive::directives;
-pub(crate) use crate::query::log::form::{Form, is_usual_time};
+pub(crate) use crate::query::log::form::Form;
 use crate::query::log::variable::{Variable, apache, nginx};
 use crate::query::number::shown;
 use crate::query::sixteen::first_of;

@@ -102,7 +102,7 @@ fn is_address(word: &[u8]) -> bool {
 }
 
 /// Whether marks stand where they do in `12/Mar/2026:06:25:01 +0000`.
-pub(crate) fn is_usual_time(value: &[u8]) -> bool {
+fn is_usual_time(value: &[u8]) -> bool {
     let Ok(time) = <&[u8; 26]>::try_from(value) else {
         return false;
     };

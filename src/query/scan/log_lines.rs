@@ -3,9 +3,26 @@
 
 use crate::level::Level;
 use crate::query::field::Field;
-use crate::query::log::{Form, Pattern, Piece, is_usual_time, request};
+use crate::query::log::{Form, Pattern, Piece, request};
 use crate::query::scan::bitmaps::{Bitmap, Bitmaps, Literal, Places, Set};
 use crate::query::scan::index::TextWindow;
+
+/// Bytes of a time as most logs have it, `25/Nov/2026:13:45:10 +0000`, and its marks in the first 16 bytes and in those from 8.
+const USUAL_TIME: usize = 26;
+const DATE: (u128, u128) = marks(&[(2, b'/'), (6, b'/'), (11, b':'), (14, b':')]);
+const CLOCK: (u128, u128) = marks(&[(9, b':'), (12, b' ')]);
+
+/// A mask of bytes, and what they are.
+const fn marks(places: &[(u32, u8)]) -> (u128, u128) {
+    let (mut mask, mut marks, mut at) = (0, 0, 0);
+    while at < places.len() {
+        let (place, mark) = places[at];
+        mask |= 0xff << (8 * place);
+        marks |= (mark as u128) << (8 * place);
+        at += 1;
+    }
+    (mask, marks)
+}
 
 /// The bitmap of newlines.
 const NEWLINES: usize = 0;
@@ -137,7 +154,7 @@ impl LogLines {
             self.step(level, window, step);
             self.check(window, self.steps[step].form);
             if self.steps[step].is_open {
-                self.keep(window, |value| !value.contains(&b' '));
+                self.keep(|at, len| !window.bytes()[at..at + len].contains(&b' '));
             }
             self.note(window, self.steps[step].to, spans);
             self.advance(self.steps[step].literal.len);
@@ -220,22 +237,34 @@ impl LogLines {
     fn check(&mut self, window: TextWindow<'_>, form: Form) {
         match form {
             Form::Text | Form::Word | Form::Host | Form::User => {}
-            Form::Ident => self.keep(window, |value| value == b"-"),
-            Form::Time | Form::ZonedTime => self.keep(window, is_usual_time),
-            Form::Status => self.keep(window, |value| match *value {
-                [one, two, three] => [one, two, three].iter().all(u8::is_ascii_digit),
-                _ => false,
+            Form::Ident => self.keep(|at, len| len == 1 && window.words_at(at) as u8 == b'-'),
+            Form::Time | Form::ZonedTime => self.keep(|at, len| {
+                let is_usual = |(mask, marks): (u128, u128), from: usize| {
+                    (window.words_at(at + from) ^ marks) & mask == 0
+                };
+                len == USUAL_TIME && is_usual(DATE, 0) && is_usual(CLOCK, 8)
             }),
-            Form::List => self.keep(window, |value| !matches!(value, [.., b',' | b':'])),
-            Form::Request => self.keep(window, |_| false),
+            Form::Status => self.keep(|at, len| {
+                // Of a digit the higher half is 3, also after 6 is added.
+                let three = window.words_at(at) as u32 & 0xff_ffff;
+                let is_digits = |three: u32| three & 0xf0_f0f0 == 0x30_3030;
+                len == 3 && is_digits(three) && is_digits(three + 0x06_0606)
+            }),
+            Form::List => {
+                self.keep(|at, len| {
+                    len > 0 && !matches!(window.bytes()[at + len - 1], b',' | b':')
+                });
+            }
+            Form::Request => self.keep(|_, _| false),
         }
     }
 
+    /// Keeps the lines whose value is plain, by where it begins and how long it is.
     #[inline(always)]
-    fn keep(&mut self, window: TextWindow<'_>, is_plain: impl Fn(&[u8]) -> bool) {
+    fn keep(&mut self, is_plain: impl Fn(usize, usize) -> bool) {
         let values = self.at.iter().zip(&self.found);
         for (line, (&at, &found)) in (0..).zip(values) {
-            if !is_plain(&window.bytes()[at as usize..found as usize]) {
+            if !is_plain(at as usize, (found - at) as usize) {
                 self.bad.push(line);
             }
         }
@@ -434,6 +463,20 @@ mod tests {
                 rows.iter()
                     .all(|row| *row == [b"/a\\\"b".to_vec(), b"x y".to_vec()])
             );
+        }
+    }
+
+    /// A status is three digits; all else is left to the pattern.
+    #[test]
+    fn every_byte_in_a_status() {
+        let log = pattern("%h %s").unwrap();
+        for byte in (0..=255).filter(|byte| !b" \n\r".contains(byte)) {
+            for at in 0..3 {
+                let mut line = *b"a 205\n";
+                line[2 + at] = byte;
+                let (starts, ..) = by_bitmaps(Level::Portable, log, &[1], &line);
+                assert_eq!(starts.len() == 1, byte.is_ascii_digit(), "{byte} {at}");
+            }
         }
     }
 
