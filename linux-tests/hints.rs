@@ -84,7 +84,7 @@ const ROWS: &[Row] = &[
         hint: "Decoded",
         files: &[("f", "")],
         run: "printf '\\050\\265\\057\\375\\000\\220\\051\\000\\000a\\nb\\na' >f; ringfold aggregate -d , -k 1 f",
-        says: "`zstd -dc --long=31 FILE`",
+        says: "`zstd -dc -M2048MB FILE`",
         then: "command -v zstd >&2 || zstd() { printf 'a\\nb\\na'; }; {} | ringfold aggregate -d , -k 1",
         answer: "key1,count\na,2\nb,1\n",
     },

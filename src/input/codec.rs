@@ -410,7 +410,7 @@ fn limit(codec: Codec, error: &io::Error) -> Option<Error> {
         Codec::Zstd | Codec::Skippable if error.to_string() == ZSTD_LIMIT => (
             "the window of the zstd data",
             ZSTD_WINDOW,
-            "zstd -dc --long=31",
+            "zstd -dc -M2048MB",
         ),
         Codec::Xz | Codec::Lzma if inner.and_then(|it| it.downcast_ref()).is_some_and(is_xz) => {
             ("decoding this data", XZ_MEMORY, "xz -dc")

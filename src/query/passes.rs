@@ -964,7 +964,7 @@ impl Passes {
             };
             if let Some(digest) = kind.digest {
                 match (digest, source) {
-                    (Digest::OfValues, Some(source)) => self.keep_numbers(at, source, from, table),
+                    (Digest::Values, Some(source)) => self.keep_numbers(at, source, from, table),
                     _ => self.digest_values(plan, window, digest, (column, source), from, table),
                 }
                 table.add(at, &self.scratch.digests);
@@ -996,14 +996,14 @@ impl Passes {
         } = &mut self.scratch;
         digests.clear();
         match (digest, source) {
-            (Digest::OfBytes(digest), _) => {
+            (Digest::Bytes(digest), _) => {
                 let spans = &self.spans[column][from..from + groups.len()];
                 let values = spans.iter().map(|span| value(window, *span));
                 let known = groups.iter().zip(values);
                 let known = known.filter(|(_, value)| !plan.is_null(value));
                 digests.extend(known.map(|(group, value)| group.digested(digest(value))));
             }
-            (Digest::OfValues, _) => {
+            (Digest::Values, _) => {
                 let spans = &self.spans[column][from..from + groups.len()];
                 for (group, span) in groups.iter().zip(spans) {
                     let text = value(window, *span);
@@ -1012,7 +1012,7 @@ impl Passes {
                     }
                 }
             }
-            (Digest::OfNumbers(digest), Some(source)) => {
+            (Digest::Numbers(digest), Some(source)) => {
                 let source = &self.sources[source];
                 let numbers = &source.numbers.values[from..from + groups.len()];
                 let scale = source.scale.unwrap_or_default();
@@ -1028,7 +1028,7 @@ impl Passes {
                     }
                 }
             }
-            (Digest::OfNumbers(_), None) => unreachable!("numbers have a source"),
+            (Digest::Numbers(_), None) => unreachable!("numbers have a source"),
         }
     }
 

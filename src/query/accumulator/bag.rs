@@ -256,7 +256,7 @@ impl Bag {
 
 impl State for Bag {
     const TAKES: Takes = Takes::Bytes;
-    const DIGEST: Option<Digest> = Some(Digest::OfValues);
+    const DIGEST: Option<Digest> = Some(Digest::Values);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Values)];
 
     fn update(&mut self, value: &Value<'_>) {

@@ -11,7 +11,7 @@ pub(super) struct Distinct(sketch::distinct::Distinct);
 
 impl State for Distinct {
     const TAKES: Takes = Takes::Bytes;
-    const DIGEST: Option<Digest> = Some(Digest::OfBytes(sketch::distinct::hash));
+    const DIGEST: Option<Digest> = Some(Digest::Bytes(sketch::distinct::hash));
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Distinct))];
 
     fn update(&mut self, value: &Value<'_>) {

@@ -59,7 +59,7 @@ fn digests(numbers: &[i64], scale: u32, to: &mut [u64]) {
 
 impl State for Values {
     const TAKES: Takes = Takes::Numbers;
-    const DIGEST: Option<Digest> = Some(Digest::OfNumbers(digests));
+    const DIGEST: Option<Digest> = Some(Digest::Numbers(digests));
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Histogram))];
 
     fn update(&mut self, value: &Value<'_>) {

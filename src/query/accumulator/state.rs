@@ -26,11 +26,11 @@ pub(crate) enum Takes {
 /// What a state makes of a value, if 64 bits are all that it needs of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Digest {
-    OfBytes(fn(&[u8]) -> u64),
+    Bytes(fn(&[u8]) -> u64),
     /// Of many numbers in units of `10^-scale`, as long as there is room for what it makes of them.
-    OfNumbers(fn(numbers: &[i64], scale: u32, to: &mut [u64])),
+    Numbers(fn(numbers: &[i64], scale: u32, to: &mut [u64])),
     /// The value itself, as the table has it (`bag`).
-    OfValues,
+    Values,
 }
 
 /// The digest of a value, and whose it is.
