@@ -92,7 +92,6 @@ const ROWS: &[(&str, &[&str])] = &[
             "faults::a_limit_on_processes_is_told_or_lived_with",
             "many_files::a_thousand_files",
             "many_files::every_job_opens_files_in_turn",
-            "limits::a_thousand_files",
             "limits::few_descriptors_give_the_answer_or_a_line",
             "limits::little_address_space_gives_the_answer_or_a_line",
             "limits::few_processes_in_the_control_group",

@@ -83,7 +83,14 @@ fn printed(number: &BigInt, scale: usize) -> String {
     } else {
         ""
     };
-    format!("{sign}{whole}.{decimals}")
+    // Three digits from the first that isn't zero.
+    let known = digits.trim_start_matches('0').len();
+    let zeros = if known == 0 {
+        0
+    } else {
+        3_usize.saturating_sub(known)
+    };
+    format!("{sign}{whole}.{decimals}{}", "0".repeat(zeros))
 }
 
 /// The answer to `-k1 -a median:2,p99:2,p0:2,p100:2,distinct:3,mode:3,distinct:2,mode:2,count`.

@@ -130,6 +130,7 @@ fn values_that_begin_with_a_minus() {
     let want = "k,count_v,sum_v\na,1,5\nb,0,\n";
     assert_eq!(printed(dir.path(), &[&asked[..], &nulls].concat()), want);
     let asked = ["aggregate", "-H", "-k", "k", "m.csv", "--where", "-1 < v"];
+    let asked = [&asked[..], &["--null-value", "--"]].concat();
     assert_eq!(printed(dir.path(), &asked), "k,count\na,1\n");
     let asked = [
         "aggregate",

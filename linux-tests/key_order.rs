@@ -117,7 +117,15 @@ fn the_order_is_the_same_in_merges_and_in_files() {
     let path = write(dir.path(), "n.txt", text.as_bytes());
     write(dir.path(), "text.txt", format!("{text}x,1\n").as_bytes());
     let ask = |more: &[&str]| {
-        let asked = ["aggregate", "-d,", "-k", "1", "-a", "count,sum:2"];
+        let asked = [
+            "aggregate",
+            "-d,",
+            "--single-line",
+            "-k",
+            "1",
+            "-a",
+            "count,sum:2",
+        ];
         printed(dir.path(), &[&asked[..], more].concat())
     };
     let file = path.to_str().unwrap();

@@ -51,13 +51,9 @@ fn knobs() -> Vec<Knob> {
     let cpu = some_cpu();
     vec![
         knob("--dontcache", &[], Some(Feature::DontCache)),
-        knob(
-            "--huge-pages thp",
-            &[Engine::Mmap],
-            Some(Feature::TransparentHuge),
-        ),
-        knob("--huge-pages hugetlb", &[Engine::Mmap], None),
-        knob("--huge-pages off", &[Engine::Mmap], None),
+        knob("--huge-pages thp", &[], Some(Feature::TransparentHuge)),
+        knob("--huge-pages hugetlb", &[], None),
+        knob("--huge-pages off", &[], None),
         knob("--registered-buffers on", NO_RING, None),
         knob("--registered-buffers off", NO_RING, None),
         knob("--sqpoll", NO_RING, Some(Feature::SqPoll)),

@@ -539,7 +539,7 @@ fn every_engine_says_the_same() {
     for (condition, unread, bytewise) in [
         ("v > 500", 80, 0),
         ("not (v in (5, 6)) and k != 'k1'", 64, 0),
-        ("v > '500'", 0, 390),
+        ("v > '500'", 0, 236),
         ("k != 'k9'", 0, 0),
     ] {
         let mut want = None;
@@ -554,8 +554,8 @@ fn every_engine_says_the_same() {
                 let got = said(&answer);
                 if want.is_none() {
                     assert_eq!(
-                        (answer.unread, answer.bytewise > 0),
-                        (unread, bytewise > 0),
+                        (answer.unread, answer.bytewise),
+                        (unread, bytewise),
                         "{got}"
                     );
                 }

@@ -362,9 +362,7 @@ impl<'a> Session<'a> {
                 Some(window) => {
                     match Mapping::new(window, &config.knobs, self.read_ahead.is_some()) {
                         // Without addresses for it, auto reads instead.
-                        Err(_) if plan.fetch == Fetch::MapOrRead && !config.knobs.of_mappings() => {
-                            None
-                        }
+                        Err(_) if plan.fetch == Fetch::MapOrRead => None,
                         made => Some(made?),
                     }
                 }

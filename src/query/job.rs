@@ -73,6 +73,8 @@ pub struct Partial {
     unread: Unread,
     /// Records of which the condition says something else where texts are read as numbers.
     bytewise: Unread,
+    /// The passes have decided about the record that is added, and counted what they met.
+    is_taken: bool,
     /// Lines that go on after a log's pattern.
     longer: Longer,
     pub(crate) rejected: Rejected,
@@ -126,7 +128,7 @@ impl Plan {
             fields.resize(shape.width, Field::EMPTY);
         }
         let (is_taken, otherwise) = self.takes(fields, bytes, scratch, joined);
-        for reading in otherwise {
+        for reading in otherwise.into_iter().filter(|_| !partial.is_taken) {
             let value = |test: &Test| match test.clock {
                 None => fields[test.column].value(bytes, scratch).to_vec(),
                 Some(clock) => {
@@ -796,6 +798,13 @@ impl OneByOne for Rest<'_> {
         }
     }
 
+    fn add_taken(&mut self, from: usize) -> Result<usize, BlockError> {
+        self.partial.is_taken = true;
+        let added = self.add(from, from + 1);
+        self.partial.is_taken = false;
+        added
+    }
+
     fn table(&mut self) -> &mut Table {
         &mut self.partial.table
     }
@@ -864,6 +873,7 @@ impl Fold for Plan {
             nulled: Unread::default(),
             unread: Unread::default(),
             bytewise: Unread::default(),
+            is_taken: false,
             repeated: Repeated::default(),
             longer: Longer::default(),
             rejected: Rejected::default(),

@@ -134,6 +134,12 @@ pub(crate) trait OneByOne {
     /// The first malformed record.
     fn add(&mut self, from: usize, until: usize) -> Result<usize, BlockError>;
 
+    /// Adds a record that the condition was found to take: what it met is counted already.
+    ///
+    /// # Errors
+    /// It is malformed.
+    fn add_taken(&mut self, from: usize) -> Result<usize, BlockError>;
+
     fn table(&mut self) -> &mut Table;
 
     /// For each of the plan's numbers the most decimals.
@@ -447,6 +453,7 @@ impl Passes {
         {
             others.longer(count, at + first as usize);
         }
+        let mut undecided = usize::MAX;
         if let Some(filter) = &plan.filter {
             // Other columns are looked at in the rows that it takes.
             self.columns(window, Columns::Tested, is_regular);
@@ -454,6 +461,7 @@ impl Passes {
                 self.list_firsts();
             }
             self.remove_out(true, false);
+            undecided = self.scratch.others.len();
             let filtered = self.filter(plan, filter, (window, at), others);
             others.filtered(filtered);
         }
@@ -467,10 +475,21 @@ impl Passes {
         self.note_decimals(plan, window, others.scales());
         if !self.scratch.others.is_empty() {
             // The lowest malformed record is the one that is told.
-            self.scratch.others.sort_unstable();
-            for &start in &self.scratch.others {
+            let taken = self
+                .scratch
+                .others
+                .split_off(undecided.min(self.scratch.others.len()));
+            let undecided = self.scratch.others.drain(..).map(|start| (start, false));
+            let mut all: Vec<_> = undecided
+                .chain(taken.into_iter().map(|start| (start, true)))
+                .collect();
+            all.sort_unstable();
+            for (start, is_taken) in all {
                 let start = at + start as usize;
-                others.add(start, start + 1)?;
+                match is_taken {
+                    true => others.add_taken(start)?,
+                    false => others.add(start, start + 1)?,
+                };
             }
         }
         others.added(self.scratch.starts.len());

@@ -123,13 +123,13 @@ impl Request<'_> {
     ) -> LocalPlan {
         let config = self.config;
         // A mapping brings pages in to stay, but one by one.
-        let stays = config.caching() == Caching::Cached && !self.keeps;
+        let stays = config.caching() == Caching::Cached;
         let maps_by_name = config.engine == Engine::Mmap || stays && config.knobs.of_mappings();
         let fetch = match (config.engine, shared) {
             (Engine::Pread, _) => Fetch::Read,
-            (Engine::Mmap, true) => Fetch::Map,
+            (_, true) if maps_by_name => Fetch::Map,
             (_, false) if maps_by_name => Fetch::Copy,
-            (_, true) if stays => Fetch::MapOrRead,
+            (_, true) if stays && !self.keeps => Fetch::MapOrRead,
             _ => Fetch::Read,
         };
         let (maps, reads) = (fetch != Fetch::Read, fetch != Fetch::Map);
