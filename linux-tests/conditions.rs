@@ -415,8 +415,15 @@ fn what_is_refused() {
     }
     for (args, words) in [
         (
-            &["-k", "1", "a.csv", "--where", "city = 'Bern'"][..],
-            "names need a header",
+            &[
+                "-k",
+                "1",
+                "--no-header",
+                "a.csv",
+                "--where",
+                "city = 'Bern'",
+            ][..],
+            "`city` is a name",
         ),
         (&["--where", "$1 = 1", "rows"], "--where needs columns"),
         (&["--having", "$1 = 1", "rows"], "--having needs columns"),

@@ -221,7 +221,6 @@ fn what_the_program_says() {
             &["--jsonl", "--log", "common", "-k", "user", other],
             "--log says how lines are written, and so does --jsonl",
         ),
-        (&["--jsonl", other], "--jsonl needs columns"),
     ] {
         let error = refused(dir.path(), args, 2);
         assert!(error.contains(words), "{args:?}: {error}");

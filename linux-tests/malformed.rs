@@ -126,7 +126,7 @@ fn an_input_of_another_kind_gets_a_hint() {
         (
             gzip,
             &STATIONS,
-            "1 field where 2 are expected: this is how a gzip file begins: try `zcat`",
+            "1 field where 2 are expected: this is how a gzip file begins: try `zcat ",
         ),
         (
             b"a,1.0",
@@ -159,11 +159,14 @@ fn an_input_of_another_kind_gets_a_hint() {
         for way in WAYS.iter() {
             // Otherwise it would be decompressed.
             let said = |path: &_| {
-                let mut command = ringfold(["aggregate", "--no-decompress", str(path)]);
-                end(command.args(way.flags())).failure(1)
+                let args = ["aggregate", "--no-decompress", "-f", "1brc"];
+                end(ringfold(args).args(way.flags()).arg(path)).failure(1)
             };
             let want = format!("{}: byte 0-{length} (line 1): {reported}", str(&first));
-            assert_eq!(said(&first), want, "{way:?}");
+            match record == gzip {
+                true => assert!(said(&first).starts_with(&want), "{way:?}"),
+                false => assert_eq!(said(&first), want, "{way:?}"),
+            }
             if record != gzip {
                 let bytes = format!("3-{}", 3 + length);
                 let want = format!("{}: byte {bytes} (line 1): {reported}", str(&marked));
@@ -193,7 +196,7 @@ fn a_hint_is_right() {
         ),
     ] {
         let path = write(dir.path(), "file", text.as_bytes());
-        let error = end(&mut ringfold(["aggregate", str(&path)])).failure(1);
+        let error = end(&mut ringfold(["aggregate", "-f", "1brc", str(&path)])).failure(1);
         let hint = flags.join(" ").replace(",", "','").replace("\\t", "'\\t'");
         assert!(error.contains(&format!("`{hint}`")), "{error}");
         let mut command = ringfold(["aggregate", "--stats=json"]);
@@ -288,23 +291,14 @@ fn of_several_the_lowest_is_told() {
 }
 
 #[test]
-fn a_pipe_has_bytes_but_no_lines() {
+fn a_record_of_a_pipe_has_its_line() {
     for way in cached_ways() {
         let mut command = ringfold(["aggregate", "-b", "3"]);
         let mut child = start(command.args(way.flags()).arg("-").stdin(Stdio::piped()));
         feed(&mut child, b"a;1.0\nb;2.0\nc;3\nd\nf".to_vec());
         let error = end_of(child).failure(1);
-        // Where the whole pipe lies in memory the line is known.
-        let line = if error.contains("(line") {
-            " (line 4)"
-        } else {
-            ""
-        };
-        assert_eq!(
-            error,
-            format!("-: byte 16-17{line}: 1 field where 2 are expected"),
-            "{way:?}"
-        );
+        let want = "-: byte 16-17 (line 4): 1 field where 2 are expected";
+        assert_eq!(error, want, "{way:?}");
     }
 }
 

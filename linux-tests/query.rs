@@ -649,7 +649,7 @@ fn what_is_refused() {
         b"\xff\xfek\0,\0v\0\n\0a\0,\x001\0\n\0",
     );
     write(dir.path(), "p.parquet", b"PAR1\x15\x04\x15\x10PAR1");
-    let mac = "the lines end with a carriage return alone: try `tr '\\r' '\\n' <FILE`";
+    let mac = "the lines end with a carriage return alone: try `tr '\\r' '\\n' <mac";
     for (args, code, words) in [
         (
             &["-H", "-k", "town", "a.csv"][..],
@@ -657,7 +657,16 @@ fn what_is_refused() {
             "the header has: city, price",
         ),
         (&["-H", "-k", "ctiy", "a.csv"], 2, "did you mean `city`?"),
-        (&["-k", "city", "a.csv"], 2, "names need a header"),
+        (
+            &["-k", "city", "--no-header", "a.csv"],
+            2,
+            "`city` is a name",
+        ),
+        (
+            &["-k", "1", "-a", "sum:2", "na.csv"],
+            1,
+            "`v` is not a number (column 2): `-H` takes the first line for the names of the columns",
+        ),
         (
             &["-k", "3", "a.csv"],
             2,
@@ -672,7 +681,6 @@ fn what_is_refused() {
         (&["-k", "1", "lines"], 2, "-d"),
         (&["-k", "1", "-f", "lines", "a.csv"], 2, "-k"),
         (&["-k", "1", "--sort", "sum", "a.csv"], 2, "`sum`"),
-        (&["-H", "rows"], 2, "--header"),
         (&["-f", "csv", "rows"], 2, "-k"),
         (
             &["-H", "-k", "1", "a.csv", "b.csv"],

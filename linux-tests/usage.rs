@@ -292,7 +292,7 @@ fn flags_told(help: &str) -> Vec<String> {
 
 #[test]
 fn everyday_flags_come_first_and_examples_last() {
-    for (help, most, examples) in [("-h", 8, 4), ("--help", 48, 12)] {
+    for (help, most, examples) in [("-h", 8, 4), ("--help", 49, 12)] {
         let flags = flags_told(help);
         assert_eq!(
             flags[..5],
@@ -350,13 +350,29 @@ fn the_manual_documents_every_flag() {
 }
 
 #[test]
-fn a_file_without_a_command_is_told_what_to_type() {
+fn a_file_without_a_command_is_aggregated() {
     let dir = dir();
     let path = write(dir.path(), "file", b"a;1.0\n");
-    for word in [str(&path), "missing.txt", "a/b", "-"] {
+    // A command's name is one.
+    write(dir.path(), "count", b"b;2.0\n");
+    for args in [
+        &[str(&path)][..],
+        &["file"],
+        &["./file"],
+        &["file", "-f", "1brc"],
+        &["-"],
+    ] {
+        let mut command = ringfold(args);
+        command
+            .current_dir(dir.path())
+            .stdin(File::open(&path).unwrap());
+        assert_eq!(end(&mut command).answer(), b"{a=1.0/1.0/1.0}\n", "{args:?}");
+    }
+    let counted = end(ringfold(["count"]).current_dir(dir.path())).answer();
+    assert_eq!(counted, b"0 0\n");
+    for word in ["missing.txt", "a/b"] {
         let error = end(&mut ringfold([word])).failure(2);
-        let expected = format!("{word} is not a command: type `ringfold aggregate {word}`");
-        assert!(error.starts_with(&expected), "{error}");
+        assert_eq!(error, format!("{word} is neither a command nor a file"));
     }
 }
 

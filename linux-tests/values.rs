@@ -199,6 +199,7 @@ fn hints_about_numbers_lead_to_an_answer() {
         write(dir.path(), name, text.as_bytes());
         let why = failure(dir.path(), 1, &["-d,", "-H", "-a", "sum:v", name]);
         let command = why.split('`').rev().nth(1).unwrap();
+        let command = command.split(" | ringfold ").next().unwrap();
         assert!(command.contains(sign), "{why}");
         let stripped = std::process::Command::new("sh")
             .args(["-c", &command.replace("FILE", name)])
@@ -621,6 +622,7 @@ fn json_that_is_not_a_line_an_object() {
     let dir = dir();
     let following = |why: &str| {
         let command = why.split('`').rev().nth(1).unwrap();
+        let command = command.split(" | ringfold ").next().unwrap();
         let lines = std::process::Command::new("sh")
             .args(["-c", command])
             .current_dir(dir.path())
@@ -639,17 +641,17 @@ fn json_that_is_not_a_line_an_object() {
         (
             "array.json",
             "[{\"a\":1},{\"a\":2}]\n",
-            "`jq -c '.[]' array.json`",
+            "`jq -c '.[]' array.json | ringfold aggregate --jsonl ",
         ),
         (
             "lines.json",
             "[\n{\"a\":1},\n{\"a\":2}\n]\n",
-            "`jq -c '.[]' lines.json`",
+            "`jq -c '.[]' lines.json | ringfold aggregate --jsonl ",
         ),
         (
             "a b.json",
             "{\n  \"a\": 1\n}\n{\n  \"a\": 2\n}\n",
-            "`jq -c . 'a b.json'`",
+            "`jq -c . 'a b.json' | ringfold aggregate --jsonl ",
         ),
     ] {
         write(dir.path(), name, text.as_bytes());

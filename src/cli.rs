@@ -3,6 +3,7 @@
 //! Exit codes: 0; 1 data, input or output; 2 usage; 130 and 143 on SIGINT and SIGTERM; 141 when
 //! the reader of the output has gone.
 
+mod again;
 mod aggregate;
 mod bench;
 mod ceiling;
@@ -21,6 +22,7 @@ mod log_pattern;
 mod man;
 mod memory;
 mod merge;
+mod overview;
 mod own_input;
 mod partials;
 mod pointer;

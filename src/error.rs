@@ -317,6 +317,7 @@ impl From<Refusal> for Error {
             | Refusal::Undelimited { .. }
             | Refusal::LooksLikeJson
             | Refusal::LooksLikeLog { .. }
+            | Refusal::LooksLikeFields { .. }
             | Refusal::OtherDelimiter { .. } => Kind::Usage,
             Refusal::NotAFile { .. }
             | Refusal::NotGranted { .. }

@@ -8,7 +8,7 @@ use crate::group::spill::budget::GROUP_MIN;
 use crate::linux::cgroups;
 use crate::report::grid::GridFormat;
 use crate::units;
-use crate::{Error, Kind, Result, report};
+use crate::{Error, Input, Kind, Refusal, Result, report};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
@@ -17,7 +17,14 @@ use crate::cli::query::{Asked, Run, tell_spilled};
 use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::size::size;
 use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
-use crate::cli::{ending, memory, own_input, shown};
+use crate::cli::{ending, memory, overview, own_input, shown};
+
+/// What stands between a key and its value.
+const DELIMITER: u8 = b';';
+
+/// What is said of a flag without a question.
+const NEEDS_COLUMNS: &str =
+    "needs columns: name those to group by with -k, or what to compute with -a";
 
 /// Group by columns, exactly; without -k and -a min, mean and max of `key;value` lines
 ///
@@ -34,27 +41,27 @@ Examples:
 All flags: --help. How files are read: --help-io",
     after_long_help = "\
 Examples:
-  ringfold aggregate -H -k country -a count,sum:price,mean:qty orders.csv
+  ringfold aggregate -k country -a count,sum:price,mean:qty orders.csv
       a row for each country; the first line of the file names the columns
   ringfold aggregate -k 2-3 table.tsv
       how often each pair of the second and third column is there
-  ringfold aggregate -H -a min:price,max:price,stddev:price orders.csv
+  ringfold aggregate -a min:price,max:price,stddev:price orders.csv
       one row for the whole file
-  ringfold aggregate -H -k city -a sum:price --sort sum_price:desc --top 10 orders.csv
+  ringfold aggregate -k city -a sum:price --sort sum_price:desc --top 10 orders.csv
       the ten cities with the largest sums
-  ringfold aggregate -H -k city --where \"status = 'paid' and price > 100\" orders.csv
+  ringfold aggregate -k city --where \"status = 'paid' and price > 100\" orders.csv
       how many such records each city has
-  ringfold aggregate -H -k city -a mean:price --having \"mean_price >= 50\" orders.csv
+  ringfold aggregate -k city -a mean:price --having \"mean_price >= 50\" orders.csv
       only cities with such a mean
-  ringfold aggregate -H -k city -a sum:price --rejects bad.csv -f json -o sums.json orders.csv
+  ringfold aggregate -k city -a sum:price --rejects bad.csv -f json -o sums.json orders.csv
       malformed records go to a file with their places and reasons; the answer as JSON
-  curl -s example.org/orders.csv.gz | ringfold aggregate -d, --quote '\"' -H -k city
+  curl -s example.org/orders.csv.gz | ringfold aggregate -d, --quote '\"' -k city
       from a pipe, whose name tells neither delimiter nor quote; compressed data is decompressed
   ringfold aggregate --log combined -k status,time@hour -a count,sum:bytes access.log.gz
       a web server's log, compressed or not
   ringfold aggregate --jsonl -k user.country -a count,p99:ms events.jsonl
       JSON lines: a column is called by its key, with dots into objects
-  ringfold aggregate --explain -H -k city -a sum:price orders.csv
+  ringfold aggregate --explain -k city -a sum:price orders.csv
       how the file is understood, before a long run
   ringfold aggregate measurements.txt
       lines of `key;value`: min, mean and max of each key on one line"
@@ -144,7 +151,7 @@ impl Command {
     /// The job that the flags describe.
     fn job(&self) -> Aggregate {
         let mut job = Aggregate::new()
-            .delimiter(self.delimiter.unwrap_or(b';'))
+            .delimiter(self.delimiter.unwrap_or(DELIMITER))
             .on_error(match self.on_error {
                 Some(Policy::Skip) => OnError::Skip,
                 _ => OnError::Fail,
@@ -168,17 +175,22 @@ impl Command {
                 return Err(usage(why.into()));
             }
         };
-        self.asked.run(&Run {
-            paths: &self.files.paths()?,
+        let form = shown::form(format, self.output.as_deref())?;
+        self.asked.run(&self.as_run(&self.files.paths()?, form))
+    }
+
+    fn as_run<'a>(&'a self, paths: &'a [PathBuf], form: shown::Form) -> Run<'a> {
+        Run {
+            paths,
             delimiter: self.delimiter,
-            form: shown::form(format, self.output.as_deref())?,
+            form,
             has_format: self.format.is_some(),
             output: self.output.as_ref(),
             on_error: self.on_error,
             memory: self.memory,
             spill_dir: self.spill_dir.as_ref(),
             reading: &self.reading,
-        })
+        }
     }
 
     pub(super) fn run(&self) -> Result<()> {
@@ -187,12 +199,17 @@ impl Command {
             return self.run_query();
         }
         if let Some(flag) = self.asked.stray_flag() {
-            return Err(usage(format!(
-                "{flag} needs columns: name those to group by with -k, or what to compute with -a"
-            )));
+            return Err(usage(format!("{flag} {NEEDS_COLUMNS}")));
         }
         if self.on_error == Some(Policy::Null) {
             return Err(usage("--on-error null needs -k or -a".into()));
+        }
+        // These are about the answer for lines of `key;value`.
+        let is_about_answer =
+            self.format.is_some() || self.output.is_some() || self.on_error.is_some();
+        let form = self.asked.form_flag();
+        if let Some(flag) = form.filter(|_| is_about_answer) {
+            return Err(usage(format!("{flag} {NEEDS_COLUMNS}")));
         }
         let format = match self.format {
             None => {
@@ -207,6 +224,22 @@ impl Command {
         let mut output = open_output(self.output.as_ref())?;
         let input = self.reading.open(&paths)?;
         input.check_nuls()?;
+        let wants_answer = is_about_answer || self.delimiter.is_some();
+        // A read that may be given up is left to the run.
+        let is_shown = !wants_answer && !self.is_limited() && has_columns(&input);
+        if form.is_some() || is_shown {
+            let run = self.as_run(&paths, shown::form(Some(GridFormat::Csv), None)?);
+            let printed = overview::print(&self.asked.query(&run)?, &input, &run);
+            let is_undelimited = |error: &Error| {
+                let refusal = error.refusal();
+                form.is_none() && matches!(refusal, Some(Refusal::Undelimited { .. }))
+            };
+            match printed {
+                // Lines of `key;value` are to be told apart, with the place of the first that isn't one.
+                Err(error) if is_undelimited(&error) => {}
+                done => return done,
+            }
+        }
         let memory = memory::Watch::start(self.reading.stats.is_some());
         let Folded {
             output: summary,
@@ -239,6 +272,11 @@ impl Command {
         self.reading.print_stats(&run, &job, &[], memory.peak());
         Ok(())
     }
+}
+
+/// Whether an input has other lines than `key;value`. Where it can't be read, the run says so.
+fn has_columns(input: &Input) -> bool {
+    input.has_pairs(DELIMITER).is_ok_and(|has_pairs| !has_pairs)
 }
 
 fn usage(why: String) -> Error {

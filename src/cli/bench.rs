@@ -47,7 +47,7 @@ Examples:
       eight ways of reading, cold and cached
   ringfold bench data.txt --with wc --command 'grep -c ^ {}'
       the same against other programs
-  ringfold bench orders.csv --job 'aggregate -H -k country -a sum:price' --engine auto,mmap
+  ringfold bench orders.csv --job 'aggregate -k country -a sum:price' --engine auto,mmap
       two engines with a query
   ringfold bench data.txt --state cold --pause 3s -b 256K,1M --engine 'uring --direct,pread'
       four ways on a disk that needs rest

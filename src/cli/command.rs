@@ -15,7 +15,7 @@ use crate::cli::{
     args_override_self = true,
     max_term_width = 100,
     after_help = "\
-To begin with: ringfold aggregate FILE, where FILE has lines of `key;value`.
+To begin with: ringfold FILE, which prints what is in a file and what to ask of it, or aggregates lines of `key;value`.
 All flags of a command: ringfold COMMAND --help, or ringfold man COMMAND | man -l -"
 )]
 pub(super) struct Cli {

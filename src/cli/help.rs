@@ -1,6 +1,8 @@
 //! Which flags are shown where: the first ones by `-h`, most by `--help`, those of I/O by `--help-io`, all of them in manual
-//! pages and completions. Also says what to type when a file stands in place of a command.
+//! pages and completions.
 
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,12 +10,15 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches};
 
+use crate::cli::again;
 use crate::cli::command::{Cli, Command};
 use crate::cli::console::{print, say};
 use crate::probe::quoted;
 
 /// The command line as it was given, or the exit code if there is nothing left to do.
 pub(super) fn parsed() -> Result<Command, ExitCode> {
+    let line = line();
+    again::keep(&line);
     let mut cli = showing(|arg| !is_io(arg));
     cli = cli.mut_subcommand("aggregate", |command| {
         command.mut_args(|arg| {
@@ -21,7 +26,7 @@ pub(super) fn parsed() -> Result<Command, ExitCode> {
             arg.hide_short_help(!is_first)
         })
     });
-    let matches = cli.try_get_matches();
+    let matches = cli.try_get_matches_from(line);
     let matches = matches.map_err(|error| refused(&error))?;
     if let Some((name, of_command)) = matches.subcommand()
         && asks_for_io(of_command)
@@ -43,6 +48,18 @@ const FIRST: [&str; 8] = [
     "top",
     "help",
 ];
+
+/// The words of the command line; one that begins with a file is of `aggregate`.
+fn line() -> Vec<OsString> {
+    let mut words: Vec<OsString> = env::args_os().collect();
+    let is_command =
+        |word: &OsStr| word == "help" || Cli::command().find_subcommand(word).is_some();
+    let is_file = |word: &OsString| !is_command(word) && (word == "-" || Path::new(word).exists());
+    if words.get(1).is_some_and(is_file) {
+        words.insert(1, "aggregate".into());
+    }
+    words
+}
 
 /// All commands, with those flags visible in their help that `is_shown`.
 fn showing(is_shown: impl Fn(&Arg) -> bool) -> clap::Command {
@@ -108,19 +125,15 @@ fn written(text: &[u8]) -> ExitCode {
     }
 }
 
-/// Says what clap found, or what to type where a file stands in place of a command.
+/// Says what clap found, or that what looks like a file isn't there.
 fn refused(error: &clap::Error) -> ExitCode {
     let word = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(word)) if error.kind() == ErrorKind::InvalidSubcommand => word,
         _ => return printed(error),
     };
-    let is_path = word == "-" || word.contains(['/', '.']) || Path::new(word).exists();
-    if !is_path {
+    if !word.contains(['/', '.']) {
         return printed(error);
     }
-    let word = quoted(word);
-    say(&format!(
-        "{word} is not a command: type `ringfold aggregate {word}`, or `ringfold count {word}` for its lines"
-    ));
+    say(&format!("{} is neither a command nor a file", quoted(word)));
     ExitCode::from(2)
 }

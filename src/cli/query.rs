@@ -21,7 +21,7 @@ use crate::{Config, Error, Input, Kind, Receipt, Result, units};
 /// What is asked of which columns.
 #[derive(Args)]
 pub(super) struct Asked {
-    /// Columns to group by: numbers from 1, ranges such as 2-4, or names with -H
+    /// Columns to group by: numbers from 1, ranges such as 2-4, or names in the first line
     ///
     /// `-k time@hour` cuts times down. Units are year, month, week, day, hour, minute, second, weekday, and minutes such as
     /// 10m. A date and a time of day in two columns are joined: date+time@hour.
@@ -35,12 +35,12 @@ pub(super) struct Asked {
     /// Without -k the whole input is one group.
     #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]
     aggregate: Vec<String>,
-    /// The first line of each file names the columns
-    #[arg(short = 'H', long)]
+    /// The first line of each file names the columns [default: where a column is called by its name]
+    #[arg(short = 'H', long, overrides_with = "no_header")]
     header: bool,
     /// Take only records of which this is true: "price > 2.5 and city != 'Bern'"
     ///
-    /// When repeated, all must be true. Columns are names with -H, or numbers such as $3. A number is compared as a number, a text in single quotes by its
+    /// When repeated, all must be true. Columns are names of the header, or numbers such as $3. A number is compared as a number, a text in single quotes by its
     /// bytes. Operators are =, !=, <, <=, >, >=, ~ and !~ for regular expressions, in ('a', 'b'), not in, is null, is not
     /// null, and, or, not. Nothing but `is null` is true of an empty field.
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
@@ -60,6 +60,9 @@ pub(super) struct Asked {
     /// files are called .jsonl or .ndjson]
     #[arg(long)]
     jsonl: bool,
+    /// The first line is a record like others, also where it looks like names
+    #[arg(long, hide_short_help = true, overrides_with = "header")]
+    no_header: bool,
     /// Estimate percentiles and distinct counts of large groups, in little memory; they are exact otherwise
     #[arg(long, hide_short_help = true)]
     approximate: bool,
@@ -117,27 +120,34 @@ impl Asked {
         !self.key.is_empty() || !self.aggregate.is_empty()
     }
 
-    /// The first flag that means nothing without a query.
+    /// The first flag that asks something of the records, and means nothing without a query.
     pub(super) fn stray_flag(&self) -> Option<&'static str> {
         let flags = [
             (self.approximate, "--approximate"),
             (self.exact, "--exact"),
+            (!self.filter.is_empty(), "--where"),
+        ];
+        let (left_out, shown, partials) = (
+            self.records.of_rejects(),
+            self.shown.flags(),
+            self.partials.flags(),
+        );
+        first(flags.iter().chain(&left_out).chain(&shown).chain(&partials))
+    }
+
+    /// The first flag that says how records are written.
+    pub(super) fn form_flag(&self) -> Option<&'static str> {
+        let flags = [
             (self.header, "--header"),
+            (self.no_header, "--no-header"),
             (self.log.is_some(), "--log"),
             (self.jsonl, "--jsonl"),
             (self.quote.is_some(), "--quote"),
             (!self.null_value.is_empty(), "--null-value"),
-            (!self.filter.is_empty(), "--where"),
             (self.explain, "--explain"),
         ];
-        let (records, shown, partials) = (
-            self.records.flags(),
-            self.shown.flags(),
-            self.partials.flags(),
-        );
-        (flags.iter().chain(&records).chain(&shown).chain(&partials))
-            .find(|(is_set, _)| *is_set)
-            .map(|(_, flag)| *flag)
+        let (fields, values) = (self.records.of_fields(), self.records.of_values());
+        first(flags.iter().chain(&fields).chain(&values))
     }
 
     /// The first flag that says how fields are written, which a log's pattern and JSON say, too.
@@ -145,15 +155,15 @@ impl Asked {
         let flags = [
             (run.delimiter.is_some(), "--delimiter"),
             (self.header, "--header"),
+            (self.no_header, "--no-header"),
             (self.quote.is_some(), "--quote"),
         ];
         let records = self.records.of_fields();
-        (flags.iter().chain(&records))
-            .find(|(is_set, _)| *is_set)
-            .map(|(_, flag)| *flag)
+        first(flags.iter().chain(&records))
     }
 
-    fn query(&self, run: &Run<'_>) -> Result<Query> {
+    /// The query that the flags describe.
+    pub(super) fn query(&self, run: &Run<'_>) -> Result<Query> {
         let otherwise = self.written_otherwise(run);
         let form = [(self.log.is_some(), "--log"), (self.jsonl, "--jsonl")];
         let mut forms = form.iter().filter(|(is_set, _)| *is_set);
@@ -185,11 +195,13 @@ impl Asked {
             None => query,
         };
         let mut query = query
-            .header(self.header)
             .approximate(self.approximate)
             .on_error(self.records.on_error(run.on_error)?)
             .precision(self.shown.precision);
         query = self.records.applied(query);
+        if self.header || self.no_header {
+            query = query.header(self.header);
+        }
         if let Some(bytes) = run.memory {
             query = query.memory(bytes);
         }
@@ -222,6 +234,12 @@ impl Asked {
         for condition in &self.filter {
             query = query.filter(condition)?;
         }
+        if let Some(name) = query.first_name().filter(|_| self.no_header) {
+            return Err(usage(format!(
+                "--no-header says that no line names the columns, and `{}` is a name: leave one of them out",
+                visible(&name)
+            )));
+        }
         for condition in &self.shown.having {
             query = query.having(condition)?;
         }
@@ -238,6 +256,9 @@ impl Asked {
         let about_answer = [(has_output, "--output"), (run.has_format, "--format")];
         let reports = (self.partials).reports(&[&shown[..], &about_answer].concat())?;
         own_input::refuse(run.output, run.paths)?;
+        let answer = reports.then(|| own_input::answer(run.output));
+        let kept = self.partials.output().map(|(flag, path)| (flag, &**path));
+        own_input::refuse_twice(&[answer, kept, self.records.output()])?;
         let keeping = self.partials.open(run.output, run.paths)?;
         let output = match reports {
             true => Some(open_output(run.output)?),
@@ -257,9 +278,6 @@ impl Asked {
         if self.explain {
             let explained = plan.explain(&input)?;
             let output = output.map_or_else(|| open_output(None), Ok)?;
-            let answer = reports.then(|| own_input::answer(run.output));
-            let kept = self.partials.output().map(|(flag, path)| (flag, &**path));
-            own_input::refuse_twice(&[answer, kept, self.records.output()])?;
             return write_output(output, |out| {
                 out.write_all(explained.to_string().as_bytes())
             });
@@ -290,6 +308,12 @@ impl Asked {
             stats: figures,
             pool,
         } = reading.fold(&input, &plan)?;
+        if plan.has_unread_names() && !reading.quiet {
+            say(
+                "notice: the first record looks like a header, and is counted: `-H` takes it for the names of the columns, \
+                 `--no-header` for a record",
+            );
+        }
         if let (Some(output), Some(rejects)) = (rejects, &answer.rejects) {
             pool.install(|| write_output(output, |out| rejects.write(&input, out)))?;
         }
@@ -405,6 +429,12 @@ fn counted(answer: &Answer) -> [(&'static str, u64); 10] {
         ("bytewise", answer.bytewise),
         ("spilled_bytes", answer.spilled_bytes),
     ]
+}
+
+/// The first flag that is set.
+fn first<'a>(flags: impl IntoIterator<Item = &'a (bool, &'static str)>) -> Option<&'static str> {
+    let set = flags.into_iter().find(|(is_set, _)| *is_set);
+    set.map(|(_, flag)| *flag)
 }
 
 fn usage(why: String) -> Error {

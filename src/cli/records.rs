@@ -87,21 +87,20 @@ fn byte(text: &str) -> Result<u8, String> {
 }
 
 impl Records {
-    /// All flags, and whether they are set.
-    pub(super) fn flags(&self) -> [(bool, &'static str); 12] {
+    /// The flags about records that are left out, and whether they are set.
+    pub(super) fn of_rejects(&self) -> [(bool, &'static str); 2] {
         [
-            (self.single_line, "--single-line"),
-            (self.ragged, "--ragged"),
-            (self.squeeze, "--squeeze"),
-            (self.skip_lines > 0, "--skip-lines"),
-            (self.comment.is_some(), "--comment"),
-            (self.trim, "--trim"),
-            (self.escape.is_some(), "--escape"),
-            (self.keeps_headers(), "--repeated-header"),
-            (self.decimal_comma, "--decimal-comma"),
-            (self.float, "--float"),
             (self.max_errors.is_some(), "--max-errors"),
             (self.rejects.is_some(), "--rejects"),
+        ]
+    }
+
+    /// The flags that say how values are written, and where records begin.
+    pub(super) fn of_values(&self) -> [(bool, &'static str); 3] {
+        [
+            (self.skip_lines > 0, "--skip-lines"),
+            (self.decimal_comma, "--decimal-comma"),
+            (self.float, "--float"),
         ]
     }
 
@@ -128,10 +127,7 @@ impl Records {
 
     /// What is done about malformed records.
     pub(super) fn on_error(&self, policy: Option<Policy>) -> Result<OnError> {
-        let wants_skip = [
-            (self.max_errors.is_some(), "--max-errors"),
-            (self.rejects.is_some(), "--rejects"),
-        ];
+        let wants_skip = self.of_rejects();
         let wants_skip = wants_skip.iter().find(|(is_set, _)| *is_set);
         match (policy, wants_skip) {
             (Some(Policy::Fail), Some((_, flag))) => {
@@ -164,6 +160,7 @@ impl Records {
             None => query,
         }
     }
+
     /// The file of skipped records, with its flag.
     pub(super) fn output(&self) -> Option<(&'static str, &Path)> {
         Some(("--rejects", self.rejects.as_deref()?))

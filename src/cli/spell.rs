@@ -1,22 +1,44 @@
 //! Writes settings, errors and notices for users of the command line: settings as flags, with advice.
 
+use crate::cli::again;
+use crate::probe::quoted;
 use crate::query::{Doubt, DoubtKind};
 use crate::units;
 use crate::{Cause, Choice, Error, Facility, Hint, Notice, Refusal, Refuser, Setting, Speller};
 
 /// An error's line.
 pub(super) fn error(error: &Error) -> String {
-    error.spelled(&Flags)
+    let line = error.spelled(&Flags { file: error.file() });
+    match error.file().filter(|_| error.errno() == Some(libc::EISDIR)) {
+        Some(directory) => format!("{line}: {}", files_of(directory)),
+        None => line,
+    }
+}
+
+/// What to do about a directory.
+fn files_of(directory: &str) -> String {
+    let name = quoted(directory);
+    let mut entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_nested = entries.any(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let again =
+        |files: &str| again::with_file(directory, files, None).unwrap_or_else(|| files.into());
+    match is_nested {
+        true => format!("try `find {name} -type f -exec {} +`", again("{}")),
+        false => format!(
+            "try `{}`",
+            again(&format!("{}/*", name.trim_end_matches('/')))
+        ),
+    }
 }
 
 /// What is wrong with a record.
 pub(super) fn cause(cause: &Cause) -> String {
-    cause.spelled(&Flags)
+    cause.spelled(&Flags { file: None })
 }
 
 /// A notice's line.
 pub(super) fn notice(notice: &Notice) -> String {
-    notice.spelled(&Flags)
+    notice.spelled(&Flags { file: None })
 }
 
 /// What may be read otherwise, in a line.
@@ -86,9 +108,55 @@ pub(super) fn flag(setting: Setting) -> &'static str {
 }
 
 /// Settings as flags.
-struct Flags;
+struct Flags<'a> {
+    /// The file that an error is about.
+    file: Option<&'a str>,
+}
 
-impl Speller for Flags {
+impl Flags<'_> {
+    /// The text of the file, as a program writes it, in the place of the file.
+    fn piped(&self, program: &str) -> String {
+        let Some(file) = self.file.filter(|file| *file != "-") else {
+            return format!("try `{}`", program.trim_end_matches(" <"));
+        };
+        let name = quoted(file);
+        let program = match program.contains("FILE") {
+            true => program
+                .replace("'FILE'", &single(file))
+                .replace("FILE", &name),
+            false if program.ends_with('<') => format!("{program}{name}"),
+            false => format!("{program} {name}"),
+        };
+        let flag = program.starts_with("jq").then_some("--jsonl");
+        match again::with_file(file, "-", flag) {
+            Some(again) => format!("try `{program} | {again}`"),
+            None => format!("try `{program}`"),
+        }
+    }
+
+    /// What to do about an input of another kind.
+    fn hinted(&self, hint: Hint) -> Option<String> {
+        match hint {
+            Hint::Encoded { program, .. }
+            | Hint::Piped { program, .. }
+            | Hint::Decoded { program } => Some(self.piped(program)),
+            Hint::Nuls => Some(self.piped("tr -d '\\0' <")),
+            Hint::CarriageReturns => Some(self.piped("tr '\\r' '\\n' <")),
+            other => hinted(other),
+        }
+    }
+}
+
+/// A name between single quotes within double ones, as SQL has it.
+fn single(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=:@%, ".contains(letter);
+    match name.chars().all(is_plain) {
+        true => format!("'{name}'"),
+        false => "'FILE'".into(),
+    }
+}
+
+impl Speller for Flags<'_> {
     fn choice(&self, choice: &Choice) -> String {
         let flag = flag(choice.setting);
         match (&choice.value, choice.setting) {
@@ -122,7 +190,7 @@ impl Speller for Flags {
             } => "lower --rings, or raise the limit on processes (ulimit -u)",
             Refusal::NoThreads { .. } => "lower --threads",
             Refusal::Exceeded { .. } => "raise --max-record",
-            Refusal::Malformed { hint, .. } => return hinted(*hint),
+            Refusal::Malformed { hint, .. } => return self.hinted(*hint),
             Refusal::OtherLog { pattern, .. } => {
                 let pattern = match pattern.contains(' ') {
                     true => format!("'{}'", pattern.replace('\'', "'\\''")),
@@ -151,6 +219,12 @@ impl Speller for Flags {
             Refusal::LooksLikeLog { pattern } => {
                 return Some(format!(
                     "`--log {pattern}` reads it; -d names a byte between fields all the same"
+                ));
+            }
+            Refusal::LooksLikeFields { delimiter } => {
+                let delimiter = written(*delimiter);
+                return Some(format!(
+                    "`--comment '#' -d '{delimiter}'` reads the records, whose columns have numbers"
                 ));
             }
             Refusal::OtherDelimiter {
@@ -209,12 +283,14 @@ fn otherwise(choice: &Choice, by: Refuser) -> String {
 /// What to do about an input of another kind.
 fn hinted(hint: Hint) -> Option<String> {
     Some(match hint {
-        Hint::Encoded { program, .. } => format!("try `{program}`"),
-        Hint::Piped { program, .. } | Hint::Decoded { program } => format!("pipe `{program} FILE` into ringfold"),
-        Hint::Nuls => "pipe `tr -d '\\0' <FILE` into ringfold".to_string(),
-        Hint::CarriageReturns => "try `tr '\\r' '\\n' <FILE`".to_string(),
+        Hint::Encoded { .. }
+        | Hint::Piped { .. }
+        | Hint::Decoded { .. }
+        | Hint::Nuls
+        | Hint::CarriageReturns => return None,
         Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", written(byte)),
         Hint::Header => "a header is left out by `--on-error skip`".to_string(),
+        Hint::Names => "`-H` takes the first line for the names of the columns".to_string(),
         Hint::HeaderAndDelimiter(byte) => {
             let byte = written(byte);
             format!("try `-d '{byte}' --on-error skip`, which leaves out this header")
@@ -418,7 +494,7 @@ mod tests {
 
     #[test]
     fn values_are_written_as_they_are_read() {
-        let written = |choice: Choice| Flags.choice(&choice);
+        let written = |choice: Choice| Flags { file: None }.choice(&choice);
         assert_eq!(written(Setting::Direct.into()), "--direct");
         assert_eq!(written(Setting::TaskRun.of("defer")), "--task-run defer");
         assert_eq!(written(Setting::Sqpoll.of(3)), "--sqpoll=3");

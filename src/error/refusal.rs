@@ -166,6 +166,11 @@ pub enum Refusal {
         /// The name of a pattern that reads it.
         pattern: &'static str,
     },
+    /// The [delimiter](Setting::Delimiter) isn't told, and lines that begin with `#` name the columns, as W3C has it.
+    LooksLikeFields {
+        /// What makes as many fields of each other line.
+        delimiter: u8,
+    },
     /// The [delimiter](Setting::Delimiter) that a file's name tells isn't the one of its first records.
     OtherDelimiter {
         /// What the name tells.
@@ -276,6 +281,8 @@ pub enum Hint {
     Delimiter(u8),
     /// The names of the columns.
     Header,
+    /// The names of the columns, in the first record of a [`Query`](crate::query::Query) that reads no header.
+    Names,
     /// The names of the columns, between these delimiters.
     HeaderAndDelimiter(u8),
     /// Records of more columns than a key and a value: a [`Query`](crate::query::Query) groups them.
@@ -363,13 +370,14 @@ impl Refusal {
             Refusal::Undelimited { .. }
             | Refusal::LooksLikeJson
             | Refusal::LooksLikeLog { .. }
+            | Refusal::LooksLikeFields { .. }
             | Refusal::OtherDelimiter { .. } => Some(Setting::Delimiter),
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Some(Setting::SpillDirectory),
             Refusal::Unavailable { .. }
+            | Refusal::OtherLog { .. }
             | Refusal::NoMemory { .. }
             | Refusal::Malformed { .. }
             | Refusal::NotJsonLines { .. }
-            | Refusal::OtherLog { .. }
             | Refusal::Incomplete { .. } => None,
         }
     }
@@ -479,6 +487,7 @@ impl Refusal {
                 Hint::Decoded { .. }
                 | Hint::Delimiter(_)
                 | Hint::Header
+                | Hint::Names
                 | Hint::HeaderAndDelimiter(_)
                 | Hint::Columns
                 | Hint::SingleLine
@@ -523,6 +532,9 @@ impl Refusal {
             Refusal::LooksLikeJson => "the first record is a JSON object".into(),
             Refusal::NotJsonLines { why, .. } => why.clone(),
             Refusal::LooksLikeLog { .. } => "the first line is one of a web server's log".into(),
+            Refusal::LooksLikeFields { .. } => {
+                "a line that begins with `#Fields:` names the columns".into()
+            }
             Refusal::OtherDelimiter {
                 delimiter,
                 found,

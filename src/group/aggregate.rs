@@ -36,6 +36,7 @@ use crate::group::table::isa::Seeds;
 use crate::group::table::shared::{LOCAL_KEYS_MAX, SharedTables, shard_bits};
 use crate::group::table::small::SmallTables;
 use crate::group::table::tables::{DrainedClasses, Tables};
+use crate::input::foreign::BYTE_ORDER_MARK;
 use crate::job::fold::Fold;
 use crate::level::Level;
 use crate::record::block::Block;
@@ -419,8 +420,6 @@ struct Scratch {
     rows: Rows,
     millionths: Rows<i64>,
 }
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Where the records of a block begin.
 fn first_record(block: &Block<'_>) -> usize {

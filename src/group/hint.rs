@@ -1,11 +1,16 @@
 //! What an input may be whose very first record is malformed: a word for who reads the error.
 
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 
+use crate::error::Result;
 use crate::error::refusal::Hint;
 use crate::group::accumulate::decimal;
 use crate::group::scan::scalar::{self, Record};
-use crate::input::foreign;
+use crate::input::foreign::{self, BYTE_ORDER_MARK};
+use crate::input::head::{STEP, first_bytes, look_at_heads};
+use crate::input::source::Source;
+use crate::input::spans::Input;
+use crate::linux::pages::PAGE;
 
 /// Those that are usual.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b'|', b';'];
@@ -54,6 +59,59 @@ pub(crate) fn hint<'a>(
         let is_header = is_followed && is_header(record, other);
         is_header.then_some(Hint::HeaderAndDelimiter(other))
     })
+}
+
+impl Input {
+    /// Whether the first line of a file is a key and a number, as one read shows that leaves nothing in the page cache.
+    fn begins_with_pair(&self, delimiter: u8) -> bool {
+        let first = self
+            .sources()
+            .first()
+            .filter(|source| source.len().is_some());
+        let mut page = [0; PAGE];
+        let file = first.and_then(|source| source.file().ok());
+        let bytes = file.and_then(|file| first_bytes(&file, &mut page, 0).ok());
+        let line = bytes.and_then(|bytes| Some(&bytes[..memchr(b'\n', bytes)?]));
+        let record = line.map(|line| scalar::trim(line, b'\n'));
+        let read = record.map(|record| scalar::read(record, delimiter));
+        matches!(read, Some(Ok(Record::Row(..))))
+    }
+
+    /// Whether the first record of an input is a key and a number, or only lacks a sound number before others that are. A
+    /// header isn't one. Waits for the first record of a pipe, and where that isn't one for some more.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn has_pairs(&self, delimiter: u8) -> Result<bool> {
+        let look = |_: &Source, bytes: &[u8], ended: bool| {
+            let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+            let lines = text.split_inclusive(|&byte| byte == b'\n');
+            let whole = lines.filter(|line| ended || line.ends_with(b"\n"));
+            let trimmed =
+                whole.map(|line| scalar::trim(line.strip_suffix(b"\n").unwrap_or(line), b'\n'));
+            let mut records = trimmed.filter(|record| !record.is_empty()).take(1 + TRIED);
+            let is_enough = ended || bytes.len() >= STEP || records.clone().count() > TRIED;
+            match records.next() {
+                None if ended => Some(None),
+                // It is longer than all that was looked at.
+                None if is_enough => Some(Some(true)),
+                None => None,
+                Some(first) if scalar::read(first, delimiter).is_ok() => Some(Some(true)),
+                Some(_) if !is_enough => None,
+                Some(first) => {
+                    let is_alone = records.clone().next().is_none();
+                    let is_split = memchr_iter(delimiter, first).count() == 1;
+                    let are_rows = records.all(|record| is_row(record, delimiter));
+                    let is_row = are_rows && (is_split || !is_alone);
+                    Some(Some(is_row && !is_header(first, delimiter)))
+                }
+            }
+        };
+        Ok(
+            self.begins_with_pair(delimiter)
+                || look_at_heads(self.sources(), look)?.unwrap_or(true),
+        )
+    }
 }
 
 /// Whether one of the delimiters makes the same number of columns of all records, and more than two. Of those with

@@ -2,18 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
-use std::num::NonZeroU64;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::input::ahead::CompressedFile;
 use crate::input::codec::{Codec, Compressed, Decoder, HEAD, SharedBytes};
 use crate::input::foreign;
-use crate::input::head::look_at_head;
+use crate::input::head::{first_bytes, look_at_head};
 use crate::input::source::{Shape, Source};
-use crate::linux::pages::PAGE;
 
 /// The text of a source, decoded by so many threads at most; `None` if it isn't compressed.
 ///
@@ -66,35 +63,6 @@ fn codec_of_file(source: &Source, file: &File) -> io::Result<Option<Codec>> {
             _ => return Ok(Some(Codec::Zstd)),
         }
     }
-}
-
-/// The bytes of a file from a place on. What isn't in the page cache before isn't there afterwards.
-fn first_bytes<'a>(file: &File, to: &'a mut [u8], at: u64) -> io::Result<&'a [u8]> {
-    use rustix::fs::{Advice, fadvise};
-    use rustix::io::{ReadWriteFlags, preadv2};
-    // Advice; its failure is harmless. It comes first, because a read that may not wait prepares for more of the file, too.
-    let _ = fadvise(file, 0, None, Advice::Random);
-    let cached = {
-        let mut buffers = [io::IoSliceMut::new(to)];
-        preadv2(file, &mut buffers, at, ReadWriteFlags::NOWAIT)
-    };
-    let read = match cached {
-        Ok(n) => Ok(n),
-        Err(_) => {
-            let read = file.read_at(to, at);
-            // Only the pages that were read: others may have been cached before.
-            let from = at / PAGE as u64 * PAGE as u64;
-            let _ = fadvise(
-                file,
-                from,
-                NonZeroU64::new(at + HEAD as u64 - from),
-                Advice::DontNeed,
-            );
-            read
-        }
-    };
-    let _ = fadvise(file, 0, None, Advice::Normal);
-    Ok(&to[..read?])
 }
 
 /// The bytes of a source from its start.

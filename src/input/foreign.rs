@@ -5,7 +5,7 @@ use memchr::{memchr, memchr_iter};
 use crate::error::refusal::Hint;
 
 /// How files begin that another program makes text of. All of them have bytes that no text has.
-const BEGINNINGS: [(&[u8], &str, &str); 9] = [
+const BEGINNINGS: [(&[u8], &str, &str); 10] = [
     (b"\x1f\x8b", "a gzip file", "zcat"),
     (b"\x28\xb5\x2f\xfd", "a zstd file", "zstdcat"),
     (b"\xfd7zXZ\0", "an xz file", "xzcat"),
@@ -17,10 +17,18 @@ const BEGINNINGS: [(&[u8], &str, &str); 9] = [
     (
         b"PAR1",
         "a Parquet file",
-        "duckdb -csv -c \"from 'FILE.parquet'\"",
+        "duckdb -csv -c \"from read_parquet('FILE')\"",
+    ),
+    (
+        b"SQLite format 3\0",
+        "a SQLite database",
+        "sqlite3 -csv -header FILE 'select * from TABLE'",
     ),
 ];
 const UTF_16: &str = "iconv -f UTF-16 -t UTF-8";
+
+/// How text begins that says of itself that it is UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Names of the first file in a workbook, which is a zip file, and where the name stands in it.
 const IN_WORKBOOKS: [&[u8]; 3] = [b"[Content_Types].xml", b"_rels/", b"xl/"];
@@ -73,6 +81,27 @@ pub(crate) fn hint(bytes: &[u8]) -> Option<Hint> {
     let (kind, program) = match begin == b"PK\x03\x04" && IN_WORKBOOKS.iter().any(is_in_workbook) {
         true => ("an Excel file", "xlsx2csv"),
         false => (kind, program),
+    };
+    Some(Hint::Encoded { kind, program })
+}
+
+/// What makes JSON lines of a text that is JSON, but not in lines.
+pub(crate) fn json(bytes: &[u8]) -> Option<Hint> {
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    let text = text.trim_ascii_start();
+    let (&first, rest) = text.split_first()?;
+    let next = rest.trim_ascii_start();
+    let is_on_next_line = memchr(b'\n', &rest[..rest.len() - next.len()]).is_some();
+    // Of an object whose first key is on its line, the second key is on the next one.
+    let line_end = memchr(b'\n', text).unwrap_or(text.len());
+    let (line, below) = text.split_at(line_end);
+    let goes_on = line.trim_ascii_end().ends_with(b",") && below.trim_ascii().starts_with(b"\"");
+    let (kind, program) = match (first, next.first()) {
+        (b'[', Some(b'{' | b'[')) => ("a JSON array", "jq -c '.[]'"),
+        (b'{', Some(b'"')) if is_on_next_line || goes_on => {
+            ("JSON with objects over several lines", "jq -c .")
+        }
+        _ => return None,
     };
     Some(Hint::Encoded { kind, program })
 }

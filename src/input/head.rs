@@ -2,13 +2,17 @@
 //!
 //! A file is read where it lies. What is taken out of a stream is kept in its source, and the run gets it again.
 
+use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::error::{Error, Result};
 use crate::input::source::{Shape, Source};
+use crate::linux::pages::PAGE;
 use crate::linux::retry;
 
 /// Bytes of the first read; each further one doubles what is there.
@@ -69,6 +73,35 @@ pub(crate) fn look_at_heads<T>(
         }
     }
     Ok(None)
+}
+
+/// The bytes of a file from a place on. What isn't in the page cache before isn't there afterwards.
+pub(crate) fn first_bytes<'a>(file: &File, to: &'a mut [u8], at: u64) -> io::Result<&'a [u8]> {
+    use rustix::fs::{Advice, fadvise};
+    use rustix::io::{ReadWriteFlags, preadv2};
+    // Advice; its failure is harmless. It comes first, because a read that may not wait prepares for more of the file, too.
+    let _ = fadvise(file, 0, None, Advice::Random);
+    let cached = {
+        let mut buffers = [io::IoSliceMut::new(to)];
+        preadv2(file, &mut buffers, at, ReadWriteFlags::NOWAIT)
+    };
+    let read = match cached {
+        Ok(n) => Ok(n),
+        Err(_) => {
+            let read = file.read_at(to, at);
+            // Only the pages that were read: others may have been cached before.
+            let from = at / PAGE as u64 * PAGE as u64;
+            let _ = fadvise(
+                file,
+                from,
+                NonZeroU64::new(at + to.len() as u64 - from),
+                Advice::DontNeed,
+            );
+            read
+        }
+    };
+    let _ = fadvise(file, 0, None, Advice::Normal);
+    Ok(&to[..read?])
 }
 
 /// Reads up to `wanted` bytes more, at least one; `true` at the end.

@@ -1,10 +1,10 @@
 //! Whether an input is text in lines.
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Error, Kind, Result};
-use crate::input::foreign::{has_carriage_returns, hint};
+use crate::input::foreign::{has_carriage_returns, hint, json};
 use crate::input::head::{STEP, look_at_heads};
 use crate::input::source::Source;
 use crate::input::spans::Input;
@@ -12,6 +12,24 @@ use crate::input::spans::Input;
 const NO_TEXT: &str = "it isn't text in lines";
 
 impl Input {
+    /// Checks that the first file isn't one large JSON array or has objects over several lines. Waits for the second line of a
+    /// pipe.
+    ///
+    /// # Errors
+    /// It has, with a [`Hint`], or it can't be read.
+    pub(crate) fn check_json_lines(&self) -> Result<()> {
+        let look = |source: &Source, bytes: &[u8], ended: bool| {
+            let lines = memchr_iter(b'\n', bytes).take(2).count();
+            let is_enough = ended || bytes.len() >= STEP || lines == 2;
+            let checked = || match json(bytes) {
+                Some(hint) => Err(foreign(source, "it isn't JSON lines", hint)),
+                None => Ok(()),
+            };
+            is_enough.then(|| (!bytes.trim_ascii().is_empty()).then(checked))
+        };
+        look_at_heads(self.sources(), look)?.unwrap_or(Ok(()))
+    }
+
     /// Checks that the first file is text in lines: it doesn't begin as a workbook, a Parquet file or UTF-16 do, and its lines
     /// end with newlines. Waits for the first line of a pipe.
     ///

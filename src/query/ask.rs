@@ -75,7 +75,8 @@ pub struct Query {
     escape: Option<u8>,
     is_trimmed: bool,
     keeps_repeated_headers: bool,
-    has_header: bool,
+    /// `None`: as soon as a column is called by a name.
+    has_header: Option<bool>,
     nulls: Vec<Vec<u8>>,
     on_error: OnError,
     level: Option<Level>,
@@ -105,7 +106,7 @@ pub struct Query {
 const ANY: u8 = 0x1f;
 
 impl Query {
-    /// Over fields between `delimiter`s, without header. Without an aggregate it counts.
+    /// Over fields between `delimiter`s. There is a header if a column is called by a name. Without an aggregate it counts.
     pub fn new(delimiter: u8) -> Query {
         Query::between(Delimiter::Named(delimiter))
     }
@@ -134,7 +135,7 @@ impl Query {
             escape: None,
             is_trimmed: false,
             keeps_repeated_headers: false,
-            has_header: false,
+            has_header: None,
             nulls: Vec::new(),
             on_error: OnError::Fail,
             level: Some(Level::detect()),
@@ -207,9 +208,48 @@ impl Query {
         }
     }
 
-    /// Whether the first line of each file names the columns.
+    /// Whether the first line of each file names the columns. The default: if a column is called by a name.
     pub fn header(self, has_header: bool) -> Query {
-        Query { has_header, ..self }
+        Query {
+            has_header: Some(has_header),
+            ..self
+        }
+    }
+
+    fn has_header(&self) -> bool {
+        let is_named = self.log.is_some() || self.is_json;
+        let calls_by_name = || self.first_name().is_some();
+        (self.has_header).unwrap_or_else(|| !is_named && calls_by_name())
+    }
+
+    /// The first name that a column is called by.
+    pub fn first_name(&self) -> Option<Vec<u8>> {
+        self.column_names().into_iter().next()
+    }
+
+    /// The names that columns are called by, each once.
+    fn column_names(&self) -> Vec<Vec<u8>> {
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut add = |columns: &Columns| {
+            if let Columns::Name(name) = columns
+                && !names.contains(name)
+            {
+                names.push(name.clone());
+            }
+        };
+        self.each_column(&mut add);
+        for filter in &self.filters {
+            filter.each_column(&mut add);
+        }
+        names
+    }
+
+    /// Shows the columns of keys and aggregates.
+    fn each_column(&self, see: &mut impl FnMut(&Columns)) {
+        self.key_columns().for_each(&mut *see);
+        let asked = self.aggregates.iter();
+        let asked = asked.filter_map(|asked| asked.columns.as_ref());
+        asked.for_each(see);
     }
 
     /// One more value that is null, beside the empty one.
@@ -534,7 +574,10 @@ impl Query {
         let sample = self.sample(input)?;
         let dialect = match self.log {
             Some(pattern) => Dialect::of_log(pattern),
-            None if self.is_json => Dialect::of_json(self.paths().map_err(|why| refused(&why))?),
+            None if self.is_json => {
+                input.check_json_lines()?;
+                Dialect::of_json(self.paths().map_err(|why| refused(&why))?)
+            }
             None => Dialect::new(sample.delimiter.unwrap_or(ANY), sample.quote)
                 .and_then(|dialect| dialect.comment(&self.comment))
                 .and_then(|dialect| dialect.escape(self.escape))
@@ -545,9 +588,10 @@ impl Query {
                 .many_returns(sample.has(DoubtKind::CarriageReturns)),
         };
         let leaves_out = self.on_error != OnError::Fail;
+        let has_header = self.has_header();
         let head = Head {
             dialect: dialect.clone(),
-            has_header: self.has_header,
+            has_header,
             leaves_out,
             skip_lines: self.skip_lines,
             has_separator_line: sample.has_separator_line,
@@ -591,7 +635,8 @@ impl Query {
             has_numeric_nulls: self.nulls.iter().any(|null| Number::read(null).is_ok()),
             nulls: self.nulls.clone(),
             shape,
-            has_header: self.has_header,
+            has_header,
+            unread_names: None,
             has_separator_line: sample.has_separator_line,
             repeats: None,
             longer: sample.longer,
@@ -614,13 +659,13 @@ impl Query {
             hasher: RandomState::new(),
             level: self.level,
         };
-        let asked = self.aggregates.iter();
-        let asked = asked.filter_map(|asked| asked.columns.as_ref());
-        for columns in self.key_columns().chain(asked) {
-            columns
-                .check(config.max_record)
-                .map_err(|why| refused(&why))?;
-        }
+        let mut checked = Ok(());
+        self.each_column(&mut |columns| {
+            if checked.is_ok() {
+                checked = columns.check(config.max_record);
+            }
+        });
+        checked.map_err(|why| refused(&why))?;
         for key in &self.keys {
             plan.add_key(key)?;
         }
@@ -648,6 +693,7 @@ impl Query {
             plan.rename(&self.names)?;
         }
         plan.set_having(&self.having)?;
+        plan.unread_names = self.unread_names(input, &plan.dialect)?;
         Ok(plan)
     }
 
@@ -661,24 +707,13 @@ impl Query {
     /// # Errors
     /// One has a number.
     fn paths(&self) -> Result<Paths, String> {
-        let mut names: Vec<Vec<u8>> = Vec::new();
-        let mut add = |columns: &Columns| {
-            if let Columns::Name(name) = columns
-                && !names.contains(name)
-            {
-                names.push(name.clone());
+        let mut checked = Ok(());
+        self.each_column(&mut |columns| {
+            if checked.is_ok() {
+                checked = columns.check_named();
             }
-        };
-        let asked = self.aggregates.iter();
-        let asked = asked.filter_map(|asked| asked.columns.as_ref());
-        for columns in self.key_columns().chain(asked) {
-            columns.check_named()?;
-            add(columns);
-        }
-        for filter in &self.filters {
-            filter.each_column(&mut add);
-        }
-        Ok(Paths::new(names))
+        });
+        checked.map(|()| Paths::new(self.column_names()))
     }
 
     /// Of ragged records without a header, further ones may have columns that the first hasn't.
@@ -694,14 +729,7 @@ impl Query {
             }
             _ => {}
         };
-        for key in &self.keys {
-            add(&key.columns);
-            key.clock.iter().for_each(&mut add);
-        }
-        let asked = self.aggregates.iter();
-        asked
-            .filter_map(|asked| asked.columns.as_ref())
-            .for_each(&mut add);
+        self.each_column(&mut add);
         self.filters
             .iter()
             .for_each(|filter| filter.each_column(&mut add));
@@ -726,19 +754,72 @@ impl Query {
         if self.log.is_some() || self.is_json {
             return Ok(Sample::default());
         }
-        let style = Style {
+        if self.delimiter == Delimiter::Sniffed {
+            input.check_json_lines()?;
+        }
+        self.style().look(input, self.delimiter)
+    }
+
+    /// The names in the first record, where it looks like names and nobody says whether it is a header.
+    fn unread_names(&self, input: &Input, dialect: &Dialect) -> Result<Option<Vec<Vec<u8>>>> {
+        let is_told = self.has_header.is_some() || self.has_header() || dialect.names().is_some();
+        match is_told {
+            true => Ok(None),
+            false => self.style().names(input, dialect),
+        }
+    }
+
+    /// The same without what it asks.
+    pub(crate) fn without_columns(&self) -> Query {
+        let mut query = self.clone();
+        query.keys.clear();
+        query.aggregates.clear();
+        query.filters.clear();
+        query.having.clear();
+        query.names.clear();
+        query
+    }
+
+    /// The same over JSON lines.
+    pub(crate) fn of_json(self) -> Query {
+        Query {
+            is_json: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.is_json
+    }
+
+    /// The same over lines of a log.
+    pub(crate) fn of_log(self, pattern: &str) -> Result<Query> {
+        let Query { log, nulls, .. } = Query::log(pattern)?;
+        Ok(Query { log, nulls, ..self })
+    }
+
+    /// The same over fields below directives that begin with `#`.
+    pub(crate) fn of_fields(self, delimiter: u8) -> Query {
+        Query {
+            delimiter: Delimiter::Named(delimiter),
+            comment: b"#".to_vec(),
+            ..self
+        }
+    }
+
+    fn style(&self) -> Style<'_> {
+        Style {
             quote: self.quote,
             escape: self.escape,
             trim: self.is_trimmed,
-            has_header: self.has_header,
+            has_header: self.has_header(),
             is_single_line: self.is_single_line,
             is_squeezed: self.is_squeezed,
             is_ragged: self.is_ragged,
             has_decimal_comma: self.has_decimal_comma,
             skip_lines: self.skip_lines,
             comment: &self.comment,
-        };
-        style.look(input, self.delimiter)
+        }
     }
 
     /// What must be read in order from the start, because a pipe can't be read again.
@@ -747,7 +828,7 @@ impl Query {
         let has_comments = !self.comment.is_empty();
         let has_preamble = self.skip_lines > 0
             || sample.has_separator_line
-            || self.has_header && (has_comments || sample.has_empty_lines);
+            || self.has_header() && (has_comments || sample.has_empty_lines);
         let may_be_cut = self.on_error != OnError::Fail || has_comments;
         let can_repeat = input.can_repeat();
         let is_wanted = has_stream && has_preamble || !can_repeat && is_multiline && may_be_cut;

@@ -1,5 +1,6 @@
 //! What a plan does, in words and with a look at the first records: for people who want to know before a long run.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::error::Result;
@@ -7,7 +8,7 @@ use crate::input::head::look_at_heads;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::level::Level;
-use crate::query::columns::unknown;
+use crate::query::columns::{plural, unknown};
 use crate::query::condition::tree::Check;
 use crate::query::dialect::BYTE_ORDER_MARK;
 use crate::query::hint::is_grouped;
@@ -20,6 +21,9 @@ use crate::query::time::{Form, read};
 /// Records that are looked at.
 const RECORDS: usize = 1000;
 
+/// Values of a column that are shown.
+const SHOWN: usize = 5;
+
 /// What a plan does. `Display` writes it as a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
@@ -29,16 +33,30 @@ pub struct Explanation {
 
 /// How many first records there are, and how many of them have another width or can't be split.
 #[derive(Debug, Default, Clone, Copy)]
-struct Looked {
-    records: usize,
+pub(crate) struct Looked {
+    pub(crate) records: usize,
     unequal: usize,
     malformed: usize,
 }
 
+/// What the values of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Values {
+    /// There are none.
+    Nulls,
+    /// Some are no numbers.
+    Texts,
+    /// All are times.
+    Times,
+    /// All are numbers, of so many decimals at most.
+    Numbers(u32),
+}
+
 /// What the first values of a column are.
 #[derive(Default)]
-struct Seen {
-    nulls: usize,
+pub(crate) struct Seen {
+    pub(crate) nulls: usize,
     texts: usize,
     /// Times, and how they are written where all are alike.
     times: usize,
@@ -46,6 +64,9 @@ struct Seen {
     numbers: usize,
     decimals: u32,
     longest: usize,
+    /// Values that are shown.
+    pub(crate) first: Vec<Vec<u8>>,
+    different: BTreeSet<Vec<u8>>,
 }
 
 impl Seen {
@@ -67,7 +88,29 @@ impl Seen {
         }
     }
 
-    fn kind(&self) -> String {
+    /// Adds a value that may be shown.
+    pub(crate) fn show(&mut self, plan: &Plan, value: &[u8]) {
+        self.add(plan, value, false);
+        self.different.insert(value.to_vec());
+        if self.first.len() < SHOWN {
+            self.first.push(value.to_vec());
+        }
+    }
+
+    pub(crate) fn distinct(&self) -> usize {
+        self.different.len()
+    }
+
+    pub(crate) fn values(&self) -> Values {
+        match (self.numbers, self.texts, self.times) {
+            (0, 0, 0) => Values::Nulls,
+            (_, 0, 0) => Values::Numbers(self.decimals),
+            (0, 0, _) => Values::Times,
+            _ => Values::Texts,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> String {
         if self.times > 0 && self.numbers + self.texts == 0 {
             return match self.form {
                 Some(form) => format!("times, {}", form.name()),
@@ -93,40 +136,7 @@ impl Plan {
     pub fn explain(&self, input: &Input) -> Result<Explanation> {
         let width = self.shape.as_ref().map_or(0, |shape| shape.width);
         let (seen, looked) = self.first_records(input, width)?;
-        let Looked {
-            records,
-            unequal,
-            malformed,
-        } = looked;
-        let is_json = self.dialect.is_json();
-        let is_log = self.dialect.names().is_some() && !is_json;
-        let named = match self.has_header {
-            _ if is_log => "named by the log's pattern",
-            true => "named by a header",
-            false => "without names",
-        };
-        let quotes = match self.dialect.quote() {
-            Some(quote) => format!(", which may be quoted by {}", quote.escape_ascii()),
-            None => String::new(),
-        };
-        let mut facts = vec![match is_json {
-            true => ("records", "JSON objects, one a line".to_string()),
-            false => ("records", format!("{width} fields {named}")),
-        }];
-        if !(is_log || is_json) {
-            let between = self.delimiter().escape_ascii();
-            facts.push(("fields", format!("between {between}{quotes}")));
-        }
-        let found = match (is_json || is_log, malformed) {
-            (true, _) if is_log => format!("{} don't fit the pattern", unequal + malformed),
-            (true, _) => format!("{} are malformed", unequal + malformed),
-            (false, 0) => format!("{unequal} have other numbers of fields"),
-            (false, _) => format!(
-                "{unequal} have other numbers of fields, and {malformed} quotes that can't be understood"
-            ),
-        };
-        let looked_at = format!("the first {records} records, of which {found}");
-        facts.push(("looked at", looked_at));
+        let mut facts = self.facts(looked);
         if self.filter.is_some() {
             facts.push((
                 "condition",
@@ -169,6 +179,51 @@ impl Plan {
             facts,
             columns: columns.collect(),
         })
+    }
+
+    /// How records are written, and how many were looked at.
+    pub(crate) fn facts(&self, looked: Looked) -> Vec<(&'static str, String)> {
+        let width = self.shape.as_ref().map_or(0, |shape| shape.width);
+        let is_json = self.dialect.is_json();
+        let is_log = self.dialect.names().is_some() && !is_json;
+        let named = match self.has_header {
+            _ if is_log => "named by the log's pattern",
+            true => "named by a header",
+            false => "without names",
+        };
+        let quotes = match self.dialect.quote() {
+            Some(b'"') => ", which may stand in double quotes".into(),
+            Some(quote) => format!(", which may be quoted by {}", quote.escape_ascii()),
+            None => String::new(),
+        };
+        let mut facts = vec![match is_json {
+            true => ("records", "JSON objects, one a line".to_string()),
+            false => ("records", format!("{width} fields {named}")),
+        }];
+        if !(is_log || is_json) {
+            let between = between(self.delimiter());
+            facts.push(("fields", format!("{between}{quotes}")));
+        }
+        let Looked {
+            records,
+            unequal,
+            malformed,
+        } = looked;
+        let mut looked_at = format!("the first {}", plural(records, "record"));
+        let found = match (is_json || is_log, malformed) {
+            _ if unequal + malformed == 0 => None,
+            (true, _) if is_log => Some(format!("{} don't fit the pattern", unequal + malformed)),
+            (true, _) => Some(format!("{} are malformed", unequal + malformed)),
+            (false, 0) => Some(format!("{unequal} have other numbers of fields")),
+            (false, _) => Some(format!(
+                "{unequal} have other numbers of fields, and {malformed} quotes that can't be understood"
+            )),
+        };
+        if let Some(found) = found {
+            looked_at += &format!(", of which {found}");
+        }
+        facts.push(("looked at", looked_at));
+        facts
     }
 
     /// What is to be said of columns of JSON lines that are in none of the first records.
@@ -286,7 +341,7 @@ impl Plan {
 
     /// Shows column and value of each field in the first records of the first file that has one. Says how many records these
     /// are.
-    fn each_value(
+    pub(crate) fn each_value(
         &self,
         input: &Input,
         width: usize,
@@ -367,22 +422,56 @@ impl fmt::Display for Explanation {
         for (name, fact) in &self.facts {
             writeln!(to, "{name:13} {fact}")?;
         }
-        let head = ["column", "name", "used for", "looks like", "nulls"].map(String::from);
-        let rows = || std::iter::once(&head).chain(&self.columns);
-        let width = |at: usize| rows().map(|row| row[at].chars().count()).max();
-        let widths: Vec<usize> = (0..head.len()).filter_map(width).collect();
         writeln!(to)?;
-        for [number, name, uses, kind, nulls] in rows() {
-            let [first, second, third, fourth, last] = *widths else {
-                return Ok(());
-            };
-            writeln!(
-                to,
-                "{number:>first$}  {name:second$}  {uses:third$}  {kind:fourth$}  {nulls:>last$}"
-            )?;
-        }
-        Ok(())
+        let head = ["column", "name", "used for", "looks like", "nulls"];
+        let rows: Vec<_> = self.columns.iter().map(|row| row.to_vec()).collect();
+        write_table(to, &head, &rows)
     }
+}
+
+/// Writes rows below the heads of their columns, numbers on the right of theirs.
+pub(crate) fn write_table(
+    to: &mut dyn fmt::Write,
+    head: &[&str],
+    rows: &[Vec<String>],
+) -> fmt::Result {
+    let head: Vec<String> = head.iter().map(|&name| name.into()).collect();
+    let all = || std::iter::once(&head).chain(rows);
+    // The head of the last columns goes over all of them.
+    let last = head
+        .iter()
+        .position(String::is_empty)
+        .map_or(head.len(), |at| at - 1);
+    let width = |at: usize| {
+        let head = head.iter().take(last).skip(at).take(1);
+        let cells = head.chain(rows.iter().map(|row| &row[at]));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let is_number = |at: usize| ["column", "nulls"].contains(&&*head[at]);
+    for row in all() {
+        let mut line = String::new();
+        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            match is_number(at) {
+                true => line += &format!("{cell:>width$}  "),
+                false => line += &format!("{cell:width$}  "),
+            }
+        }
+        writeln!(to, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// What stands between fields, in words.
+fn between(delimiter: u8) -> String {
+    let name = match delimiter {
+        b',' => "commas",
+        b'\t' => "tabs",
+        b';' => "semicolons",
+        b' ' => "blanks",
+        other => return format!("between {}", other.escape_ascii()),
+    };
+    format!("between {name}")
 }
 
 #[cfg(test)]
@@ -408,7 +497,7 @@ mod tests {
         let explained = plan.explain(&input).unwrap().to_string();
         for part in [
             "records       3 fields named by a header\n",
-            "fields        between ,, which may be quoted by \\\"\n",
+            "fields        between commas, which may stand in double quotes\n",
             "the first 9 records, of which 2 have other numbers of fields\n",
             "passes        index, spans, condition, numbers, keys, 3 lanes a group, values\n",
             "column  name   used for         looks like             nulls\n",

@@ -72,3 +72,10 @@ impl Field {
         scratch
     }
 }
+
+/// The names in a record.
+pub(crate) fn names_of(fields: &[Field], bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut scratch = Vec::new();
+    let name = |field: &Field| field.value(bytes, &mut scratch).to_vec();
+    fields.iter().map(name).collect()
+}

@@ -11,8 +11,9 @@ use crate::input::head::{look_at_head, look_at_heads};
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::query::dialect::{BYTE_ORDER_MARK, Dialect, last_multiline, unreadable};
+use crate::query::field::names_of;
 use crate::query::number::Number;
-use crate::query::plan::{Shape, hinted, names_of};
+use crate::query::plan::{Shape, hinted};
 use crate::query::sniff::separator_line;
 
 /// How the first bytes of a file are read.

@@ -35,6 +35,11 @@ const NOT_FINITE: [&str; 16] = [
 /// Signs of money and per cent.
 const SIGNS: [&str; 5] = ["$", "€", "£", "¥", "%"];
 
+/// Whether many programs write this where there is no value.
+pub(crate) fn is_usual_null(value: &[u8]) -> bool {
+    NULLS.iter().any(|null| null.as_bytes() == value)
+}
+
 /// What is wrong with a value that isn't a number, and how it may be read, if there is a way.
 pub(crate) fn number_cause(value: &[u8], why: String, grammar: Grammar) -> Cause {
     match hint(value.trim_ascii(), grammar) {

@@ -24,7 +24,7 @@ use crate::query::answer::having::Having;
 use crate::query::condition::Reading;
 use crate::query::condition::tree::Test;
 use crate::query::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
-use crate::query::field::{Field, Unreadable};
+use crate::query::field::{Field, Unreadable, names_of};
 use crate::query::groups::Groups;
 use crate::query::head::unclosed;
 use crate::query::json;
@@ -33,7 +33,7 @@ use crate::query::log::Longer;
 use crate::query::number::{Number, shown};
 use crate::query::order::InOrder;
 use crate::query::passes::{OneByOne, Passes};
-use crate::query::plan::{Plan, Shape, hinted, names_of};
+use crate::query::plan::{Plan, Shape, hinted};
 use crate::query::rejects::{OnError, Rejected};
 use crate::query::repeats::{Repeated, Repeats};
 use crate::query::scan::index::WINDOW;
@@ -179,9 +179,8 @@ impl Plan {
                 Err(_) if self.is_null(value) => {}
                 Err(_) if self.rejecting.on_error == OnError::Null => nulled += 1,
                 Err(why) => {
-                    let (why, column) = (why.why(value), self.column_name(column));
-                    let value = shown(value);
-                    return Err(format!("`{value}` {why} (column {column})").into());
+                    let why = format!("`{}` {}", shown(value), why.why(value));
+                    return Err(self.time_cause(value, column, &why));
                 }
                 Ok(_) => {}
             }
@@ -204,9 +203,7 @@ impl Plan {
                     Err(why) => {
                         let why = format!("`{}` {}", shown(value), why.why(value));
                         if self.rejecting.on_error != OnError::Null {
-                            return Err(
-                                format!("{why} (column {})", self.column_name(column)).into()
-                            );
+                            return Err(self.time_cause(value, column, &why));
                         }
                         nulled += 1;
                         first_nulled.get_or_insert((column, why));

@@ -17,7 +17,6 @@ use crate::query::answer::order::Sort;
 use crate::query::columns::Columns;
 use crate::query::condition::{Bytes, Condition};
 use crate::query::dialect::Dialect;
-use crate::query::field::Field;
 use crate::query::hint::number_cause;
 use crate::query::number::{Grammar, Number};
 use crate::query::order::Order;
@@ -59,6 +58,8 @@ pub struct Plan {
     pub(crate) longer: Option<Hint>,
     /// What may be read otherwise.
     pub(crate) doubts: Vec<Doubt>,
+    /// The values of the first record, where they look like names and the record isn't read as a header.
+    pub(crate) unread_names: Option<Vec<Vec<u8>>>,
     /// Records of which it isn't true are left out.
     pub(crate) filter: Option<Condition>,
     /// The columns of the key, from 0.
@@ -147,13 +148,6 @@ impl Shape {
             at + 1
         ))
     }
-}
-
-/// The names in a record.
-pub(crate) fn names_of(fields: &[Field], bytes: &[u8]) -> Vec<Vec<u8>> {
-    let mut scratch = Vec::new();
-    let name = |field: &Field| field.value(bytes, &mut scratch).to_vec();
-    fields.iter().map(name).collect()
 }
 
 /// What is wrong with a record, and what may help.
@@ -345,6 +339,11 @@ impl Plan {
         Number::read_as(field, self.grammar)
     }
 
+    /// Whether the first record looks like names, and is read as a record like others.
+    pub fn has_unread_names(&self) -> bool {
+        self.unread_names.is_some()
+    }
+
     /// A column's value that a condition tests. It may be a long number.
     pub(crate) fn operand<'a>(&self, column: usize, bytes: &'a [u8]) -> Bytes<'a> {
         Bytes {
@@ -367,7 +366,24 @@ impl Plan {
     /// What is wrong with a value that isn't a number.
     pub(crate) fn value_cause(&self, value: &[u8], column: usize, why: &str) -> Cause {
         let why = format!("{why} (column {})", self.column_name(column));
-        number_cause(value, why, self.grammar)
+        match self.is_unread_name(value, column) {
+            true => hinted(why, Hint::Names),
+            false => number_cause(value, why, self.grammar),
+        }
+    }
+
+    /// What is wrong with a value that isn't a time.
+    pub(crate) fn time_cause(&self, value: &[u8], column: usize, why: &str) -> Cause {
+        let why = format!("{why} (column {})", self.column_name(column));
+        match self.is_unread_name(value, column) {
+            true => hinted(why, Hint::Names),
+            false => why.into(),
+        }
+    }
+
+    fn is_unread_name(&self, value: &[u8], column: usize) -> bool {
+        let names = self.unread_names.as_ref();
+        names.is_some_and(|names| names.get(column).is_some_and(|name| name == value))
     }
 
     /// Appends a part of a key to those before; null is the empty one.

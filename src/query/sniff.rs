@@ -10,7 +10,8 @@ use crate::input::head::look_at_heads;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::query::dialect::{BYTE_ORDER_MARK, Dialect};
-use crate::query::field::{Field, QUOTE};
+use crate::query::field::{Field, QUOTE, names_of};
+use crate::query::hint::is_usual_null;
 use crate::query::log;
 
 /// Records that are looked at, and how many bytes of them at most. Both bound how long a pipe is waited for.
@@ -228,6 +229,9 @@ impl Style<'_> {
             }
             ([(byte, _)], _) => Ok(*byte),
             _ => {
+                if let Some(delimiter) = self.below_directives(text) {
+                    return Err(refused(source, Refusal::LooksLikeFields { delimiter }));
+                }
                 let is_unquoted = self.quote == Some(None) && even.is_empty();
                 let what = Refusal::Undelimited {
                     candidates: even,
@@ -257,12 +261,19 @@ impl Style<'_> {
         Err(refused(source, what))
     }
 
+    /// The values of the first record, where they look like the names of columns: no value where the following records
+    /// have numbers, dates and the like, and at least one there that isn't.
+    pub(crate) fn names(&self, input: &Input, dialect: &Dialect) -> Result<Option<Vec<Vec<u8>>>> {
+        let found = self.first_text(input, |_, text, _, _| Ok(names_in(text, dialect)))?;
+        Ok(found.flatten())
+    }
+
     /// Shows the first records of the first file that has one.
-    fn first_text(
+    fn first_text<T>(
         &self,
         input: &Input,
-        decide: impl Fn(&Source, &[u8], usize, Option<u8>) -> Result<Sample>,
-    ) -> Result<Option<Sample>> {
+        decide: impl Fn(&Source, &[u8], usize, Option<u8>) -> Result<T>,
+    ) -> Result<Option<T>> {
         let look = |source: &Source, bytes: &[u8], ended: bool| {
             let text = match bytes.len() > BYTES {
                 true => &bytes[..BYTES],
@@ -292,6 +303,23 @@ impl Style<'_> {
             Some(has_record.then(|| decide(source, text, begin, separator)))
         };
         look_at_heads(input.sources(), look)?.transpose()
+    }
+
+    /// What stands between the fields of a W3C log, whose first lines are directives.
+    fn below_directives(&self, text: &[u8]) -> Option<u8> {
+        let mut lines = text.split(|&byte| byte == b'\n');
+        if !self.comment.is_empty() || !lines.any(|line| line.starts_with(b"#Fields:")) {
+            return None;
+        }
+        let commented = Style {
+            comment: b"#",
+            ..*self
+        };
+        let is_even = |byte: &u8| {
+            let quote = commented.quote_of(text, *byte);
+            commented.seen(text, *byte, quote).is_even
+        };
+        [b'\t', b' ', b','].into_iter().find(is_even)
     }
 
     fn behind_preamble(&self, bytes: &[u8]) -> usize {
@@ -384,6 +412,57 @@ impl Style<'_> {
                 }));
         seen
     }
+}
+
+/// The values of a text's first record, if they look like names.
+fn names_in(text: &[u8], dialect: &Dialect) -> Option<Vec<Vec<u8>>> {
+    let (mut fields, mut scratch, mut at) = (Vec::new(), Vec::new(), 0);
+    let mut names = Vec::new();
+    // Whether a column has values in the records behind, and each of them begins with a digit.
+    let mut has_figures: Vec<Option<bool>> = Vec::new();
+    while at < text.len() {
+        if let Some(next) = dialect.behind_comment(text, at) {
+            at = next;
+            continue;
+        }
+        // The last record may be cut.
+        let Ok(record) = dialect.split(text, at, &mut fields) else {
+            break;
+        };
+        at = record.next;
+        if !fields.is_empty() && names.is_empty() {
+            names = names_of(&fields, text);
+            has_figures = vec![None; names.len()];
+            continue;
+        }
+        for (field, has_figures) in fields.iter().zip(&mut has_figures) {
+            let value = field.value(text, &mut scratch);
+            if !(value.is_empty() || is_usual_null(value)) {
+                *has_figures = Some(has_figures.unwrap_or(true) && begins_with_digit(value));
+            }
+        }
+    }
+    let with_figures = || {
+        let columns = names.iter().zip(&has_figures);
+        columns.filter(|(_, has_figures)| **has_figures == Some(true))
+    };
+    let is_name = |name: &[u8]| {
+        let first = name.trim_ascii().first();
+        let is_letter = first.is_some_and(|&byte| byte.is_ascii_alphabetic() || byte > 127);
+        (is_letter || first == Some(&b'_')) && !is_usual_null(name)
+    };
+    let is_name = with_figures().any(|(name, _)| is_name(name))
+        && !with_figures().any(|(name, _)| begins_with_digit(name));
+    is_name.then_some(names)
+}
+
+/// Whether a value begins as numbers, dates and amounts do.
+fn begins_with_digit(value: &[u8]) -> bool {
+    let value = value.trim_ascii_start();
+    let value = value.strip_prefix(b"-").unwrap_or(value);
+    let value = value.strip_prefix(b"$").unwrap_or(value);
+    let value = value.strip_prefix(b".").unwrap_or(value);
+    value.first().is_some_and(u8::is_ascii_digit)
 }
 
 /// Whether a text begins as an object of JSON does.

@@ -38,7 +38,7 @@ impl Query {
             say("skip lines", self.skip_lines.to_string().as_bytes());
         }
         for (is_set, name) in [
-            (self.has_header, "header"),
+            (plan.has_header, "header"),
             (self.is_single_line, "single line"),
             (self.is_ragged, "ragged"),
             (self.is_squeezed, "squeeze"),
@@ -95,7 +95,7 @@ impl Query {
         let number = |at: usize| (at + 1).to_string().into_bytes();
         match &plan.shape {
             None => match columns {
-                Columns::Number(_) | Columns::Range(..) if self.has_header => {
+                Columns::Number(_) | Columns::Range(..) if plan.has_header => {
                     vec![Vec::new(); columns.names().len()]
                 }
                 known => known.names(),

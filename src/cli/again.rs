@@ -1,0 +1,59 @@
+//! The command line once more, as somebody would type it for another input or with more flags.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use crate::probe::quoted;
+
+/// The words of the command line, from the subcommand on.
+static LINE: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Keeps the command line.
+pub(super) fn keep(line: &[OsString]) {
+    let _ = LINE.set(line.iter().skip(1).cloned().collect());
+}
+
+/// The command with `more` flags before its files, and without `--explain`.
+pub(super) fn with_flags(more: &[String], files: &[PathBuf]) -> String {
+    let mut words = words();
+    let files: Vec<String> = files
+        .iter()
+        .map(|file| file.to_string_lossy().into())
+        .collect();
+    for file in &files {
+        if let Some(at) = words.iter().rposition(|word| word == file) {
+            words.remove(at);
+        }
+    }
+    words.retain(|word| word != "--explain");
+    let is_piped = files == ["-"];
+    let files = files.into_iter().filter(|_| !is_piped);
+    let words = words.into_iter().chain(more.iter().cloned()).chain(files);
+    let words: Vec<String> = words.map(|word| quoted(&word)).collect();
+    let piped = if is_piped { "… | " } else { "" };
+    format!("{piped}ringfold {}", words.join(" "))
+}
+
+/// The command with `other` in the place of a file, written for a shell, and with one more flag; `None` where the file isn't among its words.
+pub(super) fn with_file(file: &str, other: &str, flag: Option<&str>) -> Option<String> {
+    let mut words = words();
+    if let Some(flag) = flag.filter(|flag| !words.iter().any(|word| word == flag)) {
+        words.insert(1, flag.into());
+    }
+    let at = words.iter().rposition(|word| word == file)?;
+    let words = words
+        .iter()
+        .enumerate()
+        .map(|(place, word)| match place == at {
+            true => other.to_string(),
+            false => quoted(word),
+        });
+    let words: Vec<String> = words.collect();
+    Some(format!("ringfold {}", words.join(" ")))
+}
+
+fn words() -> Vec<String> {
+    let words = LINE.get().into_iter().flatten();
+    words.map(|word| word.to_string_lossy().into()).collect()
+}

@@ -1,0 +1,143 @@
+//! `ringfold aggregate FILE` without a question: what is in the file, and what to type next.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use crate::cli::again;
+use crate::cli::console::{open_output, write_output};
+use crate::cli::query::Run;
+use crate::probe::quoted;
+use crate::query::{Column, Form, Overview, Query, Values};
+use crate::{Config, Input, Result};
+
+/// Characters of a line where the output isn't a terminal.
+const WIDTH: usize = 100;
+
+/// Prints what is in an input, of which `query` says what the command line says.
+pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>) -> Result<()> {
+    let config = Config {
+        max_record: run.reading.max_record(),
+        ..Config::default()
+    };
+    input.check_text()?;
+    let overview = query.overview(input, &config)?;
+    let mut text = format!("{:13} {}\n", "file", named(run.paths));
+    // Writing to a string can't fail.
+    let _ = overview.write(width(), &mut text);
+    text += "\nAsk, for example:\n";
+    let flags = flags(&overview.form);
+    for question in questions(&overview) {
+        let line = again::with_flags(&[flags.clone(), question].concat(), run.paths);
+        text += &format!("  {line}\n");
+    }
+    let output = open_output(None)?;
+    write_output(output, |out| out.write_all(text.as_bytes()))
+}
+
+fn named(paths: &[PathBuf]) -> String {
+    let first = paths
+        .first()
+        .map_or("-".into(), |path| path.to_string_lossy());
+    let first = match &*first {
+        "-" => "standard input".into(),
+        name => quoted(name),
+    };
+    match paths.len() {
+        0 | 1 => first,
+        several => format!("{first}, the first of {several}"),
+    }
+}
+
+fn width() -> usize {
+    let stdout = io::stdout();
+    let size = stdout
+        .is_terminal()
+        .then(|| rustix::termios::tcgetwinsize(&stdout).ok());
+    let columns = size.flatten().map(|size| usize::from(size.ws_col));
+    columns.filter(|columns| *columns > 0).unwrap_or(WIDTH)
+}
+
+/// The flags that say what was found.
+fn flags(form: &Form) -> Vec<String> {
+    let flags: &[&str] = match form {
+        Form::JsonLines => &["--jsonl"],
+        Form::Log(pattern) => &["--log", pattern],
+        Form::Fields(b'\t') => &["--comment", "#", "-d", "\\t"],
+        Form::Fields(b' ') => &["--comment", "#", "-d", " "],
+        Form::Fields(_) => &["--comment", "#", "-d", ","],
+        _ => &[],
+    };
+    flags.iter().map(|&flag| flag.into()).collect()
+}
+
+/// Questions about columns that are likely keys and numbers.
+fn questions(overview: &Overview) -> Vec<Vec<String>> {
+    let columns = &overview.columns;
+    let repeats = |column: &&Column| column.distinct > 1 && column.distinct < overview.records;
+    let texts = || {
+        columns
+            .iter()
+            .filter(|column| column.values == Values::Texts)
+    };
+    let others = || {
+        columns
+            .iter()
+            .filter(|column| column.values != Values::Nulls)
+    };
+    let key = texts().find(repeats).or(texts().next());
+    let key = key.or(others().find(repeats)).or(columns.first());
+    let Some(key) = key else {
+        return Vec::new();
+    };
+    let numbers = || {
+        let numbers = columns.iter().filter(|column| column.number != key.number);
+        numbers.filter(|column| matches!(column.values, Values::Numbers(_)))
+    };
+    let decimals = numbers().find(|column| column.values != Values::Numbers(0));
+    let number = decimals.or(numbers().next_back());
+    let time = columns.iter().find(|column| column.values == Values::Times);
+    // Names imply a header; numbers alone don't.
+    let question = |used: &[&Column], words: [String; 2], what: Option<String>| {
+        let is_numbered = |column: &&&Column| called(column, columns) == column.number.to_string();
+        let has_header = overview.form == Form::Plain && key.is_callable;
+        let header =
+            (has_header && used.iter().all(|column| is_numbered(&column))).then(|| "-H".into());
+        let what = what.into_iter().flat_map(|what| ["-a".into(), what]);
+        header.into_iter().chain(words).chain(what).collect()
+    };
+    let by = |column: &Column, unit: &str| {
+        [
+            "-k".to_string(),
+            format!("{}{unit}", called(column, columns)),
+        ]
+    };
+    let mut questions = vec![question(&[key], by(key, ""), None)];
+    if let Some(number) = number {
+        let name = called(number, columns);
+        let what = format!("count,sum:{name},mean:{name}");
+        questions.push(question(&[key, number], by(key, ""), Some(what)));
+    }
+    questions.extend(time.map(|time| question(&[time], by(time, "@day"), None)));
+    questions
+}
+
+/// How a column is called: by its name, if no other has it.
+fn called(column: &Column, all: &[Column]) -> String {
+    let name = column.name.as_deref().filter(|_| column.is_callable);
+    let name = name.and_then(|name| std::str::from_utf8(name).ok());
+    let is_alone = |name: &&str| {
+        let same = all
+            .iter()
+            .filter(|other| other.name.as_deref() == Some(name.as_bytes()));
+        !name.is_empty() && same.count() == 1
+    };
+    let Some(name) = name.filter(is_alone) else {
+        return column.number.to_string();
+    };
+    let is_plain = name.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
+        && !name.contains([',', ':', '@', '"']);
+    match is_plain {
+        true => name.into(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
