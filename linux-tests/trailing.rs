@@ -235,19 +235,15 @@ fn archives_and_holes_are_refused_by_name() {
     let dir = dir();
     let compress = b"\x1f\x9d\x90a\xc2\xb0\x88\xa1@\x8c\x18\x162\x14\x00";
     for (what, bytes, hint) in [
-        ("tar", tar(TEXT), "`tar -xOf FILE`"),
-        ("tar.gz", gzip(&tar(TEXT)), "`tar -xOf FILE`"),
-        ("tar.zst", zstandard(&tar(TEXT)), "`tar -xOf FILE`"),
-        (".Z", compress.to_vec(), "`zcat FILE`"),
-        (
-            "holes",
-            [&[0; 4096][..], TEXT].concat(),
-            "`tr -d '\\0' <FILE`",
-        ),
+        ("tar", tar(TEXT), "`tar -xOf"),
+        ("tar.gz", gzip(&tar(TEXT)), "`tar -xOf"),
+        ("tar.zst", zstandard(&tar(TEXT)), "`tar -xOf"),
+        (".Z", compress.to_vec(), "`zcat"),
+        ("holes", [&[0; 4096][..], TEXT].concat(), "`tr -d '\\0'"),
         (
             "large holes",
             [&vec![0; 3 << 20][..], TEXT].concat(),
-            "`tr -d '\\0' <FILE`",
+            "`tr -d '\\0'",
         ),
     ] {
         assert_refused(&bytes, hint, what);
