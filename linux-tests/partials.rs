@@ -17,6 +17,7 @@ fn everything(is_exact: bool) -> Query {
     let mut query = Query::new(b',')
         .header(true)
         .approximate(!is_exact)
+        .quote(None)
         .key("one")
         .key("two")
         .float(false);
@@ -138,7 +139,11 @@ fn floats_are_merged() {
     let text =
         "k,v\na,1e300\nb,inf\na,-1e-300\nb,-inf\na,2.5\nc,nan\nd,inf\nd,3\ne,1e-320\ne,4e-320\n";
     let path = write(dir.path(), "a.csv", text.as_bytes());
-    let mut query = Query::new(b',').header(true).float(true).key("k");
+    let mut query = Query::new(b',')
+        .quote(None)
+        .header(true)
+        .float(true)
+        .key("k");
     for name in [
         "count", "sum", "min", "max", "mean", "range", "var", "stddev",
     ] {
@@ -158,11 +163,12 @@ fn floats_are_merged() {
 }
 
 const ORDERS: &str = "city,price,qty\nBern,1.50,2\nOslo,20,1\nBern,2.25,\nRom,3,4\n";
-const QUERY: [&str; 6] = [
+const QUERY: [&str; 7] = [
     "aggregate",
     "-H",
     "-kcity",
     "-d,",
+    "--quote=none",
     "-acount,sum:price",
     "-q",
 ];
@@ -462,7 +468,15 @@ fn pipes_are_partials_too() {
     assert_eq!(got, b"city,count\nBern,2\nOslo,1\nRom,1\n");
     let error = merge(dir, &["a.part", "a.part"]).failure(1);
     assert_eq!(error, "a.part: - comes twice: a.part has it too");
-    let mut command = ringfold(["aggregate", "-k1", "-d,", "--range", "1/2", "-"]);
+    let mut command = ringfold([
+        "aggregate",
+        "-k1",
+        "-d,",
+        "--quote=none",
+        "--range",
+        "1/2",
+        "-",
+    ]);
     command.stdin(std::process::Stdio::piped());
     let mut child = start(&mut command);
     crate::support::feed(&mut child, ORDERS.into());
