@@ -32,7 +32,7 @@ fn a_missing_file_a_directory_and_a_file_for_a_directory() {
             let expected = format!("{}: {cause}", str(bad));
             let mut command = ringfold(["aggregate"]);
             let error = end(command.args(way.flags()).args([&path, bad])).failure(1);
-            assert_eq!(error, expected, "{way:?}");
+            assert!(error.starts_with(&expected), "{way:?}: {error}");
             // What can be counted is.
             let ended = end(ringfold(["count", "-l"])
                 .args(way.flags())

@@ -224,7 +224,7 @@ impl Command {
         let mut output = open_output(self.output.as_ref())?;
         let input = self.reading.open(&paths)?;
         input.check_nuls()?;
-        let wants_answer = is_about_answer || self.delimiter.is_some();
+        let wants_answer = is_about_answer || self.delimiter.is_some() || self.reading.how.direct;
         // A read that may be given up is left to the run.
         let is_shown = !wants_answer && !self.is_limited() && has_columns(&input);
         if form.is_some() || is_shown {

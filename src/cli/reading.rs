@@ -64,7 +64,7 @@ pub(super) struct How {
     /// Read past the page cache (O_DIRECT); an error where the file system refuses it. Helps with
     /// files that aren't cached: nothing is copied, nothing evicted
     #[arg(long)]
-    direct: bool,
+    pub(super) direct: bool,
     /// Bytes of a read, such as 256K or 1M. Large blocks take less processor time, small ones less
     /// memory [default: 512K through the ring, 2M with pread, up to 16M with mmap]
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
