@@ -40,7 +40,10 @@ fn a_missing_file_a_directory_and_a_file_for_a_directory() {
             assert_eq!(ended.code, Some(1), "{way:?}");
             let counted = format!("1 {}\n1 total\n", str(&path));
             assert_eq!(String::from_utf8(ended.stdout).unwrap(), counted, "{way:?}");
-            assert_eq!(ended.stderr, format!("ringfold: {expected}\n"), "{way:?}");
+            assert!(
+                ended.stderr.starts_with(&format!("ringfold: {expected}")),
+                "{way:?}"
+            );
         }
     }
 }

@@ -684,7 +684,7 @@ fn a_file_that_cannot_be_opened_is_an_error() {
     ] {
         for flags in [&["probe"][..], &["probe", "--json"]] {
             let error = end(ringfold(flags).args([&good, bad])).failure(1);
-            assert_eq!(error, format!("{}: {cause}", str(bad)));
+            assert!(error.starts_with(&format!("{}: {cause}", str(bad))));
         }
     }
     let secret = write(dir.path(), "secret", b"a;1.0\n");
