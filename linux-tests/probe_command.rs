@@ -684,7 +684,14 @@ fn a_file_that_cannot_be_opened_is_an_error() {
     ] {
         for flags in [&["probe"][..], &["probe", "--json"]] {
             let error = end(ringfold(flags).args([&good, bad])).failure(1);
-            assert!(error.starts_with(&format!("{}: {cause}", str(bad))));
+            let again = match bad.is_dir() {
+                true => {
+                    let [good, bad] = [str(&good), str(bad)];
+                    format!(": try `ringfold {} {good} {bad}/*`", flags.join(" "))
+                }
+                false => String::new(),
+            };
+            assert_eq!(error, format!("{}: {cause}{again}", str(bad)));
         }
     }
     let secret = write(dir.path(), "secret", b"a;1.0\n");
