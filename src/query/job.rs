@@ -69,10 +69,7 @@ pub struct Partial {
     /// Values that weren't numbers and were taken for none.
     nulled: Unread,
     repeated: Repeated,
-    /// Records whose condition might be true if values could be read as numbers.
-    unread: Unread,
-    /// Records of which the condition says something else where texts are read as numbers.
-    bytewise: Unread,
+    doubted: Doubted,
     /// The passes have decided about the record that is added, and counted what they met.
     is_taken: bool,
     /// Lines that go on after a log's pattern.
@@ -85,6 +82,24 @@ pub struct Partial {
     scratch: Scratch,
     /// Most records are added by passes over windows, where the plan allows it.
     passes: Option<Box<Passes>>,
+}
+
+/// Records about which the condition decides otherwise if values are read in another way.
+#[derive(Default)]
+struct Doubted {
+    /// It might be true if values could be read as numbers or times.
+    unread: Unread,
+    /// It says something else where texts are read as numbers.
+    bytewise: Unread,
+}
+
+impl Doubted {
+    fn of(&mut self, reading: Reading) -> &mut Unread {
+        match reading {
+            Reading::Numeric => &mut self.bytewise,
+            Reading::Strict | Reading::Hopeful => &mut self.unread,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -137,12 +152,8 @@ impl Plan {
                         .to_vec()
                 }
             };
-            let unread = match reading {
-                Reading::Numeric => &mut partial.bytewise,
-                Reading::Strict | Reading::Hopeful => &mut partial.unread,
-            };
             let filter = self.filter.as_ref().expect("it was decided");
-            unread.add(1, block, at, || {
+            partial.doubted.of(reading).add(1, block, at, || {
                 let mark = partial.rejected.mark(&self.rejecting, block, at, at);
                 (self.doubtful(filter, reading, value), mark)
             });
@@ -836,17 +847,16 @@ impl OneByOne for Rest<'_> {
             partial,
             text,
         } = self;
-        let unread = match reading {
-            Reading::Numeric => &mut partial.bytewise,
-            Reading::Strict | Reading::Hopeful => &mut partial.unread,
-        };
         let filter = plan.filter.as_ref().expect("it was decided");
-        unread.add(rows, &text.block, start, || {
-            let rejected = &mut partial.rejected;
-            let mark = rejected.mark(&plan.rejecting, &text.block, window, start);
-            let value = |test: &Test| value(test.column).to_vec();
-            (plan.doubtful(filter, reading, value), mark)
-        });
+        partial
+            .doubted
+            .of(reading)
+            .add(rows, &text.block, start, || {
+                let rejected = &mut partial.rejected;
+                let mark = rejected.mark(&plan.rejecting, &text.block, window, start);
+                let value = |test: &Test| value(test.column).to_vec();
+                (plan.doubtful(filter, reading, value), mark)
+            });
     }
 }
 
@@ -868,8 +878,7 @@ impl Fold for Plan {
             filtered: 0,
             empty_lines: 0,
             nulled: Unread::default(),
-            unread: Unread::default(),
-            bytewise: Unread::default(),
+            doubted: Doubted::default(),
             is_taken: false,
             repeated: Repeated::default(),
             longer: Longer::default(),
@@ -945,8 +954,8 @@ impl Fold for Plan {
         into.filtered += from.filtered;
         into.empty_lines += from.empty_lines;
         into.nulled.merge(from.nulled);
-        into.unread.merge(from.unread);
-        into.bytewise.merge(from.bytewise);
+        into.doubted.unread.merge(from.doubted.unread);
+        into.doubted.bytewise.merge(from.doubted.bytewise);
         into.repeated.merge(from.repeated);
         if let Some(first) = from.longer.first {
             into.longer.add(from.longer.count, first);
@@ -970,8 +979,8 @@ impl Fold for Plan {
         answer.skipped = total.rejected.count;
         let see = |lines: &Counted| {
             (answer.nulled, answer.first_nulled) = total.nulled.finish(lines);
-            (answer.unread, answer.first_unread) = total.unread.finish(lines);
-            (answer.bytewise, answer.first_bytewise) = total.bytewise.finish(lines);
+            (answer.unread, answer.first_unread) = total.doubted.unread.finish(lines);
+            (answer.bytewise, answer.first_bytewise) = total.doubted.bytewise.finish(lines);
         };
         let (first, rejects) = total.rejected.finish(&self.rejecting, see);
         (answer.first_skipped, answer.rejects) = (first, rejects);

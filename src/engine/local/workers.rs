@@ -210,7 +210,7 @@ impl<'a> Local<'a> {
         source: &Source,
         claim: &Claim,
     ) -> Result<()> {
-        let (range, at_eof) = self.reach(source, claim);
+        let (range, _) = self.reach(source, claim);
         place.begin_looking(source, range.clone());
         // As aligned in the slot as in the window.
         let before = (range.start % LINE) as usize;
@@ -222,17 +222,7 @@ impl<'a> Local<'a> {
             return Err(error);
         }
         slot.set_filled(before, before + len);
-        let block = |whole, offset| slot.block(whole, claim.source, offset, claim.sequence);
-        self.deliver_own(
-            source,
-            place,
-            claim,
-            &range,
-            at_eof,
-            slot.bytes(),
-            block,
-            || None,
-        )
+        self.deliver_slot(slot, place, source, claim)
     }
 
     /// Maps a claim.
@@ -261,7 +251,7 @@ impl<'a> Local<'a> {
 
     /// Reads a claim into a slot.
     fn read(&self, slot: &mut Slot, place: &Place, source: &Source, claim: &Claim) -> Result<()> {
-        let (range, at_eof) = self.reach(source, claim);
+        let (range, _) = self.reach(source, claim);
         place.begin(source, range.clone());
         self.read_ahead(source, claim);
         let align = source.align_for(self.caching).max(LINE);
@@ -278,6 +268,18 @@ impl<'a> Local<'a> {
             wanted,
         )?;
         slot.set_filled((range.start - begin) as usize, wanted);
+        self.deliver_slot(slot, place, source, claim)
+    }
+
+    /// Hands the claim's own records to the sink, of a slot that holds what it reaches.
+    fn deliver_slot(
+        &self,
+        slot: &Slot,
+        place: &Place,
+        source: &Source,
+        claim: &Claim,
+    ) -> Result<()> {
+        let (range, at_eof) = self.reach(source, claim);
         let block = |whole, offset| slot.block(whole, claim.source, offset, claim.sequence);
         self.deliver_own(
             source,
