@@ -532,3 +532,16 @@ fn forms_are_explained() {
     );
     assert!(explained.contains("times of several forms"), "{explained}");
 }
+
+/// A value that no time can be made of is said where it counts as none.
+#[test]
+fn values_that_are_no_times_are_counted() {
+    let dir = dir();
+    write(dir.path(), "t.csv", b"k,t\na,2026-01-02\na,soon\na,later\n");
+    let args = ["-k", "k", "-a", "max:t@time", "--on-error", "null", "t.csv"];
+    let ended = end(ringfold(["aggregate"]).args(args).current_dir(dir.path()));
+    let (answer, said) = ended.answer_and_notices();
+    assert_eq!(answer, b"k,max_t\na,2026-01-02\n");
+    let want = "ringfold: 2 values taken for no value, the first at t.csv byte 17 line 3: `soon` isn't a time";
+    assert!(said.starts_with(want), "{said}");
+}

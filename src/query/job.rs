@@ -188,10 +188,13 @@ impl Plan {
             let value = fields[column].value(bytes, scratch);
             match time::read(value) {
                 Err(_) if self.is_null(value) => {}
-                Err(_) if self.rejecting.on_error == OnError::Null => nulled += 1,
                 Err(why) => {
                     let why = format!("`{}` {}", shown(value), why.why(value));
-                    return Err(self.time_cause(value, column, &why));
+                    if self.rejecting.on_error != OnError::Null {
+                        return Err(self.time_cause(value, column, &why));
+                    }
+                    nulled += 1;
+                    first_nulled.get_or_insert((column, why));
                 }
                 Ok(_) => {}
             }
