@@ -236,6 +236,7 @@ impl Answer {
     }
 
     /// Takes over what another answer, of the run alone, says of records.
+    #[cfg(feature = "cli")]
     pub(crate) fn take_records_of(&mut self, own: Answer) {
         self.repeated_headers = own.repeated_headers;
         self.skipped = own.skipped;

@@ -17,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use memchr::{memchr, memrchr};
 
 use crate::query::field::{Field, Record, Unreadable};
+#[cfg(feature = "cli")]
 pub(crate) use crate::query::log::directive::directives;
 pub(crate) use crate::query::log::form::Form;
 use crate::query::log::variable::{Variable, apache, nginx};
