@@ -189,10 +189,7 @@ impl Plan {
             match time::read(value) {
                 Err(_) if self.is_null(value) => {}
                 Err(why) => {
-                    let why = format!("`{}` {}", shown(value), why.why(value));
-                    if self.rejecting.on_error != OnError::Null {
-                        return Err(self.time_cause(value, column, &why));
-                    }
+                    let why = self.no_time(value, column, &why.why(value))?;
                     nulled += 1;
                     first_nulled.get_or_insert((column, why));
                 }
@@ -215,10 +212,7 @@ impl Plan {
                 Some(cut) if !self.is_null(value) => match cutter.cut(cut.unit, value) {
                     Ok(time) => self.push_key(key, time),
                     Err(why) => {
-                        let why = format!("`{}` {}", shown(value), why.why(value));
-                        if self.rejecting.on_error != OnError::Null {
-                            return Err(self.time_cause(value, column, &why));
-                        }
+                        let why = self.no_time(value, column, &why.why(value))?;
                         nulled += 1;
                         first_nulled.get_or_insert((column, why));
                         self.push_key(key, b"");
@@ -259,6 +253,18 @@ impl Plan {
             });
         }
         Ok(())
+    }
+
+    /// Says why a value that isn't a time counts as null.
+    ///
+    /// # Errors
+    /// It doesn't: its record is malformed.
+    fn no_time(&self, value: &[u8], column: usize, why: &str) -> Result<String, Cause> {
+        let why = format!("`{}` {why}", shown(value));
+        match self.rejecting.on_error {
+            OnError::Null => Ok(why),
+            _ => Err(self.time_cause(value, column, &why)),
+        }
     }
 
     /// Whether a record has no number in a column where only numbers count.
