@@ -344,14 +344,16 @@ impl Plan {
         self.unread_names.is_some()
     }
 
-    /// A column's value that a condition tests. It may be a long number.
+    /// A column's value that a condition tests. It may be a long number, unless that is null where the column is computed
+    /// on.
     pub(crate) fn operand<'a>(&self, column: usize, bytes: &'a [u8]) -> Bytes<'a> {
+        let wants_number = self.wants_number(column);
         Bytes {
             bytes,
             is_null: self.is_null(bytes),
-            wants_number: self.wants_number(column),
+            wants_number,
             grammar: Grammar {
-                is_long: true,
+                is_long: !wants_number || self.grammar.is_long,
                 ..self.grammar
             },
         }
