@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::process::Stdio;
+use std::time::Duration;
 
 use crate::support::{Ended, WAYS, dir, end, end_of, feed, ringfold, start, str, write};
 
@@ -290,4 +291,20 @@ fn repeated_headers_are_counted_in_every_block() {
             }
         }
     }
+}
+
+/// A pipe that isn't the first input brings the empty line before its header alone.
+#[test]
+fn a_further_pipe_may_begin_with_an_empty_line() {
+    let dir = dir();
+    write(dir.path(), "a.csv", b"k,v\na,5\n");
+    let mut command = ringfold(["aggregate", "-H", "-k", "k", "-a", "sum:v", "a.csv", "-"]);
+    let mut child = start(command.current_dir(dir.path()).stdin(Stdio::piped()));
+    let mut stdin = child.stdin.take().unwrap();
+    for part in ["\n", "k,v\na,1\nb,2\n"] {
+        std::thread::sleep(Duration::from_millis(200));
+        stdin.write_all(part.as_bytes()).unwrap();
+    }
+    drop(stdin);
+    assert_eq!(end_of(child).answer(), b"k,sum_v\na,6\nb,2\n");
 }

@@ -831,7 +831,11 @@ impl Query {
             || self.has_header() && (has_comments || sample.has_empty_lines);
         let may_be_cut = self.on_error != OnError::Fail || has_comments;
         let can_repeat = input.can_repeat();
-        let is_wanted = has_stream && has_preamble || !can_repeat && is_multiline && may_be_cut;
+        // The first one was looked at; a block of a further one may be the empty line before its header.
+        let mut further = input.sources().iter().skip(1);
+        let may_be_empty = self.has_header() && further.any(|source| !source.can_repeat());
+        let is_wanted =
+            has_stream && has_preamble || may_be_empty || !can_repeat && is_multiline && may_be_cut;
         Order::new(is_wanted, can_repeat)
     }
 }
