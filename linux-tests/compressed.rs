@@ -12,7 +12,7 @@ use ringfold::{Config, Engine, Error, Input, fold, pool};
 use crate::catalogue::are_all_wanted;
 use crate::probe::{Feature, skips};
 use crate::stats::figure;
-use crate::support::{dir, end, end_of, evict, feed, ringfold, rows, start, write};
+use crate::support::{dir, end, end_of, evict, feed, ringfold, rows, start, str, write};
 use crate::sys;
 
 /// A way to compress a text.
@@ -230,6 +230,144 @@ fn many_files_take_the_memory_of_few() {
         "peak_anonymous_bytes",
     );
     assert!(peak < 100 << 20, "{peak} bytes");
+}
+
+/// A frame of zstd, or a stream of xz, that makes its decoder keep so much.
+fn wide(is_zstd: bool, window: u32, text: &[u8]) -> Vec<u8> {
+    if is_zstd {
+        use zstd::zstd_safe::CParameter::{EnableLongDistanceMatching, WindowLog};
+        let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        encoder
+            .set_parameter(EnableLongDistanceMatching(true))
+            .unwrap();
+        encoder.set_parameter(WindowLog(window.ilog2())).unwrap();
+        encoder.write_all(text).unwrap();
+        return encoder.finish().unwrap();
+    }
+    let mut options = liblzma::stream::LzmaOptions::new_preset(0).unwrap();
+    options.dict_size(window);
+    let mut filters = liblzma::stream::Filters::new();
+    filters.lzma2(&options);
+    let check = liblzma::stream::Check::Crc64;
+    let stream = liblzma::stream::Stream::new_stream_encoder(&filters, check).unwrap();
+    let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// What decoders keep is bounded for all of them together: files wait for each other, and one that alone needs more is
+/// refused by a limit that has a name.
+#[test]
+fn windows_of_decoders_are_bounded() {
+    const MIB: u32 = 1 << 20;
+    let dir = dir();
+    // More text than the windows have, of few compressed bytes.
+    let text = rows(30_000, Some(300), 7).repeat(85);
+    assert!(text.len() > 34 << 20);
+    let plain = write(dir.path(), "plain", &text);
+    let once = end(&mut ringfold(["count", str(&plain)])).answer();
+    let once = String::from_utf8(once).unwrap();
+    let counts: Vec<u64> = once
+        .split_whitespace()
+        .take(2)
+        .map(|n| n.parse().unwrap())
+        .collect();
+    for is_zstd in [true, false] {
+        let paths: Vec<_> = (0..4)
+            .map(|n| {
+                // The second begins with less than it needs later: what it has is given back in between.
+                let small = wide(is_zstd, 4 * MIB, b"");
+                let bytes = wide(is_zstd, 32 * MIB, &text);
+                let all = if n == 1 {
+                    [small, bytes].concat()
+                } else {
+                    bytes
+                };
+                write(dir.path(), &format!("{n}.{is_zstd}"), &all)
+            })
+            .collect();
+        let run = |flags: &[&str]| {
+            let command = ["count", "-j", "4", "--stats=json"];
+            end(ringfold(command).args(flags).args(&paths))
+        };
+        let (total, stats) = run(&["--decoder-memory", "34M"]).answer_and_notices();
+        let total = String::from_utf8(total).unwrap();
+        let total = total.lines().last().unwrap().split_whitespace();
+        let total: Vec<u64> = total.take(2).map(|n| n.parse().unwrap()).collect();
+        assert_eq!(total, [4 * counts[0], 4 * counts[1]]);
+        let stats = serde_json::from_str(&stats).unwrap();
+        let peak = figure(&stats, "peak_anonymous_bytes");
+        assert!(peak < (34 + 50) << 20, "{is_zstd}: {peak} bytes");
+        // What a window may have counts, not what it holds. As much as is allowed is a quarter of `--memory`.
+        let few = rows(3_000, Some(300), 7);
+        let plain = write(dir.path(), "few", &few);
+        let narrow: Vec<_> = (0..4)
+            .map(|n| {
+                write(
+                    dir.path(),
+                    &format!("few{n}"),
+                    &wide(is_zstd, 32 * MIB, &few),
+                )
+            })
+            .collect();
+        let keys = ["aggregate", "-d", ";", "-k", "1", "--memory"];
+        let refused = end(ringfold(keys).arg("64M").args(&narrow)).failure(1);
+        let says = "and may have 16 MiB (--decoder-memory): `--decoder-memory 33M` allows it";
+        assert!(
+            refused.contains(says) && !refused.contains("damaged"),
+            "{refused}"
+        );
+        let allowed = ["64M", "--decoder-memory", "33M"];
+        let allowed = end(ringfold(keys).args(allowed).args(&narrow)).answer();
+        assert!(allowed == end(ringfold(keys).arg("136M").args([&plain; 4])).answer());
+        // Texts are read in order by one thread; and what comes first is looked for in all files before the run.
+        let limit = ["--decoder-memory", "34M"];
+        let quoted = end(ringfold(["quote"]).args(limit).args(&narrow)).answer();
+        assert!(quoted == end(ringfold(["quote"]).args([&plain; 4])).answer());
+        let skip = ["aggregate", "-d", ";", "-k", "1", "--skip-lines", "1"];
+        let skipped = end(ringfold(skip).args(limit).args(&narrow)).answer();
+        assert!(skipped == end(ringfold(skip).args([&plain; 4])).answer());
+        // What comes through a pipe can't begin anew.
+        let piped = std::fs::read(&paths[1]).unwrap();
+        let count = ["count", "-q", "--decoder-memory", "34M"];
+        let piped = {
+            let mut child = start(ringfold(count).stdin(Stdio::piped()));
+            feed(&mut child, piped);
+            end_of(child).answer()
+        };
+        assert!(
+            String::from_utf8(piped)
+                .unwrap()
+                .contains(&counts[0].to_string())
+        );
+    }
+}
+
+/// Frames side by side have the memory of one account, and a run that fails waits for nobody.
+#[test]
+fn parts_of_a_file_wait_for_memory_in_order() {
+    let dir = dir();
+    let text = rows(30_000, Some(300), 7);
+    // Each is a part of its own, because it is long.
+    let noise: Vec<u8> = rows(200_000, Some(100_000), 3);
+    let frame = |text: &[u8]| wide(true, 8 << 20, text);
+    let mut bytes = Vec::new();
+    for n in 0..12 {
+        bytes.extend(frame(if n % 3 == 0 { &text } else { &noise }));
+    }
+    let path = write(dir.path(), "frames", &bytes);
+    let limited = ["count", "-q", "-j", "4", "--decoder-memory", "10M"];
+    let few = end(ringfold(limited).arg(&path).arg(&path)).answer();
+    assert!(few == end(ringfold(["count", "-q", "-j", "4"]).arg(&path).arg(&path)).answer());
+    // One has a malformed record: the others give up.
+    let bad = write(
+        dir.path(),
+        "bad",
+        &frame(&[&text[..], b"a;x\n", &noise].concat()),
+    );
+    let job = ["aggregate", "-q", "-j", "4", "--decoder-memory", "10M"];
+    let error = end(ringfold(job).args([&path, &bad, &path, &path])).failure(1);
+    assert!(error.contains("bad: byte"), "{error}");
 }
 
 /// What a ring reads ahead is what decoders take: of files that aren't cached past the page cache, else through it. A file

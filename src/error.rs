@@ -329,6 +329,7 @@ impl From<Refusal> for Error {
             | Refusal::Malformed { .. }
             | Refusal::NotJsonLines { .. }
             | Refusal::OtherLog { .. }
+            | Refusal::DecoderMemory { .. }
             | Refusal::Incomplete { .. } => Kind::Data,
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Kind::Io,
         };

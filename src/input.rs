@@ -15,6 +15,8 @@ pub(crate) mod head;
 pub(crate) mod load;
 #[cfg(feature = "decompress")]
 mod members;
+#[cfg(feature = "decompress")]
+mod memory;
 pub(crate) mod peeked;
 pub(crate) mod source;
 pub(crate) mod spans;

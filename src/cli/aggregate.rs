@@ -149,14 +149,14 @@ impl Command {
     }
 
     /// The job that the flags describe.
-    fn job(&self) -> Aggregate {
+    fn job(&self, input: &Input) -> Aggregate {
         let mut job = Aggregate::new()
             .delimiter(self.delimiter.unwrap_or(DELIMITER))
             .on_error(match self.on_error {
                 Some(Policy::Skip) => OnError::Skip,
                 _ => OnError::Fail,
             });
-        if let Some(bytes) = self.memory {
+        if let Some(bytes) = self.reading.memory_of_keys(self.memory, input) {
             job = job.memory(bytes);
         }
         if let Some(directory) = &self.spill_dir {
@@ -222,7 +222,7 @@ impl Command {
         let paths = self.files.paths()?;
         own_input::refuse(self.output.as_ref(), &paths)?;
         let mut output = open_output(self.output.as_ref())?;
-        let input = self.reading.open(&paths)?;
+        let input = self.reading.open(&paths, self.memory)?;
         input.check_nuls()?;
         let wants_answer = is_about_answer || self.delimiter.is_some() || self.reading.how.direct;
         // A read that may be given up is left to the run.
@@ -245,7 +245,7 @@ impl Command {
             output: summary,
             stats: run,
             pool,
-        } = self.reading.fold(&input, &self.job())?;
+        } = self.reading.fold(&input, &self.job(&input))?;
         if let Some(first) = summary.first_skipped.as_ref().filter(|_| summary.rows == 0) {
             return Err(nothing_but_skipped(&input, first, summary.skipped));
         }

@@ -73,7 +73,7 @@ impl Command {
         let paths = self.files.paths()?;
         own_input::refuse(None, &paths)?;
         let (input, paths, missing) = open(paths)?;
-        let input = self.reading.text_of(input)?.without_holes();
+        let input = self.reading.text_of(input, None)?.without_holes();
         let memory = memory::Watch::start(self.reading.stats.is_some());
         let Folded {
             output: mut counted,

@@ -265,7 +265,9 @@ impl Asked {
             false => None,
         };
         let rejects = self.records.open(run.output, run.paths)?;
-        let input = self.partials.part(run.reading.open(run.paths)?)?;
+        let input = self
+            .partials
+            .part(run.reading.open(run.paths, run.memory)?)?;
         let memory = memory::Watch::start(reading.stats.is_some());
         let config = Config {
             max_record: reading.max_record(),
@@ -273,6 +275,10 @@ impl Asked {
         };
         let sort = self.shown.sort()?;
         input.check_text()?;
+        let query = match reading.memory_of_keys(run.memory, &input) {
+            Some(bytes) => query.memory(bytes),
+            None => query,
+        };
         let plan = query.plan(&input, &config)?;
         plan.check_sort(&sort)?;
         if self.explain {

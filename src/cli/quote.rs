@@ -113,7 +113,7 @@ impl Command {
         let paths = self.files.paths()?;
         own_input::refuse(output.as_ref(), &paths)?;
         let mut output = open_output(output.as_ref())?;
-        let input = self.reading.open(&paths)?;
+        let input = self.reading.open(&paths, None)?;
         let memory = memory::Watch::start(self.reading.stats.is_some());
         let run = self
             .reading

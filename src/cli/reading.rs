@@ -14,10 +14,16 @@ use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
 use crate::cli::{inherited, knobs, memory, profile, spell, stats};
 use crate::engine::run::line_of;
+use crate::group::spill::budget::default_bytes;
 use crate::group::summary::Skipped;
 use crate::measure::reads::ReadWatch;
 use crate::output::file::Output;
 use crate::{Config, Engine, Error, Input, Kind, Result, RingDefaults};
+
+/// Decoders have this part of the memory, within limits.
+const DECODERS: u64 = 4;
+const DECODERS_MIN: u64 = 16 << 20;
+const DECODERS_MAX: u64 = 1 << 30;
 
 /// The flags that all jobs that read share.
 #[derive(Args)]
@@ -42,6 +48,10 @@ pub(super) struct Reading {
     /// bytes
     #[arg(long, hide_short_help = true)]
     no_decompress: bool,
+    /// What the windows of zstd and xz files may take together. Files wait for each other; one that alone needs more is an
+    /// error [default: a quarter of --memory, 16M to 1G, taken off what keys may have]
+    #[arg(long, value_name = "SIZE", value_parser = size, hide_short_help = true)]
+    decoder_memory: Option<u64>,
     /// Print the flags that say how files are read: engines, block sizes, io_uring, the page cache
     #[arg(long)]
     pub(super) help_io: bool,
@@ -98,18 +108,34 @@ impl Reading {
         usize::try_from(self.how.max_record).unwrap_or(usize::MAX)
     }
 
-    /// Opens files; compressed ones are read as the text in them.
-    pub(super) fn open<P: AsRef<Path>>(&self, paths: &[P]) -> Result<Input> {
-        self.text_of(Input::open(paths)?)
+    /// Opens files; compressed ones are read as the text in them. `memory` is that of `--memory`.
+    pub(super) fn open<P: AsRef<Path>>(&self, paths: &[P], memory: Option<u64>) -> Result<Input> {
+        self.text_of(Input::open(paths)?, memory)
     }
 
     /// An input with the text of compressed files in the place of these.
-    pub(super) fn text_of(&self, input: Input) -> Result<Input> {
-        match (self.no_decompress, self.threads) {
-            (true, _) => Ok(input),
-            (false, Some(threads)) => input.decompressed_by(threads),
-            (false, None) => input.decompressed(),
+    pub(super) fn text_of(&self, input: Input, memory: Option<u64>) -> Result<Input> {
+        let input = match (self.no_decompress, self.threads) {
+            (true, _) => return Ok(input),
+            (false, Some(threads)) => input.decompressed_by(threads)?,
+            (false, None) => input.decompressed()?,
+        };
+        if !input.has_windows() {
+            return Ok(input);
         }
+        let default = || {
+            let all = memory.unwrap_or_else(default_bytes);
+            (all / DECODERS).clamp(DECODERS_MIN, DECODERS_MAX)
+        };
+        let bytes = self.decoder_memory.unwrap_or_else(default);
+        Ok(input.decoder_memory(bytes))
+    }
+
+    /// What is left of `--memory` for keys.
+    pub(super) fn memory_of_keys(&self, memory: Option<u64>, input: &Input) -> Option<u64> {
+        let is_shared = self.decoder_memory.is_none() && input.has_windows();
+        let decoders = |all: u64| if is_shared { all / DECODERS } else { 0 };
+        memory.map(|all| all - decoders(all).min(DECODERS_MAX))
     }
 
     /// Whether reads are looked at. It costs two looks at the clock a read.

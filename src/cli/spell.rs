@@ -100,6 +100,7 @@ pub(super) fn flag(setting: Setting) -> &'static str {
         Setting::Delimiter => "--delimiter",
         Setting::OnError => "--on-error",
         Setting::Memory => "--memory",
+        Setting::DecoderMemory => "--decoder-memory",
         Setting::SpillDirectory => "--spill-dir",
         Setting::Filter => "--where",
         Setting::Having => "--having",
@@ -137,9 +138,9 @@ impl Flags<'_> {
     /// What to do about an input of another kind.
     fn hinted(&self, hint: Hint) -> Option<String> {
         match hint {
-            Hint::Encoded { program, .. }
-            | Hint::Piped { program, .. }
-            | Hint::Decoded { program } => Some(self.piped(program)),
+            Hint::Encoded { program, .. } | Hint::Piped { program, .. } => {
+                Some(self.piped(program))
+            }
             Hint::Nuls => Some(self.piped("tr -d '\\0' <")),
             Hint::CarriageReturns => Some(self.piped("tr '\\r' '\\n' <")),
             other => hinted(other),
@@ -236,6 +237,10 @@ impl Speller for Flags<'_> {
                 ));
             }
             Refusal::Incomplete { .. } => "--allow-gaps reports without it",
+            Refusal::DecoderMemory { needed, .. } => {
+                let mebibytes = needed.div_ceil(1 << 20);
+                return Some(format!("`--decoder-memory {mebibytes}M` allows it"));
+            }
             Refusal::NotSpilled { .. } => "name a directory with free space by --spill-dir",
             Refusal::SpillLost { .. } => "name another directory by --spill-dir, or raise --memory",
             _ => return None,
@@ -285,7 +290,6 @@ fn hinted(hint: Hint) -> Option<String> {
     Some(match hint {
         Hint::Encoded { .. }
         | Hint::Piped { .. }
-        | Hint::Decoded { .. }
         | Hint::Nuls
         | Hint::CarriageReturns => return None,
         Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", written(byte)),

@@ -210,7 +210,9 @@ impl<'a> Session<'a> {
             Err(_) => (runtime()?, false),
         };
         let ring = ReadRing::of_streams(watches);
-        self.dispatch_in(&runtime, spans, ring, CachingPlan::All(Caching::Cached))
+        let ran = self.dispatch_in(&runtime, spans, ring, CachingPlan::All(Caching::Cached));
+        spans.iter().for_each(|span| self.input.source(span).rest());
+        ran
     }
 
     /// Texts of compressed files, each decoded by one of several threads.
@@ -234,7 +236,10 @@ impl<'a> Session<'a> {
                 let mut ring = ReadRing::of_streams(false);
                 let mut ring = Observed::new(&mut ring, observer);
                 let reading = dispatcher.run(&mut ring, &mut returned, &release, notice);
-                runtime().map(|runtime| runtime.block_on(reading))
+                let ran = runtime().map(|runtime| runtime.block_on(reading));
+                // Where the run has ended early, others wait for the memory all the same.
+                spans.iter().for_each(|span| input.source(span).rest());
+                ran
             };
             let shares = Mutex::new(shares.into_iter());
             let next = || shares.lock().unwrap_or_else(|e| e.into_inner()).next();

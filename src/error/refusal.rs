@@ -196,6 +196,13 @@ pub enum Refusal {
         /// What is wrong there.
         why: String,
     },
+    /// What compressed data makes its decoder keep is more than decoders may have.
+    DecoderMemory {
+        /// The bytes that are needed.
+        needed: u64,
+        /// The bytes that all decoders may have.
+        limit: u64,
+    },
     /// Keys that outgrew the memory can't be written to a file.
     NotSpilled {
         /// What the tables may take, in bytes.
@@ -259,11 +266,6 @@ pub enum Hint {
         /// As `a gzip file`.
         kind: &'static str,
         /// The program and its arguments.
-        program: &'static str,
-    },
-    /// The format's own program decodes it.
-    Decoded {
-        /// The program and its arguments before the file.
         program: &'static str,
     },
     /// What another program makes of the file comes through a pipe.
@@ -373,6 +375,7 @@ impl Refusal {
             | Refusal::LooksLikeFields { .. }
             | Refusal::OtherDelimiter { .. } => Some(Setting::Delimiter),
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Some(Setting::SpillDirectory),
+            Refusal::DecoderMemory { .. } => Some(Setting::DecoderMemory),
             Refusal::Unavailable { .. }
             | Refusal::OtherLog { .. }
             | Refusal::NoMemory { .. }
@@ -484,8 +487,7 @@ impl Refusal {
                 Hint::CarriageReturns => {
                     format!("{why}: the lines end with a carriage return alone")
                 }
-                Hint::Decoded { .. }
-                | Hint::Delimiter(_)
+                Hint::Delimiter(_)
                 | Hint::Header
                 | Hint::Names
                 | Hint::HeaderAndDelimiter(_)
@@ -554,6 +556,12 @@ impl Refusal {
                 let column = 1 + text[..*at].chars().count();
                 format!("{}: column {column}: {why}", name(*setting))
             }
+            Refusal::DecoderMemory { needed, limit } => format!(
+                "decompression needs {} of memory, and may have {} ({})",
+                units::size(*needed),
+                units::size(*limit),
+                name(Setting::DecoderMemory)
+            ),
             Refusal::NotSpilled {
                 memory,
                 directory,

@@ -78,6 +78,8 @@ settings! {
     OnError = "on_error",
     /// [`Aggregate::memory`](crate::group::Aggregate::memory).
     Memory = "memory",
+    /// [`Input::decoder_memory`](crate::Input::decoder_memory).
+    DecoderMemory = "decoder_memory",
     /// [`Aggregate::spill_directory`](crate::group::Aggregate::spill_directory).
     SpillDirectory = "spill_directory",
     /// [`Query::filter`](crate::query::Query::filter).

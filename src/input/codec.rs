@@ -4,24 +4,18 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rapidgzip_core::Format;
 
-use crate::error::refusal::{Hint, Refusal};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::input::ahead::{AheadReader, CompressedFile, InOrder};
-use crate::input::frames::{self, EndOfFrame, Frames, Part};
-use crate::input::members::{Bzip2, Gzip, LZ4, LZ4_LEGACY, LeftOut, Lz4, Peek};
+use crate::input::frames::{Format as FrameFormat, Frames, Part};
+use crate::input::members::{Bzip2, Gzip, LZ4, LZ4_LEGACY, LeftOut, Lz4, Peek, Xz, Zstd};
+use crate::input::memory::{Again, DecoderMemory, Of, Share};
 
 /// Bytes of compressed data that are read at once.
 const STEP: usize = 1 << 20;
-/// The most memory that an xz stream may ask for; `xz -9` asks for 65 MiB.
-const XZ_MEMORY: u64 = 1 << 30;
-/// The largest window that zstd's library accepts, as its program does, and what it says of a larger one.
-const ZSTD_WINDOW: u64 = 128 << 20;
-const ZSTD_LIMIT: &str = "Frame requires too much memory for decoding";
-
 /// How a source is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Codec {
@@ -124,15 +118,25 @@ impl Codec {
         }
     }
 
-    /// What reads the text in `compressed`, by so many threads at most.
+    /// Whether its decoder takes memory as the data says.
+    fn has_window(self) -> bool {
+        matches!(
+            self,
+            Codec::Zstd | Codec::Skippable | Codec::Xz | Codec::Lzma
+        )
+    }
+
+    /// What reads the text in `compressed`, with at least so many bytes of memory once it takes some.
     fn reader(
         self,
         compressed: Compressed,
-        threads: usize,
+        means: &Means,
+        least: u64,
         left_out: &Arc<LeftOut>,
     ) -> io::Result<Text> {
+        let share = |of| Share::new(&means.memory, of, least);
         let decoder = |format| {
-            let decoder = rapidgzip_core::Decoder::builder().decoder_threads(threads);
+            let decoder = rapidgzip_core::Decoder::builder().decoder_threads(means.threads);
             decoder.format(format).build().map_err(io::Error::other)
         };
         let left_out = Arc::clone(left_out);
@@ -151,11 +155,13 @@ impl Codec {
                 let text = decoder(Format::Zlib)?.stream_reader(stream);
                 Box::new(text.map_err(io::Error::other)?)
             }
-            (_, Compressed::File(file)) => match self.frames(file.file()?, threads, &left_out)? {
+            (_, Compressed::File(file)) => match self.frames(file.file()?, means, &left_out)? {
                 Some(frames) => Box::new(frames),
-                None => self.sequential(InOrder::new(file), Some(left_out))?,
+                None => self.sequential(InOrder::new(file), Some(left_out), share(Of::File))?,
             },
-            (_, Compressed::Stream(stream)) => self.sequential(stream, Some(left_out))?,
+            (_, Compressed::Stream(stream)) => {
+                self.sequential(stream, Some(left_out), share(Of::Stream))?
+            }
         })
     }
 
@@ -163,22 +169,25 @@ impl Codec {
     fn frames(
         self,
         file: Arc<File>,
-        threads: usize,
+        means: &Means,
         left_out: &Arc<LeftOut>,
     ) -> io::Result<Option<Frames>> {
-        let end_of_frame = match self {
-            Codec::Zstd => frames::zstd as EndOfFrame,
-            Codec::Lz4 => frames::lz4,
-            Codec::Bzip2 => frames::bzip2,
+        let format = match self {
+            Codec::Zstd => FrameFormat::ZSTD,
+            Codec::Lz4 => FrameFormat::LZ4,
+            Codec::Bzip2 => FrameFormat::BZIP2,
             _ => return Ok(None),
         };
-        let left_out = Arc::clone(left_out);
+        let (left_out, memory) = (Arc::clone(left_out), Arc::clone(&means.memory));
         let decoder = move |part: Part| {
             // What stands between frames is for the last one alone.
             let left_out = part.is_last().then(|| Arc::clone(&left_out));
-            self.sequential(part, left_out)
+            // Part after part, because the text of the first is wanted first.
+            let mut share = Share::new(&memory, Of::Part, 0);
+            share.need(part.memory())?;
+            self.sequential(part, left_out, share)
         };
-        Frames::of(file, end_of_frame, decoder, threads)
+        Frames::of(file, format, decoder, means.threads)
     }
 
     /// What reads one frame, member or stream after the other.
@@ -186,29 +195,21 @@ impl Codec {
         self,
         from: impl Read + Send + 'static,
         left_out: Option<Arc<LeftOut>>,
+        share: Share,
     ) -> io::Result<Text> {
         let from = BufReader::with_capacity(STEP, from);
         Ok(match self {
             Codec::Gzip | Codec::Zlib => unreachable!("they have another one"),
-            Codec::Zstd => Box::new(zstd::Decoder::with_buffer(from)?),
+            Codec::Zstd => Box::new(Zstd::new(Peek::new(from), share)?),
             Codec::Bzip2 => Box::new(Bzip2::new(from, left_out)),
-            Codec::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(
-                    XZ_MEMORY,
-                    liblzma::stream::CONCATENATED,
-                );
-                Box::new(liblzma::bufread::XzDecoder::new_stream(from, stream?))
-            }
-            Codec::Lzma => {
-                let stream = liblzma::stream::Stream::new_lzma_decoder(XZ_MEMORY)?;
-                Box::new(Alone(liblzma::bufread::XzDecoder::new_stream(from, stream)))
-            }
+            Codec::Xz => Box::new(Xz::new(from, share)?),
+            Codec::Lzma => Box::new(Xz::alone(from, share)?),
             Codec::Lz4 => Box::new(Lz4::new(Peek::new(from))),
             Codec::Skippable => {
                 let mut from = Peek::new(from);
                 match from.magic_of_data()? {
                     Some(LZ4 | LZ4_LEGACY) => Box::new(Lz4::new(from)),
-                    _ => Box::new(zstd::Decoder::with_buffer(from)?),
+                    _ => Box::new(Zstd::new(from, share)?),
                 }
             }
         })
@@ -262,19 +263,6 @@ fn is_zlib(head: &[u8], is_whole: bool) -> Option<bool> {
 /// What reads the text in compressed data.
 type Text = Box<dyn Read + Send>;
 
-/// Data after whose end nothing may stand.
-struct Alone<R>(liblzma::bufread::XzDecoder<R>);
-
-impl<R: io::BufRead> Read for Alone<R> {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let n = self.0.read(to)?;
-        if n == 0 && !to.is_empty() && !self.0.get_mut().fill_buf()?.is_empty() {
-            return Err(io::Error::other("other bytes follow its end"));
-        }
-        Ok(n)
-    }
-}
-
 /// Where compressed bytes come from.
 pub(crate) enum Compressed {
     /// A file that can be read anywhere.
@@ -300,16 +288,31 @@ impl AsRef<[u8]> for SharedBytes {
     }
 }
 
+/// What decoders of an input may use.
+#[derive(Debug, Clone)]
+pub(crate) struct Means {
+    /// How many threads decode one file at most.
+    pub(crate) threads: usize,
+    pub(crate) memory: Arc<DecoderMemory>,
+}
+
 /// The text of a compressed source, from its start.
 pub(crate) struct Decoder {
     codec: Codec,
-    /// How many threads decode it at most.
-    pub(crate) threads: usize,
+    pub(crate) means: Means,
     /// The file that is decoded, unless it is a stream.
     pub(crate) file: Option<Arc<CompressedFile>>,
     /// What follows the data and isn't read.
     pub(crate) left_out: Arc<LeftOut>,
-    stage: Mutex<Stage>,
+    state: Mutex<State>,
+}
+
+struct State {
+    stage: Stage,
+    /// Bytes of text that were read.
+    read: u64,
+    /// The least memory that the decoder takes when it begins anew.
+    least: u64,
 }
 
 /// How far a decoder is. There may be thousands of them: only those that are being read have buffers and threads.
@@ -321,34 +324,6 @@ enum Stage {
     Failed,
 }
 
-impl Stage {
-    fn read(
-        &mut self,
-        codec: Codec,
-        threads: usize,
-        left_out: &Arc<LeftOut>,
-        to: &mut [u8],
-    ) -> io::Result<usize> {
-        *self = match std::mem::replace(self, Stage::Failed) {
-            Stage::Before(compressed) => {
-                Stage::Reading(codec.reader(compressed, threads, left_out)?)
-            }
-            stage => stage,
-        };
-        let read = match self {
-            Stage::Reading(reader) => reader.read(to)?,
-            Stage::Ended => 0,
-            Stage::Before(_) | Stage::Failed => {
-                return Err(io::Error::other("decoding has failed before"));
-            }
-        };
-        if read == 0 && !to.is_empty() {
-            *self = Stage::Ended;
-        }
-        Ok(read)
-    }
-}
-
 impl fmt::Debug for Decoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Decoder").field(&self.codec).finish()
@@ -356,68 +331,108 @@ impl fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// What decodes data of a format, by so many threads at most, from the first read on.
-    pub(crate) fn new(codec: Codec, compressed: Compressed, threads: usize) -> Decoder {
+    /// What decodes data of a format, from the first read on.
+    pub(crate) fn new(codec: Codec, compressed: Compressed, means: &Means) -> Decoder {
         let file = match &compressed {
             Compressed::File(file) => Some(Arc::clone(file)),
             Compressed::Stream(_) => None,
         };
         Decoder {
             codec,
-            threads,
+            means: means.clone(),
             file,
             left_out: Arc::default(),
-            stage: Mutex::new(Stage::Before(compressed)),
+            state: Mutex::new(State {
+                stage: Stage::Before(compressed),
+                read: 0,
+                least: 0,
+            }),
         }
+    }
+
+    /// Whether it takes memory as the data says.
+    #[cfg(feature = "cli")]
+    pub(crate) fn has_window(&self) -> bool {
+        self.codec.has_window()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads on; 0 bytes at the end, when all of it is known to be sound.
     ///
     /// # Errors
-    /// The compressed data is damaged or cut off, or can't be read.
+    /// The compressed data is damaged or cut off, takes more memory than it may, or can't be read.
     pub(crate) fn read(&self, to: &mut [u8]) -> io::Result<usize> {
-        let mut stage = self.stage.lock().unwrap_or_else(|e| e.into_inner());
+        let mut state = self.state();
         loop {
-            match stage.read(self.codec, self.threads, &self.left_out, to) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read.map_err(|error| named(self.codec, &error)),
+            let error = match self.read_on(&mut state, to) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+                read => return read,
+            };
+            let again = (error.get_ref()).and_then(|error| error.downcast_ref::<Again>());
+            match (again, &self.file) {
+                (Some(again), Some(file)) => {
+                    state.least = again.0;
+                    // What it has goes back first.
+                    state.stage = Stage::Before(Compressed::File(Arc::clone(file)));
+                }
+                _ => return Err(named(self.codec, error)),
             }
+        }
+    }
+
+    fn read_on(&self, state: &mut State, to: &mut [u8]) -> io::Result<usize> {
+        state.stage = match std::mem::replace(&mut state.stage, Stage::Failed) {
+            Stage::Before(compressed) => {
+                let (codec, least) = (self.codec, state.least);
+                let mut text = codec.reader(compressed, &self.means, least, &self.left_out)?;
+                let skipped = io::copy(&mut text.by_ref().take(state.read), &mut io::sink())?;
+                if skipped < state.read {
+                    return Err(io::Error::other("the file has changed meanwhile"));
+                }
+                Stage::Reading(text)
+            }
+            stage => stage,
+        };
+        let read = match &mut state.stage {
+            Stage::Reading(reader) => reader.read(to)?,
+            Stage::Ended => 0,
+            Stage::Before(_) | Stage::Failed => {
+                return Err(io::Error::other("decoding has failed before"));
+            }
+        };
+        if read == 0 && !to.is_empty() {
+            state.stage = Stage::Ended;
+        }
+        state.read += read as u64;
+        Ok(read)
+    }
+
+    /// Gives back the memory of a file's decoder until it is read on, which takes the time of all before once more.
+    pub(crate) fn rest(&self) {
+        let mut state = self.state();
+        if let (Stage::Reading(_), Some(file), true) =
+            (&state.stage, &self.file, self.codec.has_window())
+        {
+            state.stage = Stage::Before(Compressed::File(Arc::clone(file)));
         }
     }
 }
 
 /// A failure of a decoder, with its format. What the kernel says stays as it is.
-fn named(codec: Codec, error: &io::Error) -> io::Error {
-    if let Some(errno) = error.raw_os_error() {
-        return io::Error::from_raw_os_error(errno);
-    }
-    if let Some(limit) = limit(codec, error) {
-        return io::Error::other(limit);
+fn named(codec: Codec, error: io::Error) -> io::Error {
+    let is_refused = |error: &(dyn std::error::Error + Send + Sync + 'static)| error.is::<Error>();
+    if error.raw_os_error().is_some() || error.get_ref().is_some_and(is_refused) {
+        return error;
     }
     let name = codec.name();
     let text = match error.kind() {
         io::ErrorKind::UnexpectedEof => format!("the {name} data is cut off"),
+        io::ErrorKind::OutOfMemory => format!("there is no memory to decode the {name} data"),
         _ => format!("the {name} data is damaged: {error}"),
     };
     io::Error::new(io::ErrorKind::InvalidData, text)
-}
-
-/// What to say of data that is sound, but takes more memory than it may.
-fn limit(codec: Codec, error: &io::Error) -> Option<Error> {
-    let is_xz = |error: &liblzma::stream::Error| *error == liblzma::stream::Error::MemLimit;
-    let inner = error.get_ref();
-    let (kind, bytes, program) = match codec {
-        Codec::Zstd | Codec::Skippable if error.to_string() == ZSTD_LIMIT => (
-            "the window of the zstd data",
-            ZSTD_WINDOW,
-            "zstd -dc -M2048MB",
-        ),
-        Codec::Xz | Codec::Lzma if inner.and_then(|it| it.downcast_ref()).is_some_and(is_xz) => {
-            ("decoding this data", XZ_MEMORY, "xz -dc")
-        }
-        _ => return None,
-    };
-    let why = format!("{kind} takes more than {bytes} bytes of memory, the limit");
-    let hint = Hint::Decoded { program };
-    Some(Error::new(Kind::Data, Refusal::Malformed { why, hint }))
 }

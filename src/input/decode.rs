@@ -7,30 +7,30 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::input::ahead::CompressedFile;
-use crate::input::codec::{Codec, Compressed, Decoder, HEAD, SharedBytes};
+use crate::input::codec::{Codec, Compressed, Decoder, HEAD, Means, SharedBytes};
 use crate::input::foreign;
 use crate::input::head::{first_bytes, look_at_head};
 use crate::input::source::{Shape, Source};
 
-/// The text of a source, decoded by so many threads at most; `None` if it isn't compressed.
+/// The text of a source, if it is compressed.
 ///
 /// # Errors
 /// It can't be read.
-pub(crate) fn decompressed(source: &Arc<Source>, threads: usize) -> Result<Option<Source>> {
+pub(crate) fn decompressed(source: &Arc<Source>, means: &Means) -> Result<Option<Source>> {
     let Some(codec) = codec_of(source)? else {
         return Ok(None);
     };
     let compressed = bytes_of(source);
     let compressed =
         compressed.map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
-    let decoder = Decoder::new(codec, compressed, threads);
+    let decoder = Decoder::new(codec, compressed, means);
     Ok(Some(Source::decoded(source, decoder)))
 }
 
 /// The text of a decompressed source once more from its start; `None` where a pipe was decompressed.
 pub(crate) fn reopened(text: &Source) -> Option<Source> {
     let origin = text.origin().filter(|origin| origin.len().is_some())?;
-    decompressed(origin, text.decoder()?.threads).ok().flatten()
+    decompressed(origin, &text.decoder()?.means).ok().flatten()
 }
 
 /// The format of a source by its first bytes.

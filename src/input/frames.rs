@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use memchr::memmem;
 
-use crate::input::members::{LZ4, is_skippable};
+use crate::input::members::{LZ4, ZSTD_HEADER, is_skippable, zstd_memory};
 
 /// Bytes of text that are handed on at once.
 const PIECE: usize = 256 << 10;
@@ -34,7 +34,30 @@ type Piece = io::Result<Vec<u8>>;
 
 /// Where the frame at a place ends, if one begins there and says so within the limit. Whether it is sound isn't looked at,
 /// nor whether the file has as many bytes.
-pub(super) type EndOfFrame = fn(&At<'_>, u64) -> io::Result<Option<u64>>;
+type EndOfFrame = fn(&At<'_>, u64) -> io::Result<Option<u64>>;
+
+/// A format of frames.
+#[derive(Clone, Copy)]
+pub(super) struct Format {
+    end: EndOfFrame,
+    /// The bytes of memory that the frame at a place makes its decoder take.
+    memory: fn(&At<'_>, u64) -> io::Result<u64>,
+}
+
+impl Format {
+    pub(super) const ZSTD: Format = Format {
+        end: zstd,
+        memory: zstd_memory_at,
+    };
+    pub(super) const LZ4: Format = Format {
+        end: lz4,
+        memory: |_, _| Ok(0),
+    };
+    pub(super) const BZIP2: Format = Format {
+        end: bzip2,
+        memory: |_, _| Ok(0),
+    };
+}
 
 /// What reads the text in a part of a file, or why nothing does.
 pub(super) type Text = io::Result<Box<dyn Read + Send>>;
@@ -56,7 +79,7 @@ impl Frames {
     /// A reader of the frames of `file`, if there is more than one.
     pub(super) fn of(
         file: Arc<File>,
-        end_of_frame: EndOfFrame,
+        format: Format,
         decoder: impl Fn(Part) -> Text + Send + 'static,
         threads: usize,
     ) -> io::Result<Option<Frames>> {
@@ -64,7 +87,7 @@ impl Frames {
             return Ok(None);
         }
         let limit = FIRST_MAX;
-        let first = end_of_frame(&At { file: &file, limit }, 0)?;
+        let first = (format.end)(&At { file: &file, limit }, 0)?;
         let more = match first {
             Some(end) => read_at(&file, &mut [0], end)? > 0,
             None => false,
@@ -74,7 +97,7 @@ impl Frames {
         }
         let (send, parts) = sync_channel(threads);
         let walk = Arc::new(Mutex::new(Walk {
-            end_of_frame,
+            format,
             decoder: Box::new(decoder),
             file,
             next: Some(0),
@@ -129,7 +152,7 @@ impl Read for Frames {
 
 /// What is left of a file.
 struct Walk {
-    end_of_frame: EndOfFrame,
+    format: Format,
     decoder: Decoder,
     file: Arc<File>,
     /// Where the next part begins, if there is one.
@@ -167,8 +190,10 @@ impl Walk {
             file: &self.file,
             limit: u64::MAX,
         };
+        let mut memory = 0;
         self.next = loop {
-            match (self.end_of_frame)(&at, end)? {
+            memory = memory.max((self.format.memory)(&at, end)?);
+            match (self.format.end)(&at, end)? {
                 Some(next) if read_at(&self.file, &mut [0], next)? > 0 => {
                     end = next;
                     if end - start >= PART_MIN {
@@ -186,6 +211,7 @@ impl Walk {
             file: Arc::clone(&self.file),
             at: start,
             end,
+            memory,
         })
     }
 }
@@ -234,9 +260,15 @@ pub(super) struct Part {
     file: Arc<File>,
     at: u64,
     end: u64,
+    memory: u64,
 }
 
 impl Part {
+    /// The memory that its decoder takes at most.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory
+    }
+
     /// Whether no part follows it.
     pub(super) fn is_last(&self) -> bool {
         self.end == u64::MAX
@@ -274,8 +306,14 @@ fn skipped(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
     Ok(size.map(|size| start + 8 + u64::from(size)))
 }
 
+fn zstd_memory_at(at: &At<'_>, start: u64) -> io::Result<u64> {
+    let mut head = [0; ZSTD_HEADER];
+    let n = read_at(at.file, &mut head, start)?;
+    Ok(zstd_memory(&head[..n]).unwrap_or(0))
+}
+
 /// RFC 8878, 3.1.
-pub(super) fn zstd(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
+fn zstd(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
     let Some([head @ .., flags, _, _, _]) = at.bytes::<8>(start)? else {
         return Ok(None);
     };
@@ -310,7 +348,7 @@ pub(super) fn zstd(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
 }
 
 /// The frame format of lz4, version 1.6.
-pub(super) fn lz4(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
+fn lz4(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
     let Some([head @ .., flags]) = at.bytes::<5>(start)? else {
         return Ok(None);
     };
@@ -334,7 +372,7 @@ pub(super) fn lz4(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
 }
 
 /// A stream of bzip2 doesn't tell its length: it ends where the next one begins with what a stream's first bits are.
-pub(super) fn bzip2(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
+fn bzip2(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
     const FIRST: &[u8] = b"BZh";
     /// Behind them the size of blocks, and what a block or the stream's end begins with.
     const MORE: usize = 7;
@@ -503,9 +541,10 @@ mod tests {
     }
 
     /// Of a file the parts that its bytes are divided into, of 300,000 bytes.
-    fn thirds(_: &At<'_>, start: u64) -> io::Result<Option<u64>> {
-        Ok(Some(start + 300_000))
-    }
+    const THIRDS: Format = Format {
+        end: |_, start| Ok(Some(start + 300_000)),
+        memory: |_, _| Ok(0),
+    };
 
     #[test]
     fn parts_come_in_order() {
@@ -514,7 +553,7 @@ mod tests {
         file.write_all(&text).unwrap();
         let file = Arc::new(file);
         for threads in [2, 3, 16] {
-            let mut frames = Frames::of(Arc::clone(&file), thirds, plain, threads)
+            let mut frames = Frames::of(Arc::clone(&file), THIRDS, plain, threads)
                 .unwrap()
                 .unwrap();
             let mut got = Vec::new();
@@ -522,13 +561,13 @@ mod tests {
             assert!(got == text);
             assert_eq!(frames.read(&mut [0; 9]).unwrap(), 0);
             // One that nobody reads to its end.
-            let mut frames = Frames::of(Arc::clone(&file), thirds, plain, threads)
+            let mut frames = Frames::of(Arc::clone(&file), THIRDS, plain, threads)
                 .unwrap()
                 .unwrap();
             frames.read_exact(&mut got[..1_000_000]).unwrap();
         }
         assert!(
-            Frames::of(Arc::clone(&file), thirds, plain, 1)
+            Frames::of(Arc::clone(&file), THIRDS, plain, 1)
                 .unwrap()
                 .is_none()
         );
@@ -549,7 +588,7 @@ mod tests {
             _ => plain(part),
         };
         for decoder in [panics as fn(Part) -> Text, fails] {
-            let mut frames = Frames::of(Arc::clone(&file), thirds, decoder, 3)
+            let mut frames = Frames::of(Arc::clone(&file), THIRDS, decoder, 3)
                 .unwrap()
                 .unwrap();
             let mut got = Vec::new();

@@ -54,6 +54,8 @@ pub(crate) fn look_at_head<T>(
         Shape::Stream => state.bytes = bytes,
         _ => state.ended = false,
     }
+    // It may be a while until it is read on, and others wait for the memory.
+    source.rest();
     Ok(found)
 }
 

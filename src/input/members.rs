@@ -6,11 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bzip2::bufread::BzDecoder;
+use liblzma::stream::{Action, Status, Stream};
 use lz4_flex::frame::FrameDecoder;
 use memchr::memmem;
 use rapidgzip_core::{DecodeError, GzipErrorKind};
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
+use crate::error::{Error, Kind};
 use crate::input::ahead::{AheadReader, CompressedFile, InOrder};
+use crate::input::memory::Share;
 
 /// What members of gzip and bzip2 begin with.
 const GZIP: &[u8; 3] = b"\x1f\x8b\x08";
@@ -99,6 +103,10 @@ impl<R: BufRead> Peek<R> {
 
     /// The next bytes, fewer only at the end.
     fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
+        let lies_there = self.ahead.is_empty() && self.from.fill_buf()?.len() >= wanted;
+        if lies_there {
+            return Ok(&self.from.fill_buf()?[..wanted]);
+        }
         while self.ahead.len() < wanted {
             let more = self.from.fill_buf()?;
             let n = more.len().min(wanted - self.ahead.len());
@@ -200,6 +208,188 @@ impl<R: BufRead> Read for Bzip2<R> {
                 }
                 _ => self.stream = Some(BzDecoder::new(from)),
             }
+        }
+        Ok(0)
+    }
+}
+
+/// The most bytes of a zstd frame's header.
+pub(super) const ZSTD_HEADER: usize = 18;
+/// The largest window that zstd's library takes, as a power of two.
+const ZSTD_WINDOW_LOG: u32 = 29 + usize::BITS / 32;
+
+/// The memory that a zstd frame's header makes a decoder take; nothing if these are other bytes, or the library refuses them.
+pub(super) fn zstd_memory(head: &[u8]) -> Option<u64> {
+    /// The decoder without its window, and blocks on either side.
+    const REST: u64 = 1 << 20;
+    let (flags, mut rest) = head.strip_prefix(b"\x28\xb5\x2f\xfd")?.split_first()?;
+    let mut window = None;
+    if flags >> 5 & 1 == 0 {
+        let (byte, more) = rest.split_first()?;
+        let base = 1 << (10 + (byte >> 3));
+        (window, rest) = (Some(base + base / 8 * u64::from(byte & 7)), more);
+    }
+    let size = match (flags >> 6, window) {
+        (0, None) => 1,
+        (0, Some(_)) => 0,
+        (power, _) => 1 << power,
+    };
+    let dictionary = [0, 1, 2, 4][usize::from(flags & 3)];
+    let bytes = rest.get(dictionary..dictionary + size)?;
+    let length = bytes
+        .iter()
+        .rev()
+        .fold(0, |sum, &byte| sum << 8 | u64::from(byte));
+    let length = match size {
+        0 => u64::MAX,
+        2 => length + 256,
+        _ => length,
+    };
+    let window = window.unwrap_or(length);
+    (window <= 1 << ZSTD_WINDOW_LOG).then(|| window.min(length) + REST)
+}
+
+/// Frames of zstd, and frames to be skipped. What a frame makes the decoder take is known before it takes it.
+pub(super) struct Zstd<R> {
+    decoder: Decoder<'static>,
+    from: Peek<R>,
+    is_in_frame: bool,
+    /// Given back after the decoder.
+    share: Share,
+}
+
+impl<R: BufRead> Zstd<R> {
+    pub(super) fn new(from: Peek<R>, share: Share) -> io::Result<Zstd<R>> {
+        let mut decoder = Decoder::new()?;
+        decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG))?;
+        Ok(Zstd {
+            decoder,
+            from,
+            is_in_frame: false,
+            share,
+        })
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        while !to.is_empty() {
+            if !self.is_in_frame {
+                let head = self.from.peek(ZSTD_HEADER)?;
+                if head.is_empty() {
+                    return Ok(0);
+                }
+                if let Some(bytes) = zstd_memory(head) {
+                    self.share.need(bytes)?;
+                }
+                self.decoder.reinit()?;
+                self.is_in_frame = true;
+            }
+            let bytes = self.from.fill_buf()?;
+            let ended = bytes.is_empty();
+            let (mut input, mut output) = (InBuffer::around(bytes), OutBuffer::around(&mut *to));
+            let ran = self.decoder.run(&mut input, &mut output);
+            let (seen, n) = (input.pos(), output.pos());
+            self.is_in_frame = ran.map_err(of_zstd)? != 0;
+            self.from.consume(seen);
+            if n > 0 {
+                return Ok(n);
+            }
+            if ended && self.is_in_frame {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// What its library says, with what is a limit called one.
+fn of_zstd(error: io::Error) -> io::Error {
+    if error.to_string() != "Frame requires too much memory for decoding" {
+        return error;
+    }
+    let why = "the zstd data needs a window of more than 2 GiB, which its library refuses";
+    io::Error::other(Error::new(Kind::Data, why))
+}
+
+/// Streams of xz, or one of .lzma, after whose end nothing may stand.
+pub(super) struct Xz<R> {
+    stream: Stream,
+    from: R,
+    is_alone: bool,
+    has_ended: bool,
+    /// Given back after the decoder.
+    share: Share,
+}
+
+impl<R: BufRead> Xz<R> {
+    /// Its first limit, so low that it is asked for all that the data takes.
+    const LIMIT: u64 = 1;
+
+    pub(super) fn new(from: R, share: Share) -> io::Result<Xz<R>> {
+        let stream = Stream::new_stream_decoder(Self::LIMIT, liblzma::stream::CONCATENATED)?;
+        Ok(Xz::of(stream, from, false, share))
+    }
+
+    pub(super) fn alone(from: R, share: Share) -> io::Result<Xz<R>> {
+        let stream = Stream::new_lzma_decoder(Self::LIMIT)?;
+        Ok(Xz::of(stream, from, true, share))
+    }
+
+    fn of(stream: Stream, from: R, is_alone: bool, share: Share) -> Xz<R> {
+        Xz {
+            stream,
+            from,
+            is_alone,
+            has_ended: false,
+            share,
+        }
+    }
+
+    /// Takes the memory that the decoder has asked for. The least limit that it accepts tells how much.
+    fn grow(&mut self) -> io::Result<()> {
+        let (mut low, mut high) = (self.stream.memlimit(), u64::MAX >> 1);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            match self.stream.set_memlimit(middle) {
+                Ok(()) => high = middle,
+                Err(_) => low = middle,
+            }
+        }
+        self.share.need(high)?;
+        self.stream.set_memlimit(high)?;
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Read for Xz<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        while !self.has_ended && !to.is_empty() {
+            let bytes = self.from.fill_buf()?;
+            let action = match bytes.is_empty() {
+                true => Action::Finish,
+                false => Action::Run,
+            };
+            let before = (self.stream.total_in(), self.stream.total_out());
+            let status = self.stream.process(bytes, to, action);
+            let seen = (self.stream.total_in() - before.0) as usize;
+            let n = (self.stream.total_out() - before.1) as usize;
+            let ended = bytes.is_empty();
+            self.from.consume(seen);
+            match status {
+                Err(liblzma::stream::Error::MemLimit) => self.grow()?,
+                Err(liblzma::stream::Error::Mem) => return Err(io::ErrorKind::OutOfMemory.into()),
+                Err(error) => return Err(error.into()),
+                Ok(Status::StreamEnd) => self.has_ended = true,
+                Ok(_) if ended && n == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+            }
+            if n > 0 {
+                return Ok(n);
+            }
+        }
+        if self.has_ended && self.is_alone && !self.from.fill_buf()?.is_empty() {
+            return Err(io::Error::other("other bytes follow its end"));
         }
         Ok(0)
     }

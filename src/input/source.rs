@@ -153,6 +153,14 @@ impl Source {
         self.decoder.as_ref()
     }
 
+    /// Gives back the memory of its decoder, if a file can be read by it anew.
+    pub(crate) fn rest(&self) {
+        #[cfg(feature = "decompress")]
+        if let Some(decoder) = &self.decoder {
+            decoder.rest();
+        }
+    }
+
     /// Whether its bytes can be read a second time: it is no pipe, and no text of one.
     pub(crate) fn can_repeat(&self) -> bool {
         self.origin()

@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
 #[cfg(feature = "decompress")]
+use crate::input::codec::Means;
+#[cfg(feature = "decompress")]
 use crate::input::decode;
+#[cfg(feature = "decompress")]
+use crate::input::memory::DecoderMemory;
 use crate::input::source::Source;
 
 /// A part of a source: the records whose first byte lies in it.
@@ -19,14 +23,17 @@ pub struct Span {
     pub to: u64,
 }
 
-/// The texts of those sources that are compressed, each decoded by at most `decoders` threads. Files that aren't cached are
-/// looked at many at a time.
+/// What all decoders of an input may have if nobody says.
 #[cfg(feature = "decompress")]
-fn texts_of(sources: &[Arc<Source>], decoders: usize) -> Result<Vec<Option<Source>>> {
+const DECODER_MEMORY: u64 = 1 << 30;
+
+/// The texts of those sources that are compressed. Files that aren't cached are looked at many at a time.
+#[cfg(feature = "decompress")]
+fn texts_of(sources: &[Arc<Source>], means: &Means) -> Result<Vec<Option<Source>>> {
     const THREADS_MAX: usize = 16;
     const SOURCES_A_THREAD: usize = 8;
     let threads = sources.len().div_ceil(SOURCES_A_THREAD).min(THREADS_MAX);
-    let look = |source: &Arc<Source>| decode::decompressed(source, decoders);
+    let look = |source: &Arc<Source>| decode::decompressed(source, means);
     if threads <= 1 {
         return sources.iter().map(look).collect();
     }
@@ -100,10 +107,11 @@ impl Input {
     /// See [`Input::decompressed`].
     #[cfg(feature = "decompress")]
     pub fn decompressed_by(mut self, threads: usize) -> Result<Self> {
-        for text in texts_of(&self.sources, threads.max(1))?
-            .into_iter()
-            .flatten()
-        {
+        let means = Means {
+            threads: threads.max(1),
+            memory: DecoderMemory::new(DECODER_MEMORY),
+        };
+        for text in texts_of(&self.sources, &means)?.into_iter().flatten() {
             let index = text.index;
             self.spans
                 .iter_mut()
@@ -112,6 +120,24 @@ impl Input {
             self.sources[index as usize] = Arc::new(text);
         }
         Ok(self)
+    }
+
+    /// The same, where all decoders together have at most so many bytes of memory for what the data makes them keep: the
+    /// windows of zstd and xz. They wait for each other. A file that takes more alone is an error of the run. The default
+    /// is 1 GiB.
+    #[cfg(feature = "decompress")]
+    pub fn decoder_memory(self, bytes: u64) -> Self {
+        for decoder in self.sources.iter().filter_map(|source| source.decoder()) {
+            decoder.means.memory.set_limit(bytes);
+        }
+        self
+    }
+
+    /// Whether what some decoder keeps is for the data to say.
+    #[cfg(feature = "cli")]
+    pub(crate) fn has_windows(&self) -> bool {
+        let mut decoders = self.sources.iter().filter_map(|source| source.decoder());
+        decoders.any(|decoder| decoder.has_window())
     }
 
     /// Whether it can be read a second time: nothing is a pipe.
@@ -129,12 +155,13 @@ impl Input {
         let input = Input {
             sources: (input.sources.into_iter())
                 .map(|source| match source.origin().zip(source.decoder()) {
-                    Some((origin, decoder)) => match decode::decompressed(origin, decoder.threads)?
-                    {
-                        Some(text) => Ok(Arc::new(text)),
-                        None => Err(Error::new(Kind::Data, "it isn't compressed any more")
-                            .in_file(origin.index, &origin.name)),
-                    },
+                    Some((origin, decoder)) => {
+                        match decode::decompressed(origin, &decoder.means)? {
+                            Some(text) => Ok(Arc::new(text)),
+                            None => Err(Error::new(Kind::Data, "it isn't compressed any more")
+                                .in_file(origin.index, &origin.name)),
+                        }
+                    }
                     None => Ok(source),
                 })
                 .collect::<Result<_>>()?,

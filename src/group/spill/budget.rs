@@ -115,7 +115,7 @@ impl Drop for Share {
 }
 
 /// The budget where none is named.
-fn default_bytes() -> u64 {
+pub(crate) fn default_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
         let available = proc::text("/proc/meminfo")

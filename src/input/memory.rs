@@ -1,0 +1,183 @@
+//! The memory of decoders: one account for all of an input. A decoder asks it before it allocates, and waits while others
+//! have the memory.
+//!
+//! Nobody waits for ever. What decodes a file has nothing while it waits, so all that have something go on: one that needs
+//! more gives back what it has and begins anew. A stream can't begin anew. What it has is taken off the limit for the
+//! others until it ends, and it waits for files alone.
+
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::error::refusal::Refusal;
+use crate::error::{Error, Kind};
+
+/// The memory that all decoders of an input may have together.
+#[derive(Debug)]
+pub(crate) struct DecoderMemory {
+    limit: AtomicU64,
+    held: Mutex<Held>,
+    freed: Condvar,
+}
+
+/// Bytes that decoders have.
+#[derive(Debug, Default)]
+struct Held {
+    streams: u64,
+    files: u64,
+}
+
+impl DecoderMemory {
+    pub(crate) fn new(limit: u64) -> Arc<DecoderMemory> {
+        Arc::new(DecoderMemory {
+            limit: AtomicU64::new(limit),
+            held: Mutex::default(),
+            freed: Condvar::new(),
+        })
+    }
+
+    /// Another limit, for those that begin from now on.
+    pub(crate) fn set_limit(&self, limit: u64) {
+        self.limit.store(limit, Relaxed);
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a decoder decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    Stream,
+    File,
+    /// A part of a file, whose need is known before it begins.
+    Part,
+}
+
+/// A decoder has to begin anew with so many bytes of memory.
+#[derive(Debug)]
+pub(crate) struct Again(pub(crate) u64);
+
+impl fmt::Display for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "decoding goes on with {} bytes of memory", self.0)
+    }
+}
+
+impl std::error::Error for Again {}
+
+/// What one decoder has of the memory; given back on drop.
+#[derive(Debug)]
+pub(crate) struct Share {
+    account: Arc<DecoderMemory>,
+    of: Of,
+    /// The least that it takes at once.
+    least: u64,
+    bytes: u64,
+}
+
+impl Share {
+    pub(crate) fn new(account: &Arc<DecoderMemory>, of: Of, least: u64) -> Share {
+        Share {
+            account: Arc::clone(account),
+            of,
+            least,
+            bytes: 0,
+        }
+    }
+
+    /// Has so many bytes from now on, unless it has more. Waits while others have them.
+    ///
+    /// # Errors
+    /// That is more than the limit; or [`Again`].
+    pub(crate) fn need(&mut self, bytes: u64) -> io::Result<()> {
+        let bytes = bytes.max(self.least);
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        let account = &self.account;
+        let limit = account.limit.load(Relaxed);
+        let mut held = account.held();
+        loop {
+            let (mut streams, mut files) = (held.streams, held.files);
+            match self.of {
+                Of::Stream => streams -= self.bytes,
+                Of::File | Of::Part => files -= self.bytes,
+            }
+            let needed = bytes.saturating_add(streams);
+            if needed > limit {
+                let refusal = Refusal::DecoderMemory { needed, limit };
+                return Err(io::Error::other(Error::new(Kind::Data, refusal)));
+            }
+            if needed + files <= limit {
+                break;
+            }
+            match self.of {
+                Of::File if self.bytes > 0 => return Err(io::Error::other(Again(bytes))),
+                Of::Part if self.bytes > 0 => {
+                    return Err(io::Error::other("the file has changed meanwhile"));
+                }
+                _ => {}
+            }
+            held = (account.freed.wait(held)).unwrap_or_else(PoisonError::into_inner);
+        }
+        match self.of {
+            Of::Stream => held.streams += bytes - self.bytes,
+            Of::File | Of::Part => held.files += bytes - self.bytes,
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut held = self.account.held();
+        match self.of {
+            Of::Stream => held.streams -= self.bytes,
+            Of::File | Of::Part => held.files -= self.bytes,
+        }
+        drop(held);
+        self.account.freed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_something_goes_on() {
+        let account = DecoderMemory::new(100);
+        let share = |of| Share::new(&account, of, 0);
+        let (mut first, mut second) = (share(Of::File), share(Of::File));
+        first.need(60).unwrap();
+        second.need(40).unwrap();
+        // It would wait for the other, which might wait for it.
+        let again = second.need(50).unwrap_err();
+        assert_eq!(
+            again.get_ref().unwrap().downcast_ref::<Again>().unwrap().0,
+            50
+        );
+        assert!(share(Of::Part).need(101).is_err(), "over the limit");
+        drop(second);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let mut stream = share(Of::Stream);
+                stream.need(50).unwrap();
+                stream.need(70).unwrap();
+                stream
+            });
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            drop(first);
+            let stream = waits.join().unwrap();
+            // Who waited for a stream might keep its thread from it.
+            assert!(share(Of::File).need(31).is_err());
+            share(Of::File).need(30).unwrap();
+            drop(stream);
+        });
+        share(Of::File).need(100).unwrap();
+    }
+}
