@@ -1,7 +1,7 @@
 //! How many different values there are: counted while they are few, and then estimated by a HyperLogLog.
 //!
 //! A value is a hash with a fixed seed, because sketches of several machines are merged. Whoever chooses values with their
-//! hashes in mind can make the estimate wrong, but nothing worse.
+//! hashes in mind can make the estimate wrong, but no larger than the number of values, which is counted.
 
 use twox_hash::XxHash3_64;
 
@@ -16,18 +16,28 @@ const REST: u32 = 64 - PRECISION;
 /// The most hashes that are kept one by one: as numbers in a row they take as much memory as the registers.
 pub(crate) const FEW: usize = REGISTERS / 8;
 
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Distinct {
+    /// How many values were added, the same ones again too.
+    added: u64,
+    seen: Seen,
+}
+
 #[derive(Debug, Clone)]
-pub(crate) enum Distinct {
+enum Seen {
     Hashes(Few<()>),
     /// For each choice the most zeros that the rest of a hash began with, and one more.
     Registers(Box<[u8; REGISTERS]>),
 }
 
-impl Default for Distinct {
-    fn default() -> Distinct {
-        Distinct::Hashes(Few::default())
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen::Hashes(Few::default())
     }
 }
+
+/// The last byte of hashes that were added more than once each.
+const REPEATED: u8 = 0;
 
 /// The hash of a value; never zero.
 pub(crate) fn hash(value: &[u8]) -> u64 {
@@ -38,23 +48,25 @@ impl Distinct {
     /// Adds the value of a hash if that takes no memory; `false` if it isn't added.
     #[inline]
     pub(crate) fn note(&mut self, hash: u64) -> bool {
-        match self {
-            Distinct::Registers(registers) => {
+        let is_noted = match &mut self.seen {
+            Seen::Registers(registers) => {
                 note(registers, hash);
                 true
             }
-            Distinct::Hashes(hashes) => hashes.get_mut(hash).is_some(),
-        }
+            Seen::Hashes(hashes) => hashes.get_mut(hash).is_some(),
+        };
+        self.added += u64::from(is_noted);
+        is_noted
     }
 
     /// Fetches what [`Distinct::note`] looks at into the cache.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
-        match self {
-            Distinct::Registers(registers) => {
+        match &self.seen {
+            Seen::Registers(registers) => {
                 prefetch::into_l1(&raw const registers[(hash >> REST) as usize]);
             }
-            Distinct::Hashes(hashes) => hashes.prefetch(hash),
+            Seen::Hashes(hashes) => hashes.prefetch(hash),
         }
     }
 
@@ -63,60 +75,48 @@ impl Distinct {
         if self.note(hash) {
             return;
         }
-        let Distinct::Hashes(hashes) = self else {
-            return;
-        };
-        hashes.insert(hash, ());
-        if hashes.len() > FEW {
-            let mut registers = Box::new([0; REGISTERS]);
-            hashes
-                .iter()
-                .for_each(|(hash, ())| note(&mut registers, hash));
-            *self = Distinct::Registers(registers);
-        }
+        self.added += 1;
+        self.seen.add(hash);
     }
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Distinct::Hashes(hashes) => hashes.bytes(),
-            Distinct::Registers(_) => REGISTERS,
+        match &self.seen {
+            Seen::Hashes(hashes) => hashes.bytes(),
+            Seen::Registers(_) => REGISTERS,
         }
     }
 
-    pub(crate) fn merge(&mut self, mut from: Distinct) {
-        if let (Distinct::Hashes(_), Distinct::Registers(_)) = (&*self, &from) {
-            std::mem::swap(self, &mut from);
-        }
-        match (&mut *self, from) {
-            (Distinct::Registers(own), Distinct::Registers(others)) => {
-                let pairs = own.iter_mut().zip(others.iter());
-                pairs.for_each(|(own, other)| *own = *other.max(own));
-            }
-            (_, Distinct::Hashes(hashes)) => hashes.iter().for_each(|(hash, ())| self.add(hash)),
-            (Distinct::Hashes(_), Distinct::Registers(_)) => unreachable!("they were exchanged"),
-        }
+    pub(crate) fn merge(&mut self, from: Distinct) {
+        self.added = self.added.saturating_add(from.added);
+        self.seen.merge(from.seen);
     }
 
-    /// How many there are.
+    /// How many there are: no more than were added.
     pub(crate) fn count(&self) -> u64 {
-        match self {
-            Distinct::Hashes(hashes) => hashes.len() as u64,
-            Distinct::Registers(registers) => rounded(estimate(registers)),
+        match &self.seen {
+            Seen::Hashes(hashes) => hashes.len() as u64,
+            Seen::Registers(registers) => rounded(estimate(registers)).min(self.added),
         }
     }
 
     /// Its bytes; none if it has no values.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        match self {
-            Distinct::Hashes(hashes) => {
+        match &self.seen {
+            Seen::Hashes(hashes) => {
                 let mut hashes: Vec<u64> = hashes.iter().map(|(hash, ())| hash).collect();
                 hashes.sort_unstable();
-                hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect()
+                let mut bytes: Vec<u8> =
+                    (hashes.iter().flat_map(|hash| hash.to_le_bytes())).collect();
+                if self.added != hashes.len() as u64 {
+                    bytes.extend(self.added.to_le_bytes());
+                    bytes.push(REPEATED);
+                }
+                bytes
             }
-            Distinct::Registers(registers) => {
-                // One more than hashes have, so that the two are told apart.
+            Seen::Registers(registers) => {
                 let mut bytes = registers.to_vec();
+                bytes.extend(self.added.to_le_bytes());
                 bytes.push(PRECISION as u8);
                 bytes
             }
@@ -126,31 +126,97 @@ impl Distinct {
     /// # Errors
     /// What is wrong with the bytes.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Distinct, &'static str> {
-        if let Some((last, registers)) = bytes.split_last()
-            && registers.len() == REGISTERS
-        {
-            let are_sound = u32::from(*last) == PRECISION
-                && registers.iter().all(|most| u32::from(*most) <= REST + 1);
-            let registers = registers.to_vec().try_into().ok().filter(|_| are_sound);
-            return registers
-                .map(Distinct::Registers)
-                .ok_or("a register has more zeros than a hash");
+        let (added, seen) = match bytes {
+            // As older programs wrote them, which didn't count.
+            [registers @ .., last]
+                if registers.len() == REGISTERS && u32::from(*last) == PRECISION =>
+            {
+                (Some(u64::MAX), Seen::of_registers(registers)?)
+            }
+            [rest @ .., last] if bytes.len() % 8 == 1 => {
+                let (seen, added) = rest.split_last_chunk().ok_or(NOT_A_SKETCH)?;
+                let seen = match *last {
+                    REPEATED => Seen::of_hashes(seen)?,
+                    last if u32::from(last) == PRECISION => Seen::of_registers(seen)?,
+                    _ => return Err(NOT_A_SKETCH),
+                };
+                (Some(u64::from_le_bytes(*added)), seen)
+            }
+            hashes => (None, Seen::of_hashes(hashes)?),
+        };
+        let least = match &seen {
+            Seen::Hashes(hashes) => hashes.len() as u64,
+            Seen::Registers(_) => FEW as u64 + 1,
+        };
+        // Hashes that came once each are written without a count.
+        let is_plain = matches!(seen, Seen::Hashes(_)) && added == Some(least);
+        match added.unwrap_or(least) {
+            added if added < least || is_plain => Err("a sketch has more values than were added"),
+            added => Ok(Distinct { added, seen }),
         }
+    }
+}
+
+const NOT_A_SKETCH: &str = "a sketch's bytes are neither hashes nor registers";
+
+impl Seen {
+    fn add(&mut self, hash: u64) {
+        let hashes = match self {
+            Seen::Registers(registers) => return note(registers, hash),
+            Seen::Hashes(hashes) => hashes,
+        };
+        if hashes.get_mut(hash).is_some() {
+            return;
+        }
+        hashes.insert(hash, ());
+        if hashes.len() > FEW {
+            let mut registers = Box::new([0; REGISTERS]);
+            hashes
+                .iter()
+                .for_each(|(hash, ())| note(&mut registers, hash));
+            *self = Seen::Registers(registers);
+        }
+    }
+
+    fn merge(&mut self, mut from: Seen) {
+        if let (Seen::Hashes(_), Seen::Registers(_)) = (&*self, &from) {
+            std::mem::swap(self, &mut from);
+        }
+        match (&mut *self, from) {
+            (Seen::Registers(own), Seen::Registers(others)) => {
+                let pairs = own.iter_mut().zip(others.iter());
+                pairs.for_each(|(own, other)| *own = *other.max(own));
+            }
+            (_, Seen::Hashes(hashes)) => hashes.iter().for_each(|(hash, ())| self.add(hash)),
+            (Seen::Hashes(_), Seen::Registers(_)) => unreachable!("they were exchanged"),
+        }
+    }
+
+    fn of_registers(registers: &[u8]) -> Result<Seen, &'static str> {
+        let are_sound = registers.iter().all(|most| u32::from(*most) <= REST + 1);
+        let registers = registers.to_vec().try_into().ok().filter(|_| are_sound);
+        registers
+            .map(Seen::Registers)
+            .ok_or("a register has more zeros than a hash")
+    }
+
+    fn of_hashes(bytes: &[u8]) -> Result<Seen, &'static str> {
+        const UNORDERED: &str = "a sketch's hashes aren't in order";
         let (numbers, rest) = bytes.as_chunks::<8>();
         let numbers = numbers.iter().map(|hash| u64::from_le_bytes(*hash));
         if !rest.is_empty() || numbers.len() > FEW {
-            return Err("a sketch's hashes aren't in order");
+            return Err(UNORDERED);
         }
         let (mut hashes, mut before) = (Few::default(), 0);
         for hash in numbers {
             // None is zero.
             if hash <= before {
-                return Err("a sketch's hashes aren't in order");
+                return Err(UNORDERED);
             }
             hashes.insert(hash, ());
             before = hash;
         }
-        Ok(Distinct::Hashes(hashes))
+        Ok(Seen::Hashes(hashes))
     }
 }
 
@@ -239,8 +305,29 @@ mod tests {
             let twice = (0..count).chain(0..count);
             assert_eq!(of(twice).count(), count);
         }
-        assert!(matches!(of(0..FEW as u64), Distinct::Hashes(_)));
-        assert!(matches!(of(0..=FEW as u64), Distinct::Registers(_)));
+        assert!(matches!(of(0..FEW as u64).seen, Seen::Hashes(_)));
+        assert!(matches!(of(0..=FEW as u64).seen, Seen::Registers(_)));
+    }
+
+    /// Hashes that are forged look like many values.
+    #[test]
+    fn an_estimate_is_no_more_than_the_values() {
+        let forged = |registers: std::ops::Range<u64>| {
+            let mut distinct = Distinct::default();
+            registers.for_each(|register| distinct.add(register << REST | 1));
+            distinct
+        };
+        let most = REGISTERS as u64;
+        assert_eq!(forged(0..most).count(), most);
+        let mut merged = forged(0..most / 2);
+        merged.merge(forged(most / 2..most));
+        assert_eq!(merged.count(), most);
+        let again = Distinct::decode(&merged.encode()).unwrap();
+        assert_eq!(again.count(), most);
+        // What an older program wrote has no count.
+        let mut older = merged.encode();
+        older.drain(REGISTERS..REGISTERS + 8);
+        assert!(Distinct::decode(&older).unwrap().count() > most);
     }
 
     /// What docs/query.md says: within 2 percent of 95 in 100 counts.
@@ -265,6 +352,11 @@ mod tests {
         #[test]
         fn it_hangs_on_the_values_alone(one in 0..5000_u64, two in 0..5000_u64, from in 0..5000_u64) {
             let want = of((0..one).chain(from..from + two)).encode();
+            let twice = of((0..one).chain(0..one)).encode();
+            let mut both = of(0..one);
+            both.merge(of(0..one));
+            prop_assert_eq!(&both.encode(), &twice);
+            prop_assert_eq!(&Distinct::decode(&twice).unwrap().encode(), &twice);
             for (mut first, second) in [
                 (of(0..one), of(from..from + two)),
                 (of((from..from + two).rev()), of(0..one)),
