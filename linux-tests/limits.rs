@@ -12,7 +12,9 @@ use ringfold::Engine;
 use crate::disks::Held;
 use crate::group::Group;
 use crate::probe::{Feature, skip, skips};
-use crate::support::{STATIONS, WAYS, dir, end, end_of, evict, ringfold, rows, start, str, write};
+use crate::support::{
+    STATIONS, WAYS, dir, end, end_of, evict, names, ringfold, rows, start, str, write,
+};
 use crate::sys::{self, NOBODY, SETUP};
 
 // Control groups.
@@ -526,5 +528,29 @@ fn calls_that_a_container_lacks() {
                 assert!(got == want, "{calls:?} {errno} {way:?}");
             }
         }
+    }
+}
+
+/// A file that grows beyond the limit on its size is an error with a line, and nothing of it is left.
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error() {
+    let dir = dir();
+    let path = write(dir.path(), "f", &rows(30_000, Some(10_000), 7));
+    let key = ["aggregate", "-d", ";", "-k", "1"];
+    for flags in [
+        &["-o", "answer"][..],
+        &["--save-partial", "partial"],
+        &["--memory", "0", "--spill-dir", "."],
+        &["--continue", "state"],
+    ] {
+        let mut command = ringfold(key);
+        command.args(flags).arg(&path).current_dir(dir.path());
+        sys::limit(&mut command, libc::RLIMIT_FSIZE, 4096);
+        let error = end(&mut command).failure(1);
+        assert!(
+            error.contains("File too large [EFBIG]"),
+            "{flags:?}: {error}"
+        );
+        assert_eq!(names(dir.path()), ["f"], "{flags:?}");
     }
 }

@@ -54,6 +54,7 @@ use crate::{Error, Kind};
 /// Runs the program.
 pub fn main() -> ExitCode {
     process::hold_signals();
+    process::ignore_file_size_signal();
     tell_panics();
     let command = match help::parsed() {
         Ok(command) => command,

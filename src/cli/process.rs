@@ -78,6 +78,12 @@ pub(super) fn hold_signals() {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signal_set(), std::ptr::null_mut()) };
 }
 
+/// A write beyond the limit on the size of files (`ulimit -f`) is an error, and no signal that ends the process.
+pub(super) fn ignore_file_size_signal() {
+    // SAFETY: the call sets how one signal is taken, and no handler.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// From now on SIGINT and SIGTERM, unless they were ignored, end the process at once: nothing is on
 /// stdout before the end, and an output file has no name before it is complete.
 pub(super) fn take_signals() {
