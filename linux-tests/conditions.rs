@@ -450,3 +450,24 @@ fn a_program_can_point_into_a_condition() {
     };
     assert_eq!((*setting, &text[*at..]), (Setting::Filter, "$7 = 1"));
 }
+
+/// Classes of letters are those of the syntax that the documentation points to.
+#[test]
+fn a_class_of_letters_may_have_a_name() {
+    let dir = dir();
+    let path = write(dir.path(), "f", "α,1\nb,2\nЖ,3\n".as_bytes());
+    for (class, key) in [
+        ("Greek", "α"),
+        ("Latin", "b"),
+        ("Lu", "Ж"),
+        ("Uppercase", "Ж"),
+    ] {
+        let filter = format!("$1 ~ '^\\p{{{class}}}$'");
+        let args = ["aggregate", "-d,", "-k1", "--where", &filter];
+        let answer = end(ringfold(args).arg(&path)).answer();
+        assert_eq!(
+            String::from_utf8(answer).unwrap(),
+            format!("key1,count\n{key},1\n")
+        );
+    }
+}

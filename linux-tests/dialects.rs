@@ -308,3 +308,18 @@ fn a_further_pipe_may_begin_with_an_empty_line() {
     drop(stdin);
     assert_eq!(end_of(child).answer(), b"k,sum_v\na,6\nb,2\n");
 }
+
+/// Lines are left out as far as there are some, however many are named.
+#[test]
+fn more_lines_are_skipped_than_there_are() {
+    let dir = dir();
+    let path = write(dir.path(), "f", b"a,1\nb,2\n");
+    let skip = [
+        "aggregate",
+        "-k",
+        "1",
+        "--skip-lines",
+        "9223372036854775808",
+    ];
+    assert_eq!(end(ringfold(skip).arg(&path)).answer(), b"key1,count\n");
+}

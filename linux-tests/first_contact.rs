@@ -491,3 +491,21 @@ fn what_is_no_text_in_lines_is_named() {
         "d: Is a directory [EISDIR]: try `find d -type f -exec ringfold aggregate {} +`"
     );
 }
+
+/// Names of columns come from the input: a terminal must not obey them.
+#[test]
+fn names_are_shown_without_what_a_terminal_obeys() {
+    let dir = dir();
+    let path = write(dir.path(), "f.csv", b"\x1b[31mred,b\x07\nk,1\nj,2\n");
+    for flags in [&["-H"][..], &["-H", "--explain", "-k", "1", "-a", "sum:2"]] {
+        let mut command = ringfold(["aggregate"]);
+        let shown = end(command.args(flags).arg(&path)).answer();
+        let shown = String::from_utf8(shown).unwrap();
+        let obeyed = |letter: char| letter.is_control() && letter != '\n';
+        assert!(!shown.contains(obeyed), "{shown:?}");
+        assert!(
+            shown.contains(r"\x1b[31mred") && shown.contains(r"b\x07"),
+            "{shown}"
+        );
+    }
+}

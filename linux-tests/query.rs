@@ -836,3 +836,27 @@ fn commands_of(page: &str, dir: &Path) -> usize {
     }
     commands
 }
+
+/// Each column of a key and each aggregate takes memory in every group: there is a most of both.
+#[test]
+fn columns_have_a_limit() {
+    let dir = dir();
+    let numbers: Vec<String> = (1..=5000).map(|n| n.to_string()).collect();
+    let path = write(dir.path(), "f", numbers.join(",").as_bytes());
+    for (flags, says) in [
+        (
+            &["-k1-1001"][..],
+            "1001 columns of the key are more than 1000",
+        ),
+        (
+            &["-k1", "-asum:1-4001"],
+            "4001 aggregates are more than 4000",
+        ),
+    ] {
+        let error = end(ringfold(["aggregate", "-d,"]).args(flags).arg(&path)).failure(2);
+        assert!(error.contains(says), "{error}");
+    }
+    for flags in [&["-k1-1000"][..], &["-k1", "-asum:1-4000"]] {
+        end(ringfold(["aggregate", "-d,"]).args(flags).arg(&path)).answer();
+    }
+}

@@ -17,6 +17,7 @@ use crate::query::number::shown;
 use crate::query::passes::Passes;
 use crate::query::plan::Plan;
 use crate::query::time::{Form, read};
+use crate::visible::visible;
 
 /// Records that are looked at.
 const RECORDS: usize = 1000;
@@ -436,7 +437,11 @@ pub(crate) fn write_table(
     rows: &[Vec<String>],
 ) -> fmt::Result {
     let head: Vec<String> = head.iter().map(|&name| name.into()).collect();
-    let all = || std::iter::once(&head).chain(rows);
+    // Names and values come from the input, and a terminal must not obey them.
+    let cell = |cell: &String| visible(cell.as_bytes()).into_owned();
+    let rows = rows.iter().map(|row| row.iter().map(cell).collect());
+    let rows: Vec<Vec<String>> = rows.collect();
+    let all = || std::iter::once(&head).chain(&rows);
     // The head of the last columns goes over all of them.
     let last = head
         .iter()

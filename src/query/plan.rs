@@ -175,6 +175,18 @@ pub(crate) struct Asked {
     pub(crate) is_time: bool,
 }
 
+/// The most columns of a key, and the most aggregates: each takes memory in every group, before any budget is asked.
+const KEYS_MAX: usize = 1000;
+const AGGREGATES_MAX: usize = 4000;
+
+fn is_bounded(count: usize, most: usize, what: &str) -> Result<()> {
+    if count <= most {
+        return Ok(());
+    }
+    let why = format!("{count} {what} are more than {most}, the most that a query may have");
+    Err(Error::new(ErrorKind::Usage, why))
+}
+
 /// Where columns stand, and how they are called.
 pub(crate) fn find(columns: &Columns, shape: Option<&Shape>) -> Result<Vec<(usize, Vec<u8>)>> {
     let Some(shape) = shape else {
@@ -230,7 +242,7 @@ impl Plan {
             }
             self.names.push(name);
         }
-        Ok(())
+        is_bounded(self.keys.len(), KEYS_MAX, "columns of the key")
     }
 
     /// Adds an aggregate, of each column that it is asked for.
@@ -270,7 +282,7 @@ impl Plan {
             self.names
                 .push([kind.name.as_bytes(), b"_", &name].concat());
         }
-        Ok(())
+        is_bounded(self.aggregates.len(), AGGREGATES_MAX, "aggregates")
     }
 
     /// The aggregates as tables know them.

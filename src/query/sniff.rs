@@ -328,8 +328,10 @@ impl Style<'_> {
             (None, true) => BYTE_ORDER_MARK.len(),
             (None, false) => 0,
         };
-        for _ in 0..self.skip_lines {
+        let mut left = self.skip_lines;
+        while left > 0 && at < bytes.len() {
             at = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
+            left -= 1;
         }
         at
     }
