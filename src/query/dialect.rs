@@ -398,14 +398,23 @@ impl Dialect {
     }
 
     /// A field without quotes.
+    #[inline(always)]
     fn plain(&self, bytes: &[u8], start: usize, end: usize) -> Field {
-        if !self.trim {
-            return Field::plain(start, end);
-        }
+        // Ends are chosen, not fields: a field goes through memory where two ways to one meet, which took half of the time.
+        let (start, end) = match self.trim {
+            false => (start, end),
+            true => self.trimmed(bytes, start, end),
+        };
+        Field::plain(start, end)
+    }
+
+    /// The ends of a field without the blanks around it.
+    #[inline(never)]
+    fn trimmed(&self, bytes: &[u8], start: usize, end: usize) -> (usize, usize) {
         let start = self.behind_blanks(&bytes[..end], start);
         let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
         let blanks = bytes[start..end].iter().rev().take_while(is_blank);
-        Field::plain(start, end - blanks.count())
+        (start, end - blanks.count())
     }
 
     /// The field that the quote at `open` opens.
