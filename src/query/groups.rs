@@ -1,6 +1,7 @@
 //! All groups of an answer: those of short keys, of which lanes are known, and those of a table.
 
 use std::cmp::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rayon::iter::Either;
 use rayon::prelude::*;
@@ -98,7 +99,8 @@ impl Groups {
     /// Leaves only those parts of keys to be compared as numbers that are numbers, or empty, in all of these groups.
     pub(crate) fn narrow(&self, order: &mut KeyOrder, groups: &[Group]) {
         order.narrow(|order, at| {
-            groups.par_iter().all(|&group| {
+            groups.par_iter().enumerate().all(|(next, &group)| {
+                self.fetch(next + FETCHED, |at| groups.get(at).copied());
                 let part = self.parts(group).nth(at);
                 part.is_none_or(|part| part.is_empty() || order.number(part).is_some())
             })
@@ -111,15 +113,23 @@ impl Groups {
             groups: self,
             order,
         };
-        let keyed = groups.par_iter().map_init(Vec::new, |scratch, &group| {
-            Some((by_key.bytes_of(group, 0, scratch)?, group))
+        // Keys with a zero are compared whole. A flag says so, because then all are collected in place.
+        let has_zero = AtomicBool::new(false);
+        let numbered = groups.par_iter().enumerate();
+        let keyed = numbered.map_init(Vec::new, |scratch, (at, &group)| {
+            self.fetch(at + FETCHED, |at| groups.get(at).copied());
+            let bytes = by_key.bytes_of(group, 0, scratch);
+            if bytes.is_none() {
+                has_zero.store(true, Relaxed);
+            }
+            (bytes.unwrap_or(0), group)
         });
-        let keyed: Option<Vec<_>> = keyed.collect();
-        let Some(mut keyed) = keyed else {
+        let mut keyed: Vec<_> = keyed.collect();
+        if has_zero.into_inner() {
             let mut groups = groups;
             groups.par_sort_unstable_by(|one, two| by_key.compare(*one, *two));
             return groups;
-        };
+        }
         by_key.sort_from(&mut keyed, 0);
         keyed.into_iter().map(|(_, group)| group).collect()
     }
