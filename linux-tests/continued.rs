@@ -2,10 +2,11 @@
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use crate::compressed::{bzip, gzip, lz4, xz, zstandard};
-use crate::support::{Ended, STATIONS, dir, end, ringfold, str, write};
+use crate::support::{Ended, STATIONS, dir, end, end_of, feed, ringfold, start, str, write};
 
 fn add(state: &Path, file: &Path) -> Ended {
     let mut command = ringfold(["aggregate", "-d;", "-k1", "-acount", "--continue"]);
@@ -77,5 +78,31 @@ fn copies_are_refused() {
         let merged = end(ringfold(["merge"]).args([&state, &own])).answer();
         let rows = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count();
         assert!(rows(&merged) > 0);
+    }
+}
+
+/// What comes through a pipe leaves nothing to know it by, and the run says so.
+#[test]
+fn a_stream_is_told() {
+    let dir = dir();
+    let state = dir.path().join("state");
+    for rows in [3, 6] {
+        let mut command = ringfold([
+            "aggregate",
+            "-d;",
+            "-k1",
+            "-acount",
+            "--report-too",
+            "--continue",
+        ]);
+        let mut child = start(command.arg(&state).stdin(Stdio::piped()));
+        feed(&mut child, b"a;1\nb;2\na;3\n".to_vec());
+        let ended = end_of(child);
+        assert_eq!(
+            ended.stderr.trim_end(),
+            "ringfold: notice: -: a stream isn't known again: added a second time, it counts twice"
+        );
+        let want = format!("key1,count\na,{}\nb,{}\n", rows / 3 * 2, rows / 3);
+        assert_eq!((ended.code, ended.stdout), (Some(0), want.into_bytes()));
     }
 }

@@ -295,6 +295,14 @@ impl Asked {
             for doubt in plan.doubts() {
                 say(&format!("notice: {}", spell::doubt(doubt)));
             }
+            let mut sources = input.sources().iter();
+            let stream = sources.find(|source| !source.can_repeat());
+            if let (Some(("--continue", _)), Some(stream)) = (kept, stream) {
+                say(&format!(
+                    "notice: {}: a stream isn't known again: added a second time, it counts twice",
+                    stream.name()
+                ));
+            }
         }
         if !reading.quiet {
             for (column, value) in plan.thousands(&input)? {
