@@ -383,3 +383,131 @@ fn nothing_is_said_where_nothing_is_skipped() {
     .answer();
     assert_eq!(got, b"{a=1.0/1.0/1.0}\n");
 }
+
+/// A text of lines with a hole of NULs before its sixth line, as a log has that was cut while a program went on writing to it.
+fn holed(lines: impl Fn(usize) -> String, count: usize, hole: usize) -> (Vec<u8>, usize) {
+    let part = |from, to| (from..to).map(&lines).collect::<String>().into_bytes();
+    let before = part(0, 5);
+    let at = before.len();
+    ([before, vec![0; hole], part(5, count)].concat(), at)
+}
+
+/// NULs become part of no key: the record is refused by its place and their number, or left out.
+#[test]
+fn a_hole_of_nuls_is_no_key() {
+    let dir = dir();
+    let city = |row: usize| ["Bern", "Oslo", "Rome"][row % 3];
+    let comma = |row: usize| match row {
+        0 => "city,price\n".to_string(),
+        row => format!("{},{row}\n", city(row)),
+    };
+    let tab = |row: usize| comma(row).replace(',', "\t");
+    let log = |row: usize| {
+        let time = "[12/Mar/2026:06:25:01 +0000]";
+        format!(
+            "192.0.2.{} - - {time} \"GET /a HTTP/1.1\" 200 10 \"-\" \"c\"\n",
+            row % 3
+        )
+    };
+    let pair = |row: usize| format!("{};{row}.5\n", city(row));
+    let csv = "city,count\nBern,3\nOslo,3\nRome,2\n";
+    let hosts = "host,count\n192.0.2.0,4\n192.0.2.1,3\n192.0.2.2,2\n";
+    let pairs = "{Bern=0.5/5.0/9.5, Oslo=1.5/4.5/7.5, Rome=2.5/5.5/8.5}\n";
+    for hole in [130, 4096, 3 << 20] {
+        for (name, (text, at), flags, answer) in [
+            ("f.csv", holed(comma, 10, hole), &["-k", "city"][..], csv),
+            ("f.tsv", holed(tab, 10, hole), &["-k", "city"], csv),
+            (
+                "f.log",
+                holed(log, 10, hole),
+                &["--log", "combined", "-k", "host"],
+                hosts,
+            ),
+            ("f.txt", holed(pair, 10, hole), &[], pairs),
+        ] {
+            let file = write(dir.path(), name, &text);
+            let whole = |way: &str| {
+                let end = at + hole;
+                let line = format!("{way}: byte {at}-{end} (line 6)");
+                (line, format!("{hole} NUL bytes stand in the record: try "))
+            };
+            for skips in [false, true] {
+                let skip = if skips {
+                    &["--on-error", "skip"][..]
+                } else {
+                    &[]
+                };
+                let flags = [&["aggregate"], flags, skip].concat();
+                let check = |way: &str, ended: crate::support::Ended| {
+                    if skips {
+                        let (said, notices) = ended.answer_and_notices();
+                        assert_eq!(String::from_utf8_lossy(&said), answer, "{way} {hole}");
+                        let left_out =
+                            format!("1 record skipped, the first at {way} byte {at} line 6");
+                        assert!(notices.contains(&left_out), "{notices}");
+                        return;
+                    }
+                    let said = ended.failure(1);
+                    let (line, why) = whole(way);
+                    // Quoted fields of a pipe can't be read again, so the number isn't known.
+                    if !(way == "-" && name == "f.csv" && hole > 1 << 20) {
+                        assert!(said.contains(&line) && said.contains(&why), "{said}");
+                    }
+                };
+                for way in cached_ways() {
+                    let flags = [&flags[..], &way.flags(), &[str(&file)]].concat();
+                    check(str(&file), end(&mut ringfold(flags)));
+                }
+                let mut child =
+                    start(ringfold([&flags[..], &["-"]].concat()).stdin(Stdio::piped()));
+                feed(&mut child, text.clone());
+                check("-", end_of(child));
+            }
+        }
+    }
+}
+
+/// A record over the limit is malformed as others are: what comes behind it is read.
+#[test]
+fn a_record_over_the_limit_is_left_out() {
+    let dir = dir();
+    let long = "x".repeat(70_000);
+    let text = format!("a;1.0\n{long};2.0\nb;x\nb;3.0\n{long}");
+    let file = write(dir.path(), "f", text.as_bytes());
+    let rejects = dir.path().join("rejects");
+    for way in cached_ways() {
+        let flags = ["aggregate", "--on-error=skip", "--max-record=1000"];
+        let flags = [&flags[..], &way.flags(), &[str(&file)]].concat();
+        let (said, notices) = end(&mut ringfold(&flags)).answer_and_notices();
+        assert_eq!(
+            said,
+            b"{a=1.0/1.0/1.0, b=3.0/3.0/3.0}\n",
+            "{}",
+            way.engine.name()
+        );
+        let why = "3 records skipped, the first at ";
+        assert!(
+            notices.contains(why)
+                && notices.contains("byte 6 line 2: a record of more than 1000 bytes"),
+            "{notices}"
+        );
+        let flags = [&flags[..], &["-d;", "-k1", "--rejects", str(&rejects)]].concat();
+        let (said, _) = end(&mut ringfold(flags)).answer_and_notices();
+        assert_eq!(said, b"key1,count\na,1\nb,2\n");
+        let rejected = std::fs::read_to_string(&rejects).unwrap();
+        let lines: Vec<_> = rejected
+            .lines()
+            .map(|line| &line[line.find("f,").unwrap_or(0)..])
+            .collect();
+        assert!(
+            lines[1].starts_with("f,6,2,a record of more than 1000 bytes,xxx"),
+            "{}",
+            way.engine.name()
+        );
+        assert!(
+            lines[2].starts_with(&format!("f,{},5,", text.len() - long.len())),
+            "{}",
+            &lines[2][..40]
+        );
+    }
+}

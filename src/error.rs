@@ -253,6 +253,12 @@ impl Error {
         }
     }
 
+    /// Whether its bytes are those of decompressed text.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_decompressed(&self) -> bool {
+        self.is_decompressed
+    }
+
     /// The line with settings and advice as a program's users know them.
     pub fn spelled(&self, speller: &dyn Speller) -> String {
         let mut line = String::new();

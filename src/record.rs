@@ -5,6 +5,7 @@ pub(crate) mod bytes;
 pub(crate) mod framing;
 pub(crate) mod lines;
 pub(crate) mod masks;
+pub(crate) mod nuls;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod places;
 pub(crate) mod quoted;

@@ -8,7 +8,10 @@ use crate::{Cause, Choice, Error, Facility, Hint, Notice, Refusal, Refuser, Sett
 
 /// An error's line.
 pub(super) fn error(error: &Error) -> String {
-    let line = error.spelled(&Flags { file: error.file() });
+    let line = error.spelled(&Flags {
+        file: error.file(),
+        is_decompressed: error.is_decompressed(),
+    });
     match error.file().filter(|_| error.errno() == Some(libc::EISDIR)) {
         Some(directory) => format!("{line}: {}", files_of(directory)),
         None => line,
@@ -33,12 +36,12 @@ fn files_of(directory: &str) -> String {
 
 /// What is wrong with a record.
 pub(super) fn cause(cause: &Cause) -> String {
-    cause.spelled(&Flags { file: None })
+    cause.spelled(&Flags::default())
 }
 
 /// A notice's line.
 pub(super) fn notice(notice: &Notice) -> String {
-    notice.spelled(&Flags { file: None })
+    notice.spelled(&Flags::default())
 }
 
 /// What may be read otherwise, in a line.
@@ -109,9 +112,11 @@ pub(super) fn flag(setting: Setting) -> &'static str {
 }
 
 /// Settings as flags.
+#[derive(Default)]
 struct Flags<'a> {
     /// The file that an error is about.
     file: Option<&'a str>,
+    is_decompressed: bool,
 }
 
 impl Flags<'_> {
@@ -125,6 +130,13 @@ impl Flags<'_> {
             true => program
                 .replace("'FILE'", &single(file))
                 .replace("FILE", &name),
+            false if program.ends_with('<') && self.is_decompressed => {
+                format!(
+                    "{} {name} | {}",
+                    decompressor(file),
+                    &program[..program.len() - 2]
+                )
+            }
             false if program.ends_with('<') => format!("{program}{name}"),
             false => format!("{program} {name}"),
         };
@@ -142,9 +154,24 @@ impl Flags<'_> {
                 Some(self.piped(program))
             }
             Hint::Nuls => Some(self.piped("tr -d '\\0' <")),
+            Hint::NulRun => Some(format!(
+                "{}, or `--on-error skip`, which leaves the record out",
+                self.piped("tr -d '\\0' <")
+            )),
             Hint::CarriageReturns => Some(self.piped("tr '\\r' '\\n' <")),
             other => hinted(other),
         }
+    }
+}
+
+/// What decompresses a file of this name.
+fn decompressor(file: &str) -> &'static str {
+    match file.rsplit_once('.').map_or("", |(_, ending)| ending) {
+        "zst" => "zstdcat",
+        "xz" | "lzma" => "xzcat",
+        "bz2" => "bzcat",
+        "lz4" => "lz4cat",
+        _ => "zcat",
     }
 }
 
@@ -291,6 +318,7 @@ fn hinted(hint: Hint) -> Option<String> {
         Hint::Encoded { .. }
         | Hint::Piped { .. }
         | Hint::Nuls
+        | Hint::NulRun
         | Hint::CarriageReturns => return None,
         Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", written(byte)),
         Hint::Header => "a header is left out by `--on-error skip`".to_string(),
@@ -498,7 +526,7 @@ mod tests {
 
     #[test]
     fn values_are_written_as_they_are_read() {
-        let written = |choice: Choice| Flags { file: None }.choice(&choice);
+        let written = |choice: Choice| Flags::default().choice(&choice);
         assert_eq!(written(Setting::Direct.into()), "--direct");
         assert_eq!(written(Setting::TaskRun.of("defer")), "--task-run defer");
         assert_eq!(written(Setting::Sqpoll.of(3)), "--sqpoll=3");

@@ -1,9 +1,11 @@
 //! The contract between an engine and what takes its blocks.
 
 use crate::engine::window::Finished;
+use crate::error::refusal::Refusal;
 use crate::error::{Cause, Error};
-use crate::record::block::{Block, SharedPages};
+use crate::record::block::{Block, Cut, SharedPages};
 use crate::record::framing::{Delimited, Framing};
+use crate::record::nuls;
 
 /// Receives blocks.
 pub trait Sink: Sync {
@@ -17,6 +19,13 @@ pub trait Sink: Sync {
     /// a sink gives its word.
     fn shared_pages(&self) -> Option<SharedPages> {
         None
+    }
+
+    /// Whether a record over the limit is the sink's to refuse or leave out: it comes alone in a block, without what is
+    /// behind its start. Otherwise it ends the run. It has no effect where the framing has a state.
+    #[doc(hidden)]
+    fn cuts_records(&self) -> bool {
+        false
     }
 
     /// Takes a block, on any thread, in any order, several at the same time.
@@ -72,6 +81,31 @@ pub struct Malformed {
     pub end: usize,
     /// What is wrong with it.
     pub cause: Cause,
+}
+
+impl Malformed {
+    /// What is wrong with a record at `at` of a block, which is over the limit and was cut.
+    pub(crate) fn too_long(record: &[u8], at: usize, cut: Cut, is_hinted: bool) -> Malformed {
+        match nuls::run(record) {
+            Some(run) => {
+                let is_last = run.end == record.len();
+                let end = run.end + if is_last { cut.nuls as usize } else { 0 };
+                Malformed {
+                    start: at + run.start,
+                    end: at + end,
+                    cause: nuls::cause((end - run.start) as u64, is_hinted),
+                }
+            }
+            None => {
+                let max_record = cut.max_record;
+                Malformed {
+                    start: at,
+                    end: at + max_record,
+                    cause: Refusal::Exceeded { max_record }.into(),
+                }
+            }
+        }
+    }
 }
 
 impl From<Malformed> for BlockError {

@@ -277,6 +277,8 @@ pub enum Hint {
     },
     /// Bytes of zero that stand before the text, as where a log was cut while a program went on writing to it.
     Nuls,
+    /// Many bytes of zero in a record: they can be taken out before, or the record left out.
+    NulRun,
     /// Lines that end with a carriage return alone.
     CarriageReturns,
     /// With this [delimiter](Setting::Delimiter) the record is well-formed.
@@ -487,7 +489,8 @@ impl Refusal {
                 Hint::CarriageReturns => {
                     format!("{why}: the lines end with a carriage return alone")
                 }
-                Hint::Delimiter(_)
+                Hint::NulRun
+                | Hint::Delimiter(_)
                 | Hint::Header
                 | Hint::Names
                 | Hint::HeaderAndDelimiter(_)

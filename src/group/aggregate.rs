@@ -42,6 +42,7 @@ use crate::level::Level;
 use crate::record::block::Block;
 use crate::record::framing::{Delimited, Framing};
 use crate::record::lines::{Lines, Mark};
+use crate::record::nuls;
 
 #[cfg(test)]
 mod tests;
@@ -222,9 +223,11 @@ impl Aggregate {
             let value = at + (span & 0xffff) as usize..at + (span >> 16) as usize - 1;
             let (end, value) = (value.end, scalar::trim(&bytes[value], self.terminator));
             match decimal::number(value) {
-                Ok(number) => partial.add_fallback_row(window.key(key), &number),
+                Ok(number) if nuls::run(window.key(key)).is_none() => {
+                    partial.add_fallback_row(window.key(key), &number)
+                }
                 // Read once more, for the cause or to count it.
-                Err(_) => self.scalar_record(partial, bytes, start, end)?,
+                _ => self.scalar_record(partial, bytes, start, end)?,
             }
         }
         let lists = &partial.scratch.millionths;
@@ -239,6 +242,11 @@ impl Aggregate {
     /// Adds all records of `block`.
     fn records(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
         let bytes = block.bytes();
+        if let Some(cut) = block.cut() {
+            let record = &bytes[..bytes.len() - 1];
+            let is_hinted = self.on_error == OnError::Fail;
+            return self.reject(partial, Malformed::too_long(record, 0, cut, is_hinted));
+        }
         let mut at = first_record(block);
         let mut length = WINDOW;
         let mut checked = 0;
@@ -291,22 +299,41 @@ impl Aggregate {
         end: usize,
     ) -> Result<(), BlockError> {
         let record = scalar::trim(&block[start..end], self.terminator);
-        match scalar::read(record, self.delimiter) {
-            Ok(Record::Empty) => partial.empty_lines += 1,
-            Ok(Record::Row(key, number)) => partial.add_fallback_row(key, &number),
-            Err(cause) => {
-                let malformed = Malformed {
+        let malformed = match nuls::run(record) {
+            Some(run) => Some(Malformed {
+                start: start + run.start,
+                end: start + run.end,
+                cause: nuls::cause(run.len() as u64, self.on_error == OnError::Fail),
+            }),
+            None => match scalar::read(record, self.delimiter) {
+                Ok(Record::Empty) => {
+                    partial.empty_lines += 1;
+                    None
+                }
+                Ok(Record::Row(key, number)) => {
+                    partial.add_fallback_row(key, &number);
+                    None
+                }
+                Err(cause) => Some(Malformed {
                     start,
                     end: start + record.len(),
                     cause: cause.into(),
-                };
-                if self.on_error == OnError::Fail {
-                    return Err(malformed.into());
-                }
-                partial.skipped += 1;
-                partial.skipped_here.get_or_insert(malformed);
-            }
+                }),
+            },
+        };
+        match malformed {
+            None => Ok(()),
+            Some(malformed) => self.reject(partial, malformed),
         }
+    }
+
+    /// Ends the job with a malformed record, or leaves it out.
+    fn reject(&self, partial: &mut Partial, malformed: Malformed) -> Result<(), BlockError> {
+        if self.on_error == OnError::Fail {
+            return Err(malformed.into());
+        }
+        partial.skipped += 1;
+        partial.skipped_here.get_or_insert(malformed);
         Ok(())
     }
 
@@ -449,6 +476,10 @@ impl Fold for Aggregate {
 
     fn framing(&self) -> &dyn Framing {
         &self.framing
+    }
+
+    fn cuts_records(&self) -> bool {
+        true
     }
 
     fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {

@@ -76,5 +76,6 @@ impl Input {
 fn foreign(source: &Source, why: &str, hint: Hint) -> Error {
     let why = why.into();
     let error = Error::new(Kind::Data, Refusal::Malformed { why, hint });
-    error.in_file(source.index(), source.name())
+    let error = error.in_file(source.index(), source.name());
+    error.decompressed(source.decoder().is_some())
 }

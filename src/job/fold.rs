@@ -77,6 +77,12 @@ pub trait Fold: Sync {
         None
     }
 
+    /// Whether a record over the limit is the job's to refuse or leave out, see [`Sink::cuts_records`].
+    #[doc(hidden)]
+    fn cuts_records(&self) -> bool {
+        false
+    }
+
     /// Adds a block.
     ///
     /// # Errors
@@ -183,6 +189,10 @@ impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Lender<'_, F, P> {
 
     fn shared_pages(&self) -> Option<SharedPages> {
         self.job.shared_pages()
+    }
+
+    fn cuts_records(&self) -> bool {
+        self.job.cuts_records()
     }
 
     fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {

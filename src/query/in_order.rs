@@ -12,7 +12,7 @@ use crate::query::job::{End, Partial, Text};
 use crate::query::order::InOrder;
 use crate::query::plan::Plan;
 use crate::query::sniff::separator_line;
-use crate::record::block::{Block, PaddedBuf};
+use crate::record::block::{Block, Cut, PaddedBuf};
 use crate::record::bytes;
 
 impl Plan {
@@ -38,9 +38,14 @@ impl Plan {
             true => self.look(partial, &mut reading, block, End::More),
             false => {
                 reading.rest.extend(block.bytes());
-                self.look_at_rest(partial, &mut reading, End::More)
+                // A record that was cut is too long, whatever comes behind it.
+                reading.look_at = block.cut().map_or(reading.look_at, |_| 0);
+                self.look_at_rest(partial, &mut reading, block.cut(), End::More)
             }
         };
+        if block.cut().is_some() {
+            reading.offset = block.offset() + block.length();
+        }
         partial.reading = Some(reading);
         done
     }
@@ -53,7 +58,7 @@ impl Plan {
         if reading.rest.is_empty() {
             return Ok(());
         }
-        let done = self.look_at_rest(partial, &mut reading, End::File);
+        let done = self.look_at_rest(partial, &mut reading, None, End::File);
         done.map_err(|error| match error {
             BlockError::Sink(error) => error,
             BlockError::Malformed(_) => unreachable!("it has its place"),
@@ -64,13 +69,14 @@ impl Plan {
         &self,
         partial: &mut Partial,
         reading: &mut InOrder,
+        cut: Option<Cut>,
         end: End,
     ) -> Result<(), BlockError> {
         if end == End::More && reading.rest.len() < reading.look_at {
             return Ok(());
         }
         let rest = std::mem::take(&mut reading.rest);
-        let block = rest.block(reading.file, reading.offset, 0);
+        let block = rest.block(reading.file, reading.offset, 0).with_cut(cut);
         let before = reading.lines;
         let done = self.look(partial, reading, &block, end);
         done.map_err(|error| match error {

@@ -41,9 +41,10 @@ use crate::query::stored::{Stored, StoredForm};
 use crate::query::table::Table;
 use crate::query::time::{self, Cutter};
 use crate::query::unread::Unread;
-use crate::record::block::Block;
+use crate::record::block::{Block, Cut};
 use crate::record::framing::{Delimited, Framing};
 use crate::record::lines::Counted;
+use crate::record::nuls;
 
 /// After so many bytes of a block its worker looks at what groups take of the budget.
 const LOOK_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
@@ -468,9 +469,14 @@ impl Plan {
         let fields = &mut partial.scratch.fields;
         let record = match self.dialect.split(&bytes[..end], at, fields) {
             Ok(record) if record.end - at <= self.max_record => record,
-            Ok(_) => {
-                let open = last_multiline(bytes, fields).unwrap_or(at);
-                return self.too_long(partial, text, at, open);
+            Ok(record) => {
+                if let Some(open) = last_multiline(bytes, fields) {
+                    return self.too_long(partial, text, at, open);
+                }
+                let rest = memchr(b'\n', &bytes[record.end..]);
+                let line_end = rest.map_or(bytes.len(), |length| record.end + length);
+                self.reject_long(partial, text, at..line_end)?;
+                return Ok(Some((line_end + 1).min(bytes.len())));
             }
             Err(bad) if bad.is_open && end < bytes.len() => {
                 return self.too_long(partial, text, at, bad.bytes.start);
@@ -500,6 +506,13 @@ impl Plan {
         } else if self.repeats.as_ref().is_some_and(is_header) {
             let place = (text.block.file(), text.block.offset() + at as u64);
             partial.repeated.add(place);
+        } else if let Some(run) = self.nul_run(&bytes[at..record.end]) {
+            let malformed = Malformed {
+                start: at + run.start,
+                end: at + run.end,
+                cause: nuls::cause(run.len() as u64, !self.rejecting.leaves_out()),
+            };
+            self.reject(partial, text, at..record.end, malformed)?;
         } else if let Some(shape) = &self.shape {
             // Without a shape there is no record that can be read.
             if let Err(why) = self.add(partial, shape, &text.block, at) {
@@ -512,6 +525,28 @@ impl Plan {
             }
         }
         Ok(Some(record.next))
+    }
+
+    /// Leaves out a record that is over the limit, as its length says.
+    fn reject_long(
+        &self,
+        partial: &mut Partial,
+        text: &Text<'_>,
+        record: Range<usize>,
+    ) -> Result<(), BlockError> {
+        let cut = text.block.cut().unwrap_or(Cut {
+            max_record: self.max_record,
+            ..Cut::default()
+        });
+        let bytes = &text.block.bytes()[record.clone()];
+        let is_hinted = !self.rejecting.leaves_out();
+        let malformed = Malformed::too_long(bytes, record.start, cut, is_hinted);
+        self.reject(partial, text, record, malformed)
+    }
+
+    /// Bytes of zero in a text that are no delimiters.
+    fn nul_run(&self, bytes: &[u8]) -> Option<Range<usize>> {
+        nuls::run(bytes).filter(|_| !self.dialect.has_zeros())
     }
 
     /// Leaves out the line of a quote that isn't closed within the longest record; returns what begins behind it.
@@ -603,7 +638,19 @@ impl Plan {
             block: *block,
             end: End::Block,
         };
-        if self.has_header && begin >= offset {
+        let is_header = self.has_header && begin >= offset;
+        if let Some(cut) = block.cut() {
+            let is_comment = self.dialect.behind_comment(bytes, at).is_some();
+            let record = at..bytes.len() - 1;
+            return match is_comment {
+                true => Ok(()),
+                false if is_header => {
+                    Err(Malformed::too_long(&bytes[record], at, cut, false).into())
+                }
+                false => self.reject_long(partial, &text, record),
+            };
+        }
+        if is_header {
             match self.header(partial, &text, at)? {
                 Some(behind) => at = behind,
                 None => return Err(self.cut(partial, at)),
@@ -645,8 +692,10 @@ impl Plan {
         let mut repeats = repeats.unwrap_or_default().into_iter().peekable();
         while at < bytes.len() {
             while repeats.next_if(|place| *place < at).is_some() {}
+            let ahead = &bytes[at..bytes.len().min(at + WINDOW)];
             at = match repeats.peek() {
                 Some(&place) if place < at + WINDOW => rest.add(at, place + 1)?,
+                _ if let Some(run) = nuls::run(ahead) => rest.add(at, at + run.end)?,
                 _ => passes.window(self, &text.block, at, &mut rest)?,
             };
             if at >= next_look {
@@ -906,6 +955,10 @@ impl Fold for Plan {
             true => &Delimited::NEWLINE,
             false => &*self.framing,
         }
+    }
+
+    fn cuts_records(&self) -> bool {
+        true
     }
 
     fn in_order(&self) -> bool {

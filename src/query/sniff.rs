@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use memchr::{memchr, memchr_iter, memmem};
+use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Error, Kind, Result};
@@ -13,6 +13,7 @@ use crate::query::dialect::{BYTE_ORDER_MARK, Dialect};
 use crate::query::field::{Field, QUOTE, names_of};
 use crate::query::hint::is_usual_null;
 use crate::query::log;
+use crate::record::nuls;
 
 /// Records that are looked at, and how many bytes of them at most. Both bound how long a pipe is waited for.
 const RECORDS: usize = 20;
@@ -296,6 +297,9 @@ impl Style<'_> {
                 _ if is_enough => text,
                 _ => return None,
             };
+            // A log that was cut while a program went on writing to it tells enough before the hole.
+            let hole = nuls::run(text).and_then(|run| memrchr(b'\n', &text[..run.start]));
+            let text = hole.map_or(text, |end| &text[..=end]);
             let separator = separator_line(text);
             let begin = self.behind_preamble(text);
             let (text, separator) = (&text[begin..], separator.map(|(byte, _)| byte));

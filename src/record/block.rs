@@ -27,6 +27,17 @@ impl SharedPages {
     }
 }
 
+/// What a record over the limit lost: its block has only its start, with a record end behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Cut {
+    /// The limit.
+    pub(crate) max_record: usize,
+    /// Bytes of the file that aren't in the block, the record end with them.
+    pub(crate) left_out: u64,
+    /// How many of those begin with bytes of zero.
+    pub(crate) nuls: u64,
+}
+
 /// Whole records, one after the other, with the place they came from.
 ///
 /// Every byte of a span is delivered in exactly one block. Only the last record of a file may
@@ -37,6 +48,7 @@ pub struct Block<'a> {
     file: u32,
     offset: u64,
     sequence: u64,
+    cut: Option<Cut>,
 }
 
 impl<'a> Block<'a> {
@@ -51,7 +63,24 @@ impl<'a> Block<'a> {
             file,
             offset,
             sequence,
+            cut: None,
         }
+    }
+
+    /// Its only record was cut.
+    pub(crate) fn with_cut(self, cut: Option<Cut>) -> Self {
+        Block { cut, ..self }
+    }
+
+    /// What its only record lost.
+    pub(crate) fn cut(&self) -> Option<Cut> {
+        self.cut
+    }
+
+    /// How many bytes of the file it stands for.
+    pub(crate) fn length(&self) -> u64 {
+        let bytes = self.bytes.len() as u64;
+        self.cut.map_or(bytes, |cut| bytes - 1 + cut.left_out)
     }
 
     /// The block's first `len` bytes.
@@ -59,6 +88,15 @@ impl<'a> Block<'a> {
         // What lies behind them is more of the block, and readable all the same.
         Block {
             bytes: &self.bytes[..len],
+            ..*self
+        }
+    }
+
+    /// The block from its byte `from` on.
+    pub(crate) fn suffix(&self, from: usize) -> Self {
+        Block {
+            bytes: &self.bytes[from..],
+            offset: self.offset + from as u64,
             ..*self
         }
     }
@@ -148,6 +186,55 @@ impl PaddedBuf {
         // SAFETY: PADDING bytes of the same vector lie before and after the slice, and the borrow
         // of self keeps everybody from writing.
         unsafe { Block::new(self.bytes(), file, offset, sequence) }
+    }
+}
+
+/// A record that is gathered piece by piece.
+#[derive(Debug)]
+pub struct Gathered {
+    pub(crate) bytes: PaddedBuf,
+    /// Where it begins.
+    pub(crate) offset: u64,
+    pub(crate) cut: Cut,
+}
+
+impl Gathered {
+    /// Bytes of a record over the limit that are kept: enough to see that it is.
+    pub(crate) const fn kept(max_record: usize) -> usize {
+        max_record.saturating_add(3)
+    }
+
+    pub(crate) fn new(start: &[u8], offset: u64, max_record: usize) -> Gathered {
+        Gathered {
+            bytes: PaddedBuf::from(start),
+            offset,
+            cut: Cut {
+                max_record,
+                ..Cut::default()
+            },
+        }
+    }
+
+    /// Adds bytes; of a record that `is_cut` only as many as are kept.
+    pub(crate) fn extend(&mut self, more: &[u8], is_cut: bool) {
+        let room = match is_cut {
+            true => Gathered::kept(self.cut.max_record).saturating_sub(self.bytes.len()),
+            false => more.len(),
+        };
+        let (kept, rest) = more.split_at(room.min(more.len()));
+        if !kept.is_empty() {
+            self.bytes.extend(kept);
+        }
+        if self.cut.nuls == self.cut.left_out {
+            let nuls = rest.iter().take_while(|byte| **byte == 0).count();
+            self.cut.nuls += nuls as u64;
+        }
+        self.cut.left_out += rest.len() as u64;
+    }
+
+    /// How many bytes were added.
+    pub(crate) fn length(&self) -> u64 {
+        self.bytes.len() as u64 + self.cut.left_out
     }
 }
 

@@ -23,7 +23,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::record::block::PaddedBuf;
+use crate::record::block::Gathered;
 use crate::record::framing::{Effect, Framing, State};
 
 /// A buffer with what one read brought, and some spare bytes behind it.
@@ -45,8 +45,8 @@ pub struct Release<P> {
     pub range: Range<usize>,
     /// Where in the file the first of them begins.
     pub offset: u64,
-    /// The record behind them, with its offset, where it didn't fit behind the piece.
-    pub gathered: Option<(PaddedBuf, u64)>,
+    /// The record behind them, where it didn't fit behind the piece.
+    pub gathered: Option<Gathered>,
     /// The piece's number in its span.
     pub index: u64,
 }
@@ -90,7 +90,7 @@ struct Open<P> {
     completed: bool,
     /// The next piece that the open record wants to hear of.
     next: u64,
-    gathered: Option<(PaddedBuf, u64)>,
+    gathered: Option<Gathered>,
 }
 
 /// The stitching of one span.
@@ -98,6 +98,8 @@ pub struct Stitcher<'a, P> {
     framing: &'a dyn Framing,
     stateful: bool,
     max_record: usize,
+    /// Of a record over the limit the start is kept.
+    cuts: bool,
     /// A piece that begins where a record begins: the first one of a file, or the one behind the last whole piece.
     begins: Option<u64>,
     /// Where the span doesn't start so: the next piece that may end the record of the span before.
@@ -123,6 +125,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
             framing,
             stateful: framing.is_stateful(),
             max_record,
+            cuts: false,
             begins: own_start.then_some(0),
             foreign: (!own_start).then_some(0),
             base: 0,
@@ -133,6 +136,11 @@ impl<'a, P: Piece> Stitcher<'a, P> {
             unframed: 0,
             state: own_start.then(|| framing.initial()),
         }
+    }
+
+    /// The same where a record over the limit is no error: it is released without what is behind its start.
+    pub(crate) fn cutting(self, cuts: bool) -> Self {
+        Stitcher { cuts, ..self }
     }
 
     /// The number of pieces, once the end was seen.
@@ -403,7 +411,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
             };
             let mut over = false;
             let mut last = true;
-            let max_record = self.max_record;
+            let (max_record, cuts) = (self.max_record, self.cuts);
             let framing = self.framing;
             match self.get_mut(next) {
                 Some(entry @ Entry::Blank(_)) => {
@@ -411,12 +419,13 @@ impl<'a, P: Piece> Stitcher<'a, P> {
                     else {
                         unreachable!("just matched")
                     };
-                    over = !open.extend(framing, piece.bytes(), max_record);
+                    over = !open.extend(framing, piece.bytes(), max_record, cuts);
                     open.next += 1;
                     last = over;
                 }
                 Some(Entry::Open(head)) => {
-                    over = !open.extend(framing, &head.piece.bytes()[..head.start], usize::MAX);
+                    // If that makes it too long, the block is found to be.
+                    open.extend(framing, &head.piece.bytes()[..head.start], max_record, cuts);
                     open.completed = true;
                     head.head_taken = true;
                 }
@@ -425,7 +434,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
             let offset = open
                 .gathered
                 .as_ref()
-                .map_or(open.offset, |(_, offset)| *offset);
+                .map_or(open.offset, |gathered| gathered.offset);
             if over {
                 open.gathered = None;
                 open.completed = true;
@@ -473,21 +482,29 @@ impl<P: Piece> Open<P> {
             .max(self.start)
     }
 
-    /// Adds bytes to the open record; false when that makes it longer than `max_record`.
-    fn extend(&mut self, framing: &dyn Framing, more: &[u8], max_record: usize) -> bool {
+    /// Adds bytes to the open record; false when that makes it longer than `max_record`, unless it is cut then.
+    fn extend(
+        &mut self,
+        framing: &dyn Framing,
+        more: &[u8],
+        max_record: usize,
+        cuts: bool,
+    ) -> bool {
         if self.gathered.is_none() {
             if self.piece.append(more) {
                 self.end += more.len();
                 return true;
             }
             let end = self.last_end(framing);
-            let tail = PaddedBuf::from(&self.piece.bytes()[end..]);
+            let offset = self.offset + end as u64;
+            let mut gathered = Gathered::new(b"", offset, max_record);
+            gathered.extend(&self.piece.bytes()[end..], cuts);
             self.end = end;
-            self.gathered = Some((tail, self.offset + self.end as u64));
+            self.gathered = Some(gathered);
         }
-        let (gathered, _) = self.gathered.as_mut().expect("just set");
-        gathered.extend(more);
-        gathered.len() <= max_record
+        let gathered = self.gathered.as_mut().expect("just set");
+        gathered.extend(more, cuts);
+        cuts || gathered.bytes.len() <= max_record
     }
 }
 
@@ -631,7 +648,7 @@ mod tests {
         {
             assert!(!range.is_empty() || gathered.is_some(), "nothing in it");
             blocks.push((offset, piece.bytes[range].to_vec()));
-            blocks.extend(gathered.map(|(bytes, offset)| (offset, bytes.bytes().to_vec())));
+            blocks.extend(gathered.map(|record| (record.offset, record.bytes.bytes().to_vec())));
         }
         blocks.retain(|(_, bytes)| !bytes.is_empty());
         blocks

@@ -17,8 +17,8 @@ use crate::engine::window::Window;
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind, Result};
 use crate::input::spans::Input;
-use crate::record::block::{Block, SharedPages};
-use crate::record::framing::Framing;
+use crate::record::block::{Block, Gathered, SharedPages};
+use crate::record::framing::{Framing, State};
 use crate::record::stitch::Release;
 
 /// The way from an engine to its sink.
@@ -29,6 +29,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) watch: &'a Watchdog,
     pub(crate) framing: &'a dyn Framing,
     pub(crate) max_record: usize,
+    /// Of a record over the limit the sink takes the start.
+    pub(crate) cuts: bool,
     /// With a stateful framing: the states where files are cut.
     pub(crate) states: Option<States>,
     /// Whether blocks may lie in pages that other processes can write to.
@@ -64,6 +66,7 @@ impl<'a> Delivery<'a> {
             watch,
             framing,
             max_record: config.max_record,
+            cuts: sink.cuts_records() && !framing.is_stateful(),
             states: framing.is_stateful().then(states),
             shared_pages: sink.shared_pages(),
             order: ordered.map(|ordered| (ordered, Window::new(ordered.window()))),
@@ -99,9 +102,14 @@ impl<'a> Delivery<'a> {
             return;
         }
         let state = self.framing.at_record(block.offset());
-        let over = self
-            .framing
-            .oversized(state, block.bytes(), self.max_record);
+        let over = match block.cut() {
+            None => (self.framing).oversized(state, block.bytes(), self.max_record),
+            Some(_) => None,
+        };
+        if let Some(over) = over.as_ref().filter(|_| self.cuts) {
+            self.deliver_around(block, over.start);
+            return broken().into_iter().for_each(|error| self.fail(error));
+        }
         let fit = over
             .as_ref()
             .map_or(*block, |over| block.prefix(over.start));
@@ -113,11 +121,14 @@ impl<'a> Delivery<'a> {
             return self.fail(error);
         }
         if let Some(lines) = &self.lines {
-            let malformed = match &done {
-                Ok(Err(BlockError::Malformed(malformed))) => malformed.start,
-                _ => fit.bytes().len(),
+            let (malformed, length) = match &done {
+                Ok(Err(BlockError::Malformed(malformed))) => {
+                    (malformed.start, malformed.start as u64)
+                }
+                _ => (fit.bytes().len(), fit.length()),
             };
-            lines.add(block.file(), block.offset(), &block.bytes()[..malformed]);
+            let place = block.offset()..block.offset() + length;
+            lines.add(block.file(), place, &block.bytes()[..malformed]);
         }
         match done {
             Ok(Ok(())) => {}
@@ -140,8 +151,49 @@ impl<'a> Delivery<'a> {
         }
         self.blocks.fetch_add(1, Relaxed);
         if let Some(progress) = &self.config.progress {
-            progress.fetch_add(block.bytes().len() as u64, Relaxed);
+            progress.fetch_add(block.length(), Relaxed);
         }
+    }
+
+    /// Hands over a block of which the record at `over` is over the limit: what is before it, its start, and the rest.
+    #[cold]
+    fn deliver_around(&self, block: &Block<'_>, over: usize) {
+        if over > 0 {
+            self.deliver(&block.prefix(over));
+        }
+        let long = block.suffix(over);
+        let (bytes, offset) = (long.bytes(), long.offset());
+        let end = self.framing.first_end(State::START, bytes);
+        let end = end.unwrap_or(bytes.len());
+        let mut record = Gathered::new(b"", offset, self.max_record);
+        record.extend(&bytes[..end], true);
+        self.deliver_cut(block.file(), block.sequence(), record);
+        if end < bytes.len() {
+            self.deliver(&long.suffix(end));
+        }
+    }
+
+    /// Hands over a record that was gathered.
+    pub(crate) fn deliver_gathered(&self, file: u32, sequence: u64, record: Gathered) {
+        match record.cut.left_out {
+            0 => self.deliver(&record.bytes.block(file, record.offset, sequence)),
+            _ => self.deliver_cut(file, sequence, record),
+        }
+    }
+
+    /// Hands over the start of a record, with an end behind it.
+    fn deliver_cut(&self, file: u32, sequence: u64, record: Gathered) {
+        let Gathered {
+            bytes: mut start,
+            offset,
+            mut cut,
+        } = record;
+        let end = self.framing.line_end().unwrap_or(b'\n');
+        match start.bytes().last() {
+            Some(last) if *last == end && cut.left_out == 0 => cut.left_out = 1,
+            _ => start.extend(&[end]),
+        }
+        self.deliver(&start.block(file, offset, sequence).with_cut(Some(cut)));
     }
 
     /// Works on a released buffer. Its slot is returned when this is done.
@@ -161,8 +213,8 @@ impl<'a> Delivery<'a> {
         if !range.is_empty() {
             self.deliver(&piece.block(range, file, offset, sequence));
         }
-        if let Some((bytes, offset)) = gathered {
-            self.deliver(&bytes.block(file, offset, sequence));
+        if let Some(record) = gathered {
+            self.deliver_gathered(file, sequence, record);
         }
     }
 

@@ -37,10 +37,10 @@ impl StreamLines {
     }
 
     /// Adds the bytes of a block up to a failure within it.
-    pub(crate) fn add(&self, file: u32, offset: u64, bytes: &[u8]) {
+    pub(crate) fn add(&self, file: u32, place: Range<u64>, bytes: &[u8]) {
         if let Some(mut counted) = self.counted(file) {
             let ends = bytes::count(self.end, bytes) as u64;
-            counted.add(offset..offset + bytes.len() as u64, ends);
+            counted.add(place, ends);
         }
     }
 

@@ -22,7 +22,7 @@ use crate::input::caching::Caching;
 use crate::input::source::{Source, refused_late};
 use crate::input::spans::Input;
 use crate::linux::retry;
-use crate::record::block::{Block, PaddedBuf};
+use crate::record::block::{Block, Gathered};
 use crate::record::framing::State;
 use crate::record::stitch::Piece;
 
@@ -323,8 +323,9 @@ impl<'a> Local<'a> {
             self.delivery.deliver_if(&block(whole, offset), broken);
         }
         if open {
-            let record = PaddedBuf::from(&view[tail..]);
-            self.gather(source, place, claim, record, range.start + tail as u64)?;
+            let offset = range.start + tail as u64;
+            let record = Gathered::new(&view[tail..], offset, self.delivery.max_record);
+            self.gather(source, place, claim, record)?;
         }
         Ok(())
     }
@@ -373,23 +374,23 @@ impl<'a> Local<'a> {
         (range.start..end, end == len)
     }
 
-    /// Reads on for the end of a record that begins at `offset`.
+    /// Reads on for the end of a record.
     fn gather(
         &self,
         source: &Source,
         place: &Place,
         claim: &Claim,
-        mut record: PaddedBuf,
-        offset: u64,
+        mut record: Gathered,
     ) -> Result<()> {
         let (len, framing) = (source.len().unwrap_or(0), self.delivery.framing);
+        let (offset, cuts) = (record.offset, self.delivery.cuts);
         let mut state = framing
-            .effect(record.bytes())
+            .effect(record.bytes.bytes())
             .apply(framing.at_record(offset));
         let mut chunk = vec![0; LONG];
         loop {
-            let at = offset + record.len() as u64;
-            if record.len() > self.delivery.max_record {
+            let at = offset + record.length();
+            if !cuts && record.bytes.len() > self.delivery.max_record {
                 self.delivery.oversized(claim.source, offset);
                 return Ok(());
             }
@@ -407,14 +408,14 @@ impl<'a> Local<'a> {
             )?;
             let chunk = &chunk[..want];
             if let Some(end) = framing.first_end(state, chunk) {
-                record.extend(&chunk[..end]);
+                record.extend(&chunk[..end], cuts);
                 break;
             }
-            record.extend(chunk);
+            record.extend(chunk, cuts);
             state = framing.effect(chunk).apply(state);
         }
         self.delivery
-            .deliver(&record.block(claim.source, offset, claim.sequence));
+            .deliver_gathered(claim.source, claim.sequence, record);
         Ok(())
     }
 

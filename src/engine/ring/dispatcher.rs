@@ -383,7 +383,8 @@ impl<'a> Dispatcher<'a> {
                     self.delivery.framing,
                     self.delivery.max_record,
                     span.from == 0,
-                ),
+                )
+                .cutting(self.delivery.cuts),
                 caching,
                 start: at,
                 cut,
