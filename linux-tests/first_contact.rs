@@ -386,6 +386,46 @@ fn what_is_to_be_typed_works() {
     }
 }
 
+/// Without words, data on standard input is shown; where there is none, help is.
+#[test]
+fn data_alone_on_standard_input_is_shown() {
+    let dir = dir();
+    write(dir.path(), "o.csv", b"city,price\nBern,1.50\nOslo,2\n");
+    write(dir.path(), "empty", b"");
+    for line in [
+        "cat o.csv | ringfold",
+        "ringfold <o.csv",
+        "gzip -c o.csv | ringfold",
+        "(sleep 0.3; cat o.csv) | ringfold",
+    ] {
+        let said = String::from_utf8(shell(dir.path(), line).answer()).unwrap();
+        assert!(said.starts_with("file          standard input\n"), "{said}");
+        assert!(
+            said.contains("  … | ringfold aggregate -k city\n"),
+            "{said}"
+        );
+    }
+    for line in ["ringfold </dev/null", "ringfold <empty", "true | ringfold"] {
+        let ended = shell(dir.path(), line);
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), &b""[..]), "{line}");
+        assert!(ended.stderr.contains("Usage: ringfold <COMMAND>"), "{line}");
+    }
+}
+
+/// What the first records leave open is said there, too.
+#[test]
+fn what_is_shown_may_be_read_otherwise() {
+    let dir = dir();
+    write(dir.path(), "f.csv", b"a,b\n  \"x\",1\ny,2\n");
+    let ended = shell(dir.path(), "ringfold f.csv");
+    let want = "ringfold: notice: f.csv: byte 4 (line 2): blanks before a quote";
+    assert!(
+        ended.code == Some(0) && ended.stderr.starts_with(want),
+        "{}",
+        ended.stderr
+    );
+}
+
 fn shell(dir: &Path, line: &str) -> crate::support::Ended {
     let program = Path::new(env!("CARGO_BIN_EXE_ringfold")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());

@@ -40,6 +40,22 @@ const LOG: (&str, &str) = (
 const ROWS: &[Row] = &[
     Row {
         hint: "",
+        files: &[("f", "a$$1\nb$$2\na$$3\n")],
+        run: "ringfold aggregate -d '$$' -k 1 -a sum:2 f",
+        says: "`sed 's/[$][$]/\\x1f/g' FILE`",
+        then: "{} | ringfold aggregate -d '\\x1f' -k 1 -a sum:2",
+        answer: "key1,sum_2\na,4\nb,2\n",
+    },
+    Row {
+        hint: "",
+        files: &[("f", "a\\^'1\nb\\^'2\n")],
+        run: "ringfold aggregate -d \"\\\\^'\" -k 1 f",
+        says: "`sed 's/\\\\\\^['\\'']/\\x1f/g' FILE`",
+        then: "{} | ringfold aggregate -d '\\x1f' -k 1",
+        answer: "key1,count\na,1\nb,1\n",
+    },
+    Row {
+        hint: "",
         files: &[ORDERS],
         run: "ringfold aggregate -H -k city -o y.csv.gz orders.csv",
         says: "`| gzip > y.csv.gz`",
@@ -87,6 +103,30 @@ const ROWS: &[Row] = &[
         answer: "city,count\nBern,2\nOslo,1\n",
     },
     Row {
+        hint: "Piped",
+        files: &[ORDERS],
+        run: "tar -cf t.tar orders.csv; cat t.tar | ringfold aggregate -k city",
+        says: "`tar -xOf - | ringfold aggregate -k city`",
+        then: "cat t.tar | {}",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "Piped",
+        files: &[("t.tar.gz", ""), ORDERS],
+        run: "tar -czf t.tar.gz orders.csv; cat t.tar.gz | ringfold aggregate -k city",
+        says: "`tar -xOf FILE | ringfold aggregate -k city`",
+        then: "{}",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "Encoded",
+        files: &[("f.zip", "")],
+        run: "printf 'PK\\003\\004\\024\\000\\000\\000' | ringfold aggregate -d , -k 1",
+        says: "`unzip -p FILE | ringfold aggregate -d , -k 1`",
+        then: "unzip() { printf 'a\nb\na\n'; }; {}",
+        answer: "key1,count\na,2\nb,1\n",
+    },
+    Row {
         hint: "",
         files: &[("f", "")],
         run: "printf '\\050\\265\\057\\375\\000\\210\\051\\000\\000a\\nb\\na' >f; ringfold aggregate --memory 64M -d , -k 1 f",
@@ -125,6 +165,30 @@ const ROWS: &[Row] = &[
         says: "`--on-error skip`, which leaves the record out",
         then: "ringfold aggregate -k city {} orders.csv",
         answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "OtherNumber",
+        files: &[("f", "a;1.0\na;1e3\n")],
+        run: "ringfold aggregate f",
+        says: "`-d ';' -k 1 -a min:2,mean:2,max:2` reads it",
+        then: "ringfold aggregate {} f",
+        answer: "key1,min_2,mean_2,max_2\na,1.0,500.500,1000.0\n",
+    },
+    Row {
+        hint: "OtherNumber",
+        files: &[("f", "a;2\na;1,5\n")],
+        run: "ringfold aggregate f",
+        says: "`-d ';' -k 1 -a min:2,mean:2,max:2 --decimal-comma` reads it",
+        then: "ringfold aggregate {} f",
+        answer: "key1,min_2,mean_2,max_2\na,1.5,1.750,2.0\n",
+    },
+    Row {
+        hint: "CommaInNumber",
+        files: &[("f", "a;1.0\na;1,234\n")],
+        run: "ringfold aggregate f",
+        says: "`sed 's/,//g' FILE` takes commas out",
+        then: "{} | ringfold aggregate -",
+        answer: "{a=1.0/617.5/1234.0}\n",
     },
     Row {
         hint: "CarriageReturns",
@@ -625,8 +689,6 @@ const NEEDS_MACHINE: &[&str] = &[
     "raise ulimit -n, or leave it out",
     "name other processors",
     "lower --threads, or raise the limit on processes (ulimit -u)",
-    // Followed in `values`, where there is jq.
-    "`jq -c {filter}{file}` makes a line of each object",
 ];
 
 #[test]

@@ -412,8 +412,9 @@ fn lines_that_go_on_are_told() {
             let mut command = ringfold(args);
             let (_, said) = end(command.arg("x.log").current_dir(dir.path())).answer_and_notices();
             let want = format!(
-                "ringfold: notice: 2 lines go on after the log's pattern, the first at x.log byte {}: what follows isn't read\n",
-                short.len()
+                "ringfold: notice: 2 lines go on after the log's pattern, the first at x.log byte {} line {}: what follows isn't read\n",
+                short.len(),
+                1 + short.lines().count()
             );
             assert_eq!(said, want);
         }

@@ -333,7 +333,6 @@ impl From<Refusal> for Error {
             | Refusal::NoThreads { .. } => Kind::Engine,
             Refusal::Exceeded { .. }
             | Refusal::Malformed { .. }
-            | Refusal::NotJsonLines { .. }
             | Refusal::OtherLog { .. }
             | Refusal::DecoderMemory { .. }
             | Refusal::Incomplete { .. } => Kind::Data,

@@ -37,10 +37,7 @@ pub(super) fn with_flags(more: &[String], files: &[PathBuf]) -> String {
 
 /// The command with `other` in the place of a file, written for a shell, and with one more flag; `None` where the file isn't among its words.
 pub(super) fn with_file(file: &str, other: &str, flag: Option<&str>) -> Option<String> {
-    let mut words = words();
-    if let Some(flag) = flag.filter(|flag| !words.iter().any(|word| word == flag)) {
-        words.insert(1, flag.into());
-    }
+    let words = words_with(flag);
     let at = words.iter().rposition(|word| word == file)?;
     let words = words
         .iter()
@@ -51,6 +48,20 @@ pub(super) fn with_file(file: &str, other: &str, flag: Option<&str>) -> Option<S
         });
     let words: Vec<String> = words.collect();
     Some(format!("ringfold {}", words.join(" ")))
+}
+
+/// The command as it is, written for a shell, and with one more flag.
+pub(super) fn of_pipe(flag: Option<&str>) -> String {
+    let words: Vec<String> = words_with(flag).iter().map(|word| quoted(word)).collect();
+    format!("ringfold {}", words.join(" "))
+}
+
+fn words_with(flag: Option<&str>) -> Vec<String> {
+    let mut words = words();
+    if let Some(flag) = flag.filter(|flag| !words.iter().any(|word| word == flag)) {
+        words.insert(1, flag.into());
+    }
+    words
 }
 
 fn words() -> Vec<String> {

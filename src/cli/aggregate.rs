@@ -325,6 +325,17 @@ fn byte(text: &str) -> Result<u8, String> {
                 Err(_) => Err("two hexadecimal digits stand behind \\x".into()),
             }
         }
-        _ => Err("one byte, \\t or \\x1f".into()),
+        b"" => Err("one byte, \\t or \\x1f".into()),
+        _ => {
+            let bracketed = |letter: char| match letter {
+                '^' | '\\' => format!("\\{letter}"),
+                '\'' => "['\\'']".into(),
+                letter => format!("[{letter}]"),
+            };
+            let between: String = text.chars().map(bracketed).collect();
+            Err(format!(
+                "one byte, \\t or \\x1f; `sed 's/{between}/\\x1f/g' FILE` makes one byte of it, which -d '\\x1f' names"
+            ))
+        }
     }
 }

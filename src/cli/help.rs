@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
 
 use crate::cli::again;
 use crate::cli::command::{Cli, Command};
@@ -49,16 +51,43 @@ const FIRST: [&str; 8] = [
     "help",
 ];
 
-/// The words of the command line; one that begins with a file is of `aggregate`.
+/// The words of the command line; one that begins with a file is of `aggregate`, and so is one without words beside data.
 fn line() -> Vec<OsString> {
     let mut words: Vec<OsString> = env::args_os().collect();
     let is_command =
         |word: &OsStr| word == "help" || Cli::command().find_subcommand(word).is_some();
     let is_file = |word: &OsString| !is_command(word) && (word == "-" || Path::new(word).exists());
-    if words.get(1).is_some_and(is_file) {
+    let is_aggregate = match words.get(1) {
+        Some(word) => is_file(word),
+        None => has_data(),
+    };
+    if is_aggregate {
         words.insert(1, "aggregate".into());
     }
     words
+}
+
+/// How long help waits for data in a pipe. Some programs leave one open that nothing comes through.
+const WAIT: Timespec = Timespec {
+    tv_sec: 2,
+    tv_nsec: 0,
+};
+
+/// Whether standard input is a file that isn't empty, or a pipe with data.
+fn has_data() -> bool {
+    let stdin = io::stdin();
+    let Ok(stat) = rustix::fs::fstat(&stdin) else {
+        return false;
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => stat.st_size > 0,
+        FileType::Fifo | FileType::Socket => {
+            let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+            let ready = poll(&mut polled, Some(&WAIT)).is_ok();
+            ready && polled[0].revents().contains(PollFlags::IN)
+        }
+        _ => false,
+    }
 }
 
 /// All commands, with those flags visible in their help that `is_shown`.

@@ -4,8 +4,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use crate::cli::again;
-use crate::cli::console::{open_output, write_output};
+use crate::cli::console::{open_output, say, write_output};
 use crate::cli::query::Run;
+use crate::cli::spell;
 use crate::probe::quoted;
 use crate::query::{Column, Form, Overview, Query, Values};
 use crate::{Config, Input, Result};
@@ -31,7 +32,11 @@ pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>) -> Result<()> {
         text += &format!("  {line}\n");
     }
     let output = open_output(None)?;
-    write_output(output, |out| out.write_all(text.as_bytes()))
+    write_output(output, |out| out.write_all(text.as_bytes()))?;
+    for doubt in overview.doubts.iter().filter(|_| !run.reading.quiet) {
+        say(&format!("notice: {}", spell::doubt(doubt)));
+    }
+    Ok(())
 }
 
 fn named(paths: &[PathBuf]) -> String {

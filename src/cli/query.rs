@@ -16,7 +16,7 @@ use crate::cli::skipped::{
 use crate::cli::{log_pattern, memory, own_input, spell};
 use crate::query::{Answer, Columns, Longer, Query};
 use crate::visible::visible;
-use crate::{Config, Error, Input, Kind, Receipt, Result, units};
+use crate::{Config, Error, Kind, Receipt, Result, units};
 
 /// What is asked of which columns.
 #[derive(Args)]
@@ -355,12 +355,11 @@ impl Asked {
         }
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
         if !reading.quiet {
-            tell_longer(&input, &answer.longer);
+            tell_longer(&answer.longer, |place| reading.place(&input, &pool, place));
         }
         let repeated = answer.repeated_headers;
-        if let Some((file, byte)) = repeated.first.filter(|_| !reading.quiet) {
-            let name = input.sources()[file as usize].name();
-            let place = format!("{name} byte {byte}");
+        if let Some(place) = repeated.first.filter(|_| !reading.quiet) {
+            let place = reading.place(&input, &pool, place);
             say(&format!(
                 "notice: {}",
                 spell::repeated(repeated.count, &place)
@@ -408,17 +407,16 @@ pub(super) fn tell_estimates(answer: &Answer) {
 }
 
 /// Says that lines of a log go on after its pattern.
-fn tell_longer(input: &Input, longer: &Longer) {
-    let Some((file, byte)) = longer.first else {
+fn tell_longer(longer: &Longer, place: impl Fn((u32, u64)) -> String) {
+    let Some(first) = longer.first.map(place) else {
         return;
     };
-    let name = input.sources()[file as usize].name();
     let (count, go) = match longer.count {
         1 => ("1 line".to_string(), "goes"),
         count => (format!("{} lines", units::grouped(count)), "go"),
     };
     say(&format!(
-        "notice: {count} {go} on after the log's pattern, the first at {name} byte {byte}: what follows isn't read"
+        "notice: {count} {go} on after the log's pattern, the first at {first}: what follows isn't read"
     ));
 }
 

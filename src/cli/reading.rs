@@ -15,7 +15,6 @@ use crate::cli::size::size;
 use crate::cli::{inherited, knobs, memory, profile, spell, stats};
 use crate::engine::run::line_of;
 use crate::group::spill::budget::default_bytes;
-use crate::group::summary::Skipped;
 use crate::measure::reads::ReadWatch;
 use crate::output::file::Output;
 use crate::{Config, Engine, Error, Input, Kind, Result, RingDefaults};
@@ -250,19 +249,31 @@ impl Reading {
 const LINE_BYTES: u64 = 256 << 20;
 
 impl Reading {
-    /// The number of the line where the first of some records of a run begins.
+    /// The number of the line where a record of a run begins, at this byte of this file.
     pub(super) fn line(
         &self,
         input: &Input,
         pool: &Arc<rayon::ThreadPool>,
-        first: &Skipped,
+        place: (u32, u64),
     ) -> Option<u64> {
-        let place = (first.file, first.bytes.start);
-        if first.line.is_some() || place.1 > LINE_BYTES {
-            return first.line;
+        if place.1 > LINE_BYTES {
+            return None;
         }
         let config = self.config(input, Arc::default()).ok()?;
         line_of(input, &config, pool, place, b'\n')
+    }
+
+    /// The place of such a record, in words.
+    pub(super) fn place(
+        &self,
+        input: &Input,
+        pool: &Arc<rayon::ThreadPool>,
+        place: (u32, u64),
+    ) -> String {
+        let name = input.sources()[place.0 as usize].name();
+        let line = self.line(input, pool, place);
+        let line = line.map_or(String::new(), |line| format!(" line {line}"));
+        format!("{name} byte {}{line}", place.1)
     }
 }
 

@@ -40,13 +40,9 @@ pub(super) fn tell_unread(
                 format!("{} {what}", counted(count, noun)),
                 spell::cause(&first.cause),
             );
-            tell_first(
-                input,
-                &what,
-                first,
-                &cause,
-                reading.line(input, pool, first),
-            );
+            let place = (first.file, first.bytes.start);
+            let line = (first.line).or_else(|| reading.line(input, pool, place));
+            tell_first(input, &what, first, &cause, line);
         }
     };
     tell(

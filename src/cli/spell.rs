@@ -46,7 +46,9 @@ pub(super) fn notice(notice: &Notice) -> String {
 
 /// What may be read otherwise, in a line.
 pub(super) fn doubt(doubt: &Doubt) -> String {
-    let Doubt { file, byte, .. } = doubt;
+    let Doubt {
+        file, byte, line, ..
+    } = doubt;
     let what = match doubt.kind {
         DoubtKind::Quotes => {
             "fields begin with quotes that aren't closed, so quotes are bytes like others: `--quote none` says so, \
@@ -59,7 +61,7 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
             "several carriage returns end lines, and are left out: `tr -d '\\r' <FILE` takes them off"
         }
     };
-    format!("{file}: byte {byte}: {what}")
+    format!("{file}: byte {byte} (line {line}): {what}")
 }
 
 /// How many records were left out because they are the header again.
@@ -83,6 +85,7 @@ pub(super) fn flag(setting: Setting) -> &'static str {
         Setting::QueueDepth => "--queue-depth",
         Setting::Buffers => "--buffers",
         Setting::Threads => "--threads",
+        Setting::Cache => "--cache",
         Setting::MaxRecord => "--max-record",
         Setting::IoTimeout => "--io-timeout",
         Setting::Dontcache => "--dontcache",
@@ -123,7 +126,20 @@ impl Flags<'_> {
     /// The text of the file, as a program writes it, in the place of the file.
     fn piped(&self, program: &str) -> String {
         let Some(file) = self.file.filter(|file| *file != "-") else {
-            return format!("try `{}`", program.trim_end_matches(" <"));
+            let program = match program.trim_end_matches(" <") {
+                "tar -xOf" if !self.is_decompressed => "tar -xOf -".into(),
+                // These read no pipe, or none that is compressed.
+                program @ ("tar -xOf" | "unzip -p" | "xlsx2csv") => format!("{program} FILE"),
+                program if self.is_decompressed => format!("zcat | {program}"),
+                program => program.to_string(),
+            };
+            return match self.file {
+                Some(_) => format!(
+                    "try `{program} | {}`",
+                    again::of_pipe(needs_jsonl(&program))
+                ),
+                None => format!("try `{program}`"),
+            };
         };
         let name = quoted(file);
         let program = match program.contains("FILE") {
@@ -140,8 +156,7 @@ impl Flags<'_> {
             false if program.ends_with('<') => format!("{program}{name}"),
             false => format!("{program} {name}"),
         };
-        let flag = program.starts_with("jq").then_some("--jsonl");
-        match again::with_file(file, "-", flag) {
+        match again::with_file(file, "-", needs_jsonl(&program)) {
             Some(again) => format!("try `{program} | {again}`"),
             None => format!("try `{program}`"),
         }
@@ -162,6 +177,11 @@ impl Flags<'_> {
             other => hinted(other),
         }
     }
+}
+
+/// The flag that reads what a program writes, where its name doesn't tell.
+fn needs_jsonl(program: &str) -> Option<&'static str> {
+    program.starts_with("jq").then_some("--jsonl")
 }
 
 /// What decompresses a file of this name.
@@ -234,16 +254,6 @@ impl Speller for Flags<'_> {
             Refusal::LooksLikeJson => {
                 "--jsonl reads JSON lines; -d names a byte between fields all the same"
             }
-            Refusal::NotJsonLines { is_array, file, .. } => {
-                let filter = if *is_array { "'.[]'" } else { "." };
-                let file = match &**file {
-                    "-" => String::new(),
-                    name => format!(" {}", shell_word(name)),
-                };
-                return Some(format!(
-                    "`jq -c {filter}{file}` makes a line of each object"
-                ));
-            }
             Refusal::LooksLikeLog { pattern } => {
                 return Some(format!(
                     "`--log {pattern}` reads it; -d names a byte between fields all the same"
@@ -273,15 +283,6 @@ impl Speller for Flags<'_> {
             _ => return None,
         };
         Some(advice.to_string())
-    }
-}
-
-/// A name as a shell takes it.
-fn shell_word(name: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:=@%".contains(&byte);
-    match name.bytes().all(is_plain) && !name.starts_with('-') {
-        true => name.into(),
-        false => format!("'{}'", name.replace('\'', "'\\''")),
     }
 }
 
@@ -320,6 +321,15 @@ fn hinted(hint: Hint) -> Option<String> {
         | Hint::Nuls
         | Hint::NulRun
         | Hint::CarriageReturns => return None,
+        Hint::OtherNumber { delimiter, has_comma } => {
+            let comma = if has_comma { " --decimal-comma" } else { "" };
+            format!("`-d '{}' -k 1 -a min:2,mean:2,max:2{comma}` reads it", written(delimiter))
+        }
+        Hint::CommaInNumber(byte) => format!(
+            "`-d '{}' -k 1 -a min:2,mean:2,max:2 --decimal-comma` takes the comma for a decimal point; if it stands between \
+             thousands, `sed 's/,//g' FILE` takes commas out",
+            written(byte)
+        ),
         Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", written(byte)),
         Hint::Header => "a header is left out by `--on-error skip`".to_string(),
         Hint::Names => "`-H` takes the first line for the names of the columns".to_string(),

@@ -4,7 +4,6 @@
 //! fields, a program's as its users write them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use crate::error::setting::{Choice, Setting};
 use crate::units;
@@ -152,15 +151,6 @@ pub enum Refusal {
     },
     /// The [delimiter](Setting::Delimiter) isn't told, and the first record is an object of JSON.
     LooksLikeJson,
-    /// A file doesn't have an object of JSON a line, but one array, or objects over several lines.
-    NotJsonLines {
-        /// Why its first line isn't an object.
-        why: String,
-        /// Whether it begins with an array.
-        is_array: bool,
-        /// Its name.
-        file: Arc<str>,
-    },
     /// The same, and the first line is one of a web server's log.
     LooksLikeLog {
         /// The name of a pattern that reads it.
@@ -279,6 +269,16 @@ pub enum Hint {
     Nuls,
     /// Many bytes of zero in a record: they can be taken out before, or the record left out.
     NulRun,
+    /// A number of another form than between such a [delimiter](Setting::Delimiter) and the line's end: a
+    /// [`Query`](crate::query::Query) reads it.
+    OtherNumber {
+        /// What stands before it.
+        delimiter: u8,
+        /// Whether a comma stands before its decimals.
+        has_comma: bool,
+    },
+    /// The same with a comma before three digits: decimals, or thousands.
+    CommaInNumber(u8),
     /// Lines that end with a carriage return alone.
     CarriageReturns,
     /// With this [delimiter](Setting::Delimiter) the record is well-formed.
@@ -382,7 +382,6 @@ impl Refusal {
             | Refusal::OtherLog { .. }
             | Refusal::NoMemory { .. }
             | Refusal::Malformed { .. }
-            | Refusal::NotJsonLines { .. }
             | Refusal::Incomplete { .. } => None,
         }
     }
@@ -490,6 +489,8 @@ impl Refusal {
                     format!("{why}: the lines end with a carriage return alone")
                 }
                 Hint::NulRun
+                | Hint::OtherNumber { .. }
+                | Hint::CommaInNumber(_)
                 | Hint::Delimiter(_)
                 | Hint::Header
                 | Hint::Names
@@ -535,7 +536,6 @@ impl Refusal {
                 }
             }
             Refusal::LooksLikeJson => "the first record is a JSON object".into(),
-            Refusal::NotJsonLines { why, .. } => why.clone(),
             Refusal::LooksLikeLog { .. } => "the first line is one of a web server's log".into(),
             Refusal::LooksLikeFields { .. } => {
                 "a line that begins with `#Fields:` names the columns".into()

@@ -38,6 +38,8 @@ settings! {
     Buffers = "buffers",
     /// [`Config::threads`](crate::Config::threads).
     Threads = "threads",
+    /// [`Knobs::cache`](crate::Knobs::cache).
+    Cache = "knobs.cache",
     /// [`Config::max_record`](crate::Config::max_record).
     MaxRecord = "max_record",
     /// [`Config::io_timeout`](crate::Config::io_timeout).

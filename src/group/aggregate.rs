@@ -340,6 +340,12 @@ impl Aggregate {
     /// The same, with a hint if it is the first record of its file.
     fn hinted(&self, mut malformed: Malformed, block: &Block<'_>) -> Malformed {
         let bytes = block.bytes();
+        let record = &bytes[malformed.start..malformed.end.min(bytes.len())];
+        if let Some(hint) = hint::number(record, self.delimiter) {
+            let why = malformed.cause.to_string();
+            malformed.cause = Refusal::Malformed { why, hint }.into();
+            return malformed;
+        }
         let place = (block.offset(), malformed.start);
         if place != (0, first_record(block)) {
             return malformed;

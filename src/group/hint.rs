@@ -61,6 +61,42 @@ pub(crate) fn hint<'a>(
     })
 }
 
+/// What reads the number of a record of two fields that isn't one here.
+pub(crate) fn number(record: &[u8], delimiter: u8) -> Option<Hint> {
+    let mut fields = record.split(|&byte| byte == delimiter);
+    let (_, value, None) = (fields.next()?, fields.next()?, fields.next()) else {
+        return None;
+    };
+    let value = value.trim_ascii();
+    let value = value
+        .strip_prefix(b"+")
+        .or(value.strip_prefix(b"-"))
+        .unwrap_or(value);
+    let is_digits = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
+    let exponent = value.iter().position(|byte| matches!(byte, b'e' | b'E'));
+    let (number, exponent) =
+        exponent.map_or((value, None), |at| (&value[..at], Some(&value[at + 1..])));
+    let exponent = exponent.map(|text| {
+        text.strip_prefix(b"-")
+            .or(text.strip_prefix(b"+"))
+            .unwrap_or(text)
+    });
+    let is_exponent = exponent.is_none_or(|text| (1..3).contains(&text.len()) && is_digits(text));
+    let mut parts = number.split(|&byte| byte == b'.' || byte == b',');
+    let (whole, decimals) = (parts.next()?, parts.next().unwrap_or_default());
+    let is_number = parts.next().is_none() && is_digits(whole) && is_digits(decimals);
+    let has_digit = !whole.is_empty() || !decimals.is_empty();
+    let has_comma = number.contains(&b',');
+    let is_read = is_number && is_exponent && has_digit && decimals.len() + whole.len() < 39;
+    is_read.then_some(match has_comma {
+        true if decimals.len() == 3 => Hint::CommaInNumber(delimiter),
+        has_comma => Hint::OtherNumber {
+            delimiter,
+            has_comma,
+        },
+    })
+}
+
 impl Input {
     /// Whether the first line of a file is a key and a number, as one read shows that leaves nothing in the page cache.
     fn begins_with_pair(&self, delimiter: u8) -> bool {

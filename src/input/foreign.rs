@@ -95,7 +95,10 @@ pub(crate) fn json(bytes: &[u8]) -> Option<Hint> {
     // Of an object whose first key is on its line, the second key is on the next one.
     let line_end = memchr(b'\n', text).unwrap_or(text.len());
     let (line, below) = text.split_at(line_end);
-    let goes_on = line.trim_ascii_end().ends_with(b",") && below.trim_ascii().starts_with(b"\"");
+    let goes_on = match line.trim_ascii_end().last() {
+        Some(b',') => below.trim_ascii().starts_with(b"\""),
+        end => matches!(end, Some(b'{' | b'[' | b':')),
+    };
     let (kind, program) = match (first, next.first()) {
         (b'[', Some(b'{' | b'[')) => ("a JSON array", "jq -c '.[]'"),
         (b'{', Some(b'"')) if is_on_next_line || goes_on => {

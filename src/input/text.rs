@@ -77,5 +77,5 @@ fn foreign(source: &Source, why: &str, hint: Hint) -> Error {
     let why = why.into();
     let error = Error::new(Kind::Data, Refusal::Malformed { why, hint });
     let error = error.in_file(source.index(), source.name());
-    error.decompressed(source.decoder().is_some())
+    error.decompressed(source.is_compressed())
 }

@@ -5,7 +5,6 @@
 //! read then. The run is given up in that case, and `in_order` reads the input again.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use memchr::{memchr, memmem};
 
@@ -15,6 +14,7 @@ use crate::engine::sink::{BlockError, Malformed};
 use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::group::spill::budget::Share;
+use crate::input::foreign;
 use crate::job::fold::Fold;
 use crate::linux::heap;
 use crate::partial::reader::Reader;
@@ -27,7 +27,6 @@ use crate::query::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
 use crate::query::field::{Field, Unreadable, names_of};
 use crate::query::groups::Groups;
 use crate::query::head::unclosed;
-use crate::query::json;
 use crate::query::lane_groups::{LaneGroups, LaneRows};
 use crate::query::log::Longer;
 use crate::query::number::{Number, shown};
@@ -374,29 +373,12 @@ impl Plan {
     /// lines.
     fn not_json_lines(&self, text: &Text<'_>, at: usize, bad: Unreadable) -> Malformed {
         let bytes = text.block.bytes();
-        let (before, line) = bytes.split_at(at);
+        let (before, rest) = bytes.split_at(at);
         let before = before.strip_prefix(BYTE_ORDER_MARK).unwrap_or(before);
         let is_first = text.block.offset() == 0 && before.trim_ascii().is_empty();
-        let line = line[..bad.bytes.end - at].trim_ascii();
-        let is_array = line.starts_with(b"[");
-        let goes_on = line.starts_with(b"{") && bad.cause == json::CUT;
-        let why = bad.cause.to_string();
-        Malformed {
-            start: bad.bytes.start,
-            end: bad.bytes.end,
-            cause: match is_first && (is_array || goes_on) {
-                true => {
-                    let file = Arc::clone(&self.files[text.block.file() as usize]);
-                    Refusal::NotJsonLines {
-                        why,
-                        is_array,
-                        file,
-                    }
-                    .into()
-                }
-                false => why.into(),
-            },
-        }
+        let why = bad.cause.into_owned();
+        let hint = is_first.then(|| foreign::json(rest)).flatten();
+        self.misquoted(bad.bytes, why, hint)
     }
 
     /// What is wrong with a record that can't be split, with another pattern if that one reads it.

@@ -12,6 +12,7 @@ use crate::query::ask::Query;
 use crate::query::explain::{Seen, Values, write_table};
 use crate::query::json;
 use crate::query::number::shown;
+use crate::query::sniff::Doubt;
 use crate::visible::visible;
 
 /// Keys of JSON lines that are shown.
@@ -29,6 +30,8 @@ pub struct Overview {
     pub records: usize,
     /// Its columns.
     pub columns: Vec<Column>,
+    /// What the first records leave open, see [`Plan::doubts`](crate::query::Plan::doubts).
+    pub doubts: Vec<Doubt>,
 }
 
 /// How the records of an input are written, where a query hasn't said so.
@@ -128,6 +131,7 @@ impl Query {
             records: looked.records,
             columns: columns.collect(),
             facts: plan.facts(looked),
+            doubts: plan.doubts().to_vec(),
         })
     }
 }

@@ -79,6 +79,8 @@ pub struct Doubt {
     pub file: Arc<str>,
     /// The byte where it is first.
     pub byte: u64,
+    /// The line of that byte, from 1.
+    pub line: u64,
 }
 
 /// What may be read otherwise in the first records.
@@ -134,7 +136,7 @@ impl Style<'_> {
     /// # Errors
     /// They don't tell the delimiter, or say that it is another one.
     pub(crate) fn look(&self, input: &Input, delimiter: Delimiter) -> Result<Sample> {
-        let sample = self.first_text(input, |source, text, begin, separator| {
+        let sample = self.first_text(input, |source, text, preamble, separator| {
             let found = match (delimiter, separator) {
                 (Delimiter::Named(byte), _) | (_, Some(byte)) => byte,
                 (Delimiter::Likely(byte), None) => {
@@ -158,10 +160,12 @@ impl Style<'_> {
                 (DoubtKind::CarriageReturns, returns),
             ];
             let doubts = doubts.iter().filter_map(|(kind, at)| {
+                let ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
                 Some(Doubt {
                     kind: *kind,
                     file: Arc::clone(source.name()),
-                    byte: (begin + (*at)?) as u64,
+                    byte: (preamble.len() + (*at)?) as u64,
+                    line: 1 + ends(preamble) + ends(&text[..(*at)?]),
                 })
             });
             Ok(Sample {
@@ -273,7 +277,7 @@ impl Style<'_> {
     fn first_text<T>(
         &self,
         input: &Input,
-        decide: impl Fn(&Source, &[u8], usize, Option<u8>) -> Result<T>,
+        decide: impl Fn(&Source, &[u8], &[u8], Option<u8>) -> Result<T>,
     ) -> Result<Option<T>> {
         let look = |source: &Source, bytes: &[u8], ended: bool| {
             let text = match bytes.len() > BYTES {
@@ -302,9 +306,10 @@ impl Style<'_> {
             let text = hole.map_or(text, |end| &text[..=end]);
             let separator = separator_line(text);
             let begin = self.behind_preamble(text);
-            let (text, separator) = (&text[begin..], separator.map(|(byte, _)| byte));
+            let (preamble, text) = text.split_at(begin);
+            let separator = separator.map(|(byte, _)| byte);
             let has_record = text.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
-            Some(has_record.then(|| decide(source, text, begin, separator)))
+            Some(has_record.then(|| decide(source, text, preamble, separator)))
         };
         look_at_heads(input.sources(), look)?.transpose()
     }

@@ -804,7 +804,7 @@ mod tests {
         let gathered = release
             .gathered
             .as_ref()
-            .map_or(0, |(bytes, _)| bytes.len());
+            .map_or(0, |record| record.bytes.len());
         release.range.len() + gathered
     }
 

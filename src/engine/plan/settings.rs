@@ -1,7 +1,7 @@
 //! Which settings contradict each other or themselves, and which of them a run had no use for.
 
 use crate::engine::config::{Config, Engine};
-use crate::engine::knobs::{FileAdvice, HugePages, TaskRun};
+use crate::engine::knobs::{CacheUse, FileAdvice, HugePages, TaskRun};
 use crate::engine::plan::sizing::MAX_THREADS;
 use crate::engine::stats::Stats;
 use crate::error::refusal::Refusal;
@@ -207,6 +207,11 @@ pub(crate) fn without_effect(config: &Config, stats: &Stats) -> Vec<Setting> {
             Setting::QueueDepth,
             config.queue_depth.is_some(),
             dispatched && !sequential,
+        ),
+        (
+            Setting::Cache,
+            knobs.cache != CacheUse::Auto,
+            config.engine == Engine::Auto,
         ),
         (Setting::Buffers, config.buffers.is_some(), dispatched),
         (
