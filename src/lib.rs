@@ -4,6 +4,14 @@
 //! engine reads, and how, a [`Config`] says. By default, what is cached is read by the workers and the
 //! rest through io_uring past the page cache. Several files are one input.
 //!
+//! A debug build of a program that uses this crate is slow: a query over 41 MB took 23 s. With these lines in the program's
+//! `Cargo.toml` it took 0.7 s (two busy cores):
+//!
+//! ```toml
+//! [profile.dev.package.ringfold]
+//! opt-level = 3
+//! ```
+//!
 //! Count the lines of a file:
 //!
 //! ```
