@@ -5,6 +5,7 @@
 
 mod again;
 mod aggregate;
+mod allocator;
 mod bench;
 mod ceiling;
 mod command;
@@ -47,8 +48,10 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
+pub use crate::cli::allocator::Allocator;
 use crate::cli::command::{Cli, Command};
 use crate::cli::console::{give_up, print, say_error};
+use crate::error::OutOfMemory;
 use crate::{Error, Kind};
 
 /// Runs the program.
@@ -118,6 +121,9 @@ fn tell_panics() {
                 &Error::new(Kind::Engine, cause)
                     .with_errno(&io::Error::from_raw_os_error(libc::ENOMEM)),
             );
+        }
+        if let Some(OutOfMemory(bytes)) = panic.payload().downcast_ref() {
+            allocator::end(*bytes);
         }
         // A worker's panic is caught and reported as an error with its place.
         let worker = std::thread::current()

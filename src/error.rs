@@ -344,6 +344,9 @@ impl From<Refusal> for Error {
 
 impl std::error::Error for Error {}
 
+/// What a thread panics with if there is no memory for a table of so many bytes.
+pub(crate) struct OutOfMemory(pub(crate) usize);
+
 /// What data and names of files bring into a line must neither end it nor control a terminal.
 fn one_line(text: String) -> String {
     match visible(text.as_bytes()) {

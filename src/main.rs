@@ -2,16 +2,22 @@
 
 use std::process::ExitCode;
 
+use ringfold::cli::Allocator;
+
 #[cfg(all(feature = "jemalloc", feature = "mimalloc"))]
 compile_error!("one allocator: jemalloc or mimalloc");
 
 #[cfg(all(feature = "jemalloc", not(feature = "mimalloc")))]
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: Allocator<tikv_jemallocator::Jemalloc> = Allocator(tikv_jemallocator::Jemalloc);
 
 #[cfg(all(feature = "mimalloc", not(feature = "jemalloc")))]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator<mimalloc::MiMalloc> = Allocator(mimalloc::MiMalloc);
+
+#[cfg(not(any(feature = "jemalloc", feature = "mimalloc")))]
+#[global_allocator]
+static ALLOCATOR: Allocator<std::alloc::System> = Allocator(std::alloc::System);
 
 fn main() -> ExitCode {
     ringfold::cli::main()

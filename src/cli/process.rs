@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use crate::cli::progress;
+use crate::cli::{allocator, progress};
 use crate::measure::process::CHILD;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, waitpid,
@@ -173,6 +173,7 @@ pub(super) fn guard() {
 pub(super) fn give_up(code: u8, last_word: impl FnOnce()) -> ! {
     // From here on no other thread reports an error: it may be a consequence of this end.
     let _ending = ending();
+    allocator::claim_end();
     last_word();
     let guard = GUARD.get();
     if let Some(mut guard) = guard {

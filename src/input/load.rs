@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::input::source::{Shape, Source};
 use crate::input::spans::{Input, Span};
-use crate::linux::retry;
+use crate::linux::{heap, retry};
 
 /// What a file is loaded by: little enough that a read of it is a matter of moments.
 const LOAD: usize = 8 << 20;
@@ -72,7 +72,7 @@ fn read_all(
 ) -> Result<Vec<u8>, (io::Error, u64)> {
     let mut bytes = Vec::new();
     let len = usize::try_from(most).map_err(|_| (io::ErrorKind::OutOfMemory.into(), 0))?;
-    if bytes.try_reserve_exact(len).is_err() {
+    if heap::attempt(|| bytes.try_reserve_exact(len)).is_err() {
         return Err((io::ErrorKind::OutOfMemory.into(), 0));
     }
     bytes.resize(len, 0);

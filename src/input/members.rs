@@ -305,6 +305,9 @@ impl<R: BufRead> Read for Zstd<R> {
 
 /// What its library says, with what is a limit called one.
 fn of_zstd(error: io::Error) -> io::Error {
+    if error.to_string() == "Allocation error : not enough memory" {
+        return io::ErrorKind::OutOfMemory.into();
+    }
     if error.to_string() != "Frame requires too much memory for decoding" {
         return error;
     }

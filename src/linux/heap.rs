@@ -4,6 +4,26 @@
 //! What is called takes no pointer.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
+
+thread_local! {
+    static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something that copes with a lack of memory. The program's allocator ends the process otherwise.
+pub(crate) fn attempt<T>(what: impl FnOnce() -> T) -> T {
+    let before = MAY_FAIL.replace(true);
+    let done = what();
+    MAY_FAIL.set(before);
+    done
+}
+
+/// Whether this thread attempts something.
+#[cfg(feature = "cli")]
+pub(crate) fn may_fail() -> bool {
+    MAY_FAIL.get()
+}
+
 /// Gives freed memory back to the kernel. glibc keeps what it thinks is needed soon again, in each thread's own heap, and
 /// the kernel counts it towards a control group's limit.
 pub(crate) fn release() {

@@ -2,6 +2,7 @@
 //! lowest of all failures.
 
 use std::any::Any;
+use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,7 +16,7 @@ use crate::engine::deliver::watch::Watchdog;
 use crate::engine::sink::{BlockError, Ordered, Sink};
 use crate::engine::window::Window;
 use crate::error::refusal::Refusal;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, OutOfMemory, Result};
 use crate::input::spans::Input;
 use crate::record::block::{Block, Gathered, SharedPages};
 use crate::record::framing::{Framing, State};
@@ -140,6 +141,12 @@ impl<'a> Delivery<'a> {
             }
             Ok(Err(BlockError::Sink(error))) => self.fail_from((0, 0), error),
             Err(panic) => {
+                if let Some(OutOfMemory(bytes)) = panic.downcast_ref() {
+                    let error = format!("no memory for a table of {bytes} bytes");
+                    let errno = io::Error::from_raw_os_error(libc::ENOMEM);
+                    let error = Error::new(Kind::Engine, error).with_errno(&errno);
+                    return self.fail_from((0, 0), error);
+                }
                 let cause = format!("a worker panicked over this block: {}", words(&*panic));
                 let end = block.offset() + block.bytes().len() as u64;
                 let error = Error::new(Kind::Panic, cause);

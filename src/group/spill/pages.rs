@@ -5,7 +5,10 @@
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
+use std::panic::panic_any;
 use std::ptr::NonNull;
+
+use crate::error::OutOfMemory;
 
 /// From this size on the kernel is asked for huge pages.
 const HUGE_FROM: usize = 2 << 20;
@@ -64,11 +67,9 @@ impl<T: Zeroed> Pages<T> {
     }
 
     fn mapped(start: *mut libc::c_void, bytes: usize, length: usize) -> Self {
-        assert_ne!(
-            start,
-            libc::MAP_FAILED,
-            "out of memory: {bytes} bytes for a table"
-        );
+        if start == libc::MAP_FAILED {
+            panic_any(OutOfMemory(bytes));
+        }
         if bytes >= HUGE_FROM && !cfg!(miri) {
             // SAFETY: a mapping just made; the call is advice, and its failure harmless.
             unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
