@@ -412,6 +412,32 @@ fn data_alone_on_standard_input_is_shown() {
     }
 }
 
+/// The delimiter that an error names leads to what is in the file.
+#[test]
+fn a_delimiter_that_is_named_shows_the_file() {
+    let dir = dir();
+    let text = "\u{feff}\"Name\";\"Betrag\"\r\n\"Müller, A\";\"1,50\"\r\n\"Otto\";\"2,25\"\r\n";
+    write(dir.path(), "excel.csv", text.as_bytes());
+    let told = shell(dir.path(), "ringfold excel.csv").failure(2);
+    assert!(told.contains("try `-d ';'`"), "{told}");
+    let shown = shell(dir.path(), "ringfold excel.csv -d ';'").answer();
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(
+        shown.contains("1  Name    text of up to 10 bytes"),
+        "{shown}"
+    );
+    assert!(
+        shown.ends_with("  ringfold aggregate -d ';' -k Name excel.csv\n"),
+        "{shown}"
+    );
+    // Pairs between the named delimiter are aggregated.
+    write(dir.path(), "pairs.txt", b"a,1\nb,2\n");
+    assert_eq!(
+        answer(dir.path(), &["-d,", "pairs.txt"]),
+        "{a=1.0/1.0/1.0, b=2.0/2.0/2.0}\n"
+    );
+}
+
 /// What the first records leave open is said there, too.
 #[test]
 fn what_is_shown_may_be_read_otherwise() {

@@ -217,7 +217,8 @@ fn a_hint_is_right() {
     ] {
         for delimiter in delimiters {
             let path = write(dir.path(), "file", text.as_bytes());
-            let error = end(&mut ringfold(["aggregate", "-d", delimiter, str(&path)])).failure(1);
+            let args = ["aggregate", "-f", "1brc", "-d", delimiter, str(&path)];
+            let error = end(&mut ringfold(args)).failure(1);
             assert!(
                 !error.contains("-d '") && !error.contains("skip"),
                 "{error}"

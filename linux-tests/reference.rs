@@ -10,6 +10,9 @@ use num_integer::Integer;
 /// Digits a number may have on either side of its point; all numbers are kept in 10^-36.
 const DIGITS: usize = 36;
 
+/// So many NUL bytes side by side are a hole.
+const HOLE: usize = 128;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     OneBrc,
@@ -58,10 +61,8 @@ pub struct Answer {
     groups: BTreeMap<Vec<u8>, Group>,
     pub rows: u64,
     pub empty_lines: u64,
-    /// All malformed records, in order.
+    /// All records that are malformed or over the limit, in order.
     pub malformed: Vec<Bad>,
-    /// The first record over the limit.
-    pub oversized: Option<Bad>,
 }
 
 /// Aggregates whole files. The malformed are noted and left out.
@@ -79,10 +80,6 @@ impl Answer {
         for (line, record) in text.split(|&byte| byte == b'\n').enumerate() {
             let next = start + record.len() + 1;
             let line = line as u64 + 1;
-            if record.len() > max_record && self.oversized.is_none() {
-                let bytes = start as u64..(start + max_record) as u64;
-                self.oversized = Some(Bad { file, bytes, line });
-            }
             let mut from = start;
             if from == 0 && record.starts_with(b"\xef\xbb\xbf") {
                 from = 3;
@@ -95,9 +92,19 @@ impl Answer {
             let is_line = next <= text.len() || start < text.len();
             match read(&text[from..end], delimiter) {
                 _ if !is_line => {}
+                // A record over the limit is never read.
+                _ if record.len() > max_record => {
+                    let bytes = start as u64..(start + max_record) as u64;
+                    self.malformed.push(Bad { file, bytes, line });
+                }
                 // A mark alone, without a newline, is no line either.
                 Record::Empty if from == text.len() => {}
                 Record::Empty => self.empty_lines += 1,
+                // A hole in a file isn't part of a key.
+                Record::Row(key, _) if key.windows(HOLE).any(|some| some == [0; HOLE]) => {
+                    let bytes = from as u64..end as u64;
+                    self.malformed.push(Bad { file, bytes, line });
+                }
                 Record::Row(key, value) => {
                     self.rows += 1;
                     match self.groups.get_mut(key) {
@@ -118,12 +125,7 @@ impl Answer {
 
     /// The first record that ends the job when none may be skipped.
     pub fn lowest(&self) -> Option<&Bad> {
-        let place = |bad: &&Bad| (bad.file, bad.bytes.start);
-        // A record over the limit is never read: of two faults in the same one this comes first.
-        self.oversized
-            .iter()
-            .chain(self.malformed.first())
-            .min_by_key(place)
+        self.malformed.first()
     }
 
     pub fn keys(&self) -> usize {

@@ -207,14 +207,6 @@ fn text_is_never_taken_for_compressed_data() {
     }
 }
 
-/// A window of 256 MiB, declared by a frame of five bytes.
-#[test]
-fn a_limit_is_called_one() {
-    let frame = b"\x28\xb5\x2f\xfd\x00\x90\x29\x00\x00a,1\nb";
-    assert_refused(frame, "more than 134217728 bytes", "zstd");
-    assert_refused(frame, "try `zstd -dc -M2048MB", "zstd");
-}
-
 /// A tar archive of one file.
 fn tar(text: &[u8]) -> Vec<u8> {
     let mut header = vec![0; 512];

@@ -224,12 +224,19 @@ impl Command {
         let mut output = open_output(self.output.as_ref())?;
         let input = self.reading.open(&paths, self.memory)?;
         input.check_nuls()?;
-        let wants_answer = is_about_answer || self.delimiter.is_some() || self.reading.how.direct;
+        let wants_answer = is_about_answer || self.reading.how.direct;
+        let delimiter = self.delimiter.unwrap_or(DELIMITER);
         // A read that may be given up is left to the run.
-        let is_shown = !wants_answer && !self.is_limited() && has_columns(&input);
+        let is_shown = !wants_answer && !self.is_limited() && has_columns(&input, delimiter);
         if form.is_some() || is_shown {
             let run = self.as_run(&paths, shown::form(Some(GridFormat::Csv), None)?);
-            let printed = overview::print(&self.asked.query(&run)?, &input, &run);
+            // A delimiter that was named and splits nothing is told as an error.
+            let columns = if form.is_none() && self.delimiter.is_some() {
+                2
+            } else {
+                0
+            };
+            let printed = overview::print(&self.asked.query(&run)?, &input, &run, columns);
             let is_undelimited = |error: &Error| {
                 let refusal = error.refusal();
                 form.is_none() && matches!(refusal, Some(Refusal::Undelimited { .. }))
@@ -237,7 +244,8 @@ impl Command {
             match printed {
                 // Lines of `key;value` are to be told apart, with the place of the first that isn't one.
                 Err(error) if is_undelimited(&error) => {}
-                done => return done,
+                Ok(false) => {}
+                done => return done.map(|_| ()),
             }
         }
         let memory = memory::Watch::start(self.reading.stats.is_some());
@@ -274,9 +282,9 @@ impl Command {
     }
 }
 
-/// Whether an input has other lines than `key;value`. Where it can't be read, the run says so.
-fn has_columns(input: &Input) -> bool {
-    input.has_pairs(DELIMITER).is_ok_and(|has_pairs| !has_pairs)
+/// Whether an input has other lines than a key and a value. Where it can't be read, the run says so.
+fn has_columns(input: &Input, delimiter: u8) -> bool {
+    input.has_pairs(delimiter).is_ok_and(|has_pairs| !has_pairs)
 }
 
 fn usage(why: String) -> Error {

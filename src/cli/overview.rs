@@ -14,14 +14,18 @@ use crate::{Config, Input, Result};
 /// Characters of a line where the output isn't a terminal.
 const WIDTH: usize = 100;
 
-/// Prints what is in an input, of which `query` says what the command line says.
-pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>) -> Result<()> {
+/// Prints what is in an input, of which `query` says what the command line says, if it has so many columns; returns whether
+/// it has.
+pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>, columns: usize) -> Result<bool> {
     let config = Config {
         max_record: run.reading.max_record(),
         ..Config::default()
     };
     input.check_text()?;
     let overview = query.overview(input, &config)?;
+    if overview.columns.len() < columns {
+        return Ok(false);
+    }
     let mut text = format!("{:13} {}\n", "file", named(run.paths));
     // Writing to a string can't fail.
     let _ = overview.write(width(), &mut text);
@@ -36,7 +40,7 @@ pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>) -> Result<()> {
     for doubt in overview.doubts.iter().filter(|_| !run.reading.quiet) {
         say(&format!("notice: {}", spell::doubt(doubt)));
     }
-    Ok(())
+    Ok(true)
 }
 
 fn named(paths: &[PathBuf]) -> String {

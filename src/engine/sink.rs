@@ -21,11 +21,11 @@ pub trait Sink: Sync {
         None
     }
 
-    /// Whether a record over the limit is the sink's to refuse or leave out: it comes alone in a block, without what is
-    /// behind its start. Otherwise it ends the run. It has no effect where the framing has a state.
+    /// How many bytes over the limit a record may be for the sink to refuse it or leave it out: it comes alone in a block,
+    /// without what is behind its start. Otherwise it ends the run. It has no effect where the framing has a state.
     #[doc(hidden)]
-    fn cuts_records(&self) -> bool {
-        false
+    fn cut_reach(&self) -> Option<u64> {
+        None
     }
 
     /// Takes a block, on any thread, in any order, several at the same time.

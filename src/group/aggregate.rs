@@ -18,8 +18,8 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use crate::engine::sink::{BlockError, Malformed};
-use crate::error::Error;
 use crate::error::refusal::Refusal;
+use crate::error::{Cause, Error};
 use crate::group::accumulate::decimal;
 use crate::group::accumulate::stats::MillionthStats;
 use crate::group::hint;
@@ -39,7 +39,7 @@ use crate::group::table::tables::{DrainedClasses, Tables};
 use crate::input::foreign::BYTE_ORDER_MARK;
 use crate::job::fold::Fold;
 use crate::level::Level;
-use crate::record::block::Block;
+use crate::record::block::{Block, Cut};
 use crate::record::framing::{Delimited, Framing};
 use crate::record::lines::{Lines, Mark};
 use crate::record::nuls;
@@ -341,8 +341,10 @@ impl Aggregate {
     fn hinted(&self, mut malformed: Malformed, block: &Block<'_>) -> Malformed {
         let bytes = block.bytes();
         let record = &bytes[malformed.start..malformed.end.min(bytes.len())];
-        if let Some(hint) = hint::number(record, self.delimiter) {
-            let why = malformed.cause.to_string();
+        if let Cause::Words(why) = &malformed.cause
+            && let Some(hint) = hint::number(record, self.delimiter)
+        {
+            let why = why.clone();
             malformed.cause = Refusal::Malformed { why, hint }.into();
             return malformed;
         }
@@ -484,8 +486,8 @@ impl Fold for Aggregate {
         &self.framing
     }
 
-    fn cuts_records(&self) -> bool {
-        true
+    fn cut_reach(&self) -> Option<u64> {
+        Some(Cut::reach(self.on_error == OnError::Fail))
     }
 
     fn block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {

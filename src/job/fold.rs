@@ -77,10 +77,10 @@ pub trait Fold: Sync {
         None
     }
 
-    /// Whether a record over the limit is the job's to refuse or leave out, see [`Sink::cuts_records`].
+    /// How many bytes over the limit a record may be for the job to refuse it or leave it out, see [`Sink::cut_reach`].
     #[doc(hidden)]
-    fn cuts_records(&self) -> bool {
-        false
+    fn cut_reach(&self) -> Option<u64> {
+        None
     }
 
     /// Adds a block.
@@ -191,8 +191,8 @@ impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Lender<'_, F, P> {
         self.job.shared_pages()
     }
 
-    fn cuts_records(&self) -> bool {
-        self.job.cuts_records()
+    fn cut_reach(&self) -> Option<u64> {
+        self.job.cut_reach()
     }
 
     fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {

@@ -939,8 +939,8 @@ impl Fold for Plan {
         }
     }
 
-    fn cuts_records(&self) -> bool {
-        true
+    fn cut_reach(&self) -> Option<u64> {
+        Some(Cut::reach(!self.rejecting.leaves_out()))
     }
 
     fn in_order(&self) -> bool {

@@ -38,6 +38,17 @@ pub(crate) struct Cut {
     pub(crate) nuls: u64,
 }
 
+impl Cut {
+    /// How far over the limit the end of a record is looked for: as far as it takes, or so far as to count the bytes of zero
+    /// of a usual hole where the record ends the run.
+    pub(crate) fn reach(ends_run: bool) -> u64 {
+        match ends_run {
+            true => 64 << 20,
+            false => u64::MAX,
+        }
+    }
+}
+
 /// Whole records, one after the other, with the place they came from.
 ///
 /// Every byte of a span is delivered in exactly one block. Only the last record of a file may
@@ -230,6 +241,14 @@ impl Gathered {
             self.cut.nuls += nuls as u64;
         }
         self.cut.left_out += rest.len() as u64;
+    }
+
+    /// Whether it is further over the limit than this.
+    pub(crate) fn is_beyond(&self, reach: Option<u64>) -> bool {
+        match reach {
+            Some(reach) => self.cut.left_out > reach,
+            None => self.bytes.len() > self.cut.max_record,
+        }
     }
 
     /// How many bytes were added.

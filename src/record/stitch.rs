@@ -98,8 +98,8 @@ pub struct Stitcher<'a, P> {
     framing: &'a dyn Framing,
     stateful: bool,
     max_record: usize,
-    /// Of a record over the limit the start is kept.
-    cuts: bool,
+    /// Of a record that is no more than this over the limit the start is kept.
+    reach: Option<u64>,
     /// A piece that begins where a record begins: the first one of a file, or the one behind the last whole piece.
     begins: Option<u64>,
     /// Where the span doesn't start so: the next piece that may end the record of the span before.
@@ -125,7 +125,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
             framing,
             stateful: framing.is_stateful(),
             max_record,
-            cuts: false,
+            reach: None,
             begins: own_start.then_some(0),
             foreign: (!own_start).then_some(0),
             base: 0,
@@ -138,9 +138,9 @@ impl<'a, P: Piece> Stitcher<'a, P> {
         }
     }
 
-    /// The same where a record over the limit is no error: it is released without what is behind its start.
-    pub(crate) fn cutting(self, cuts: bool) -> Self {
-        Stitcher { cuts, ..self }
+    /// The same where a record that is so much over the limit is no error: it is released without what is behind its start.
+    pub(crate) fn cutting(self, reach: Option<u64>) -> Self {
+        Stitcher { reach, ..self }
     }
 
     /// The number of pieces, once the end was seen.
@@ -411,7 +411,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
             };
             let mut over = false;
             let mut last = true;
-            let (max_record, cuts) = (self.max_record, self.cuts);
+            let (max_record, reach) = (self.max_record, self.reach);
             let framing = self.framing;
             match self.get_mut(next) {
                 Some(entry @ Entry::Blank(_)) => {
@@ -419,13 +419,18 @@ impl<'a, P: Piece> Stitcher<'a, P> {
                     else {
                         unreachable!("just matched")
                     };
-                    over = !open.extend(framing, piece.bytes(), max_record, cuts);
+                    over = !open.extend(framing, piece.bytes(), max_record, reach);
                     open.next += 1;
                     last = over;
                 }
                 Some(Entry::Open(head)) => {
                     // If that makes it too long, the block is found to be.
-                    open.extend(framing, &head.piece.bytes()[..head.start], max_record, cuts);
+                    open.extend(
+                        framing,
+                        &head.piece.bytes()[..head.start],
+                        max_record,
+                        reach,
+                    );
                     open.completed = true;
                     head.head_taken = true;
                 }
@@ -488,7 +493,7 @@ impl<P: Piece> Open<P> {
         framing: &dyn Framing,
         more: &[u8],
         max_record: usize,
-        cuts: bool,
+        reach: Option<u64>,
     ) -> bool {
         if self.gathered.is_none() {
             if self.piece.append(more) {
@@ -498,13 +503,13 @@ impl<P: Piece> Open<P> {
             let end = self.last_end(framing);
             let offset = self.offset + end as u64;
             let mut gathered = Gathered::new(b"", offset, max_record);
-            gathered.extend(&self.piece.bytes()[end..], cuts);
+            gathered.extend(&self.piece.bytes()[end..], reach.is_some());
             self.end = end;
             self.gathered = Some(gathered);
         }
         let gathered = self.gathered.as_mut().expect("just set");
-        gathered.extend(more, cuts);
-        cuts || gathered.bytes.len() <= max_record
+        gathered.extend(more, reach.is_some());
+        !gathered.is_beyond(reach)
     }
 }
 

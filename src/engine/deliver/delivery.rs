@@ -30,8 +30,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) watch: &'a Watchdog,
     pub(crate) framing: &'a dyn Framing,
     pub(crate) max_record: usize,
-    /// Of a record over the limit the sink takes the start.
-    pub(crate) cuts: bool,
+    /// Of a record that is no more than this over the limit the sink takes the start.
+    pub(crate) reach: Option<u64>,
     /// With a stateful framing: the states where files are cut.
     pub(crate) states: Option<States>,
     /// Whether blocks may lie in pages that other processes can write to.
@@ -67,7 +67,7 @@ impl<'a> Delivery<'a> {
             watch,
             framing,
             max_record: config.max_record,
-            cuts: sink.cuts_records() && !framing.is_stateful(),
+            reach: sink.cut_reach().filter(|_| !framing.is_stateful()),
             states: framing.is_stateful().then(states),
             shared_pages: sink.shared_pages(),
             order: ordered.map(|ordered| (ordered, Window::new(ordered.window()))),
@@ -107,7 +107,7 @@ impl<'a> Delivery<'a> {
             None => (self.framing).oversized(state, block.bytes(), self.max_record),
             Some(_) => None,
         };
-        if let Some(over) = over.as_ref().filter(|_| self.cuts) {
+        if let Some(over) = over.as_ref().filter(|_| self.reach.is_some()) {
             self.deliver_around(block, over.start);
             return broken().into_iter().for_each(|error| self.fail(error));
         }
@@ -190,6 +190,9 @@ impl<'a> Delivery<'a> {
 
     /// Hands over the start of a record, with an end behind it.
     fn deliver_cut(&self, file: u32, sequence: u64, record: Gathered) {
+        if record.is_beyond(self.reach) {
+            return self.oversized(file, record.offset);
+        }
         let Gathered {
             bytes: mut start,
             offset,

@@ -383,14 +383,14 @@ impl<'a> Local<'a> {
         mut record: Gathered,
     ) -> Result<()> {
         let (len, framing) = (source.len().unwrap_or(0), self.delivery.framing);
-        let (offset, cuts) = (record.offset, self.delivery.cuts);
+        let (offset, reach) = (record.offset, self.delivery.reach);
         let mut state = framing
             .effect(record.bytes.bytes())
             .apply(framing.at_record(offset));
         let mut chunk = vec![0; LONG];
         loop {
             let at = offset + record.length();
-            if !cuts && record.bytes.len() > self.delivery.max_record {
+            if record.is_beyond(reach) {
                 self.delivery.oversized(claim.source, offset);
                 return Ok(());
             }
@@ -408,10 +408,10 @@ impl<'a> Local<'a> {
             )?;
             let chunk = &chunk[..want];
             if let Some(end) = framing.first_end(state, chunk) {
-                record.extend(&chunk[..end], cuts);
+                record.extend(&chunk[..end], reach.is_some());
                 break;
             }
-            record.extend(chunk, cuts);
+            record.extend(chunk, reach.is_some());
             state = framing.effect(chunk).apply(state);
         }
         self.delivery

@@ -384,7 +384,7 @@ impl<'a> Dispatcher<'a> {
                     self.delivery.max_record,
                     span.from == 0,
                 )
-                .cutting(self.delivery.cuts),
+                .cutting(self.delivery.reach),
                 caching,
                 start: at,
                 cut,
