@@ -56,9 +56,9 @@ test-all: toolchain ## The same with what takes tools, old kernels and minutes (
 	  $(SUMMARY) || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
 
-soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked, memory watched; 1,000 kills
+soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked, memory watched; 1,000 kills; SHAPES (2,000) files in small groups
 	SOAK_MINUTES=$(MINUTES) cargo test --locked $(FEATURES) --test linux-tests -- --ignored --nocapture --test-threads 1 \
-	  soak::soak liveness::a_thousand_kills
+	  soak::soak liveness::a_thousand_kills memory_soak::random_shapes
 
 lint: toolchain ## Format and clippy, warnings are errors
 	cargo fmt --all --check

@@ -22,15 +22,15 @@ use crate::support::{
 const AT_ONCE: u64 = 3;
 
 /// A generator whose seed decides everything.
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
     /// Seeds lie far apart: the numbers of neighbours would be the same, one later.
-    fn new(seed: u64) -> Random {
+    pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed)
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -38,11 +38,11 @@ impl Random {
         (self.0 >> 33) as usize % n
     }
 
-    fn one_in(&mut self, n: usize) -> bool {
+    pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::group::aggregate::{Aggregate, OnError};
 use crate::group::spill::budget::GROUP_MIN;
-use crate::linux::cgroups;
+use crate::linux::{cgroups, heap};
 use crate::report::grid::GridFormat;
 use crate::units;
 use crate::{Error, Input, Kind, Refusal, Result, report};
@@ -194,7 +194,11 @@ impl Command {
     }
 
     pub(super) fn run(&self) -> Result<()> {
-        refuse_small_group(cgroups::memory_limit())?;
+        let limit = cgroups::memory_limit();
+        refuse_small_group(limit)?;
+        if self.memory.or(limit).is_some() {
+            heap::return_large();
+        }
         if self.asked.is_query() {
             return self.run_query();
         }

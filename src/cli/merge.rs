@@ -10,6 +10,7 @@ use crate::cli::query::{tell_estimates, tell_spilled};
 use crate::cli::shown::{self, Shown};
 use crate::cli::size::size;
 use crate::cli::skipped::tell_unread_rows;
+use crate::linux::heap;
 use crate::query::Partial;
 use crate::report::grid::GridFormat;
 use crate::units::grouped;
@@ -83,6 +84,7 @@ impl Command {
         let merged = Partial::merge(&partials)?;
         let (sort, mut shown) = (self.shown.sort()?, self.shown.asked()?);
         if let Some(bytes) = self.memory {
+            heap::return_large();
             shown = shown.memory(bytes);
         }
         if let Some(directory) = &self.spill_dir {

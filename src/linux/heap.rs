@@ -24,6 +24,17 @@ pub(crate) fn may_fail() -> bool {
     MAY_FAIL.get()
 }
 
+/// Has glibc give large blocks back to the kernel as soon as they are freed. By default it keeps them for others once some
+/// were freed. To be called before there are threads.
+#[cfg(feature = "cli")]
+pub(crate) fn return_large() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes no pointer, and no other thread allocates meanwhile.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+    }
+}
+
 /// Gives freed memory back to the kernel. glibc keeps what it thinks is needed soon again, in each thread's own heap, and
 /// the kernel counts it towards a control group's limit.
 pub(crate) fn release() {

@@ -36,6 +36,15 @@ impl Groups {
         self.keys.len()
     }
 
+    /// Bytes of all, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let columns = self
+            .columns
+            .iter()
+            .map(|column| size_of_val(&column.fixed[..]) + column.texts.bytes.len());
+        self.keys.bytes.len() + columns.sum::<usize>()
+    }
+
     pub(crate) fn remove_first(&mut self, count: usize) {
         self.keys.remove_first(count);
         let columns = self.columns.iter_mut();

@@ -8,7 +8,7 @@ mod columns;
 mod order;
 
 use crate::error::Result;
-use crate::partial::block::Groups;
+use crate::partial::block::{BLOCK_BYTES, Groups};
 use crate::partial::column::{ColumnView, Variable};
 use crate::partial::key::prefix;
 use crate::partial::merge::batch::Batch;
@@ -19,6 +19,8 @@ use crate::partial::reader::{Cursor, Loaded, Reader};
 const BATCH: usize = if cfg!(test) { 64 } else { 8192 };
 /// So many rows of each input are in a batch, if there are too many inputs for more.
 const LEAST: usize = if cfg!(test) { 4 } else { 32 };
+/// The most bytes of long groups in a batch, unless it has one group only.
+const LONG_BYTES: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
 /// A partial that is merged.
 struct Input<'a> {
@@ -77,6 +79,7 @@ impl<'a> Merge<'a> {
         let starts = self.inputs.iter().map(|input| input.row);
         let heads = loaded.iter().zip(starts).map(|(loaded, start)| Head {
             keys: loaded.keys(),
+            long_bytes: loaded.len().saturating_sub(BLOCK_BYTES),
             start,
             end: start,
         });
@@ -115,6 +118,8 @@ impl Input<'_> {
 /// The keys of an input's block, and which of them are in the batch.
 struct Head<'b> {
     keys: Variable<'b>,
+    /// Bytes of its last group, if that is long. No other one is.
+    long_bytes: usize,
     start: usize,
     end: usize,
 }
@@ -150,14 +155,17 @@ fn cut(heads: &mut [Head<'_>], mut step: usize) -> usize {
         let Some(key) = lasts.min() else {
             return step;
         };
-        let mut rows = 0;
+        let (mut rows, mut long_bytes) = (0, 0);
         for head in &mut *heads {
             let count = head.count(key, step);
             head.end = head.start + count;
             rows += count;
+            if head.end == head.keys.ends.len() {
+                long_bytes += head.long_bytes;
+            }
         }
         // Where inputs overlap, each has a part of the rows. Where they don't, one has all.
-        if rows <= most {
+        if rows <= most && long_bytes <= LONG_BYTES || step == 1 {
             return if rows < most / 4 {
                 most.min(2 * step)
             } else {

@@ -66,6 +66,11 @@ impl Loaded<'_> {
         self.sections.column(at, column, self.bytes())
     }
 
+    /// Bytes of the block.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes().len()
+    }
+
     /// Leaves the memory for another block.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.buffer
@@ -155,6 +160,17 @@ impl Reader {
 
     pub(crate) fn blocks(&self) -> usize {
         self.index.len()
+    }
+
+    /// Bytes of a block.
+    pub(crate) fn bytes_of_block(&self, block: usize) -> u64 {
+        self.index[block].bytes.get()
+    }
+
+    /// Bytes of the largest block.
+    pub(crate) fn largest_block(&self) -> u64 {
+        let bytes = self.index.iter().map(|entry| entry.bytes.get());
+        bytes.max().unwrap_or(0)
     }
 
     /// Reads a block and checks all of it but the order of its keys. `buffer` is memory that is used again.

@@ -12,13 +12,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use rayon::prelude::*;
 
 use crate::error::{Cause, Result};
-use crate::group::spill::budget::Budget;
 use crate::group::summary::Skipped;
 use crate::query::accumulator::state::{Outcome, Printed, Rounding, text_of};
 use crate::query::answer::having::{DoubtedRows, Having, Tested};
 use crate::query::answer::order::{By, Sort};
 use crate::query::answer::outgrown::{Page, StoredRows};
-use crate::query::answer::sorted::{Columns, SORT_GROWTH, Sorting, part};
+use crate::query::answer::sorted::{Columns, Sorting, memory_of, part};
 use crate::query::condition::{Doubts, Operand, Reading};
 use crate::query::groups::Groups;
 use crate::query::hint::number_cause;
@@ -208,7 +207,7 @@ impl Answer {
             Sort::Columns(list) => list,
         };
         if let Some(stored) = self.stored.take() {
-            let budget = Arc::clone(&stored.budget);
+            let budget = Arc::clone(&stored.form.budget);
             let done = self.sort_stored(columns, first, stored);
             done.map_err(|lost| lost.error(&budget))?;
         } else {
@@ -356,7 +355,6 @@ impl Answer {
         &mut self,
         stored: Stored,
         form: &StoredForm,
-        budget: &Arc<Budget>,
         having: Option<Having<'_>>,
     ) -> std::result::Result<(), Lost> {
         let mut stored = Arc::new(stored);
@@ -380,7 +378,7 @@ impl Answer {
             self.doubted = doubted;
             stored = Arc::new(Stored::new(reader, form.keys, stored.table().like()));
         }
-        self.stored = Some(StoredRows::new(stored, form, budget, true));
+        self.stored = Some(StoredRows::new(stored, form, true));
         Ok(())
     }
 
@@ -398,14 +396,13 @@ impl Answer {
 
     /// Some rows of a file.
     fn page(&self, stored: &StoredRows, rows: Range<usize>) -> Page {
-        let first = rows.start;
-        let loaded = stored.stored.load(rows);
+        let loaded = stored.stored.load(rows.clone());
         let (order, groups) = loaded.unwrap_or_else(|_| {
             stored.has_failed.store(true, Relaxed);
             (Vec::new(), Groups::new(stored.stored.table().like(), None))
         });
         Page {
-            first,
+            asked: rows,
             columns: self.names.len(),
             rows: Box::new(self.of_rows(groups, order)),
         }
@@ -421,13 +418,11 @@ impl Answer {
         let StoredRows {
             stored,
             form,
-            budget,
             is_by_bytes,
             ..
         } = rows;
         stored.narrow(&mut self.key_order)?;
-        let memory = budget.bytes();
-        if stored.bytes().saturating_mul(SORT_GROWTH) <= memory {
+        if memory_of(stored.bytes(), stored.len() as u64) <= form.budget.bytes() {
             let loaded = stored.load(0..stored.len());
             (self.order, self.all) = loaded.map_err(|_| Lost::Read)?;
             self.sort_groups(columns);
@@ -435,18 +430,17 @@ impl Answer {
         }
         // As they lie there.
         if columns.is_empty() && self.key_order.is_of_bytes() && is_by_bytes {
-            self.stored = Some(StoredRows::new(stored, form, &budget, true));
+            self.stored = Some(StoredRows::new(stored, form, true));
             return Ok(());
         }
         let sorting = Sorting {
             form: &form,
             columns: self.columns(columns),
-            memory,
             first,
         };
         let sorted = sorting.sort(stored)?;
         let sorted = Arc::new(sorted);
-        self.stored = Some(StoredRows::new(sorted, form, &budget, false));
+        self.stored = Some(StoredRows::new(sorted, form, false));
         Ok(())
     }
 }
@@ -461,6 +455,8 @@ impl Rows for Answer {
 
     fn part(&self, rows: Range<usize>) -> Option<Box<dyn Rows + '_>> {
         let stored = self.stored.as_ref()?;
+        // A block, because rows may be long.
+        let rows = stored.stored.in_parts(rows).next()?;
         Some(Box::new(self.page(stored, rows)))
     }
 

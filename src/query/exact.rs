@@ -24,7 +24,7 @@ use crate::query::accumulator::state::{Kind, Slot, Takes, Wanted};
 use crate::query::groups::Groups;
 use crate::query::key_order::KeyOrder;
 use crate::query::number::{Exact, Number};
-use crate::query::stored::{Lost, Stored, StoredForm};
+use crate::query::stored::{Filling, Lost, StoredForm};
 use crate::query::table::{Group, Table};
 
 /// Groups whose values are looked at before what is found is written.
@@ -91,10 +91,16 @@ impl StoredForm {
     /// There are values without their group, or more or fewer than it says.
     pub(crate) fn settle(&self, all: &Groups, scales: &[u32]) -> Result<Groups, Lost> {
         let form = self.settled();
-        let mut writer = Writer::new(Vec::new(), &form.description(scales))?;
+        let description = form.description(scales);
+        let mut filling = Filling::new(&description, form.keys, form.no_groups());
         let firsts = firsts(&form.slots);
         let sorted = all.sorted(all.all(), &KeyOrder::BYTES);
-        for spans in self.spans(all, &sorted)?.chunks(AT_ONCE) {
+        // What is found may be long.
+        let at_once = match all.table().has_texts() {
+            true => rayon::current_num_threads(),
+            false => AT_ONCE,
+        };
+        for spans in self.spans(all, &sorted)?.chunks(at_once) {
             let found = spans.par_iter().map(|span| {
                 let (group, own) = (sorted[span.start], &sorted[span.start + 1..span.end]);
                 self.find(all, group, own, scales)
@@ -102,7 +108,7 @@ impl StoredForm {
             let found: Vec<Vec<Found>> = found.collect::<Result<_, Lost>>()?;
             for (span, found) in spans.iter().zip(found) {
                 let group = sorted[span.start];
-                let to = writer.gathered();
+                let to = filling.gathered();
                 key::push(&mut to.keys.bytes, all.parts(group).take(form.keys));
                 to.keys.ends.push(to.keys.bytes.len());
                 let mut found = found.into_iter();
@@ -113,14 +119,11 @@ impl StoredForm {
                         None => all.encode(group, at, &mut columns[..slot.kind.columns.len()]),
                     }
                 }
-                writer.write_full()?;
+                filling.put_full().map_err(Lost::Damaged)?;
             }
         }
-        let reader = Reader::in_memory("groups".into(), writer.finish()?);
-        let reader = reader.map_err(|_| Lost::Read)?;
-        let stored = Stored::new(reader, form.keys, form.no_groups());
-        let loaded = stored.load(0..stored.len());
-        loaded.map(|(_, groups)| groups).map_err(|_| Lost::Read)
+        let table = filling.finish().map_err(Lost::Damaged)?;
+        Ok(Groups::new(table, None))
     }
 
     /// Writes groups, each with its values after it.
@@ -133,6 +136,7 @@ impl StoredForm {
         writer: &mut Writer<W>,
     ) -> Result<(), Lost> {
         let (sorted, firsts) = (all.sorted(all.all(), &KeyOrder::BYTES), firsts(&self.slots));
+        let _turn = self.budget.turn(all.table().largest());
         let mut nothing = self.no_groups();
         let no_values = nothing.group(b"");
         let nothing = Groups::new(nothing, None);

@@ -10,6 +10,7 @@ use crate::partial::column::Gathered;
 use crate::query::accumulator::state::{Kind, Outcome};
 use crate::query::key_order::KeyOrder;
 use crate::query::lane_groups::LaneRows;
+use crate::query::slots::KEY_MAX;
 use crate::query::table::{Group, Table, parts};
 
 /// The groups of an answer, each once.
@@ -44,6 +45,14 @@ impl Groups {
         }
     }
 
+    /// Bytes of a group's key, and those that its states have elsewhere.
+    pub(crate) fn bytes_of(&self, group: Group) -> usize {
+        match group.lanes() {
+            Some(_) => KEY_MAX,
+            None => self.table.bytes_of(group),
+        }
+    }
+
     /// The outcome of one of the aggregates in a group.
     pub(crate) fn finish(&self, group: Group, aggregate: usize, scale: u32) -> Outcome<'_> {
         match (group.lanes(), &self.lanes) {
@@ -55,11 +64,6 @@ impl Groups {
     /// The aggregates.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
         self.table.kinds()
-    }
-
-    /// How many columns the states of one of the aggregates have in a partial.
-    pub(crate) fn columns(&self, aggregate: usize) -> usize {
-        self.table.columns(aggregate)
     }
 
     /// Adds a group's state of one of the aggregates to its columns in a partial.

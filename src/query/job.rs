@@ -5,6 +5,7 @@
 //! read then. The run is given up in that case, and `in_order` reads the input again.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use memchr::{memchr, memmem};
 
@@ -37,7 +38,7 @@ use crate::query::rejects::{OnError, Rejected};
 use crate::query::repeats::{Repeated, Repeats};
 use crate::query::scan::index::WINDOW;
 use crate::query::stored::{Stored, StoredForm};
-use crate::query::table::Table;
+use crate::query::table::{ORDER_BYTES, Table};
 use crate::query::time::{self, Cutter};
 use crate::query::unread::Unread;
 use crate::record::block::{Block, Cut};
@@ -48,13 +49,19 @@ use crate::record::nuls;
 /// After so many bytes of a block its worker looks at what groups take of the budget.
 const LOOK_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
 
+/// The most bytes by which groups are expected to grow until then, as they did since the last look: a few long records.
+const GROWTH_MAX: usize = 16 << 20;
+
 /// What a worker knows.
 pub struct Partial {
     table: Table,
+    /// Tables of partials that were merged into this one and had no room in its own.
+    tables: Vec<Table>,
     /// The groups in lanes of partials that were merged into this one.
     merged: Vec<LaneGroups>,
-    /// Groups in lanes when the budget was last looked at.
+    /// Groups in lanes, and bytes of the table, when the budget was last looked at.
     lane_groups: usize,
+    table_bytes: usize,
     /// What groups take of the budget, and those that went to files.
     share: Share,
     runs: Vec<Reader>,
@@ -706,8 +713,13 @@ impl Plan {
             (count, groups.slots.bytes_with(count.saturating_sub(before)))
         });
         partial.lane_groups = count;
-        let bytes = (bytes + pair_bytes + partial.table.bytes()) as u64;
-        if !partial.share.set(bytes) {
+        let table_bytes = partial.table.bytes();
+        let growth = table_bytes.saturating_sub(partial.table_bytes);
+        let growth = growth.min(GROWTH_MAX);
+        partial.table_bytes = table_bytes;
+        let bytes = (bytes + pair_bytes + table_bytes + growth) as u64;
+        let more = ORDER_BYTES * count + partial.table.bytes_in_order();
+        if !partial.share.set_with(bytes, more as u64) {
             return Ok(());
         }
         if let Some(passes) = &mut passes {
@@ -723,6 +735,7 @@ impl Plan {
         let table = std::mem::replace(&mut partial.table, table);
         self.spill(partial, taken.into_iter().collect(), table)?;
         partial.lane_groups = 0;
+        partial.table_bytes = 0;
         let left = lanes.map_or(0, |groups| groups.bytes()) + partial.table.bytes();
         partial.share.set(left as u64);
         Ok(())
@@ -747,7 +760,7 @@ impl Plan {
             slots: self.slots(),
             keys: self.key_parts(),
             sources: self.files.len(),
-            directory: self.budget.directory().to_owned(),
+            budget: Arc::clone(&self.budget),
         }
     }
 
@@ -760,8 +773,14 @@ impl Plan {
 
     /// Merges what went to files, if something did.
     fn merge_spilled(&self, total: &mut Partial) -> Result<()> {
-        if total.runs.is_empty() {
+        let settled = if self.has_values() { 2 } else { 1 };
+        let bytes = settled * total.table.bytes() + total.table.bytes_in_order();
+        let has_room = total.tables.is_empty() && self.budget.has_room(bytes as u64);
+        if total.runs.is_empty() && has_room {
             return Ok(());
+        }
+        for table in std::mem::take(&mut total.tables) {
+            self.spill(total, Vec::new(), table)?;
         }
         let (lanes, table) = self.take_groups(total);
         self.spill(total, lanes, table)?;
@@ -772,7 +791,7 @@ impl Plan {
         let stored = Stored::new(merged, form.keys, total.table.like());
         let nothing = Groups::new(total.table.like(), None);
         let mut answer = self.answer(total, nothing, None);
-        let kept = answer.store(stored, &form, &self.budget, self.having());
+        let kept = answer.store(stored, &form, self.having());
         kept.map_err(|lost| lost.error(&self.budget))?;
         total.outgrown = Some(answer);
         Ok(())
@@ -907,8 +926,10 @@ impl Fold for Plan {
     fn partial(&self) -> Partial {
         Partial {
             table: Table::new(&self.hasher, &self.slots()),
+            tables: Vec::new(),
             merged: Vec::new(),
             lane_groups: 0,
+            table_bytes: 0,
             share: Share::new(&self.budget),
             runs: Vec::new(),
             spilled_bytes: 0,
@@ -985,7 +1006,14 @@ impl Fold for Plan {
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {
         rayon::join(|| self.settle(into), || self.settle(&mut from));
-        into.table.merge(from.table);
+        // Texts are twice in memory for a while.
+        let bytes = (into.table.bytes() + from.table.bytes()) as u64;
+        if self.budget.has_room(bytes / 2 * 3) {
+            into.table.merge(from.table);
+        } else {
+            into.tables.push(from.table);
+        }
+        into.tables.append(&mut from.tables);
         into.runs.append(&mut from.runs);
         into.spilled_bytes += from.spilled_bytes;
         into.merged.append(&mut from.merged);

@@ -10,9 +10,7 @@ use std::path::Path;
 
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Result};
-use crate::partial::block::Groups as Gathered;
 use crate::partial::description::{Aggregate, Counts, Description, Rule};
-use crate::partial::key;
 use crate::partial::merge::Merge;
 use crate::partial::reader::{Cursor, Reader};
 use crate::partial::receipt::Receipt;
@@ -23,10 +21,6 @@ use crate::query::answer::Answer;
 use crate::query::plan::Plan;
 use crate::query::saved::groups::SavedGroups;
 use crate::query::stored::Lost;
-use crate::query::table::Group;
-
-/// Groups that are gathered at once: few beside those of a block, because what doesn't go into one is moved.
-const AT_ONCE: usize = 512;
 
 impl Plan {
     /// What a partial says of itself whose aggregates have numbers of these scales.
@@ -102,26 +96,10 @@ impl Answer {
             })?;
             return writer.finish().map(drop);
         }
-        for groups in self.all_by_key().chunks(AT_ONCE) {
-            gather(self, groups, writer.gathered());
-            writer.write_full()?;
-        }
+        let all = self.all();
+        let groups = self.all_by_key().into_iter();
+        form.gather(groups.map(|group| (all, group)), &mut writer)?;
         writer.finish().map(drop)
-    }
-}
-
-/// Adds groups in the order of their keys.
-fn gather(answer: &Answer, groups: &[Group], to: &mut Gathered) {
-    let all = answer.all();
-    for &group in groups {
-        key::push(&mut to.keys.bytes, all.parts(group));
-        to.keys.ends.push(to.keys.bytes.len());
-    }
-    let mut columns = &mut to.columns[..];
-    for at in 0..answer.scales().len() {
-        let (own, rest) = columns.split_at_mut(all.columns(at));
-        columns = rest;
-        groups.iter().for_each(|&group| all.encode(group, at, own));
     }
 }
 

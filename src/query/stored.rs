@@ -4,13 +4,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::error::refusal::Refusal;
 use crate::group::spill::budget::Budget;
-use crate::partial::block::Groups as Gathered;
-use crate::partial::description::{Aggregate, Counts, Description, Source};
+use crate::partial::block::{BLOCK_BYTES, Block, Groups as Gathered, Sections};
+use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
 use crate::partial::key;
 use crate::partial::merge::Merge;
 use crate::partial::reader::Reader;
@@ -22,8 +22,10 @@ use crate::query::table::{Group, Table, push_part};
 
 /// The most runs that are merged at once: a block of each is in memory.
 const FAN_IN: usize = if cfg!(test) { 3 } else { 64 };
-/// Groups that are gathered at once.
-const AT_ONCE: usize = 1024;
+/// Groups that are gathered at once: few beside those of a block, because what doesn't go into one is moved.
+const AT_ONCE: usize = 512;
+/// Merging takes so much memory, though the budget is smaller.
+const MEMORY_MIN: u64 = 8 << 20;
 
 /// Why there is no file.
 #[derive(Debug)]
@@ -62,8 +64,8 @@ pub(crate) struct StoredForm {
     pub(crate) keys: usize,
     /// How many sources the input has.
     pub(crate) sources: usize,
-    /// Where the files are.
-    pub(crate) directory: PathBuf,
+    /// Where the files are, and what merging them may take in memory.
+    pub(crate) budget: Arc<Budget>,
 }
 
 impl StoredForm {
@@ -102,13 +104,13 @@ impl StoredForm {
     }
 
     pub(crate) fn writer(&self, scales: &[u32]) -> Result<Writer<File>, Lost> {
-        let file = tempfile::tempfile_in(&self.directory)?;
+        let file = tempfile::tempfile_in(self.budget.directory())?;
         Ok(Writer::new(file, &self.description(scales))?)
     }
 
     pub(crate) fn reader(&self, writer: Writer<File>) -> Result<Reader, Lost> {
         let file = writer.finish()?;
-        let name = self.directory.to_string_lossy().into();
+        let name = self.budget.directory().to_string_lossy().into();
         Reader::of_file(name, file).map_err(|_| Lost::Read)
     }
 
@@ -121,6 +123,7 @@ impl StoredForm {
             return self.reader(writer);
         }
         let order = groups.sorted(groups.all(), &KeyOrder::BYTES);
+        let _turn = self.budget.turn(groups.table().largest());
         self.gather(order.into_iter().map(|group| (groups, group)), &mut writer)?;
         self.reader(writer)
     }
@@ -141,7 +144,13 @@ impl StoredForm {
         let mut some = Vec::with_capacity(AT_ONCE);
         while rows.peek().is_some() {
             some.clear();
-            some.extend(rows.by_ref().take(AT_ONCE));
+            let mut bytes = 0;
+            while let Some((groups, group)) =
+                rows.next_if(|_| some.len() < AT_ONCE && bytes < BLOCK_BYTES)
+            {
+                bytes += groups.bytes_of(group);
+                some.push((groups, group));
+            }
             let to = writer.gathered();
             for &(groups, group) in &some {
                 key::push(&mut to.keys.bytes, groups.parts(group));
@@ -162,8 +171,15 @@ impl StoredForm {
     /// Merges all runs to one, each key once.
     pub(crate) fn merge(&self, mut runs: Vec<Reader>, scales: &[u32]) -> Result<Reader, Lost> {
         while runs.len() > 1 {
+            // Of each a block is in memory, and the last key of the one before.
+            let bytes = runs.iter().scan(0, |sum, run| {
+                *sum += 2 * run.largest_block();
+                Some(*sum)
+            });
+            let memory = self.budget.bytes().max(MEMORY_MIN);
+            let count = bytes.take_while(|bytes| *bytes <= memory).count();
             // The oldest first, so that all are merged about equally often.
-            let rest = runs.split_off(runs.len().min(FAN_IN));
+            let rest = runs.split_off(runs.len().min(count.clamp(2, FAN_IN)));
             let merged = self.merge_some(&runs, scales)?;
             runs = rest;
             runs.push(merged);
@@ -206,6 +222,88 @@ impl StoredForm {
         }
         self.reader(writer)
     }
+}
+
+/// A table that groups are put into as they lie in a file: what is gathered is put there once it is as large as a block.
+pub(crate) struct Filling<'a> {
+    description: &'a Description,
+    columns: Vec<Column>,
+    keys: usize,
+    gathered: Gathered,
+    table: Table,
+    block: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl<'a> Filling<'a> {
+    /// Of groups of a description, whose keys have so many parts.
+    pub(crate) fn new(description: &'a Description, keys: usize, table: Table) -> Filling<'a> {
+        Filling {
+            columns: description.columns().collect(),
+            gathered: Gathered::new(description),
+            block: Vec::new(),
+            key: Vec::new(),
+            description,
+            keys,
+            table,
+        }
+    }
+
+    /// Where further groups are put.
+    pub(crate) fn gathered(&mut self) -> &mut Gathered {
+        &mut self.gathered
+    }
+
+    /// Moves groups into the table if they are as large as a block.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn put_full(&mut self) -> Result<(), &'static str> {
+        match self.gathered.bytes() >= BLOCK_BYTES {
+            true => self.put(),
+            false => Ok(()),
+        }
+    }
+
+    fn put(&mut self) -> Result<(), &'static str> {
+        let groups = self.gathered.len();
+        if groups == 0 {
+            return Ok(());
+        }
+        self.gathered.write(0..groups, &mut self.block)?;
+        let sections = Sections::check(&self.block, self.description, &self.columns)?;
+        let view = sections.view(&self.block, &self.columns);
+        for row in 0..groups {
+            put_row(&mut self.table, self.keys, &view, row, &mut self.key)?;
+        }
+        self.gathered.remove_first(groups);
+        Ok(())
+    }
+
+    /// The table.
+    ///
+    /// # Errors
+    /// What is wrong with the last groups.
+    pub(crate) fn finish(mut self) -> Result<Table, &'static str> {
+        self.put()?;
+        Ok(self.table)
+    }
+}
+
+/// Adds a group of a block to a table that doesn't have it. `whole` is memory for its key.
+fn put_row(
+    table: &mut Table,
+    keys: usize,
+    view: &Block<'_>,
+    row: usize,
+    whole: &mut Vec<u8>,
+) -> Result<Group, &'static str> {
+    let parts = key::parts(view.keys.get(row), keys);
+    whole.clear();
+    for part in parts.ok_or("a key has other parts")? {
+        push_part(whole, &part);
+    }
+    table.insert(whole, &view.columns, row)
 }
 
 /// All groups of an answer, in the order of their keys, in a file.
@@ -275,9 +373,14 @@ impl Stored {
         Ok(())
     }
 
+    fn block_of(&self, row: usize) -> usize {
+        self.firsts.partition_point(|&first| first <= row) - 1
+    }
+
     /// The groups by block.
     pub(crate) fn in_parts(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let blocks = self.firsts.windows(2);
+        let blocks = self.firsts[self.block_of(rows.start)..].windows(2);
+        let blocks = blocks.take_while(move |block| block[0] < rows.end);
         let parts = blocks.map(move |block| block[0].max(rows.start)..block[1].min(rows.end));
         parts.filter(|part| !part.is_empty())
     }
@@ -291,7 +394,7 @@ impl Stored {
         let mut order = Vec::with_capacity(rows.len());
         let mut whole = Vec::new();
         let mut buffer = Vec::new();
-        let first_block = self.firsts.partition_point(|&first| first <= rows.start) - 1;
+        let first_block = self.block_of(rows.start);
         // They may be sorted by other columns: the order of keys isn't looked at.
         for block in first_block..self.reader.blocks() {
             let first = self.firsts[block];
@@ -302,14 +405,8 @@ impl Stored {
             let view = loaded.view();
             let from = rows.start.saturating_sub(first);
             for row in from..view.len().min(rows.end - first) {
-                let damaged = |why| self.reader.damaged_block(block, why);
-                let parts = key::parts(view.keys.get(row), self.keys);
-                whole.clear();
-                for part in parts.ok_or_else(|| damaged("a key isn't one"))? {
-                    push_part(&mut whole, &part);
-                }
-                let group = table.insert(&whole, &view.columns, row).map_err(damaged)?;
-                order.push(group);
+                let group = put_row(&mut table, self.keys, &view, row, &mut whole);
+                order.push(group.map_err(|why| self.reader.damaged_block(block, why))?);
             }
             buffer = loaded.into_buffer();
         }

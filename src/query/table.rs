@@ -21,6 +21,11 @@ const SHARDS: usize = 64;
 /// The most digits behind the point of numbers in bags: no pass over a window has more.
 const BAG_SCALE_MAX: u32 = 7;
 
+/// What a group takes where it is put in order, beside others.
+pub(crate) const ORDER_BYTES: usize = 48;
+/// The values of a bag that are counted take so many times its memory.
+const BAG_GROWTH: usize = 3;
+
 /// The groups that have been seen.
 pub(crate) struct Table {
     hasher: RandomState,
@@ -204,6 +209,21 @@ impl Table {
         self.heap + self.texts.memory() + self.shards.iter().map(Shard::bytes).sum::<usize>()
     }
 
+    /// What it takes beside to put the groups in order, and to look at the values of one.
+    pub(crate) fn bytes_in_order(&self) -> usize {
+        let is_of_values = |slot: &Slot| slot.kind.of_values.is_some();
+        let values = match self.slots.iter().any(is_of_values) {
+            true => BAG_GROWTH * self.heap + size_of::<(u64, u64)>() * self.texts.len(),
+            false => 0,
+        };
+        ORDER_BYTES * self.len() + values
+    }
+
+    /// Whether bags have long texts.
+    pub(crate) fn has_texts(&self) -> bool {
+        self.texts.len() > 0
+    }
+
     /// A table of the same plan, without groups.
     pub(crate) fn like(&self) -> Table {
         Table::new(&self.hasher, &self.slots)
@@ -224,6 +244,20 @@ impl Table {
 
     pub(crate) fn key(&self, group: Group) -> &[u8] {
         self.shards[group.shard as usize].key(group.at)
+    }
+
+    /// Bytes of a group's key, and those that its states have elsewhere.
+    pub(crate) fn bytes_of(&self, group: Group) -> usize {
+        let states = self.shards[group.shard as usize].states.iter();
+        let heap = states.map(|states| states.heap_of(group.at as usize));
+        self.key(group).len() + heap.sum::<usize>()
+    }
+
+    /// Bytes of the largest group, or of a bag's longest text.
+    pub(crate) fn largest(&self) -> usize {
+        let groups = self.groups().map(|group| self.bytes_of(group));
+        let texts = (0..self.texts.len() as u32).map(|text| self.texts.key(text).len());
+        groups.chain(texts).max().unwrap_or(0)
     }
 
     /// The group of a key, a new one if need be.
@@ -383,11 +417,6 @@ impl Table {
     /// The aggregates.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
         self.slots.iter().map(|slot| slot.kind)
-    }
-
-    /// How many columns one of the aggregates has in a partial.
-    pub(crate) fn columns(&self, aggregate: usize) -> usize {
-        self.slots[aggregate].kind.columns.len()
     }
 
     /// Adds a group's states of one of the aggregates to their columns.

@@ -15,14 +15,17 @@ mod tsv;
 #[cfg(feature = "arrow")]
 mod typed;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Mutex;
 
 use rayon::ThreadPool;
 
 use crate::output::ordered::make_in_order;
 use crate::report::grid::columns::measure;
 use crate::report::grid::json::Labels;
-use crate::report::grid::parts::{for_rows, parts};
+use crate::report::grid::parts::{for_rows, parts, range};
 #[cfg(feature = "arrow")]
 use crate::report::grid::typed::Table;
 
@@ -92,6 +95,9 @@ impl GridFormat {
 
 /// Parts of a large answer whose text may wait to be written, for each thread.
 const AHEAD: usize = 2;
+/// The most bytes of all such texts, and of one of them.
+const TEXTS_BYTES: usize = 16 << 20;
+const TEXT_BYTES: usize = if cfg!(test) { 256 } else { 1 << 20 };
 
 /// Writes `rows`, whose columns have these `names`, in `format`; if they are many, the threads of a `pool` make the text.
 ///
@@ -208,31 +214,52 @@ impl Grid<'_> {
         row: impl Fn(usize, &[Cell<'_>], &mut Vec<u8>) + Sync,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let make = |part: usize, text: &mut Vec<u8>| {
+        // Makes the text of rows up to the first one that isn't for it.
+        let make = |rows: Range<usize>, text: &mut Vec<u8>, most: usize, row_most: usize| {
             text.clear();
-            let each = |at, cells: &[Cell<'_>]| row(at, cells, text);
-            for_rows(self.rows, part, self.columns, each);
+            for_rows(self.rows, rows, self.columns, |at, cells| {
+                let fits =
+                    text.len() < most && cells.iter().map(Cell::len).sum::<usize>() <= row_most;
+                if fits {
+                    row(at, cells, text);
+                }
+                fits
+            })
         };
-        let parts = parts(self.rows.len());
-        match self.pool {
-            Some(pool) if parts > 1 => {
-                let ahead = AHEAD * pool.current_num_threads();
-                let make = |number: u64, text: &mut Vec<u8>| make(number as usize, text);
-                let mut written = Ok(());
-                make_in_order(pool, parts as u64, ahead as u64, make, |_, text| {
-                    written = out.write_all(text);
-                    written.is_ok()
-                });
-                written
+        let mut text = Vec::new();
+        let mut write = |rows: Range<usize>, out: &mut dyn Write| {
+            let mut at = rows.start;
+            while at < rows.end {
+                at = make(at..rows.end, &mut text, TEXT_BYTES, usize::MAX);
+                out.write_all(&text)?;
             }
-            _ => {
-                let mut text = Vec::new();
-                (0..parts).try_for_each(|part| {
-                    make(part, &mut text);
-                    out.write_all(&text)
-                })
+            Ok(())
+        };
+        let rows = self.rows.len();
+        let parts = parts(rows);
+        let Some(pool) = self.pool.filter(|_| parts > 1) else {
+            return write(0..rows, out);
+        };
+        let ahead = AHEAD * pool.current_num_threads();
+        let most = (TEXTS_BYTES / ahead).min(TEXT_BYTES);
+        // What is too long to wait is made when its turn has come: where each such rest begins.
+        let rests = Mutex::new(BTreeMap::new());
+        let rests = || rests.lock().unwrap_or_else(|e| e.into_inner());
+        let make_part = |part: u64, text: &mut Vec<u8>| {
+            let range = range(part as usize, rows);
+            let end = range.end;
+            let at = make(range, text, most, most);
+            if at < end {
+                rests().insert(part, at..end);
             }
-        }
+        };
+        let mut written = Ok(());
+        make_in_order(pool, parts as u64, ahead as u64, make_part, |part, text| {
+            let rest = rests().remove(&part).unwrap_or_default();
+            written = out.write_all(text).and_then(|()| write(rest, out));
+            written.is_ok()
+        });
+        written
     }
 }
 

@@ -16,6 +16,8 @@
 //! in: it ends there, and the rest begins the next one. A piece waits for its neighbours only where a record is longer
 //! than it.
 //!
+//! While workers have many bytes of long records, nothing is submitted. They give these back without waiting for a read.
+//!
 //! With a window, what is released behind its end is held. The first piece in the window never is: it is with a
 //! worker, or with the sink, which retires it, or waits for its neighbours as above, and then a read goes past the
 //! window.
@@ -53,6 +55,9 @@ const EXTENSION: u64 = 16 << 10;
 /// Reads of so many bytes past the page cache gain nothing from being made part of larger ones, and lose
 /// where none is answered before the end of all. Smaller ones gain more than they lose.
 const LARGE: u64 = 512 << 10;
+
+/// Workers may have so much of long records in any case.
+const GATHERED_MIN: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
 /// What the dispatcher did.
 #[derive(Debug, Default, Clone, Copy)]
@@ -137,9 +142,11 @@ pub(crate) struct Dispatcher<'a> {
     /// By the slot's index: where the watch sees what is in flight.
     places: Vec<Place>,
     in_flight: usize,
-    /// Slots with workers, by index, and how many.
-    lent: Vec<bool>,
+    /// Slots with workers, by index: how many bytes of a record that was gathered go with each. And how many slots, and
+    /// bytes.
+    lent: Vec<Option<usize>>,
     lent_count: usize,
+    lent_bytes: usize,
     next_span: usize,
     cursor: Option<Cursor>,
     active: BTreeMap<usize, Active<'a>>,
@@ -179,8 +186,9 @@ impl<'a> Dispatcher<'a> {
             plan,
             reads: slots.iter().map(|_| None).collect(),
             places: slots.iter().map(|_| delivery.watch.place()).collect(),
-            lent: vec![false; slots.len()],
+            lent: vec![None; slots.len()],
             lent_count: 0,
+            lent_bytes: 0,
             free: slots.into(),
             in_flight: 0,
             next_span: 0,
@@ -290,7 +298,12 @@ impl<'a> Dispatcher<'a> {
     /// end does.
     fn wants_slots(&self) -> bool {
         let no_slot = self.free.len() <= self.kept_slots() && self.in_flight < self.plan.depth;
-        no_slot || self.in_flight == 0 || self.window.is_some()
+        no_slot || self.in_flight == 0 || self.window.is_some() || self.is_full()
+    }
+
+    /// Whether workers have so much of long records that nothing more is read. They give it back without a further read.
+    fn is_full(&self) -> bool {
+        self.lent_bytes > (self.lent.len() * self.plan.block as usize / 2).max(GATHERED_MIN)
     }
 
     /// Whether there is anything left to submit.
@@ -396,7 +409,7 @@ impl<'a> Dispatcher<'a> {
 
     /// The next read, if there is one, a slot is free and the depth allows it.
     fn next_submission(&mut self) -> Option<Submission> {
-        if self.in_flight >= self.plan.depth {
+        if self.in_flight >= self.plan.depth || self.is_full() {
             return None;
         }
         if self.free.is_empty() {
@@ -529,8 +542,9 @@ impl<'a> Dispatcher<'a> {
         if let Some(since) = self.starved_since.take() {
             self.counters.starved += since.elapsed();
         }
-        if std::mem::take(&mut self.lent[slot.index() as usize]) {
+        if let Some(bytes) = self.lent[slot.index() as usize].take() {
             self.lent_count -= 1;
+            self.lent_bytes -= bytes;
         }
         if self.window.is_some() && slot.position != u64::MAX {
             self.delivery.finish(slot.position);
@@ -768,9 +782,12 @@ impl<'a> Dispatcher<'a> {
     }
 
     fn lend(&mut self) {
-        for ready in &self.ready {
-            self.lent[ready.release.piece.index() as usize] = true;
+        for Ready { release, .. } in &self.ready {
+            let gathered = release.gathered.as_ref();
+            let bytes = gathered.map_or(0, |record| record.bytes.len());
+            self.lent[release.piece.index() as usize] = Some(bytes);
             self.lent_count += 1;
+            self.lent_bytes += bytes;
         }
     }
 

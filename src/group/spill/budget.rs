@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use crate::error::refusal::Refusal;
 use crate::error::{describe, errno_name};
@@ -13,6 +13,11 @@ use crate::linux::{cgroups, proc};
 const RESERVE: u64 = 64 << 20;
 /// The part of the rest that tables may take: while they grow or merge they need up to twice as much.
 const FRACTION: f64 = 0.4;
+/// A budget that was named is exceeded by no more than this while groups are put in order, merged or looked at; another one
+/// by as much as it is itself.
+const SLACK: u64 = 32 << 20;
+/// One thread at a time writes groups of more bytes.
+const LARGE: usize = 64 << 10;
 /// Unless the budget was named, a partial of fewer bytes is never spilled: it is too small for a file.
 const SHARE_MIN: u64 = 4 << 20;
 
@@ -32,6 +37,8 @@ pub(crate) struct Budget {
     directory: PathBuf,
     used: AtomicU64,
     shares: AtomicU64,
+    /// Held by who writes long groups.
+    writing: Mutex<()>,
 }
 
 impl Budget {
@@ -43,12 +50,28 @@ impl Budget {
             directory: directory.into(),
             used: AtomicU64::new(0),
             shares: AtomicU64::new(0),
+            writing: Mutex::new(()),
         })
     }
 
     /// The limit.
     pub(crate) fn bytes(&self) -> u64 {
         *self.bytes.get_or_init(default_bytes)
+    }
+
+    /// Whether so many bytes may be taken for a while.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        let slack = match self.share_min {
+            0 => SLACK,
+            least => self.bytes().max(least),
+        };
+        bytes <= self.bytes().saturating_add(slack)
+    }
+
+    /// Lets one after the other write groups, if these are so large that what is written would take much memory.
+    pub(crate) fn turn(&self, largest: usize) -> Option<MutexGuard<'_, ()>> {
+        let guard = || self.writing.lock().unwrap_or_else(|e| e.into_inner());
+        (largest > LARGE).then(guard)
     }
 
     /// Bytes of all shares together.
@@ -96,8 +119,20 @@ impl Share {
         &self.budget
     }
 
-    /// Sets the bytes in use. Returns whether all shares together exceed the budget, and this one is large
-    /// enough to be reduced: at least half of the average.
+    /// Sets the bytes in use, of which reducing them takes `more`. Returns whether all shares together exceed the budget, and
+    /// this one is large enough to be reduced: at least half of the average.
+    pub(crate) fn set_with(&mut self, bytes: u64, more: u64) -> bool {
+        let exceeds = self.set(bytes);
+        let more = more.saturating_mul(self.budget.shares.load(Ordering::Relaxed));
+        let is_large = bytes >= self.budget.share_min.max(self.budget.average() / 2);
+        exceeds
+            || is_large
+                && !self
+                    .budget
+                    .has_room(self.budget.used().saturating_add(more))
+    }
+
+    /// The same, where that takes little.
     pub(crate) fn set(&mut self, bytes: u64) -> bool {
         let change = bytes.wrapping_sub(self.bytes);
         self.budget.used.fetch_add(change, Ordering::Relaxed);

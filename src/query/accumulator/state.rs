@@ -285,6 +285,8 @@ pub(crate) trait States: Any + Send + Sync {
     fn push_decoded(&mut self, from: &[ColumnView<'_>], row: usize) -> Result<(), &'static str>;
     /// Memory that is taken, but for what [`State::heap`] tells.
     fn bytes(&self) -> usize;
+    /// Bytes that a group's state has elsewhere.
+    fn heap_of(&self, group: usize) -> usize;
 }
 
 impl<S: State> States for Vec<S> {
@@ -344,6 +346,10 @@ impl<S: State> States for Vec<S> {
 
     fn bytes(&self) -> usize {
         size_of::<S>() * self.capacity()
+    }
+
+    fn heap_of(&self, group: usize) -> usize {
+        self[group].heap()
     }
 }
 

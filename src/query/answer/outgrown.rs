@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::Error;
-use crate::group::spill::budget::Budget;
 use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::report::grid::{Cell, Rows};
 
@@ -16,8 +15,6 @@ pub(crate) const GROWTH: u64 = 6;
 pub(crate) struct StoredRows {
     pub(super) stored: Arc<Stored>,
     pub(super) form: StoredForm,
-    /// What groups may take in memory.
-    pub(super) budget: Arc<Budget>,
     /// They are in the order of their keys' bytes.
     pub(super) is_by_bytes: bool,
     /// How many of them are rows of the answer.
@@ -29,19 +26,13 @@ pub(crate) struct StoredRows {
 }
 
 impl StoredRows {
-    pub(crate) fn new(
-        stored: Arc<Stored>,
-        form: StoredForm,
-        budget: &Arc<Budget>,
-        is_by_bytes: bool,
-    ) -> StoredRows {
+    pub(crate) fn new(stored: Arc<Stored>, form: StoredForm, is_by_bytes: bool) -> StoredRows {
         let blocks = stored.in_parts(0..stored.len()).count();
         StoredRows {
             is_by_bytes,
             len: stored.len(),
             stored,
             form,
-            budget: Arc::clone(budget),
             pages: (0..blocks).map(|_| OnceLock::new()).collect(),
             has_failed: AtomicBool::new(false),
         }
@@ -66,25 +57,25 @@ impl StoredRows {
 
 /// Some rows in memory.
 pub(super) struct Page {
-    pub(super) first: usize,
+    pub(super) asked: Range<usize>,
     pub(super) columns: usize,
     pub(super) rows: Box<dyn Rows + Send>,
 }
 
 impl Rows for Page {
     fn len(&self) -> usize {
-        self.first + self.rows.len()
+        self.asked.end
     }
 
     fn prefetch(&self, at: usize) {
-        if at < self.len() {
-            self.rows.prefetch(at - self.first);
+        if at - self.asked.start < self.rows.len() {
+            self.rows.prefetch(at - self.asked.start);
         }
     }
 
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
-        if at < self.len() {
-            return self.rows.row(at - self.first, cells);
+        if at - self.asked.start < self.rows.len() {
+            return self.rows.row(at - self.asked.start, cells);
         }
         // It couldn't be read, which the answer's check tells.
         cells.clear();
@@ -94,6 +85,6 @@ impl Rows for Page {
 
 impl StoredRows {
     pub(super) fn lost(&self) -> Error {
-        Lost::Read.error(&self.budget)
+        Lost::Read.error(&self.form.budget)
     }
 }

@@ -19,12 +19,20 @@ use crate::query::table::{Group, Table};
 
 /// Sorting takes so much memory, though the budget is smaller.
 const MEMORY_MIN: u64 = if cfg!(test) { 1 } else { 8 << 20 };
-/// Groups in memory, and the outcomes that they are sorted by, take no more than so many times their bytes in a file.
-pub(super) const SORT_GROWTH: u64 = 12;
-/// Runs have at least so many groups.
+/// Parts of a block that are runs have at least so many groups.
 const RUN_MIN: usize = 64;
+/// Groups in memory, and the outcomes that they are sorted by, take no more than so many times their bytes in a file, and no
+/// more than this for each and twice their bytes.
+const SORT_GROWTH: u64 = 12;
+const EACH_BYTES: u64 = 1024;
 /// The most runs that are merged at once.
 const FAN_IN: u64 = 64;
+
+/// What groups of so many bytes in a file take in memory.
+pub(super) fn memory_of(bytes: u64, groups: u64) -> u64 {
+    let each = EACH_BYTES.saturating_mul(groups).saturating_add(2 * bytes);
+    bytes.saturating_mul(SORT_GROWTH).min(each)
+}
 
 /// An order of rows by some of an answer's columns, in the end by key.
 pub(super) struct Columns<'a> {
@@ -157,8 +165,6 @@ impl Head<'_> {
 pub(super) struct Sorting<'a> {
     pub(super) form: &'a StoredForm,
     pub(super) columns: Columns<'a>,
-    /// What groups may take in memory.
-    pub(super) memory: u64,
     /// Only so many first rows are wanted.
     pub(super) first: usize,
 }
@@ -170,7 +176,10 @@ impl Sorting<'_> {
     /// A file can't be written, or not be read back.
     pub(super) fn sort(&self, stored: Arc<Stored>) -> Result<Stored, Lost> {
         let table = stored.table().like();
-        let at_once = self.memory.max(MEMORY_MIN) / (BLOCK_BYTES as u64 * SORT_GROWTH);
+        // One group more makes a block larger.
+        let block = memory_of(2 * BLOCK_BYTES as u64, u64::MAX)
+            .max(memory_of(stored.reader().largest_block(), 1));
+        let at_once = self.memory() / block;
         let at_once = at_once.clamp(2, FAN_IN) as usize;
         // Runs of each size: so few files are open, and each group is merged about equally often.
         let mut sizes: Vec<Vec<Stored>> = Vec::new();
@@ -200,15 +209,33 @@ impl Sorting<'_> {
         runs.pop().ok_or(Lost::Read)
     }
 
+    fn memory(&self) -> u64 {
+        self.form.budget.bytes().max(MEMORY_MIN)
+    }
+
     /// The rows of each run.
-    fn rows_at_once(&self, stored: &Stored) -> impl Iterator<Item = Range<usize>> + use<> {
-        let len = stored.len();
-        let each = (stored.bytes() / len.max(1) as u64).max(1);
-        let at_once = self.memory.max(MEMORY_MIN) / (SORT_GROWTH * each);
-        let at_once = (at_once as usize).max(RUN_MIN);
+    fn rows_at_once(&self, stored: &Stored) -> Vec<Range<usize>> {
         // An answer without rows has a run, too.
-        let firsts = (0..len.max(1)).step_by(at_once);
-        firsts.map(move |from| from..len.min(from + at_once))
+        let mut runs = vec![Range::default()];
+        let mut bytes = 0;
+        for (block, rows) in stored.in_parts(0..stored.len()).enumerate() {
+            let whole = memory_of(stored.reader().bytes_of_block(block), rows.len() as u64);
+            let parts = (whole / self.memory()) as usize;
+            let parts = parts.clamp(1, (rows.len() / RUN_MIN).max(1));
+            let own = whole / parts as u64;
+            for first in rows.clone().step_by(rows.len().div_ceil(parts)) {
+                let end = rows.end.min(first + rows.len().div_ceil(parts));
+                bytes += own;
+                match runs.last_mut() {
+                    Some(run) if run.end == 0 || bytes <= self.memory() => run.end = end,
+                    _ => {
+                        bytes = own;
+                        runs.push(first..end);
+                    }
+                }
+            }
+        }
+        runs
     }
 
     /// Some rows, sorted.

@@ -9,9 +9,8 @@ use ahash::RandomState;
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::group::spill::budget::{self, Budget};
-use crate::partial::block::{Groups, Sections};
 use crate::partial::combine::{Combined, Missing, combine};
-use crate::partial::description::{Column, Description};
+use crate::partial::description::Description;
 use crate::partial::key;
 use crate::partial::merge::Merge;
 use crate::partial::reader::Reader;
@@ -27,8 +26,8 @@ use crate::query::number::Grammar;
 use crate::query::plan::conditions::compile_having;
 use crate::query::plan::names::renamed;
 use crate::query::saved::{Partial, slots};
-use crate::query::stored::{Lost, Stored, StoredForm};
-use crate::query::table::{Table, push_part};
+use crate::query::stored::{Filling, Lost, Stored, StoredForm};
+use crate::query::table::Table;
 
 /// How the answer of partials is shown.
 #[derive(Debug, Clone, Default)]
@@ -227,7 +226,7 @@ impl Merged<'_> {
             let run = run.map_err(|failed| self.told(failed, &budget))?;
             answer.spilled_bytes = run.bytes();
             let stored = Stored::new(run, form.keys, self.no_groups());
-            let kept = answer.store(stored, &form, &budget, having);
+            let kept = answer.store(stored, &form, having);
             kept.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
         }
         let counts = description.counts;
@@ -248,12 +247,12 @@ impl Merged<'_> {
     }
 
     /// How groups lie in a temporary file.
-    fn form(&self, budget: &Budget) -> StoredForm {
+    fn form(&self, budget: &Arc<Budget>) -> StoredForm {
         StoredForm {
             slots: self.slots(),
             keys: self.description().key_parts(),
             sources: self.description().sources.len(),
-            directory: budget.directory().to_owned(),
+            budget: Arc::clone(budget),
         }
     }
 
@@ -277,27 +276,12 @@ impl Merged<'_> {
     /// All groups with their states.
     fn table(&self) -> Result<Table> {
         let description = self.description();
-        let mut table = self.no_groups();
+        let mut filling = Filling::new(description, description.key_parts(), self.no_groups());
         let mut merge = self.merge()?;
-        let columns: Vec<Column> = description.columns().collect();
-        let (mut groups, mut block) = (Groups::new(description), Vec::new());
-        let (mut key, count) = (Vec::new(), description.key_parts());
-        while merge.next(&mut groups)? {
-            let written = groups.write(0..groups.len(), &mut block);
-            let sections = written.and_then(|()| Sections::check(&block, description, &columns));
-            let view = sections.map_err(|why| self.wrong(why))?;
-            let view = view.view(&block, &columns);
-            for row in 0..view.len() {
-                let parts = key::parts(view.keys.get(row), count);
-                let parts = parts.ok_or_else(|| self.wrong("a key has other parts"))?;
-                key.clear();
-                parts.iter().for_each(|part| push_part(&mut key, part));
-                let inserted = table.insert(&key, &view.columns, row);
-                inserted.map_err(|why| self.wrong(why))?;
-            }
-            groups.remove_first(groups.len());
+        while merge.next(filling.gathered())? {
+            filling.put_full().map_err(|why| self.wrong(why))?;
         }
-        Ok(table)
+        filling.finish().map_err(|why| self.wrong(why))
     }
 
     fn told(&self, failed: Failed, budget: &Budget) -> Error {

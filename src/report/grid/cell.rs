@@ -15,6 +15,17 @@ pub enum Cell<'a> {
     Number(Digits<'a>),
 }
 
+impl Cell<'_> {
+    /// Bytes that it has.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Cell::Null => 0,
+            Cell::Text(text) => text.len(),
+            Cell::Number(number) => number.len(),
+        }
+    }
+}
+
 /// The rows of an answer. Some formats ask for each row twice.
 pub trait Rows: Sync {
     /// How many there are.
@@ -30,7 +41,8 @@ pub trait Rows: Sync {
         let _ = at;
     }
 
-    /// Some of the rows, with the same numbers, where these are faster to read. They are asked for before [`Rows::row`].
+    /// Some of the rows, with the same numbers, where these are faster to read: the first of them, and what is at hand of
+    /// the others. They are asked for before [`Rows::row`].
     fn part(&self, rows: Range<usize>) -> Option<Box<dyn Rows + '_>> {
         let _ = rows;
         None

@@ -19,32 +19,39 @@ pub(super) fn parts(rows: usize) -> usize {
 }
 
 /// The rows of a part.
-fn range(part: usize, rows: usize) -> Range<usize> {
+pub(super) fn range(part: usize, rows: usize) -> Range<usize> {
     part * ROWS..rows.min((part + 1) * ROWS)
 }
 
-/// Gives each row of a part to `each`, with its number.
+/// Gives some rows to `each`, with their numbers, until it doesn't take one. Returns the first that wasn't taken.
 ///
 /// # Panics
 /// A row hasn't `columns` cells.
 pub(super) fn for_rows(
     rows: &dyn Rows,
-    part: usize,
+    Range { start, end }: Range<usize>,
     columns: usize,
-    mut each: impl FnMut(usize, &[Cell<'_>]),
-) {
-    let range = range(part, rows.len());
-    let part = rows.part(range.clone());
-    let rows = part.as_deref().unwrap_or(rows);
-    let mut cells = Vec::with_capacity(columns);
-    for at in range.clone() {
-        if at + AHEAD < range.end {
-            rows.prefetch(at + AHEAD);
+    mut each: impl FnMut(usize, &[Cell<'_>]) -> bool,
+) -> usize {
+    let mut at = start;
+    while at < end {
+        let part = rows.part(at..end);
+        let rows = part.as_deref().unwrap_or(rows);
+        let part_end = end.min(rows.len());
+        let mut cells = Vec::with_capacity(columns);
+        while at < part_end {
+            if at + AHEAD < part_end {
+                rows.prefetch(at + AHEAD);
+            }
+            rows.row(at, &mut cells);
+            assert_eq!(cells.len(), columns, "the cells of row {at}");
+            if !each(at, &cells) {
+                return at;
+            }
+            at += 1;
         }
-        rows.row(at, &mut cells);
-        assert_eq!(cells.len(), columns, "the cells of row {at}");
-        each(at, &cells);
     }
+    end
 }
 
 /// What the cells of each column have in common, beginning with `start`, which has a value for each column.
@@ -56,9 +63,10 @@ pub(super) fn fold_columns<T: Clone + Send + Sync>(
     merge: impl Fn(&mut T, &T) + Sync + Send,
 ) -> Vec<T> {
     let part = |mut columns: Vec<T>, part| {
-        for_rows(rows, part, start.len(), |_, cells| {
+        for_rows(rows, range(part, rows.len()), start.len(), |_, cells| {
             let columns = columns.iter_mut().zip(cells);
             columns.for_each(|(column, cell)| add(column, cell));
+            true
         });
         columns
     };

@@ -16,11 +16,15 @@ use rayon::ThreadPool;
 use crate::report::grid::cell::{Cell, Rows};
 use crate::report::grid::columns::split;
 use crate::report::grid::json::unique;
-use crate::report::grid::parts::{ROWS, fold_columns, for_rows, parts};
+use crate::report::grid::parts::{fold_columns, for_rows};
 use crate::visible::visible;
 
-/// Parts of a batch, which is 64 Ki rows.
-const BATCH: usize = (64 << 10) / ROWS;
+/// The most rows of a batch, and bytes after which it takes no more.
+const BATCH: usize = 64 << 10;
+const BATCH_BYTES: usize = 8 << 20;
+/// The same of a Parquet file's row group, as it waits to be written.
+#[cfg(feature = "parquet")]
+const ROW_GROUP_BYTES: usize = 32 << 20;
 /// So many digits always fit 64 bits.
 const SHORT_DIGITS: usize = 18;
 /// So many digits always fit 128 bits.
@@ -86,25 +90,35 @@ impl<'a> Table<'a> {
             let batch = batch.map_err(unwrapped)?;
             writer.write(&batch).map_err(io::Error::other)?;
             // The writer counts the bytes itself.
+            if writer.in_progress_size() > ROW_GROUP_BYTES {
+                writer.flush().map_err(io::Error::other)?;
+            }
             out.write_all(&std::mem::take(writer.inner_mut()))?;
         }
         out.write_all(&writer.into_inner().map_err(io::Error::other)?)
     }
 
     fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> + '_ {
-        let parts = parts(self.rows.len());
-        (0..parts).step_by(BATCH).map(move |first| {
+        let (mut at, rows) = (0, self.rows.len());
+        std::iter::from_fn(move || {
+            if at == rows {
+                return None;
+            }
             let fields = self.schema.fields().iter();
             let mut columns: Vec<Column> =
                 fields.map(|field| Column::new(field.data_type())).collect();
-            for part in first..parts.min(first + BATCH) {
-                for_rows(self.rows, part, columns.len(), |_, cells| {
+            let (range, mut bytes) = (at..rows.min(at + BATCH), 0);
+            at = for_rows(self.rows, range, columns.len(), |_, cells| {
+                let fits = bytes < BATCH_BYTES;
+                if fits {
+                    bytes += cells.iter().map(Cell::len).sum::<usize>();
                     let columns = columns.iter_mut().zip(cells);
                     columns.for_each(|(column, cell)| column.push(cell));
-                });
-            }
+                }
+                fits
+            });
             let arrays = columns.into_iter().map(Column::finish).collect();
-            RecordBatch::try_new(Arc::clone(&self.schema), arrays)
+            Some(RecordBatch::try_new(Arc::clone(&self.schema), arrays))
         })
     }
 }
