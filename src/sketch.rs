@@ -1,7 +1,7 @@
 //! What is kept of many values where an answer needs more than a few numbers: exact while they are few, and then in
 //! bounded memory.
 //!
-//! What a sketch is in the end hangs on its values alone, not on their order, nor on how they were divided and merged. So
+//! What a sketch is in the end depends on its values alone, not on their order, nor on how they were divided and merged. So
 //! the same input gives the same bytes with any number of threads.
 
 mod bytes;

@@ -51,7 +51,7 @@ impl Groups {
         columns.for_each(|column| column.remove_first(count));
     }
 
-    /// Where the block ends that begins with the group at `from`; `None` where it isn't full. It hangs on nothing but the
+    /// Where the block ends that begins with the group at `from`; `None` where it isn't full. It depends on nothing but the
     /// groups in it.
     pub(crate) fn block_end(&self, from: usize) -> Option<usize> {
         let is_text = |column: &&Gathered| column.column.rule.is_text();

@@ -572,7 +572,7 @@ impl Plan {
         let Some(most) = self.rejecting.exceeded() else {
             return error;
         };
-        // Which record was one too many hangs on the order of blocks.
+        // Which record was one too many depends on the order of blocks.
         let (first, _) = rejected.finish(&self.rejecting, |_| ());
         match first {
             Some(first) if (first.file, first.bytes.start) <= error.place() => {

@@ -26,7 +26,7 @@ static PLACES: [[u8; 8]; 256] = {
 /// Writes `base` plus the place of each bit that is set, and returns how many there are. What stands behind them up to 64
 /// positions may be overwritten.
 ///
-/// Eight bits at a time without a branch: the time doesn't hang on how many are set.
+/// Eight bits at a time without a branch: the time doesn't depend on how many are set.
 ///
 /// # Safety
 /// 64 positions at `out` can be written. The caller has the features AVX2 and POPCNT.

@@ -57,7 +57,7 @@ impl<T: Copy + Default> Few<T> {
     /// The place where a key's search begins.
     #[inline(always)]
     fn place(&self, key: u64) -> usize {
-        // The upper bits of a product hang on all bits; doubles of whole numbers differ in their upper bits alone.
+        // The upper bits of a product depend on all bits; doubles of whole numbers differ in their upper bits alone.
         let mixed = key.wrapping_mul(self.multiplier);
         (mixed >> self.shift) as usize
     }

@@ -18,7 +18,7 @@ impl Batch {
         let Batch { firsts, others } = self;
         firsts.resize(rows.len(), Row::default());
         others.resize(rows.len(), (0, Row::default()));
-        // Each row is written as both, and only one of these stays: no branch hangs on the data.
+        // Each row is written as both, and only one of these stays: no branch depends on the data.
         let (mut groups, mut rest) = (0, 0);
         let mut before = None;
         for ranked in rows {

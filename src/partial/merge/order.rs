@@ -1,6 +1,6 @@
 //! Puts the rows of a batch in the order of their keys: runs, each in order, are merged by twos.
 //!
-//! Rows are compared by a number that begins like their keys, without a branch that hangs on the data.
+//! Rows are compared by a number that begins like their keys, without a branch that depends on the data.
 
 use std::hint::select_unpredictable;
 
