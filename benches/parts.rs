@@ -195,9 +195,9 @@ fn assert_joined(mut released: Vec<Release<Buffer>>, text: &[u8]) {
     for release in &released {
         assert_eq!(release.offset, joined.len() as u64);
         joined.extend_from_slice(&release.piece.bytes()[release.range.clone()]);
-        if let Some((record, offset)) = &release.gathered {
-            assert_eq!(*offset, joined.len() as u64);
-            joined.extend_from_slice(record.bytes());
+        if let Some(record) = &release.gathered {
+            assert_eq!(record.offset, joined.len() as u64);
+            joined.extend_from_slice(record.bytes.bytes());
         }
         assert_eq!(joined.last(), Some(&b'\n'));
     }

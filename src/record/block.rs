@@ -203,9 +203,10 @@ impl PaddedBuf {
 /// A record that is gathered piece by piece.
 #[derive(Debug)]
 pub struct Gathered {
-    pub(crate) bytes: PaddedBuf,
+    /// Its bytes, as far as they are kept.
+    pub bytes: PaddedBuf,
     /// Where it begins.
-    pub(crate) offset: u64,
+    pub offset: u64,
     pub(crate) cut: Cut,
 }
 
