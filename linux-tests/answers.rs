@@ -305,7 +305,15 @@ fn another_delimiter() {
         assert_eq!(got, b"{;=2.0/2.0/2.0, a;b=1.0/2.0/3.0}\n");
     }
     let path = write(dir.path(), "digits", b"a01.0\nb0-2.0\n");
-    let error = end(&mut ringfold(["aggregate", "-d", "0", str(&path)])).failure(1);
+    let error = end(&mut ringfold([
+        "aggregate",
+        "-f",
+        "1brc",
+        "-d",
+        "0",
+        str(&path),
+    ]))
+    .failure(1);
     assert!(
         error.starts_with(&format!("{}: byte 0-5 (line 1): ", str(&path))),
         "{error}"

@@ -29,6 +29,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "liveness::the_library_in_a_child",
         "a part of the_library_returns_without_the_read_where_a_ring_reads",
     ),
+    ("memory_soak::random_shapes", "left to make soak"),
     (
         "quote::allocations_in_a_child",
         "a part of no_block_costs_an_allocation",
