@@ -74,6 +74,14 @@ pub fn aggregate<B: AsRef<[u8]>>(files: &[B], delimiter: u8, max_record: usize) 
     answer
 }
 
+/// Where the first hole is that can be seen in a part of a text, up to `until`.
+fn hole(text: &[u8], until: usize, seen: Range<usize>) -> Option<Range<u64>> {
+    let mut windows = text[seen.clone()].windows(HOLE);
+    let start = seen.start + windows.position(|some| some == [0; HOLE])?;
+    let length = text[start..until].iter().take_while(|byte| **byte == 0);
+    Some(start as u64..(start + length.count()) as u64)
+}
+
 impl Answer {
     fn add(&mut self, file: usize, text: &[u8], delimiter: u8, max_record: usize) {
         let mut start = 0;
@@ -88,23 +96,25 @@ impl Answer {
             if end > from && text[end - 1] == b'\r' {
                 end -= 1;
             }
+            // Of a record over the limit only the start is looked at.
+            let kept = match record.len() > max_record {
+                true => start..start + record.len().min(max_record.saturating_add(3)),
+                false => from..end,
+            };
+            let is_over = record.len() > max_record;
+            let over = || is_over.then(|| start as u64..(start + max_record) as u64);
+            let bad = hole(text, next.min(text.len()), kept).or_else(over);
             // Behind the last newline there is no line.
             let is_line = next <= text.len() || start < text.len();
             match read(&text[from..end], delimiter) {
                 _ if !is_line => {}
-                // A record over the limit is never read.
-                _ if record.len() > max_record => {
-                    let bytes = start as u64..(start + max_record) as u64;
-                    self.malformed.push(Bad { file, bytes, line });
+                _ if bad.is_some() => {
+                    let bad = bad.map(|bytes| Bad { file, bytes, line });
+                    self.malformed.extend(bad);
                 }
                 // A mark alone, without a newline, is no line either.
                 Record::Empty if from == text.len() => {}
                 Record::Empty => self.empty_lines += 1,
-                // A hole in a file isn't part of a key.
-                Record::Row(key, _) if key.windows(HOLE).any(|some| some == [0; HOLE]) => {
-                    let bytes = from as u64..end as u64;
-                    self.malformed.push(Bad { file, bytes, line });
-                }
                 Record::Row(key, value) => {
                     self.rows += 1;
                     match self.groups.get_mut(key) {

@@ -265,7 +265,7 @@ fn flow(case: &Case, framing: &dyn Framing, records: &mut Vec<Record>) -> Result
 
 fn length(release: &Release<Buffer>) -> usize {
     let gathered = release.gathered.as_ref();
-    release.range.len() + gathered.map_or(0, |(record, _)| record.len())
+    release.range.len() + gathered.map_or(0, |record| record.bytes.len())
 }
 
 /// Adds the records of what was released.
@@ -292,6 +292,6 @@ fn gather(framing: &dyn Framing, out: Vec<Release<Buffer>>, records: &mut Vec<Re
         }
         let split = split(ends.into_iter(), bytes).into_iter();
         records.extend(split.map(|(at, record)| (offset + at, record)));
-        records.extend(gathered.map(|(record, offset)| (offset, record.bytes().to_vec())));
+        records.extend(gathered.map(|record| (record.offset, record.bytes.bytes().to_vec())));
     }
 }

@@ -105,6 +105,10 @@ impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Workers<'_, F, P> {
         self.job.framing()
     }
 
+    fn cut_reach(&self) -> Option<u64> {
+        self.job.cut_reach()
+    }
+
     fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
         let mut held = self.partials.lock().unwrap_or_else(|e| e.into_inner());
         let (choices, partials) = &mut *held;

@@ -682,10 +682,13 @@ impl Plan {
         while at < bytes.len() {
             while repeats.next_if(|place| *place < at).is_some() {}
             let ahead = &bytes[at..bytes.len().min(at + WINDOW)];
-            at = match repeats.peek() {
-                Some(&place) if place < at + WINDOW => rest.add(at, place + 1)?,
-                _ if let Some(run) = nuls::run(ahead) => rest.add(at, at + run.end)?,
-                _ => passes.window(self, &text.block, at, &mut rest)?,
+            let repeat = repeats.peek().filter(|place| **place < at + WINDOW);
+            at = if let Some(place) = repeat {
+                rest.add(at, place + 1)?
+            } else if let Some(run) = nuls::run(ahead) {
+                rest.add(at, at + run.end)?
+            } else {
+                passes.window(self, &text.block, at, &mut rest)?
             };
             if at >= next_look {
                 self.enforce_budget(rest.partial, Some(passes))?;
