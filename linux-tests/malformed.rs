@@ -473,6 +473,42 @@ fn a_hole_of_nuls_is_no_key() {
     }
 }
 
+/// As many records over the limit as there are, in blocks of any size: what is said of one doesn't depend on how much of it
+/// a block has.
+#[test]
+fn any_number_of_records_over_the_limit() {
+    let dir = dir();
+    let many = write(
+        dir.path(),
+        "many",
+        &b"abcdefgh;1.0\na;2.0\n".repeat(200_000),
+    );
+    let hole = [&b"a;1.0\n"[..], &[b'x'; 1500], &[0; 1000], b";2.0\n"].concat();
+    let hole = write(dir.path(), "hole", &hole);
+    for way in cached_ways() {
+        for block in ["4K", "8M"] {
+            let run = |limit: &str, file: &std::path::Path| {
+                let flags = [
+                    "aggregate",
+                    "-f1brc",
+                    "--on-error=skip",
+                    "--max-record",
+                    limit,
+                ];
+                let flags = [&flags[..], &["-b", block], &way.flags(), &[str(file)]].concat();
+                end(&mut ringfold(flags)).answer_and_notices()
+            };
+            let (said, notices) = run("6", &many);
+            assert_eq!(said, b"{a=2.0/2.0/2.0}\n", "{way:?}");
+            assert!(notices.contains("200,000 records skipped"), "{notices}");
+            let (said, notices) = run("1000", &hole);
+            assert_eq!(said, b"{a=1.0/1.0/1.0}\n", "{way:?}");
+            let why = "byte 6 line 2: a record of more than 1000 bytes";
+            assert!(notices.contains(why), "{way:?} {block}: {notices}");
+        }
+    }
+}
+
 /// A record over the limit is malformed as others are: what comes behind it is read.
 #[test]
 fn a_record_over_the_limit_is_left_out() {

@@ -1,5 +1,7 @@
 //! The contract between an engine and what takes its blocks.
 
+use std::ops::Range;
+
 use crate::engine::window::Finished;
 use crate::error::refusal::Refusal;
 use crate::error::{Cause, Error};
@@ -84,18 +86,23 @@ pub struct Malformed {
 }
 
 impl Malformed {
+    /// A run of bytes of zero in a record at `at` of a block.
+    pub(crate) fn hole(run: Range<usize>, at: usize, is_hinted: bool) -> Malformed {
+        Malformed {
+            start: at + run.start,
+            end: at + run.end,
+            cause: nuls::cause(run.len() as u64, is_hinted),
+        }
+    }
+
     /// What is wrong with a record at `at` of a block, which is over the limit and was cut.
     pub(crate) fn too_long(record: &[u8], at: usize, cut: Cut, is_hinted: bool) -> Malformed {
         match nuls::run(record) {
-            Some(run) => {
-                let is_last = run.end == record.len();
-                let end = run.end + if is_last { cut.nuls as usize } else { 0 };
-                Malformed {
-                    start: at + run.start,
-                    end: at + end,
-                    cause: nuls::cause((end - run.start) as u64, is_hinted),
-                }
+            Some(run) if run.end == record.len() => {
+                let end = run.end + cut.nuls as usize;
+                Malformed::hole(run.start..end, at, is_hinted)
             }
+            Some(run) => Malformed::hole(run, at, is_hinted),
             None => {
                 let max_record = cut.max_record;
                 Malformed {

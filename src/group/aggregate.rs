@@ -299,32 +299,23 @@ impl Aggregate {
         end: usize,
     ) -> Result<(), BlockError> {
         let record = scalar::trim(&block[start..end], self.terminator);
-        let malformed = match nuls::run(record) {
-            Some(run) => Some(Malformed {
-                start: start + run.start,
-                end: start + run.end,
-                cause: nuls::cause(run.len() as u64, self.on_error == OnError::Fail),
-            }),
-            None => match scalar::read(record, self.delimiter) {
-                Ok(Record::Empty) => {
-                    partial.empty_lines += 1;
-                    None
-                }
-                Ok(Record::Row(key, number)) => {
-                    partial.add_fallback_row(key, &number);
-                    None
-                }
-                Err(cause) => Some(Malformed {
+        if let Some(run) = nuls::run(record) {
+            let is_hinted = self.on_error == OnError::Fail;
+            return self.reject(partial, Malformed::hole(run, start, is_hinted));
+        }
+        match scalar::read(record, self.delimiter) {
+            Ok(Record::Empty) => partial.empty_lines += 1,
+            Ok(Record::Row(key, number)) => partial.add_fallback_row(key, &number),
+            Err(cause) => {
+                let malformed = Malformed {
                     start,
                     end: start + record.len(),
                     cause: cause.into(),
-                }),
-            },
-        };
-        match malformed {
-            None => Ok(()),
-            Some(malformed) => self.reject(partial, malformed),
+                };
+                return self.reject(partial, malformed);
+            }
         }
+        Ok(())
     }
 
     /// Ends the job with a malformed record, or leaves it out.

@@ -496,11 +496,7 @@ impl Plan {
             let place = (text.block.file(), text.block.offset() + at as u64);
             partial.repeated.add(place);
         } else if let Some(run) = self.nul_run(&bytes[at..record.end]) {
-            let malformed = Malformed {
-                start: at + run.start,
-                end: at + run.end,
-                cause: nuls::cause(run.len() as u64, !self.rejecting.leaves_out()),
-            };
+            let malformed = Malformed::hole(run, at, !self.rejecting.leaves_out());
             self.reject(partial, text, at..record.end, malformed)?;
         } else if let Some(shape) = &self.shape {
             // Without a shape there is no record that can be read.

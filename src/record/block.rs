@@ -208,30 +208,30 @@ pub struct Gathered {
     /// Where it begins.
     pub offset: u64,
     pub(crate) cut: Cut,
+    reach: Option<u64>,
 }
 
 impl Gathered {
-    /// Bytes of a record over the limit that are kept: enough to see that it is.
-    pub(crate) const fn kept(max_record: usize) -> usize {
-        max_record.saturating_add(3)
-    }
-
-    pub(crate) fn new(start: &[u8], offset: u64, max_record: usize) -> Gathered {
+    /// A record that begins at `offset`. With a `reach` no more than its start is kept.
+    pub(crate) fn new(offset: u64, max_record: usize, reach: Option<u64>) -> Gathered {
         Gathered {
-            bytes: PaddedBuf::from(start),
+            bytes: PaddedBuf::from(&b""[..]),
             offset,
             cut: Cut {
                 max_record,
                 ..Cut::default()
             },
+            reach,
         }
     }
 
-    /// Adds bytes; of a record that `is_cut` only as many as are kept.
-    pub(crate) fn extend(&mut self, more: &[u8], is_cut: bool) {
-        let room = match is_cut {
-            true => Gathered::kept(self.cut.max_record).saturating_sub(self.bytes.len()),
-            false => more.len(),
+    /// Adds bytes.
+    pub(crate) fn extend(&mut self, more: &[u8]) {
+        // Enough to see that it is over the limit.
+        let kept = self.cut.max_record.saturating_add(3);
+        let room = match self.reach {
+            Some(_) => kept.saturating_sub(self.bytes.len()),
+            None => more.len(),
         };
         let (kept, rest) = more.split_at(room.min(more.len()));
         if !kept.is_empty() {
@@ -244,9 +244,9 @@ impl Gathered {
         self.cut.left_out += rest.len() as u64;
     }
 
-    /// Whether it is further over the limit than this.
-    pub(crate) fn is_beyond(&self, reach: Option<u64>) -> bool {
-        match reach {
+    /// Whether it is further over the limit than is looked for its end.
+    pub(crate) fn is_beyond(&self) -> bool {
+        match self.reach {
             Some(reach) => self.cut.left_out > reach,
             None => self.bytes.len() > self.cut.max_record,
         }

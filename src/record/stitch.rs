@@ -411,7 +411,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
             };
             let mut over = false;
             let mut last = true;
-            let (max_record, reach) = (self.max_record, self.reach);
+            let limit = (self.max_record, self.reach);
             let framing = self.framing;
             match self.get_mut(next) {
                 Some(entry @ Entry::Blank(_)) => {
@@ -419,18 +419,13 @@ impl<'a, P: Piece> Stitcher<'a, P> {
                     else {
                         unreachable!("just matched")
                     };
-                    over = !open.extend(framing, piece.bytes(), max_record, reach);
+                    over = !open.extend(framing, piece.bytes(), limit);
                     open.next += 1;
                     last = over;
                 }
                 Some(Entry::Open(head)) => {
                     // If that makes it too long, the block is found to be.
-                    open.extend(
-                        framing,
-                        &head.piece.bytes()[..head.start],
-                        max_record,
-                        reach,
-                    );
+                    open.extend(framing, &head.piece.bytes()[..head.start], limit);
                     open.completed = true;
                     head.head_taken = true;
                 }
@@ -487,13 +482,12 @@ impl<P: Piece> Open<P> {
             .max(self.start)
     }
 
-    /// Adds bytes to the open record; false when that makes it longer than `max_record`, unless it is cut then.
+    /// Adds bytes to the open record; false when that makes it further over the limit than may be.
     fn extend(
         &mut self,
         framing: &dyn Framing,
         more: &[u8],
-        max_record: usize,
-        reach: Option<u64>,
+        (max_record, reach): (usize, Option<u64>),
     ) -> bool {
         if self.gathered.is_none() {
             if self.piece.append(more) {
@@ -502,14 +496,14 @@ impl<P: Piece> Open<P> {
             }
             let end = self.last_end(framing);
             let offset = self.offset + end as u64;
-            let mut gathered = Gathered::new(b"", offset, max_record);
-            gathered.extend(&self.piece.bytes()[end..], reach.is_some());
+            let mut gathered = Gathered::new(offset, max_record, reach);
+            gathered.extend(&self.piece.bytes()[end..]);
             self.end = end;
             self.gathered = Some(gathered);
         }
         let gathered = self.gathered.as_mut().expect("just set");
-        gathered.extend(more, reach.is_some());
-        !gathered.is_beyond(reach)
+        gathered.extend(more);
+        !gathered.is_beyond()
     }
 }
 

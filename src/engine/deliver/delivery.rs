@@ -162,22 +162,34 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Hands over a block of which the record at `over` is over the limit: what is before it, its start, and the rest.
+    /// Hands over a block in which a record, the first at `over`, or several are over the limit: what is between them, and the
+    /// start of each.
     #[cold]
     fn deliver_around(&self, block: &Block<'_>, over: usize) {
-        if over > 0 {
-            self.deliver(&block.prefix(over));
+        let mut rest = *block;
+        let mut next = Some(over);
+        while let Some(over) = next {
+            if over > 0 {
+                self.deliver(&rest.prefix(over));
+            }
+            let long = rest.suffix(over);
+            let end = self.framing.first_end(State::START, long.bytes());
+            let end = end.unwrap_or(long.bytes().len());
+            let mut record = self.gathered(long.offset());
+            record.extend(&long.bytes()[..end]);
+            self.deliver_cut(block.file(), block.sequence(), record);
+            rest = long.suffix(end);
+            let over = (self.framing).oversized(State::START, rest.bytes(), self.max_record);
+            next = over.map(|over| over.start);
         }
-        let long = block.suffix(over);
-        let (bytes, offset) = (long.bytes(), long.offset());
-        let end = self.framing.first_end(State::START, bytes);
-        let end = end.unwrap_or(bytes.len());
-        let mut record = Gathered::new(b"", offset, self.max_record);
-        record.extend(&bytes[..end], true);
-        self.deliver_cut(block.file(), block.sequence(), record);
-        if end < bytes.len() {
-            self.deliver(&long.suffix(end));
+        if !rest.bytes().is_empty() {
+            self.deliver(&rest);
         }
+    }
+
+    /// A record to be gathered, which begins at `offset`.
+    pub(crate) fn gathered(&self, offset: u64) -> Gathered {
+        Gathered::new(offset, self.max_record, self.reach)
     }
 
     /// Hands over a record that was gathered.
@@ -190,13 +202,14 @@ impl<'a> Delivery<'a> {
 
     /// Hands over the start of a record, with an end behind it.
     fn deliver_cut(&self, file: u32, sequence: u64, record: Gathered) {
-        if record.is_beyond(self.reach) {
+        if record.is_beyond() {
             return self.oversized(file, record.offset);
         }
         let Gathered {
             bytes: mut start,
             offset,
             mut cut,
+            ..
         } = record;
         let end = self.framing.line_end().unwrap_or(b'\n');
         match start.bytes().last() {

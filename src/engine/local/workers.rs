@@ -324,7 +324,8 @@ impl<'a> Local<'a> {
         }
         if open {
             let offset = range.start + tail as u64;
-            let record = Gathered::new(&view[tail..], offset, self.delivery.max_record);
+            let mut record = self.delivery.gathered(offset);
+            record.extend(&view[tail..]);
             self.gather(source, place, claim, record)?;
         }
         Ok(())
@@ -383,14 +384,14 @@ impl<'a> Local<'a> {
         mut record: Gathered,
     ) -> Result<()> {
         let (len, framing) = (source.len().unwrap_or(0), self.delivery.framing);
-        let (offset, reach) = (record.offset, self.delivery.reach);
+        let offset = record.offset;
         let mut state = framing
             .effect(record.bytes.bytes())
             .apply(framing.at_record(offset));
         let mut chunk = vec![0; LONG];
         loop {
             let at = offset + record.length();
-            if record.is_beyond(reach) {
+            if record.is_beyond() {
                 self.delivery.oversized(claim.source, offset);
                 return Ok(());
             }
@@ -408,10 +409,10 @@ impl<'a> Local<'a> {
             )?;
             let chunk = &chunk[..want];
             if let Some(end) = framing.first_end(state, chunk) {
-                record.extend(&chunk[..end], reach.is_some());
+                record.extend(&chunk[..end]);
                 break;
             }
-            record.extend(chunk, reach.is_some());
+            record.extend(chunk);
             state = framing.effect(chunk).apply(state);
         }
         self.delivery
