@@ -6,28 +6,34 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::{Cursor, Write};
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
 use crate::linux::heap;
 
 /// An allocator that never fails, because it ends the process.
 pub struct Allocator<A>(pub A);
 
+/// Whether the line with which the process ends is written.
+static IS_SAID: AtomicBool = AtomicBool::new(false);
+
 /// Makes this thread the one that ends the process with a line. Any other one waits for that.
-pub(super) fn claim_end() {
+fn claim_end() {
     static ENDING: AtomicI32 = AtomicI32::new(0);
     // SAFETY: the calls take no pointer.
     unsafe {
         let own = libc::gettid();
-        match ENDING.compare_exchange(0, own, Relaxed, Relaxed) {
-            Ok(_) => {}
-            // What it was about to say finds no memory.
-            Err(first) if first == own => libc::_exit(1),
-            Err(_) => loop {
-                libc::pause();
-            },
+        let first = ENDING.compare_exchange(0, own, Relaxed, Relaxed);
+        while first.is_err_and(|first| first != own) {
+            libc::pause();
         }
     }
+}
+
+/// Has this thread say why the process ends. If there is no memory for that, the allocator's line is the last one.
+pub(super) fn last_word(word: impl FnOnce()) {
+    claim_end();
+    word();
+    IS_SAID.store(true, Relaxed);
 }
 
 /// Returns what was found, or `null` where that is expected.
@@ -50,7 +56,9 @@ pub(super) fn end(size: usize) -> ! {
     claim_end();
     // SAFETY: the bytes are on the stack; the process ends at once, so that nobody sees what is half done.
     unsafe {
-        libc::write(libc::STDERR_FILENO, line.get_ref().as_ptr().cast(), len);
+        if !IS_SAID.load(Relaxed) {
+            libc::write(libc::STDERR_FILENO, line.get_ref().as_ptr().cast(), len);
+        }
         libc::_exit(1)
     }
 }

@@ -173,8 +173,7 @@ pub(super) fn guard() {
 pub(super) fn give_up(code: u8, last_word: impl FnOnce()) -> ! {
     // From here on no other thread reports an error: it may be a consequence of this end.
     let _ending = ending();
-    allocator::claim_end();
-    last_word();
+    allocator::last_word(last_word);
     let guard = GUARD.get();
     if let Some(mut guard) = guard {
         // The guard may have ended already.
