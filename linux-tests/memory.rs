@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
@@ -153,8 +154,13 @@ fn spilled_keys_that_are_gone_are_told() {
     let fallback: Vec<u8> = (0..100_000_u32)
         .flat_map(|row| format!("{row};{row}.123\n").into_bytes())
         .collect();
+    // The file is cut, or a byte of it is another one.
+    let damages = [false, true].map(|to_file| (to_file, None)).into_iter();
+    let damages: Vec<_> = damages
+        .chain([0.0, 0.3, 0.7, 0.999].map(|part| (false, Some(part))))
+        .collect();
     for text in [plain, fallback] {
-        for to_file in [false, true] {
+        for &(to_file, part) in &damages {
             let dir = dir();
             let target = dir.path().join("out");
             let spill = tempfile::tempdir_in(dir.path()).unwrap();
@@ -177,8 +183,18 @@ fn spilled_keys_that_are_gone_are_told() {
                 assert!(started.elapsed() < Duration::from_secs(50), "no spill");
                 std::thread::sleep(Duration::from_millis(1));
             };
-            let file = fs::OpenOptions::new().write(true).open(&files[0]);
-            file.unwrap().set_len(0).unwrap();
+            for file in &files {
+                let file = fs::OpenOptions::new().read(true).write(true).open(file);
+                let file = file.unwrap();
+                let Some(part) = part else {
+                    file.set_len(0).unwrap();
+                    continue;
+                };
+                let at = (file.metadata().unwrap().len() as f64 * part) as u64;
+                let mut byte = [0];
+                file.read_exact_at(&mut byte, at).unwrap();
+                file.write_all_at(&[!byte[0]], at).unwrap();
+            }
             drop(stdin);
             let said = end_of(child).failure(1);
             let want = format!(

@@ -577,7 +577,7 @@ impl Refusal {
             ),
             Refusal::SpillLost { directory } => format!(
                 "keys that were written to {} can't be read back: the disk failed, or a temporary \
-                 file was cut",
+                 file was cut or changed",
                 directory.display()
             ),
         }

@@ -17,7 +17,6 @@ use std::collections::binary_heap::PeekMut;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::io::Errno;
 
@@ -30,8 +29,6 @@ use crate::record::block::Block;
 pub(crate) struct SortedRun {
     tables: Vec<Box<dyn SortedKeys>>,
     fallback: SortedFallback,
-    /// Whether an entry without rows was read. None is ever written, so its file returned zeros.
-    saw_empty: AtomicBool,
 }
 
 impl SortedRun {
@@ -42,7 +39,6 @@ impl SortedRun {
         SortedRun {
             tables,
             fallback: fallback.into_sorted(),
-            saw_empty: AtomicBool::new(false),
         }
     }
 
@@ -57,41 +53,28 @@ impl SortedRun {
 
     /// Whether a spilled key couldn't be read back.
     fn read_failed(&self) -> bool {
-        let failed =
-            self.fallback.read_failed() || self.tables.iter().any(|table| table.read_failed());
-        failed || self.saw_empty.load(Relaxed)
-    }
-
-    /// The entry if it has rows. One that has none ends its iterator.
-    fn non_empty<'a>(&self, entry: Entry<'a>) -> Option<Entry<'a>> {
-        if entry.count() == 0 {
-            self.saw_empty.store(true, Relaxed);
-            return None;
-        }
-        Some(entry)
+        self.fallback.read_failed() || self.tables.iter().any(|table| table.read_failed())
     }
 
     /// The entries of these keys, one iterator for each table.
     fn sources<'a>(&'a self, keys: KeyRange<'a>) -> impl Iterator<Item = Entries<'a>> {
+        // A page that is lost after it was checked is all zeros.
+        let has_rows = |entry: &Entry<'_>| entry.count() > 0;
         let tables = self.tables.iter().map(move |table| {
-            let numbers = |(key, stats)| {
-                self.non_empty(Entry {
-                    key,
-                    numbers: Numbers::Tenths(stats),
-                })
+            let numbers = |(key, stats)| Entry {
+                key,
+                numbers: Numbers::Tenths(stats),
             };
             let range = keys.range(table.len(), |at| table.key(at));
-            Box::new(table.iter(range).map_while(numbers)) as Entries<'_>
+            Box::new(table.iter(range).map(numbers).filter(has_rows)) as Entries<'_>
         });
-        let numbers = |(key, totals)| {
-            self.non_empty(Entry {
-                key,
-                numbers: Numbers::Totals(totals),
-            })
+        let numbers = |(key, totals)| Entry {
+            key,
+            numbers: Numbers::Totals(totals),
         };
         let range = keys.range(self.fallback.len(), |at| self.fallback.key(at));
-        let fallback = Box::new(self.fallback.iter(range).map_while(numbers)) as Entries<'_>;
-        tables.chain(std::iter::once(fallback))
+        let fallback = self.fallback.iter(range).map(numbers).filter(has_rows);
+        tables.chain(std::iter::once(Box::new(fallback) as Entries<'_>))
     }
 
     /// Keys that cut the run into parts of about [`PART`] entries, in order.
@@ -461,13 +444,13 @@ mod tests {
             assert_eq!(summary.entries().count(), 0);
             summary.check().map_err(|error| error.to_string())
         };
-        let (entry, failed) = (None, false);
+        let entry = None;
+        let failed = false;
         assert_eq!(walked(Table { entry, failed }), Ok(()));
-        // Its file can't be read, or returned zeros.
-        let zeros = Some(Stats::default());
-        for (entry, failed) in [(None, true), (zeros, false)] {
-            let message = walked(Table { entry, failed }).unwrap_err();
-            assert!(message.contains("written to spilled can't"), "{message}");
-        }
+        // A page that became zeros gives no entry.
+        let entry = Some(Stats::default());
+        let failed = true;
+        let message = walked(Table { entry, failed }).unwrap_err();
+        assert!(message.contains("written to spilled can't"), "{message}");
     }
 }

@@ -3,7 +3,9 @@
 //! A file holds the values byte for byte as they lay in memory, so nothing is encoded or decoded: it is
 //! written once and mapped back. The kernel may drop its pages whenever it needs memory.
 //!
-//! A page that can't be read back becomes zeros, and [`Region::read_failed`] reports it.
+//! Each chunk of a file has a checksum, which is compared before a chunk is iterated over: a chunk of other bytes than were
+//! written is left out, and [`Region::read_failed`] reports it. So it does where a page can't be read back, which becomes
+//! zeros.
 //!
 //! Invariant of this module: a mapped file was written by this process with `length` values of `T`, and as
 //! it has no name nobody else can open it. Its pages, and no others, are guarded against SIGBUS while they
@@ -15,15 +17,24 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use twox_hash::XxHash3_64;
 
 use crate::group::spill::pages::{Pages, Zeroed};
 use crate::linux::pages::PAGE;
 use crate::linux::sigbus::GuardedRange;
 
-/// How many bytes of a file are read ahead.
-const READ_AHEAD: usize = 128 << 10;
+/// How many bytes of a file are read ahead, and have a checksum.
+pub(crate) const CHUNK: usize = 128 << 10;
+
+/// Values in a chunk.
+const fn chunk<T>() -> usize {
+    CHUNK / size_of::<T>()
+}
 
 /// Values in memory or in a file.
 pub(crate) enum Region<T: Zeroed> {
@@ -36,6 +47,10 @@ pub(crate) enum Region<T: Zeroed> {
 pub(crate) struct Mapped<T> {
     start: NonNull<T>,
     length: usize,
+    /// Of each chunk.
+    sums: Vec<u64>,
+    /// Whether one had other bytes.
+    is_damaged: AtomicBool,
     /// `None` while it is dropped, and where no SIGBUS handler can be set: then a failed read ends the
     /// process.
     guard: Option<GuardedRange>,
@@ -68,14 +83,38 @@ impl<T: Zeroed> Region<T> {
         self.chunks(range).flatten()
     }
 
-    /// The same in chunks of [`READ_AHEAD`] bytes; the next chunk is requested before one is returned.
+    /// The same in chunks; the next chunk is requested before one is returned. Damaged ones are empty.
     pub(crate) fn chunks(&self, range: Range<usize>) -> impl Iterator<Item = &[T]> {
-        let (chunk, end) = (READ_AHEAD / size_of::<T>(), range.end);
-        self.will_need(range.start, (range.start + chunk).min(end));
-        range.step_by(chunk).map(move |at| {
-            self.will_need((at + chunk).min(end), (at + 2 * chunk).min(end));
-            &self[at..(at + chunk).min(end)]
+        let (chunk, start, end) = (chunk::<T>(), range.start, range.end);
+        self.will_need(start, (start + chunk).min(end));
+        (start / chunk * chunk..end).step_by(chunk).map(move |at| {
+            let piece = at.max(start)..(at + chunk).min(end);
+            self.will_need(piece.end, (piece.end + chunk).min(end));
+            match self.is_sound(piece.clone()) {
+                true => &self[piece],
+                false => &[],
+            }
         })
+    }
+
+    /// Whether the chunks of these values have the bytes that were written. If not, [`Region::read_failed`] reports it.
+    pub(crate) fn is_sound(&self, range: Range<usize>) -> bool {
+        let Region::File(mapped) = self else {
+            return true;
+        };
+        let chunk = chunk::<T>();
+        let chunks = range.start / chunk..range.end.div_ceil(chunk);
+        let bytes = size_of_val(&**self);
+        // SAFETY: the module's invariant, and a file has no padding.
+        let bytes = unsafe { std::slice::from_raw_parts(mapped.start.as_ptr().cast(), bytes) };
+        let is_sound = mapped.sums[chunks.clone()]
+            .iter()
+            .zip(bytes[chunks.start * chunk * size_of::<T>()..].chunks(chunk * size_of::<T>()))
+            .all(|(&sum, bytes)| XxHash3_64::oneshot(bytes) == sum);
+        if !is_sound {
+            mapped.is_damaged.store(true, Ordering::Relaxed);
+        }
+        is_sound
     }
 
     /// Requests that the kernel reads these values, if they are in a file.
@@ -84,10 +123,6 @@ impl<T: Zeroed> Region<T> {
         let Region::File(mapped) = self else {
             return;
         };
-        // The range comes from another file, which may have read as zeros.
-        if from > to {
-            return;
-        }
         // From the page that the first lies in.
         let start = from * size_of::<T>() / PAGE * PAGE;
         // SAFETY: part of the mapping; the call is advice, and its failure harmless.
@@ -98,11 +133,14 @@ impl<T: Zeroed> Region<T> {
         }
     }
 
-    /// Whether a value that was accessed so far couldn't be read back.
+    /// Whether a value that was accessed so far couldn't be read back, or wasn't what was written.
     pub(crate) fn read_failed(&self) -> bool {
         match self {
             Region::Memory(..) => false,
-            Region::File(mapped) => mapped.guard.as_ref().is_some_and(GuardedRange::is_broken),
+            Region::File(mapped) => {
+                mapped.is_damaged.load(Ordering::Relaxed)
+                    || mapped.guard.as_ref().is_some_and(GuardedRange::is_broken)
+            }
         }
     }
 }
@@ -132,7 +170,8 @@ impl<T> Drop for Mapped<T> {
 /// A region's file that is being written.
 pub(crate) struct Spill<T> {
     file: File,
-    length: usize,
+    bytes: usize,
+    sums: Vec<u64>,
     values: PhantomData<T>,
 }
 
@@ -140,7 +179,8 @@ impl<T: Zeroed> Spill<T> {
     pub(crate) fn new(directory: &Path) -> io::Result<Self> {
         Ok(Spill {
             file: tempfile::tempfile_in(directory)?,
-            length: 0,
+            bytes: 0,
+            sums: Vec::new(),
             values: PhantomData,
         })
     }
@@ -148,14 +188,17 @@ impl<T: Zeroed> Spill<T> {
     pub(crate) fn write(&mut self, values: &[T]) -> io::Result<()> {
         let (mut from, mut left) = (values.as_ptr().cast::<u8>(), size_of_val(values));
         while left > 0 {
+            let count = left.min(CHUNK);
             // SAFETY: `left` bytes of the values; the kernel copies them, padding and all.
-            let written = unsafe { libc::write(self.file.as_raw_fd(), from.cast(), left) };
+            let written = unsafe { libc::write(self.file.as_raw_fd(), from.cast(), count) };
             match usize::try_from(written) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     left -= written;
                     // SAFETY: no further than the values' end.
                     from = unsafe { from.add(written) };
+                    self.bytes += written;
+                    self.sum(chunk::<T>() * size_of::<T>())?;
                 }
                 Err(_) => match io::Error::last_os_error() {
                     error if error.kind() == io::ErrorKind::Interrupted => {}
@@ -163,19 +206,35 @@ impl<T: Zeroed> Spill<T> {
                 },
             }
         }
-        self.length += values.len();
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> io::Result<Region<T>> {
-        if self.length == 0 {
+    /// Computes the checksums of chunks of which at least so many bytes are written. They are read back from the page cache,
+    /// because padding in memory has no value.
+    fn sum(&mut self, least: usize) -> io::Result<()> {
+        let chunk = chunk::<T>() * size_of::<T>();
+        loop {
+            let from = self.sums.len() * chunk;
+            let bytes = self.bytes.saturating_sub(from).min(chunk);
+            if bytes < least {
+                return Ok(());
+            }
+            let mut buffer = vec![0; bytes];
+            self.file.read_exact_at(&mut buffer, from as u64)?;
+            self.sums.push(XxHash3_64::oneshot(&buffer));
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> io::Result<Region<T>> {
+        if self.bytes == 0 {
             return Ok(Region::Memory(Pages::new(0), 0));
         }
+        self.sum(1)?;
         let fd = self.file.as_raw_fd();
         // Start writing to the disk, because the kernel drops clean pages more easily.
         // SAFETY: advice; its failure is harmless.
         unsafe { libc::sync_file_range(fd, 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
-        let bytes = self.length * size_of::<T>();
+        let bytes = self.bytes;
         // SAFETY: a fresh mapping touches nothing that exists; it keeps the file when `fd` is closed.
         let start = unsafe {
             libc::mmap(
@@ -199,7 +258,9 @@ impl<T: Zeroed> Spill<T> {
         let guard = unsafe { GuardedRange::new(from, from + bytes.next_multiple_of(PAGE)) };
         Ok(Region::File(Mapped {
             start: NonNull::new(start.cast()).expect("not mapped at zero"),
-            length: self.length,
+            length: bytes / size_of::<T>(),
+            sums: self.sums,
+            is_damaged: AtomicBool::new(false),
             guard,
         }))
     }
@@ -236,6 +297,29 @@ mod tests {
         // A guard that is used again begins anew.
         drop(region);
         assert!(!spilled().0.read_failed());
+    }
+
+    #[test]
+    fn other_bytes_are_left_out_and_reported() {
+        let directory = tempfile::tempdir().unwrap();
+        let count = 3 * chunk::<u64>() + 5;
+        let values: Vec<u64> = (0..count as u64).collect();
+        for at in (0..count * 8).step_by(997).chain([count * 8 - 1]) {
+            let mut spill = Spill::new(directory.path()).unwrap();
+            values
+                .chunks(1000)
+                .for_each(|some| spill.write(some).unwrap());
+            let file = spill.file.try_clone().unwrap();
+            let region = spill.finish().unwrap();
+            assert!(region.iter_range(0..count).eq(&values) && !region.read_failed());
+            file.write_all_at(&[!values[at / 8].to_ne_bytes()[at % 8]], at as u64)
+                .unwrap();
+            let damaged = at / CHUNK * chunk::<u64>();
+            let sound = (0..count).filter(|at| !(damaged..damaged + chunk::<u64>()).contains(at));
+            let sound = sound.map(|at| &values[at]);
+            assert!(region.iter_range(0..count).eq(sound), "byte {at}");
+            assert!(region.read_failed(), "byte {at}");
+        }
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! The fallback table: any key, any number. It takes the rows that no other table does.
 //!
 //! Invariant of this module: a [`FlatEntry`] is made of integers, so any bytes are a valid value.
-//!
-//! Invariant of this module: a [`FlatEntry`] is made of integers, so any bytes are a valid value.
 #![allow(unsafe_code)]
 
 use std::borrow::Cow;
@@ -15,7 +13,7 @@ use rayon::slice::ParallelSliceMut;
 
 use crate::group::accumulate::decimal::{FlatTotals, Number, Totals};
 use crate::group::spill::pages::Zeroed;
-use crate::group::spill::region::{Region, Spill};
+use crate::group::spill::region::{CHUNK, Region, Spill};
 
 /// Totals by key.
 #[derive(Default)]
@@ -118,7 +116,13 @@ impl SortedFallback {
                     }
                     chunk
                 });
-                Box::new(chunks.map(|entry| {
+                // Keys lie in the order of entries.
+                let mut checked = 0;
+                Box::new(chunks.map(move |entry| {
+                    if checked < entry.key_end {
+                        keys.is_sound(entry.key_start..entry.key_end);
+                        checked = entry.key_end.next_multiple_of(CHUNK);
+                    }
                     let totals = Cow::Owned(Totals::from(&entry.totals));
                     (key(keys, entry), totals)
                 }))
