@@ -821,7 +821,7 @@ fn exact_partials_are_merged() {
         |args: &[&str]| run(&[&["--approximate"], args].concat()).answer_and_notices();
     approximate(&["--save-partial", "estimate.part", "2.txt"]);
     let (estimates, said) = approximate(&["1.txt", "2.txt"]);
-    let bounds = "p50_value, p99_value within 0.8%; distinct_value within 2% in 95 of 100 cases";
+    let bounds = "p50_value, p99_value within 0.8% of the numbers next to it; distinct_value within 2% in 95 of 100 cases";
     assert!(said.contains(bounds), "{said}");
     let exact = |args: &[&str]| run(args);
     let want = exact(&["1.txt", "2.txt"]).answer();

@@ -395,7 +395,7 @@ pub(super) fn tell_estimates(answer: &Answer) {
         let names: Vec<_> = named.map(|(name, _)| visible(name)).collect();
         (!names.is_empty()).then(|| format!("{} {bound}", names.join(", ")))
     };
-    let percentiles = named(true, "within 0.8%");
+    let percentiles = named(true, "within 0.8% of the numbers next to it");
     let distinct = named(false, "within 2% in 95 of 100 cases");
     let all: Vec<_> = percentiles.into_iter().chain(distinct).collect();
     if !all.is_empty() {

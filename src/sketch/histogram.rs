@@ -262,11 +262,11 @@ impl Histogram {
         value(greatest)
     }
 
-    /// How far from the value at a place the right one may be: nothing if each value is known.
+    /// Between which two values the one at a place lies: twice the same if each value is known.
     ///
     /// # Panics
     /// If there are no values.
-    pub(crate) fn width(&self, place: u64) -> f64 {
+    pub(crate) fn bounds(&self, place: u64) -> [f64; 2] {
         let settled = self.settled();
         let mut before = 0_u64;
         let found = settled.ranges.iter().find(|(_, count)| {
@@ -274,16 +274,10 @@ impl Histogram {
             place < before
         });
         let (integer, _) = found.or(settled.ranges.last()).expect("there are values");
+        let (least, greatest) = settled.extremes.expect("there are values");
         let first = integer << settled.shift;
         let last = first + ((1_i64 << settled.shift) - 1);
-        value(last) - value(first)
-    }
-
-    /// The least value and the greatest.
-    pub(crate) fn extremes(&self) -> Option<[f64; 2]> {
-        let settled = self.settled();
-        let (least, greatest) = settled.extremes?;
-        Some([value(least), value(greatest)])
+        [first.max(least), last.min(greatest)].map(value)
     }
 
     /// The value at a share of a range.

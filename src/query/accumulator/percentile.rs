@@ -3,6 +3,7 @@
 //! exact percentiles (`values`), and of what older partials have under them.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 
 use num_bigint::BigInt;
@@ -98,14 +99,15 @@ impl State for Values {
         let (place, rest) = share.place(count);
         let [low, high] = self.0.at(place);
         let high = if rest == 0 { low } else { high };
-        let width = self.0.width(place);
-        if width > 0.0 && width.is_finite() && low.is_finite() && high.is_finite() {
-            let part = rest as f64 / share.divisor as f64;
-            let estimate = low + (high - low) * part;
-            let [least, greatest] = self.0.extremes().unwrap_or([low, high]);
-            return known(estimate, width, scale + MORE)
-                .filter(|known| (least..=greatest).contains(&known.nearest()))
-                .unwrap_or_else(|| shortest(estimate.clamp(least, greatest), scale))
+        let [from, to] =
+            [place, if rest == 0 { place } else { place + 1 }].map(|place| self.0.bounds(place));
+        let part = rest as f64 / share.divisor as f64;
+        let between = |low: f64, high: f64| low * (1.0 - part) + high * part;
+        let (least, greatest) = (between(from[0], to[0]), between(from[1], to[1]));
+        if least < greatest && least.is_finite() && greatest.is_finite() {
+            let estimate = between(low, high);
+            return known(estimate, least..=greatest, scale + MORE)
+                .unwrap_or_else(|| shortest(estimate, scale))
                 .into_outcome();
         }
         let [low, high] = [low, high].map(|number| shortest(number, scale));
@@ -133,10 +135,6 @@ struct Known {
 }
 
 impl Known {
-    fn nearest(&self) -> f64 {
-        self.number.nearest()
-    }
-
     fn into_outcome(self) -> Outcome<'static> {
         Outcome::Quotient {
             value: Quotient::new(self.number, 1),
@@ -145,19 +143,22 @@ impl Known {
     }
 }
 
-/// An estimate that may be off by `width`, in units of the greatest power of ten that isn't more.
-fn known(estimate: f64, width: f64, digits_max: u32) -> Option<Known> {
-    let power = width.log10().floor() as i32;
+/// An estimate of what lies in a range, in units of the greatest power of ten that isn't more than the range's width. It stays in
+/// the range.
+fn known(estimate: f64, range: RangeInclusive<f64>, digits_max: u32) -> Option<Known> {
+    let power = (range.end() - range.start()).log10().floor() as i32;
     let digits = (-power).max(0).unsigned_abs().min(digits_max);
     let power = power.max(-(digits.cast_signed()));
-    let units = (estimate / 10_f64.powi(power)).round();
-    (units.abs() < 1e18).then(|| {
+    let nearest = (estimate / 10_f64.powi(power)).round();
+    let units = [nearest, nearest - 1.0, nearest + 1.0].into_iter();
+    let known = units.filter(|units| units.abs() < 1e18).map(|units| {
         let units = BigInt::from(units as i64) * BigInt::from(10).pow(power.max(0).unsigned_abs());
         Known {
             number: Exact::new(units, digits),
             digits,
         }
-    })
+    });
+    { known }.find(|known| range.contains(&known.number.nearest()))
 }
 
 /// Digits that doubles always keep.
@@ -201,6 +202,7 @@ fn shortest(value: f64, scale: u32) -> Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::accumulator::state::Rounding;
 
     #[test]
     fn names() {
@@ -236,6 +238,56 @@ mod tests {
         }
     }
 
+    /// What docs/estimates.md says: within a 128th of the greater of the two numbers beside the place.
+    #[test]
+    fn estimates_are_within_their_bound() {
+        // `(centre, width)` of clusters.
+        for clusters in [
+            &[(-1000.0, 1.0), (1000.0, 1.0)][..],
+            &[(-1000.0, 1.0), (0.001, 1e-6)],
+            &[(1e-9, 1e-12), (1e6, 1.0)],
+            &[(-1e300, 1e297), (1e300, 1e297)],
+            &[(-1.7e308, 1e305), (1.7e308, 1e305)],
+            &[(-3.0, 1.0), (0.0, 1e-3), (3.0, 1.0)],
+            &[(131_500.0, 500.0), (1e9, 1e6)],
+        ] {
+            for each in [1000, 1001, 1333] {
+                let mut values = Values::default();
+                let mut numbers: Vec<f64> = clusters
+                    .iter()
+                    .flat_map(|(centre, width)| {
+                        // Most lie at one end.
+                        (0..each).map(move |at| {
+                            centre + width * (f64::from(at) / f64::from(each)).powi(4)
+                        })
+                    })
+                    .collect();
+                numbers
+                    .iter()
+                    .for_each(|number| values.add(digest(*number)));
+                numbers.sort_by(f64::total_cmp);
+                for name in [
+                    "p1", "p25", "p33", "p45", "p50", "p66", "p75", "p99", "p99.9",
+                ] {
+                    let share = Share::named(name).unwrap();
+                    let (place, rest) = share.place(numbers.len() as u64);
+                    let part = rest as f64 / share.divisor as f64;
+                    let [low, high] =
+                        [place, place + u64::from(rest > 0)].map(|at| numbers[at as usize]);
+                    let want = low * (1.0 - part) + high * part;
+                    let outcome = values.percentile(share, 12);
+                    let printed = outcome.printed(Rounding::Own).unwrap();
+                    let got: f64 = printed.text().parse().unwrap();
+                    let bound = low.abs().max(high.abs()) / 128.0;
+                    assert!(
+                        (got - want).abs() <= bound * (1.0 + 1e-9),
+                        "{clusters:?} {name}: {got}, not {want} ± {bound}"
+                    );
+                }
+            }
+        }
+    }
+
     /// As numpy and spreadsheets have it: between the two nearest.
     #[test]
     fn values_lie_between_two() {
@@ -262,9 +314,7 @@ mod tests {
                 states.update(0, &value);
             }
             let outcome = states.finish(0, kind(name).share, scale);
-            let printed = outcome
-                .printed(crate::query::accumulator::state::Rounding::Own)
-                .unwrap();
+            let printed = outcome.printed(Rounding::Own).unwrap();
             assert!(
                 printed.text().starts_with(want),
                 "{name}: {}",
