@@ -89,8 +89,8 @@ bench-alloc: toolchain ## Allocators and C libraries: quote and xquo by workers 
 	cargo bench --locked -p ringfold-benches --bench alloc -- $(BENCH)
 
 # DuckDB and Polars: pip install duckdb polars. xan: cargo install xan. On Debian: apt install miller datamash mawk
-bench-jobs: toolchain ## Group-by queries against DuckDB, Polars, xan, Miller, datamash and mawk (files of SIZE MB)
-	cargo bench --locked -p ringfold-benches --bench jobs -- --megabytes $(SIZE) $(BENCH)
+bench-jobs: toolchain ## Group-by queries against DuckDB, Polars, xan, Miller, datamash and mawk (files of SIZE MiB)
+	cargo bench --locked -p ringfold-benches --bench jobs -- --mebibytes $(SIZE) $(BENCH)
 
 bench-partials: toolchain ## Partials against rkyv, columnar, bitcode and postcard: 10 million groups, one thread (7 GB of memory)
 	cargo bench --locked -p ringfold-benches --bench partials -- --output docs/bench/partials \

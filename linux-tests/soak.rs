@@ -357,7 +357,7 @@ fn soak() {
     let started = Instant::now();
     let mut library = Command::new(std::env::current_exe().unwrap());
     // Else the C library's allocator takes ever larger pieces into its arenas, one a thread, and keeps
-    // there what was freed: tens of megabytes, now here, now there.
+    // there what was freed: tens of mebibytes, now here, now there.
     library.env("MALLOC_MMAP_THRESHOLD_", "131072");
     library.env(MINUTES, minutes.to_string()).args([
         "--exact",

@@ -45,7 +45,7 @@ fn json_holds_the_figures_of_the_run() {
         assert_eq!(figure(&stats["job"], "keys"), 413);
         assert_eq!(figure(&stats["job"], "skipped"), 0);
         assert!(stats["elapsed_s"].as_f64().unwrap() > 0.0);
-        assert!(stats["gb_per_s"].as_f64().unwrap() > 0.0);
+        assert!(stats["gib_per_s"].as_f64().unwrap() > 0.0);
         assert!(figure(&stats, "peak_memory_bytes") > 0);
         assert!(figure(&stats, "peak_anonymous_bytes") > 0);
         assert!(figure(&stats, "peak_mapped_bytes") > 0);

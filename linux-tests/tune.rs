@@ -53,7 +53,7 @@ fn a_search_ends_in_time_and_its_profile_is_used() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
     for words in [
-        "GB/s",
+        "GiB/s",
         "depth 32",
         "512K",
         "* is the choice",

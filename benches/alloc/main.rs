@@ -308,16 +308,16 @@ fn check(rows: &[Row]) -> Result<(), Box<dyn Error>> {
 
 fn table(report: &Report) -> String {
     let mut text = format!(
-        "# Allocators\n\n{} records, {} MB, cached, to /dev/null; medians of {} interleaved runs, fastest to slowest in \
+        "# Allocators\n\n{} records, {} MiB, cached, to /dev/null; medians of {} interleaved runs, fastest to slowest in \
          brackets.\n{} cores of {}, Linux {}.\n\n",
         report.records,
-        report.bytes / 1_000_000,
+        report.bytes >> 20,
         report.runs,
         report.machine.cores,
         report.machine.cpu,
         report.machine.kernel,
     );
-    text += "| program | C library | allocator | workers | seconds | GB/s | CPU seconds | peak memory |\n";
+    text += "| program | C library | allocator | workers | seconds | GiB/s | CPU seconds | peak memory |\n";
     text += "|---|---|---|--:|--:|--:|--:|--:|\n";
     for row in &report.rows {
         let (low, high) = row
@@ -327,15 +327,15 @@ fn table(report: &Report) -> String {
                 (low.min(s), high.max(s))
             });
         text += &format!(
-            "| {} | {} | {} | {} | {:.3} ({low:.3}-{high:.3}) | {:.2} | {:.2} | {} MB |\n",
+            "| {} | {} | {} | {} | {:.3} ({low:.3}-{high:.3}) | {:.2} | {:.2} | {} MiB |\n",
             row.program,
             row.libc,
             row.allocator,
             row.workers,
             row.median_s,
-            report.bytes as f64 / row.median_s / 1e9,
+            report.bytes as f64 / row.median_s / (1u64 << 30) as f64,
             row.cpu_s,
-            row.peak_memory_bytes / 1_000_000,
+            row.peak_memory_bytes >> 20,
         );
     }
     for reason in &report.left_out {

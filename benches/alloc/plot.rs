@@ -30,9 +30,9 @@ pub fn draw(report: &Report, path: &Path) -> Result<(), Box<dyn Error>> {
     text("Quoting 10 million records", (24, 28), 25, INK, HPos::Left)
         .map_err(|error| error.to_string())?;
     let facts = format!(
-        "{} records, {} MB, cached, to /dev/null; median of {} interleaved runs; logarithmic scale",
+        "{} records, {} MiB, cached, to /dev/null; median of {} interleaved runs; logarithmic scale",
         report.records,
-        report.bytes / 1_000_000,
+        report.bytes >> 20,
         report.runs
     );
     text(&facts, (24, 56), 16, FAINT, HPos::Left).map_err(|error| error.to_string())?;

@@ -141,7 +141,7 @@ impl Kind {
 
 /// The file of a kind whose text has so many bytes, or a few more, made where it is missing.
 pub fn file(kind: Kind, bytes: u64, folder: &Path) -> io::Result<PathBuf> {
-    let path = folder.join(format!("{}MB-{}", bytes / 1_000_000, kind.name()));
+    let path = folder.join(format!("{}MiB-{}", bytes >> 20, kind.name()));
     if path.exists() {
         return Ok(path);
     }

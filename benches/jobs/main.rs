@@ -40,7 +40,7 @@ struct Options {
     /// Size of each file; they are generated in data/jobs unless they are there
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..))]
-    megabytes: u64,
+    mebibytes: u64,
     /// Rounds that count
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     runs: u16,
@@ -104,7 +104,7 @@ fn measure(options: &Options) -> Result<bool, Box<dyn Error>> {
             Err(why) => left_out.push(why),
         }
     }
-    let bytes = options.megabytes * 1_000_000;
+    let bytes = options.mebibytes << 20;
     let wanted = |number: usize| options.queries.is_empty() || options.queries.contains(&number);
     let asked = QUERIES
         .iter()
@@ -141,7 +141,7 @@ fn measure(options: &Options) -> Result<bool, Box<dyn Error>> {
     let mut report = Report {
         commit: program::commit(),
         machine,
-        megabytes: options.megabytes,
+        mebibytes: options.mebibytes,
         rounds: options.runs.into(),
         memory_floor_bytes: 0,
         tools,

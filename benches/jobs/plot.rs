@@ -38,8 +38,8 @@ pub fn draw(report: &Report, path: &Path) -> Drawn {
     let machine = &report.machine;
     let cpu = machine.cpu.as_deref().unwrap_or("unknown processor");
     let facts = format!(
-        "Files of {} MB of text, cached; median of {} interleaved rounds; logarithmic scale; {} cores of {cpu}, Linux {}",
-        report.megabytes, report.rounds, machine.cores, machine.kernel
+        "Files of {} MiB of text, cached; median of {} interleaved rounds; logarithmic scale; {} cores of {cpu}, Linux {}",
+        report.mebibytes, report.rounds, machine.cores, machine.kernel
     );
     text(&root, &facts, (MARGIN, 56), 16, FAINT, HPos::Left)?;
     let cells = report.queries.iter().flat_map(|asked| &asked.cells);

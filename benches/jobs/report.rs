@@ -19,7 +19,7 @@ pub struct Report {
     /// Of the sources.
     pub commit: String,
     pub machine: Machine,
-    pub megabytes: u64,
+    pub mebibytes: u64,
     pub rounds: usize,
     /// Peaks below this are the harness's own.
     pub memory_floor_bytes: u64,
@@ -96,8 +96,8 @@ impl Cell {
 
     fn memory(&self, floor_bytes: u64) -> String {
         match self.runs.iter().map(|run| run.peak_memory_bytes).max() {
-            Some(peak) if peak <= floor_bytes => format!("< {} MB", floor_bytes / 1_000_000),
-            Some(peak) => format!("{} MB", peak / 1_000_000),
+            Some(peak) if peak <= floor_bytes => format!("< {} MiB", floor_bytes >> 20),
+            Some(peak) => format!("{} MiB", peak >> 20),
             None => String::new(),
         }
     }
@@ -173,10 +173,10 @@ impl Report {
 
     pub fn as_markdown(&self) -> String {
         let mut text = format!(
-            "# Group-by queries\n\nFiles of {} MB of text each, cached. Medians of {} interleaved rounds; `x` is times as \
+            "# Group-by queries\n\nFiles of {} MiB of text each, cached. Medians of {} interleaved rounds; `x` is times as \
              long as the baseline took for the same file in the same round.\nHow it was measured: docs/benchmarks.md. All single runs: \
              [results.json](results.json).\n\n![Bars of the ratios](results.svg)\n",
-            self.megabytes, self.rounds
+            self.mebibytes, self.rounds
         );
         let floor = self.memory_floor_bytes;
         self.table("Time", true, &Cell::time, &mut text);
@@ -189,10 +189,10 @@ impl Report {
             let groups = asked.groups().unwrap_or(0);
             let _ = writeln!(
                 text,
-                "{}. {} ({} MB): {groups} groups",
+                "{}. {} ({} MiB): {groups} groups",
                 asked.number,
                 asked.text,
-                asked.file_bytes / 1_000_000
+                asked.file_bytes >> 20
             );
         }
         text += "\n## The runs\n\n";

@@ -27,8 +27,8 @@ pub fn draw(report: &Report, path: &Path) -> Drawn {
     );
     text(&root, &title, (MARGIN, 28), 25, INK, HPos::Left)?;
     let facts = format!(
-        "GB/s of {} MB in memory, one core; median of {} interleaved rounds; memcpy: {:.1} GB/s",
-        report.bytes / 1_000_000,
+        "GiB/s of {} MiB in memory, one core; median of {} interleaved rounds; memcpy: {:.1} GiB/s",
+        report.bytes >> 20,
         report.rounds,
         report.rate(report.memcpy.median)
     );

@@ -36,18 +36,18 @@ pub struct Line {
 }
 
 impl Report {
-    /// Bytes of the groups in memory in a second, in GB.
+    /// Bytes of the groups in memory in a second, in GiB.
     pub fn rate(&self, seconds: f64) -> f64 {
-        self.bytes as f64 / seconds / 1e9
+        self.bytes as f64 / seconds / (1u64 << 30) as f64
     }
 
     pub fn as_markdown(&self) -> String {
         let mut text = format!(
-            "# Partials and other formats\n\n{} million groups: keys of 5 to 40 bytes with count, sum, least and greatest, {} MB \
-             in memory. One core, GB/s of\nthese bytes, medians of {} interleaved rounds, slowest and fastest in brackets. \
+            "# Partials and other formats\n\n{} million groups: keys of 5 to 40 bytes with count, sum, least and greatest, {} MiB \
+             in memory. One core, GiB/s of\nthese bytes, medians of {} interleaved rounds, slowest and fastest in brackets. \
              How it was measured: docs/benchmarks.md.\n\n![Bars of the rates](results.svg)\n\n",
             self.groups as f64 / 1e6,
-            self.bytes / 1_000_000,
+            self.bytes >> 20,
             self.rounds
         );
         text += "| format | encoding |";
@@ -58,7 +58,7 @@ impl Report {
         text += &"--:|".repeat(self.steps.len());
         text.push('\n');
         for line in &self.lines {
-            let _ = write!(text, "| {} | {} MB |", line.name, line.bytes / 1_000_000);
+            let _ = write!(text, "| {} | {} MiB |", line.name, line.bytes >> 20);
             for seconds in &line.seconds {
                 let [median, slowest, fastest] =
                     [seconds.median, seconds.max, seconds.min].map(|seconds| self.rate(seconds));
@@ -67,8 +67,8 @@ impl Report {
             text.push('\n');
         }
         let copied = self.rate(self.memcpy.median);
-        let _ = writeln!(text, "\n`memcpy` of as many bytes: {copied:.2} GB/s.");
-        text += "\n## What safety costs\n\n| ringfold, over all bytes of the encoding | GB/s |\n|---|--:|\n";
+        let _ = writeln!(text, "\n`memcpy` of as many bytes: {copied:.2} GiB/s.");
+        text += "\n## What safety costs\n\n| ringfold, over all bytes of the encoding | GiB/s |\n|---|--:|\n";
         for (name, seconds) in &self.safety {
             let _ = writeln!(text, "| {name} | {:.2} |", self.rate(seconds.median));
         }

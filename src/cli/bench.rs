@@ -30,6 +30,7 @@ use crate::measure::rounds::Rounds;
 use crate::measure::statistics::Spread;
 use crate::measure::{compare, export, html, process, table};
 use crate::probe::probe;
+use crate::units::GIB;
 use crate::{Engine, Error, Kind as ErrorKind, Result};
 
 /// Columns of a table where there is no terminal.
@@ -445,8 +446,8 @@ fn count_ceilings(case: &Case, size_bytes: u64, ceilings: &mut Ceilings) {
         }
         let rate = rates(row, size_bytes);
         let of_state = match case.state {
-            State::Cached => &mut ceilings.page_cache_copy_gb_per_s,
-            State::Cold | State::Half => &mut ceilings.device_gb_per_s,
+            State::Cached => &mut ceilings.page_cache_copy_gib_per_s,
+            State::Cold | State::Half => &mut ceilings.device_gib_per_s,
         };
         // Of several cases the fastest counts: a ceiling is what can be had.
         let faster = |old: &Spread| rate.is_none_or(|new| new.median <= old.median);
@@ -460,7 +461,7 @@ fn count_ceilings(case: &Case, size_bytes: u64, ceilings: &mut Ceilings) {
 fn rates(row: &Row, size_bytes: u64) -> Option<Spread> {
     let rate = |run: &crate::measure::results::Run| {
         let elapsed = run.own.as_ref()?.elapsed_s;
-        Some(size_bytes as f64 / elapsed / 1e9)
+        Some(size_bytes as f64 / elapsed / GIB)
     };
     Spread::of(row.runs.iter().filter_map(rate))
 }

@@ -27,9 +27,9 @@ pub(super) struct Profile {
     #[serde(default)]
     pub(super) measured_unix_s: u64,
     #[serde(default)]
-    pub(super) gb_per_s: f64,
+    pub(super) gib_per_s: f64,
     #[serde(default)]
-    pub(super) default_gb_per_s: f64,
+    pub(super) default_gib_per_s: f64,
 }
 
 /// All profiles by name.

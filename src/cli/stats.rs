@@ -5,6 +5,7 @@ use std::io::Write;
 use crate::cli::memory::Peak;
 use crate::cli::spell;
 use crate::measure::reads::ReadFigures;
+use crate::units::GIB;
 use crate::units::grouped;
 use crate::{Stats, units};
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ pub(super) fn print(
             let mut object = serde_json::to_value(stats).unwrap_or_else(|_| json!({}));
             object["schema"] = json!(SCHEMA);
             object["without_effect"] = json!(without_effect(stats));
-            object["gb_per_s"] = json!(stats.bytes as f64 / stats.elapsed_s.max(1e-9) / 1e9);
+            object["gib_per_s"] = json!(stats.bytes as f64 / stats.elapsed_s.max(1e-9) / GIB);
             object["peak_memory_bytes"] = json!(memory.together);
             object["peak_anonymous_bytes"] = json!(memory.anonymous);
             object["peak_mapped_bytes"] = json!(memory.mapped);

@@ -22,6 +22,7 @@ use crate::measure::machine::{Machine, place};
 use crate::measure::participant::{Kind, Participant, Prints};
 use crate::measure::statistics::median;
 use crate::measure::{html, process};
+use crate::units::GIB;
 use crate::{Error, Kind as ErrorKind, Result, units};
 
 /// What is tried: bytes of a read, and reads in flight.
@@ -252,8 +253,8 @@ impl Command {
             measured_unix_s: SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)
                 .map_or(0, |since| since.as_secs()),
-            gb_per_s: rate / tuning.search.ratio(findings.choice).unwrap_or(1.0),
-            default_gb_per_s: rate,
+            gib_per_s: rate / tuning.search.ratio(findings.choice).unwrap_or(1.0),
+            default_gib_per_s: rate,
         };
         let path = profile::write(&name, profile)?;
         let text = format!(
@@ -405,7 +406,7 @@ impl Tuning<'_> {
 
     fn default_rate(&self) -> f64 {
         let times = self.search.arms[0].runs.iter().map(|run| run.1);
-        self.file.len() as f64 / median(times).unwrap_or(f64::INFINITY) / 1e9
+        self.file.len() as f64 / median(times).unwrap_or(f64::INFINITY) / GIB
     }
 
     fn heat(&self, findings: &Findings) -> Heat {
@@ -433,7 +434,7 @@ impl Tuning<'_> {
             .filter(|&number| has(&|_, depth| depth == number))
             .collect();
         Heat {
-            corner: "GB/s".into(),
+            corner: "GiB/s".into(),
             columns: depths
                 .iter()
                 .map(|depth| format!("depth {depth}"))

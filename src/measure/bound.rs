@@ -3,6 +3,7 @@
 use crate::measure::limits::{Bound, Ceilings, Resource, Share};
 use crate::measure::results::{Case, Row};
 use crate::measure::statistics::median;
+use crate::units::GIB;
 
 /// A program that takes more processor time than this share of its time has several threads.
 const ONE: f64 = 1.03;
@@ -22,7 +23,7 @@ pub fn find(case: &mut Case, ceilings: &Ceilings, size_bytes: u64, cores: usize)
 fn bound(row: &Row, ceilings: &Ceilings, size_bytes: u64, cores: usize) -> Option<Bound> {
     let summary = row.summary.as_ref()?;
     let time = summary.time_s.median;
-    let rate = |bytes: f64| bytes / time / 1e9;
+    let rate = |bytes: f64| bytes / time / GIB;
     let mut shares = Vec::new();
     let mut add = |of, share: Option<f64>| {
         shares.extend(
@@ -31,7 +32,7 @@ fn bound(row: &Row, ceilings: &Ceilings, size_bytes: u64, cores: usize) -> Optio
                 .map(|share| Share { of, share }),
         );
     };
-    let device = ceilings.device_gb_per_s;
+    let device = ceilings.device_gib_per_s;
     add(
         Resource::Device,
         device.map(|ceiling| rate(summary.device_read_bytes) / ceiling.median),
@@ -40,7 +41,7 @@ fn bound(row: &Row, ceilings: &Ceilings, size_bytes: u64, cores: usize) -> Optio
         .runs
         .iter()
         .filter_map(|run| Some(run.own.as_ref()?.copied_bytes as f64));
-    let copy = ceilings.page_cache_copy_gb_per_s;
+    let copy = ceilings.page_cache_copy_gib_per_s;
     add(
         Resource::PageCacheCopy,
         copy.zip(median(copied))
@@ -49,7 +50,7 @@ fn bound(row: &Row, ceilings: &Ceilings, size_bytes: u64, cores: usize) -> Optio
     let fastest = ceilings
         .memory
         .iter()
-        .map(|rate| rate.gb_per_s)
+        .map(|rate| rate.gib_per_s)
         .reduce(f64::max);
     add(
         Resource::Memory,

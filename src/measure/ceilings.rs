@@ -12,6 +12,7 @@ use crate::engine::knobs::HugePages;
 use crate::engine::plan::sizing::MemoryLimit;
 use crate::error::Result;
 use crate::measure::limits::MemoryRate;
+use crate::units::GIB;
 
 /// Bytes of a thread's buffer, and the fewest that say anything.
 const BUFFER: u64 = 128 << 20;
@@ -40,7 +41,7 @@ pub fn memory(threads: usize) -> Result<Vec<MemoryRate>> {
     let counts: Vec<usize> = counts.chain([threads]).collect();
     let rates = counts.into_iter().map(|threads| MemoryRate {
         threads,
-        gb_per_s: rate(&mut slots[..threads]),
+        gib_per_s: rate(&mut slots[..threads]),
     });
     Ok(rates.collect())
 }
@@ -67,7 +68,7 @@ fn rate(slots: &mut [Slot]) -> f64 {
         Some(to - from)
     });
     let best = best.min().unwrap_or(Duration::MAX);
-    bytes as f64 / best.as_secs_f64() / 1e9
+    bytes as f64 / best.as_secs_f64() / GIB
 }
 
 /// Reads a buffer in step with other threads, and tells from when to when each time.
@@ -117,6 +118,6 @@ mod tests {
         let rates = memory(3).unwrap();
         let threads: Vec<_> = rates.iter().map(|rate| rate.threads).collect();
         assert_eq!(threads, [1, 2, 3]);
-        assert!(rates.iter().all(|rate| rate.gb_per_s > 0.0), "{rates:?}");
+        assert!(rates.iter().all(|rate| rate.gib_per_s > 0.0), "{rates:?}");
     }
 }

@@ -44,19 +44,19 @@ impl Row {
     }
 }
 
-/// Bars of GB/s with whiskers, and lines where no result can go beyond.
+/// Bars of GiB/s with whiskers, and lines where no result can go beyond.
 pub fn throughput(case: &Case, ceilings: &Ceilings) -> Option<String> {
     let rows = measured(case);
     let fastest = rows
         .iter()
-        .map(|(_, summary)| summary.gb_per_s)
+        .map(|(_, summary)| summary.gib_per_s)
         .reduce(f64::max)?;
     let lines: Vec<(f64, String)> = near(ceilings, case.state, fastest);
     let head = LINE * lines.len() as f64 + 10.0;
     let bottom = head + ROW * rows.len() as f64;
-    let label = format!("GB/s of {}", case.title());
+    let label = format!("GiB/s of {}", case.title());
     let mut svg = Svg::new(WIDTH, bottom + AXIS, &label);
-    let gb = |summary: &Summary, time: f64| summary.gb_per_s * summary.time_s.median / time;
+    let gb = |summary: &Summary, time: f64| summary.gib_per_s * summary.time_s.median / time;
     let ends = rows
         .iter()
         .map(|(_, summary)| gb(summary, summary.time_s.p5));
@@ -64,7 +64,7 @@ pub fn throughput(case: &Case, ceilings: &Ceilings) -> Option<String> {
         .chain(lines.iter().map(|line| line.0))
         .fold(0.0, f64::max);
     let x = |value: f64| FROM + (TO - FROM) * value / max;
-    axis(&mut svg, max, head, bottom, "GB/s");
+    axis(&mut svg, max, head, bottom, "GiB/s");
     for (at, (row, summary)) in rows.iter().enumerate() {
         let y = head + ROW * at as f64;
         name(&mut svg, y, &row.name);
@@ -74,20 +74,20 @@ pub fn throughput(case: &Case, ceilings: &Ceilings) -> Option<String> {
         };
         let [slow, fast] = [summary.time_s.p95, summary.time_s.p5].map(|time| gb(summary, time));
         let title = format!(
-            "{}: {} GB/s, {} to {}",
+            "{}: {} GiB/s, {} to {}",
             row.name,
-            digits(summary.gb_per_s),
+            digits(summary.gib_per_s),
             digits(slow),
             digits(fast)
         );
         let top = y + (ROW - BAR) / 2.0;
-        svg.rect([FROM, top, x(summary.gb_per_s) - FROM, BAR], class, &title);
+        svg.rect([FROM, top, x(summary.gib_per_s) - FROM, BAR], class, &title);
         let middle = y + ROW / 2.0;
         svg.line([x(slow), middle, x(fast), middle], "whisker");
         for end in [slow, fast] {
             svg.line([x(end), middle - 4.0, x(end), middle + 4.0], "whisker");
         }
-        let mut text = digits(summary.gb_per_s);
+        let mut text = digits(summary.gib_per_s);
         if let Some(ratio) = summary.ratio {
             text += &format!("  ({}x)", digits(ratio.median));
         }
@@ -103,24 +103,24 @@ pub fn throughput(case: &Case, ceilings: &Ceilings) -> Option<String> {
 
 /// Ceilings of a state that are near enough to matter, the highest first.
 fn near(ceilings: &Ceilings, state: State, fastest: f64) -> Vec<(f64, String)> {
-    let device = ceilings.device_gb_per_s.map(|spread| spread.median);
+    let device = ceilings.device_gib_per_s.map(|spread| spread.median);
     let device = device.and_then(|rate| match state {
         State::Cached => None,
         State::Cold => Some(("device", rate)),
         State::Half => Some(("twice the device, for half of the file", 2.0 * rate)),
     });
-    let copy = ceilings.page_cache_copy_gb_per_s;
+    let copy = ceilings.page_cache_copy_gib_per_s;
     let copy = copy.map(|spread| ("copying from the page cache", spread.median));
     let memory = ceilings
         .memory
         .iter()
-        .map(|rate| rate.gb_per_s)
+        .map(|rate| rate.gib_per_s)
         .reduce(f64::max);
     let memory = memory.map(|rate| ("memory", rate));
     let all = [device, copy, memory].into_iter().flatten();
     let near = all.filter(|(_, value)| *value < NEAR * fastest);
     let mut lines: Vec<(f64, String)> = near
-        .map(|(name, value)| (value, format!("{name} {} GB/s", digits(value))))
+        .map(|(name, value)| (value, format!("{name} {} GiB/s", digits(value))))
         .collect();
     lines.sort_by(|a, b| b.0.total_cmp(&a.0));
     lines
@@ -377,7 +377,7 @@ pub fn memory(rates: &[MemoryRate], ceilings: &Ceilings) -> Option<String> {
     const SIZE: (f64, f64) = (WIDTH, 220.0);
     let [left, top, right, bottom] = [50.0, 14.0, TO, SIZE.1 - 40.0];
     let most = rates.iter().map(|rate| rate.threads).max()?;
-    let max = rates.iter().map(|rate| rate.gb_per_s).fold(0.0, f64::max);
+    let max = rates.iter().map(|rate| rate.gib_per_s).fold(0.0, f64::max);
     let mut svg = Svg::new(SIZE.0, SIZE.1, "rate of memory by threads");
     let x = |threads: usize| match most {
         1 => left,
@@ -389,23 +389,25 @@ pub fn memory(rates: &[MemoryRate], ceilings: &Ceilings) -> Option<String> {
         svg.text(left - 6.0, y(value) + 4.0, "tick end", &trimmed(value));
     }
     let others = [
-        ("device", ceilings.device_gb_per_s),
-        ("copying", ceilings.page_cache_copy_gb_per_s),
+        ("device", ceilings.device_gib_per_s),
+        ("copying", ceilings.page_cache_copy_gib_per_s),
     ];
     for (what, rate) in others {
         if let Some(rate) = rate.filter(|rate| rate.median <= max) {
             svg.line([left, y(rate.median), right, y(rate.median)], "ceiling");
-            let text = format!("{what} {} GB/s", digits(rate.median));
+            let text = format!("{what} {} GiB/s", digits(rate.median));
             svg.text(right + 8.0, y(rate.median) + 4.0, "note", &text);
         }
     }
     svg.path(
-        rates.iter().map(|rate| (x(rate.threads), y(rate.gb_per_s))),
+        rates
+            .iter()
+            .map(|rate| (x(rate.threads), y(rate.gib_per_s))),
         "curve",
     );
     for rate in rates {
-        let at = (x(rate.threads), y(rate.gb_per_s));
-        let title = format!("{} threads: {} GB/s", rate.threads, digits(rate.gb_per_s));
+        let at = (x(rate.threads), y(rate.gib_per_s));
+        let title = format!("{} threads: {} GiB/s", rate.threads, digits(rate.gib_per_s));
         svg.dot(at, 4.0, "ours", &title);
         svg.text(at.0, bottom + 16.0, "tick mid", &rate.threads);
     }
@@ -413,7 +415,7 @@ pub fn memory(rates: &[MemoryRate], ceilings: &Ceilings) -> Option<String> {
         (left + right) / 2.0,
         bottom + 34.0,
         "tick mid",
-        &"threads that read memory; GB/s",
+        &"threads that read memory; GiB/s",
     );
     Some(svg.finish())
 }

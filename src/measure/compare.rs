@@ -66,14 +66,14 @@ fn differences(results: &[Results]) -> String {
 const GIVES_WAY: ([u8; 3], [u8; 5]) = ([0, 3, 2], [3, 2, 0, 1, 0]);
 
 fn table(case: &Case, others: &[Option<&Case>], width: usize) -> String {
-    let mut header = vec![String::new(), "A GB/s".into(), "A median".into()];
+    let mut header = vec![String::new(), "A GiB/s".into(), "A median".into()];
     for letter in ('B'..).take(others.len()) {
-        header.extend(["GB/s", "median", "time over A's", "95% interval", ""].map(
-            |what| match what {
+        header.extend(
+            ["GiB/s", "median", "time over A's", "95% interval", ""].map(|what| match what {
                 "" | "95% interval" => what.to_string(),
                 what => format!("{letter} {what}"),
-            },
-        ));
+            }),
+        );
     }
     let mut rows = vec![header];
     for row in case.shown() {
@@ -81,7 +81,7 @@ fn table(case: &Case, others: &[Option<&Case>], width: usize) -> String {
             continue;
         };
         let mut cells = vec![row.name.clone()];
-        cells.extend([digits(summary.gb_per_s), seconds(summary.time_s.median)]);
+        cells.extend([digits(summary.gib_per_s), seconds(summary.time_s.median)]);
         for other in others {
             let mut rows = other.iter().flat_map(|case| &case.rows);
             cells.extend(beside(row, rows.find(|other| other.name == row.name)));
@@ -114,7 +114,7 @@ fn beside(row: &Row, other: Option<&Row>) -> [String; 5] {
     match found {
         None => Default::default(),
         Some((summary, ratio)) => [
-            digits(summary.gb_per_s),
+            digits(summary.gib_per_s),
             seconds(summary.time_s.median),
             format!("{}x", digits(ratio.median)),
             format!("{} - {}", digits(ratio.low), digits(ratio.high)),
@@ -167,7 +167,7 @@ mod tests {
     fn case() -> Case {
         let summary: Summary = serde_json::from_value(serde_json::json!({
             "time_s": {"median": 1.0, "p5": 1.0, "p95": 1.0, "min": 1.0, "max": 1.0},
-            "gb_per_s": 1.0, "user_s": 0.0, "system_s": 0.0, "cpu_s": 0.0, "peak_memory_bytes": 0, "device_read_bytes": 0.0,
+            "gib_per_s": 1.0, "user_s": 0.0, "system_s": 0.0, "cpu_s": 0.0, "peak_memory_bytes": 0, "device_read_bytes": 0.0,
         }))
         .unwrap();
         Case {
@@ -197,7 +197,7 @@ mod tests {
         let widest = |text: &str| text.lines().map(|line| line.width()).max().unwrap();
         let whole = at(200);
         assert!(
-            whole.contains("A GB/s") && whole.contains("95% interval"),
+            whole.contains("A GiB/s") && whole.contains("95% interval"),
             "{whole}"
         );
         let full = widest(&whole);
@@ -206,7 +206,7 @@ mod tests {
             assert!(widest(&text) <= width, "{width}: {text}");
             assert!(text.contains("B time over A's"), "{text}");
         }
-        assert!(!at(full - 1).contains("GB/s") && at(full - 1).contains("A median"));
+        assert!(!at(full - 1).contains("GiB/s") && at(full - 1).contains("A median"));
         assert!(at(1).contains("B time over A's") && !at(1).contains("interval"));
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::measure::results::{Results, Row, Run};
 use crate::measure::table;
+use crate::units::GIB;
 
 /// The columns of the CSV. Units are in the names.
 const COLUMNS: [&str; 34] = [
@@ -15,7 +16,7 @@ const COLUMNS: [&str; 34] = [
     "place",
     "time_s",
     "wall_s",
-    "gb_per_s",
+    "gib_per_s",
     "rows_per_s",
     "user_s",
     "system_s",
@@ -80,7 +81,7 @@ fn cells(row: &Row, run: &Run, size_bytes: u64) -> [String; 31] {
         run.place.to_string(),
         time.to_string(),
         cost.wall_s.to_string(),
-        (size_bytes as f64 / time / 1e9).to_string(),
+        (size_bytes as f64 / time / GIB).to_string(),
         or_empty(rows),
         cost.user_s.to_string(),
         cost.system_s.to_string(),

@@ -133,7 +133,7 @@ mod tests {
 
     fn heat() -> Heat {
         Heat {
-            corner: "GB/s".into(),
+            corner: "GiB/s".into(),
             columns: vec!["depth 4".into(), "depth 64".into()],
             rows: vec![
                 ("64K".into(), vec![Some((0.5, ' ')), None]),

@@ -80,10 +80,10 @@ fn contents(out: &mut String, results: &Results) {
         let fastest = case
             .shown()
             .filter_map(|row| Some((row, row.summary.as_ref()?)));
-        let fastest = fastest.max_by(|a, b| a.1.gb_per_s.total_cmp(&b.1.gb_per_s));
+        let fastest = fastest.max_by(|a, b| a.1.gib_per_s.total_cmp(&b.1.gib_per_s));
         let words = fastest.map_or(String::new(), |(row, summary)| {
-            let rate = digits(summary.gb_per_s);
-            format!(": {rate} GB/s, the fastest is {}", escaped(&row.name))
+            let rate = digits(summary.gib_per_s);
+            format!(": {rate} GiB/s, the fastest is {}", escaped(&row.name))
         });
         let title = escaped(&case.title());
         let _ = writeln!(
@@ -102,7 +102,7 @@ fn of_case(out: &mut String, results: &Results, case: &Case, number: usize) {
         sentence(case.state.meaning())
     );
     if let Some(picture) = charts::throughput(case, &results.ceilings) {
-        let caption = "GB/s at the median time; the thin line goes from the 95th percentile of the time to the 5th. In \
+        let caption = "GiB/s at the median time; the thin line goes from the 95th percentile of the time to the 5th. In \
                        brackets the ratio of times. Dashed lines are ceilings from the same run.";
         figure(out, &picture, "Throughput", caption);
     }
@@ -154,7 +154,7 @@ type Column = (&'static str, fn(&Row, &Summary) -> String);
 
 /// All figures of a case.
 const COLUMNS: [Column; 15] = [
-    ("GB/s", |_, summary| digits(summary.gb_per_s)),
+    ("GiB/s", |_, summary| digits(summary.gib_per_s)),
     ("million rows/s", |_, summary| {
         summary
             .rows_per_s
@@ -183,10 +183,10 @@ const COLUMNS: [Column; 15] = [
     ("system", |_, summary| seconds(summary.system_s)),
     ("memory", |_, summary| {
         let bytes = summary.peak_anonymous_bytes;
-        bytes.map_or(String::new(), |bytes| format!("{} MB", bytes / 1_000_000))
+        bytes.map_or(String::new(), |bytes| format!("{} MiB", bytes >> 20))
     }),
     ("from the device", |_, summary| {
-        format!("{:.0} MB", summary.device_read_bytes / 1e6)
+        format!("{:.0} MiB", summary.device_read_bytes / (1 << 20) as f64)
     }),
     ("faults", |row, _| {
         middle(row, |run| run.cost.minor_faults + run.cost.major_faults)

@@ -9,10 +9,10 @@ use crate::measure::statistics::Spread;
 pub struct Ceilings {
     /// The device's rate: our ring with O_DIRECT, and nobody looks at the bytes. Of runs of the cold cases.
     #[serde(default)]
-    pub device_gb_per_s: Option<Spread>,
+    pub device_gib_per_s: Option<Spread>,
     /// The rate at which all threads copy out of the page cache. Of runs of the cached cases.
     #[serde(default)]
-    pub page_cache_copy_gb_per_s: Option<Spread>,
+    pub page_cache_copy_gib_per_s: Option<Spread>,
     /// The rate at which so many threads read memory.
     #[serde(default)]
     pub memory: Vec<MemoryRate>,
@@ -27,7 +27,7 @@ pub struct MemoryRate {
     /// Threads.
     pub threads: usize,
     /// All of them together, the best of several passes.
-    pub gb_per_s: f64,
+    pub gib_per_s: f64,
 }
 
 /// What a result is limited by.

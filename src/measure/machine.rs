@@ -109,10 +109,7 @@ impl Machine {
             ("ringfold", self.ringfold.clone()),
             ("kernel", self.kernel.clone()),
             ("processor", processor),
-            (
-                "memory",
-                format!("{:.1} GB", self.memory_bytes as f64 / 1e9),
-            ),
+            ("memory", crate::units::size(self.memory_bytes)),
             ("load before", or_unknown(&self.load_average)),
             ("file system", or_unknown(&self.file_system)),
             ("drive", drive),

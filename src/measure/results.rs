@@ -10,9 +10,10 @@ use crate::measure::participant::Kind;
 use crate::measure::process::Cost;
 use crate::measure::reads::ReadFigures;
 use crate::measure::statistics::{Interval, Phase, Spread, median, phases};
+use crate::units::GIB;
 
 /// The version of the JSON's shape: it changes when a field goes or changes its meaning.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// Everything about one call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -172,7 +173,7 @@ pub struct Summary {
     /// The times that count.
     pub time_s: Spread,
     /// The file's bytes in the median time.
-    pub gb_per_s: f64,
+    pub gib_per_s: f64,
     /// Rows in the median time.
     #[serde(default)]
     pub rows_per_s: Option<f64>,
@@ -375,7 +376,7 @@ impl Summary {
         };
         Some(Summary {
             time_s,
-            gb_per_s: size_bytes as f64 / time_s.median / 1e9,
+            gib_per_s: size_bytes as f64 / time_s.median / GIB,
             rows_per_s: rows.map(|rows| rows as f64 / time_s.median),
             ratio: Interval::of(&ratios),
             cpu_s: of(|run| run.cost.cpu_s()),

@@ -69,7 +69,11 @@ pub fn terminal(case: &Case, width: usize) -> String {
         text.push('\n');
     };
     line("", "", &|column| column.header.to_string());
-    let rate = |row: &Row| row.summary.as_ref().map_or(0.0, |summary| summary.gb_per_s);
+    let rate = |row: &Row| {
+        row.summary
+            .as_ref()
+            .map_or(0.0, |summary| summary.gib_per_s)
+    };
     let fastest = rows
         .iter()
         .map(|row| rate(row))
@@ -100,12 +104,12 @@ pub fn markdown(case: &Case) -> String {
 /// The rates that limit all results, in a line.
 pub fn ceilings(ceilings: &Ceilings) -> Option<String> {
     let mut parts = Vec::new();
-    if let Some(device) = ceilings.device_gb_per_s {
-        parts.push(format!("device {} GB/s", digits(device.median)));
+    if let Some(device) = ceilings.device_gib_per_s {
+        parts.push(format!("device {} GiB/s", digits(device.median)));
     }
-    if let Some(copy) = ceilings.page_cache_copy_gb_per_s {
+    if let Some(copy) = ceilings.page_cache_copy_gib_per_s {
         parts.push(format!(
-            "copying from the page cache {} GB/s",
+            "copying from the page cache {} GiB/s",
             digits(copy.median)
         ));
     }
@@ -119,8 +123,8 @@ pub fn ceilings(ceilings: &Ceilings) -> Option<String> {
                 "threads"
             };
             format!(
-                "{} GB/s with {} {threads}",
-                digits(rate.gb_per_s),
+                "{} GiB/s with {} {threads}",
+                digits(rate.gib_per_s),
                 rate.threads
             )
         })
@@ -148,7 +152,7 @@ fn columns(rows: &[&Row]) -> Vec<Column> {
         }
     }
     vec![
-        column("GB/s", 0, &|summary| digits(summary.gb_per_s)),
+        column("GiB/s", 0, &|summary| digits(summary.gib_per_s)),
         time,
         column("p5 - p95", 5, &|summary| {
             let spread = summary.time_s;
@@ -170,9 +174,7 @@ fn columns(rows: &[&Row]) -> Vec<Column> {
         column("CPU", 4, &|summary| seconds(summary.cpu_s)),
         column("memory", 6, &|summary| {
             let bytes = summary.peak_anonymous_bytes;
-            bytes.map_or(String::new(), |bytes| {
-                format!("{:.0} MB", bytes as f64 / 1e6)
-            })
+            bytes.map_or(String::new(), |bytes| format!("{} MiB", bytes >> 20))
         }),
         column("limit", 3, &|summary| {
             let bound = summary.bound.as_ref();
@@ -278,12 +280,12 @@ mod tests {
         let first = wide.lines().nth(1).unwrap();
         assert!(first.contains("██████"), "{wide}");
         for cell in [
-            "1.00",
+            "0.93",
             "2.000 s",
             "1.100 - 2.900 s",
             "1.00x",
             "1.250 s",
-            "2 MB",
+            "1 MiB",
         ] {
             assert!(first.contains(cell), "{cell}: {wide}");
         }
