@@ -1139,3 +1139,69 @@ fn the_commands_for_other_machines_work() {
         ),
     }
 }
+
+/// Estimates under a key are those of other hashes. Only partials of one key are merged.
+#[test]
+fn a_hash_key_belongs_to_a_partial() {
+    let dir = dir();
+    let dir = dir.path();
+    let text: String = (0..20_000).map(|at| format!("a,{at}\n")).collect();
+    write(dir, "1.txt", text.as_bytes());
+    write(dir, "2.txt", text.replace(",", ",x").as_bytes());
+    write(dir, "one.key", &[7; 32]);
+    write(dir, "two.key", &[8; 32]);
+    write(dir, "short.key", &[7; 15]);
+    let run = |what: &str, args: &[&str]| {
+        let mut command = ringfold(["aggregate", "-d,", "-k1", "-a", what]);
+        end(command.args(args).current_dir(dir))
+    };
+    let counted = |args: &[&str]| {
+        let (answer, _) = run("approx_distinct:2", args).answer_and_notices();
+        let answer = String::from_utf8(answer).unwrap();
+        let count = answer.lines().nth(1).unwrap().split_once(',').unwrap().1;
+        (count.parse::<f64>().unwrap() / 20_000.0 - 1.0).abs()
+    };
+    let save = |args: &[&str]| {
+        run("approx_distinct:2", args).answer_and_notices();
+    };
+    for key in ["one.key", "two.key"] {
+        for file in ["1.txt", "2.txt"] {
+            assert!(counted(&["--hash-key", key, file]) < 0.04);
+            let part = format!("{file}.{key}");
+            save(&["--hash-key", key, "--save-partial", &part, file]);
+            // With each engine the same.
+            let again = format!("{part}.again");
+            let engine = ["--engine", "pread", "-b", "4K"];
+            save(
+                &[
+                    &["--hash-key", key, "--save-partial", &again, file][..],
+                    &engine,
+                ]
+                .concat(),
+            );
+            let saved = |name: &str| std::fs::read(dir.join(name)).unwrap();
+            assert!(saved(&part) == saved(&again));
+        }
+    }
+    save(&["--save-partial", "plain.part", "1.txt"]);
+    merge(dir, &["1.txt.one.key", "2.txt.one.key"]).answer_and_notices();
+    for other in ["2.txt.two.key", "plain.part"] {
+        let error = merge(dir, &["1.txt.one.key", other]).failure(1);
+        assert!(
+            error.contains("another query") && error.contains("hash key"),
+            "{error}"
+        );
+    }
+    for (what, key, why) in [
+        (
+            "approx_distinct:2",
+            "short.key",
+            "a hash key has 16 to 4096 bytes",
+        ),
+        ("approx_distinct:2", "no.key", "No such file"),
+        ("distinct:2", "one.key", "estimates of distinct values"),
+    ] {
+        let error = run(what, &["--hash-key", key, "1.txt"]).failure(2);
+        assert!(error.contains(why), "{error}");
+    }
+}

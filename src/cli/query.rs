@@ -1,6 +1,9 @@
 //! `ringfold aggregate` with `-k` or `-a`: group-by over any columns.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -14,6 +17,7 @@ use crate::cli::skipped::{
     Policy, nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows,
 };
 use crate::cli::{log_pattern, memory, own_input, spell};
+use crate::error::describe;
 use crate::query::{Answer, Columns, Longer, Query};
 use crate::visible::visible;
 use crate::{Config, Error, Kind, Receipt, Result, units};
@@ -66,6 +70,10 @@ pub(super) struct Asked {
     /// Estimate percentiles and distinct counts of large groups, in little memory; they are exact otherwise
     #[arg(long, hide_short_help = true)]
     approximate: bool,
+    /// Hash values with the secret key in this file for estimates of distinct counts, so that nobody can choose values that count
+    /// as fewer; at least 16 bytes
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    hash_key: Option<PathBuf>,
     /// Percentiles and distinct counts are exact, as they are anyway
     #[arg(long, hide = true, conflicts_with = "approximate")]
     exact: bool,
@@ -125,6 +133,7 @@ impl Asked {
         let flags = [
             (self.approximate, "--approximate"),
             (self.exact, "--exact"),
+            (self.hash_key.is_some(), "--hash-key"),
             (!self.filter.is_empty(), "--where"),
         ];
         let (left_out, shown, partials) = (
@@ -198,6 +207,9 @@ impl Asked {
             .approximate(self.approximate)
             .on_error(self.records.on_error(run.on_error)?)
             .precision(self.shown.precision);
+        if let Some(path) = &self.hash_key {
+            query = query.hash_key(&secret(path)?);
+        }
         query = self.records.applied(query);
         if self.header || self.no_header {
             query = query.header(self.header);
@@ -384,6 +396,28 @@ impl Asked {
             reading.print_stats(&figures, &counted, &told, memory.peak());
         }
         Ok(())
+    }
+}
+
+/// The secret in a file.
+fn secret(path: &Path) -> Result<Vec<u8>> {
+    const BYTES: RangeInclusive<usize> = 16..=4096;
+    let mut secret = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(*BYTES.end() as u64 + 1).read_to_end(&mut secret))
+        .map_err(|error| {
+            usage(format!(
+                "{}: {}",
+                visible(path.as_os_str().as_bytes()),
+                describe(&error)
+            ))
+        })?;
+    match BYTES.contains(&secret.len()) {
+        true => Ok(secret),
+        false => Err(usage(format!(
+            "{}: a hash key has 16 to 4096 bytes: head -c 32 /dev/urandom makes one",
+            visible(path.as_os_str().as_bytes())
+        ))),
     }
 }
 

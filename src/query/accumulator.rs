@@ -116,6 +116,7 @@ mod tests {
                 &Value {
                     bytes: bytes.as_bytes(),
                     number: number.unwrap_or(Number::ZERO),
+                    hash_key: &crate::sketch::distinct::HashKey::NONE,
                     place: (0, *at),
                 },
             );

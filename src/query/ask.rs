@@ -29,6 +29,7 @@ use crate::query::rejects::{OnError, Rejecting};
 use crate::query::repeats::Repeats;
 use crate::query::sniff::{Delimiter, DoubtKind, Sample, Style};
 use crate::query::time::Unit;
+use crate::sketch::distinct::HashKey;
 
 /// The most digits behind the point that can be asked for.
 const PRECISION_MAX: u32 = 100;
@@ -88,6 +89,7 @@ pub struct Query {
     has_decimal_comma: bool,
     is_float: bool,
     is_approximate: bool,
+    hash_key: HashKey,
     skip_lines: u64,
     comment: Vec<u8>,
     log: Option<&'static Pattern>,
@@ -147,6 +149,7 @@ impl Query {
             has_decimal_comma: false,
             is_float: false,
             is_approximate: false,
+            hash_key: HashKey::NONE,
             skip_lines: 0,
             comment: Vec::new(),
             log: None,
@@ -341,6 +344,17 @@ impl Query {
     pub fn approximate(self, is_approximate: bool) -> Query {
         Query {
             is_approximate,
+            ..self
+        }
+    }
+
+    /// Hashes values with a secret key for estimates of distinct values, so that nobody who doesn't know it can choose values
+    /// that are counted as fewer. Estimates depend on the key. Partials hold a fingerprint of it, and those of other keys aren't
+    /// merged. Without it the hash has a fixed seed.
+    #[must_use]
+    pub fn hash_key(self, secret: &[u8]) -> Query {
+        Query {
+            hash_key: HashKey::of(secret),
             ..self
         }
     }
@@ -657,6 +671,7 @@ impl Query {
                 &(self.spill_directory.clone()).unwrap_or_else(budget::default_directory),
             ),
             hasher: RandomState::new(),
+            hash_key: self.hash_key,
             level: self.level,
         };
         let mut checked = Ok(());
@@ -684,6 +699,11 @@ impl Query {
                 columns: None,
                 is_time: false,
             })?;
+        }
+        if self.hash_key.fingerprint().is_some() && !plan.has_hashes() {
+            return Err(refused(
+                "a hash key is for estimates of distinct values, and none is asked for",
+            ));
         }
         plan.set_filter(&self.filters)?;
         plan.repeats = self.repeats(&plan);

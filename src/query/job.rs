@@ -247,6 +247,7 @@ impl Plan {
             let value = Value {
                 bytes: value,
                 number,
+                hash_key: &self.hash_key,
                 place,
             };
             partial.table.update(group, at, &value);

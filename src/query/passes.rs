@@ -34,6 +34,7 @@ use crate::query::slots::{BATCH, KEY_MAX, UNIT_LANES};
 use crate::query::table::{Group, Table};
 use crate::query::time::read;
 use crate::record::block::{Block, PADDING};
+use crate::sketch::distinct::HashKey;
 
 /// What a worker needs for the passes, and the lanes of the groups that it has found.
 pub(crate) struct Passes {
@@ -1015,12 +1016,13 @@ impl Passes {
         } = &mut self.scratch;
         digests.clear();
         match (digest, source) {
-            (Digest::Bytes(digest), _) => {
+            (Digest::Hash, _) => {
                 let spans = &self.spans[column][from..from + groups.len()];
                 let values = spans.iter().map(|span| value(window, *span));
                 let known = groups.iter().zip(values);
                 let known = known.filter(|(_, value)| !plan.is_null(value));
-                digests.extend(known.map(|(group, value)| group.digested(digest(value))));
+                let key = plan.hash_key;
+                digests.extend(known.map(|(group, value)| group.digested(key.hash(value))));
             }
             (Digest::Values, _) => {
                 let spans = &self.spans[column][from..from + groups.len()];
@@ -1071,6 +1073,7 @@ impl Passes {
                     let value = Value {
                         bytes: b"",
                         number: Number::new(number.into(), scale),
+                        hash_key: &HashKey::NONE,
                         place: (0, 0),
                     };
                     table.update(*group, aggregate, &value);
@@ -1082,7 +1085,7 @@ impl Passes {
     /// What an aggregate sees of a row, unless it is null: of a column, which has numbers if there is a source of them.
     fn value<'a>(
         &self,
-        plan: &Plan,
+        plan: &'a Plan,
         window: TextWindow<'a>,
         place: (u32, u64),
         (column, source): (usize, Option<usize>),
@@ -1105,6 +1108,7 @@ impl Passes {
         Some(Value {
             bytes,
             number,
+            hash_key: &plan.hash_key,
             place: (place.0, place.1 + start),
         })
     }

@@ -12,7 +12,7 @@ use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::group::spill::budget::Budget;
 use crate::level::Level;
-use crate::query::accumulator::state::{Kind, Slot, Takes};
+use crate::query::accumulator::state::{Digest, Kind, Slot, Takes};
 use crate::query::answer::order::Sort;
 use crate::query::columns::Columns;
 use crate::query::condition::{Bytes, Condition};
@@ -26,6 +26,7 @@ use crate::query::sniff::Doubt;
 use crate::query::table::push_part;
 use crate::query::time::Unit;
 use crate::record::framing::Framing;
+use crate::sketch::distinct::HashKey;
 
 /// What a query compiles to.
 #[derive(Debug)]
@@ -83,6 +84,8 @@ pub struct Plan {
     pub(crate) precision: Option<u32>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) hasher: RandomState,
+    /// What values are hashed with for estimates.
+    pub(crate) hash_key: HashKey,
     /// For the passes over windows; without it, records are added one by one.
     pub(crate) level: Option<Level>,
 }
@@ -217,6 +220,12 @@ fn find_one(columns: &Columns, shape: Option<&Shape>) -> Result<(usize, Vec<u8>)
 }
 
 impl Plan {
+    /// Whether an aggregate has hashes of values.
+    pub(crate) fn has_hashes(&self) -> bool {
+        let mut kinds = self.aggregates.iter().map(|aggregate| aggregate.kind);
+        kinds.any(|kind| matches!(kind.digest, Some(Digest::Hash)))
+    }
+
     /// Adds the columns of a key.
     pub(crate) fn add_key(&mut self, key: &Key) -> Result<()> {
         let has_names = match &self.shape {

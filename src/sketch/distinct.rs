@@ -1,8 +1,9 @@
 //! How many different values there are: counted while they are few, and then estimated by a HyperLogLog.
 //!
-//! A value is a hash with a fixed seed, because sketches of several machines are merged. Whoever chooses values with their
-//! hashes in mind can make the estimate wrong, but no larger than the number of values, which is counted.
+//! A value is a hash. Unless a key is given it has a fixed seed, because sketches of several machines are merged. Whoever chooses
+//! values with such hashes in mind can make the estimate wrong, but no larger than the number of values, which is counted.
 
+use siphasher::{sip::SipHasher13, sip128};
 use twox_hash::XxHash3_64;
 
 use crate::prefetch;
@@ -39,9 +40,34 @@ impl Default for Seen {
 /// The last byte of hashes that were added more than once each.
 const REPEATED: u8 = 0;
 
-/// The hash of a value; never zero.
-pub(crate) fn hash(value: &[u8]) -> u64 {
-    XxHash3_64::oneshot(value).max(1)
+/// What values are hashed with: a secret key, or none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HashKey(Option<SipHasher13>);
+
+impl HashKey {
+    pub(crate) const NONE: HashKey = HashKey(None);
+
+    /// The key of a secret of any length.
+    pub(crate) fn of(secret: &[u8]) -> HashKey {
+        let key = sip128::SipHasher13::new().hash(secret);
+        HashKey(Some(SipHasher13::new_with_keys(key.h1, key.h2)))
+    }
+
+    /// The hash of a value; never zero.
+    #[inline]
+    pub(crate) fn hash(&self, value: &[u8]) -> u64 {
+        let hash = match &self.0 {
+            Some(keyed) => keyed.hash(value),
+            None => XxHash3_64::oneshot(value),
+        };
+        hash.max(1)
+    }
+
+    /// What differs between keys, and tells nothing of them.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        self.0
+            .map(|keyed| format!("{:016x}", keyed.hash(b"ringfold")))
+    }
 }
 
 impl Distinct {
@@ -295,7 +321,7 @@ mod tests {
     fn of(values: impl IntoIterator<Item = u64>) -> Distinct {
         let mut distinct = Distinct::default();
         let texts = values.into_iter().map(|value| value.to_string());
-        texts.for_each(|text| distinct.add(hash(text.as_bytes())));
+        texts.for_each(|text| distinct.add(HashKey::NONE.hash(text.as_bytes())));
         distinct
     }
 
@@ -307,6 +333,28 @@ mod tests {
         }
         assert!(matches!(of(0..FEW as u64).seen, Seen::Hashes(_)));
         assert!(matches!(of(0..=FEW as u64).seen, Seen::Registers(_)));
+    }
+
+    /// Values that were chosen for their hashes are estimated like others under a key.
+    #[test]
+    fn a_key_hides_hashes() {
+        let texts = (0_u64..).map(|number| number.to_string());
+        let chosen = texts.filter(|text| HashKey::NONE.hash(text.as_bytes()) >> 61 == 0);
+        let chosen: Vec<String> = chosen.take(10_000).collect();
+        let counted = |key: HashKey| {
+            let mut distinct = Distinct::default();
+            let hashes = chosen.iter().map(|text| key.hash(text.as_bytes()));
+            hashes.for_each(|hash| distinct.add(hash));
+            distinct.count()
+        };
+        assert!(counted(HashKey::NONE) < 5_000);
+        let keys = [&b"one"[..], b"two", b""].map(HashKey::of);
+        for key in keys {
+            assert!((9_600..10_400).contains(&counted(key)));
+        }
+        assert_eq!(HashKey::NONE.fingerprint(), None);
+        let [one, two, none] = keys.map(|key| key.fingerprint().unwrap());
+        assert!(one != two && two != none && one != none);
     }
 
     /// Hashes that are forged look like many values.

@@ -11,11 +11,11 @@ pub(super) struct Distinct(sketch::distinct::Distinct);
 
 impl State for Distinct {
     const TAKES: Takes = Takes::Bytes;
-    const DIGEST: Option<Digest> = Some(Digest::Bytes(sketch::distinct::hash));
+    const DIGEST: Option<Digest> = Some(Digest::Hash);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Distinct))];
 
     fn update(&mut self, value: &Value<'_>) {
-        self.add(sketch::distinct::hash(value.bytes));
+        self.add(value.hash_key.hash(value.bytes));
     }
 
     fn add(&mut self, digest: u64) {

@@ -309,6 +309,7 @@ mod tests {
                 let value = Value {
                     bytes: text.as_bytes(),
                     number,
+                    hash_key: &crate::sketch::distinct::HashKey::NONE,
                     place: (0, 0),
                 };
                 states.update(0, &value);

@@ -11,6 +11,7 @@ use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number, Special};
 use crate::query::quotient::Quotient;
 use crate::report::grid::Digits;
+use crate::sketch::distinct::HashKey;
 
 /// What an aggregate takes of each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,8 @@ pub(crate) enum Takes {
 /// What a state makes of a value, if 64 bits are all that it needs of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Digest {
-    Bytes(fn(&[u8]) -> u64),
+    /// The hash of its bytes under the query's key.
+    Hash,
     /// Of many numbers in units of `10^-scale`, as long as there is room for what it makes of them.
     Numbers(fn(numbers: &[i64], scale: u32, to: &mut [u64])),
     /// The value itself, as the table has it (`bag`).
@@ -48,6 +50,8 @@ pub(crate) struct Value<'a> {
     pub(crate) bytes: &'a [u8],
     /// Set where an aggregate takes numbers.
     pub(crate) number: Number,
+    /// What its bytes are hashed with.
+    pub(crate) hash_key: &'a HashKey,
     /// File and first byte of its record: the place in the input.
     pub(crate) place: (u32, u64),
 }

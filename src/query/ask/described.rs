@@ -53,6 +53,9 @@ impl Query {
                 say(name, b"yes");
             }
         }
+        if let Some(fingerprint) = self.hash_key.fingerprint() {
+            say("hash key", fingerprint.as_bytes());
+        }
         for null in self.nulls.iter().filter(|null| !null.is_empty()) {
             say("null value", null);
         }
