@@ -156,6 +156,7 @@ pub use job::fold::{Fold, fold};
 pub use job::transform::Transform;
 pub use job::write::transform;
 pub use level::Level;
+pub use linux::sigbus::decline_sigbus_handler;
 pub use partial::combine::Missing;
 pub use partial::receipt::Receipt;
 pub use record::block::{Block, PADDING, PaddedBuf, SharedPages};

@@ -8,7 +8,7 @@
 //! whoever reads a zero finds the mark. Other faults go to the handler that was set before.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock};
 
 use crate::linux::pages::PAGE;
@@ -16,16 +16,56 @@ use crate::linux::pages::PAGE;
 /// The most ranges at once: as many mappings as the kernel lets a process have.
 const MOST: usize = 1 << 16;
 
+/// Defines [`Bounds`] on the atomics of a module: those of std, and in a test those of loom.
+macro_rules! bounds {
+    ($($module:ident)::+) => {
+        use $($module)::+::{AtomicUsize, Ordering, fence};
+
+        /// A range that a signal handler may read while it is written. The sequence number is odd meanwhile, and another one
+        /// afterwards, so that no reader takes halves of two ranges for one.
+        struct Bounds {
+            sequence: AtomicUsize,
+            start: AtomicUsize,
+            end: AtomicUsize,
+        }
+
+        impl Bounds {
+            /// One thread at a time may call it.
+            fn set(&self, start: usize, end: usize) {
+                let sequence = self.sequence.load(Ordering::Relaxed);
+                self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
+                fence(Ordering::Release);
+                self.start.store(start, Ordering::Relaxed);
+                self.end.store(end, Ordering::Relaxed);
+                self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
+            }
+
+            /// `None` while it is written. That isn't the range of a fault, which its owner has set before.
+            fn get(&self) -> Option<(usize, usize)> {
+                let before = self.sequence.load(Ordering::Acquire);
+                let range = (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
+                fence(Ordering::Acquire);
+                let after = self.sequence.load(Ordering::Relaxed);
+                (before == after && before.is_multiple_of(2)).then_some(range)
+            }
+        }
+    };
+}
+
+bounds!(std::sync::atomic);
+
 struct RangeEntry {
-    start: AtomicUsize,
-    end: AtomicUsize,
+    bounds: Bounds,
     broken: AtomicBool,
 }
 
 static ENTRIES: [RangeEntry; MOST] = [const {
     RangeEntry {
-        start: AtomicUsize::new(0),
-        end: AtomicUsize::new(0),
+        bounds: Bounds {
+            sequence: AtomicUsize::new(0),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+        },
         broken: AtomicBool::new(false),
     }
 }; MOST];
@@ -34,6 +74,8 @@ static ENTRIES: [RangeEntry; MOST] = [const {
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 /// Entries from here on have never been used.
 static USED: AtomicUsize = AtomicUsize::new(0);
+/// Whether no handler may be set.
+static DECLINED: AtomicBool = AtomicBool::new(false);
 /// The previous handler of SIGBUS.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
@@ -67,8 +109,7 @@ impl GuardedRange {
         };
         let entry = &ENTRIES[index];
         entry.broken.store(false, Ordering::Relaxed);
-        entry.start.store(start, Ordering::Relaxed);
-        entry.end.store(end, Ordering::Release);
+        entry.bounds.set(start, end);
         Some(GuardedRange { index })
     }
 
@@ -87,14 +128,28 @@ impl GuardedRange {
 
 impl Drop for GuardedRange {
     fn drop(&mut self) {
-        ENTRIES[self.index].end.store(0, Ordering::Release);
+        ENTRIES[self.index].bounds.set(0, 0);
         FREE.lock()
             .unwrap_or_else(|e| e.into_inner())
             .push(self.index);
     }
 }
 
+/// Never sets a handler of SIGBUS in this process. To be called before the first run.
+///
+/// A run sets one when it first maps a file: with [`Engine::Mmap`](crate::Engine::Mmap), for cached parts of a file where a sink
+/// takes shared pages, and for keys that are spilled. A page that can't be read, because the file was cut or the disk failed,
+/// then ends the run with an error instead of the process by the signal. The handler stays set. It acts for pages of runs alone,
+/// and hands other faults to the handler that was set before. A host that sets its own later hands on faults that it doesn't
+/// know. Without the handler no file of the input is mapped, and a spilled key that can't be read back ends the process.
+pub fn decline_sigbus_handler() {
+    DECLINED.store(true, Ordering::Release);
+}
+
 fn install() -> bool {
+    if DECLINED.load(Ordering::Acquire) {
+        return false;
+    }
     if BEFORE.get().is_some() {
         return true;
     }
@@ -121,8 +176,9 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         let errno = *libc::__errno_location();
         let address = (*info).si_addr() as usize;
         for entry in &ENTRIES[..USED.load(Ordering::Acquire)] {
-            let end = entry.end.load(Ordering::Acquire);
-            if entry.start.load(Ordering::Relaxed) <= address && address < end {
+            if let Some((start, end)) = entry.bounds.get()
+                && (start..end).contains(&address)
+            {
                 let page = address & !(PAGE - 1);
                 entry.broken.store(true, Ordering::SeqCst);
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
@@ -163,5 +219,94 @@ unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
                 libc::signal(signal, libc::SIG_DFL);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::process::Command;
+
+    use super::*;
+
+    mod modelled {
+        bounds!(loom::sync::atomic);
+
+        /// In every order of loads and stores that the memory model allows.
+        #[test]
+        #[cfg_attr(miri, ignore = "loom has threads of its own")]
+        fn a_range_is_read_whole() {
+            loom::model(|| {
+                let bounds = loom::sync::Arc::new(Bounds {
+                    sequence: AtomicUsize::new(0),
+                    start: AtomicUsize::new(0),
+                    end: AtomicUsize::new(0),
+                });
+                let ranges = [(0, 0), (10, 20), (30, 40)];
+                let writer = loom::sync::Arc::clone(&bounds);
+                let writer = loom::thread::spawn(move || {
+                    ranges[1..]
+                        .iter()
+                        .for_each(|(start, end)| writer.set(*start, *end));
+                });
+                if let Some(range) = bounds.get() {
+                    assert!(ranges.contains(&range), "{range:?}");
+                }
+                writer.join().unwrap();
+                assert_eq!(bounds.get(), Some((30, 40)));
+            });
+        }
+    }
+
+    /// A page of a file that was cut.
+    fn lost_page() -> *const u8 {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(PAGE as u64).unwrap();
+        let cut = |file: &File| file.set_len(0).unwrap();
+        let (shared, fd) = (libc::MAP_SHARED, file.as_raw_fd());
+        // SAFETY: a new mapping.
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, libc::PROT_READ, shared, fd, 0) };
+        assert_ne!(map, libc::MAP_FAILED);
+        cut(&file);
+        map.cast()
+    }
+
+    extern "C" fn of_host(_: libc::c_int) {
+        // SAFETY: it ends the process at once.
+        unsafe { libc::_exit(42) }
+    }
+
+    /// Run by the test below.
+    #[test]
+    #[ignore = "it ends its process"]
+    fn faults_in_a_child() {
+        let host = of_host as extern "C" fn(libc::c_int);
+        // SAFETY: the pages are mapped; those that are guarded may become zeros.
+        unsafe {
+            libc::signal(libc::SIGBUS, host as libc::sighandler_t);
+            let page = lost_page();
+            let guard = GuardedRange::new(page as usize, page as usize + PAGE).unwrap();
+            assert_eq!(page.read_volatile(), 0);
+            assert!(guard.is_broken());
+            drop(guard);
+            decline_sigbus_handler();
+            assert!(GuardedRange::new(page as usize, page as usize + PAGE).is_none());
+            lost_page().read_volatile();
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "it starts a process")]
+    fn other_faults_are_the_hosts() {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--ignored",
+                "--exact",
+                "linux::sigbus::tests::faults_in_a_child",
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(child.status.code(), Some(42), "{child:?}");
     }
 }
