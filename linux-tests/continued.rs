@@ -106,3 +106,32 @@ fn a_stream_is_told() {
         assert_eq!((ended.code, ended.stdout), (Some(0), want.into_bytes()));
     }
 }
+
+/// A file that has grown since is refused, also as a copy of it.
+#[test]
+fn a_copy_that_has_grown_is_refused() {
+    let dir = dir();
+    let text = b"a;1\nb;2\n".repeat(1000);
+    let log = write(dir.path(), "u.log", &text);
+    let state = dir.path().join("state");
+    add(&state, &log).answer();
+    let before = fs::read(&state).unwrap();
+    let grown = [&text[..], b"c;3\n"].concat();
+    for name in ["u.log", "copy.log"] {
+        let path = write(dir.path(), name, &grown);
+        assert_eq!(
+            add(&state, &path).failure(1),
+            format!(
+                "{}: the file has grown since it was read: its first 8000 bytes are in the partial, as {}: begin the \
+                 partial again, with files that have their last length",
+                str(&path),
+                str(&log)
+            )
+        );
+        assert!(fs::read(&state).unwrap() == before);
+    }
+    // Few bytes may be the same by chance, as those of a header.
+    let few = write(dir.path(), "few", b"a;1\n");
+    add(&state, &few).answer();
+    add(&state, &write(dir.path(), "more", b"a;1\nb;2\n")).answer();
+}

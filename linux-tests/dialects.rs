@@ -330,3 +330,71 @@ fn more_lines_are_skipped_than_there_are() {
     ];
     assert_eq!(end(ringfold(skip).arg(&path)).answer(), b"key1,count\n");
 }
+
+/// What is left out of a pipe has its line, as in a file.
+#[test]
+fn places_in_pipes_have_their_lines() {
+    let rows = "a,1\n".repeat(400_000);
+    let text = format!("k,v\n{rows}k,v\n{rows}a,free\n");
+    let log = "192.0.2.1 - - [12/Mar/2026:06:25:01 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"c\"\n";
+    let longer = [
+        &log.repeat(20_000)[..],
+        &log.replace("\"c\"", "\"c\" more"),
+        log,
+    ]
+    .concat();
+    let longer_args = ["--log", "combined", "-k", "status"];
+    for (args, text, place) in [
+        (
+            &["-k", "k"][..],
+            &text,
+            "is left out, the first at - byte 1600004 line 400002",
+        ),
+        (
+            &["-a", "count", "--where", "v > 0"],
+            &text,
+            "left out, because --where can't compare a value, the first at - byte 3200008 line 800003",
+        ),
+        (
+            &longer_args,
+            &longer,
+            "the first at - byte 1480000 line 20001",
+        ),
+    ] {
+        for more in [&["-j", "1"][..], &["-j", "3"]] {
+            let mut command = ringfold([&["aggregate"], args, more].concat());
+            let mut child = start(command.stdin(std::process::Stdio::piped()));
+            feed(&mut child, text.clone().into_bytes());
+            let (_, said) = end_of(child).answer_and_notices();
+            assert!(said.contains(place), "{args:?} {said}");
+        }
+    }
+}
+
+/// Bytes of a key that nobody sees are told.
+#[test]
+fn odd_keys_are_told() {
+    let dir = dir();
+    let rows = "a,4\r\n".repeat(30);
+    for (text, args, want) in [
+        (
+            "a,1\n\0\0b,2\n".to_string(),
+            &["-k", "1"][..],
+            r"NUL bytes stand in a key, the first in `\x00\x00b`: `tr -d '\0' <FILE` takes such bytes out",
+        ),
+        (
+            format!("{rows}a,4\r\r\n"),
+            &["-k", "2"],
+            r"a carriage return stands in a key, the first in `4\r`: `tr -d '\r' <FILE` takes such bytes out",
+        ),
+    ] {
+        let path = write(dir.path(), "f.csv", text.as_bytes());
+        let run = |more: &[&str]| {
+            let mut command = ringfold([&["aggregate"], args, more].concat());
+            end(command.arg(&path)).answer_and_notices().1
+        };
+        assert_eq!(run(&[]).trim_end(), format!("ringfold: notice: {want}"));
+        assert_eq!(run(&["-q"]), "");
+        assert_eq!(run(&["--where", "$1 = 'none'"]), "");
+    }
+}

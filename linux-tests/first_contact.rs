@@ -122,6 +122,17 @@ fn a_header_that_is_counted_is_told() {
     let mut child = start(aggregate(dir.path(), &["-k", "1"]).stdin(std::process::Stdio::piped()));
     feed(&mut child, ORDERS.to_vec());
     assert_eq!(end_of(child).stderr, NOTICE);
+    // In joined files the header comes again.
+    let joined = [ORDERS, ORDERS].concat();
+    write(dir.path(), "joined.csv", &joined);
+    let (_, notice) =
+        end(&mut aggregate(dir.path(), &["-k", "1", "joined.csv"])).answer_and_notices();
+    assert_eq!(notice, NOTICE);
+    let told = end(&mut aggregate(
+        dir.path(),
+        &["-k", "1", "-a", "sum:2", "joined.csv"],
+    ));
+    assert!(told.failure(1).contains("`-H` takes the first line"));
     // Only figures under a name say that it is one.
     for text in [
         &b"a,b\nc,d\n"[..],
@@ -344,6 +355,22 @@ fn what_is_to_be_typed_works() {
             r"--comment '#' -d '\t' -k 2 -a count,sum:4,mean:4 ",
         ),
         ("words.csv", b"a\nb\na\n".to_vec(), "-k 1 "),
+        ("words", b"one\ntwo\none\n".to_vec(), r"-d '\x1f' -k 1 "),
+        (
+            "comma.txt",
+            b"Name;Betrag;n\nA;1,50;1\nB;1,234;2\n".to_vec(),
+            "--decimal-comma -k Name -a count,sum:Betrag,mean:Betrag ",
+        ),
+        (
+            "variants.tsv",
+            b"##format=v4\n##note=<x>\n#CHROM\tPOS\nchr1\t14\nchr2\t5\n".to_vec(),
+            r##"--comment '##' -k '"#CHROM"' -a count,sum:POS,mean:POS "##,
+        ),
+        (
+            "remarks.csv",
+            b"# from a station\ncity,v\nB,1\nC,2\n".to_vec(),
+            "--comment '#' -k city -a count,sum:v,mean:v ",
+        ),
     ] {
         write(dir.path(), name, &text);
         let told =
@@ -426,9 +453,15 @@ fn a_delimiter_that_is_named_shows_the_file() {
         shown.contains("1  Name    text of up to 10 bytes"),
         "{shown}"
     );
-    assert!(
-        shown.ends_with("  ringfold aggregate -d ';' -k Name excel.csv\n"),
-        "{shown}"
+    let first = shell(dir.path(), "ringfold -d ';' excel.csv").answer();
+    assert_eq!(String::from_utf8(first).unwrap(), shown);
+    // The command that is shown reads commas before decimals.
+    let line = shown.lines().last().unwrap().trim();
+    let command = "ringfold aggregate -d ';' --decimal-comma -k Name -a count,sum:Betrag,mean:Betrag excel.csv";
+    assert_eq!(line, command);
+    assert_eq!(
+        String::from_utf8(shell(dir.path(), line).answer()).unwrap(),
+        "Name,count,sum_Betrag,mean_Betrag\n\"Müller, A\",1,1.50,1.5000\nOtto,1,2.25,2.2500\n"
     );
     // Pairs between the named delimiter are aggregated.
     write(dir.path(), "pairs.txt", b"a,1\nb,2\n");
@@ -474,7 +507,6 @@ fn pairs_are_no_other_file() {
         ),
         (b"a;x\n", "byte 0-3 (line 1): `x` is not a number"),
         (b"a;x\nb;2\n", "byte 0-3 (line 1): `x` is not a number"),
-        (b"a\nb\n", "byte 0-1 (line 1): 1 field where 2 are expected"),
         (
             b"\n\na;1;2\nb;1\n",
             "byte 2-7 (line 3): 3 fields where 2 are expected",

@@ -894,7 +894,7 @@ fn the_delimiter_is_found() {
         ),
         (
             &["-k", "1", "words"],
-            "words: no byte makes fields of the first records, as many of each: name it, as `-d ','`; any byte that is in no record makes each line one field",
+            "words: can't tell the delimiter from the first records: name it, as `-d ','`; any byte that is in no record makes each line one field",
         ),
         (
             &["-H", "-k", "1", "sheet.csv"],

@@ -609,11 +609,7 @@ fn places_in_pipes_and_compressed_files() {
         let mut child = start(command.args(more).stdin(std::process::Stdio::piped()));
         feed(&mut child, text.clone());
         let (_, said) = end_of(child).answer_and_notices();
-        assert!(said.contains("the first at - byte 354"), "{said}");
-        assert!(
-            more.is_empty() || said.contains(&own("-", " line 62")),
-            "{said}"
-        );
+        assert!(said.contains(&own("-", " line 62")), "{said}");
     }
 }
 
@@ -666,7 +662,7 @@ fn json_that_is_not_a_line_an_object() {
     assert!(!why.contains("jq"), "{why}");
     let (explained, _) = run(dir.path(), &["--explain", "-a", "sum:a", "cut.jsonl"]);
     assert!(
-        explained.contains("the first 3 records, of which 1 are malformed"),
+        explained.contains("the first 3 records, of which 1 is malformed"),
         "{explained}"
     );
 }

@@ -184,6 +184,12 @@ impl Error {
         self
     }
 
+    /// The same place with another cause.
+    pub(crate) fn because(mut self, cause: Cause) -> Self {
+        self.cause = cause;
+        self
+    }
+
     /// The same for a file.
     pub(crate) fn in_file(mut self, index: u32, name: &Arc<str>) -> Self {
         self.file_index = index;
@@ -324,6 +330,7 @@ impl From<Refusal> for Error {
             | Refusal::LooksLikeJson
             | Refusal::LooksLikeLog { .. }
             | Refusal::LooksLikeFields { .. }
+            | Refusal::LooksLikeComments { .. }
             | Refusal::OtherDelimiter { .. } => Kind::Usage,
             Refusal::NotAFile { .. }
             | Refusal::NotGranted { .. }

@@ -103,7 +103,7 @@ fuzz_target!(|case: Case| {
     };
     match stitched {
         Ok(()) => assert_eq!(records, expected, "records lost, torn or doubled"),
-        Err(Oversized { offset }) => {
+        Err(Oversized { offset, .. }) => {
             let limit = usize::from(case.max_record.expect("only a limit is exceeded"));
             let over = expected.iter().find(|record| record.0 == offset);
             assert!(over.is_some_and(|(_, record)| record.len() > limit));

@@ -112,7 +112,10 @@ impl Command {
         let mut answer = pool.install(|| merged.answer(&shown))?;
         let form = shown::form(self.format, self.output.as_deref())?;
         let directory = shown.directory();
-        (self.shown).print(&mut answer, &sort, form, output, &directory, &pool)?;
+        let odd = (self.shown).print(&mut answer, &sort, form, output, &directory, &pool)?;
+        if let Some(odd) = odd {
+            say(&format!("notice: {odd}"));
+        }
         tell_estimates(&answer);
         tell_unread_rows(&answer);
         if answer.spilled_bytes > 0 {

@@ -30,7 +30,8 @@ pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>, columns: usize)
     // Writing to a string can't fail.
     let _ = overview.write(width(), &mut text);
     text += "\nAsk, for example:\n";
-    let flags = flags(&overview.form);
+    let mut flags = flags(&overview.form);
+    flags.extend(overview.has_decimal_comma.then(|| "--decimal-comma".into()));
     for question in questions(&overview) {
         let line = again::with_flags(&[flags.clone(), question].concat(), run.paths);
         text += &format!("  {line}\n");
@@ -74,6 +75,8 @@ fn flags(form: &Form) -> Vec<String> {
         Form::Fields(b'\t') => &["--comment", "#", "-d", "\\t"],
         Form::Fields(b' ') => &["--comment", "#", "-d", " "],
         Form::Fields(_) => &["--comment", "#", "-d", ","],
+        Form::Commented(mark) => &["--comment", mark],
+        Form::Lines => &["-d", "\\x1f"],
         _ => &[],
     };
     flags.iter().map(|&flag| flag.into()).collect()
@@ -108,7 +111,11 @@ fn questions(overview: &Overview) -> Vec<Vec<String>> {
     // Names imply a header; numbers alone don't.
     let question = |used: &[&Column], words: [String; 2], what: Option<String>| {
         let is_numbered = |column: &&&Column| called(column, columns) == column.number.to_string();
-        let has_header = overview.form == Form::Plain && key.is_callable;
+        let is_plain = matches!(
+            overview.form,
+            Form::Plain | Form::Commented(_) | Form::Lines
+        );
+        let has_header = is_plain && key.is_callable;
         let header =
             (has_header && used.iter().all(|column| is_numbered(&column))).then(|| "-H".into());
         let what = what.into_iter().flat_map(|what| ["-a".into(), what]);

@@ -18,7 +18,7 @@ use crate::cli::skipped::{
 };
 use crate::cli::{log_pattern, memory, own_input, spell};
 use crate::error::describe;
-use crate::query::{Answer, Columns, Longer, Query};
+use crate::query::{Answer, Columns, Occurrences, Query};
 use crate::visible::visible;
 use crate::{Config, Error, Kind, Receipt, Result, units};
 
@@ -363,15 +363,20 @@ impl Asked {
         }
         if let Some(output) = output {
             let directory = plan.spill_directory();
-            (self.shown).print(&mut answer, &sort, run.form, output, directory, &pool)?;
+            let odd = (self.shown).print(&mut answer, &sort, run.form, output, directory, &pool)?;
+            if let Some(key) = odd.filter(|_| !reading.quiet) {
+                say(&format!("notice: {key}"));
+            }
         }
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
         if !reading.quiet {
-            tell_longer(&answer.longer, |place| reading.place(&input, &pool, place));
+            tell_longer(&answer.longer, |place, line| {
+                reading.place(&input, &pool, place, line)
+            });
         }
         let repeated = answer.repeated_headers;
         if let Some(place) = repeated.first.filter(|_| !reading.quiet) {
-            let place = reading.place(&input, &pool, place);
+            let place = reading.place(&input, &pool, place, repeated.line);
             say(&format!(
                 "notice: {}",
                 spell::repeated(repeated.count, &place)
@@ -441,8 +446,8 @@ pub(super) fn tell_estimates(answer: &Answer) {
 }
 
 /// Says that lines of a log go on after its pattern.
-fn tell_longer(longer: &Longer, place: impl Fn((u32, u64)) -> String) {
-    let Some(first) = longer.first.map(place) else {
+fn tell_longer(longer: &Occurrences, place: impl Fn((u32, u64), Option<u64>) -> String) {
+    let Some(first) = longer.first.map(|first| place(first, longer.line)) else {
         return;
     };
     let (count, go) = match longer.count {

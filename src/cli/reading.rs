@@ -269,9 +269,10 @@ impl Reading {
         input: &Input,
         pool: &Arc<rayon::ThreadPool>,
         place: (u32, u64),
+        line: Option<u64>,
     ) -> String {
         let name = input.sources()[place.0 as usize].name();
-        let line = self.line(input, pool, place);
+        let line = line.or_else(|| self.line(input, pool, place));
         let line = line.map_or(String::new(), |line| format!(" line {line}"));
         format!("{name} byte {}{line}", place.1)
     }

@@ -13,7 +13,11 @@ use crate::cli::size::rows;
 use crate::output::Output;
 use crate::query::{Answer, Columns, Shown as Asked, Sort};
 use crate::report::grid::{GridFormat, write_grid, write_table_within};
+use crate::visible::visible;
 use crate::{Error, Kind, Result};
+
+/// Bytes of a key that are shown.
+const KEY: usize = 40;
 
 /// How an answer is shown.
 #[derive(Args)]
@@ -67,7 +71,7 @@ impl Shown {
     }
 
     /// Prints an answer in its order. Where its groups outgrew the memory, all is held back in `directory` until it is
-    /// known to be whole.
+    /// known to be whole. Returns what is to be said of its keys.
     pub(super) fn print(
         &self,
         answer: &mut Answer,
@@ -76,7 +80,7 @@ impl Shown {
         mut output: Output,
         directory: &Path,
         pool: &ThreadPool,
-    ) -> Result<()> {
+    ) -> Result<Option<String>> {
         pool.install(|| answer.sort(sort, self.top))?;
         if answer.spilled_bytes > 0 {
             let held = output.hold_back(directory);
@@ -89,7 +93,18 @@ impl Shown {
                 None => write_grid(names, rows, form.format, Some(pool), out)?,
             }
             answer.check().map_err(io::Error::other)
-        })
+        })?;
+        let odd = pool.install(|| answer.odd_key());
+        Ok(odd.map(|key| {
+            let (what, byte) = match key.contains(&0) {
+                true => ("NUL bytes stand", "\\0"),
+                false => ("a carriage return stands", "\\r"),
+            };
+            let key = visible(&key[..key.len().min(KEY)]);
+            format!(
+                "{what} in a key, the first in `{key}`: `tr -d '{byte}' <FILE` takes such bytes out"
+            )
+        }))
     }
 
     /// What is asked of an answer of partials.

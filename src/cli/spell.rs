@@ -250,6 +250,13 @@ impl Speller for Flags<'_> {
                 is_even_quoted: true,
                 ..
             } => return hinted(Hint::Quotes),
+            Refusal::Undelimited {
+                uneven: Some(uneven),
+                ..
+            } => {
+                let byte = written(uneven.delimiter);
+                return Some(format!("`-d '{byte}'` names it, if that is right"));
+            }
             Refusal::Undelimited { candidates, .. } => return Some(delimiters(candidates)),
             Refusal::LooksLikeJson => {
                 "--jsonl reads JSON lines; -d names a byte between fields all the same"
@@ -264,6 +271,9 @@ impl Speller for Flags<'_> {
                 return Some(format!(
                     "`--comment '#' -d '{delimiter}'` reads the records, whose columns have numbers"
                 ));
+            }
+            Refusal::LooksLikeComments { mark } => {
+                return Some(format!("`--comment '{mark}'` leaves them out"));
             }
             Refusal::OtherDelimiter {
                 delimiter, found, ..
@@ -368,10 +378,13 @@ fn hinted(hint: Hint) -> Option<String> {
         }
         Hint::Quotes => "`--quote '\"'` reads fields in quotes".to_string(),
         Hint::Times => "`@time` after the column of `min` or `max` compares times".to_string(),
+        Hint::QuotedTime => {
+            "a date in single quotes, as '2024-05-01', is compared as a time".to_string()
+        }
         Hint::Quote => {
             "`--on-error skip` leaves out such records, `--quote none` takes quotes for bytes like others".to_string()
         }
-        Hint::Escape => "`--escape '\\'` reads quotes behind a backslash".to_string(),
+        Hint::Escape => "`--escape '\\'` reads quotes after a backslash".to_string(),
         Hint::Trim => "`--trim` takes off blanks around fields".to_string(),
         Hint::MaxRecord(bytes) => format!(
             "`--max-record {bytes}` reads longer ones; if a quote isn't closed, `--on-error skip` leaves out its line"

@@ -108,7 +108,11 @@ impl Malformed {
                 Malformed {
                     start: at,
                     end: at + max_record,
-                    cause: Refusal::Exceeded { max_record }.into(),
+                    cause: Refusal::Exceeded {
+                        max_record,
+                        has_nuls: false,
+                    }
+                    .into(),
                 }
             }
         }

@@ -127,6 +127,8 @@ pub enum Refusal {
     Exceeded {
         /// The limit in bytes.
         max_record: usize,
+        /// It has a run of NUL bytes.
+        has_nuls: bool,
     },
     /// A record isn't what the job expects.
     Malformed {
@@ -148,6 +150,8 @@ pub enum Refusal {
         candidates: Vec<(u8, usize)>,
         /// There is none, but one would do that if fields could be [quoted](Hint::Quotes).
         is_even_quoted: bool,
+        /// There is none, and one that splits the first record doesn't make as many fields of a later one.
+        uneven: Option<Uneven>,
     },
     /// The [delimiter](Setting::Delimiter) isn't told, and the first record is an object of JSON.
     LooksLikeJson,
@@ -160,6 +164,11 @@ pub enum Refusal {
     LooksLikeFields {
         /// What makes as many fields of each other line.
         delimiter: u8,
+    },
+    /// The first lines begin with this mark, and the others have as many fields as each other.
+    LooksLikeComments {
+        /// What comments begin with.
+        mark: &'static str,
     },
     /// The [delimiter](Setting::Delimiter) that a file's name tells isn't the one of its first records.
     OtherDelimiter {
@@ -313,6 +322,8 @@ pub enum Hint {
     Quotes,
     /// Values may be times, of which the first and last are wanted.
     Times,
+    /// A value may be a time, if a condition compares it with one in quotes.
+    QuotedTime,
     /// A quote that isn't one, or isn't closed: the record can be left out, or quotes taken for bytes like others.
     Quote,
     /// A backslash before a quote says that it closes nothing.
@@ -331,6 +342,19 @@ pub enum Hint {
     DoubledDelimiter(u8),
     /// The header is a comment, behind so many lines.
     CommentedHeader(u64),
+}
+
+/// A delimiter that doesn't make the same number of fields of each of the first records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uneven {
+    /// The byte.
+    pub delimiter: u8,
+    /// How many fields it makes of the first record.
+    pub fields: usize,
+    /// How many of the first one that has others.
+    pub found: usize,
+    /// The line where that one begins, from 1.
+    pub line: u64,
 }
 
 /// Writes settings and advice as the users of a program know them.
@@ -375,6 +399,7 @@ impl Refusal {
             | Refusal::LooksLikeJson
             | Refusal::LooksLikeLog { .. }
             | Refusal::LooksLikeFields { .. }
+            | Refusal::LooksLikeComments { .. }
             | Refusal::OtherDelimiter { .. } => Some(Setting::Delimiter),
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Some(Setting::SpillDirectory),
             Refusal::DecoderMemory { .. } => Some(Setting::DecoderMemory),
@@ -479,7 +504,9 @@ impl Refusal {
                 Setting::Rings => format!("can't start a thread for each of {threads} rings"),
                 _ => format!("can't start {threads} threads"),
             },
-            Refusal::Exceeded { max_record } => format!("a record of more than {max_record} bytes"),
+            Refusal::Exceeded { max_record, .. } => {
+                format!("a record of more than {max_record} bytes")
+            }
             Refusal::Malformed { why, hint } => match hint {
                 Hint::Encoded { kind, .. } | Hint::Piped { kind, .. } => {
                     format!("{why}: this is how {kind} begins")
@@ -507,6 +534,7 @@ impl Refusal {
                 | Hint::Amount
                 | Hint::Quotes
                 | Hint::Times
+                | Hint::QuotedTime
                 | Hint::Quote
                 | Hint::Escape
                 | Hint::Trim
@@ -521,14 +549,26 @@ impl Refusal {
             Refusal::Undelimited {
                 candidates,
                 is_even_quoted,
+                uneven,
             } => {
                 let made: Vec<String> = (candidates.iter())
                     .map(|(byte, fields)| format!("{} makes {fields} of each", shown(*byte)))
                     .collect();
-                let none = "no byte makes fields of the first records, as many of each";
+                let none = "can't tell the delimiter from the first records";
                 match made.is_empty() {
                     true if *is_even_quoted => format!("{none}, unless they are quoted"),
-                    true => none.into(),
+                    true => match uneven {
+                        Some(Uneven {
+                            delimiter,
+                            fields,
+                            found,
+                            line,
+                        }) => format!(
+                            "{none}: {} makes {fields} fields of the first one, and {found} of line {line}",
+                            shown(*delimiter)
+                        ),
+                        None => none.into(),
+                    },
                     false => format!(
                         "several bytes may stand between the fields of the first records: {}",
                         made.join(", ")
@@ -539,6 +579,9 @@ impl Refusal {
             Refusal::LooksLikeLog { .. } => "the first line is one of a web server's log".into(),
             Refusal::LooksLikeFields { .. } => {
                 "a line that begins with `#Fields:` names the columns".into()
+            }
+            Refusal::LooksLikeComments { mark } => {
+                format!("the first lines begin with `{mark}`, as comments do")
             }
             Refusal::OtherDelimiter {
                 delimiter,

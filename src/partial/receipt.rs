@@ -25,6 +25,11 @@ pub struct Receipt {
     pub(crate) spans: Vec<Span>,
 }
 
+/// A file that begins with so many bytes of another one is a later state of it, whatever it is called.
+const COPIED: u64 = 4096;
+/// So many pairs of files are compared for that.
+const PAIRS: usize = 4096;
+
 impl Receipt {
     /// Of an input.
     ///
@@ -72,11 +77,13 @@ impl Receipt {
     /// There is one, or a file can't be read.
     pub fn refuse_grown(&self, known: &Receipt, input: &Input) -> Result<()> {
         let open = input.sources().iter().map(|source| on_disk(source));
+        let looks_at_all = self.sources.len().saturating_mul(known.sources.len()) <= PAIRS;
         for (own, open) in self.sources.iter().zip(open) {
             let may_be = known.sources.iter().filter(|known| {
                 let is_shorter = !known.is_stream && (1..own.bytes).contains(&known.bytes);
                 let is_same = (known.device, known.inode) == (own.device, own.inode);
-                is_shorter && (is_same || known.name == own.name)
+                let may_be_copied = looks_at_all && known.bytes >= COPIED;
+                is_shorter && (is_same || known.name == own.name || may_be_copied)
             });
             for known in may_be {
                 let before = match open.bytes() {
@@ -87,8 +94,10 @@ impl Receipt {
                 };
                 if before == known.fingerprint {
                     let cause = format!(
-                        "the file has grown since it was read: its first {} bytes are in the partial",
-                        known.bytes
+                        "the file has grown since it was read: its first {} bytes are in the partial, as {}: begin the \
+                         partial again, with files that have their last length",
+                        known.bytes,
+                        String::from_utf8_lossy(&known.name)
                     );
                     let error = Error::new(Kind::Data, cause);
                     return Err(error.in_file(open.index(), open.name()));

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use memchr::memchr;
 use rayon::prelude::*;
 
 use crate::error::{Cause, Result};
@@ -20,12 +21,11 @@ use crate::query::answer::outgrown::{Page, StoredRows};
 use crate::query::answer::sorted::{Columns, Sorting, memory_of, part};
 use crate::query::condition::{Doubts, Operand, Reading};
 use crate::query::groups::Groups;
-use crate::query::hint::number_cause;
+use crate::query::hint::comparison_cause;
 use crate::query::key_order::KeyOrder;
-use crate::query::log::Longer;
 use crate::query::number::{Grammar, Number, shown};
 use crate::query::rejects::Rejects;
-use crate::query::repeats::Repeated;
+use crate::query::repeats::Occurrences;
 use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::Group;
 use crate::report::grid::{Cell, Rows};
@@ -67,7 +67,7 @@ pub struct Answer {
     /// The first of them.
     pub first_nulled: Option<Skipped>,
     /// Records that were left out because they are the header again.
-    pub repeated_headers: Repeated,
+    pub repeated_headers: Occurrences,
     /// Records that were left out because a value isn't a number or time as the condition compares it with one.
     pub unread: u64,
     /// The first of them.
@@ -79,7 +79,7 @@ pub struct Answer {
     /// The same of rows, and of the condition on them.
     pub(crate) doubted: DoubtedRows,
     /// Lines that go on after a log's pattern.
-    pub longer: Longer,
+    pub longer: Occurrences,
     /// Malformed records that were left out.
     pub skipped: u64,
     /// The first of them.
@@ -134,14 +134,14 @@ impl Answer {
             filtered: 0,
             empty_lines: 0,
             nulled: 0,
-            repeated_headers: Repeated::default(),
+            repeated_headers: Occurrences::default(),
             first_nulled: None,
             unread: 0,
             first_unread: None,
             bytewise: 0,
             first_bytewise: None,
             doubted: DoubtedRows::default(),
-            longer: Longer::default(),
+            longer: Occurrences::default(),
             skipped: 0,
             first_skipped: None,
             rejects: None,
@@ -245,6 +245,16 @@ impl Answer {
         (self.bytewise, self.first_bytewise) = (own.bytewise, own.first_bytewise);
     }
 
+    /// A part of a key that holds a NUL byte, or ends with a carriage return, of the first row in memory that has one.
+    pub fn odd_key(&self) -> Option<&[u8]> {
+        let is_odd = |text: &&[u8]| memchr(0, text).is_some() || text.last() == Some(&b'\r');
+        let odd = |group: &Group| {
+            let mut parts = (0..self.keys).map(|column| part(&self.all, *group, column));
+            parts.find(is_odd)
+        };
+        self.order.par_iter().find_map_first(odd)
+    }
+
     /// Leaves only the first rows.
     fn truncate(&mut self, rows: usize) {
         self.order.truncate(rows);
@@ -332,7 +342,7 @@ impl Answer {
         let tested = self.tested(having, group, column);
         let (text, name) = (tested.text(), shown(&self.names[column]));
         Some(match Number::read_as(&text, tested.grammar) {
-            Err(why) => number_cause(&text, format!("{why} (column `{name}`)"), having.grammar),
+            Err(why) => comparison_cause(&text, format!("{why} (column `{name}`)"), having.grammar),
             Ok(_) => format!("`{}` (column `{name}`)", shown(&text)).into(),
         })
     }

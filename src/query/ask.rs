@@ -637,7 +637,12 @@ impl Query {
             order: self.order(input, framing.is_stateful(), &sample),
             framing,
             dialect,
-            rejecting: Rejecting::new(self.on_error, self.max_errors, self.keeps_rejects),
+            rejecting: Rejecting::new(
+                self.on_error,
+                self.max_errors,
+                self.keeps_rejects,
+                !input.can_repeat(),
+            ),
             is_ragged: self.is_ragged,
             grammar: self.grammar(),
             max_record: config.max_record,
@@ -823,6 +828,15 @@ impl Query {
         Query {
             delimiter: Delimiter::Named(delimiter),
             comment: b"#".to_vec(),
+            ..self
+        }
+    }
+
+    /// The same over lines of one field.
+    pub(crate) fn of_lines(self) -> Query {
+        Query {
+            // A byte that text doesn't have.
+            delimiter: Delimiter::Named(0x1f),
             ..self
         }
     }

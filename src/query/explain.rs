@@ -13,7 +13,7 @@ use crate::query::condition::tree::Check;
 use crate::query::dialect::BYTE_ORDER_MARK;
 use crate::query::hint::is_grouped;
 use crate::query::json;
-use crate::query::number::shown;
+use crate::query::number::{Grammar, Number, shown};
 use crate::query::passes::Passes;
 use crate::query::plan::Plan;
 use crate::query::time::{Form, read};
@@ -123,8 +123,12 @@ impl Seen {
             (_, 0, 0) => "whole numbers".into(),
             (_, 0, 1) => "numbers with 1 decimal".into(),
             (_, 0, decimals) => format!("numbers with up to {decimals} decimals"),
-            (0, ..) => format!("text of up to {} bytes", self.longest),
-            (numbers, texts, _) => format!("{texts} texts and {numbers} numbers"),
+            (0, ..) => format!("text of up to {}", plural(self.longest, "byte")),
+            (numbers, texts, _) => format!(
+                "{} and {}",
+                plural(texts, "text"),
+                plural(numbers, "number")
+            ),
         }
     }
 }
@@ -155,7 +159,7 @@ impl Plan {
                 facts.push((
                     "instructions",
                     match passes.splits_lines() {
-                        true => format!("{level}, behind the split into fields"),
+                        true => format!("{level}, after the split into fields"),
                         false => level.into(),
                     },
                 ));
@@ -199,9 +203,10 @@ impl Plan {
         };
         let mut facts = vec![match is_json {
             true => ("records", "JSON objects, one a line".to_string()),
-            false => ("records", format!("{width} fields {named}")),
+            false => ("records", format!("{} {named}", plural(width, "field"))),
         }];
-        if !(is_log || is_json) {
+        // Of lines of one field nothing is between them.
+        if !(is_log || is_json || self.delimiter() == 0x1f && width == 1) {
             let between = between(self.delimiter());
             facts.push(("fields", format!("{between}{quotes}")));
         }
@@ -210,15 +215,39 @@ impl Plan {
             unequal,
             malformed,
         } = looked;
+        let fact = |count: usize, one: &str, several: &str| match count {
+            1 => format!("1 {one}"),
+            _ => format!("{count} {several}"),
+        };
         let mut looked_at = format!("the first {}", plural(records, "record"));
         let found = match (is_json || is_log, malformed) {
             _ if unequal + malformed == 0 => None,
-            (true, _) if is_log => Some(format!("{} don't fit the pattern", unequal + malformed)),
-            (true, _) => Some(format!("{} are malformed", unequal + malformed)),
-            (false, 0) => Some(format!("{unequal} have other numbers of fields")),
-            (false, _) => Some(format!(
-                "{unequal} have other numbers of fields, and {malformed} quotes that can't be understood"
+            (true, _) if is_log => Some(fact(
+                unequal + malformed,
+                "doesn't fit the pattern",
+                "don't fit the pattern",
             )),
+            (true, _) => Some(fact(unequal + malformed, "is malformed", "are malformed")),
+            (false, _) => {
+                let unequal = (unequal > 0).then(|| {
+                    fact(
+                        unequal,
+                        "has another number of fields",
+                        "have other numbers of fields",
+                    )
+                });
+                let malformed = (malformed > 0).then(|| {
+                    let what = "quotes that can't be understood";
+                    fact(malformed, &format!("has {what}"), &format!("have {what}"))
+                });
+                Some(
+                    [unequal, malformed]
+                        .into_iter()
+                        .flatten()
+                        .collect::<Vec<_>>()
+                        .join(" and "),
+                )
+            }
         };
         if let Some(found) = found {
             looked_at += &format!(", of which {found}");
@@ -338,6 +367,24 @@ impl Plan {
             Some((self.column_name(column), grouped))
         });
         Ok(found.collect())
+    }
+
+    /// Whether the first values of a column are numbers with a comma before their decimals, and not without it.
+    pub(crate) fn has_decimal_commas(&self, input: &Input) -> Result<bool> {
+        let width = self.shape.as_ref().map_or(0, |shape| shape.width);
+        let comma = Grammar {
+            decimal_point: b',',
+            ..self.grammar
+        };
+        // Whether all are numbers so far, and some have such a comma.
+        let mut seen = vec![(true, false); width];
+        self.each_value(input, width, |column, value| {
+            let (is_number, has_comma) = &mut seen[column];
+            let is_other = !self.is_null(value) && self.read_number(value).is_err();
+            *is_number &= !is_other || Number::read_as(value, comma).is_ok();
+            *has_comma |= is_other && !is_grouped(&String::from_utf8_lossy(value), ',');
+        })?;
+        Ok(seen.contains(&(true, true)))
     }
 
     /// Shows column and value of each field in the first records of the first file that has one. Says how many records these
@@ -507,7 +554,7 @@ mod tests {
             "passes        index, spans, condition, numbers, keys, 3 lanes a group, values\n",
             "column  name   used for         looks like             nulls\n",
             "     1  city   key              text of up to 4 bytes      0\n",
-            "     2  price  condition, mean  1 texts and 6 numbers      2\n",
+            "     2  price  condition, mean  1 text and 6 numbers       2\n",
         ] {
             assert!(explained.contains(part), "{part}\n{explained}");
         }
@@ -521,7 +568,7 @@ mod tests {
         let lines = Input::memory([&b"{\"a\": 1}\n"[..]]);
         let plan = Query::json_lines().key("a").plan(&lines, &config).unwrap();
         let json = plan.explain(&lines).unwrap().to_string();
-        assert!(json.contains(", behind the split into fields\n"), "{json}");
+        assert!(json.contains(", after the split into fields\n"), "{json}");
         let plain = query.level(None).plan(&input, &config).unwrap();
         let explained = plain.explain(&input).unwrap().to_string();
         assert!(explained.contains("one by one"), "{explained}");

@@ -15,6 +15,7 @@ use crate::query::field::names_of;
 use crate::query::number::Number;
 use crate::query::plan::{Shape, hinted};
 use crate::query::sniff::separator_line;
+use crate::record::nuls;
 
 /// How the first bytes of a file are read.
 #[derive(Debug)]
@@ -127,7 +128,14 @@ impl Head {
             }))
         };
         let max_record = self.max_record;
-        let exceeded = Cause::from(Refusal::Exceeded { max_record });
+        let exceeded = |at: usize| match nuls::run(&bytes[at..at + max_record]) {
+            Some(_) if !self.dialect.has_zeros() => nuls::endless(max_record),
+            run => Refusal::Exceeded {
+                max_record,
+                has_nuls: run.is_some(),
+            }
+            .into(),
+        };
         let ends = |next: usize| ended || bytes[..next].ends_with(b"\n");
         let Some(mut at) = self.begin(bytes) else {
             return ended.then_some(Ok(None));
@@ -148,7 +156,7 @@ impl Head {
                         Some(open) if !self.has_header => {
                             at = unreadable(bytes, open, "", None).next
                         }
-                        _ => return refused(exceeded, at..at + max_record),
+                        _ => return refused(exceeded(at), at..at + max_record),
                     }
                 }
                 Ok(record) if !ends(record.next) => return None,
@@ -170,7 +178,7 @@ impl Head {
                 Err(bad) => {
                     let is_long = bytes.len() - at > max_record;
                     if !ends(bad.next) && is_long {
-                        return refused(exceeded, at..at + max_record);
+                        return refused(exceeded(at), at..at + max_record);
                     }
                     if !ends(bad.next) || !ended && bad.is_open && !is_long {
                         return None;

@@ -48,6 +48,19 @@ pub(crate) fn number_cause(value: &[u8], why: String, grammar: Grammar) -> Cause
     }
 }
 
+/// The same of a value that a condition compares with a number.
+pub(crate) fn comparison_cause(value: &[u8], why: String, grammar: Grammar) -> Cause {
+    let hint = Hint::QuotedTime;
+    match is_date(value.trim_ascii()) {
+        true => Refusal::Malformed { why, hint }.into(),
+        false => number_cause(value, why, grammar),
+    }
+}
+
+fn is_date(value: &[u8]) -> bool {
+    read(value).is_ok_and(|time| time.has_day())
+}
+
 fn hint(value: &[u8], grammar: Grammar) -> Option<Hint> {
     let among = |words: &[&'static str]| {
         let found = words.iter().find(|word| word.as_bytes() == value);
@@ -56,7 +69,7 @@ fn hint(value: &[u8], grammar: Grammar) -> Option<Hint> {
     if let Some(null) = among(&NULLS) {
         return Some(Hint::NullValue(null));
     }
-    if read(value).is_ok_and(|time| time.has_day()) {
+    if is_date(value) {
         return Some(Hint::Times);
     }
     let is_number = |value: &[u8], grammar| Number::read_as(value, grammar).is_ok();

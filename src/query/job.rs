@@ -29,13 +29,12 @@ use crate::query::field::{Field, Unreadable, names_of};
 use crate::query::groups::Groups;
 use crate::query::head::unclosed;
 use crate::query::lane_groups::{LaneGroups, LaneRows};
-use crate::query::log::Longer;
 use crate::query::number::{Number, shown};
 use crate::query::order::InOrder;
 use crate::query::passes::{OneByOne, Passes};
 use crate::query::plan::{Plan, Shape, hinted};
 use crate::query::rejects::{OnError, Rejected};
-use crate::query::repeats::{Repeated, Repeats};
+use crate::query::repeats::{Occurrences, Repeats};
 use crate::query::scan::index::WINDOW;
 use crate::query::stored::{Stored, StoredForm};
 use crate::query::table::{ORDER_BYTES, Table};
@@ -75,12 +74,12 @@ pub struct Partial {
     empty_lines: u64,
     /// Values that weren't numbers and were taken for none.
     nulled: Unread,
-    repeated: Repeated,
+    repeated: Occurrences,
     doubted: Doubted,
     /// The passes have decided about the record that is added, and counted what they met.
     is_taken: bool,
     /// Lines that go on after a log's pattern.
-    longer: Longer,
+    longer: Occurrences,
     pub(crate) rejected: Rejected,
     /// A block ended within a record.
     pub(crate) is_cut: bool,
@@ -331,17 +330,20 @@ impl Plan {
         let is_hinted = self.rejecting.on_error == OnError::Fail;
         let has_escape = self.dialect.quote().is_some() && memmem::find(record, b"\\\"").is_some();
         let longer = self.longer.filter(|_| fields.len() == shape.width + 1);
+        let is_whole = |at: usize| fields.iter().filter(|field| field.start <= at).count();
+        let ends_line =
+            memchr(b'\r', record).is_some_and(|at| is_whole(first.start + at) == shape.width);
         let mut values = fields.iter().map(|field| &bytes[field.start..field.end]);
         let hint = if self.dialect.fields_if_quoted(record) == Some(shape.width) {
             Hint::Quotes
         } else if values.any(|value| self.begins_quoted(value)) {
             Hint::Trim
+        } else if ends_line {
+            Hint::LoneReturn
         } else if let Some(hint) = longer {
             hint
         } else if has_escape {
             Hint::Escape
-        } else if memchr(b'\r', record).is_some() {
-            Hint::LoneReturn
         } else {
             return why.into();
         };
@@ -474,9 +476,15 @@ impl Plan {
             Err(bad) if bad.is_open && !self.is_end(text) => return Ok(None),
             Err(bad) => {
                 let next = bad.next;
-                let malformed = match self.dialect.is_json() {
-                    true => self.not_json_lines(text, at, bad),
-                    false => self.unreadable(bytes, bad.bytes, bad.cause.into_owned(), bad.hint),
+                let hole = self.nul_run(&bytes[bad.bytes.clone()]);
+                let malformed = match (hole, self.dialect.is_json()) {
+                    (Some(run), _) => {
+                        Malformed::hole(run, bad.bytes.start, !self.rejecting.leaves_out())
+                    }
+                    (None, true) => self.not_json_lines(text, at, bad),
+                    (None, false) => {
+                        self.unreadable(bytes, bad.bytes, bad.cause.into_owned(), bad.hint)
+                    }
                 };
                 let record = at..malformed.end;
                 self.reject(partial, text, record, malformed)?;
@@ -486,16 +494,17 @@ impl Plan {
         if let (Some(tail), Some(last)) = (self.dialect.log_tail(), partial.scratch.fields.last())
             && last.end + tail < record.end
         {
-            partial
-                .longer
-                .add(1, (text.block.file(), text.block.offset() + at as u64));
+            let place = (text.block.file(), text.block.offset() + at as u64);
+            let mark = (partial.rejected).mark(&self.rejecting, &text.block, at, at);
+            partial.longer.add(1, place, mark);
         }
         let is_header = |repeats: &Repeats| repeats.is_header(&bytes[at..record.end]);
         if partial.scratch.fields.is_empty() {
             partial.empty_lines += 1;
         } else if self.repeats.as_ref().is_some_and(is_header) {
             let place = (text.block.file(), text.block.offset() + at as u64);
-            partial.repeated.add(place);
+            let mark = (partial.rejected).mark(&self.rejecting, &text.block, at, at);
+            partial.repeated.add(1, place, mark);
         } else if let Some(run) = self.nul_run(&bytes[at..record.end]) {
             let malformed = Malformed::hole(run, at, !self.rejecting.leaves_out());
             self.reject(partial, text, at..record.end, malformed)?;
@@ -567,7 +576,13 @@ impl Plan {
     /// The error of a record, as a run that isn't in order reports it.
     fn explained(&self, error: Error, rejected: Rejected) -> Error {
         let Some(most) = self.rejecting.exceeded() else {
-            return error;
+            return match error.refusal() {
+                Some(&Refusal::Exceeded {
+                    max_record,
+                    has_nuls: true,
+                }) if !self.dialect.has_zeros() => error.because(nuls::endless(max_record)),
+                _ => error,
+            };
         };
         // Which record was one too many depends on the order of blocks.
         let (first, _) = rejected.finish(&self.rejecting, |_| ());
@@ -886,8 +901,10 @@ impl OneByOne for Rest<'_> {
 
     fn longer(&mut self, count: u64, first: usize) {
         let block = &self.text.block;
-        let first = (block.file(), block.offset() + first as u64);
-        self.partial.longer.add(count, first);
+        let place = (block.file(), block.offset() + first as u64);
+        let rejected = &mut self.partial.rejected;
+        let mark = rejected.mark(&self.plan.rejecting, block, first, first);
+        self.partial.longer.add(count, place, mark);
     }
 
     fn added(&mut self, rows: usize) {
@@ -941,8 +958,8 @@ impl Fold for Plan {
             nulled: Unread::default(),
             doubted: Doubted::default(),
             is_taken: false,
-            repeated: Repeated::default(),
-            longer: Longer::default(),
+            repeated: Occurrences::default(),
+            longer: Occurrences::default(),
             rejected: Rejected::default(),
             is_cut: false,
             reading: None,
@@ -1029,9 +1046,7 @@ impl Fold for Plan {
         into.doubted.unread.merge(from.doubted.unread);
         into.doubted.bytewise.merge(from.doubted.bytewise);
         into.repeated.merge(from.repeated);
-        if let Some(first) = from.longer.first {
-            into.longer.add(from.longer.count, first);
-        }
+        into.longer.merge(from.longer);
         into.rejected.merge(from.rejected);
         into.is_cut |= from.is_cut;
         into.reading = into.reading.take().or(from.reading);
@@ -1046,10 +1061,10 @@ impl Fold for Plan {
         answer.rows = total.rows;
         answer.filtered = total.filtered;
         answer.empty_lines = total.empty_lines;
-        answer.repeated_headers = total.repeated;
-        answer.longer = total.longer;
         answer.skipped = total.rejected.count;
         let see = |lines: &Counted| {
+            answer.repeated_headers = total.repeated.finish(lines);
+            answer.longer = total.longer.finish(lines);
             (answer.nulled, answer.first_nulled) = total.nulled.finish(lines);
             (answer.unread, answer.first_unread) = total.doubted.unread.finish(lines);
             (answer.bytewise, answer.first_bytewise) = total.doubted.bytewise.finish(lines);

@@ -75,22 +75,6 @@ pub(crate) struct Piece {
     pub(crate) is_request: bool,
 }
 
-/// Lines of a log that go on after its pattern.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Longer {
-    /// How many.
-    pub count: u64,
-    /// The file and the byte of the first one.
-    pub first: Option<(u32, u64)>,
-}
-
-impl Longer {
-    pub(crate) fn add(&mut self, count: u64, first: (u32, u64)) {
-        self.count += count;
-        self.first = Some(self.first.map_or(first, |known| known.min(first)));
-    }
-}
-
 /// The pattern of a name such as `combined`, or as it is written. Each is made once and stays.
 ///
 /// # Errors

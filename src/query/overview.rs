@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use memchr::memchr;
+
 use crate::engine::config::Config;
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind, Result};
@@ -25,6 +27,8 @@ const LEAST: usize = 10;
 pub struct Overview {
     /// How its records are written.
     pub form: Form,
+    /// Numbers have a comma before their decimals, and the query hasn't said so.
+    pub has_decimal_comma: bool,
     facts: Vec<(&'static str, String)>,
     /// How many of its records were looked at.
     pub records: usize,
@@ -46,6 +50,10 @@ pub enum Form {
     Log(&'static str),
     /// Lines below a `#Fields` directive, between these bytes. They begin with `#` where they are no records.
     Fields(u8),
+    /// After comments that begin so.
+    Commented(&'static str),
+    /// Lines of one field.
+    Lines,
 }
 
 /// A column of an input.
@@ -84,6 +92,16 @@ impl Query {
                 Some(Refusal::LooksLikeFields { delimiter }) => {
                     (self.clone().of_fields(*delimiter), Form::Fields(*delimiter))
                 }
+                Some(Refusal::LooksLikeComments { mark }) => {
+                    (self.clone().comment(*mark), Form::Commented(mark))
+                }
+                Some(Refusal::Undelimited {
+                    candidates,
+                    uneven: None,
+                    ..
+                }) if candidates.is_empty() && is_text(input)? => {
+                    (self.clone().of_lines(), Form::Lines)
+                }
                 _ => return Err(error),
             };
             query = query.without_columns();
@@ -99,6 +117,12 @@ impl Query {
         let mut plan = query.plan(input, config)?;
         if plan.unread_names.is_some() {
             query = query.header(true);
+            plan = query.plan(input, config)?;
+        }
+        let mut has_decimal_comma = false;
+        if plan.delimiter() != b',' && plan.has_decimal_commas(input)? {
+            has_decimal_comma = true;
+            query = query.decimal_comma(true);
             plan = query.plan(input, config)?;
         }
         let header = plan.shape.as_ref().and_then(|shape| shape.header.as_ref());
@@ -128,12 +152,23 @@ impl Query {
         });
         Ok(Overview {
             form,
+            has_decimal_comma,
             records: looked.records,
             columns: columns.collect(),
             facts: plan.facts(looked),
             doubts: plan.doubts().to_vec(),
         })
     }
+}
+
+/// Whether the first bytes of an input are text.
+fn is_text(input: &Input) -> Result<bool> {
+    let is_odd = |byte: &u8| *byte < b'\t' || (14..32).contains(byte) && *byte != 0x1b;
+    let look = |_: &Source, bytes: &[u8], ended: bool| {
+        let is_enough = ended || memchr(b'\n', bytes).is_some();
+        is_enough.then(|| Some(!bytes.iter().any(is_odd)))
+    };
+    Ok(look_at_heads(input.sources(), look)?.unwrap_or(false))
 }
 
 /// The keys of the first object among JSON lines.

@@ -388,10 +388,21 @@ impl Plan {
 
     /// What is wrong with a value that isn't a number.
     pub(crate) fn value_cause(&self, value: &[u8], column: usize, why: &str) -> Cause {
+        self.number_cause(value, column, why, number_cause)
+    }
+
+    /// The same where `cause_of` finds what helps.
+    pub(crate) fn number_cause(
+        &self,
+        value: &[u8],
+        column: usize,
+        why: &str,
+        cause_of: fn(&[u8], String, Grammar) -> Cause,
+    ) -> Cause {
         let why = format!("{why} (column {})", self.column_name(column));
         match self.is_unread_name(value, column) {
             true => hinted(why, Hint::Names),
-            false => number_cause(value, why, self.grammar),
+            false => cause_of(value, why, self.grammar),
         }
     }
 

@@ -58,6 +58,8 @@ pub(crate) struct Rejecting {
     most: Option<u64>,
     /// Whether the records themselves are kept.
     keeps: bool,
+    /// Lines are counted: a stream can't be read again to find that of a place.
+    counts_lines: bool,
     seen: AtomicU64,
     spilled: Mutex<Option<Arc<Spilled>>>,
 }
@@ -71,11 +73,17 @@ struct Spilled {
 }
 
 impl Rejecting {
-    pub(crate) fn new(on_error: OnError, most: Option<u64>, keeps: bool) -> Rejecting {
+    pub(crate) fn new(
+        on_error: OnError,
+        most: Option<u64>,
+        keeps: bool,
+        has_streams: bool,
+    ) -> Rejecting {
         Rejecting {
             on_error,
             most,
             keeps,
+            counts_lines: on_error != OnError::Fail || has_streams,
             ..Rejecting::default()
         }
     }
@@ -216,7 +224,7 @@ impl Rejected {
         done: usize,
         place: usize,
     ) -> Option<Mark> {
-        if !rejecting.leaves_out() {
+        if !rejecting.counts_lines {
             return None;
         }
         self.count_lines(block, done.max(self.counted));
@@ -293,7 +301,7 @@ impl Rejected {
 
     /// Says that the first `len` bytes of the block are done.
     pub(crate) fn end_block(&mut self, rejecting: &Rejecting, block: &Block<'_>, len: usize) {
-        if rejecting.leaves_out() {
+        if rejecting.counts_lines {
             self.count_lines(block, len.max(self.counted));
             self.counted = 0;
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 
 use crate::query::dialect::BYTE_ORDER_MARK;
+use crate::record::lines::{Counted, Mark};
 
 /// Records that are the header again, byte for byte.
 #[derive(Debug)]
@@ -14,27 +15,46 @@ pub(crate) struct Repeats {
     is_noticed: bool,
 }
 
-/// Those that were left out.
+/// Records of one kind, such as those that were left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Repeated {
+pub struct Occurrences {
     /// How many.
     pub count: u64,
     /// File and byte of the first.
     pub first: Option<(u32, u64)>,
+    /// Its line, from 1, where lines were counted.
+    pub line: Option<u64>,
+    mark: Option<Mark>,
 }
 
-impl Repeated {
-    pub(crate) fn add(&mut self, place: (u32, u64)) {
-        self.merge(Repeated {
-            count: 1,
+impl Occurrences {
+    pub(crate) fn add(&mut self, count: u64, place: (u32, u64), mark: Option<Mark>) {
+        self.merge(Occurrences {
+            count,
             first: Some(place),
+            line: None,
+            mark,
         });
     }
 
-    pub(crate) fn merge(&mut self, from: Repeated) {
+    pub(crate) fn merge(&mut self, from: Occurrences) {
         self.count += from.count;
-        let both = self.first.into_iter().chain(from.first);
-        self.first = both.min();
+        let is_earlier = match (from.first, self.first) {
+            (Some(from), Some(own)) => from < own,
+            (from, _) => from.is_some(),
+        };
+        if is_earlier {
+            (self.first, self.mark) = (from.first, from.mark);
+        }
+    }
+
+    /// The same with the line of the first.
+    pub(crate) fn finish(self, lines: &Counted) -> Occurrences {
+        let marked = self.first.zip(self.mark);
+        Occurrences {
+            line: marked.map(|((file, _), mark)| lines.line(file, mark)),
+            ..self
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
-use crate::error::refusal::{Hint, Refusal};
+use crate::error::refusal::{Hint, Refusal, Uneven};
 use crate::error::{Error, Kind, Result};
 use crate::input::head::look_at_heads;
 use crate::input::source::Source;
@@ -110,6 +110,8 @@ struct Seen {
     is_broken: bool,
     /// All records but the first have one field more, and the hint is what helps.
     longer: Option<Hint>,
+    /// Where the first record with another number of fields begins, and how many it has.
+    uneven: Option<(usize, usize)>,
     /// Every second field of all records is empty.
     is_doubled: bool,
     /// Where the first field begins with a quote and isn't quoted, and with blanks before a quote.
@@ -137,13 +139,20 @@ impl Style<'_> {
     /// They don't tell the delimiter, or say that it is another one.
     pub(crate) fn look(&self, input: &Input, delimiter: Delimiter) -> Result<Sample> {
         let sample = self.first_text(input, |source, text, preamble, separator| {
+            let named = match delimiter {
+                Delimiter::Named(byte) | Delimiter::Likely(byte) => Some(byte),
+                Delimiter::Sniffed => separator,
+            };
+            if let Some(mark) = named.and_then(|byte| self.below_comments(text, &[byte])) {
+                return Err(refused(source, Refusal::LooksLikeComments { mark }));
+            }
             let found = match (delimiter, separator) {
                 (Delimiter::Named(byte), _) | (_, Some(byte)) => byte,
                 (Delimiter::Likely(byte), None) => {
                     self.check(source, text, byte)?;
                     byte
                 }
-                (Delimiter::Sniffed, None) => self.sniff(source, text)?,
+                (Delimiter::Sniffed, None) => self.sniff(source, preamble, text)?,
             };
             let quote = self.quote_of(text, found);
             let seen = self.seen(text, found, quote);
@@ -209,7 +218,7 @@ impl Style<'_> {
     ///
     /// # Errors
     /// The first records don't tell it.
-    fn sniff(&self, source: &Source, text: &[u8]) -> Result<u8> {
+    fn sniff(&self, source: &Source, preamble: &[u8], text: &[u8]) -> Result<u8> {
         if is_object(text) {
             return Err(refused(source, Refusal::LooksLikeJson));
         }
@@ -237,10 +246,26 @@ impl Style<'_> {
                 if let Some(delimiter) = self.below_directives(text) {
                     return Err(refused(source, Refusal::LooksLikeFields { delimiter }));
                 }
+                let bytes = [&COMMON[..], b" "].concat();
+                if let Some(mark) = self.below_comments(text, &bytes) {
+                    return Err(refused(source, Refusal::LooksLikeComments { mark }));
+                }
                 let is_unquoted = self.quote == Some(None) && even.is_empty();
+                let lines = |text: &[u8]| memchr_iter(b'\n', text).count() as u64;
+                let mut uneven = all.iter().filter_map(|(byte, seen)| {
+                    let (at, found) = seen.uneven.filter(|_| seen.fields > 1)?;
+                    Some(Uneven {
+                        delimiter: *byte,
+                        fields: seen.fields,
+                        found,
+                        line: 1 + lines(preamble) + lines(&text[..at]),
+                    })
+                });
+                let uneven = (uneven.next(), uneven.next());
                 let what = Refusal::Undelimited {
                     candidates: even,
                     is_even_quoted: is_unquoted && COMMON.iter().any(is_quoted),
+                    uneven: uneven.0.filter(|_| uneven.1.is_none()),
                 };
                 Err(refused(source, what))
             }
@@ -331,6 +356,21 @@ impl Style<'_> {
         [b'\t', b' ', b','].into_iter().find(is_even)
     }
 
+    /// What begins the first lines, if one of the delimiters makes as many fields of each other record only without them.
+    fn below_comments(&self, text: &[u8], delimiters: &[u8]) -> Option<&'static str> {
+        if !self.comment.is_empty() || !text.trim_ascii_start().starts_with(b"#") {
+            return None;
+        }
+        let is_even = |comment: &[u8]| {
+            let style = Style { comment, ..*self };
+            let seen = |byte: u8| style.seen(text, byte, style.quote_of(text, byte));
+            delimiters.iter().any(|&byte| seen(byte).is_even)
+        };
+        let begins = |mark: &&str| text.trim_ascii_start().starts_with(mark.as_bytes());
+        let mut marks = ["##", "#"].into_iter().filter(begins);
+        marks.find(|mark| !is_even(b"") && is_even(mark.as_bytes()))
+    }
+
     fn behind_preamble(&self, bytes: &[u8]) -> usize {
         let mut at = match (separator_line(bytes), bytes.starts_with(BYTE_ORDER_MARK)) {
             (Some((_, end)), _) => end,
@@ -364,6 +404,7 @@ impl Style<'_> {
         let dialect = dialect.trim(self.trim).many_returns(true);
         let (mut fields, mut at, mut counts) = (Vec::new(), 0, Vec::new());
         let (mut is_doubled, mut ends_empty) = (true, true);
+        let mut broken = 0;
         while at < text.len() {
             if let Some(next) = dialect.behind_comment(text, at) {
                 at = next;
@@ -389,6 +430,9 @@ impl Style<'_> {
                         is_doubled &= fields.len() % 2 == 1 && every_second.clone().all(is_empty);
                         is_doubled &= fields.len() > 1 && !is_empty(&fields[0]);
                         ends_empty &= counts.is_empty() || fields.last().is_some_and(is_empty);
+                        if counts.first().is_some_and(|&first| first != fields.len()) {
+                            seen.uneven.get_or_insert((at, fields.len()));
+                        }
                         counts.push(fields.len());
                     }
                     at = record.next;
@@ -396,7 +440,7 @@ impl Style<'_> {
                 // The text may end within a record.
                 Err(bad) if bad.is_open => break,
                 Err(bad) => {
-                    counts.push(0);
+                    broken += 1;
                     seen.is_broken = true;
                     at = bad.next;
                 }
@@ -415,7 +459,9 @@ impl Style<'_> {
         // One empty column is usual between commas.
         seen.is_doubled = is_doubled && counts.len() > 1 && (first > 3 || delimiter == b'|');
         seen.fields = first;
+        // A record that can't be split says nothing, if few are like it: the run says what is wrong with it.
         seen.is_even = first > 1
+            && broken < counts.len()
             && (seen.longer.is_some()
                 || counts.iter().all(|&count| match self.is_ragged {
                     true => count > 1,
@@ -428,7 +474,7 @@ impl Style<'_> {
 /// The values of a text's first record, if they look like names.
 fn names_in(text: &[u8], dialect: &Dialect) -> Option<Vec<Vec<u8>>> {
     let (mut fields, mut scratch, mut at) = (Vec::new(), Vec::new(), 0);
-    let mut names = Vec::new();
+    let (mut names, mut line) = (Vec::new(), &text[..0]);
     // Whether a column has values in the records behind, and each of them begins with a digit.
     let mut has_figures: Vec<Option<bool>> = Vec::new();
     while at < text.len() {
@@ -437,13 +483,23 @@ fn names_in(text: &[u8], dialect: &Dialect) -> Option<Vec<Vec<u8>>> {
             continue;
         }
         // The last record may be cut.
-        let Ok(record) = dialect.split(text, at, &mut fields) else {
-            break;
-        };
-        at = record.next;
+        let start = at;
+        match dialect.split(text, at, &mut fields) {
+            Ok(record) => at = record.next,
+            Err(bad) if bad.is_open => break,
+            Err(bad) => {
+                at = bad.next;
+                continue;
+            }
+        }
         if !fields.is_empty() && names.is_empty() {
             names = names_of(&fields, text);
+            line = &text[start..at];
             has_figures = vec![None; names.len()];
+            continue;
+        }
+        // In joined files the header comes again.
+        if text[start..at] == *line {
             continue;
         }
         for (field, has_figures) in fields.iter().zip(&mut has_figures) {

@@ -50,6 +50,13 @@ pub(crate) fn cause(bytes: u64, is_hinted: bool) -> Cause {
     }
 }
 
+/// What is wrong with a record over the limit that has a run whose end isn't known.
+pub(crate) fn endless(max_record: usize) -> Cause {
+    let why = format!("a record of more than {max_record} bytes, with NUL bytes side by side");
+    let hint = Hint::NulRun;
+    Refusal::Malformed { why, hint }.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,6 +25,7 @@ use std::ops::Range;
 
 use crate::record::block::Gathered;
 use crate::record::framing::{Effect, Framing, State};
+use crate::record::nuls;
 
 /// A buffer with what one read brought, and some spare bytes behind it.
 pub trait Piece {
@@ -56,6 +57,8 @@ pub struct Release<P> {
 pub struct Oversized {
     /// Where the record begins.
     pub offset: u64,
+    /// It has a run of NUL bytes.
+    pub has_nuls: bool,
 }
 
 /// What became of one piece.
@@ -435,8 +438,11 @@ impl<'a, P: Piece> Stitcher<'a, P> {
                 .gathered
                 .as_ref()
                 .map_or(open.offset, |gathered| gathered.offset);
+            let mut has_nuls = false;
             if over {
-                open.gathered = None;
+                let gathered = open.gathered.take();
+                has_nuls =
+                    gathered.is_some_and(|gathered| nuls::run(gathered.bytes.bytes()).is_some());
                 open.completed = true;
             }
             let completed = open.completed;
@@ -447,7 +453,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
             }
             if over {
                 self.given_up = opener;
-                return Err(Oversized { offset });
+                return Err(Oversized { offset, has_nuls });
             }
             if last {
                 return Ok(());
@@ -866,7 +872,14 @@ mod tests {
         let begin = stitcher.arrive(0, piece("ab", 0), 0, Some(1), Effect::NONE, &mut out);
         assert_eq!((begin, stitcher.take_wanted()), (Ok(()), Some(1)));
         let over = stitcher.arrive(1, piece("cd", 0), 2, Some(0), Effect::NONE, &mut out);
-        assert_eq!(over, Err(Oversized { offset: 0 }));
+        let has_nuls = false;
+        assert_eq!(
+            over,
+            Err(Oversized {
+                offset: 0,
+                has_nuls
+            })
+        );
         assert_eq!(stitcher.take_wanted(), None, "the record is over the limit");
         let behind = stitcher.arrive(2, piece("\ne\n", 9), 4, Some(0), Effect::NONE, &mut out);
         stitcher.abandon(&mut out);

@@ -20,6 +20,7 @@ use crate::error::{Error, Kind, OutOfMemory, Result};
 use crate::input::spans::Input;
 use crate::record::block::{Block, Gathered, SharedPages};
 use crate::record::framing::{Framing, State};
+use crate::record::nuls;
 use crate::record::stitch::Release;
 
 /// The way from an engine to its sink.
@@ -154,7 +155,8 @@ impl<'a> Delivery<'a> {
             }
         }
         if let Some(over) = over {
-            self.oversized(block.file(), block.offset() + over.start as u64);
+            let has_nuls = nuls::run(&block.bytes()[over.clone()]).is_some();
+            self.oversized(block.file(), block.offset() + over.start as u64, has_nuls);
         }
         self.blocks.fetch_add(1, Relaxed);
         if let Some(progress) = &self.config.progress {
@@ -203,7 +205,8 @@ impl<'a> Delivery<'a> {
     /// Hands over the start of a record, with an end behind it.
     fn deliver_cut(&self, file: u32, sequence: u64, record: Gathered) {
         if record.is_beyond() {
-            return self.oversized(file, record.offset);
+            let has_nuls = nuls::run(record.bytes.bytes()).is_some();
+            return self.oversized(file, record.offset, has_nuls);
         }
         let Gathered {
             bytes: mut start,
@@ -242,12 +245,15 @@ impl<'a> Delivery<'a> {
     }
 
     /// A record that begins at `offset` is over the limit.
-    pub(crate) fn oversized(&self, file: u32, offset: u64) {
-        let max = self.max_record;
+    pub(crate) fn oversized(&self, file: u32, offset: u64, has_nuls: bool) {
+        let max_record = self.max_record;
         self.fail_at(
             file,
-            offset..offset + max as u64,
-            Error::from(Refusal::Exceeded { max_record: max }),
+            offset..offset + max_record as u64,
+            Error::from(Refusal::Exceeded {
+                max_record,
+                has_nuls,
+            }),
         );
     }
 

@@ -742,7 +742,10 @@ impl<'a> Dispatcher<'a> {
         let active = self.active.get_mut(&span).expect("it has just gone on");
         let sequence = active.sequence;
         match result {
-            Err(over) => self.delivery.oversized(active.source.index(), over.offset),
+            Err(over) => {
+                let file = active.source.index();
+                self.delivery.oversized(file, over.offset, over.has_nuls);
+            }
             Ok(()) => {
                 if let (Some(index), Some(cut)) = (active.stitcher.take_wanted(), active.cut) {
                     // Each twice as long as the one before.

@@ -4,6 +4,7 @@ use crate::error::Cause;
 use crate::query::condition::tree::Test;
 use crate::query::condition::{Condition, Doubts, Reading};
 use crate::query::field::Field;
+use crate::query::hint::comparison_cause;
 use crate::query::number::{Number, shown};
 use crate::query::plan::Plan;
 use crate::query::time::read;
@@ -90,7 +91,7 @@ impl Plan {
             return format!("`{text}` {} (column {name})", why.why(&value)).into();
         }
         match Number::read_as(&value, self.operand(test.column, &value).grammar) {
-            Err(why) => self.value_cause(&value, test.column, &why),
+            Err(why) => self.number_cause(&value, test.column, &why, comparison_cause),
             Ok(_) => format!("`{text}` (column {name})").into(),
         }
     }
