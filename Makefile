@@ -16,7 +16,7 @@ BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all soak lint doc bench bench-alloc bench-jobs bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static toolchain clean
+.PHONY: help run test test-all soak lint doc bench bench-alloc bench-jobs bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -142,6 +142,31 @@ build: toolchain ## The release binary
 
 static: toolchain ## A release binary without shared libraries: target/static/HOST/release/ringfold
 	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --target $(HOST) --target-dir target/static
+
+# What lists the dependencies in a package.
+CYCLONEDX = 0.5.9
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+PACKAGE = ringfold-$(VERSION)-$(HOST)
+# Equal sources give equal bytes, as far as the compiler does.
+EPOCH = $(shell git log -1 --format=%ct)
+
+package: build ## target/package: an archive of the release, its dependencies (SBOM), checksums, a signature (SIGN_KEY=ssh key)
+	@cargo cyclonedx --version 2>/dev/null | grep -qF ' $(CYCLONEDX)' || \
+	  cargo install --locked cargo-cyclonedx@$(CYCLONEDX)
+	@rm -rf target/package; mkdir -p target/package/$(PACKAGE)/man target/package/$(PACKAGE)/completions
+	@cd target/package/$(PACKAGE); bin=$(abspath $(BIN)); cp $$bin ringfold; \
+	  cp $(addprefix $(CURDIR)/,README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE) .; \
+	  $$bin man >man/ringfold.1; \
+	  for page in aggregate merge inspect count quote generate probe bench tune; do \
+	    $$bin man $$page >man/ringfold-$$page.1 || exit 1; done; \
+	  for shell in bash zsh fish; do $$bin completions $$shell >completions/ringfold.$$shell || exit 1; done
+	@SOURCE_DATE_EPOCH=$(EPOCH) cargo cyclonedx --quiet --format json --override-filename sbom.cdx
+	@sed 's|file://$(CURDIR)|file://.|g' sbom.cdx.json >target/package/$(PACKAGE).cdx.json; rm sbom.cdx.json benches/sbom.cdx.json
+	@cd target/package; tar --sort=name --mtime=@$(EPOCH) --owner=0 --group=0 --numeric-owner -cf - $(PACKAGE) | \
+	  gzip -9n >$(PACKAGE).tar.gz; rm -r $(PACKAGE); sha256sum $(PACKAGE).tar.gz $(PACKAGE).cdx.json >SHA256SUMS
+	@if [ -n "$(SIGN_KEY)" ]; then ssh-keygen -q -Y sign -f "$(SIGN_KEY)" -n ringfold target/package/SHA256SUMS; \
+	  else echo "not signed: make package SIGN_KEY=FILE signs by ssh-keygen"; fi
+	@ls target/package
 
 $(DATA): | build
 	@mkdir -p data

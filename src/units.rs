@@ -3,6 +3,7 @@
 const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// Bytes in a GiB, for rates.
+#[cfg(feature = "cli")]
 pub(crate) const GIB: f64 = (1u64 << 30) as f64;
 
 /// A size as people write it: `1 MiB`, `2.5 GiB`.
