@@ -471,6 +471,23 @@ fn an_ordinary_user_learns_of_the_limits() {
     assert_eq!(found.value("file", "O_DIRECT"), has(Feature::Direct));
 }
 
+/// Where the kernel allows no locked memory, the advice is about that.
+#[test]
+fn without_locked_memory_its_limit_is_named() {
+    let test = "without_locked_memory_its_limit_is_named";
+    if skips(test, &[Feature::OtherUser, Feature::IoUring]) {
+        return;
+    }
+    let dir = dir();
+    let path = large(dir.path());
+    let mut command = ringfold(["probe"]);
+    command.arg(&path).uid(NOBODY).gid(NOBODY);
+    sys::limit(&mut command, libc::RLIMIT_MEMLOCK, 0);
+    let told = String::from_utf8(end(&mut command).answer()).unwrap();
+    assert!(told.contains("ulimit -l"), "{told}");
+    assert!(!told.contains("seccomp"), "{told}");
+}
+
 /// As many buffers as are said to fit are registered, and one more isn't.
 #[test]
 fn what_is_said_to_fit_in_locked_memory_does() {
