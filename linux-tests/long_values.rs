@@ -1,8 +1,8 @@
-//! Keys and values of a megabyte: a run takes no more memory than it may, and the answer is the same.
+//! Keys and values of a megabyte, and many short keys: a run takes no more memory than it may, and the answer is the same.
 
 use std::fs;
 
-use crate::support::{dir, end, ringfold, str, write};
+use crate::support::{Ended, dir, end, ringfold, str, write};
 
 /// Bytes of a long value.
 const LONG: usize = 1_000_000;
@@ -15,6 +15,36 @@ const MOST_MIB: f64 = 4.0 + 64.0 + 4.0;
 /// Long values, each with its own start.
 fn long(number: usize) -> String {
     format!("{number:08}{}", "long value ".repeat(LONG / 11))
+}
+
+/// What `--stats` says of a run's memory.
+fn own_mib(ended: &Ended) -> f64 {
+    let own = ended.stderr.split_once("at most ").expect("of memory").1;
+    let (own, _) = own.split_once(" MiB").expect("some MiB");
+    own.parse().unwrap()
+}
+
+/// A table grows by copies, and tables of all threads are merged to one: neither where there is no room for it.
+#[test]
+fn tables_of_short_keys_stay_within_the_memory() {
+    let dir = dir();
+    let rows = (0..1_500_000_u64).map(|at| format!("key{},{}\n", at * 7919 % 1_500_000, at % 7));
+    let text = rows.fold("k,n\n".to_string(), |all, row| all + &row);
+    let path = write(dir.path(), "f.csv", text.as_bytes());
+    let run = |memory: &str| {
+        let mut command = ringfold(["aggregate", "-k", "k", "-a", "count,sum:n", "-f", "csv"]);
+        command.args(["--stats", "-j", "2", "--memory", memory, str(&path)]);
+        let ended = end(command.args(["--spill-dir", str(dir.path())]));
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended
+    };
+    let want = run("2G").stdout;
+    for mib in [64, 256] {
+        let ended = run(&format!("{mib}M"));
+        assert!(ended.stdout == want, "{mib} MiB");
+        let peak = own_mib(&ended);
+        assert!(peak <= f64::from(mib) + 64.0, "{peak} of {mib} MiB");
+    }
 }
 
 #[test]
@@ -85,9 +115,7 @@ fn long_keys_and_texts_stay_within_the_memory() {
             }
             let ended = end(command.arg("--stats"));
             assert_eq!(ended.code, Some(0), "{name} {ask:?}: {}", ended.stderr);
-            let own = ended.stderr.split_once("at most ").expect("of memory").1;
-            let (own, _) = own.split_once(" MiB").expect("some MiB");
-            own.parse::<f64>().unwrap()
+            own_mib(&ended)
         };
         run(4 << 30, 1, &want);
         let peak = run(MEMORY, THREADS, &got);

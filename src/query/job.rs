@@ -724,8 +724,11 @@ impl Plan {
         let before = partial.lane_groups;
         let (count, bytes) = lanes.as_ref().map_or((0, 0), |groups| {
             let count = groups.slots.len();
-            // What comes until the next look may bring as many new groups.
-            (count, groups.slots.bytes_with(count.saturating_sub(before)))
+            // What comes until the next look may bring as many new groups, or some more.
+            (
+                count,
+                groups.slots.bytes_with(2 * count.saturating_sub(before)),
+            )
         });
         partial.lane_groups = count;
         let table_bytes = partial.table.bytes();
@@ -788,8 +791,10 @@ impl Plan {
 
     /// Merges what went to files, if something did.
     fn merge_spilled(&self, total: &mut Partial) -> Result<()> {
+        self.gather_lanes(total);
         let settled = if self.has_values() { 2 } else { 1 };
         let bytes = settled * total.table.bytes() + total.table.bytes_in_order();
+        let bytes = bytes + LaneGroups::bytes_merged(&total.merged);
         let has_room = total.tables.is_empty() && self.budget.has_room(bytes as u64);
         if total.runs.is_empty() && has_room {
             return Ok(());
@@ -797,8 +802,15 @@ impl Plan {
         for table in std::mem::take(&mut total.tables) {
             self.spill(total, Vec::new(), table)?;
         }
+        if !has_room {
+            for lanes in std::mem::take(&mut total.merged) {
+                self.spill(total, vec![lanes], total.table.like())?;
+            }
+        }
         let (lanes, table) = self.take_groups(total);
-        self.spill(total, lanes, table)?;
+        if lanes.len() + table.len() > 0 {
+            self.spill(total, lanes, table)?;
+        }
         let runs = std::mem::take(&mut total.runs);
         let merged = self.stored_form().merge(runs, &self.scales(total));
         let merged = merged.map_err(|lost| lost.error(&self.budget))?;
@@ -812,13 +824,19 @@ impl Plan {
         Ok(())
     }
 
+    /// Puts the groups of the passes beside those of other workers.
+    fn gather_lanes(&self, total: &mut Partial) {
+        self.settle(total);
+        let passes = total.passes.take();
+        (total.merged).extend(passes.map(|passes| passes.into_groups()));
+    }
+
     /// Takes all groups that are in memory.
     fn take_groups(&self, total: &mut Partial) -> (Vec<LaneGroups>, Table) {
-        self.settle(total);
-        let mut lanes = std::mem::take(&mut total.merged);
-        lanes.extend(total.passes.take().map(|passes| passes.into_groups()));
+        self.gather_lanes(total);
         let table = total.table.like();
-        (lanes, std::mem::replace(&mut total.table, table))
+        let table = std::mem::replace(&mut total.table, table);
+        (std::mem::take(&mut total.merged), table)
     }
 
     fn answer_in_memory(&self, total: &mut Partial) -> Answer {

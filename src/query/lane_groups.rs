@@ -11,7 +11,7 @@ use crate::partial::column::Gathered;
 use crate::query::accumulator::state::{Kind, Outcome};
 use crate::query::lanes::{Kept, Layout, Part, ROWS_MAX, Traits};
 use crate::query::slots::{KEY_MAX, Slots, Unit, lanes_of};
-use crate::query::table::{Group, Table, parts, push_part};
+use crate::query::table::{Group, ORDER_BYTES, Table, parts, push_part};
 
 /// How a key is made of its parts in a slot. Behind it stands one byte more, which isn't zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,6 +311,14 @@ impl LaneGroups {
     /// Memory that is taken.
     pub(crate) fn bytes(&self) -> usize {
         self.slots.bytes()
+    }
+
+    /// The most memory that the groups of all workers take while they are merged, and then put in order.
+    pub(crate) fn bytes_merged(all: &[LaneGroups]) -> usize {
+        let bytes: usize = all.iter().map(LaneGroups::bytes).sum();
+        let slots = || all.iter().map(|groups| &groups.slots);
+        let (keys, merged) = Slots::union(slots());
+        (bytes + merged).max(bytes.max(merged) + ORDER_BYTES * keys)
     }
 
     /// Gives the groups away and begins anew in little memory.

@@ -559,12 +559,12 @@ impl Slots {
         mut all: Vec<Slots>,
         add: impl Fn(&mut [i64], &[i64]) -> bool + Sync,
     ) -> (Slots, Vec<Unit>) {
-        let wanted = Slots::estimated_union(&all) / 3 * 4;
+        let wanted = slots_for(Slots::union_len(all.iter()));
         let largest = (0..all.len()).max_by_key(|&at| all[at].count);
         let largest = largest.expect("a table");
         let mut merged = match all[largest].count as usize {
             enough if enough >= wanted || all.len() == 1 => all.swap_remove(largest),
-            _ => all[largest].like(wanted.next_multiple_of(SLOTS_MIN)),
+            _ => all[largest].like(wanted),
         };
         let mut refused = Vec::new();
         for from in all {
@@ -573,12 +573,22 @@ impl Slots {
         (merged, refused)
     }
 
+    /// About how many different keys some tables have, and the bytes of the table that they are merged to beside them.
+    pub(crate) fn union<'a>(all: impl Iterator<Item = &'a Slots> + Clone) -> (usize, usize) {
+        let keys = Slots::union_len(all.clone());
+        let wanted = slots_for(keys);
+        let largest = all.clone().map(|slots| slots.count as usize).max();
+        let is_enough = all.clone().count() < 2 || largest.is_some_and(|count| count >= wanted);
+        let slot = all.clone().next().map_or(0, Slots::slot_bytes);
+        (keys, if is_enough { 0 } else { wanted * slot })
+    }
+
     /// About how many different keys some tables have.
-    fn estimated_union(all: &[Slots]) -> usize {
-        let keys: usize = all.iter().map(Slots::len).sum();
+    fn union_len<'a>(all: impl Iterator<Item = &'a Slots> + Clone) -> usize {
+        let keys: usize = all.clone().map(Slots::len).sum();
         let bits = (keys / SAMPLE).max(1).ilog2().min(RANGE_BITS_MAX);
         let sample = HashRange { bits, number: 0 };
-        let sampled = || all.iter().flat_map(|slots| slots.range(sample));
+        let sampled = || all.clone().flat_map(|slots| slots.range(sample));
         let different = sampled().map(|(_, slot)| slot[0].0).collect::<HashSet<_>>();
         match sampled().count() {
             0 => keys,
@@ -681,6 +691,11 @@ impl Part<'_> {
         }
         self.left.extend_from_slice(slot);
     }
+}
+
+/// Slots of which these keys leave a quarter empty.
+fn slots_for(keys: usize) -> usize {
+    (keys / 3 * 4).next_multiple_of(SLOTS_MIN)
 }
 
 #[cfg(test)]
