@@ -286,6 +286,10 @@ Ask, for example:
         let told = end(command.current_dir(dir.path())).answer();
         assert_eq!(String::from_utf8(told).unwrap(), shown);
     }
+    for flag in ["-V", "--version"] {
+        let told = end(ringfold([flag, "my orders.csv"]).current_dir(dir.path())).answer();
+        assert!(told.starts_with(b"ringfold "), "{flag}");
+    }
 }
 
 /// Each command that is shown for a file answers, whatever the columns and the file are called.

@@ -58,7 +58,10 @@ fn line() -> Vec<OsString> {
         |word: &OsStr| word == "help" || Cli::command().find_subcommand(word).is_some();
     let is_file = |word: &OsString| !is_command(word) && (word == "-" || Path::new(word).exists());
     // Of `ringfold -d ';' FILE`.
-    let is_flag = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let own = ["-h", "--help", "-V", "--version"];
+    let is_flag = |word: &OsString| {
+        word.as_encoded_bytes().starts_with(b"-") && !own.iter().any(|own| word == own)
+    };
     let is_aggregate = match words.get(1) {
         Some(word) => is_file(word) || is_flag(word) && words[2..].iter().any(is_file),
         None => has_data(),
