@@ -6,6 +6,8 @@
 //! Vector kernels read past both edges by that promise; what they find there is arbitrary.
 #![allow(unsafe_code)]
 
+use crate::record::nuls;
+
 /// How many bytes may be read before and after the bytes of a block.
 pub const PADDING: usize = 64;
 
@@ -242,6 +244,11 @@ impl Gathered {
             self.cut.nuls += nuls as u64;
         }
         self.cut.left_out += rest.len() as u64;
+    }
+
+    /// Whether a run of NUL bytes is in what is kept.
+    pub(crate) fn has_nuls(&self) -> bool {
+        nuls::run(self.bytes.bytes()).is_some()
     }
 
     /// Whether it is further over the limit than is looked for its end.

@@ -25,7 +25,6 @@ use std::ops::Range;
 
 use crate::record::block::Gathered;
 use crate::record::framing::{Effect, Framing, State};
-use crate::record::nuls;
 
 /// A buffer with what one read brought, and some spare bytes behind it.
 pub trait Piece {
@@ -440,9 +439,10 @@ impl<'a, P: Piece> Stitcher<'a, P> {
                 .map_or(open.offset, |gathered| gathered.offset);
             let mut has_nuls = false;
             if over {
-                let gathered = open.gathered.take();
-                has_nuls =
-                    gathered.is_some_and(|gathered| nuls::run(gathered.bytes.bytes()).is_some());
+                has_nuls = open
+                    .gathered
+                    .take()
+                    .is_some_and(|gathered| gathered.has_nuls());
                 open.completed = true;
             }
             let completed = open.completed;

@@ -205,8 +205,7 @@ impl<'a> Delivery<'a> {
     /// Hands over the start of a record, with an end behind it.
     fn deliver_cut(&self, file: u32, sequence: u64, record: Gathered) {
         if record.is_beyond() {
-            let has_nuls = nuls::run(record.bytes.bytes()).is_some();
-            return self.oversized(file, record.offset, has_nuls);
+            return self.oversized(file, record.offset, record.has_nuls());
         }
         let Gathered {
             bytes: mut start,

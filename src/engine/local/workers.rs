@@ -24,7 +24,6 @@ use crate::input::spans::Input;
 use crate::linux::retry;
 use crate::record::block::{Block, Gathered};
 use crate::record::framing::State;
-use crate::record::nuls;
 use crate::record::stitch::Piece;
 
 /// How much is read past a block's end at once to find the end of its last record.
@@ -393,8 +392,8 @@ impl<'a> Local<'a> {
         loop {
             let at = offset + record.length();
             if record.is_beyond() {
-                let has_nuls = nuls::run(record.bytes.bytes()).is_some();
-                self.delivery.oversized(claim.source, offset, has_nuls);
+                self.delivery
+                    .oversized(claim.source, offset, record.has_nuls());
                 return Ok(());
             }
             let want = chunk.len().min((len - at) as usize);
