@@ -316,8 +316,8 @@ impl LaneGroups {
     /// The most memory that the groups of all workers take while they are merged, and then put in order.
     pub(crate) fn bytes_merged(all: &[LaneGroups]) -> usize {
         let bytes: usize = all.iter().map(LaneGroups::bytes).sum();
-        let slots = || all.iter().map(|groups| &groups.slots);
-        let (keys, merged) = Slots::union(slots());
+        let (keys, wanted) = Slots::union(all.iter().map(|groups| &groups.slots));
+        let merged = wanted.map_or(0, |slots| slots * all[0].slots.slot_bytes());
         (bytes + merged).max(bytes.max(merged) + ORDER_BYTES * keys)
     }
 

@@ -183,7 +183,7 @@ impl Slots {
         &self.behind
     }
 
-    fn slot_bytes(&self) -> usize {
+    pub(crate) fn slot_bytes(&self) -> usize {
         self.stride * size_of::<Unit>()
     }
 
@@ -559,12 +559,12 @@ impl Slots {
         mut all: Vec<Slots>,
         add: impl Fn(&mut [i64], &[i64]) -> bool + Sync,
     ) -> (Slots, Vec<Unit>) {
-        let wanted = slots_for(Slots::union_len(all.iter()));
+        let (_, wanted) = Slots::union(all.iter());
         let largest = (0..all.len()).max_by_key(|&at| all[at].count);
         let largest = largest.expect("a table");
-        let mut merged = match all[largest].count as usize {
-            enough if enough >= wanted || all.len() == 1 => all.swap_remove(largest),
-            _ => all[largest].like(wanted),
+        let mut merged = match wanted {
+            Some(slots) => all[largest].like(slots),
+            None => all.swap_remove(largest),
         };
         let mut refused = Vec::new();
         for from in all {
@@ -573,14 +573,16 @@ impl Slots {
         (merged, refused)
     }
 
-    /// About how many different keys some tables have, and the bytes of the table that they are merged to beside them.
-    pub(crate) fn union<'a>(all: impl Iterator<Item = &'a Slots> + Clone) -> (usize, usize) {
+    /// About how many different keys some tables have, and how many slots a table has that they are merged to, if it is none of
+    /// them.
+    pub(crate) fn union<'a>(
+        all: impl Iterator<Item = &'a Slots> + Clone,
+    ) -> (usize, Option<usize>) {
         let keys = Slots::union_len(all.clone());
-        let wanted = slots_for(keys);
-        let largest = all.clone().map(|slots| slots.count as usize).max();
-        let is_enough = all.clone().count() < 2 || largest.is_some_and(|count| count >= wanted);
-        let slot = all.clone().next().map_or(0, Slots::slot_bytes);
-        (keys, if is_enough { 0 } else { wanted * slot })
+        // A quarter stays empty.
+        let wanted = (keys / 3 * 4).next_multiple_of(SLOTS_MIN);
+        let is_enough = all.clone().any(|slots| slots.count as usize >= wanted);
+        (keys, (!is_enough && all.count() > 1).then_some(wanted))
     }
 
     /// About how many different keys some tables have.
@@ -691,11 +693,6 @@ impl Part<'_> {
         }
         self.left.extend_from_slice(slot);
     }
-}
-
-/// Slots of which these keys leave a quarter empty.
-fn slots_for(keys: usize) -> usize {
-    (keys / 3 * 4).next_multiple_of(SLOTS_MIN)
 }
 
 #[cfg(test)]
