@@ -248,10 +248,7 @@ impl Answer {
     /// A part of a key that holds a NUL byte, or ends with a carriage return, of the first row in memory that has one.
     pub fn odd_key(&self) -> Option<&[u8]> {
         let is_odd = |text: &&[u8]| memchr(0, text).is_some() || text.last() == Some(&b'\r');
-        let odd = |group: &Group| {
-            let mut parts = (0..self.keys).map(|column| part(&self.all, *group, column));
-            parts.find(is_odd)
-        };
+        let odd = |group: &Group| self.all.parts(*group).find(is_odd);
         self.order.par_iter().find_map_first(odd)
     }
 
