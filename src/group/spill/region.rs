@@ -172,6 +172,8 @@ pub(crate) struct Spill<T> {
     file: File,
     bytes: usize,
     sums: Vec<u64>,
+    /// Where a chunk is read back.
+    buffer: Vec<u8>,
     values: PhantomData<T>,
 }
 
@@ -181,6 +183,7 @@ impl<T: Zeroed> Spill<T> {
             file: tempfile::tempfile_in(directory)?,
             bytes: 0,
             sums: Vec::new(),
+            buffer: Vec::new(),
             values: PhantomData,
         })
     }
@@ -219,9 +222,9 @@ impl<T: Zeroed> Spill<T> {
             if bytes < least {
                 return Ok(());
             }
-            let mut buffer = vec![0; bytes];
-            self.file.read_exact_at(&mut buffer, from as u64)?;
-            self.sums.push(XxHash3_64::oneshot(&buffer));
+            self.buffer.resize(bytes, 0);
+            self.file.read_exact_at(&mut self.buffer, from as u64)?;
+            self.sums.push(XxHash3_64::oneshot(&self.buffer));
         }
     }
 
