@@ -5,8 +5,7 @@ use std::io::Write;
 use crate::cli::memory::Peak;
 use crate::cli::spell;
 use crate::measure::reads::ReadFigures;
-use crate::units::GIB;
-use crate::units::grouped;
+use crate::units::{GIB, grouped};
 use crate::{Stats, units};
 use serde_json::{Value, json};
 
