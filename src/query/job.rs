@@ -724,7 +724,7 @@ impl Plan {
         let before = partial.lane_groups;
         let (count, bytes) = lanes.as_ref().map_or((0, 0), |groups| {
             let count = groups.slots.len();
-            // What comes until the next look may bring as many new groups, or some more.
+            // What comes until the next look may bring as many new groups as came since the last one, and some more.
             (
                 count,
                 groups.slots.bytes_with(2 * count.saturating_sub(before)),
