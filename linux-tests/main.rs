@@ -22,6 +22,7 @@ mod first_contact;
 mod flags;
 mod fuse;
 mod generate;
+mod golden;
 mod grid;
 mod group;
 mod hard;
