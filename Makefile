@@ -16,7 +16,7 @@ BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all soak lint doc bench bench-alloc bench-jobs bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package toolchain clean
+.PHONY: help run test test-all soak lint doc bench bench-alloc bench-jobs bench-pair bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,15 @@ bench-alloc: toolchain ## Allocators and C libraries: quote and xquo by workers 
 # DuckDB and Polars: pip install duckdb polars. xan: cargo install xan. On Debian: apt install miller datamash mawk
 bench-jobs: toolchain ## Group-by queries against DuckDB, Polars, xan, Miller, datamash and mawk (files of SIZE MiB)
 	cargo bench --locked -p ringfold-benches --bench jobs -- --mebibytes $(SIZE) $(BENCH)
+
+# Files of 200 MiB, unless SIZE is given.
+PAIR_SIZE = $(if $(filter file,$(origin SIZE)),200,$(SIZE))
+RUNS ?= 7
+
+bench-pair: toolchain ## The binary OLD and this tree's (or NEW) in turn, RUNS times (7): ratios of time and memory; answers must be the same
+	@[ -n "$(OLD)" ] || { echo "which binary is the old one? make bench-pair OLD=path" >&2; exit 2; }
+	cargo bench --locked -p ringfold-benches --bench jobs -- --mebibytes $(PAIR_SIZE) --runs $(RUNS) \
+	  --pair $(abspath $(OLD)) $(if $(NEW),--new $(abspath $(NEW))) $(BENCH)
 
 bench-partials: toolchain ## Partials against rkyv, columnar, bitcode and postcard: 10 million groups, one thread (7 GB of memory)
 	cargo bench --locked -p ringfold-benches --bench partials -- --output docs/bench/partials \

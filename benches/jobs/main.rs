@@ -10,6 +10,7 @@ mod canvas;
 #[allow(dead_code, reason = "other benchmarks make other inputs")]
 mod data;
 mod files;
+mod pair;
 mod plot;
 #[path = "../program.rs"]
 mod program;
@@ -53,6 +54,15 @@ struct Options {
     /// Where results.md, results.json and results.svg go
     #[arg(long, value_name = "DIR", default_value = "docs/bench/jobs")]
     output: PathBuf,
+    /// Run this build of ringfold and another one in turn instead, over more files
+    #[arg(long, value_name = "OLD")]
+    pair: Option<String>,
+    /// The other build [default: that of this tree]
+    #[arg(long, value_name = "PATH", requires = "pair")]
+    new: Option<String>,
+    /// Evict files from the page cache before each run
+    #[arg(long, requires = "pair")]
+    cold: bool,
     /// Compare an answer with ringfold's, both files, by the columns of the query with this number
     #[arg(long, hide = true, num_args = 4, value_names = ["QUERY", "TOOL", "REFERENCE", "ANSWER"])]
     compare: Vec<String>,
@@ -72,14 +82,17 @@ fn main() -> ExitCode {
     std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .expect("the tree is there");
     let options = Options::parse();
-    let done = match &options.compare[..] {
-        [query, tool, reference, answer] => compare(query, tool, reference, answer).map(|()| true),
+    let done = match (&options.compare[..], &options.pair) {
+        ([query, tool, reference, answer], _) => {
+            compare(query, tool, reference, answer).map(|()| true)
+        }
+        (_, Some(old)) => pair(&options, old),
         _ => measure(&options),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
-            eprintln!("jobs: some runs failed or answered wrongly: see VOID above");
+            eprintln!("jobs: some runs failed or answered wrongly: see VOID or DIFFERENT above");
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -87,6 +100,19 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs two builds in turn; tells whether all their answers were the same.
+fn pair(options: &Options, old: &str) -> Result<bool, Box<dyn Error>> {
+    let pair = pair::Pair {
+        old,
+        new: options.new.as_ref().unwrap_or_else(|| &program::RINGFOLD),
+        runs: options.runs.into(),
+        state: [State::Cached, State::Cold][usize::from(options.cold)],
+        bytes: options.mebibytes << 20,
+        folder: Path::new(FOLDER),
+    };
+    pair.measure(|number| options.queries.is_empty() || options.queries.contains(&number))
 }
 
 /// Asks everything and writes all results; tells whether all answers were right.

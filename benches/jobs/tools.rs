@@ -344,7 +344,11 @@ impl Found {
         }
         let compressor = query.file.compressor().filter(|_| !is_asked);
         let mut line: Vec<OsString> = match self.tool {
-            Tool::Ringfold => ringfold(query),
+            Tool::Ringfold => {
+                let mut line = vec![RINGFOLD.clone(), "aggregate".into(), "--quiet".into()];
+                line.extend(arguments(query));
+                line
+            }
             Tool::DuckDb => {
                 let python = self.python.as_deref().unwrap_or("python3");
                 let script = include_str!("query_duckdb.py");
@@ -378,10 +382,10 @@ impl Found {
     }
 }
 
-fn ringfold(query: &Query) -> Vec<String> {
+/// How `ringfold aggregate` is asked.
+pub fn arguments(query: &Query) -> Vec<String> {
     let aggregates = query.aggregates.iter().map(|one| one.spelled(":", ""));
-    let mut line = vec![RINGFOLD.clone()];
-    line.extend(["aggregate", "--quiet", "-f", "csv"].map(String::from));
+    let mut line = ["-f", "csv"].map(String::from).to_vec();
     line.extend(match query.file {
         Kind::Log => vec!["--log".into(), "combined".into()],
         Kind::Json => vec!["--jsonl".into()],
