@@ -309,6 +309,48 @@ fn a_record_of_a_pipe_has_its_line() {
 }
 
 #[test]
+fn a_record_of_a_part_has_its_line_in_the_file() {
+    let dir = dir();
+    let file = dir.path().join("a.csv");
+    let rejects = dir.path().join("rejects");
+    for first in ["", "a,1\n"] {
+        let text: String = (1..100)
+            .map(|n| format!("k{n},{}\n", ["x", "1"][n % 2]))
+            .collect();
+        std::fs::write(&file, format!("{first}{text}")).unwrap();
+        let flags = ["-k", "2", "-a", "count:1,sum:2", "--single-line"];
+        let run = |more: &[&str]| {
+            let all = [
+                &["aggregate"][..],
+                &flags,
+                &["--rejects", str(&rejects)],
+                more,
+            ]
+            .concat();
+            let ended = end(&mut ringfold(all.iter().copied().chain([str(&file)])));
+            let (_, said) = ended.answer_and_notices();
+            let kept = std::fs::read_to_string(&rejects).unwrap();
+            let kept = kept.lines().skip(1).map(String::from).collect::<Vec<_>>();
+            let place = said.split_once(" byte ").unwrap().1;
+            (place.split_once(':').unwrap().0.to_string(), kept)
+        };
+        let (_, whole) = run(&[]);
+        let mut parts = Vec::new();
+        for part in ["1/3", "2/3", "3/3"] {
+            for more in [&["--engine", "pread", "-b64", "-j2"][..], &["-j1"]] {
+                let (place, mut kept) = run(&[&["--range", part][..], more].concat());
+                let first: Vec<&str> = kept[0].split(',').collect();
+                assert_eq!(place, format!("{} line {}", first[1], first[2]));
+                if more.len() == 1 {
+                    parts.append(&mut kept);
+                }
+            }
+        }
+        assert!(whole.len() > 40 && parts == whole, "{parts:?}");
+    }
+}
+
+#[test]
 fn a_failure_in_a_stream_precedes_one_in_a_later_file() {
     let dir = dir();
     let bad = write(dir.path(), "bad", b"a;1.0\nbroken\n");

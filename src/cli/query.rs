@@ -343,6 +343,10 @@ impl Asked {
         if let (Some(output), Some(rejects)) = (rejects, &answer.rejects) {
             pool.install(|| write_output(output, |out| rejects.write(&input, out)))?;
         }
+        if let Some(first) = answer.first_skipped.as_mut() {
+            let place = (first.file, first.bytes.start);
+            first.line = first.line.or_else(|| reading.line(&input, &pool, place));
+        }
         let is_nothing = answer.rows == 0 && answer.filtered == 0;
         if let Some(first) = answer.first_skipped.as_ref().filter(|_| is_nothing) {
             return Err(nothing_but_skipped(&input, first, answer.skipped));

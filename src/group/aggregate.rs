@@ -521,7 +521,7 @@ impl Fold for Aggregate {
     fn finish(&self, mut total: Partial) -> Summary {
         let lines = std::mem::take(&mut total.lines).sorted();
         let first_skipped = total.first_skipped.take().map(|(mut first, mark)| {
-            first.line = Some(lines.line(first.file, mark));
+            first.line = lines.line(first.file, mark);
             first
         });
         let mut parts = std::mem::take(&mut total.merged);

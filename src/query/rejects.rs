@@ -14,6 +14,10 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
+use crate::engine::config::Config;
+use crate::engine::lines;
+use crate::engine::run::run;
+use crate::engine::sink::Sink;
 use crate::engine::sink::{BlockError, Malformed};
 use crate::error::{Cause, Error};
 use crate::group::spill::budget::default_directory;
@@ -329,7 +333,7 @@ impl Rejected {
         let lines = self.lines.sorted();
         see(&lines);
         let first = self.first.map(|(mut first, mark)| {
-            first.line = Some(lines.line(first.file, mark));
+            first.line = lines.line(first.file, mark);
             first
         });
         self.parts.sort_by_key(|part| (part.file, part.first));
@@ -368,10 +372,11 @@ impl Rejects {
     /// `out` can't be written, or the temporary file can't be read: an [`Error`] within the [`io::Error`].
     pub fn write(&self, input: &Input, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"file,byte,line,reason,record\n")?;
+        let lines = self.lines_from_the_start(input);
         // Each is at most a buffer and a record.
         let at_once = 2 * rayon::current_num_threads();
         for parts in self.parts.chunks(at_once) {
-            let texts = parts.par_iter().map(|part| self.text(part, input));
+            let texts = parts.par_iter().map(|part| self.text(part, input, &lines));
             for text in texts.collect::<Vec<_>>() {
                 out.write_all(&text?)?;
             }
@@ -379,8 +384,23 @@ impl Rejects {
         Ok(())
     }
 
+    /// The numbers of lines, also in files of which only a part was read: what lies before it is read now.
+    fn lines_from_the_start(&self, input: &Input) -> Counted {
+        let mut lines = self.lines.clone();
+        for part in &self.parts {
+            let Some(from) = lines.begins_late(part.file) else {
+                continue;
+            };
+            let all = |input: &Input, sink: &dyn Sink| run(input, &Config::default(), sink);
+            if let Some(before) = lines::before(input, part.file, from, b'\n', all) {
+                lines.begin(part.file, before);
+            }
+        }
+        lines
+    }
+
     /// The lines of a part.
-    fn text(&self, part: &Part, input: &Input) -> io::Result<Vec<u8>> {
+    fn text(&self, part: &Part, input: &Input, lines: &Counted) -> io::Result<Vec<u8>> {
         let read;
         let mut records = match (part.buffer, &self.spilled) {
             (Some(buffer), _) => &self.buffers[buffer][part.at as usize..][..part.len],
@@ -410,7 +430,11 @@ impl Rejects {
                 ends: long(8),
             };
             text.extend_from_slice(&name);
-            write!(text, ",{},{},", long(0), self.lines.line(part.file, mark))?;
+            write!(text, ",{},", long(0))?;
+            if let Some(line) = lines.line(part.file, mark) {
+                write!(text, "{line}")?;
+            }
+            text.push(b',');
             push_csv_text(reason, &mut text);
             text.push(b',');
             push_csv_text(record, &mut text);

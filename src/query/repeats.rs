@@ -52,7 +52,7 @@ impl Occurrences {
     pub(crate) fn finish(self, lines: &Counted) -> Occurrences {
         let marked = self.first.zip(self.mark);
         Occurrences {
-            line: marked.map(|((file, _), mark)| lines.line(file, mark)),
+            line: marked.and_then(|((file, _), mark)| lines.line(file, mark)),
             ..self
         }
     }

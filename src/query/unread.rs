@@ -45,7 +45,7 @@ impl Unread {
     /// How many, and the first one, with its line where lines were counted.
     pub(crate) fn finish(self, lines: &Counted) -> (u64, Option<Skipped>) {
         let first = self.first.map(|(mut first, mark)| {
-            first.line = mark.map(|mark| lines.line(first.file, mark));
+            first.line = mark.and_then(|mark| lines.line(first.file, mark));
             first
         });
         (self.count, first)

@@ -92,14 +92,39 @@ impl Lines {
 }
 
 /// The lines before each stretch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Counted(Vec<Stretch>);
 
 impl Counted {
-    /// The number of the line, from 1, of a marked place.
-    pub(crate) fn line(&self, file: u32, mark: Mark) -> u64 {
+    /// The number of the line, from 1, of a marked place; `None` where a file wasn't read from its start.
+    pub(crate) fn line(&self, file: u32, mark: Mark) -> Option<u64> {
+        if self.begins_late(file).is_some() {
+            return None;
+        }
         let found = (self.0).binary_search_by_key(&(file, mark.from), |s| (s.file, s.from));
-        1 + mark.ends + found.map_or(0, |at| self.0[at].ends)
+        Some(1 + mark.ends + found.map_or(0, |at| self.0[at].ends))
+    }
+
+    /// Where a file begins that wasn't read from its start.
+    pub(crate) fn begins_late(&self, file: u32) -> Option<u64> {
+        let first = self.0.partition_point(|stretch| stretch.file < file);
+        let first = self.0.get(first).filter(|first| first.file == file)?;
+        (first.from > 0).then_some(first.from)
+    }
+
+    /// Says how many lines end before that place.
+    pub(crate) fn begin(&mut self, file: u32, before: u64) {
+        for stretch in self.0.iter_mut().filter(|stretch| stretch.file == file) {
+            stretch.ends += before;
+        }
+        let start = Stretch {
+            file,
+            from: 0,
+            to: 0,
+            ends: 0,
+        };
+        let at = self.0.partition_point(|stretch| stretch.file < file);
+        self.0.insert(at, start);
     }
 }
 
@@ -134,10 +159,27 @@ mod tests {
                     let counted = all.sorted();
                     for (place, mark) in marks {
                         let before = text[..place].iter().filter(|&&byte| byte == b'\n');
-                        assert_eq!(counted.line(1, mark), 1 + before.count() as u64);
+                        assert_eq!(counted.line(1, mark), Some(1 + before.count() as u64));
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_file_that_is_read_from_its_middle_has_no_lines_until_they_are_known() {
+        let mut lines = Lines::default();
+        lines.add(0, 0, b"a\nb\n");
+        lines.add(1, 10, b"a\n");
+        let mark = lines.mark();
+        lines.add(2, 0, b"\n");
+        let mut counted = lines.sorted();
+        assert_eq!(
+            [0, 1, 2].map(|file| counted.begins_late(file)),
+            [None, Some(10), None]
+        );
+        assert_eq!(counted.line(1, mark), None);
+        counted.begin(1, 4);
+        assert_eq!(counted.line(1, mark), Some(6));
     }
 }
