@@ -1,19 +1,14 @@
-//! What each stage costs, what the whole costs, and what another table would cost.
-//!
-//! Stages are cumulative: `decode` includes `index`, `table` and `hashbrown` include both. Every
-//! benchmark checks its answer.
+//! What records of a key and a number cost, by numbers of keys and forms of numbers, and what the merge costs at the end.
+//! Every benchmark checks its answer.
 
 mod data;
 
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use hashbrown::HashTable;
-use ringfold::Fold;
-use ringfold::Level;
-use ringfold::PaddedBuf;
-use ringfold::group::Aggregate;
-use ringfold::internals::Stages;
+use ringfold::query::{Answer, Plan, Query};
+use ringfold::report::grid::{Cell, Rows};
+use ringfold::{Config, Fold, Input, Level, PaddedBuf};
 
 struct Case {
     name: &'static str,
@@ -46,13 +41,30 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Statistics as a plain program would keep them.
-#[derive(Default)]
-struct Plain {
-    count: u64,
-    sum: i64,
-    min: i32,
-    max: i32,
+/// Counts and sums the numbers of each key.
+fn plan(text: &[u8], level: Level) -> Plan {
+    let query = Query::new(b';').quote(None).key(1).level(Some(level));
+    let query = ["count", "sum", "min", "max"]
+        .iter()
+        .fold(query, |query, name| {
+            query.aggregate(name, Some(2.into())).expect("it is one")
+        });
+    query
+        .plan(&Input::memory([text]), &Config::default())
+        .expect("there are columns")
+}
+
+/// The counts of all rows, and the sum of all sums without its point.
+fn totals(answer: &Answer) -> (u64, i128) {
+    let (mut count, mut sum, mut cells) = (0, 0, Vec::new());
+    for at in 0..answer.len() {
+        answer.row(at, &mut cells);
+        if let [_, Cell::Number(rows), Cell::Number(total), ..] = &cells[..] {
+            count += rows.parse::<u64>().expect("a count");
+            sum += total.replace('.', "").parse::<i128>().expect("a sum");
+        }
+    }
+    (count, sum)
 }
 
 fn aggregate(criterion: &mut Criterion) {
@@ -65,80 +77,25 @@ fn aggregate(criterion: &mut Criterion) {
             .throughput(Throughput::Elements(rows as u64))
             .sample_size(20);
         for level in Level::available() {
-            let mut stages = Stages::new(level);
-            group.bench_function(format!("index/{level:?}"), |bencher| {
-                bencher.iter(|| assert_eq!(stages.index(&block), rows));
-            });
-            group.bench_function(format!("decode/{level:?}"), |bencher| {
-                bencher.iter(|| assert_eq!(stages.decode(&block), rows));
-            });
-            group.bench_function(format!("table/{level:?}"), |bencher| {
-                bencher.iter(|| assert_eq!(stages.fold(&block), rows));
-            });
-            let job = Aggregate::new().level(level);
+            let job = plan(block.bytes(), level);
             let mut partial = job.partial();
             let mut times = 0;
-            group.bench_function(format!("whole/{level:?}"), |bencher| {
+            group.bench_function(format!("{level:?}"), |bencher| {
                 bencher.iter(|| {
                     times += 1;
                     job.block(&mut partial, &block).expect("good rows");
                 });
             });
             if times > 0 {
-                let summary = job.finish(partial);
-                assert_eq!(summary.rows, times * rows as u64);
-                let sums: i128 = summary
-                    .entries()
-                    .map(|entry| entry.sum().round(1).units().expect("small"))
-                    .sum();
-                assert_eq!(sums, i128::from(sum) * i128::from(times));
+                let want = (times * rows as u64, i128::from(sum) * i128::from(times));
+                assert_eq!(totals(&job.finish(partial)), want);
             }
         }
-        let state = ahash::RandomState::new();
-        let mut table: HashTable<(Box<[u8]>, Plain)> = HashTable::new();
-        let mut stages = Stages::new(Level::detect());
-        let mut times = 0;
-        group.bench_function("hashbrown", |bencher| {
-            bencher.iter(|| {
-                times += 1;
-                stages.each(&block, |key, value| {
-                    let hash = state.hash_one(key);
-                    let entry = table.entry(
-                        hash,
-                        |(other, _)| **other == *key,
-                        |(key, _)| state.hash_one(&**key),
-                    );
-                    let fresh = || {
-                        (
-                            key.into(),
-                            Plain {
-                                min: value,
-                                max: value,
-                                ..Plain::default()
-                            },
-                        )
-                    };
-                    let plain = &mut entry.or_insert_with(fresh).into_mut().1;
-                    plain.count += 1;
-                    plain.sum += i64::from(value);
-                    plain.min = plain.min.min(value);
-                    plain.max = plain.max.max(value);
-                });
-            });
-        });
-        assert_eq!(
-            table.iter().map(|(_, plain)| plain.count).sum::<u64>(),
-            times * rows as u64
-        );
-        assert_eq!(
-            table.iter().map(|(_, plain)| plain.sum).sum::<i64>(),
-            sum * times as i64
-        );
         group.finish();
     }
 }
 
-/// Other numbers than the challenge's, and keys so long that the scalar parser reads them too: the whole.
+/// Other numbers than the challenge's, and long keys.
 fn numbers(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("numbers");
     let rows = 100_000;
@@ -161,7 +118,7 @@ fn numbers(criterion: &mut Criterion) {
         let text = data::rows(keys, rows, "\n", value);
         let buffer = PaddedBuf::from(&text[..]);
         for level in Level::available() {
-            let job = Aggregate::new().level(level);
+            let job = plan(&text, level);
             let mut partial = job.partial();
             let mut times = 0;
             group.bench_function(format!("{name}/{level:?}"), |bencher| {
@@ -171,15 +128,9 @@ fn numbers(criterion: &mut Criterion) {
                     job.block(&mut partial, &block).expect("good rows");
                 });
             });
-            let summary = job.finish(partial);
-            let sums = summary
-                .entries()
-                .map(|entry| entry.sum().round(decimals as u32).units().expect("small"));
             let sum = i128::from(naive_sum(&text)) * i128::from(times);
-            assert_eq!(
-                (sums.sum::<i128>(), summary.rows),
-                (sum, times * rows as u64)
-            );
+            let want = (times * rows as u64, sum);
+            assert_eq!(totals(&job.finish(partial)), want);
         }
     }
     group.finish();
@@ -215,9 +166,10 @@ fn merge(criterion: &mut Criterion) {
 }
 
 fn merged(pool: &rayon::ThreadPool, texts: &[&PaddedBuf]) -> Duration {
-    let job = Aggregate::new();
+    let job = plan(texts[0].block(0, 0, 0).bytes(), Level::detect());
+    let new_partial = job.partials();
     let mut partials = texts.iter().map(|text| {
-        let mut partial = job.partial();
+        let mut partial = new_partial();
         job.block(&mut partial, &text.block(0, 0, 0))
             .expect("good rows");
         partial
@@ -225,14 +177,13 @@ fn merged(pool: &rayon::ThreadPool, texts: &[&PaddedBuf]) -> Duration {
     let mut into = partials.next().expect("some");
     let partials: Vec<_> = partials.collect();
     let started = Instant::now();
-    let summary = pool.install(|| {
+    let answer = pool.install(|| {
         let from = partials.into_iter();
         from.for_each(|from| job.merge(&mut into, from));
         job.finish(into)
     });
     let took = started.elapsed();
-    let rows: u64 = summary.entries().map(|entry| entry.count()).sum();
-    assert_eq!(rows, summary.rows);
+    assert_eq!(totals(&answer).0, answer.rows);
     took
 }
 

@@ -425,8 +425,10 @@ fn what_is_refused() {
             ][..],
             "`city` is a name",
         ),
-        (&["--where", "$1 = 1", "rows"], "--where needs columns"),
-        (&["--having", "$1 = 1", "rows"], "--having needs columns"),
+        (
+            &["--jsonl", "--where", "$1 = 1", "rows"],
+            "--jsonl needs columns",
+        ),
     ] {
         let told = refused(dir.path(), args);
         assert!(told.contains(words), "{args:?}: {told}");

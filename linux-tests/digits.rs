@@ -121,8 +121,11 @@ fn what_is_refused() {
             &["-k", "1", "a.csv", "--sort", "count,town"],
             "no column is called `town`",
         ),
-        (&["--precision", "1", "rows"], "--precision needs columns"),
-        (&["--as", "a", "rows"], "--as needs columns"),
+        (
+            &["--precision", "1", "rows"],
+            "--precision has no effect on this format",
+        ),
+        (&["--as", "a", "rows"], "--as has no effect on this format"),
     ] {
         let error = end(ringfold(["aggregate"]).args(args).current_dir(dir.path())).failure(2);
         assert!(error.contains(words), "{args:?}: {error}");

@@ -533,8 +533,12 @@ fn pairs_are_no_other_file() {
         let args = [args, &["orders.csv"]].concat();
         end(&mut aggregate(dir.path(), &args)).failure(1);
     }
-    let told = end(&mut aggregate(dir.path(), &["-H", "-o", "x", "orders.csv"])).failure(2);
-    assert!(told.starts_with("--header needs columns"), "{told}");
+    let told = end(&mut aggregate(
+        dir.path(),
+        &["--jsonl", "-o", "x", "orders.csv"],
+    ))
+    .failure(2);
+    assert!(told.starts_with("--jsonl needs columns"), "{told}");
     assert!(!dir.path().join("x").exists());
 }
 

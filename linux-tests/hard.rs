@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use ringfold::Config;
-use ringfold::group::OnError;
+use ringfold::query::OnError;
 
 use crate::answers::{any_config, compare};
 use crate::reference;

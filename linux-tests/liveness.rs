@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -637,14 +637,13 @@ fn signals_end_a_run_that_has_spilled_keys() {
 
 /// Bytes of the files without names that a process has mapped.
 fn nameless(child: &Child) -> u64 {
-    let maps = fs::read_to_string(format!("/proc/{}/maps", child.id())).unwrap();
-    let files = maps.lines().filter(|line| line.ends_with(" (deleted)"));
-    let size = |line: &str| {
-        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
-        let address = |text| u64::from_str_radix(text, 16).unwrap();
-        address(to) - address(from)
+    let files = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+    let files = files.flatten().map(|file| file.path());
+    let is_nameless = |file: &PathBuf| {
+        fs::read_link(file).is_ok_and(|target| str(&target).ends_with(" (deleted)"))
     };
-    files.map(size).sum()
+    let size = |file: PathBuf| fs::metadata(file).map_or(0, |file| file.len());
+    files.filter(is_nameless).map(size).sum()
 }
 
 // Kills.

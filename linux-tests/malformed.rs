@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 /// Each kind, and the words for it.
-const KINDS: [(&[u8], &str); 25] = [
+const KINDS: [(&[u8], &str); 18] = [
     (b"a", "1 field where 2 are expected"),
     (b"\0", "1 field where 2 are expected"),
     (b" ", "1 field where 2 are expected"),
@@ -23,23 +23,16 @@ const KINDS: [(&[u8], &str); 25] = [
     (b"a;", "`` is not a number"),
     (b";", "`` is not a number"),
     (b"a;x", "`x` is not a number"),
-    (b"a;+1", "`+1` is not a number"),
-    (b"a;.5", "`.5` is not a number"),
-    (b"a;5.", "`5.` is not a number"),
     (b"a;-", "`-` is not a number"),
-    (b"a;-.5", "`-.5` is not a number"),
     (b"a;--5.0", "`--5.0` is not a number"),
-    (b"a;1e3", "`1e3` is not a number"),
-    (b"a; 1.0", "` 1.0` is not a number"),
-    (b"a;1.0 ", "`1.0 ` is not a number"),
     (b"a;1,0", "`1,0` is not a number"),
     (b"a;1.0.0", "`1.0.0` is not a number"),
     (b"a;NaN", "`NaN` is not a number"),
     (b"a;1.0\r", "`1.0\\r` is not a number"),
     (b"a;1\x1b[31m.0", "`1\\x1b[31m.0` is not a number"),
     (
-        b"a;1234567890123456789012345678901234567.5",
-        "number with more than 36 digits before its point",
+        b"a;12345678901234567890123456789012345678.5",
+        "`12345678901234567890123456789012345678.5` has more than 36 digits before or after its point, which is the limit",
     ),
 ];
 
@@ -99,9 +92,9 @@ fn every_kind_at_any_place_is_told_alike_by_every_engine() {
                 let mut command = ringfold(["aggregate", "-j", "2", "-b", block]);
                 let error = end(command.args(way.flags()).arg(&path)).failure(1);
                 // Some may be read in another way.
-                let hint = error.split_once(": `-d ';' -k 1 -a min:2,mean:2,max:2");
-                let said = hint.map_or(&*error, |(said, _)| said);
-                assert_eq!(said, want, "{way:?} {block}");
+                let said = error.strip_prefix(&want);
+                let is_hint = |said: &str| said.is_empty() || said.starts_with(": `--");
+                assert!(said.is_some_and(is_hint), "{way:?} {block}: {error}");
             }
         }
     }
@@ -124,13 +117,7 @@ fn a_long_bad_number_is_shortened() {
 #[test]
 fn an_input_of_another_kind_gets_a_hint() {
     let dir = dir();
-    let gzip = b"\x1f\x8b\x08\x00abc";
-    let hints: [(&[u8], &[u8], &str); 5] = [
-        (
-            gzip,
-            &STATIONS,
-            "1 field where 2 are expected: this is how a gzip file begins: try `zcat ",
-        ),
+    let hints: [(&[u8], &[u8], &str); 4] = [
         (
             b"a,1.0",
             b"b,2.0\n",
@@ -139,12 +126,12 @@ fn an_input_of_another_kind_gets_a_hint() {
         (
             b"city;mean",
             &STATIONS,
-            "`mean` is not a number: a header is left out by `--on-error skip`",
+            "`mean` is not a number: `-H` takes the first line for the names of the columns",
         ),
         (
             b"city\tmean",
             b"a\t1.0\n",
-            "1 field where 2 are expected: try `-d '\\t' --on-error skip`, which leaves out this header",
+            "1 field where 2 are expected: try `-d '\\t' -H`, which takes the first line for the names of the columns",
         ),
         (
             b"city,country,mean",
@@ -160,21 +147,15 @@ fn an_input_of_another_kind_gets_a_hint() {
         let (bare, _) = reported.split_once(": ").unwrap();
         let length = record.len();
         for way in WAYS.iter() {
-            // Otherwise it would be decompressed.
             let said = |path: &_| {
-                let args = ["aggregate", "--no-decompress", "-f", "1brc"];
+                let args = ["aggregate", "-f", "1brc"];
                 end(ringfold(args).args(way.flags()).arg(path)).failure(1)
             };
             let want = format!("{}: byte 0-{length} (line 1): {reported}", str(&first));
-            match record == gzip {
-                true => assert!(said(&first).starts_with(&want), "{way:?}"),
-                false => assert_eq!(said(&first), want, "{way:?}"),
-            }
-            if record != gzip {
-                let bytes = format!("3-{}", 3 + length);
-                let want = format!("{}: byte {bytes} (line 1): {reported}", str(&marked));
-                assert_eq!(said(&marked), want, "{way:?}");
-            }
+            assert_eq!(said(&first), want, "{way:?}");
+            let bytes = format!("3-{}", 3 + length);
+            let want = format!("{}: byte {bytes} (line 1): {reported}", str(&marked));
+            assert_eq!(said(&marked), want, "{way:?}");
             let want = format!("{}: byte 6-{} (line 2): {bare}", str(&second), 6 + length);
             assert_eq!(said(&second), want, "{way:?}");
         }
@@ -187,16 +168,8 @@ fn a_hint_is_right() {
     let dir = dir();
     for (text, flags, rows) in [
         ("Kiel,1.5\nBonn,2\n", &["-d", ","][..], 2),
-        (
-            "station;value\nKiel;1\nBonn;2\n",
-            &["--on-error", "skip"],
-            2,
-        ),
-        (
-            "station\tvalue\r\nKiel\t1\r\n",
-            &["-d", "\\t", "--on-error", "skip"],
-            1,
-        ),
+        ("station;value\nKiel;1\nBonn;2\n", &["-H"], 2),
+        ("station\tvalue\r\nKiel\t1\r\n", &["-d", "\\t", "-H"], 1),
     ] {
         let path = write(dir.path(), "file", text.as_bytes());
         let error = end(&mut ringfold(["aggregate", "-f", "1brc", str(&path)])).failure(1);

@@ -47,15 +47,13 @@ pub enum Feature {
     MemoryGroup,
     /// A file system of the test's own can be mounted.
     Fuse,
-    /// What a process has mapped can be opened.
-    MapFiles,
     /// The program without a sanitizer, whose runtime wants memory and calls of its own.
     Plain,
     /// Python 3.11, whose readers are independent of ours, and whose `csv` takes zeros.
     Python,
 }
 
-const ALL: [Feature; 21] = [
+const ALL: [Feature; 20] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -74,7 +72,6 @@ const ALL: [Feature; 21] = [
     Feature::Strace,
     Feature::MemoryGroup,
     Feature::Fuse,
-    Feature::MapFiles,
     Feature::Plain,
     Feature::Python,
 ];
@@ -236,12 +233,6 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
             if !output.status.success() {
                 return Err(String::from_utf8_lossy(&output.stderr).trim().into());
             }
-        }
-        Feature::MapFiles => {
-            let mut files = fs::read_dir("/proc/self/map_files")?;
-            drop(File::open(
-                files.next().ok_or("no file is mapped")??.path(),
-            )?);
         }
         Feature::Fuse => {
             let fuse = Fuse::try_serve("probe", &b"probe"[..], Pages::None)?;

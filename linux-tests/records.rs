@@ -764,12 +764,6 @@ fn what_is_told_of_skipped_records() {
             2,
             "--output",
         ),
-        (&["a.csv", "--on-error", "null"], 2, "-k"),
-        (
-            &["a.csv", "--single-line", "--on-error", "skip"],
-            2,
-            "--single-line",
-        ),
         (&["-k1", "a.csv", "--comment", ","], 2, "comment"),
         (&["-k1", "a.csv", "--rejects", "no/r"], 1, "no/r"),
     ] {

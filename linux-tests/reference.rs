@@ -7,8 +7,10 @@ use std::ops::Range;
 use num_bigint::BigInt;
 use num_integer::Integer;
 
-/// Digits a number may have on either side of its point; all numbers are kept in 10^-36.
+/// Digits a number may have on either side of its point.
 const DIGITS: usize = 36;
+/// Or in all, and after its point; all numbers are kept in 10^-38.
+const SCALE: usize = 38;
 
 /// So many NUL bytes side by side are a hole.
 const HOLE: usize = 128;
@@ -210,13 +212,13 @@ impl Group {
 
     /// The sum in tenths as a double.
     fn tenths(&self) -> f64 {
-        format!("{}e-{}", self.sum, DIGITS - 1).parse().unwrap()
+        format!("{}e-{}", self.sum, SCALE - 1).parse().unwrap()
     }
 }
 
 /// `sum / rows` at so many decimals: `floor((2 sum + n) / 2n)` in units of the last decimal.
 fn round(sum: &BigInt, rows: u64, decimals: u32) -> String {
-    let n = BigInt::from(rows) * BigInt::from(10).pow(DIGITS as u32 - decimals);
+    let n = BigInt::from(rows) * BigInt::from(10).pow(SCALE as u32 - decimals);
     let units: BigInt = (sum * 2u32 + &n).div_floor(&(n * 2u32));
     let sign = if units < BigInt::ZERO { "-" } else { "" };
     let digits = format!(
@@ -245,27 +247,51 @@ fn read(record: &[u8], delimiter: u8) -> Record<'_> {
     }
 }
 
-/// `-?[0-9]+(\.[0-9]+)?` in units of 10^-36.
+/// A decimal, blanks around it and a small exponent allowed, in units of 10^-38.
 fn number(text: &[u8]) -> Option<BigInt> {
-    let text = std::str::from_utf8(text).ok()?;
+    let text = std::str::from_utf8(text).ok()?.trim_matches([' ', '\t']);
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
-        None => ("", text),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
     };
-    let (whole, fraction) = match text.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (text, None),
+    let (text, exponent) = match text.split_once(['e', 'E']) {
+        Some((text, exponent)) => {
+            let digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            let most = if exponent.starts_with('-') {
+                -9999
+            } else {
+                9999
+            };
+            (text, exponent.parse::<i64>().unwrap_or(most))
+        }
+        None => (text, 0),
     };
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !fraction.is_none_or(digits) {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let all = format!("{whole}{fraction}");
+    if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let whole = whole.trim_start_matches('0');
-    let fraction = fraction.unwrap_or("").trim_end_matches('0');
-    if whole.len() > DIGITS || fraction.len() > DIGITS {
+    let digits = all.trim_start_matches('0').trim_end_matches('0');
+    if digits.is_empty() {
+        return Some(BigInt::ZERO);
+    }
+    let zeros = all.len() - all.trim_end_matches('0').len();
+    let power = zeros as i64 - fraction.len() as i64 + exponent;
+    let length = digits.len() as i64 + power.max(0);
+    let is_short = length <= SCALE as i64 && -power <= SCALE as i64;
+    let sides = [
+        whole.trim_start_matches('0').len(),
+        fraction.trim_end_matches('0').len(),
+    ];
+    let is_long = exponent == 0 && sides[1] > 0 && sides.iter().all(|&side| side <= DIGITS);
+    if !is_short && !is_long {
         return None;
     }
-    format!("{sign}0{whole}{fraction:0<DIGITS$}").parse().ok()
+    let zeros = "0".repeat((power + SCALE as i64) as usize);
+    format!("{sign}{digits}{zeros}").parse().ok()
 }
 
 #[test]
@@ -301,8 +327,12 @@ fn the_cases_of_the_contract() {
     assert_eq!(answer.malformed, [bad(16..17, 4), bad(18..21, 5)]);
     assert_eq!((answer.rows, answer.empty_lines), (2, 1));
     for bad in [
-        "+1", ".5", "5.", "1e3", " 1", "1 ", "", "-", ".", "--1", "1.2.3", "1,5",
+        "", "-", ".", "--1", "+-1", "1.2.3", "1,5", "1e", "e1", "1e39", "1e-39", "1 2",
     ] {
         assert_eq!(number(bad.as_bytes()), None, "{bad}");
+    }
+    let one = number(b"1");
+    for good in ["+1", "1.", "01", " 1\t", "10e-1", ".1E+1", "1e0"] {
+        assert_eq!(number(good.as_bytes()), one, "{good}");
     }
 }

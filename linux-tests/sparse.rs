@@ -5,9 +5,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use ringfold::group::Aggregate;
-use ringfold::{Config, Engine, Input, Span, fold};
+use ringfold::query::OnError;
+use ringfold::{Config, Engine, Input, Span};
 
+use crate::answers::pairs;
 use crate::probe::skip;
 use crate::support::{WAYS, dir, end, ringfold, str, write};
 
@@ -92,12 +93,12 @@ fn more_blocks_than_32_bits_can_number() {
         let input = Input::open([&path]).unwrap();
         let good = span(middle + 1, middle + rows.len() as u64);
         let input = input.with_spans(vec![good]).unwrap();
-        let (summary, _) = fold(&input, &config, &Aggregate::new()).unwrap();
-        assert_eq!((summary.rows, summary.len()), (1000, 2), "{engine}");
+        let (answer, _) = pairs(&input, &config, OnError::Fail).unwrap();
+        assert_eq!((answer.rows, answer.groups), (1000, 2), "{engine}");
         let input = input
             .with_spans(vec![good, span(last + 1, 15 * TIB)])
             .unwrap();
-        let error = fold(&input, &config, &Aggregate::new()).err().unwrap();
+        let error = pairs(&input, &config, OnError::Fail).err().unwrap();
         let bad_row = last + b"\na;1.0\n".len() as u64;
         assert_eq!(
             error.bytes(),

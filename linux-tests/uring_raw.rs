@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use ringfold::group::OnError;
+use ringfold::query::OnError;
 use ringfold::{
     Block, BlockError, Config, Engine, Error, Fold, Input, Kind, Knobs, Refusal, Setting, Stats,
     TaskRun,

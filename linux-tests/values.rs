@@ -81,7 +81,7 @@ fn limits_are_said() {
         (format!("{zeros}7"), Ok("7".into())),
         (
             "0.1000000000000000055511151231257827021181583404541015625".into(),
-            Err("has more than 38 digits, which is the limit (column 1)"),
+            Err("has more than 36 digits before or after its point, which is the limit (column 1)"),
         ),
         (
             "115792089237316195423570985008687907853269984665640564039457584007913129639935".into(),

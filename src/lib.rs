@@ -28,24 +28,20 @@
 //! # Ok::<(), ringfold::Error>(())
 //! ```
 //!
-//! Group `key;value` records by key, exactly, and print them:
+//! Group records by a column, exactly, and look at the rows:
 //!
 //! ```
-//! use ringfold::group::Aggregate;
-//! use ringfold::report::{self, Format};
+//! use ringfold::query::Query;
+//! use ringfold::report::grid::{Cell, Rows};
 //! use ringfold::{Config, Input, fold};
 //!
 //! let input = Input::memory([&b"Bern;7.5\nOslo;-3.0\nBern;8.5\n"[..]]);
-//! let (summary, _) = fold(&input, &Config::default(), &Aggregate::new())?;
-//! for entry in summary.entries() {
-//!     let key = String::from_utf8_lossy(entry.key());
-//!     println!("{key}: {} rows, mean {}", entry.count(), entry.mean(2));
-//! }
-//!
-//! // Or all of it in one of the styles of the program.
-//! let mut text = Vec::new();
-//! report::write(&summary, Format::OneBrc, &mut text).unwrap();
-//! assert_eq!(text, b"{Bern=7.5/8.0/8.5, Oslo=-3.0/-3.0/-3.0}\n");
+//! let config = Config::default();
+//! let query = Query::new(b';').key(1).aggregate("mean", Some(2.into()))?;
+//! let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
+//! let mut cells = Vec::new();
+//! answer.row(0, &mut cells);
+//! assert_eq!(cells, [Cell::Text(b"Bern"), Cell::Number("8.000".into())]);
 //! # Ok::<(), ringfold::Error>(())
 //! ```
 //!
@@ -112,11 +108,14 @@ mod record;
 
 mod engine;
 
+mod budget;
+
 pub mod job;
 
 pub mod quote;
 
-pub mod group;
+mod key_number;
+mod table;
 
 pub mod report;
 
@@ -168,7 +167,6 @@ pub use record::quoted::Quoted;
 pub mod internals {
     #[cfg(feature = "cli")]
     pub use crate::generate::Generate;
-    pub use crate::group::stages::Stages;
     #[cfg(fuzzing)]
     pub use crate::job::simulated;
     #[cfg(feature = "cli")]

@@ -12,7 +12,7 @@ use case::Case;
 use libfuzzer_sys::fuzz_target;
 use reference::{Answer, Style};
 use ringfold::internals::simulated;
-use ringfold::group::{Aggregate, OnError, Summary};
+use ringfold::query::{Answer as Rows, OnError, Query, Sort};
 use ringfold::report::{self, Format};
 use ringfold::{Error, fold};
 
@@ -21,8 +21,8 @@ fuzz_target!(|data: &[u8]| {
     let expected = reference::aggregate(&case.files, b';', case.max_record());
     let skip = case.spare() % 2 == 1;
     let on_error = if skip { OnError::Skip } else { OnError::Fail };
-    let job = Aggregate::new().on_error(on_error);
     let (input, config) = (case.input(), case.config());
+    let job = Query::pairs(b';').on_error(on_error).plan(&input, &config).expect("it is one");
     let fault = expected.lowest().filter(|_| !skip);
     let place = |error: &Error| (error.file_index() as usize, error.bytes());
     let known = fault.map(|fault| (fault.file, Some(fault.bytes.clone())));
@@ -30,16 +30,16 @@ fuzz_target!(|data: &[u8]| {
         simulated::fold(&input, &config, &case.schedule(), &job),
         &known,
     ) {
-        (Ok(summary), None) => check(&summary, &expected),
+        (Ok(answer), None) => check(answer, &expected),
         (Err(error), Some(known)) => assert_eq!(&place(&error), known, "{error}"),
-        (Ok(summary), _) => panic!("{} rows, but expected {fault:?}", summary.rows),
+        (Ok(answer), _) => panic!("{} rows, but expected {fault:?}", answer.rows),
         (Err(error), None) => panic!("{error}"),
     }
     if case.threads().is_none() {
         return;
     }
     match (fold(&input, &config, &job), fault) {
-        (Ok((summary, _)), None) => check(&summary, &expected),
+        (Ok((answer, _)), None) => check(answer, &expected),
         (Err(error), Some(fault)) => {
             let place = fault.place(input.sources()[fault.file].name());
             assert!(
@@ -47,16 +47,23 @@ fuzz_target!(|data: &[u8]| {
                 "{error}, but expected {place}"
             );
         }
-        (Ok((summary, _)), _) => panic!("{} rows, but expected {fault:?}", summary.rows),
+        (Ok((answer, _)), _) => panic!("{} rows, but expected {fault:?}", answer.rows),
         (Err(error), None) => panic!("{error}"),
     }
 });
 
-fn check(summary: &Summary, expected: &Answer) {
+fn check(mut answer: Rows, expected: &Answer) {
+    assert_eq!(text(&mut answer, Format::Lines), expected.text(Style::Lines));
+    assert_eq!(answer.rows, expected.rows);
+    assert_eq!(answer.empty_lines, expected.empty_lines);
+    assert_eq!(answer.skipped, expected.malformed.len() as u64);
+}
+
+/// The answer in a style.
+fn text(answer: &mut Rows, format: Format) -> Vec<u8> {
+    answer.sort(&Sort::Bytes, None).expect("it is in memory");
+    answer.set_lines(format).expect("it has the columns");
     let mut out = Vec::new();
-    report::write(summary, Format::Lines, &mut out).expect("memory takes everything");
-    assert_eq!(out, expected.text(Style::Lines));
-    assert_eq!(summary.rows, expected.rows);
-    assert_eq!(summary.empty_lines, expected.empty_lines);
-    assert_eq!(summary.skipped, expected.malformed.len() as u64);
+    report::write(answer, format, None, &mut out).expect("memory takes everything");
+    out
 }

@@ -8,10 +8,10 @@ mod reference;
 
 use libfuzzer_sys::fuzz_target;
 use reference::Style;
-use ringfold::{BlockError, PaddedBuf};
+use ringfold::{BlockError, Config, Input, PaddedBuf};
 use ringfold::Fold;
 use ringfold::Level;
-use ringfold::group::{Aggregate, OnError};
+use ringfold::query::{Answer, OnError, Query, Sort};
 use ringfold::report::{self, Format};
 
 fuzz_target!(|data: &[u8]| {
@@ -20,11 +20,14 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let levels = Level::available();
-    let job = Aggregate::new().level(levels[usize::from(choice) % levels.len()]);
+    let level = levels[usize::from(choice) % levels.len()];
+    let (input, config) = (Input::memory([text]), Config::default());
+    let query = Query::pairs(b';').level(Some(level));
     let choice = usize::from(choice) / levels.len();
     let expected = reference::aggregate(&[text], b';', usize::MAX);
     let skip = choice % 2 == 1;
     if !skip && let Some(first) = expected.lowest() {
+        let job = query.plan(&input, &config).expect("it is one");
         let buffer = PaddedBuf::from(text);
         let done = job.block(&mut job.partial(), &buffer.block(0, 0, 0));
         let Err(BlockError::Malformed(bad)) = done else {
@@ -33,7 +36,9 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(bad.start as u64..bad.end as u64, first.bytes);
         return;
     }
-    let job = job.on_error(if skip { OnError::Skip } else { OnError::Fail });
+    let query = query.on_error(if skip { OnError::Skip } else { OnError::Fail });
+    let job = query.plan(&input, &config).expect("it is one");
+    let new_partial = job.partials();
     // One block, or two and a partial each.
     let line_end = |half: &[u8]| half.iter().rposition(|&byte| byte == b'\n');
     let cut = match choice / 2 % 2 {
@@ -41,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
         _ => line_end(&text[..text.len() / 2]).map_or(0, |end| end + 1),
     };
     let partial = |from: usize, to: usize| {
-        let mut partial = job.partial();
+        let mut partial = new_partial();
         let buffer = PaddedBuf::from(&text[from..to]);
         job.block(&mut partial, &buffer.block(0, from as u64, 0))
             .expect("nothing is malformed, or it is skipped");
@@ -51,19 +56,14 @@ fuzz_target!(|data: &[u8]| {
     if cut > 0 {
         job.merge(&mut whole, partial(0, cut));
     }
-    let summary = job.finish(whole);
+    let mut answer = job.finish(whole);
     assert_eq!(
-        (
-            summary.rows,
-            summary.empty_lines,
-            summary.skipped,
-            summary.len()
-        ),
+        (answer.rows, answer.empty_lines, answer.skipped, answer.groups),
         (
             expected.rows,
             expected.empty_lines,
             expected.malformed.len() as u64,
-            expected.keys()
+            expected.keys() as u64
         ),
     );
     let (format, style) = [
@@ -71,7 +71,14 @@ fuzz_target!(|data: &[u8]| {
         (Format::Hovinen, Style::Hovinen),
         (Format::Lines, Style::Lines),
     ][choice / 4 % 3];
-    let mut out = Vec::new();
-    report::write(&summary, format, &mut out).expect("memory takes everything");
-    assert_eq!(out, expected.text(style));
+    assert_eq!(text_of(&mut answer, format), expected.text(style));
 });
+
+/// The answer in a style.
+fn text_of(answer: &mut Answer, format: Format) -> Vec<u8> {
+    answer.sort(&Sort::Bytes, None).expect("it is in memory");
+    answer.set_lines(format).expect("it has the columns");
+    let mut out = Vec::new();
+    report::write(answer, format, None, &mut out).expect("memory takes everything");
+    out
+}

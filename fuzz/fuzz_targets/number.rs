@@ -8,9 +8,8 @@ mod reference;
 
 use libfuzzer_sys::fuzz_target;
 use reference::Style;
-use ringfold::PaddedBuf;
-use ringfold::Fold;
-use ringfold::group::{Aggregate, OnError};
+use ringfold::{Config, Fold, Input, PaddedBuf};
+use ringfold::query::{Answer, OnError, Query, Sort};
 use ringfold::report::{self, Format};
 
 fuzz_target!(|data: &[u8]| {
@@ -21,22 +20,31 @@ fuzz_target!(|data: &[u8]| {
         text.push(b'\n');
     }
     let expected = reference::aggregate(&[&text], b';', usize::MAX);
-    let job = Aggregate::new().on_error(OnError::Skip);
+    let (input, config) = (Input::memory([&text[..]]), Config::default());
+    let query = Query::pairs(b';').on_error(OnError::Skip);
+    let job = query.plan(&input, &config).expect("it is one");
     let mut partial = job.partial();
     let buffer = PaddedBuf::from(&text[..]);
     job.block(&mut partial, &buffer.block(0, 0, 0))
         .expect("the malformed are skipped");
-    let summary = job.finish(partial);
+    let mut answer = job.finish(partial);
     assert_eq!(
-        (summary.rows, summary.skipped),
+        (answer.rows, answer.skipped),
         (expected.rows, expected.malformed.len() as u64)
     );
     for (format, style) in [
         (Format::Lines, Style::Lines),
         (Format::Hovinen, Style::Hovinen),
     ] {
-        let mut out = Vec::new();
-        report::write(&summary, format, &mut out).expect("memory takes everything");
-        assert_eq!(out, expected.text(style));
+        assert_eq!(text_of(&mut answer, format), expected.text(style));
     }
 });
+
+/// The answer in a style.
+fn text_of(answer: &mut Answer, format: Format) -> Vec<u8> {
+    answer.sort(&Sort::Bytes, None).expect("it is in memory");
+    answer.set_lines(format).expect("it has the columns");
+    let mut out = Vec::new();
+    report::write(answer, format, None, &mut out).expect("memory takes everything");
+    out
+}

@@ -3,24 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::group::aggregate::{Aggregate, OnError};
-use crate::group::spill::budget::GROUP_MIN;
+use crate::budget::GROUP_MIN;
 use crate::linux::{cgroups, heap};
 use crate::report::grid::GridFormat;
 use crate::units;
-use crate::{Error, Input, Kind, Refusal, Result, report};
+use crate::{Config, Error, Input, Kind, Refusal, Result, report};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
-use crate::cli::console::{open_output, write_output};
-use crate::cli::query::{Asked, Run, tell_spilled};
-use crate::cli::reading::{Files, Folded, Reading};
+use crate::cli::query::{Asked, DELIMITER, Run};
+use crate::cli::reading::{Files, Reading};
+use crate::cli::shown::Form;
 use crate::cli::size::size;
-use crate::cli::skipped::{Policy, nothing_but_skipped, tell_skipped};
-use crate::cli::{ending, memory, overview, own_input, shown};
-
-/// What stands between a key and its value.
-const DELIMITER: u8 = b';';
+use crate::cli::skipped::Policy;
+use crate::cli::{ending, overview, shown};
 
 /// What is said of a flag without a question.
 const NEEDS_COLUMNS: &str =
@@ -29,7 +25,7 @@ const NEEDS_COLUMNS: &str =
 /// Group by columns, exactly; without -k and -a min, mean and max of `key;value` lines
 ///
 /// With -k or -a lines are fields between delimiters, of which any columns are keys or are computed on. Without them
-/// each line is a key, a delimiter and a decimal number. Several files are one input.
+/// each line is a key, a delimiter and a decimal number: columns 1 and 2. Several files are one input.
 #[derive(Args)]
 #[command(
     after_help = "\
@@ -75,21 +71,22 @@ pub(super) struct Command {
     /// .csv, .tsv or .psv, else what the first records tell]
     #[arg(short, long, help_heading = None, value_name = "BYTE", value_parser = byte)]
     delimiter: Option<u8>,
-    /// The format of the answer [default: 1brc; with -k or -a csv, or table on a terminal]
+    /// The format of the answer; 1brc, hovinen and lines are for one key and the min, mean and max of a column, in this order
+    /// [default: 1brc; with -k or -a csv, or table on a terminal]
     #[arg(short, long, help_heading = None, value_name = "FORMAT")]
     format: Option<Format>,
     /// The file to write; it appears when the answer is complete [default: standard output]
     #[arg(short, long, help_heading = None, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What to do with a malformed record: fail, or skip it and print on stderr how many were skipped and which was the
-    /// first; null also takes what isn't a number for no value, with -k or -a [default: fail]
+    /// first; null also takes what isn't a number for no value [default: fail]
     #[arg(long, help_heading = None, value_name = "WHAT", hide_possible_values = true)]
     on_error: Option<Policy>,
     /// Memory for the keys of all workers together, such as 512M or 8G [default: two fifths of the
     /// free memory, or of what a control group allows]
     ///
-    /// When the keys need more, the workers share their tables. When the shared tables need more too,
-    /// keys go to temporary files without names. A control group must allow at least 64M.
+    /// When the keys need more, they go to temporary files without names. Where a record is a key and a number, the
+    /// workers share their tables before. A control group must allow at least 64M.
     #[arg(long, help_heading = None, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// The directory for keys that don't fit into the memory [default: $TMPDIR, else /var/tmp]
@@ -133,9 +130,6 @@ impl ValueEnum for Format {
                 "The same with a line for each key; its mean is computed in doubles",
             ),
             Format::Lines(report::Format::Lines) => ("lines", "City | key | min | mean | max"),
-            Format::Grid(GridFormat::Csv) => {
-                ("csv", "With -k or -a: comma-separated values with a header")
-            }
             Format::Grid(format) => return format.to_possible_value(),
         };
         Some(PossibleValue::new(name).help(help))
@@ -148,43 +142,72 @@ impl Command {
         self.reading.how.io_timeout.is_some()
     }
 
-    /// The job that the flags describe.
-    fn job(&self, input: &Input) -> Aggregate {
-        let mut job = Aggregate::new()
-            .delimiter(self.delimiter.unwrap_or(DELIMITER))
-            .on_error(match self.on_error {
-                Some(Policy::Skip) => OnError::Skip,
-                _ => OnError::Fail,
-            });
-        if let Some(bytes) = self.reading.memory_of_keys(self.memory, input) {
-            job = job.memory(bytes);
+    pub(super) fn run(&self) -> Result<()> {
+        let limit = cgroups::memory_limit();
+        refuse_small_group(limit)?;
+        if self.memory.or(limit).is_some() {
+            heap::return_large();
         }
-        if let Some(directory) = &self.spill_dir {
-            job = job.spill_directory(directory);
+        let paths = self.files.paths()?;
+        if self.asked.is_query() {
+            let run = self.as_run(&paths, self.form()?, false);
+            return self.asked.run(&run, None);
         }
-        job
+        let about_answer = self.format.is_some() || self.output.is_some();
+        let wants_answer = about_answer || self.on_error.is_some() || self.asked.wants_answer();
+        if let Some(flag) = self.asked.other_records().filter(|_| wants_answer) {
+            return Err(usage(format!("{flag} {NEEDS_COLUMNS}")));
+        }
+        let form = match self.format {
+            None => {
+                refuse_grid(self.output.as_deref())?;
+                Form::Lines(report::Format::OneBrc)
+            }
+            Some(_) => self.form()?,
+        };
+        let run = self.as_run(&paths, form, true);
+        // A read that may be given up is left to the run.
+        if wants_answer || self.reading.how.direct || self.is_limited() {
+            return self.asked.run(&run, None);
+        }
+        let input = self.reading.open(&paths, self.memory)?;
+        if self.is_of_pairs(&input, &run) {
+            return self.asked.run(&run, Some(input));
+        }
+        let overview = self.as_run(&paths, form, false);
+        // A delimiter that was named and splits nothing is told as an error.
+        let columns = match self.asked.has_form() {
+            false if self.delimiter.is_some() => 2,
+            _ => 0,
+        };
+        match overview::print(&self.asked.query(&overview)?, &input, &overview, columns) {
+            Ok(true) => Ok(()),
+            Ok(false) => self.asked.run(&run, Some(input)),
+            // Lines of `key;value` are to be told apart, with the place of the first that isn't one.
+            Err(error) if !self.asked.has_form() && is_undelimited(&error) => {
+                self.asked.run(&run, Some(input))
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    fn run_query(&self) -> Result<()> {
+    /// The form of rows and columns, or that of lines which is asked for.
+    fn form(&self) -> Result<Form> {
         let format = match self.format {
+            Some(Format::Lines(format)) => return Ok(Form::Lines(format)),
             Some(Format::Grid(format)) => Some(format),
             None => None,
-            Some(Format::Lines(_)) => {
-                let why =
-                    "this format has min, mean and max of one key: -k and -a need another one";
-                return Err(usage(why.into()));
-            }
         };
-        let form = shown::form(format, self.output.as_deref())?;
-        self.asked.run(&self.as_run(&self.files.paths()?, form))
+        shown::form(format, self.output.as_deref())
     }
 
-    fn as_run<'a>(&'a self, paths: &'a [PathBuf], form: shown::Form) -> Run<'a> {
+    fn as_run<'a>(&'a self, paths: &'a [PathBuf], form: Form, is_pairs: bool) -> Run<'a> {
         Run {
             paths,
             delimiter: self.delimiter,
             form,
             has_format: self.format.is_some(),
+            is_pairs,
             output: self.output.as_ref(),
             on_error: self.on_error,
             memory: self.memory,
@@ -193,102 +216,24 @@ impl Command {
         }
     }
 
-    pub(super) fn run(&self) -> Result<()> {
-        let limit = cgroups::memory_limit();
-        refuse_small_group(limit)?;
-        if self.memory.or(limit).is_some() {
-            heap::return_large();
+    /// Whether an input has no other lines than a key and a value. Where it can't be read, the run says so.
+    fn is_of_pairs(&self, input: &Input, run: &Run<'_>) -> bool {
+        if self.asked.other_records().is_some() {
+            return false;
         }
-        if self.asked.is_query() {
-            return self.run_query();
+        let config = Config::default();
+        match self.asked.has_form() {
+            true => (self.asked.query(run))
+                .is_ok_and(|query| query.is_of_pairs(input, &config).unwrap_or(true)),
+            false => input
+                .has_pairs(self.delimiter.unwrap_or(DELIMITER))
+                .unwrap_or(true),
         }
-        if let Some(flag) = self.asked.stray_flag() {
-            return Err(usage(format!("{flag} {NEEDS_COLUMNS}")));
-        }
-        if self.on_error == Some(Policy::Null) {
-            return Err(usage("--on-error null needs -k or -a".into()));
-        }
-        // These are about the answer for lines of `key;value`.
-        let is_about_answer =
-            self.format.is_some() || self.output.is_some() || self.on_error.is_some();
-        let form = self.asked.form_flag();
-        if let Some(flag) = form.filter(|_| is_about_answer) {
-            return Err(usage(format!("{flag} {NEEDS_COLUMNS}")));
-        }
-        let format = match self.format {
-            None => {
-                refuse_grid(self.output.as_deref())?;
-                report::Format::OneBrc
-            }
-            Some(Format::Lines(format)) => format,
-            Some(Format::Grid(_)) => return Err(usage("this format needs -k or -a".into())),
-        };
-        let paths = self.files.paths()?;
-        own_input::refuse(self.output.as_ref(), &paths)?;
-        let mut output = open_output(self.output.as_ref())?;
-        let input = self.reading.open(&paths, self.memory)?;
-        input.check_nuls()?;
-        let wants_answer = is_about_answer || self.reading.how.direct;
-        let delimiter = self.delimiter.unwrap_or(DELIMITER);
-        // A read that may be given up is left to the run.
-        let is_shown = !wants_answer && !self.is_limited() && has_columns(&input, delimiter);
-        if form.is_some() || is_shown {
-            let run = self.as_run(&paths, shown::form(Some(GridFormat::Csv), None)?);
-            // A delimiter that was named and splits nothing is told as an error.
-            let columns = if form.is_none() && self.delimiter.is_some() {
-                2
-            } else {
-                0
-            };
-            let printed = overview::print(&self.asked.query(&run)?, &input, &run, columns);
-            let is_undelimited = |error: &Error| {
-                let refusal = error.refusal();
-                form.is_none() && matches!(refusal, Some(Refusal::Undelimited { .. }))
-            };
-            match printed {
-                // Lines of `key;value` are to be told apart, with the place of the first that isn't one.
-                Err(error) if is_undelimited(&error) => {}
-                Ok(false) => {}
-                done => return done.map(|_| ()),
-            }
-        }
-        let memory = memory::Watch::start(self.reading.stats.is_some());
-        let Folded {
-            output: summary,
-            stats: run,
-            pool,
-        } = self.reading.fold(&input, &self.job(&input))?;
-        if let Some(first) = summary.first_skipped.as_ref().filter(|_| summary.rows == 0) {
-            return Err(nothing_but_skipped(&input, first, summary.skipped));
-        }
-        if summary.spilled_bytes > 0 {
-            output
-                .hold_back(summary.spill_directory())
-                .map_err(|error| Error::output(&error))?;
-        }
-        write_output(output, |out| {
-            report::write_with(&summary, format, format.decimals(), Some(&pool), out)
-        })?;
-        tell_skipped(&input, summary.first_skipped.as_ref(), summary.skipped);
-        if summary.spilled_bytes > 0 && !self.reading.quiet {
-            tell_spilled(summary.spilled_bytes);
-        }
-        let job = [
-            ("rows", summary.rows),
-            ("keys", summary.len() as u64),
-            ("empty_lines", summary.empty_lines),
-            ("skipped", summary.skipped),
-            ("key_sharers", summary.key_sharers),
-            ("spilled_bytes", summary.spilled_bytes),
-        ];
-        self.reading.print_stats(&run, &job, &[], memory.peak());
-        Ok(())
     }
 }
 
-/// Whether an input has other lines than a key and a value. Where it can't be read, the run says so.
-fn has_columns(input: &Input, delimiter: u8) -> bool {
-    input.has_pairs(delimiter).is_ok_and(|has_pairs| !has_pairs)
+fn is_undelimited(error: &Error) -> bool {
+    matches!(error.refusal(), Some(Refusal::Undelimited { .. }))
 }
 
 fn usage(why: String) -> Error {

@@ -82,7 +82,8 @@ impl Command {
             .map(Partial::open)
             .collect::<Result<_>>()?;
         let merged = Partial::merge(&partials)?;
-        let (sort, mut shown) = (self.shown.sort()?, self.shown.asked()?);
+        let form = shown::form(self.format, self.output.as_deref())?;
+        let (sort, mut shown) = (self.shown.sort(form)?, self.shown.asked()?);
         if let Some(bytes) = self.memory {
             heap::return_large();
             shown = shown.memory(bytes);
@@ -110,7 +111,6 @@ impl Command {
             .build()
             .map_err(|error| Error::new(Kind::Engine, error.to_string()))?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
-        let form = shown::form(self.format, self.output.as_deref())?;
         let directory = shown.directory();
         let odd = (self.shown).print(&mut answer, &sort, form, output, &directory, &pool)?;
         if let Some(odd) = odd {

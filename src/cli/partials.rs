@@ -16,7 +16,7 @@ use crate::{Error, Input, Kind, Receipt, Result};
 
 /// Parts of the input, and what is kept of them.
 #[derive(Args)]
-#[command(next_help_heading = "Partials, with -k or -a")]
+#[command(next_help_heading = "Partials")]
 pub(super) struct Partials {
     /// Take only the I-th of N parts of the input, from 1; a record belongs to the part that its first byte lies in
     #[arg(long, hide_short_help = true, value_name = "I/N", value_parser = range)]

@@ -1,4 +1,4 @@
-//! `ringfold aggregate` with `-k` or `-a`: group-by over any columns.
+//! What `ringfold aggregate` asks of which columns, and the run that answers it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ use crate::cli::{log_pattern, memory, own_input, spell};
 use crate::error::describe;
 use crate::query::{Answer, Columns, Occurrences, Query};
 use crate::visible::visible;
-use crate::{Config, Error, Kind, Receipt, Result, units};
+use crate::{Config, Error, Input, Kind, Receipt, Result, units};
 
 /// What is asked of which columns.
 #[derive(Args)]
@@ -78,7 +78,7 @@ pub(super) struct Asked {
     #[arg(long, hide = true, conflicts_with = "approximate")]
     exact: bool,
     /// The byte that quotes fields, or none [default: '"' between commas, and between other bytes if the first records have
-    /// such fields]
+    /// such fields; none without -k and -a]
     #[arg(long, value_name = "BYTE", value_parser = quote)]
     quote: Option<Quote>,
     /// A value that stands for no value, as an empty field does; may be repeated
@@ -92,6 +92,9 @@ pub(super) struct Asked {
     #[command(flatten)]
     partials: Partials,
 }
+
+/// What stands between a key and its number, unless it is said.
+pub(super) const DELIMITER: u8 = b';';
 
 /// How the names of compressed files end.
 const COMPRESSED: [&str; 8] = ["gz", "bgz", "zst", "zstd", "bz2", "xz", "lz4", "gzip"];
@@ -115,6 +118,8 @@ pub(super) struct Run<'a> {
     pub(super) form: Form,
     /// Whether the format was asked for.
     pub(super) has_format: bool,
+    /// Min, mean and max of a key and a number, because nothing else is asked.
+    pub(super) is_pairs: bool,
     pub(super) output: Option<&'a PathBuf>,
     pub(super) on_error: Option<Policy>,
     pub(super) memory: Option<u64>,
@@ -128,8 +133,8 @@ impl Asked {
         !self.key.is_empty() || !self.aggregate.is_empty()
     }
 
-    /// The first flag that asks something of the records, and means nothing without a query.
-    pub(super) fn stray_flag(&self) -> Option<&'static str> {
+    /// Whether a flag asks something of the records or the answer, and not only how they are written.
+    pub(super) fn wants_answer(&self) -> bool {
         let flags = [
             (self.approximate, "--approximate"),
             (self.exact, "--exact"),
@@ -141,11 +146,16 @@ impl Asked {
             self.shown.flags(),
             self.partials.flags(),
         );
-        first(flags.iter().chain(&left_out).chain(&shown).chain(&partials))
+        first(flags.iter().chain(&left_out).chain(&shown).chain(&partials)).is_some()
     }
 
-    /// The first flag that says how records are written.
-    pub(super) fn form_flag(&self) -> Option<&'static str> {
+    /// The flag that says that records are no fields between delimiters.
+    pub(super) fn other_records(&self) -> Option<&'static str> {
+        first(&[(self.log.is_some(), "--log"), (self.jsonl, "--jsonl")])
+    }
+
+    /// Whether a flag says how records are written.
+    pub(super) fn has_form(&self) -> bool {
         let flags = [
             (self.header, "--header"),
             (self.no_header, "--no-header"),
@@ -156,7 +166,7 @@ impl Asked {
             (self.explain, "--explain"),
         ];
         let (fields, values) = (self.records.of_fields(), self.records.of_values());
-        first(flags.iter().chain(&fields).chain(&values))
+        first(flags.iter().chain(&fields).chain(&values)).is_some()
     }
 
     /// The first flag that says how fields are written, which a log's pattern and JSON say, too.
@@ -187,6 +197,7 @@ impl Asked {
         let query = match (&self.log, run.delimiter) {
             (Some(pattern), _) => Query::log(&log_pattern::resolved(pattern)?)?,
             (None, _) if self.jsonl => Query::json_lines(),
+            (None, delimiter) if run.is_pairs => Query::pairs(delimiter.unwrap_or(DELIMITER)),
             (None, None) if is_named_json => match otherwise {
                 Some(flag) => {
                     return Err(usage(format!(
@@ -261,7 +272,12 @@ impl Asked {
         Ok(query)
     }
 
-    pub(super) fn run(&self, run: &Run<'_>) -> Result<()> {
+    /// Answers the query, over `input` if it was opened already.
+    pub(super) fn run(&self, run: &Run<'_>, input: Option<Input>) -> Result<()> {
+        if let (Form::Lines(_), Some(flag)) = (run.form, self.shown.of_columns()) {
+            let why = format!("{flag} has no effect on this format: `-f csv` shows its columns");
+            return Err(usage(why));
+        }
         let query = self.query(run)?;
         let reading = run.reading;
         let (shown, has_output) = (self.shown.flags(), run.output.is_some());
@@ -277,15 +293,17 @@ impl Asked {
             false => None,
         };
         let rejects = self.records.open(run.output, run.paths)?;
-        let input = self
-            .partials
-            .part(run.reading.open(run.paths, run.memory)?)?;
+        let input = match input {
+            Some(input) => input,
+            None => run.reading.open(run.paths, run.memory)?,
+        };
+        let input = self.partials.part(input)?;
         let memory = memory::Watch::start(reading.stats.is_some());
         let config = Config {
             max_record: reading.max_record(),
             ..Config::default()
         };
-        let sort = self.shown.sort()?;
+        let sort = self.shown.sort(run.form)?;
         input.check_text()?;
         let query = match reading.memory_of_keys(run.memory, &input) {
             Some(bytes) => query.memory(bytes),
@@ -293,6 +311,9 @@ impl Asked {
         };
         let plan = query.plan(&input, &config)?;
         plan.check_sort(&sort)?;
+        if let Form::Lines(_) = run.form {
+            plan.check_lines()?;
+        }
         if self.explain {
             let explained = plan.explain(&input)?;
             let output = output.map_or_else(|| open_output(None), Ok)?;
@@ -471,7 +492,7 @@ pub(super) fn tell_spilled(bytes: u64) {
     ));
 }
 
-fn counted(answer: &Answer) -> [(&'static str, u64); 10] {
+fn counted(answer: &Answer) -> [(&'static str, u64); 11] {
     [
         ("rows", answer.rows),
         ("keys", answer.groups),
@@ -482,6 +503,7 @@ fn counted(answer: &Answer) -> [(&'static str, u64); 10] {
         ("nulled", answer.nulled),
         ("unread", answer.unread),
         ("bytewise", answer.bytewise),
+        ("key_sharers", answer.key_sharers),
         ("spilled_bytes", answer.spilled_bytes),
     ]
 }

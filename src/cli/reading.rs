@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::budget::default_bytes;
 use crate::cli::console::{give_up, say};
 use crate::cli::duration::duration;
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
 use crate::cli::{inherited, knobs, memory, profile, spell, stats};
 use crate::engine::run::line_of;
-use crate::group::spill::budget::default_bytes;
 use crate::measure::reads::ReadWatch;
 use crate::output::file::Output;
 use crate::{Config, Engine, Error, Input, Kind, Result, RingDefaults};

@@ -16,7 +16,7 @@ use crate::{Error, Kind, Result};
 
 /// The flags that say what a record is.
 #[derive(Args)]
-#[command(next_help_heading = "Records, with -k or -a")]
+#[command(next_help_heading = "Records")]
 pub(super) struct Records {
     /// Quoted fields hold no newline: a quote that isn't closed ends with its line
     #[arg(long, hide_short_help = true)]

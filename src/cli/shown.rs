@@ -13,6 +13,7 @@ use crate::cli::size::rows;
 use crate::output::Output;
 use crate::query::{Answer, Columns, Shown as Asked, Sort};
 use crate::report::grid::{GridFormat, write_grid, write_table_within};
+use crate::report::{self, Format};
 use crate::visible::visible;
 use crate::{Error, Kind, Result};
 
@@ -59,9 +60,25 @@ impl Shown {
         ]
     }
 
+    /// The first flag that is about columns with names.
+    pub(super) fn of_columns(&self) -> Option<&'static str> {
+        let flags = [
+            (self.precision.is_some(), "--precision"),
+            (!self.names.is_empty(), "--as"),
+        ];
+        flags
+            .iter()
+            .find(|(is_set, _)| *is_set)
+            .map(|(_, flag)| *flag)
+    }
+
     /// The order of the rows.
-    pub(super) fn sort(&self) -> Result<Sort> {
-        Sort::read(self.sort.as_deref().unwrap_or("key"))
+    pub(super) fn sort(&self, form: Form) -> Result<Sort> {
+        match (&self.sort, form) {
+            (Some(sort), _) => Sort::read(sort),
+            (None, Form::Lines(_)) => Ok(Sort::Bytes),
+            (None, _) => Ok(Sort::Key),
+        }
     }
 
     /// The other names of the columns.
@@ -82,15 +99,19 @@ impl Shown {
         pool: &ThreadPool,
     ) -> Result<Option<String>> {
         pool.install(|| answer.sort(sort, self.top))?;
+        if let Form::Lines(format) = form {
+            answer.set_lines(format)?;
+        }
         if answer.spilled_bytes > 0 {
             let held = output.hold_back(directory);
             held.map_err(|error| Error::output(&error))?;
         }
         write_output(output, |out| {
             let (names, rows) = (answer.names(), &*answer);
-            match form.terminal {
-                Some(columns) => write_table_within(names, rows, columns, Some(pool), out)?,
-                None => write_grid(names, rows, form.format, Some(pool), out)?,
+            match form {
+                Form::Table(columns) => write_table_within(names, rows, columns, Some(pool), out)?,
+                Form::Grid(format) => write_grid(names, rows, format, Some(pool), out)?,
+                Form::Lines(format) => report::write(rows, format, Some(pool), out)?,
             }
             answer.check().map_err(io::Error::other)
         })?;
@@ -122,10 +143,13 @@ impl Shown {
 
 /// The form of an answer.
 #[derive(Clone, Copy)]
-pub(super) struct Form {
-    format: GridFormat,
-    /// The columns of the terminal that it goes to, if nobody asks for a format.
-    terminal: Option<usize>,
+pub(super) enum Form {
+    /// Min, mean and max of one key.
+    Lines(Format),
+    /// Rows and columns.
+    Grid(GridFormat),
+    /// Rows and columns for a terminal of so many characters a line.
+    Table(usize),
 }
 
 /// The form of an answer: the one that is asked for, or that of the file's name, or what suits its readers.
@@ -145,8 +169,10 @@ pub(super) fn form(asked: Option<GridFormat>, output: Option<&Path>) -> Result<F
             named.unwrap_or(GridFormat::Csv)
         }
     };
-    let terminal = (is_looked_at && asked.is_none()).then(terminal_width);
-    Ok(Form { format, terminal })
+    match is_looked_at && asked.is_none() {
+        true => Ok(Form::Table(terminal_width())),
+        false => Ok(Form::Grid(format)),
+    }
 }
 
 fn usage(why: String) -> Error {

@@ -8,8 +8,8 @@ use rayon::ThreadPool;
 use crate::cli::console::say;
 use crate::cli::reading::Reading;
 use crate::cli::spell;
-use crate::group::summary::Skipped;
 use crate::query::Answer;
+use crate::query::skipped::Skipped;
 use crate::{Error, Input, Kind, units};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -331,21 +331,11 @@ fn hinted(hint: Hint) -> Option<String> {
         | Hint::Nuls
         | Hint::NulRun
         | Hint::CarriageReturns => return None,
-        Hint::OtherNumber { delimiter, has_comma } => {
-            let comma = if has_comma { " --decimal-comma" } else { "" };
-            format!("`-d '{}' -k 1 -a min:2,mean:2,max:2{comma}` reads it", written(delimiter))
-        }
-        Hint::CommaInNumber(byte) => format!(
-            "`-d '{}' -k 1 -a min:2,mean:2,max:2 --decimal-comma` takes the comma for a decimal point; if it stands between \
-             thousands, `sed 's/,//g' FILE` takes commas out",
-            written(byte)
-        ),
         Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", written(byte)),
-        Hint::Header => "a header is left out by `--on-error skip`".to_string(),
         Hint::Names => "`-H` takes the first line for the names of the columns".to_string(),
         Hint::HeaderAndDelimiter(byte) => {
             let byte = written(byte);
-            format!("try `-d '{byte}' --on-error skip`, which leaves out this header")
+            format!("try `-d '{byte}' -H`, which takes the first line for the names of the columns")
         }
         Hint::Columns => {
             "`-k` and `-a` group by any columns, such as `-k 1 -a mean:3`, with `-H` if the first line has their names"

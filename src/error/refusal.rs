@@ -278,22 +278,10 @@ pub enum Hint {
     Nuls,
     /// Many bytes of zero in a record: they can be taken out before, or the record left out.
     NulRun,
-    /// A number of another form than between such a [delimiter](Setting::Delimiter) and the line's end: a
-    /// [`Query`](crate::query::Query) reads it.
-    OtherNumber {
-        /// What stands before it.
-        delimiter: u8,
-        /// Whether a comma stands before its decimals.
-        has_comma: bool,
-    },
-    /// The same with a comma before three digits: decimals, or thousands.
-    CommaInNumber(u8),
     /// Lines that end with a carriage return alone.
     CarriageReturns,
     /// With this [delimiter](Setting::Delimiter) the record is well-formed.
     Delimiter(u8),
-    /// The names of the columns.
-    Header,
     /// The names of the columns, in the first record of a [`Query`](crate::query::Query) that reads no header.
     Names,
     /// The names of the columns, between these delimiters.
@@ -516,10 +504,7 @@ impl Refusal {
                     format!("{why}: the lines end with a carriage return alone")
                 }
                 Hint::NulRun
-                | Hint::OtherNumber { .. }
-                | Hint::CommaInNumber(_)
                 | Hint::Delimiter(_)
-                | Hint::Header
                 | Hint::Names
                 | Hint::HeaderAndDelimiter(_)
                 | Hint::Columns

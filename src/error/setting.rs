@@ -74,15 +74,15 @@ settings! {
     Populate = "populate",
     /// [`Knobs::map_advice`](crate::Knobs::map_advice).
     MapAdvice = "map_advice",
-    /// [`Aggregate::delimiter`](crate::group::Aggregate::delimiter).
+    /// [`Query::new`](crate::query::Query::new).
     Delimiter = "delimiter",
-    /// [`Aggregate::on_error`](crate::group::Aggregate::on_error).
+    /// [`Query::on_error`](crate::query::Query::on_error).
     OnError = "on_error",
-    /// [`Aggregate::memory`](crate::group::Aggregate::memory).
+    /// [`Query::memory`](crate::query::Query::memory).
     Memory = "memory",
     /// [`Input::decoder_memory`](crate::Input::decoder_memory).
     DecoderMemory = "decoder_memory",
-    /// [`Aggregate::spill_directory`](crate::group::Aggregate::spill_directory).
+    /// [`Query::spill_directory`](crate::query::Query::spill_directory).
     SpillDirectory = "spill_directory",
     /// [`Query::filter`](crate::query::Query::filter).
     Filter = "filter",

@@ -40,8 +40,16 @@ pub(crate) fn look_at_head<T>(
         let before = bytes.len();
         let ended = match state.ended {
             true => true,
-            false => read_on(source, &mut bytes, wanted)
-                .map_err(|error| Error::io(&error).in_file(source.index, &source.name))?,
+            false => read_on(source, &mut bytes, wanted).map_err(|error| {
+                let error = Error::io(&error).in_file(source.index, &source.name);
+                match source.shape {
+                    Shape::Seekable(len) => {
+                        let end = len.min((before + wanted) as u64);
+                        error.at_bytes(before as u64..end)
+                    }
+                    _ => error,
+                }
+            })?,
         };
         debug_assert!(ended || bytes.len() > before);
         state.ended = ended;

@@ -36,7 +36,11 @@ impl Input {
     /// # Errors
     /// It isn't, with a [`Hint`], or it can't be read.
     pub fn check_text(&self) -> Result<()> {
-        self.check_starts(|_| true)?;
+        for source in self.sources() {
+            if let Some(hint) = source.foreign() {
+                return Err(foreign(source, NO_TEXT, hint));
+            }
+        }
         let look = |source: &Source, bytes: &[u8], ended: bool| {
             let is_line = memchr(b'\n', bytes).is_some() && bytes.first() != Some(&0);
             let is_enough = ended || bytes.len() >= STEP || is_line;
@@ -51,25 +55,6 @@ impl Input {
             is_enough.then(|| (!bytes.is_empty()).then(checked))
         };
         look_at_heads(self.sources(), look)?.unwrap_or(Ok(()))
-    }
-
-    /// The same of what was seen at the start of all files when they were looked at for compressed data, as far as it is `wanted`.
-    fn check_starts(&self, wanted: impl Fn(&Hint) -> bool) -> Result<()> {
-        for source in self.sources() {
-            if let Some(hint) = source.foreign().filter(&wanted) {
-                return Err(foreign(source, NO_TEXT, hint));
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that no file begins with bytes of zero, which would be part of the first key.
-    ///
-    /// # Errors
-    /// One does.
-    #[cfg(feature = "cli")]
-    pub(crate) fn check_nuls(&self) -> Result<()> {
-        self.check_starts(|hint| *hint == Hint::Nuls)
     }
 }
 

@@ -118,12 +118,6 @@ impl GuardedRange {
         fence(Ordering::Acquire);
         ENTRIES[self.index].broken.swap(false, Ordering::AcqRel)
     }
-
-    /// Whether a page of the range couldn't be read.
-    pub(crate) fn is_broken(&self) -> bool {
-        fence(Ordering::Acquire);
-        ENTRIES[self.index].broken.load(Ordering::Acquire)
-    }
 }
 
 impl Drop for GuardedRange {
@@ -288,7 +282,7 @@ mod tests {
             let page = lost_page();
             let guard = GuardedRange::new(page as usize, page as usize + PAGE).unwrap();
             assert_eq!(page.read_volatile(), 0);
-            assert!(guard.is_broken());
+            assert!(guard.take_broken());
             drop(guard);
             decline_sigbus_handler();
             assert!(GuardedRange::new(page as usize, page as usize + PAGE).is_none());

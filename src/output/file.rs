@@ -245,12 +245,11 @@ impl fmt::Display for OutputError {
             action,
             errno,
         } = self;
-        write!(
-            out,
-            "{}: cannot {action}: {}",
-            path.display(),
-            described(*errno)
-        )
+        let why = match *errno {
+            Errno::MFILE => "too many open files: raise the limit with `ulimit -n` [EMFILE]".into(),
+            errno => described(errno),
+        };
+        write!(out, "{}: cannot {action}: {why}", path.display())
     }
 }
 

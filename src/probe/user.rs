@@ -4,8 +4,8 @@ use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::budget::GROUP_MIN;
 use crate::engine::plan::sizing::MemoryLimit;
-use crate::group::spill::budget::GROUP_MIN;
 use crate::linux::cgroups::{self, Found};
 use crate::linux::{mounts, proc};
 use crate::probe::check::Check;

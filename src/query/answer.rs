@@ -12,8 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use memchr::memchr;
 use rayon::prelude::*;
 
-use crate::error::{Cause, Result};
-use crate::group::summary::Skipped;
+use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::query::accumulator::state::{Outcome, Printed, Rounding, text_of};
 use crate::query::answer::having::{DoubtedRows, Having, Tested};
 use crate::query::answer::order::{By, Sort};
@@ -26,9 +25,20 @@ use crate::query::key_order::KeyOrder;
 use crate::query::number::{Grammar, Number, shown};
 use crate::query::rejects::Rejects;
 use crate::query::repeats::Occurrences;
+use crate::query::skipped::Skipped;
 use crate::query::stored::{Lost, Stored, StoredForm};
 use crate::query::table::Group;
+use crate::report::Format;
 use crate::report::grid::{Cell, Rows};
+
+/// The aggregates of an answer in a style of [`report`](crate::report).
+pub(crate) const LINES: [&str; 3] = ["min", "mean", "max"];
+
+/// Why an answer can't be printed so.
+pub(crate) fn no_lines() -> Error {
+    let why = "this format is for one key and the min, mean and max of a column, in this order";
+    Error::new(ErrorKind::Usage, why)
+}
 
 /// The answer of a query.
 ///
@@ -56,6 +66,8 @@ pub struct Answer {
     pub groups: u64,
     /// Bytes of groups that were written to temporary files, because they outgrew the memory.
     pub spilled_bytes: u64,
+    /// Workers that shared their tables, because the groups exceeded the memory budget.
+    pub key_sharers: u64,
     /// Records that were added.
     pub rows: u64,
     /// Records of which the condition isn't true.
@@ -128,6 +140,7 @@ impl Answer {
             stored: None,
             outgrown: None,
             spilled_bytes: 0,
+            key_sharers: 0,
             groups: 0,
             all,
             rows: 0,
@@ -203,6 +216,10 @@ impl Answer {
                 self.truncate(first);
                 return Ok(());
             }
+            Sort::Bytes => {
+                self.key_order = KeyOrder::BYTES;
+                &[]
+            }
             Sort::Key => &[],
             Sort::Columns(list) => list,
         };
@@ -214,6 +231,23 @@ impl Answer {
             self.sort_groups(columns);
         }
         self.truncate(first);
+        Ok(())
+    }
+
+    /// Rounds the numbers as a style of report has them.
+    ///
+    /// # Errors
+    /// The columns aren't a key and the least, mean and greatest of its numbers.
+    pub fn set_lines(&mut self, format: Format) -> Result<()> {
+        let kinds = self.all.kinds().map(|kind| kind.name);
+        if self.keys != 1 || !kinds.eq(LINES) {
+            return Err(no_lines());
+        }
+        let digits = format.decimals();
+        self.roundings = match format {
+            Format::OneBrc | Format::Lines => vec![Rounding::Up(digits); 3],
+            Format::Hovinen => vec![Rounding::OfDoubles(digits); 3],
+        };
         Ok(())
     }
 
@@ -484,6 +518,10 @@ impl Rows for Answer {
         cells.extend(self.all.parts(group).map(Cell::Text));
         let columns = self.scales.iter().zip(&self.roundings);
         for (at, (scale, rounding)) in columns.enumerate() {
+            if let Some(digits) = self.all.digits(group, at, *scale, *rounding) {
+                cells.push(Cell::Number(digits));
+                continue;
+            }
             cells.push(match self.all.finish(group, at, *scale) {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => Cell::Text(text),

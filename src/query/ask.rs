@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 
+use crate::budget::{self, Budget};
 use crate::engine::config::Config;
 use crate::error::refusal::{Hint, Refusal};
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind as ErrorKind, Result};
-use crate::group::spill::budget::{self, Budget};
 use crate::input::spans::Input;
 use crate::level::Level;
 use crate::query::accumulator::state::Takes;
 use crate::query::accumulator::{ALL, named};
+use crate::query::answer::LINES;
 use crate::query::columns::Columns;
 use crate::query::condition::Expression;
 use crate::query::dialect::Dialect;
@@ -94,6 +95,8 @@ pub struct Query {
     comment: Vec<u8>,
     log: Option<&'static Pattern>,
     is_json: bool,
+    /// Records are a key and a number, whatever the first one is.
+    is_pairs: bool,
     keys: Vec<Key>,
     aggregates: Vec<Asked>,
     filters: Vec<Expression>,
@@ -130,6 +133,37 @@ impl Query {
         self.delimiter == Delimiter::Sniffed
     }
 
+    /// The least, mean and greatest number of each key, over records of a key, `delimiter` and a number. No field is quoted,
+    /// and an empty number is malformed. [`report::write`](crate::report::write) prints such an answer.
+    ///
+    /// ```
+    /// use ringfold::query::{Query, Sort};
+    /// use ringfold::report::{self, Format};
+    /// use ringfold::{Config, Input, fold};
+    ///
+    /// let input = Input::memory([&b"Bern;7.5\nOslo;-3.0\nBern;8.5\n"[..]]);
+    /// let config = Config::default();
+    /// let plan = Query::pairs(b';').plan(&input, &config)?;
+    /// let (mut answer, _) = fold(&input, &config, &plan)?;
+    /// answer.sort(&Sort::Bytes, None)?;
+    /// answer.set_lines(Format::OneBrc)?;
+    /// let mut text = Vec::new();
+    /// report::write(&answer, Format::OneBrc, None, &mut text).unwrap();
+    /// assert_eq!(text, b"{Bern=7.5/8.0/8.5, Oslo=-3.0/-3.0/-3.0}\n");
+    /// # Ok::<(), ringfold::Error>(())
+    /// ```
+    pub fn pairs(delimiter: u8) -> Query {
+        let query = Query {
+            is_pairs: true,
+            ..Query::new(delimiter)
+        };
+        let query = query.quote(None).key(1);
+        let query = LINES.iter().try_fold(query, |query, name| {
+            query.aggregate(name, Some(Columns::Number(2)))
+        });
+        query.expect("they are aggregates of a column")
+    }
+
     fn between(delimiter: Delimiter) -> Query {
         Query {
             delimiter,
@@ -154,6 +188,7 @@ impl Query {
             comment: Vec::new(),
             log: None,
             is_json: false,
+            is_pairs: false,
             keys: Vec::new(),
             aggregates: Vec::new(),
             filters: Vec::new(),
@@ -262,8 +297,7 @@ impl Query {
     }
 
     /// What to do about a malformed record.
-    pub fn on_error(self, on_error: impl Into<OnError>) -> Query {
-        let on_error = on_error.into();
+    pub fn on_error(self, on_error: OnError) -> Query {
         Query { on_error, ..self }
     }
 
@@ -629,6 +663,14 @@ impl Query {
                 header: Some(names.to_vec()),
                 header_line: None,
                 file: Arc::clone(first.name()),
+                is_given: false,
+            }),
+            _ if self.is_pairs && !has_header => first.map(|first| Shape {
+                width: 2,
+                header: None,
+                header_line: None,
+                file: Arc::clone(first.name()),
+                is_given: true,
             }),
             _ => head.shape(input)?,
         };
@@ -678,10 +720,11 @@ impl Query {
             hasher: RandomState::new(),
             hash_key: self.hash_key,
             level: self.level,
+            is_pairs: self.is_pairs,
         };
         let mut checked = Ok(());
         self.each_column(&mut |columns| {
-            if checked.is_ok() {
+            if checked.is_ok() && !self.is_pairs {
                 checked = columns.check(config.max_record);
             }
         });
@@ -779,6 +822,13 @@ impl Query {
         if self.log.is_some() || self.is_json {
             return Ok(Sample::default());
         }
+        if let (true, Delimiter::Named(delimiter)) = (self.is_pairs, self.delimiter) {
+            return Ok(Sample {
+                delimiter: Some(delimiter),
+                quote: self.quote.flatten(),
+                ..Sample::default()
+            });
+        }
         if self.delimiter == Delimiter::Sniffed {
             input.check_json_lines()?;
         }
@@ -788,10 +838,27 @@ impl Query {
     /// The names in the first record, where it looks like names and nobody says whether it is a header.
     fn unread_names(&self, input: &Input, dialect: &Dialect) -> Result<Option<Vec<Vec<u8>>>> {
         let is_told = self.has_header.is_some() || self.has_header() || dialect.names().is_some();
+        let is_told = is_told || self.is_pairs;
         match is_told {
             true => Ok(None),
             false => self.style().names(input, dialect),
         }
+    }
+
+    /// Whether most of the first records of an input are a key and a number.
+    ///
+    /// # Errors
+    /// The input can't be read.
+    pub fn is_of_pairs(&self, input: &Input, config: &Config) -> Result<bool> {
+        let Ok(plan) = self.plan(input, config) else {
+            return Ok(false);
+        };
+        let mut numbers = 0;
+        let looked = plan.each_value(input, 2, |column, value| {
+            let is_number = || plan.is_null(value) || plan.read_number(value).is_ok();
+            numbers += usize::from(column == 1 && is_number());
+        })?;
+        Ok(looked.is_none_or(|looked| looked.has_all(2 * numbers)))
     }
 
     /// The same without what it asks.
@@ -802,6 +869,7 @@ impl Query {
         query.filters.clear();
         query.having.clear();
         query.names.clear();
+        query.is_pairs = false;
         query
     }
 

@@ -14,6 +14,7 @@ use crate::query::dialect::BYTE_ORDER_MARK;
 use crate::query::hint::is_grouped;
 use crate::query::json;
 use crate::query::number::{Grammar, Number, shown};
+use crate::query::pairs::Pairs;
 use crate::query::passes::Passes;
 use crate::query::plan::Plan;
 use crate::query::time::{Form, read};
@@ -38,6 +39,13 @@ pub(crate) struct Looked {
     pub(crate) records: usize,
     unequal: usize,
     malformed: usize,
+}
+
+impl Looked {
+    /// Whether so many are all of them, and none has another number of fields.
+    pub(crate) fn has_all(&self, count: usize) -> bool {
+        count >= self.records && self.unequal == 0
+    }
 }
 
 /// What the values of a column are.
@@ -152,7 +160,7 @@ impl Plan {
             let cut = "cut as they are written: zones aren't looked at";
             facts.push(("times", cut.into()));
         }
-        match Passes::new(self) {
+        match Passes::new(self, Pairs::shared(self, &self.budget).as_ref()) {
             Some(passes) => {
                 facts.push(("passes", passes.names(self)));
                 let level = level_name(self.level);

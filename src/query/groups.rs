@@ -1,4 +1,4 @@
-//! All groups of an answer: those of short keys, of which lanes are known, and those of a table.
+//! All groups of an answer: those of pairs, those of short keys, of which lanes are known, and those of a table.
 
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -7,21 +7,47 @@ use rayon::iter::Either;
 use rayon::prelude::*;
 
 use crate::partial::column::Gathered;
-use crate::query::accumulator::state::{Kind, Outcome};
+use crate::query::accumulator::state::{Kind, Outcome, Rounding};
 use crate::query::key_order::KeyOrder;
 use crate::query::lane_groups::LaneRows;
+use crate::query::pair_rows::PairRows;
 use crate::query::slots::KEY_MAX;
 use crate::query::table::{Group, Table, parts};
+use crate::report::grid::Digits;
 
 /// The groups of an answer, each once.
 pub(crate) struct Groups {
     table: Table,
     lanes: Option<LaneRows>,
+    pairs: Option<PairRows>,
 }
 
 impl Groups {
     pub(crate) fn new(table: Table, lanes: Option<LaneRows>) -> Groups {
-        Groups { table, lanes }
+        Groups {
+            table,
+            lanes,
+            pairs: None,
+        }
+    }
+
+    /// With those of pairs, among whose keys these may be null.
+    pub(crate) fn with_pairs(self, mut pairs: PairRows, nulls: &[Vec<u8>]) -> Groups {
+        let Groups {
+            mut table,
+            mut lanes,
+            ..
+        } = self;
+        pairs.settle(&mut table, lanes.as_mut(), nulls);
+        Groups {
+            table,
+            lanes,
+            pairs: Some(pairs),
+        }
+    }
+
+    fn pair(&self, group: Group) -> Option<(&PairRows, (usize, usize))> {
+        Some((self.pairs.as_ref()?, group.pair()?))
     }
 
     /// All of them, in no order.
@@ -29,6 +55,12 @@ impl Groups {
         let mut all: Vec<Group> = self.table.groups().collect();
         if let Some(lanes) = &self.lanes {
             all.par_extend(lanes.groups());
+        }
+        if let Some(pairs) = &self.pairs {
+            match all.is_empty() {
+                true => all = pairs.groups(),
+                false => all.append(&mut pairs.groups()),
+            }
         }
         all
     }
@@ -39,14 +71,20 @@ impl Groups {
 
     /// The parts of a group's key.
     pub(crate) fn parts(&self, group: Group) -> impl Iterator<Item = &[u8]> {
+        if let Some((pairs, (list, at))) = self.pair(group) {
+            return Either::Left(Either::Left(std::iter::once(pairs.key(list, at))));
+        }
         match (group.lanes(), &self.lanes) {
-            (Some(place), Some(lanes)) => Either::Left(lanes.parts(place)),
+            (Some(place), Some(lanes)) => Either::Left(Either::Right(lanes.parts(place))),
             _ => Either::Right(parts(self.table.key(group))),
         }
     }
 
     /// Bytes of a group's key, and those that its states have elsewhere.
     pub(crate) fn bytes_of(&self, group: Group) -> usize {
+        if let Some((pairs, (list, at))) = self.pair(group) {
+            return pairs.key(list, at).len();
+        }
         match group.lanes() {
             Some(_) => KEY_MAX,
             None => self.table.bytes_of(group),
@@ -55,10 +93,28 @@ impl Groups {
 
     /// The outcome of one of the aggregates in a group.
     pub(crate) fn finish(&self, group: Group, aggregate: usize, scale: u32) -> Outcome<'_> {
+        if let Some((pairs, place)) = self.pair(group) {
+            return pairs.finish(place, aggregate, scale);
+        }
         match (group.lanes(), &self.lanes) {
             (Some(place), Some(lanes)) => lanes.finish(place, aggregate, scale),
             _ => self.table.finish(group, aggregate, scale),
         }
+    }
+
+    /// What is printed of one of the aggregates in a group, where that is quickly said.
+    pub(crate) fn digits(
+        &self,
+        group: Group,
+        aggregate: usize,
+        scale: u32,
+        rounding: Rounding,
+    ) -> Option<Digits<'static>> {
+        if let Some((pairs, place)) = self.pair(group) {
+            return pairs.digits(place, aggregate, scale, rounding);
+        }
+        let (place, lanes) = group.lanes().zip(self.lanes.as_ref())?;
+        lanes.digits(place, aggregate, scale, rounding)
     }
 
     /// The aggregates.
@@ -68,6 +124,9 @@ impl Groups {
 
     /// Adds a group's state of one of the aggregates to its columns in a partial.
     pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
+        if let Some((pairs, place)) = self.pair(group) {
+            return pairs.encode(place, aggregate, to);
+        }
         match (group.lanes(), &self.lanes) {
             (Some(place), Some(lanes)) => lanes.encode(place, aggregate, to),
             _ => self.table.encode(group, aggregate, to),
@@ -76,6 +135,9 @@ impl Groups {
 
     /// Fetches what is known of a group, and where its key is, into the cache.
     fn prefetch(&self, group: Group) {
+        if let Some((pairs, place)) = self.pair(group) {
+            return pairs.prefetch(place);
+        }
         match (group.lanes(), &self.lanes) {
             (Some(place), Some(lanes)) => lanes.prefetch(place),
             _ => self.table.prefetch(group),
@@ -84,7 +146,7 @@ impl Groups {
 
     /// Fetches a group's key into the cache.
     fn prefetch_key(&self, group: Group) {
-        if group.lanes().is_none() {
+        if group.lanes().is_none() && group.pair().is_none() {
             self.table.prefetch_key(group);
         }
     }
@@ -113,6 +175,12 @@ impl Groups {
 
     /// In the order of their keys.
     pub(crate) fn sorted(&self, groups: Vec<Group>, order: &KeyOrder) -> Vec<Group> {
+        if let Some(pairs) = &self.pairs
+            && order.is_of_bytes()
+            && pairs.are_sorted(&groups)
+        {
+            return groups;
+        }
         let by_key = ByKey {
             groups: self,
             order,

@@ -11,10 +11,10 @@ use memchr::{memchr, memmem};
 
 mod filter;
 
+use crate::budget::Share;
 use crate::engine::sink::{BlockError, Malformed};
 use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Cause, Error, Kind as ErrorKind, Result};
-use crate::group::spill::budget::Share;
 use crate::input::foreign;
 use crate::job::fold::Fold;
 use crate::linux::heap;
@@ -31,6 +31,9 @@ use crate::query::head::unclosed;
 use crate::query::lane_groups::{LaneGroups, LaneRows};
 use crate::query::number::{Number, shown};
 use crate::query::order::InOrder;
+use crate::query::pair_hint;
+use crate::query::pair_rows::PairRows;
+use crate::query::pairs::Pairs;
 use crate::query::passes::{OneByOne, Passes};
 use crate::query::plan::{Plan, Shape, hinted};
 use crate::query::rejects::{OnError, Rejected};
@@ -44,6 +47,8 @@ use crate::record::block::{Block, Cut};
 use crate::record::framing::{Delimited, Framing};
 use crate::record::lines::Counted;
 use crate::record::nuls;
+use crate::table::shared::SharedTables;
+use crate::table::tables::{DrainedClasses, Tables};
 
 /// After so many bytes of a block its worker looks at what groups take of the budget.
 const LOOK_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
@@ -56,8 +61,14 @@ pub struct Partial {
     table: Table,
     /// Tables of partials that were merged into this one and had no room in its own.
     tables: Vec<Table>,
-    /// The groups in lanes of partials that were merged into this one.
+    /// The groups in lanes of partials that were merged into this one, and those of pairs.
     merged: Vec<LaneGroups>,
+    merged_pairs: Vec<Tables>,
+    /// The tables of pairs that all partials of the run share, and what was taken out of those of another run.
+    shared: Option<Arc<SharedTables>>,
+    drained: Vec<DrainedClasses>,
+    /// Partials that shared their tables of pairs.
+    key_sharers: u64,
     /// Groups in lanes, and bytes of the table, when the budget was last looked at.
     lane_groups: usize,
     table_bytes: usize,
@@ -568,9 +579,29 @@ impl Plan {
         partial: &mut Partial,
         text: &Text<'_>,
         record: Range<usize>,
-        malformed: Malformed,
+        mut malformed: Malformed,
     ) -> Result<(), BlockError> {
+        if self.is_pairs && partial.rejected.count == 0 {
+            self.hint_at_pairs(&mut malformed, text);
+        }
         (partial.rejected).add(&self.rejecting, &text.block, record, malformed)
+    }
+
+    /// Says what may help where the first record of a file isn't a key and a number.
+    fn hint_at_pairs(&self, malformed: &mut Malformed, text: &Text<'_>) {
+        let bytes = text.block.bytes();
+        let before = &bytes[..malformed.start];
+        let is_first = before.is_empty() || before == BYTE_ORDER_MARK;
+        if text.block.offset() > 0 || !is_first {
+            return;
+        }
+        let mut records = bytes[malformed.start..]
+            .split(|&byte| byte == b'\n')
+            .map(pair_hint::trim);
+        let record = records.next().unwrap_or_default();
+        if let Some(hint) = pair_hint::hint(record, records, self.dialect.delimiter()) {
+            malformed.cause = hinted(malformed.cause.to_string(), hint);
+        }
     }
 
     /// The error of a record, as a run that isn't in order reports it.
@@ -642,11 +673,13 @@ impl Plan {
         let is_header = self.has_header && begin >= offset;
         if let Some(cut) = block.cut() {
             let is_comment = self.dialect.behind_comment(bytes, at).is_some();
-            let record = at..bytes.len() - 1;
+            // What the limit is about begins with the block.
+            let start = if at == mark { 0 } else { at };
+            let record = start..bytes.len() - 1;
             return match is_comment {
                 true => Ok(()),
                 false if is_header => {
-                    Err(Malformed::too_long(&bytes[record], at, cut, false).into())
+                    Err(Malformed::too_long(&bytes[record], start, cut, false).into())
                 }
                 false => self.reject_long(partial, &text, record),
             };
@@ -697,6 +730,9 @@ impl Plan {
             let repeat = repeats.peek().filter(|place| **place < at + WINDOW);
             at = if let Some(place) = repeat {
                 rest.add(at, place + 1)?
+            } else if let Some(next) = passes.add_pairs(&text.block, at, &mut rest)? {
+                // Nowhere are so many NULs side by side as in a hole: a key would be too long.
+                next
             } else if let Some(run) = nuls::run(ahead) {
                 rest.add(at, at + run.end)?
             } else {
@@ -713,56 +749,102 @@ impl Plan {
     /// Makes groups ready to be taken.
     fn settle(&self, partial: &mut Partial) {
         if let Some(passes) = &mut partial.passes {
-            passes.settle(self, &mut partial.table);
+            passes.settle(&mut partial.table);
         }
     }
 
-    /// Writes a partial's groups to a file if all of the run's take more than they may.
-    fn enforce_budget(&self, partial: &mut Partial, mut passes: Option<&mut Passes>) -> Result<()> {
-        let pair_bytes = passes.as_ref().map_or(0, |passes| passes.pair_bytes());
-        let lanes = passes.as_mut().map(|passes| passes.groups());
+    /// What a partial has in memory but for pairs, and what it takes beside to write it or to put it in order.
+    fn bytes(&self, partial: &mut Partial, passes: Option<&mut Passes>) -> (u64, u64) {
         let before = partial.lane_groups;
-        let (count, bytes) = lanes.as_ref().map_or((0, 0), |groups| {
-            let count = groups.slots.len();
+        let lane_bytes = passes.map_or(0, |passes| {
+            let slots = &passes.groups().slots;
+            partial.lane_groups = slots.len();
             // What comes until the next look may bring as many new groups as came since the last one, and some more.
-            (
-                count,
-                groups.slots.bytes_with(2 * count.saturating_sub(before)),
-            )
+            slots.bytes_with(2 * slots.len().saturating_sub(before))
         });
-        partial.lane_groups = count;
         let table_bytes = partial.table.bytes();
         let growth = table_bytes.saturating_sub(partial.table_bytes);
         let growth = growth.min(GROWTH_MAX);
         partial.table_bytes = table_bytes;
-        let bytes = (bytes + pair_bytes + table_bytes + growth) as u64;
-        let more = ORDER_BYTES * count + partial.table.bytes_in_order();
-        if !partial.share.set_with(bytes, more as u64) {
-            return Ok(());
+        let more = ORDER_BYTES * partial.lane_groups + partial.table.bytes_in_order();
+        ((lane_bytes + table_bytes + growth) as u64, more as u64)
+    }
+
+    /// If all partials together exceed the budget, they share the tables of pairs, so that each key is in memory once; if
+    /// that is too much too, groups are written to files.
+    fn enforce_budget(&self, partial: &mut Partial, mut passes: Option<&mut Passes>) -> Result<()> {
+        let (bytes, more) = self.bytes(partial, passes.as_deref_mut());
+        let mut shared = None;
+        let exceeds = match passes.as_deref_mut().and_then(|passes| passes.pairs()) {
+            None => partial.share.set_with(bytes, more),
+            Some(pairs) => {
+                if partial.share.set_with(bytes + pairs.bytes(), more) {
+                    pairs.shared_tables().request_sharing();
+                }
+                pairs.share_if_requested();
+                shared = Some(Arc::clone(pairs.shared_tables()));
+                partial.share.set_with(bytes + pairs.bytes(), more)
+            }
+        };
+        if exceeds {
+            self.spill_own(partial, passes)?;
         }
+        if let Some(shared) = shared
+            && let Some((drained, share)) = shared.drain_excess(&self.budget)
+        {
+            self.spill_pairs(partial, Vec::new(), drained)?;
+            drop(share);
+        }
+        Ok(())
+    }
+
+    /// Writes a partial's groups to files.
+    fn spill_own(&self, partial: &mut Partial, mut passes: Option<&mut Passes>) -> Result<()> {
         if let Some(passes) = &mut passes {
-            passes.settle(self, &mut partial.table);
+            passes.settle(&mut partial.table);
+            if let Some(pairs) = passes.pairs().filter(|pairs| pairs.len() > 0) {
+                let (own, none) = (pairs.take(), pairs.shared_tables().drain_none());
+                self.spill_pairs(partial, vec![own], none)?;
+            }
         }
-        let mut lanes = passes.map(|passes| passes.groups());
+        let mut lanes = passes.as_mut().map(|passes| passes.groups());
         let count = lanes.as_ref().map_or(0, |groups| groups.slots.len());
-        if count + partial.table.len() == 0 {
-            return Ok(());
+        if count + partial.table.len() > 0 {
+            let taken = lanes.as_mut().map(|groups| groups.take());
+            let table = partial.table.like();
+            let table = std::mem::replace(&mut partial.table, table);
+            self.spill(partial, taken.into_iter().collect(), table)?;
         }
-        let taken = lanes.as_mut().map(|groups| groups.take());
-        let table = partial.table.like();
-        let table = std::mem::replace(&mut partial.table, table);
-        self.spill(partial, taken.into_iter().collect(), table)?;
         partial.lane_groups = 0;
         partial.table_bytes = 0;
-        let left = lanes.map_or(0, |groups| groups.bytes()) + partial.table.bytes();
-        partial.share.set(left as u64);
+        // No pairs are left.
+        let (left, _) = self.bytes(partial, passes);
+        partial.share.set(left);
         Ok(())
+    }
+
+    /// Writes groups of pairs to a file.
+    fn spill_pairs(
+        &self,
+        partial: &mut Partial,
+        own: Vec<Tables>,
+        drained: DrainedClasses,
+    ) -> Result<()> {
+        let mut table = partial.table.like();
+        let pairs = PairRows::merge(own, drained, &mut table);
+        self.write(
+            partial,
+            Groups::new(table, None).with_pairs(pairs, &self.nulls),
+        )
     }
 
     /// Writes groups to a file.
     fn spill(&self, partial: &mut Partial, lanes: Vec<LaneGroups>, mut table: Table) -> Result<()> {
         let lanes = LaneRows::merge(lanes, &mut table);
-        let groups = Groups::new(table, lanes);
+        self.write(partial, Groups::new(table, lanes))
+    }
+
+    fn write(&self, partial: &mut Partial, groups: Groups) -> Result<()> {
         let scales = self.scales(partial);
         let written = self.stored_form().write(&groups, &scales);
         let run = written.map_err(|lost| lost.error(&self.budget))?;
@@ -795,6 +877,9 @@ impl Plan {
         let settled = if self.has_values() { 2 } else { 1 };
         let bytes = settled * total.table.bytes() + total.table.bytes_in_order();
         let bytes = bytes + LaneGroups::bytes_merged(&total.merged);
+        for drained in std::mem::take(&mut total.drained) {
+            self.spill_pairs(total, Vec::new(), drained)?;
+        }
         let has_room = total.tables.is_empty() && self.budget.has_room(bytes as u64);
         if total.runs.is_empty() && has_room {
             return Ok(());
@@ -805,6 +890,15 @@ impl Plan {
         if !has_room {
             for lanes in std::mem::take(&mut total.merged) {
                 self.spill(total, vec![lanes], total.table.like())?;
+            }
+        }
+        // There is no memory to merge the rest into one table.
+        if let Some(shared) = total.shared.clone() {
+            for own in std::mem::take(&mut total.merged_pairs) {
+                self.spill_pairs(total, vec![own], shared.drain_none())?;
+            }
+            if shared.holds_keys() {
+                self.spill_pairs(total, Vec::new(), shared.drain_all())?;
             }
         }
         let (lanes, table) = self.take_groups(total);
@@ -827,8 +921,10 @@ impl Plan {
     /// Puts the groups of the passes beside those of other workers.
     fn gather_lanes(&self, total: &mut Partial) {
         self.settle(total);
-        let passes = total.passes.take();
-        (total.merged).extend(passes.map(|passes| passes.into_groups()));
+        if let Some(mut passes) = total.passes.take() {
+            (total.merged_pairs).extend(passes.pairs().map(|pairs| pairs.take()));
+            total.merged.push(passes.into_groups());
+        }
     }
 
     /// Takes all groups that are in memory.
@@ -848,7 +944,15 @@ impl Plan {
             self.end_key(&mut key);
             table.group(&key);
         }
-        let groups = Groups::new(table, lanes);
+        let mut pairs = None;
+        if let Some(shared) = &total.shared {
+            let all = std::mem::take(&mut total.merged_pairs);
+            pairs = Some(PairRows::merge(all, shared.drain_all(), &mut table));
+        }
+        let mut groups = Groups::new(table, lanes);
+        if let Some(pairs) = pairs {
+            groups = groups.with_pairs(pairs, &self.nulls);
+        }
         if !self.has_values() {
             return self.answer(total, groups, self.having());
         }
@@ -954,15 +1058,17 @@ impl OneByOne for Rest<'_> {
     }
 }
 
-impl Fold for Plan {
-    type Partial = Partial;
-    type Output = Answer;
-
-    fn partial(&self) -> Partial {
+impl Plan {
+    /// A partial that shares these tables of pairs with others.
+    fn partial_of(&self, shared: Option<&Arc<SharedTables>>) -> Partial {
         Partial {
             table: Table::new(&self.hasher, &self.slots()),
             tables: Vec::new(),
             merged: Vec::new(),
+            merged_pairs: Vec::new(),
+            shared: shared.cloned(),
+            drained: Vec::new(),
+            key_sharers: 0,
             lane_groups: 0,
             table_bytes: 0,
             share: Share::new(&self.budget),
@@ -983,9 +1089,23 @@ impl Fold for Plan {
             reading: None,
             scratch: Scratch::default(),
             passes: (!self.in_order())
-                .then(|| Passes::new(self).map(Box::new))
+                .then(|| Passes::new(self, shared).map(Box::new))
                 .flatten(),
         }
+    }
+}
+
+impl Fold for Plan {
+    type Partial = Partial;
+    type Output = Answer;
+
+    fn partial(&self) -> Partial {
+        self.partials()()
+    }
+
+    fn partials(&self) -> impl Fn() -> Partial + Sync {
+        let shared = Pairs::shared(self, &self.budget);
+        move || self.partial_of(shared.as_ref())
     }
 
     fn framing(&self) -> &dyn Framing {
@@ -1021,6 +1141,7 @@ impl Fold for Plan {
     fn complete(&self, total: &mut Partial) -> Result<()> {
         let done = self.end_of_file(total);
         done.map_err(|error| self.explained(error, std::mem::take(&mut total.rejected)))?;
+        total.key_sharers = total.shared.as_ref().map_or(0, |shared| shared.sharers());
         self.merge_spilled(total)
     }
 
@@ -1041,6 +1162,7 @@ impl Fold for Plan {
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {
         rayon::join(|| self.settle(into), || self.settle(&mut from));
+        self.gather_lanes(&mut from);
         // Texts are twice in memory for a while.
         let bytes = (into.table.bytes() + from.table.bytes()) as u64;
         if self.budget.has_room(bytes / 2 * 3) {
@@ -1052,8 +1174,14 @@ impl Fold for Plan {
         into.runs.append(&mut from.runs);
         into.spilled_bytes += from.spilled_bytes;
         into.merged.append(&mut from.merged);
-        into.merged
-            .extend(from.passes.map(|passes| passes.into_groups()));
+        into.merged_pairs.append(&mut from.merged_pairs);
+        into.drained.append(&mut from.drained);
+        if let (Some(one), Some(other)) = (&into.shared, &from.shared)
+            && !Arc::ptr_eq(one, other)
+            && other.holds_keys()
+        {
+            into.drained.push(other.drain_all());
+        }
         for (most, scale) in into.scales.iter_mut().zip(from.scales) {
             *most = scale.max(*most);
         }
@@ -1076,6 +1204,7 @@ impl Fold for Plan {
             None => self.answer_in_memory(&mut total),
         };
         answer.spilled_bytes = total.spilled_bytes;
+        answer.key_sharers = total.key_sharers;
         answer.rows = total.rows;
         answer.filtered = total.filtered;
         answer.empty_lines = total.empty_lines;
@@ -1356,8 +1485,8 @@ mod tests {
         let end = rows[..16_000].rfind('\n').unwrap() + 1;
         let padded = PaddedBuf::from(&rows.as_bytes()[..end]);
         plan.block(&mut partial, &padded.block(0, 0, 0)).unwrap();
-        let taken = partial.passes.as_ref().map(|passes| passes.pair_bytes());
-        assert!(taken.is_none_or(|bytes| bytes > 0));
+        let pairs = partial.passes.as_mut().and_then(|passes| passes.pairs());
+        assert!(pairs.is_none_or(|pairs| pairs.bytes() > 0));
     }
 
     /// Records of thousands of groups, and among them what lanes can't hold: long keys, keys that are null or stand between

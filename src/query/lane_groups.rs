@@ -5,13 +5,14 @@
 
 use rayon::prelude::*;
 
-use crate::group::table::isa::Seeds;
 use crate::level::Level;
 use crate::partial::column::Gathered;
-use crate::query::accumulator::state::{Kind, Outcome};
+use crate::query::accumulator::state::{Kind, Outcome, Rounding};
 use crate::query::lanes::{Kept, Layout, Part, ROWS_MAX, Traits};
 use crate::query::slots::{KEY_MAX, Slots, Unit, lanes_of};
 use crate::query::table::{Group, ORDER_BYTES, Table, parts, push_part};
+use crate::report::grid::Digits;
+use crate::table::isa::Seeds;
 
 /// How a key is made of its parts in a slot. Behind it stands one byte more, which isn't zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +135,7 @@ impl LanePlan {
         }
     }
 
-    fn is_null(&self, part: &[u8]) -> bool {
+    pub(crate) fn is_null(&self, part: &[u8]) -> bool {
         self.nulls.iter().any(|null| null == part)
     }
 }
@@ -382,6 +383,8 @@ pub(crate) struct LaneRows {
     plan: LanePlan,
     held: Held,
     slots: Slots,
+    /// The byte after each key.
+    behind: u8,
 }
 
 impl LaneRows {
@@ -435,21 +438,31 @@ impl LaneRows {
             }
             true
         });
-        let mut rows = LaneRows { plan, held, slots };
-        rows.move_to_table(&refused, behind, table);
+        let mut rows = LaneRows {
+            plan,
+            held,
+            slots,
+            behind,
+        };
+        rows.move_to_table(&refused, table);
         Some(rows)
     }
 
     /// Adds these slots to the table, and the lanes of all groups that the table has then.
-    fn move_to_table(&mut self, refused: &[Unit], behind: u8, table: &mut Table) {
-        let LaneRows { plan, held, slots } = self;
+    fn move_to_table(&mut self, refused: &[Unit], table: &mut Table) {
+        let LaneRows {
+            plan,
+            held,
+            slots,
+            behind,
+        } = self;
         let mut key = Vec::new();
         for slot in refused.chunks(slots.stride()) {
             let slot = (&slot[0], lanes_of(&slot[1..]));
             held.absorb(plan, table, slot, &mut key);
         }
         let of_table = table.groups().filter_map(|group| {
-            let key = plan.form.key(parts(table.key(group)), behind)?;
+            let key = plan.form.key(parts(table.key(group)), *behind)?;
             slots.place_of(&key)
         });
         for place in of_table.collect::<Vec<_>>() {
@@ -458,6 +471,29 @@ impl LaneRows {
                 held.absorb(plan, table, (unit, lanes), &mut key);
                 empty(lanes, None);
             }
+        }
+    }
+
+    /// How many slots there are, some of them perhaps without rows.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Where the group of a key of one part is.
+    pub(crate) fn place_of(&self, part: &[u8]) -> Option<usize> {
+        let key = (self.plan.form).key(std::iter::once(part), self.behind)?;
+        self.slots.place_of(&key)
+    }
+
+    /// Adds the lanes of a key of one part to the table, if it has some.
+    pub(crate) fn move_key(&mut self, part: &[u8], table: &mut Table) {
+        let Some(place) = self.place_of(part) else {
+            return;
+        };
+        let (unit, lanes) = self.slots.at_mut(place);
+        if lanes[0] > 0 {
+            (self.held).absorb(&self.plan, table, (unit, lanes), &mut Vec::new());
+            empty(lanes, None);
         }
     }
 
@@ -481,6 +517,18 @@ impl LaneRows {
     pub(crate) fn finish(&self, place: usize, aggregate: usize, scale: u32) -> Outcome<'static> {
         let kept = self.kept(place, aggregate);
         self.plan.aggregates[aggregate].kind.outcome(&kept, scale)
+    }
+
+    /// What is printed of it.
+    pub(crate) fn digits(
+        &self,
+        place: usize,
+        aggregate: usize,
+        scale: u32,
+        rounding: Rounding,
+    ) -> Option<Digits<'static>> {
+        let kept = self.kept(place, aggregate);
+        (self.plan.aggregates[aggregate].kind).digits(&kept, scale, rounding)
     }
 
     /// Adds a group's state of one of the aggregates to its columns.

@@ -10,8 +10,12 @@ use num_bigint::{BigInt, Sign};
 
 use crate::report::grid::{Digits, with_point};
 
-/// The most digits of a number, leading zeros not counted, and the most behind its point.
+/// The most digits of a number, leading zeros not counted, and the most after its point.
 pub(crate) const DIGITS_MAX: usize = 38;
+/// A longer one may have so many digits before and after its point, zeros at the outer ends not counted.
+pub(crate) const SIDE_MAX: usize = 36;
+/// The low part of a longer one has so many digits.
+const LOW: i128 = 10_i128.pow(SIDE_MAX as u32);
 
 /// The most digits before or after the point that an exponent may make where numbers may be long: more than any double
 /// has.
@@ -78,10 +82,13 @@ impl Special {
     }
 }
 
-/// A number of a field: `mantissa / 10^scale`, or none of these.
+/// A number of a field: `mantissa / 10^scale`, or `(mantissa * LOW + low) / 10^scale` where `low` isn't zero, or none of
+/// these.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Number {
     mantissa: i128,
+    /// Zero, or of the mantissa's sign, which isn't zero then.
+    low: i128,
     /// Below zero where an exponent adds zeros.
     scale: i32,
     special: Option<Special>,
@@ -120,6 +127,7 @@ impl Number {
     pub(crate) const fn new(mantissa: i128, scale: u32) -> Number {
         Number {
             mantissa,
+            low: 0,
             scale: scale as i32,
             special: None,
         }
@@ -196,16 +204,26 @@ impl Number {
             mantissa = -mantissa;
         }
         let scale = decimals - zeros - i64::from(exponent);
-        match fitted(mantissa, scale, decimals, grammar).filter(|_| !is_too_long) {
+        let fitted = fitted(mantissa, scale, decimals, grammar).filter(|_| !is_too_long);
+        let long = || long(digits, point, negative).filter(|_| exponent == 0);
+        match fitted.or_else(long) {
             Some(number) => Ok(number),
             None if exponent != 0 && scale.abs() > LONG_MAX.into() => Err(format!(
                 "the exponent of `{}` is past the limit of {LONG_MAX} digits",
                 shown(field)
             )),
-            None => Err(format!(
-                "`{}` has more than {DIGITS_MAX} digits, which is the limit",
-                shown(field)
-            )),
+            None => {
+                let limit = match point {
+                    Some(_) if exponent == 0 => {
+                        format!("{SIDE_MAX} digits before or after its point")
+                    }
+                    _ => format!("{DIGITS_MAX} digits"),
+                };
+                Err(format!(
+                    "`{}` has more than {limit}, which is the limit",
+                    shown(field)
+                ))
+            }
         }
     }
 
@@ -215,7 +233,11 @@ impl Number {
             .ok()
             .and_then(|scale| POWERS.get(scale));
         match power {
-            Some(power) if self.special.is_none() && self.mantissa.unsigned_abs() < 1 << 53 => {
+            Some(power)
+                if self.special.is_none()
+                    && self.low == 0
+                    && self.mantissa.unsigned_abs() < 1 << 53 =>
+            {
                 // Both are doubles, so their quotient is rounded once. 128 bits would take a call.
                 self.mantissa as i64 as f64 / power
             }
@@ -231,6 +253,7 @@ impl Number {
             };
         }
         match u32::try_from(self.scale) {
+            Ok(scale) if self.low != 0 => Exact::new(self.whole(), scale),
             Ok(scale) => Exact::small(self.mantissa, scale),
             Err(_) => {
                 let zeros = BigInt::from(10).pow(self.scale.unsigned_abs());
@@ -239,13 +262,17 @@ impl Number {
         }
     }
 
+    /// The mantissa with its low part.
+    fn whole(&self) -> BigInt {
+        BigInt::from(self.mantissa) * LOW + self.low
+    }
+
     /// The same value as one that a field may hold; `None` if none does.
     pub(crate) fn of(exact: &Exact) -> Option<Number> {
         if let Some(special) = exact.special() {
             return Some(Number {
-                mantissa: 0,
-                scale: 0,
                 special: Some(special),
+                ..Number::ZERO
             });
         }
         let fits = |mantissa: &i128| mantissa.unsigned_abs() < MANTISSA_MAX;
@@ -264,7 +291,7 @@ impl Number {
                     return Some(Number {
                         mantissa,
                         scale,
-                        special: None,
+                        ..Number::ZERO
                     });
                 }
                 let shorter = &mantissa / &power;
@@ -274,7 +301,16 @@ impl Number {
                 (mantissa, scale) = (shorter, scale - zeros as i32);
             }
         }
-        None
+        let high = i128::try_from(&mantissa / LOW).ok()?;
+        let low = i128::try_from(&mantissa % LOW).ok()?;
+        let decimals = usize::try_from(scale).ok()?;
+        let digits = SIDE_MAX + high.unsigned_abs().to_string().len();
+        (digits <= SIDE_MAX + decimals && decimals <= SIDE_MAX).then_some(Number {
+            mantissa: high,
+            low,
+            scale,
+            special: None,
+        })
     }
 }
 
@@ -301,6 +337,32 @@ fn fitted(mut mantissa: i128, mut scale: i64, decimals: i64, grammar: Grammar) -
     is_fitting.then_some(Number {
         mantissa,
         scale: scale as i32,
+        ..Number::ZERO
+    })
+}
+
+/// A number of more than [`DIGITS_MAX`] digits, if there are no more than [`SIDE_MAX`] on either side of the point.
+#[cold]
+fn long(digits: &[u8], point: Option<usize>, is_negative: bool) -> Option<Number> {
+    let (whole, decimals) = digits.split_at(point?);
+    let zeros = whole.iter().take_while(|digit| **digit == b'0').count();
+    let whole = &whole[zeros..];
+    let last = decimals.iter().rposition(|digit| *digit != b'0')?;
+    let decimals = &decimals[1..=last];
+    if whole.len() > SIDE_MAX || decimals.len() > SIDE_MAX {
+        return None;
+    }
+    let all = [whole, decimals].concat();
+    let (high, low) = all.split_at(all.len().checked_sub(SIDE_MAX)?);
+    let sign = if is_negative { -1 } else { 1 };
+    let value = |digits: &[u8]| {
+        let digits = digits.iter().map(|digit| i128::from(digit - b'0'));
+        sign * digits.fold(0, |value, digit| 10 * value + digit)
+    };
+    Some(Number {
+        mantissa: value(high),
+        low: value(low),
+        scale: decimals.len() as i32,
         special: None,
     })
 }
@@ -315,9 +377,8 @@ fn special(text: &[u8], is_negative: bool) -> Option<Number> {
         _ => return None,
     };
     Some(Number {
-        mantissa: 0,
-        scale: 0,
         special: Some(special),
+        ..Number::ZERO
     })
 }
 
@@ -388,7 +449,7 @@ impl Ord for Number {
         if self.special.is_some() || other.special.is_some() {
             return special_order(self.special, other.special);
         }
-        if self.scale == other.scale {
+        if self.scale == other.scale && (self.low, other.low) == (0, 0) {
             return self.mantissa.cmp(&other.mantissa);
         }
         let scale = self.scale.max(other.scale).max(0) as u32;
@@ -412,7 +473,7 @@ fn special_order(one: Option<Special>, two: Option<Special>) -> Ordering {
 
 /// The mantissa at a scale that isn't lower, where it fits.
 fn raised(number: &Number, scale: u32) -> Option<i128> {
-    if number.special.is_some() {
+    if number.special.is_some() || number.low != 0 {
         return None;
     }
     let zeros = u32::try_from(i64::from(scale) - i64::from(number.scale)).ok()?;
@@ -454,6 +515,7 @@ impl Exact {
     pub(crate) fn add(&mut self, number: Number) {
         if let Mantissa::Small(sum) = &mut self.mantissa
             && number.special.is_none()
+            && number.low == 0
         {
             if number.scale == self.scale as i32
                 && let Some(both) = sum.checked_add(number.mantissa)
@@ -480,6 +542,7 @@ impl Exact {
     /// Adds the square of a number.
     pub(crate) fn add_square(&mut self, number: Number) {
         if number.special.is_none()
+            && number.low == 0
             && let Ok(scale) = u32::try_from(2 * number.scale)
             && let Some(mantissa) = number.mantissa.checked_mul(number.mantissa)
         {
@@ -695,6 +758,14 @@ mod tests {
                 "-0.00000000000000000000000000000000000001",
                 "-0.00000000000000000000000000000000000001",
             ),
+            (
+                "123456789012345678901234567890123456.123456789012345678901234567890123456",
+                "123456789012345678901234567890123456.123456789012345678901234567890123456",
+            ),
+            (
+                "-00100000000000000000000000000000000000.0000000000000000000000000000000000010",
+                "-100000000000000000000000000000000000.000000000000000000000000000000000001",
+            ),
             ("1e3", "1000"),
             ("-1.5E+2", "-150"),
             ("1.2e-9", "0.0000000012"),
@@ -735,7 +806,7 @@ mod tests {
             let error = Number::read(text.as_bytes()).unwrap_err();
             let is_right = match text.ends_with('e') {
                 true => error.ends_with("is not a number"),
-                false => error.ends_with("has more than 38 digits, which is the limit"),
+                false => error.ends_with("which is the limit"),
             };
             assert!(is_right, "{error}");
         }

@@ -1,25 +1,31 @@
 //! Windows whose records are a key and a number with one decimal, where a query asks for no more than count, sum, least
-//! and greatest value: they are added by the loop of [`group`](crate::group::aggregate).
+//! and greatest value: they are added by the loop of [`key_number`](crate::key_number) to its own
+//! [tables](crate::table).
 //!
 //! That loop reads one form of number, finds both fields at once and keeps all four results beside the key. What it
 //! doesn't read in a window is listed for others. A window with much of that, or with records of another number of
 //! fields, or with quotes, is left to the passes as a whole.
 
-use crate::group::accumulate::stats::Stats;
-use crate::group::scan::index::{Ends, index};
-use crate::group::scan::rows::Rows;
-use crate::group::scan::tenths;
-use crate::group::scan::window::{ScanWindow, WINDOW};
-use crate::group::table::isa::Seeds;
-use crate::group::table::small::SmallTables;
+use std::sync::Arc;
+
+use crate::budget::Budget;
+use crate::key_number::index::{Ends, index};
+use crate::key_number::rows::Rows;
+use crate::key_number::tenths;
+use crate::key_number::window::{ScanWindow, WINDOW};
 use crate::level::Level;
 use crate::query::dialect::Marks;
 use crate::query::lane_groups::LaneGroups;
-use crate::query::lanes::{Kept, Part};
+use crate::query::lanes::Part;
+use crate::query::pair_rows::{PairRows, SCALE, kept, rows_to_table};
 use crate::query::plan::Plan;
 use crate::query::slots::Unit;
 use crate::query::table::Table;
 use crate::record::block::Block;
+use crate::table::config::TableConfig;
+use crate::table::isa::Seeds;
+use crate::table::shared::SharedTables;
+use crate::table::tables::Tables;
 
 /// A window is left to the passes if more than one row of so many is for others.
 const ROWS_PER_OTHER: usize = 32;
@@ -34,7 +40,8 @@ pub(crate) struct Pairs {
     rows: Rows,
     /// Where records begin that are for others.
     others: Vec<u32>,
-    groups: SmallTables<Stats>,
+    shared: Arc<SharedTables>,
+    tables: Tables,
     /// Windows that aren't tried, and how many these were the last time.
     pause: u32,
     last_pause: u32,
@@ -42,10 +49,11 @@ pub(crate) struct Pairs {
 
 impl Pairs {
     /// Digits behind the point of the numbers in the groups.
-    pub(crate) const SCALE: u32 = 1;
+    pub(crate) const SCALE: u32 = SCALE;
 
-    /// For a plan that asks for no more than is kept here.
-    pub(crate) fn new(plan: &Plan, level: Level, marks: Marks) -> Option<Pairs> {
+    /// The tables of all workers of a run, for a plan that asks for no more than is kept here.
+    pub(crate) fn shared(plan: &Plan, budget: &Arc<Budget>) -> Option<Arc<SharedTables>> {
+        let (level, marks) = (plan.level?, plan.dialect.marks()?);
         let is_known = |part: &Part| *part != Part::Squares;
         let is_served = plan.aggregates.iter().all(|of| match of.column {
             None => true,
@@ -56,16 +64,25 @@ impl Pairs {
         });
         let has_form = plan.keys == [0] && plan.numbers == [1] && plan.shape.as_ref()?.width == 2;
         let is_plain = plan.filter.is_none() && !plan.has_numeric_nulls;
-        (has_form && is_plain && is_served).then(|| Pairs {
+        (has_form && is_plain && is_served).then(|| {
+            let config = TableConfig::new(level, Seeds::drawn(&plan.hasher), marks.delimiter);
+            Arc::new(SharedTables::new(config, budget))
+        })
+    }
+
+    /// Of one worker.
+    pub(crate) fn new(level: Level, marks: Marks, shared: &Arc<SharedTables>) -> Pairs {
+        Pairs {
             level,
             marks,
             ends: Ends::new(),
             rows: Rows::new(),
             others: Vec::new(),
-            groups: SmallTables::new(level, &Seeds::drawn(&plan.hasher), marks.delimiter),
+            tables: shared.tables(),
+            shared: Arc::clone(shared),
             pause: 0,
             last_pause: 0,
-        })
+        }
     }
 
     /// Reads the window of `block` that begins at `at` with a record; `None` if it is for the passes.
@@ -112,57 +129,55 @@ impl Pairs {
     }
 
     /// Adds the rows of the window but for the others; returns how many they are.
-    pub(crate) fn fold(&mut self, plan: &Plan, window: ScanWindow<'_>, table: &mut Table) -> usize {
-        let mut key = Vec::new();
-        self.groups.fold(window, &self.rows, |part, value| {
-            absorb(plan, table, part, &Stats::of(value), &mut key);
-        })
+    pub(crate) fn fold(&mut self, window: ScanWindow<'_>) -> usize {
+        self.tables.fold(window, &self.rows)
     }
 
-    /// Whether there are more keys than the loop is fast for.
-    pub(crate) fn is_full(&self) -> bool {
-        self.groups.is_full()
+    /// How many keys there are, those of the shared tables aside.
+    pub(crate) fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// Memory that is taken by groups, those of the shared tables aside.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tables.bytes()
+    }
+
+    /// What this worker shares with others.
+    pub(crate) fn shared_tables(&self) -> &Arc<SharedTables> {
+        &self.shared
+    }
+
+    /// Shares the keys, so that each is in memory once, if all workers were asked to.
+    pub(crate) fn share_if_requested(&mut self) {
+        if !self.tables.shares() && self.shared.sharing_requested() {
+            self.tables.share();
+            self.shared.add_sharer();
+        }
+    }
+
+    /// Takes the keys, those of the shared tables aside; none are left then.
+    pub(crate) fn take(&mut self) -> Tables {
+        self.tables.take()
     }
 
     /// Moves all groups to lanes, and to the table what these can't hold.
-    pub(crate) fn drain(&mut self, plan: &Plan, lanes: &mut LaneGroups, table: &mut Table) {
-        let delimiter = self.marks.delimiter;
-        let mut key = Vec::new();
-        self.groups.drain(|part, stats| {
+    pub(crate) fn drain(&mut self, lanes: &mut LaneGroups, table: &mut Table) {
+        let rows = PairRows::merge(vec![self.take()], self.shared.drain_none(), table);
+        let (mut key, mut whole) = (Vec::new(), Vec::new());
+        rows.each(|part, stats| {
             key.clear();
             key.extend_from_slice(part);
-            key.push(delimiter);
+            key.push(self.marks.delimiter);
             let unit = Unit::of_key(&key);
             if !unit.is_some_and(|unit| lanes.hold(&unit, &kept(stats), table)) {
-                absorb(plan, table, part, stats, &mut key);
+                let part = if lanes.plan().is_null(part) {
+                    b""
+                } else {
+                    part
+                };
+                rows_to_table(table, part, &kept(stats), &mut whole);
             }
         });
-    }
-
-    /// Memory that is taken by groups.
-    pub(crate) fn bytes(&self) -> usize {
-        self.groups.bytes() as usize
-    }
-}
-
-/// What is known of a group's rows.
-fn kept(stats: &Stats) -> Kept {
-    Kept {
-        known: stats.count(),
-        scale: Pairs::SCALE,
-        sum: stats.sum().into(),
-        least: stats.min(),
-        greatest: stats.max(),
-        squares: 0,
-    }
-}
-
-/// Adds it to a table.
-fn absorb(plan: &Plan, table: &mut Table, part: &[u8], stats: &Stats, key: &mut Vec<u8>) {
-    key.clear();
-    plan.push_key(key, part);
-    let group = table.group(key);
-    for aggregate in 0..plan.aggregates.len() {
-        table.absorb(group, aggregate, &kept(stats));
     }
 }

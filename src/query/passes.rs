@@ -7,8 +7,9 @@
 //! Invariant of this module: keys that are looked up are spans of a window or of the buffer for composed keys.
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
+
 use crate::engine::sink::BlockError;
-use crate::group::table::isa::Seeds;
 use crate::level::Level;
 use crate::query::accumulator::bag;
 use crate::query::accumulator::state::{Digest, Digested, Takes, Value};
@@ -35,6 +36,8 @@ use crate::query::table::{Group, Table};
 use crate::query::time::read;
 use crate::record::block::{Block, PADDING};
 use crate::sketch::distinct::HashKey;
+use crate::table::isa::Seeds;
+use crate::table::shared::SharedTables;
 
 /// What a worker needs for the passes, and the lanes of the groups that it has found.
 pub(crate) struct Passes {
@@ -167,8 +170,9 @@ pub(crate) trait OneByOne {
 }
 
 impl Passes {
-    /// The passes of a plan, if they can be used for it.
-    pub(crate) fn new(plan: &Plan) -> Option<Passes> {
+    /// The passes of a plan, if they can be used for it. `shared` are the tables of pairs that all workers share, where the
+    /// plan allows pairs.
+    pub(crate) fn new(plan: &Plan, shared: Option<&Arc<SharedTables>>) -> Option<Passes> {
         let level = plan.level?;
         if plan.cuts.iter().any(Option::is_some) {
             return None;
@@ -292,7 +296,8 @@ impl Passes {
             has_raw_keys,
             columns,
             groups: LaneGroups::new(lanes, sources.len()),
-            pairs: marks.and_then(|marks| Pairs::new(plan, level, marks).map(Box::new)),
+            pairs: (marks.zip(shared))
+                .map(|(marks, shared)| Box::new(Pairs::new(level, marks, shared))),
             sources,
             index: Index::new(),
             selection: Selection::new(level),
@@ -345,39 +350,36 @@ impl Passes {
         self.groups.adopt(scales.collect(), traits.collect(), table);
     }
 
-    /// Moves the groups of pairs to lanes. Moves lanes to the table where groups have values besides, because a group's
-    /// number says where in this table it is.
-    pub(crate) fn settle(&mut self, plan: &Plan, table: &mut Table) {
-        self.drain_pairs(plan, table);
+    /// Moves the groups of pairs to lanes where these have more. Moves lanes to the table where groups have values besides,
+    /// because a group's number says where in this table it is.
+    pub(crate) fn settle(&mut self, table: &mut Table) {
+        if let Some(pairs) = &mut self.pairs
+            && (1..=self.groups.slots.len()).contains(&pairs.len())
+        {
+            // Lanes are about the numbers alone.
+            let source = &mut self.sources[0];
+            source.scale = source.scale.max(Some(Pairs::SCALE));
+            self.adopt(table);
+            if let Some(pairs) = &mut self.pairs {
+                pairs.drain(&mut self.groups, table);
+            }
+        }
         if self.groups.plan().has_values() {
             self.groups.flush(table);
         }
     }
 
-    fn drain_pairs(&mut self, plan: &Plan, table: &mut Table) {
-        if self.pair_bytes() == 0 {
-            return;
-        }
-        let Some(mut pairs) = self.pairs.take() else {
-            return;
-        };
-        // Lanes are about the numbers alone.
-        let source = &mut self.sources[0];
-        source.scale = source.scale.max(Some(Pairs::SCALE));
-        self.adopt(table);
-        pairs.drain(plan, &mut self.groups, table);
-        self.pairs = Some(pairs);
-    }
-
-    /// Memory that groups of pairs take.
-    pub(crate) fn pair_bytes(&self) -> usize {
-        self.pairs.as_ref().map_or(0, |pairs| pairs.bytes())
+    /// What knows of pairs, where the plan allows them.
+    pub(crate) fn pairs(&mut self) -> Option<&mut Pairs> {
+        self.pairs.as_deref_mut()
     }
 
     /// Adds the records of a window that is one of pairs; returns where the next one begins.
-    fn pairs(
+    ///
+    /// # Errors
+    /// The first malformed record.
+    pub(crate) fn add_pairs(
         &mut self,
-        plan: &Plan,
         block: &Block<'_>,
         at: usize,
         others: &mut impl OneByOne,
@@ -392,18 +394,13 @@ impl Passes {
             let start = at + start as usize;
             others.add(start, start + 1)?;
         }
-        let rows = pairs.fold(plan, window, others.table());
+        let rows = pairs.fold(window);
         others.added(rows);
         if rows > 0 {
             let scale = &mut others.scales()[0];
             *scale = Pairs::SCALE.max(*scale);
         }
-        let next = at + pairs.end();
-        if pairs.is_full() {
-            self.drain_pairs(plan, others.table());
-            self.pairs = None;
-        }
-        Ok(Some(next))
+        Ok(Some(at + pairs.end()))
     }
 
     /// The groups that lanes know of.
@@ -427,9 +424,6 @@ impl Passes {
         at: usize,
         others: &mut impl OneByOne,
     ) -> Result<usize, BlockError> {
-        if let Some(next) = self.pairs(plan, block, at, others)? {
-            return Ok(next);
-        }
         let window = TextWindow::at(block, at);
         let (mut is_regular, end) = match self.marks {
             None => (false, self.lines(plan, window)),
@@ -645,6 +639,15 @@ impl Passes {
             }
             let known = *scale.get_or_insert_with(|| usual_scale(window, &spans[..rows]));
             decode(self.level, window, spans, rows, known, numbers);
+            if plan.is_pairs && std::mem::take(&mut numbers.has_nulls) {
+                let empty = (0..rows).filter(|&row| numbers.is_null(row));
+                let empty: Vec<usize> = empty.collect();
+                for row in empty {
+                    numbers.set_null(row, false);
+                    self.scratch.out.push(row as u32);
+                }
+                numbers.has_nulls = false;
+            }
             if plan.has_numeric_nulls {
                 mark_nulls(plan, window, &spans[..rows], numbers);
             }

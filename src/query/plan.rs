@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 
+use crate::budget::Budget;
 use crate::error::refusal::{Hint, Refusal};
 use crate::error::{Cause, Error, Kind as ErrorKind, Result};
-use crate::group::spill::budget::Budget;
 use crate::level::Level;
 use crate::query::accumulator::state::{Digest, Kind, Slot, Takes};
 use crate::query::answer::order::Sort;
+use crate::query::answer::{LINES, no_lines};
 use crate::query::columns::Columns;
 use crate::query::condition::{Bytes, Condition};
 use crate::query::dialect::Dialect;
@@ -88,6 +89,8 @@ pub struct Plan {
     pub(crate) hash_key: HashKey,
     /// For the passes over windows; without it, records are added one by one.
     pub(crate) level: Option<Level>,
+    /// Records are a key and a number: an empty one is malformed.
+    pub(crate) is_pairs: bool,
 }
 
 /// How a column's times are cut down.
@@ -120,6 +123,8 @@ pub(crate) struct Shape {
     pub(crate) header_line: Option<Vec<u8>>,
     /// The file that it is the first record of.
     pub(crate) file: Arc<str>,
+    /// It was said, and not found there.
+    pub(crate) is_given: bool,
 }
 
 impl Shape {
@@ -131,7 +136,10 @@ impl Shape {
         };
         let fields = if found == 1 { "field" } else { "fields" };
         let width = self.width;
-        format!("{found} {fields} where {of} has {width}")
+        match self.is_given {
+            true => format!("{found} {fields} where {width} are expected"),
+            false => format!("{found} {fields} where {of} has {width}"),
+        }
     }
 
     /// What is wrong with the header of another file, if something is.
@@ -352,6 +360,22 @@ impl Plan {
         sort.check(&self.names)
     }
 
+    /// Whether an answer can be printed in a style of [`report`](crate::report).
+    ///
+    /// # Errors
+    /// It has other columns than a key and the least, mean and greatest number of one.
+    pub fn check_lines(&self) -> Result<()> {
+        let kinds = self.aggregates.iter().map(|of| of.kind.name);
+        let is_of_one = self
+            .aggregates
+            .windows(2)
+            .all(|two| two[0].column == two[1].column);
+        match self.keys.len() == 1 && is_of_one && kinds.eq(LINES) {
+            true => Ok(()),
+            false => Err(no_lines()),
+        }
+    }
+
     /// A field's number.
     ///
     /// # Errors
@@ -399,7 +423,10 @@ impl Plan {
         why: &str,
         cause_of: fn(&[u8], String, Grammar) -> Cause,
     ) -> Cause {
-        let why = format!("{why} (column {})", self.column_name(column));
+        let why = match self.is_pairs {
+            true => why.to_string(),
+            false => format!("{why} (column {})", self.column_name(column)),
+        };
         match self.is_unread_name(value, column) {
             true => hinted(why, Hint::Names),
             false => cause_of(value, why, self.grammar),
@@ -426,7 +453,7 @@ impl Plan {
     }
 
     pub(crate) fn is_null(&self, value: &[u8]) -> bool {
-        value.is_empty() || self.nulls.iter().any(|null| null == value)
+        value.is_empty() && !self.is_pairs || self.nulls.iter().any(|null| null == value)
     }
 
     /// How a column is called in an error.

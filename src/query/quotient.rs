@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use num_bigint::BigInt;
+use num_integer::Integer;
 
 use crate::query::number::{Exact, Number, rounded};
 
@@ -62,6 +63,47 @@ impl Quotient {
             false => rounded(&dividend, &divisor),
         };
         Exact::new(mantissa, digits)
+    }
+
+    /// With so many digits behind the point, ties rounded towards +infinity; not of a root.
+    pub(crate) fn rounded_up(&self, digits: u32) -> Exact {
+        if self.dividend.special().is_some() {
+            return self.dividend.clone();
+        }
+        let (small, scale) = self.dividend.parts();
+        let (up, down) = (digits.saturating_sub(scale), scale.saturating_sub(digits));
+        if let Some(mantissa) = small.and_then(|mantissa| self.small_up(mantissa, up, down)) {
+            return Exact::small(mantissa.into(), digits);
+        }
+        // Half a divisor more, rounded down.
+        let dividend = self.dividend.at(scale) * BigInt::from(10).pow(up);
+        let divisor = BigInt::from(self.divisor) * BigInt::from(10).pow(down);
+        let twice: BigInt = dividend * 2 + &divisor;
+        let mantissa = twice.div_floor(&(divisor * 2));
+        Exact::new(mantissa, digits)
+    }
+
+    fn small_up(&self, mantissa: i128, up: u32, down: u32) -> Option<i64> {
+        let times = |number: i64, power: u32| number.checked_mul(10_i64.checked_pow(power)?);
+        let dividend = times(i64::try_from(mantissa).ok()?, up)?;
+        let divisor = times(i64::try_from(self.divisor).ok()?, down)?;
+        let (twice, divisor_twice) = (dividend.checked_mul(2)?, divisor.checked_mul(2)?);
+        Some(twice.checked_add(divisor)?.div_euclid(divisor_twice))
+    }
+
+    /// The quotient of doubles, computed in tenths as the styles that are compared with do.
+    pub(crate) fn of_tenths(&self) -> f64 {
+        let tenths = match self.dividend.parts() {
+            (Some(small), 1) => small as f64,
+            (Some(small), scale)
+                if small % 10_i128.pow(scale.clamp(1, 30) - 1) == 0
+                    && (1..=30).contains(&scale) =>
+            {
+                (small / 10_i128.pow(scale - 1)) as f64
+            }
+            _ => (times(&self.dividend, 10)).nearest(),
+        };
+        tenths / 10.0 / self.divisor as f64
     }
 
     /// As it is printed: with so many digits behind the point, or with as many as three significant digits take.
@@ -211,6 +253,36 @@ mod tests {
         ] {
             let root = Quotient::new(exact(radicand), 1).root();
             assert_eq!(root.rounded(digits).text(), want, "{radicand}");
+        }
+    }
+
+    #[test]
+    fn halves_are_rounded_up() {
+        for (dividend, divisor, digits, want) in [
+            ("1", 2, 0, "1"),
+            ("-1", 2, 0, "0"),
+            ("-3", 2, 0, "-1"),
+            ("-0.25", 1, 1, "-0.2"),
+            ("-0.26", 1, 1, "-0.3"),
+            ("0.25", 1, 1, "0.3"),
+            ("-0.1", 4, 2, "-0.02"),
+            (
+                "99999999999999999999999999999.5",
+                1,
+                0,
+                "100000000000000000000000000000",
+            ),
+            (
+                "-99999999999999999999999999999.5",
+                1,
+                0,
+                "-99999999999999999999999999999",
+            ),
+            ("7", 1, 1, "7.0"),
+        ] {
+            let quotient = Quotient::new(exact(dividend), divisor);
+            let got = quotient.rounded_up(digits);
+            assert_eq!(got.text(), want, "{dividend} / {divisor}");
         }
     }
 

@@ -14,15 +14,15 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
+use crate::budget::default_directory;
 use crate::engine::config::Config;
 use crate::engine::lines;
 use crate::engine::run::run;
 use crate::engine::sink::Sink;
 use crate::engine::sink::{BlockError, Malformed};
 use crate::error::{Cause, Error};
-use crate::group::spill::budget::default_directory;
-use crate::group::summary::Skipped;
 use crate::input::spans::Input;
+use crate::query::skipped::Skipped;
 use crate::record::block::Block;
 use crate::record::bytes;
 use crate::record::lines::{Counted, Lines, Mark};
@@ -43,15 +43,6 @@ pub enum OnError {
     Skip,
     /// A value that isn't a number is null where numbers are wanted. Other malformed records are left out.
     Null,
-}
-
-impl From<crate::group::OnError> for OnError {
-    fn from(on_error: crate::group::OnError) -> OnError {
-        match on_error {
-            crate::group::OnError::Fail => OnError::Fail,
-            crate::group::OnError::Skip => OnError::Skip,
-        }
-    }
 }
 
 /// How a query's malformed records are dealt with, and what all partials of a run share of them.

@@ -14,14 +14,14 @@ use std::collections::HashSet;
 
 use rayon::prelude::*;
 
-use crate::group::spill::pages::{Pages, Zeroed};
-use crate::group::table::hash_range::HashRange;
-#[cfg(target_arch = "x86_64")]
-use crate::group::table::isa::{Avx2, Avx512};
-use crate::group::table::isa::{InlineKey, Isa, Portable, Seeds};
-use crate::group::table::key::hash;
 use crate::level::Level;
 use crate::prefetch;
+use crate::table::hash_range::HashRange;
+#[cfg(target_arch = "x86_64")]
+use crate::table::isa::{Avx2, Avx512};
+use crate::table::isa::{InlineKey, Isa, Portable, Seeds};
+use crate::table::key::hash;
+use crate::table::pages::{Pages, Zeroed};
 
 /// Rows that are looked up at once.
 pub(crate) const BATCH: usize = 256;

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::budget::Budget;
 use crate::error::Error;
 use crate::error::refusal::Refusal;
-use crate::group::spill::budget::Budget;
 use crate::partial::block::{BLOCK_BYTES, Block, Groups as Gathered, Sections};
 use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
 use crate::partial::key;

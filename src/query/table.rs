@@ -62,6 +62,20 @@ impl Group {
         (self.shard as usize == SHARDS).then_some(self.at as usize)
     }
 
+    /// A group that no table has, by its place in one of the lists of pairs.
+    pub(crate) fn in_pairs(list: usize, at: usize) -> Group {
+        Group {
+            shard: (SHARDS + 1 + list) as u32,
+            at: u32::try_from(at).expect("less than 4 billion keys"),
+        }
+    }
+
+    /// Its list of pairs and its place there, if it isn't of a table or lanes.
+    pub(crate) fn pair(self) -> Option<(usize, usize)> {
+        let list = (self.shard as usize).checked_sub(SHARDS + 1)?;
+        Some((list, self.at as usize))
+    }
+
     /// The digest of a value of its own.
     pub(crate) fn digested(self, digest: u64) -> Digested {
         Digested {
@@ -270,6 +284,15 @@ impl Table {
         }
     }
 
+    /// The group of a key, if there is one.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<Group> {
+        let hash = self.hasher.hash_one(key);
+        let shard = (hash >> 48) as usize % SHARDS;
+        let at = self.shards[shard].keys.find(hash, key)?;
+        let shard = shard as u32;
+        Some(Group { shard, at })
+    }
+
     /// Adds a value to a group's state of one of the aggregates.
     pub(crate) fn update(&mut self, group: Group, aggregate: usize, value: &Value<'_>) {
         if self.slots[aggregate].kind.of_values.is_some() {
@@ -412,6 +435,11 @@ impl Table {
         let states = &self.shards[group.shard as usize].states;
         let share = self.slots[aggregate].kind.share;
         states[self.places[aggregate]].finish(group.at as usize, share, scale)
+    }
+
+    /// How many aggregates there are.
+    pub(crate) fn aggregates(&self) -> usize {
+        self.slots.len()
     }
 
     /// The aggregates.

@@ -1,7 +1,7 @@
 //! Values that a run couldn't read as numbers, and didn't fail for: how many, and which is the first of the input.
 
 use crate::error::Cause;
-use crate::group::summary::Skipped;
+use crate::query::skipped::Skipped;
 use crate::record::block::Block;
 use crate::record::lines::{Counted, Mark};
 

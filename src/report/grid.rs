@@ -200,6 +200,22 @@ pub(crate) fn write_table_within(
     out.write_all(&text)
 }
 
+/// Writes all rows in order, which have so many cells; `row` appends a row's text.
+pub(crate) fn write_rows(
+    rows: &dyn Rows,
+    columns: usize,
+    pool: Option<&ThreadPool>,
+    row: impl Fn(usize, &[Cell<'_>], &mut Vec<u8>) + Sync,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let grid = Grid {
+        columns,
+        rows,
+        pool,
+    };
+    grid.write(row, out)
+}
+
 /// Rows on their way to a writer.
 struct Grid<'a> {
     columns: usize,

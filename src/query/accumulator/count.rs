@@ -2,7 +2,7 @@
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
-use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
+use crate::query::accumulator::state::{Outcome, Ratio, State, StateColumn, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::Exact;
 
@@ -13,6 +13,8 @@ impl State for Count {
     const TAKES: Takes = Takes::Anything;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known]);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Count)];
+
+    const RATIO: Option<fn(&Kept) -> Ratio> = Some(|kept| Ratio::number(kept.known, 0));
 
     fn update(&mut self, _: &Value<'_>) {
         self.0 += 1;

@@ -2,7 +2,7 @@
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
-use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
+use crate::query::accumulator::state::{Outcome, Ratio, State, StateColumn, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::Number;
 
@@ -19,6 +19,8 @@ impl State for Max {
     const TAKES: Takes = Takes::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Greatest]);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Greatest)];
+
+    const RATIO: Option<fn(&Kept) -> Ratio> = Some(|kept| Ratio::number(kept.greatest, kept.scale));
 
     fn update(&mut self, value: &Value<'_>) {
         self.add(value.number);

@@ -2,7 +2,7 @@
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
-use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
+use crate::query::accumulator::state::{Outcome, Ratio, State, StateColumn, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number};
 use crate::query::quotient::Quotient;
@@ -21,6 +21,13 @@ impl State for Mean {
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known, Part::Sum]);
     const COLUMNS: &'static [StateColumn] =
         &[StateColumn::of(Rule::Count), StateColumn::of(Rule::Sum)];
+
+    const RATIO: Option<fn(&Kept) -> Ratio> = Some(|kept| Ratio {
+        dividend: kept.sum,
+        divisor: kept.known,
+        scale: kept.scale,
+        more: MORE,
+    });
 
     fn update(&mut self, value: &Value<'_>) {
         self.count += 1;

@@ -77,8 +77,12 @@ pub(crate) enum Outcome<'a> {
 pub(crate) enum Rounding {
     /// As its aggregate gives it.
     Own,
-    /// To so many digits behind the point.
+    /// To so many digits behind the point, half away from zero.
     Digits(u32),
+    /// The same, half towards +infinity: as the One Billion Row Challenge has it.
+    Up(u32),
+    /// The same of a mean that is computed in doubles of tenths.
+    OfDoubles(u32),
     /// To the nearest double, of which the shortest form is printed.
     Double,
 }
@@ -120,7 +124,24 @@ impl Outcome<'_> {
             (Outcome::Quotient { value, .. }, Rounding::Double) => {
                 return Some(double(value.nearest()));
             }
+            (Outcome::Quotient { value, .. }, Rounding::OfDoubles(digits)) => {
+                let mean = value.of_tenths();
+                return Some(Printed::Decimal(
+                    format!("{mean:.*}", digits as usize).into(),
+                ));
+            }
             (Outcome::Number(exact), Rounding::Own) => Cow::Borrowed(exact),
+            (Outcome::Number(exact), Rounding::Up(digits) | Rounding::OfDoubles(digits))
+                if exact.parts() == (exact.parts().0, digits) =>
+            {
+                Cow::Borrowed(exact)
+            }
+            (Outcome::Number(exact), Rounding::Up(digits) | Rounding::OfDoubles(digits)) => {
+                Cow::Owned(Quotient::new(exact.clone(), 1).rounded_up(digits))
+            }
+            (Outcome::Quotient { value, .. }, Rounding::Up(digits)) => {
+                Cow::Owned(value.rounded_up(digits))
+            }
             (Outcome::Number(exact), Rounding::Digits(digits)) => {
                 Cow::Owned(Quotient::new(exact.clone(), 1).rounded(digits))
             }
@@ -151,6 +172,55 @@ fn double(value: f64) -> Printed {
     }
 }
 
+/// `dividend / divisor / 10^scale`. In its own column it has `more` digits than the numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ratio {
+    pub(crate) dividend: i128,
+    pub(crate) divisor: u64,
+    pub(crate) scale: u32,
+    pub(crate) more: u32,
+}
+
+impl Ratio {
+    /// One of a column's numbers, or their sum.
+    pub(crate) fn number(dividend: impl Into<i128>, scale: u32) -> Ratio {
+        Ratio {
+            dividend: dividend.into(),
+            divisor: 1,
+            scale,
+            more: 0,
+        }
+    }
+
+    /// As [`Outcome::printed`] prints it in a column of this scale, where 64 bits are enough for that.
+    fn digits(&self, scale: u32, rounding: Rounding) -> Option<Digits<'static>> {
+        let (digits, is_up) = match rounding {
+            Rounding::Own => (scale + self.more, false),
+            Rounding::Digits(digits) => (digits, false),
+            Rounding::Up(digits) => (digits, true),
+            Rounding::OfDoubles(_) | Rounding::Double => return None,
+        };
+        let times = |number: i64, power: u32| number.checked_mul(10_i64.checked_pow(power)?);
+        let dividend = i64::try_from(self.dividend).ok()?;
+        let dividend = times(dividend, digits.saturating_sub(self.scale))?;
+        let down = self.scale.saturating_sub(digits);
+        let mantissa = match i64::try_from(self.divisor) {
+            Ok(1) if down == 0 => dividend,
+            divisor => {
+                let divisor = times(divisor.ok()?, down)?;
+                let (twice, both) = (dividend.checked_mul(2)?, divisor.checked_mul(2)?);
+                match is_up || dividend >= 0 {
+                    true => twice.checked_add(divisor)?.div_euclid(both),
+                    false => twice.checked_sub(divisor)? / both,
+                }
+            }
+        };
+        // A short one may have more digits.
+        let is_short = self.more > 0 && rounding == Rounding::Own && mantissa.abs() <= 100;
+        (!is_short || self.dividend == 0).then(|| Digits::decimal(mantissa.into(), digits))
+    }
+}
+
 /// What is kept of a column in one group.
 pub(crate) trait State: Default + Send + Sync + 'static {
     const TAKES: Takes;
@@ -176,6 +246,9 @@ pub(crate) trait State: Default + Send + Sync + 'static {
 
     /// Fetches what a digest will change into the cache.
     fn prefetch(&self, _digest: u64) {}
+
+    /// What it is of many rows, where it is no more than a ratio.
+    const RATIO: Option<fn(&Kept) -> Ratio> = None;
 
     /// Adds what is known of many rows, as far as [`State::PARTS`] asks for it.
     fn absorb(&mut self, kept: &Kept) {
@@ -391,6 +464,8 @@ pub(crate) struct Kind {
     pub(crate) states: fn() -> Box<dyn States>,
     outcome: fn(&Kept, u32) -> Outcome<'static>,
     encode: fn(&Kept, &mut [Gathered]),
+    /// See [`State::RATIO`].
+    ratio: Option<fn(&Kept) -> Ratio>,
     /// The share of a percentile.
     pub(crate) share: Option<Share>,
     /// What it finds among all values.
@@ -413,6 +488,7 @@ impl Kind {
             states: || Box::new(Vec::<S>::new()),
             outcome: outcome::<S>,
             encode: |kept, to| of_kept::<S>(kept).encode(to),
+            ratio: S::RATIO,
             share: None,
             of_values: None,
             exact: None,
@@ -467,6 +543,20 @@ impl Kind {
     /// Adds the state of a group of which this is known to its columns, where there are [`Kind::parts`].
     pub(crate) fn encode(&self, kept: &Kept, to: &mut [Gathered]) {
         (self.encode)(kept, to);
+    }
+
+    /// What is printed of a group of which this is known, where that is quickly said.
+    pub(crate) fn digits(
+        &self,
+        kept: &Kept,
+        scale: u32,
+        rounding: Rounding,
+    ) -> Option<Digits<'static>> {
+        let ratio = self.ratio?;
+        match kept.known == 0 && self.takes == Takes::Numbers {
+            true => None,
+            false => ratio(kept).digits(scale, rounding),
+        }
     }
 
     /// The outcome of a group of which this is known, where there are [`Kind::parts`].

@@ -2,7 +2,7 @@
 
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
-use crate::query::accumulator::state::{Outcome, State, StateColumn, Takes, Value};
+use crate::query::accumulator::state::{Outcome, Ratio, State, StateColumn, Takes, Value};
 use crate::query::lanes::{Kept, Part};
 use crate::query::number::{Exact, Number};
 
@@ -13,6 +13,8 @@ impl State for Sum {
     const TAKES: Takes = Takes::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Sum]);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sum)];
+
+    const RATIO: Option<fn(&Kept) -> Ratio> = Some(|kept| Ratio::number(kept.sum, kept.scale));
 
     fn update(&mut self, value: &Value<'_>) {
         self.0.get_or_insert_default().add(value.number);

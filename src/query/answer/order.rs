@@ -13,6 +13,8 @@ use crate::query::number::shown;
 pub enum Sort {
     /// By key, column by column: by number where all keys of a column are numbers, else by bytes. The empty key comes first.
     Key,
+    /// By key, column by column, by bytes.
+    Bytes,
     /// In no order.
     Unsorted,
     /// By the first of these columns; rows that are the same there by the next one, and in the end by key.

@@ -3,7 +3,7 @@
 //! The first byte is the class of the number. Behind it stand the exponent of `0.d1d2… * 10^exponent`, two digits a byte,
 //! and an end that is less than any digits. Of a negative number all of these are turned around.
 
-use crate::query::number::{DIGITS_MAX, Number, Special};
+use crate::query::number::{DIGITS_MAX, Number, SIDE_MAX, Special};
 
 const NEGATIVE_INFINITY: u8 = 1;
 const NEGATIVE: u8 = 2;
@@ -14,7 +14,9 @@ const NAN: u8 = 6;
 
 const END: u8 = 1;
 /// Added to two digits.
-const DIGITS: u8 = END + 1;
+const PAIR: u8 = END + 1;
+/// Digits of a mantissa, and more.
+const DIGITS: usize = 40;
 /// Added to an exponent. It is larger than any.
 const BIAS: i32 = 1 << 12;
 /// A byte of an exponent has so many values, from 1 on.
@@ -36,27 +38,38 @@ impl Number {
             return;
         }
         let start = to.len();
-        let mut digits = [0; 40];
+        let mut all = [0; DIGITS + SIDE_MAX];
+        let (digits, low) = all.split_at_mut(DIGITS);
+        let low_length = match self.low.unsigned_abs() {
+            0 => 0,
+            mut rest => {
+                for digit in low.iter_mut().rev() {
+                    (*digit, rest) = ((rest % 10) as u8, rest / 10);
+                }
+                SIDE_MAX
+            }
+        };
         let length = match u64::try_from(self.mantissa.unsigned_abs()) {
             // Divisions of 128 bits take a call.
-            Ok(mut rest) => split(&mut digits, &mut rest, |rest| {
+            Ok(mut rest) => split(digits, &mut rest, |rest| {
                 let digit = *rest % 10;
                 *rest /= 10;
                 (digit as u8, *rest == 0)
             }),
-            Err(_) => split(&mut digits, &mut self.mantissa.unsigned_abs(), |rest| {
+            Err(_) => split(digits, &mut self.mantissa.unsigned_abs(), |rest| {
                 let digit = *rest % 10;
                 *rest /= 10;
                 (digit as u8, *rest == 0)
             }),
         };
-        let digits = &digits[40 - length..];
+        let digits = &all[DIGITS - length..DIGITS + low_length];
+        let length = digits.len();
         let exponent = length as i32 - self.scale + BIAS;
         to.push((1 + exponent / BASE) as u8);
         to.push((1 + exponent % BASE) as u8);
         let significant = length - digits.iter().rev().take_while(|digit| **digit == 0).count();
         for pair in digits[..significant].chunks(2) {
-            to.push(10 * pair[0] + pair.get(1).unwrap_or(&0) + DIGITS);
+            to.push(10 * pair[0] + pair.get(1).unwrap_or(&0) + PAIR);
         }
         to.push(END);
         if class == NEGATIVE {
@@ -73,31 +86,42 @@ impl Number {
             NAN => Some(Special::Nan),
             _ => None,
         };
-        let (mut mantissa, mut scale) = (0_i128, 0);
+        let (mut mantissa, mut low, mut scale) = (0_i128, 0_i128, 0);
         if matches!(class, NEGATIVE | POSITIVE) {
             let turned = if class == NEGATIVE { !0 } else { 0 };
             let (exponent, digits) = rest.split_first_chunk::<2>()?;
             let exponent = exponent.map(|byte| i32::from(byte ^ turned) - 1);
             let (_, digits) = digits.split_last()?;
-            if digits.len() > DIGITS_MAX.div_ceil(2) {
+            if digits.len() > SIDE_MAX {
                 return None;
             }
+            let mut all = Vec::with_capacity(2 * digits.len());
             for digit in digits {
                 let pair = (digit ^ turned)
-                    .checked_sub(DIGITS)
+                    .checked_sub(PAIR)
                     .filter(|pair| *pair < 100)?;
-                mantissa = 100 * mantissa + i128::from(pair);
+                all.extend([pair / 10, pair % 10]);
             }
-            scale = 2 * digits.len() as i32 - (exponent[0] * BASE + exponent[1] - BIAS);
-            if mantissa % 10 == 0 {
-                (mantissa, scale) = (mantissa / 10, scale - 1);
+            if all.last() == Some(&0) {
+                all.pop();
             }
+            let high = match all.len() {
+                ..=DIGITS_MAX => all.len(),
+                more => more - SIDE_MAX,
+            };
+            let value = |digits: &[u8]| {
+                let digits = digits.iter().map(|digit| i128::from(*digit));
+                digits.fold(0, |value, digit| 10 * value + digit)
+            };
+            (mantissa, low) = (value(&all[..high]), value(&all[high..]));
+            scale = all.len() as i32 - (exponent[0] * BASE + exponent[1] - BIAS);
             if class == NEGATIVE {
-                mantissa = -mantissa;
+                (mantissa, low) = (-mantissa, -low);
             }
         }
         let number = Number {
             mantissa,
+            low,
             scale,
             special,
         };
@@ -109,7 +133,7 @@ impl Number {
 }
 
 /// Fills digits in from the end; returns how many.
-fn split<T>(digits: &mut [u8; 40], rest: &mut T, next: impl Fn(&mut T) -> (u8, bool)) -> usize {
+fn split<T>(digits: &mut [u8], rest: &mut T, next: impl Fn(&mut T) -> (u8, bool)) -> usize {
     for at in (0..digits.len()).rev() {
         let (digit, is_last) = next(rest);
         digits[at] = digit;
@@ -134,6 +158,7 @@ mod tests {
             4 => "-?[0-9]{1,3}(\\.[0-9]{0,3})?",
             2 => "-?[0-9]{1,20}(\\.[0-9]{0,18})?",
             1 => "-?[1-9][0-9]{37}",
+            2 => "-?[0-9]{1,36}\\.[0-9]{1,36}",
             2 => "-?[0-9]{1,3}e-?[0-3]?[0-9]{1,2}",
             1 => "-?inf|nan|-?0\\.0",
         ];

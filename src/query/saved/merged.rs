@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 
+use crate::budget::{self, Budget};
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
-use crate::group::spill::budget::{self, Budget};
 use crate::partial::combine::{Combined, Missing, combine};
 use crate::partial::description::Description;
 use crate::partial::key;

@@ -3,6 +3,8 @@
 //! A span is a start in its low half, and in its high half one past the byte that follows the value, whatever byte that
 //! is: a delimiter, a newline, a quote, a carriage return.
 
+use memchr::memchr;
+
 use crate::query::scan::index::TextWindow;
 
 /// Where the records of a window begin.
@@ -18,6 +20,13 @@ pub(crate) enum RecordStarts<'a> {
 pub(crate) fn spans(ends: &[u16], records: RecordStarts<'_>, column: usize, to: &mut [u32]) {
     let span = |pair: &[u16]| u32::from(pair[0]) | u32::from(pair[1]) << 16;
     match records {
+        // The usual loop has a step that isn't known when it is compiled.
+        RecordStarts::Every(2) => {
+            let (pairs, _) = ends[column..].as_chunks::<2>();
+            to.iter_mut()
+                .zip(pairs)
+                .for_each(|(to, pair)| *to = span(pair));
+        }
         RecordStarts::Every(fields) => {
             let mut at = column;
             for to in to {
@@ -48,6 +57,10 @@ pub(crate) fn is_empty(span: u32) -> bool {
 /// Takes a carriage return off the end of each value of the last column.
 pub(crate) fn strip_returns(window: TextWindow<'_>, spans: &mut [u32]) {
     let bytes = window.bytes();
+    // Where lines are short, a look at all bytes is less than one at each end.
+    if bytes.len() < 32 * spans.len() && memchr(b'\r', bytes).is_none() {
+        return;
+    }
     for span in spans {
         let (start, end) = (*span & 0xffff, *span >> 16);
         // An empty value has the byte of another field there.
