@@ -115,7 +115,7 @@ fuzz-short: toolchain ## The same for FUZZ_SHORT_RUNS inputs each (half a millio
 # under strace can't look for its leaks, so that is left to the library's own tests.
 ASAN = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
   LSAN_OPTIONS=print_suppressions=0:suppressions=$(CURDIR)/.cargo/leaks.txt
-ASAN_TEST = cargo test --locked --target $(HOST) --target-dir target/asan
+ASAN_TEST = cargo test --locked $(FEATURES) --target $(HOST) --target-dir target/asan
 asan: toolchain ## All tests under AddressSanitizer
 	$(ASAN) ASAN_OPTIONS=handle_sigbus=0 $(ASAN_TEST) --lib
 	$(ASAN) ASAN_OPTIONS=handle_sigbus=0:detect_leaks=0 $(ASAN_TEST) --test linux-tests
@@ -125,7 +125,7 @@ asan: toolchain ## All tests under AddressSanitizer
 # large: one test at a time. No process may sleep a second at its end, as they do by default.
 tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain with rust-src)
 	RUSTFLAGS="-Zsanitizer=thread --cfg rustix_use_libc --cfg tsan" TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0 \
-	  cargo +nightly test --locked --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --test linux-tests -- \
+	  cargo +nightly test --locked $(FEATURES) --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --test linux-tests -- \
 	  --test-threads 1
 
 # What makes no system calls that Miri lacks, and is small enough to be interpreted. rayon leaks its pool by design.

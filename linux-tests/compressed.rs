@@ -217,6 +217,10 @@ fn several_files_at_once() {
 /// Memory is that of the files that are decoded at a time, however many there are.
 #[test]
 fn many_files_take_the_memory_of_few() {
+    // A sanitizer takes memory of its own.
+    if skips("many_files_take_the_memory_of_few", &[Feature::Plain]) {
+        return;
+    }
     let dir = dir();
     let compressed = gzip(&rows(600_000, Some(300), 7));
     let paths = (0..24).map(|n| write(dir.path(), &format!("{n}.gz"), &compressed));
@@ -257,6 +261,10 @@ fn wide(is_zstd: bool, window: u32, text: &[u8]) -> Vec<u8> {
 /// refused by a limit that has a name.
 #[test]
 fn windows_of_decoders_are_bounded() {
+    // A sanitizer takes memory of its own.
+    if skips("windows_of_decoders_are_bounded", &[Feature::Plain]) {
+        return;
+    }
     const MIB: u32 = 1 << 20;
     let dir = dir();
     // More text than the windows have, of few compressed bytes.
