@@ -114,15 +114,29 @@ pub mod job;
 
 pub mod quote;
 
-mod key_number;
-mod table;
-
 pub mod report;
 
+mod decimal;
 mod partial;
 mod sketch;
 
+mod format;
+
+mod aggregate;
+mod condition;
+mod scan;
+mod table;
+
+mod spill;
+
+mod reject;
+
+mod answer;
+mod plan;
+mod run;
+
 pub mod query;
+mod saved;
 
 #[cfg(feature = "cli")]
 mod generate;
@@ -172,7 +186,7 @@ pub mod internals {
     #[cfg(feature = "cli")]
     pub use crate::measure::{cache, figures, machine, process, reads, statistics};
     pub use crate::partial::plain::PlainWriter;
-    #[cfg(fuzzing)]
-    pub use crate::query::scan::fuzzed;
     pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
+    #[cfg(fuzzing)]
+    pub use crate::scan::fuzzed;
 }

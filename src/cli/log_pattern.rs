@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::cli::profile::user_file;
-use crate::query::log::{NAMED, directives};
+use crate::format::log::{NAMED, directives};
 use crate::{Error, Kind, Result};
 
 /// The pattern that the flag's value means.

@@ -9,7 +9,7 @@ use crate::cli::console::say;
 use crate::cli::reading::Reading;
 use crate::cli::spell;
 use crate::query::Answer;
-use crate::query::skipped::Skipped;
+use crate::reject::skipped::Skipped;
 use crate::{Error, Input, Kind, units};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use num_bigint::BigInt;
 
+use crate::decimal::number::{Exact, Number, Special};
 use crate::partial::description::{Column, Rule};
 use crate::partial::key::prefix;
 use crate::partial::layout::{End, Fixed};
-use crate::query::number::{Exact, Number, Special};
 
 /// The mantissa that stands for no decimal.
 pub(crate) const NULL: i64 = i64::MIN;

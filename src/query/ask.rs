@@ -7,29 +7,29 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 
+use crate::aggregate::state::Takes;
+use crate::aggregate::{ALL, named};
+use crate::answer::LINES;
 use crate::budget::{self, Budget};
+use crate::condition::Expression;
+use crate::decimal::number::{Grammar, Number};
 use crate::engine::config::Config;
 use crate::error::refusal::{Hint, Refusal};
 use crate::error::setting::Setting;
 use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::format::dialect::Dialect;
+use crate::format::json::Paths;
+use crate::format::log::{self, Pattern};
+use crate::format::repeats::Repeats;
+use crate::format::sniff::{Delimiter, DoubtKind, Sample, Style};
+use crate::format::time::Unit;
 use crate::input::spans::Input;
 use crate::level::Level;
-use crate::query::accumulator::state::Takes;
-use crate::query::accumulator::{ALL, named};
-use crate::query::answer::LINES;
-use crate::query::columns::Columns;
-use crate::query::condition::Expression;
-use crate::query::dialect::Dialect;
-use crate::query::head::Head;
-use crate::query::json::Paths;
-use crate::query::log::{self, Pattern};
-use crate::query::number::{Grammar, Number};
-use crate::query::order::Order;
-use crate::query::plan::{Asked, Key, Plan, Shape};
-use crate::query::rejects::{OnError, Rejecting};
-use crate::query::repeats::Repeats;
-use crate::query::sniff::{Delimiter, DoubtKind, Sample, Style};
-use crate::query::time::Unit;
+use crate::plan::columns::Columns;
+use crate::plan::head::Head;
+use crate::plan::order::Order;
+use crate::plan::{Asked, Key, Plan, Shape};
+use crate::reject::rejects::{OnError, Rejecting};
 use crate::sketch::distinct::HashKey;
 
 /// The most digits behind the point that can be asked for.

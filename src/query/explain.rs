@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::condition::tree::Check;
+use crate::decimal::number::{Grammar, Number, shown};
 use crate::error::Result;
+use crate::format::dialect::BYTE_ORDER_MARK;
+use crate::format::hint::is_grouped;
+use crate::format::json;
+use crate::format::time::{Form, read};
 use crate::input::head::look_at_heads;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::level::Level;
-use crate::query::columns::{plural, unknown};
-use crate::query::condition::tree::Check;
-use crate::query::dialect::BYTE_ORDER_MARK;
-use crate::query::hint::is_grouped;
-use crate::query::json;
-use crate::query::number::{Grammar, Number, shown};
-use crate::query::pairs::Pairs;
-use crate::query::passes::Passes;
-use crate::query::plan::Plan;
-use crate::query::time::{Form, read};
+use crate::plan::Plan;
+use crate::plan::columns::{plural, unknown};
+use crate::run::pairs::Pairs;
+use crate::run::passes::Passes;
 use crate::visible::visible;
 
 /// Records that are looked at.

@@ -4,17 +4,17 @@ use std::fmt;
 
 use memchr::memchr;
 
+use crate::decimal::number::shown;
 use crate::engine::config::Config;
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind, Result};
+use crate::format::json;
+use crate::format::sniff::Doubt;
 use crate::input::head::look_at_heads;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::query::ask::Query;
 use crate::query::explain::{Seen, Values, write_table};
-use crate::query::json;
-use crate::query::number::shown;
-use crate::query::sniff::Doubt;
 use crate::visible::visible;
 
 /// Keys of JSON lines that are shown.

@@ -7,11 +7,11 @@
 //! masked by `mask` is a bucket's place in units of `UNIT` bytes.
 #![allow(unsafe_code)]
 
-use crate::key_number::lookahead::RowLookahead;
-use crate::key_number::window::ScanWindow;
 use crate::level::Level;
 use crate::linux::pages::{HUGE_PAGE, PAGE};
 use crate::prefetch;
+use crate::scan::key_number::lookahead::RowLookahead;
+use crate::scan::key_number::window::ScanWindow;
 use crate::table::accumulator::Accumulator;
 #[cfg(target_arch = "x86_64")]
 use crate::table::isa::{Avx2, Avx512};

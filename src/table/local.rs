@@ -9,9 +9,9 @@
 
 use std::sync::Arc;
 
-use crate::key_number::lookahead::RowLookahead;
-use crate::key_number::window::ScanWindow;
 use crate::level::Level;
+use crate::scan::key_number::lookahead::RowLookahead;
+use crate::scan::key_number::window::ScanWindow;
 use crate::table::config::TableConfig;
 use crate::table::dense::{BATCH, DenseTable, Growth, LoadedRows};
 #[cfg(target_arch = "x86_64")]

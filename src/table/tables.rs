@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::key_number::rows::{List, Rows};
-use crate::key_number::window::ScanWindow;
+use crate::scan::key_number::rows::{List, Rows};
+use crate::scan::key_number::window::ScanWindow;
 use crate::table::config::TableConfig;
 use crate::table::dense::BATCH;
 use crate::table::direct::DirectTable;

@@ -1,11 +1,11 @@
 //! The values of a column in some groups, by its rule: in one pass over the groups' first rows, and one over the others.
 
+use crate::decimal::number::Exact;
 use crate::partial::column::{ColumnView, Gathered, NULL, Values, placed};
 use crate::partial::description::Rule;
 use crate::partial::layout::Fixed;
 use crate::partial::merge::batch::Batch;
 use crate::partial::merge::order::Row;
-use crate::query::number::Exact;
 
 /// Adds a value for each group. `views` are the column in the inputs' blocks, and `sources` where these have their sources in
 /// the result.

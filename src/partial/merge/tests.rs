@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use crate::decimal::number::Exact;
 use crate::partial::block::BLOCK_BYTES;
 use crate::partial::description::{Aggregate, Column, Counts, Description, Rule, Source, Span};
 use crate::partial::merge::*;
 use crate::partial::writer::Writer;
-use crate::query::number::Exact;
 
 /// Counts and sums by key.
 pub(crate) fn description(rows: u64) -> Description {

@@ -2,10 +2,10 @@
 //!
 //! How the answer is shown isn't part of it: names, order, digits, conditions on its rows.
 
+use crate::plan::Plan;
+use crate::plan::columns::Columns;
 use crate::query::ask::Query;
-use crate::query::columns::Columns;
-use crate::query::plan::Plan;
-use crate::query::rejects::OnError;
+use crate::reject::rejects::OnError;
 
 impl Query {
     /// Names and values. A value that only a record could tell is empty where there was none.

@@ -1,0 +1,50 @@
+//! `lexmin`: the least value, compared as bytes.
+
+use crate::aggregate::state::{Outcome, State, StateColumn, Takes, Value, set};
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+
+#[derive(Default)]
+pub(super) struct LexMin(Option<Vec<u8>>);
+
+impl State for LexMin {
+    const TAKES: Takes = Takes::Bytes;
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::LeastText)];
+
+    fn update(&mut self, value: &Value<'_>) {
+        match &mut self.0 {
+            Some(known) if value.bytes < known.as_slice() => set(known, value.bytes),
+            Some(_) => {}
+            None => self.0 = Some(value.bytes.to_vec()),
+        }
+    }
+
+    fn merge(&mut self, from: LexMin) {
+        let Some(bytes) = &from.0 else {
+            return;
+        };
+        if self.0.as_ref().is_none_or(|known| bytes < known) {
+            *self = from;
+        }
+    }
+
+    fn heap(&self) -> usize {
+        self.0.as_ref().map_or(0, |bytes| bytes.capacity())
+    }
+
+    fn finish(&self, _: u32) -> Outcome<'_> {
+        match &self.0 {
+            Some(bytes) => Outcome::Text(bytes),
+            None => Outcome::Null,
+        }
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        to[0].push_text(self.0.as_deref().unwrap_or_default());
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        let text = from[0].text(row);
+        Ok(LexMin((!text.is_empty()).then(|| text.to_vec())))
+    }
+}

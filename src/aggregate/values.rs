@@ -1,0 +1,90 @@
+//! Aggregates over all values of a column: exact percentiles, `distinct` and `mode`.
+//!
+//! A group keeps its values in a bag. What is found among them in the end (`query::exact`) is kept by another state.
+
+use crate::aggregate::bag::Bag;
+use crate::aggregate::count::Count;
+use crate::aggregate::lexmin::LexMin;
+use crate::aggregate::share::{MORE, Share};
+use crate::aggregate::state::{Kind, OfValues, Outcome, State, StateColumn, Takes, Value, Wanted};
+use crate::decimal::number::Exact;
+use crate::decimal::quotient::Quotient;
+use crate::partial::column::{ColumnView, Gathered};
+use crate::partial::description::Rule;
+
+const fn counted(name: &'static str, takes: Takes, of_values: OfValues) -> Kind {
+    Kind::of::<Bag>(name).of_values(takes, of_values)
+}
+
+pub(super) static DISTINCT: Kind = counted(
+    "distinct",
+    Takes::Bytes,
+    OfValues {
+        wanted: Wanted::Distinct,
+        settled: &SETTLED_DISTINCT,
+    },
+);
+static SETTLED_DISTINCT: Kind = Kind::of::<Count>("distinct");
+
+pub(super) static MODE: Kind = counted(
+    "mode",
+    Takes::Bytes,
+    OfValues {
+        wanted: Wanted::Mode,
+        settled: &SETTLED_MODE,
+    },
+);
+static SETTLED_MODE: Kind = Kind::of::<LexMin>("mode");
+
+pub(super) static MEDIAN: Kind = percentile("median", Share::HALF, &SETTLED_MEDIAN);
+static SETTLED_MEDIAN: Kind = settled("median", Share::HALF);
+
+/// An exact percentile.
+pub(super) const fn percentile(name: &'static str, share: Share, settled: &'static Kind) -> Kind {
+    let wanted = Wanted::Percentile(share);
+    counted(name, Takes::Numbers, OfValues { wanted, settled })
+}
+
+/// What keeps it once it is found.
+pub(super) const fn settled(name: &'static str, share: Share) -> Kind {
+    Kind::of::<Between>(name).of_share(share)
+}
+
+/// A percentile times the divisor of its share, if there are numbers.
+#[derive(Default)]
+struct Between(Option<Exact>);
+
+impl State for Between {
+    const TAKES: Takes = Takes::Numbers;
+    const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sum)];
+
+    fn update(&mut self, value: &Value<'_>) {
+        unreachable!("{value:?} for what is found already");
+    }
+
+    fn merge(&mut self, from: Between) {
+        self.0 = self.0.take().or(from.0);
+    }
+
+    fn finish(&self, scale: u32) -> Outcome<'_> {
+        self.percentile(Share::HALF, scale)
+    }
+
+    fn percentile(&self, share: Share, scale: u32) -> Outcome<'_> {
+        let Some(dividend) = &self.0 else {
+            return Outcome::Null;
+        };
+        Outcome::Quotient {
+            value: Quotient::new(dividend.clone(), share.divisor.into()),
+            digits: scale + MORE,
+        }
+    }
+
+    fn encode(&self, to: &mut [Gathered]) {
+        to[0].push_exact(self.0.as_ref());
+    }
+
+    fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
+        Ok(Between(from[0].exact(row)))
+    }
+}

@@ -1,0 +1,538 @@
+//! The answer of a query: column names and rows in an order.
+
+pub(crate) mod having;
+pub(crate) mod order;
+pub(crate) mod outgrown;
+mod sorted;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use memchr::memchr;
+use rayon::prelude::*;
+
+use crate::aggregate::state::{Outcome, Printed, Rounding, text_of};
+use crate::answer::having::{DoubtedRows, Having, Tested};
+use crate::answer::order::{By, Sort};
+use crate::answer::outgrown::{Page, StoredRows};
+use crate::answer::sorted::{Columns, Sorting, memory_of, part};
+use crate::condition::{Doubts, Operand, Reading};
+use crate::decimal::number::{Grammar, Number, shown};
+use crate::error::{Cause, Error, Kind as ErrorKind, Result};
+use crate::format::hint::comparison_cause;
+use crate::format::repeats::Occurrences;
+use crate::reject::rejects::Rejects;
+use crate::reject::skipped::Skipped;
+use crate::report::Format;
+use crate::report::grid::{Cell, Rows};
+use crate::spill::stored::{Lost, Stored, StoredForm};
+use crate::table::groups::Groups;
+use crate::table::key_order::KeyOrder;
+use crate::table::states::Group;
+
+/// The aggregates of an answer in a style of [`report`](crate::report).
+pub(crate) const LINES: [&str; 3] = ["min", "mean", "max"];
+
+/// Why an answer can't be printed so.
+pub(crate) fn no_lines() -> Error {
+    let why = "this format is for one key and the min, mean and max of a column, in this order";
+    Error::new(ErrorKind::Usage, why)
+}
+
+/// The answer of a query.
+///
+/// Its rows are in the order of [`Sort::Key`]. If there were more groups than memory, they are so after [`Answer::sort`].
+pub struct Answer {
+    names: Vec<Vec<u8>>,
+    /// How many of the columns are keys.
+    keys: usize,
+    /// The scale of the column of each aggregate.
+    scales: Vec<u32>,
+    /// How the numbers of each aggregate are printed.
+    roundings: Vec<Rounding>,
+    all: Groups,
+    /// In place of these, what is saved: all groups with their values.
+    with_values: Option<Groups>,
+    /// The groups in the order of the rows.
+    order: Vec<Group>,
+    /// How their keys are compared.
+    key_order: KeyOrder,
+    /// In place of these, the groups that outgrew the memory.
+    stored: Option<StoredRows>,
+    /// All of them, whatever rows there are.
+    outgrown: Option<Arc<Stored>>,
+    /// Groups that were found, those that a condition leaves out included.
+    pub groups: u64,
+    /// Bytes of groups that were written to temporary files, because they outgrew the memory.
+    pub spilled_bytes: u64,
+    /// Workers that shared their tables, because the groups exceeded the memory budget.
+    pub key_sharers: u64,
+    /// Records that were added.
+    pub rows: u64,
+    /// Records of which the condition isn't true.
+    pub filtered: u64,
+    /// Lines without a byte.
+    pub empty_lines: u64,
+    /// Values that weren't numbers and were taken for none.
+    pub nulled: u64,
+    /// The first of them.
+    pub first_nulled: Option<Skipped>,
+    /// Records that were left out because they are the header again.
+    pub repeated_headers: Occurrences,
+    /// Records that were left out because a value isn't a number or time as the condition compares it with one.
+    pub unread: u64,
+    /// The first of them.
+    pub first_unread: Option<Skipped>,
+    /// Records of which the condition would say something else if it compared texts of digits as numbers.
+    pub bytewise: u64,
+    /// The first of them.
+    pub first_bytewise: Option<Skipped>,
+    /// The same of rows, and of the condition on them.
+    pub(crate) doubted: DoubtedRows,
+    /// Lines that go on after a log's pattern.
+    pub longer: Occurrences,
+    /// Malformed records that were left out.
+    pub skipped: u64,
+    /// The first of them.
+    pub first_skipped: Option<Skipped>,
+    /// All of them, if they were to be kept.
+    pub rejects: Option<Rejects>,
+}
+
+impl Answer {
+    /// The groups of which a condition is true, sorted by key. `decimal_point` is that of numbers in keys.
+    pub(crate) fn new(
+        names: Vec<Vec<u8>>,
+        (keys, decimal_point): (usize, u8),
+        scales: Vec<u32>,
+        roundings: Vec<Rounding>,
+        all: Groups,
+        having: Option<Having<'_>>,
+    ) -> Answer {
+        let mut answer = Answer::empty(names, keys, scales, roundings, all);
+        answer.key_order = KeyOrder::numbers(keys, decimal_point);
+        let mut groups = answer.all.all();
+        answer.groups = groups.len() as u64;
+        if let Some(having) = having {
+            groups = answer.having(having, groups);
+        }
+        answer.all.narrow(&mut answer.key_order, &groups);
+        answer.order = answer.all.sorted(groups, &answer.key_order);
+        answer
+    }
+
+    fn empty(
+        names: Vec<Vec<u8>>,
+        keys: usize,
+        scales: Vec<u32>,
+        roundings: Vec<Rounding>,
+        all: Groups,
+    ) -> Answer {
+        Answer {
+            names,
+            keys,
+            scales,
+            roundings,
+            order: Vec::new(),
+            key_order: KeyOrder::BYTES,
+            with_values: None,
+            stored: None,
+            outgrown: None,
+            spilled_bytes: 0,
+            key_sharers: 0,
+            groups: 0,
+            all,
+            rows: 0,
+            filtered: 0,
+            empty_lines: 0,
+            nulled: 0,
+            repeated_headers: Occurrences::default(),
+            first_nulled: None,
+            unread: 0,
+            first_unread: None,
+            bytewise: 0,
+            first_bytewise: None,
+            doubted: DoubtedRows::default(),
+            longer: Occurrences::default(),
+            skipped: 0,
+            first_skipped: None,
+            rejects: None,
+        }
+    }
+
+    pub(crate) fn scales(&self) -> &[u32] {
+        &self.scales
+    }
+
+    /// With groups to be saved in place of the answer's own.
+    pub(crate) fn with_all(self, with_values: Groups) -> Answer {
+        Answer {
+            with_values: Some(with_values),
+            ..self
+        }
+    }
+
+    /// All groups as they are saved, whatever rows there are.
+    pub(crate) fn all(&self) -> &Groups {
+        self.with_values.as_ref().unwrap_or(&self.all)
+    }
+
+    /// All groups, if they have outgrown the memory: then [`Answer::all`] doesn't have them.
+    pub(crate) fn outgrown(&self) -> Option<&Stored> {
+        self.outgrown.as_deref()
+    }
+
+    /// The same in the order of their keys' bytes.
+    pub(crate) fn all_by_key(&self) -> Vec<Group> {
+        let all = self.all();
+        all.sorted(all.all(), &KeyOrder::BYTES)
+    }
+
+    /// The names of the columns.
+    pub fn names(&self) -> &[Vec<u8>] {
+        &self.names
+    }
+
+    /// The names of columns that are estimates where groups are large, and whether they are percentiles: the others are
+    /// distinct counts. docs/estimates.md says how good they are.
+    pub fn estimates(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        let columns = self.names[self.keys..].iter().zip(self.all.kinds());
+        let estimates = columns.filter(|(_, kind)| kind.is_estimate());
+        estimates.map(|(name, kind)| (&name[..], kind.share.is_some()))
+    }
+
+    /// Puts the rows into another order, and leaves only the first so many, if `first` says so.
+    ///
+    /// # Errors
+    /// The groups have outgrown the memory, and files of them can't be written or read back.
+    ///
+    /// # Panics
+    /// If there is no column of that name: see [`Plan::check_sort`](crate::query::Plan::check_sort).
+    pub fn sort(&mut self, sort: &Sort, first: Option<usize>) -> Result<()> {
+        let first = first.unwrap_or(usize::MAX);
+        let columns: &[By] = match sort {
+            Sort::Unsorted => {
+                self.truncate(first);
+                return Ok(());
+            }
+            Sort::Bytes => {
+                self.key_order = KeyOrder::BYTES;
+                &[]
+            }
+            Sort::Key => &[],
+            Sort::Columns(list) => list,
+        };
+        if let Some(stored) = self.stored.take() {
+            let budget = Arc::clone(&stored.form.budget);
+            let done = self.sort_stored(columns, first, stored);
+            done.map_err(|lost| lost.error(&budget))?;
+        } else {
+            self.sort_groups(columns);
+        }
+        self.truncate(first);
+        Ok(())
+    }
+
+    /// Rounds the numbers as a style of report has them.
+    ///
+    /// # Errors
+    /// The columns aren't a key and the least, mean and greatest of its numbers.
+    pub fn set_lines(&mut self, format: Format) -> Result<()> {
+        let kinds = self.all.kinds().map(|kind| kind.name);
+        if self.keys != 1 || !kinds.eq(LINES) {
+            return Err(no_lines());
+        }
+        let digits = format.decimals();
+        self.roundings = match format {
+            Format::OneBrc | Format::Lines => vec![Rounding::Up(digits); 3],
+            Format::Hovinen => vec![Rounding::OfDoubles(digits); 3],
+        };
+        Ok(())
+    }
+
+    fn columns(&self, list: &[By]) -> Columns<'_> {
+        let keys = (self.keys, &self.key_order);
+        Columns::new(list, &self.names, keys, &self.scales)
+    }
+
+    /// Sorts the rows that are in memory.
+    fn sort_groups(&mut self, columns: &[By]) {
+        if columns.is_empty() {
+            let order = std::mem::take(&mut self.order);
+            self.order = self.all.sorted(order, &self.key_order);
+            return;
+        }
+        let mut order = std::mem::take(&mut self.order);
+        self.columns(columns).sort(&self.all, &mut order);
+        self.order = order;
+    }
+
+    /// Takes over what another answer, of the run alone, says of records.
+    #[cfg(feature = "cli")]
+    pub(crate) fn take_records_of(&mut self, own: Answer) {
+        self.repeated_headers = own.repeated_headers;
+        self.skipped = own.skipped;
+        self.first_skipped = own.first_skipped;
+        (self.nulled, self.first_nulled) = (own.nulled, own.first_nulled);
+        (self.unread, self.first_unread) = (own.unread, own.first_unread);
+        (self.bytewise, self.first_bytewise) = (own.bytewise, own.first_bytewise);
+    }
+
+    /// A part of a key that holds a NUL byte, or ends with a carriage return, of the first row in memory that has one.
+    pub fn odd_key(&self) -> Option<&[u8]> {
+        let is_odd = |text: &&[u8]| memchr(0, text).is_some() || text.last() == Some(&b'\r');
+        let odd = |group: &Group| self.all.parts(*group).find(is_odd);
+        self.order.par_iter().find_map_first(odd)
+    }
+
+    /// Leaves only the first rows.
+    fn truncate(&mut self, rows: usize) {
+        self.order.truncate(rows);
+        if let Some(stored) = &mut self.stored {
+            stored.truncate(rows);
+        }
+    }
+
+    fn outcome(&self, group: Group, column: usize) -> Outcome<'_> {
+        match column.checked_sub(self.keys) {
+            None => Outcome::Text(part(&self.all, group, column)),
+            Some(at) => self.all.finish(group, at, self.scales[at]),
+        }
+    }
+}
+
+impl Answer {
+    /// The groups of which a condition is true. Notes those that it would decide otherwise.
+    fn having(&mut self, having: Having<'_>, groups: Vec<Group>) -> Vec<Group> {
+        let decided = groups.into_par_iter().map(|group| {
+            let mut doubts = Doubts::default();
+            let is_true = self.is_true(having, group, &mut doubts);
+            let otherwise = |reading: &Reading| {
+                self.is_true(having, group, &mut Doubts::of(*reading)) != is_true
+            };
+            let doubted: Vec<Reading> = doubts.readings().filter(otherwise).collect();
+            (group, is_true, doubted)
+        });
+        let noted = decided.filter(|(_, is_true, doubted)| *is_true || !doubted.is_empty());
+        let noted: Vec<_> = noted.collect();
+        let doubted = |reading: Reading| -> Vec<Group> {
+            let of_it = noted
+                .iter()
+                .filter(|(.., doubted)| doubted.contains(&reading));
+            of_it.map(|(group, ..)| *group).collect()
+        };
+        let [unread, bytewise] = [Reading::Hopeful, Reading::Numeric].map(|reading| {
+            let groups = self.all.sorted(doubted(reading), &self.key_order);
+            let first = groups.first();
+            (
+                groups.len() as u64,
+                first.and_then(|first| self.doubtful(having, *first, reading)),
+            )
+        });
+        self.doubted = DoubtedRows {
+            unread: unread.0,
+            first_unread: unread.1,
+            bytewise: bytewise.0,
+            first_bytewise: bytewise.1,
+        };
+        let taken = noted.into_iter().filter(|(_, is_true, _)| *is_true);
+        taken.map(|(group, ..)| group).collect()
+    }
+
+    fn tested(&self, having: Having<'_>, group: Group, column: usize) -> Tested<'_> {
+        let aggregate = column.checked_sub(self.keys);
+        Tested {
+            outcome: self.outcome(group, column),
+            rounding: aggregate.map_or(Rounding::Own, |at| self.roundings[at]),
+            grammar: Grammar {
+                is_long: true,
+                ..having.grammar
+            },
+        }
+    }
+
+    fn is_true(&self, having: Having<'_>, group: Group, doubts: &mut Doubts) -> bool {
+        having.condition.decide(&mut |test| {
+            let tested = self.tested(having, group, test.column);
+            test.is_true(&tested, doubts)
+        })
+    }
+
+    /// The first column of a row whose value makes the condition's truth depend on how it is read.
+    fn doubtful(&self, having: Having<'_>, group: Group, reading: Reading) -> Option<Cause> {
+        let mut columns = Vec::new();
+        having.condition.each_test(&mut |test| {
+            let mut doubts = Doubts::default();
+            let tested = self.tested(having, group, test.column);
+            test.is_true(&tested, &mut doubts);
+            let is_met = doubts.readings().any(|met| met == reading);
+            columns.extend(is_met.then_some(test.column));
+        });
+        let column = columns.into_iter().min()?;
+        let tested = self.tested(having, group, column);
+        let (text, name) = (tested.text(), shown(&self.names[column]));
+        Some(match Number::read_as(&text, tested.grammar) {
+            Err(why) => comparison_cause(&text, format!("{why} (column `{name}`)"), having.grammar),
+            Ok(_) => format!("`{}` (column `{name}`)", shown(&text)).into(),
+        })
+    }
+
+    /// An answer with the same columns, and these groups in this order.
+    fn of_rows(&self, groups: Groups, order: Vec<Group>) -> Answer {
+        let (names, scales) = (self.names.clone(), self.scales.clone());
+        let roundings = self.roundings.clone();
+        Answer {
+            order,
+            ..Answer::empty(names, self.keys, scales, roundings, groups)
+        }
+    }
+
+    /// Takes its rows from a file, as far as a condition is true of them.
+    ///
+    /// # Errors
+    /// A file can't be written, or not be read back.
+    pub(crate) fn store(
+        &mut self,
+        stored: Stored,
+        form: &StoredForm,
+        having: Option<Having<'_>>,
+    ) -> std::result::Result<(), Lost> {
+        let mut stored = Arc::new(stored);
+        self.outgrown = Some(Arc::clone(&stored));
+        let mut form = form.clone();
+        if form.has_values() {
+            let settled = form.settle_stored(stored.reader(), &self.scales)?;
+            form = form.settled();
+            stored = Arc::new(Stored::new(settled, form.keys, form.no_groups()));
+        }
+        self.groups = stored.len() as u64;
+        if let Some(having) = having {
+            let mut doubted = DoubtedRows::default();
+            let reader = form.filter(&stored, &self.scales, |order, groups| {
+                let mut answer = self.of_rows(groups, order);
+                let order = std::mem::take(&mut answer.order);
+                let order = answer.having(having, order);
+                doubted.add(answer.doubted);
+                (order, answer.all)
+            })?;
+            self.doubted = doubted;
+            stored = Arc::new(Stored::new(reader, form.keys, stored.table().like()));
+        }
+        self.stored = Some(StoredRows::new(stored, form, true));
+        Ok(())
+    }
+
+    /// Whether rows could be read back that were written to a file. If not, what was read of them is wrong. To be called
+    /// when all rows have been read.
+    ///
+    /// # Errors
+    /// Some could not.
+    pub fn check(&self) -> Result<()> {
+        match &self.stored {
+            Some(stored) if stored.has_failed.load(Relaxed) => Err(stored.lost()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Some rows of a file.
+    fn page(&self, stored: &StoredRows, rows: Range<usize>) -> Page {
+        let loaded = stored.stored.load(rows.clone());
+        let (order, groups) = loaded.unwrap_or_else(|_| {
+            stored.has_failed.store(true, Relaxed);
+            (Vec::new(), Groups::new(stored.stored.table().like(), None))
+        });
+        Page {
+            asked: rows,
+            columns: self.names.len(),
+            rows: Box::new(self.of_rows(groups, order)),
+        }
+    }
+
+    /// Sorts the rows of a file. They come into memory if they fit there.
+    fn sort_stored(
+        &mut self,
+        columns: &[By],
+        first: usize,
+        rows: StoredRows,
+    ) -> std::result::Result<(), Lost> {
+        let StoredRows {
+            stored,
+            form,
+            is_by_bytes,
+            ..
+        } = rows;
+        stored.narrow(&mut self.key_order)?;
+        if memory_of(stored.bytes(), stored.len() as u64) <= form.budget.bytes() {
+            let loaded = stored.load(0..stored.len());
+            (self.order, self.all) = loaded.map_err(|_| Lost::Read)?;
+            self.sort_groups(columns);
+            return Ok(());
+        }
+        // As they lie there.
+        if columns.is_empty() && self.key_order.is_of_bytes() && is_by_bytes {
+            self.stored = Some(StoredRows::new(stored, form, true));
+            return Ok(());
+        }
+        let sorting = Sorting {
+            form: &form,
+            columns: self.columns(columns),
+            first,
+        };
+        let sorted = sorting.sort(stored)?;
+        let sorted = Arc::new(sorted);
+        self.stored = Some(StoredRows::new(sorted, form, false));
+        Ok(())
+    }
+}
+
+impl Rows for Answer {
+    fn len(&self) -> usize {
+        match &self.stored {
+            Some(stored) => stored.len(),
+            None => self.order.len(),
+        }
+    }
+
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Rows + '_>> {
+        let stored = self.stored.as_ref()?;
+        // A block, because rows may be long.
+        let rows = stored.stored.in_parts(rows).next()?;
+        Some(Box::new(self.page(stored, rows)))
+    }
+
+    fn prefetch(&self, at: usize) {
+        if self.stored.is_some() {
+            return;
+        }
+        self.all.fetch(at, |at| self.order.get(at).copied());
+    }
+
+    fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
+        if let Some(stored) = &self.stored {
+            let page = stored.page_of(at, |rows| self.page(stored, rows));
+            return page.row(at, cells);
+        }
+        let group = self.order[at];
+        cells.clear();
+        cells.extend(self.all.parts(group).map(Cell::Text));
+        let columns = self.scales.iter().zip(&self.roundings);
+        for (at, (scale, rounding)) in columns.enumerate() {
+            if let Some(digits) = self.all.digits(group, at, *scale, *rounding) {
+                cells.push(Cell::Number(digits));
+                continue;
+            }
+            cells.push(match self.all.finish(group, at, *scale) {
+                Outcome::Null => Cell::Null,
+                Outcome::Text(text) => Cell::Text(text),
+                Outcome::Time(time) => Cell::Text(text_of(time)),
+                number => match number.printed(*rounding) {
+                    Some(Printed::Decimal(digits)) => Cell::Number(digits),
+                    // No format has a number for it.
+                    Some(Printed::Special(special)) => Cell::Text(special.text().as_bytes()),
+                    None => Cell::Null,
+                },
+            });
+        }
+    }
+}

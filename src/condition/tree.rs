@@ -1,0 +1,64 @@
+//! A condition as data: "and", "or" and tests of columns.
+
+use regex::bytes::Regex;
+
+pub(crate) use crate::condition::literal::Comparison;
+use crate::decimal::number::Number;
+use crate::format::time::{Time, Unit};
+
+/// A condition as data.
+#[derive(Debug, Clone)]
+pub(crate) enum Condition {
+    /// All are true.
+    All(Vec<Condition>),
+    /// One is true.
+    Any(Vec<Condition>),
+    Test(Test),
+}
+
+/// A test of one column.
+#[derive(Debug, Clone)]
+pub(crate) struct Test {
+    /// From 0.
+    pub(crate) column: usize,
+    /// The column of the time of day, where the first has the date.
+    pub(crate) clock: Option<usize>,
+    /// What is tested of a time, if not all of it.
+    pub(crate) unit: Option<Unit>,
+    pub(crate) check: Check,
+}
+
+/// What is asked of a value.
+#[derive(Debug, Clone)]
+pub(crate) enum Check {
+    /// It is null, or it isn't.
+    Null {
+        wanted: bool,
+    },
+    Number(Comparison, Number),
+    Time(Comparison, Time),
+    /// By bytes.
+    Text(Comparison, Vec<u8>),
+    /// A text that is a number, by bytes.
+    Digits(Comparison, Vec<u8>, Number),
+    /// It is one of these, or it is a number and none of them. They are sorted.
+    Numbers {
+        among: Vec<Number>,
+        wanted: bool,
+    },
+    /// It is one of these, or it is a time and none of them.
+    Times {
+        among: Vec<Time>,
+        wanted: bool,
+    },
+    /// It is one of these, or none of them. They are sorted.
+    Texts {
+        among: Vec<Vec<u8>>,
+        wanted: bool,
+    },
+    /// A part of it matches, or none.
+    Pattern {
+        regex: Regex,
+        wanted: bool,
+    },
+}

@@ -1,0 +1,4 @@
+//! Exact decimals: numbers of fields, sums of any size, and quotients that are rounded once.
+
+pub(crate) mod number;
+pub(crate) mod quotient;

@@ -1,0 +1,716 @@
+//! Finds the byte between fields in the first records of an input.
+
+use std::sync::Arc;
+
+use memchr::{memchr, memchr_iter, memmem, memrchr};
+
+use crate::error::refusal::{Hint, Refusal, Uneven};
+use crate::error::{Error, Kind, Result};
+use crate::format::dialect::{BYTE_ORDER_MARK, Dialect};
+use crate::format::field::{Field, QUOTE, names_of};
+use crate::format::hint::is_usual_null;
+use crate::format::log;
+use crate::input::head::look_at_heads;
+use crate::input::source::Source;
+use crate::input::spans::Input;
+use crate::record::nuls;
+
+/// Records that are looked at, and how many bytes of them at most. Both bound how long a pipe is waited for.
+const RECORDS: usize = 20;
+const BYTES: usize = 1 << 20;
+
+/// Bytes that may be meant. A blank is only looked at where none of them is there.
+const COMMON: [u8; 4] = [b',', b'\t', b'|', b';'];
+
+/// How records are written, apart from the byte between fields.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style<'a> {
+    /// The byte that quotes fields, or none; where nobody says it, the first records do.
+    pub(crate) quote: Option<Option<u8>>,
+    pub(crate) escape: Option<u8>,
+    pub(crate) trim: bool,
+    pub(crate) has_header: bool,
+    pub(crate) is_single_line: bool,
+    pub(crate) is_squeezed: bool,
+    pub(crate) is_ragged: bool,
+    pub(crate) has_decimal_comma: bool,
+    pub(crate) skip_lines: u64,
+    pub(crate) comment: &'a [u8],
+}
+
+/// The byte between fields, as it is known before the first records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delimiter {
+    Named(u8),
+    /// Named by the files' ending, which may be wrong.
+    Likely(u8),
+    /// To be found in the first records.
+    Sniffed,
+}
+
+/// What the first records say of all.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    /// `None` where the input has no record.
+    pub(crate) delimiter: Option<u8>,
+    pub(crate) quote: Option<u8>,
+    /// Each record has a field more than the header, and what may help.
+    pub(crate) longer: Option<Hint>,
+    /// The first line says which byte stands between fields.
+    pub(crate) has_separator_line: bool,
+    /// Empty lines come before the first record.
+    pub(crate) has_empty_lines: bool,
+    pub(crate) doubts: Vec<Doubt>,
+}
+
+impl Sample {
+    pub(crate) fn has(&self, kind: DoubtKind) -> bool {
+        self.doubts.iter().any(|doubt| doubt.kind == kind)
+    }
+}
+
+/// What may be read otherwise, and where it is first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Doubt {
+    /// What it is.
+    pub kind: DoubtKind,
+    /// The file's name.
+    pub file: Arc<str>,
+    /// The byte where it is first.
+    pub byte: u64,
+    /// The line of that byte, from 1.
+    pub line: u64,
+}
+
+/// What may be read otherwise in the first records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DoubtKind {
+    /// A field begins with a quote, but the first records can't be read as quoted fields, so quotes are bytes like others.
+    Quotes,
+    /// A field begins with blanks and a quote, which belong to it.
+    BlanksBeforeQuotes,
+    /// Several carriage returns stand before a newline; they are left out.
+    CarriageReturns,
+}
+
+/// What the first records of an input say about a delimiter.
+#[derive(Default)]
+struct Seen {
+    /// How many fields it makes of the first record.
+    fields: usize,
+    /// It makes several fields of each record, and as many of all; a header may have one less.
+    is_even: bool,
+    /// It is in some record.
+    is_there: bool,
+    /// Some field is quoted.
+    is_quoted: bool,
+    /// Some quote isn't closed, or not before its field's end.
+    is_broken: bool,
+    /// All records but the first have one field more, and the hint is what helps.
+    longer: Option<Hint>,
+    /// Where the first record with another number of fields begins, and how many it has.
+    uneven: Option<(usize, usize)>,
+    /// Every second field of all records is empty.
+    is_doubled: bool,
+    /// Where the first field begins with a quote and isn't quoted, and with blanks before a quote.
+    first_quote: Option<usize>,
+    first_blank: Option<usize>,
+}
+
+/// The byte that a spreadsheet says in a first line such as `sep=;`, and where that line ends.
+pub(crate) fn separator_line(bytes: &[u8]) -> Option<(u8, usize)> {
+    let mark = match bytes.starts_with(BYTE_ORDER_MARK) {
+        true => BYTE_ORDER_MARK.len(),
+        false => 0,
+    };
+    match bytes[mark..].strip_prefix(b"sep=")? {
+        [byte, b'\n', ..] => Some((*byte, mark + 6)),
+        [byte, b'\r', b'\n', ..] => Some((*byte, mark + 7)),
+        _ => None,
+    }
+}
+
+impl Style<'_> {
+    /// Looks at the first records of an input.
+    ///
+    /// # Errors
+    /// They don't tell the delimiter, or say that it is another one.
+    pub(crate) fn look(&self, input: &Input, delimiter: Delimiter) -> Result<Sample> {
+        let sample = self.first_text(input, |source, text, preamble, separator| {
+            let named = match delimiter {
+                Delimiter::Named(byte) | Delimiter::Likely(byte) => Some(byte),
+                Delimiter::Sniffed => separator,
+            };
+            if let Some(mark) = named.and_then(|byte| self.below_comments(text, &[byte])) {
+                return Err(refused(source, Refusal::LooksLikeComments { mark }));
+            }
+            let found = match (delimiter, separator) {
+                (Delimiter::Named(byte), _) | (_, Some(byte)) => byte,
+                (Delimiter::Likely(byte), None) => {
+                    self.check(source, text, byte)?;
+                    byte
+                }
+                (Delimiter::Sniffed, None) => self.sniff(source, preamble, text)?,
+            };
+            let quote = self.quote_of(text, found);
+            let seen = self.seen(text, found, quote);
+            if seen.is_doubled && !matches!(delimiter, Delimiter::Named(_)) {
+                let why = "every second field of the first records is empty";
+                let (why, hint) = (why.into(), Hint::DoubledDelimiter(found));
+                return Err(refused(source, Refusal::Malformed { why, hint }));
+            }
+            let returns = memmem::find(text, b"\r\r\n");
+            let is_undecided = self.quote.is_none() && quote.is_none();
+            let doubts = [
+                (DoubtKind::Quotes, seen.first_quote.filter(|_| is_undecided)),
+                (DoubtKind::BlanksBeforeQuotes, seen.first_blank),
+                (DoubtKind::CarriageReturns, returns),
+            ];
+            let doubts = doubts.iter().filter_map(|(kind, at)| {
+                let ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
+                Some(Doubt {
+                    kind: *kind,
+                    file: Arc::clone(source.name()),
+                    byte: (preamble.len() + (*at)?) as u64,
+                    line: 1 + ends(preamble) + ends(&text[..(*at)?]),
+                })
+            });
+            Ok(Sample {
+                delimiter: Some(found),
+                quote,
+                longer: seen.longer,
+                has_separator_line: separator.is_some(),
+                has_empty_lines: matches!(text.first(), Some(b'\n' | b'\r')),
+                doubts: doubts.collect(),
+            })
+        })?;
+        Ok(sample.unwrap_or_else(|| match delimiter {
+            Delimiter::Named(byte) | Delimiter::Likely(byte) => Sample {
+                delimiter: Some(byte),
+                quote: self.quote_of(b"", byte),
+                ..Sample::default()
+            },
+            Delimiter::Sniffed => Sample::default(),
+        }))
+    }
+
+    /// The byte that quotes fields between such delimiters.
+    fn quote_of(&self, text: &[u8], delimiter: u8) -> Option<u8> {
+        if let Some(quote) = self.quote {
+            return quote;
+        }
+        match delimiter {
+            QUOTE => None,
+            b',' => Some(QUOTE),
+            _ if self.comment.starts_with(&[QUOTE]) => None,
+            _ => {
+                let quoted = self.seen(text, delimiter, Some(QUOTE));
+                let is_sound = quoted.is_quoted && !quoted.is_broken;
+                let is_even = || quoted.is_even || !self.seen(text, delimiter, None).is_even;
+                (is_sound && is_even()).then_some(QUOTE)
+            }
+        }
+    }
+
+    /// The byte between the fields of a text.
+    ///
+    /// # Errors
+    /// The first records don't tell it.
+    fn sniff(&self, source: &Source, preamble: &[u8], text: &[u8]) -> Result<u8> {
+        if is_object(text) {
+            return Err(refused(source, Refusal::LooksLikeJson));
+        }
+        let seen = |byte: u8| self.seen(text, byte, self.quote_of(text, byte));
+        let all = COMMON.map(|byte| (byte, seen(byte)));
+        let is_none_there = all.iter().all(|(_, seen)| !seen.is_there);
+        let is_meant = |byte: u8| !(byte == b',' && self.has_decimal_comma);
+        let mut even: Vec<(u8, usize)> = (all.iter())
+            .filter(|(byte, seen)| seen.is_even && is_meant(*byte))
+            .map(|(byte, seen)| (*byte, seen.fields))
+            .collect();
+        if is_none_there {
+            let blank = seen(b' ');
+            even.extend(blank.is_even.then_some((b' ', blank.fields)));
+        }
+        let is_quoted = |byte: &u8| self.seen(text, *byte, Some(QUOTE)).is_even;
+        let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        match (&*even, log::named(line.trim_ascii_end())) {
+            // Some of a log's blanks are in quotes and brackets.
+            ([] | [(b' ', _)] | [_, _, ..], Some(pattern)) => {
+                Err(refused(source, Refusal::LooksLikeLog { pattern }))
+            }
+            ([(byte, _)], _) => Ok(*byte),
+            _ => {
+                if let Some(delimiter) = self.below_directives(text) {
+                    return Err(refused(source, Refusal::LooksLikeFields { delimiter }));
+                }
+                let bytes = [&COMMON[..], b" "].concat();
+                if let Some(mark) = self.below_comments(text, &bytes) {
+                    return Err(refused(source, Refusal::LooksLikeComments { mark }));
+                }
+                let is_unquoted = self.quote == Some(None) && even.is_empty();
+                let lines = |text: &[u8]| memchr_iter(b'\n', text).count() as u64;
+                let mut uneven = all.iter().filter_map(|(byte, seen)| {
+                    let (at, found) = seen.uneven.filter(|_| seen.fields > 1)?;
+                    Some(Uneven {
+                        delimiter: *byte,
+                        fields: seen.fields,
+                        found,
+                        line: 1 + lines(preamble) + lines(&text[..at]),
+                    })
+                });
+                let uneven = (uneven.next(), uneven.next());
+                let what = Refusal::Undelimited {
+                    candidates: even,
+                    is_even_quoted: is_unquoted && COMMON.iter().any(is_quoted),
+                    uneven: uneven.0.filter(|_| uneven.1.is_none()),
+                };
+                Err(refused(source, what))
+            }
+        }
+    }
+
+    /// Checks a delimiter that a file's name tells.
+    ///
+    /// # Errors
+    /// The first records are plainly separated by semicolons: not all have the same number of fields, more than one, with
+    /// the delimiter, and all have with semicolons.
+    fn check(&self, source: &Source, text: &[u8], delimiter: u8) -> Result<()> {
+        let seen = |byte: u8| self.seen(text, byte, self.quote_of(text, byte));
+        let (named, other) = (seen(delimiter), seen(b';'));
+        if delimiter == b';' || named.is_even || !other.is_even {
+            return Ok(());
+        }
+        let what = Refusal::OtherDelimiter {
+            delimiter,
+            found: b';',
+            fields: other.fields,
+        };
+        Err(refused(source, what))
+    }
+
+    /// The values of the first record, where they look like the names of columns: no value where the following records
+    /// have numbers, dates and the like, and at least one there that isn't.
+    pub(crate) fn names(&self, input: &Input, dialect: &Dialect) -> Result<Option<Vec<Vec<u8>>>> {
+        let found = self.first_text(input, |_, text, _, _| Ok(names_in(text, dialect)))?;
+        Ok(found.flatten())
+    }
+
+    /// Shows the first records of the first file that has one.
+    fn first_text<T>(
+        &self,
+        input: &Input,
+        decide: impl Fn(&Source, &[u8], &[u8], Option<u8>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let look = |source: &Source, bytes: &[u8], ended: bool| {
+            let text = match bytes.len() > BYTES {
+                true => &bytes[..BYTES],
+                false => bytes,
+            };
+            let is_enough = ended || text.len() == BYTES;
+            let (mut end, mut count, mut lines) = (0, 0, 0);
+            for at in memchr_iter(b'\n', text) {
+                let is_blank = matches!(&text[end..at], [] | [b'\r']);
+                let is_comment = !self.comment.is_empty() && text[end..].starts_with(self.comment);
+                let is_skipped = lines < self.skip_lines;
+                count += usize::from(!(is_blank || is_comment || is_skipped));
+                (end, lines) = (at + 1, lines + 1);
+                if count == RECORDS {
+                    break;
+                }
+            }
+            let text = match count {
+                RECORDS => &text[..end],
+                _ if is_enough => text,
+                _ => return None,
+            };
+            // A log that was cut while a program went on writing to it tells enough before the hole.
+            let hole = nuls::run(text).and_then(|run| memrchr(b'\n', &text[..run.start]));
+            let text = hole.map_or(text, |end| &text[..=end]);
+            let separator = separator_line(text);
+            let begin = self.behind_preamble(text);
+            let (preamble, text) = text.split_at(begin);
+            let separator = separator.map(|(byte, _)| byte);
+            let has_record = text.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
+            Some(has_record.then(|| decide(source, text, preamble, separator)))
+        };
+        look_at_heads(input.sources(), look)?.transpose()
+    }
+
+    /// What stands between the fields of a W3C log, whose first lines are directives.
+    fn below_directives(&self, text: &[u8]) -> Option<u8> {
+        let mut lines = text.split(|&byte| byte == b'\n');
+        if !self.comment.is_empty() || !lines.any(|line| line.starts_with(b"#Fields:")) {
+            return None;
+        }
+        let commented = Style {
+            comment: b"#",
+            ..*self
+        };
+        let is_even = |byte: &u8| {
+            let quote = commented.quote_of(text, *byte);
+            commented.seen(text, *byte, quote).is_even
+        };
+        [b'\t', b' ', b','].into_iter().find(is_even)
+    }
+
+    /// What begins the first lines, if one of the delimiters makes as many fields of each other record only without them.
+    fn below_comments(&self, text: &[u8], delimiters: &[u8]) -> Option<&'static str> {
+        if !self.comment.is_empty() || !text.trim_ascii_start().starts_with(b"#") {
+            return None;
+        }
+        let is_even = |comment: &[u8]| {
+            let style = Style { comment, ..*self };
+            let seen = |byte: u8| style.seen(text, byte, style.quote_of(text, byte));
+            delimiters.iter().any(|&byte| seen(byte).is_even)
+        };
+        let begins = |mark: &&str| text.trim_ascii_start().starts_with(mark.as_bytes());
+        let mut marks = ["##", "#"].into_iter().filter(begins);
+        marks.find(|mark| !is_even(b"") && is_even(mark.as_bytes()))
+    }
+
+    fn behind_preamble(&self, bytes: &[u8]) -> usize {
+        let mut at = match (separator_line(bytes), bytes.starts_with(BYTE_ORDER_MARK)) {
+            (Some((_, end)), _) => end,
+            (None, true) => BYTE_ORDER_MARK.len(),
+            (None, false) => 0,
+        };
+        let mut left = self.skip_lines;
+        while left > 0 && at < bytes.len() {
+            at = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
+            left -= 1;
+        }
+        at
+    }
+
+    /// What the records of a text say. The last one may be cut.
+    fn seen(&self, text: &[u8], delimiter: u8, quote: Option<u8>) -> Seen {
+        let mut seen = Seen {
+            is_there: memchr(delimiter, text).is_some(),
+            ..Seen::default()
+        };
+        let quote = quote.filter(|quote| *quote != delimiter);
+        let comment = match self.comment.first() {
+            Some(byte) if *byte == delimiter || Some(*byte) == quote => b"",
+            _ => self.comment,
+        };
+        let dialect = Dialect::new(delimiter, quote).and_then(|dialect| dialect.comment(comment));
+        let Ok(dialect) = dialect.and_then(|dialect| dialect.escape(self.escape)) else {
+            return seen;
+        };
+        let dialect = (dialect.single_line(self.is_single_line)).squeeze(self.is_squeezed);
+        let dialect = dialect.trim(self.trim).many_returns(true);
+        let (mut fields, mut at, mut counts) = (Vec::new(), 0, Vec::new());
+        let (mut is_doubled, mut ends_empty) = (true, true);
+        let mut broken = 0;
+        while at < text.len() {
+            if let Some(next) = dialect.behind_comment(text, at) {
+                at = next;
+                continue;
+            }
+            match dialect.split(text, at, &mut fields) {
+                Ok(record) => {
+                    let is_plain = |field: &&Field| !field.is_quoted(at, text, quote);
+                    let is_empty = |field: &Field| field.start == field.end && is_plain(&field);
+                    seen.is_quoted |= fields.iter().any(|field| !is_plain(&field));
+                    for field in fields.iter().filter(is_plain) {
+                        let value = &text[field.start..field.end];
+                        let blanks = value.iter().take_while(|byte| **byte == b' ').count();
+                        let first = match (blanks, value.get(blanks)) {
+                            (0, Some(&QUOTE)) if quote.is_none() => &mut seen.first_quote,
+                            (1.., Some(byte)) if Some(*byte) == quote => &mut seen.first_blank,
+                            _ => continue,
+                        };
+                        first.get_or_insert(field.start);
+                    }
+                    if !fields.is_empty() {
+                        let every_second = fields.iter().skip(1).step_by(2);
+                        is_doubled &= fields.len() % 2 == 1 && every_second.clone().all(is_empty);
+                        is_doubled &= fields.len() > 1 && !is_empty(&fields[0]);
+                        ends_empty &= counts.is_empty() || fields.last().is_some_and(is_empty);
+                        if counts.first().is_some_and(|&first| first != fields.len()) {
+                            seen.uneven.get_or_insert((at, fields.len()));
+                        }
+                        counts.push(fields.len());
+                    }
+                    at = record.next;
+                }
+                // The text may end within a record.
+                Err(bad) if bad.is_open => break,
+                Err(bad) => {
+                    broken += 1;
+                    seen.is_broken = true;
+                    at = bad.next;
+                }
+            }
+        }
+        let Some(&first) = counts.first() else {
+            return seen;
+        };
+        let is_longer = self.has_header && !self.is_ragged && counts.len() > 1;
+        if is_longer && counts[1..].iter().all(|&count| count == first + 1) {
+            seen.longer = Some(match ends_empty {
+                true => Hint::LastDelimiter(delimiter),
+                false => Hint::RowNames(delimiter),
+            });
+        }
+        // One empty column is usual between commas.
+        seen.is_doubled = is_doubled && counts.len() > 1 && (first > 3 || delimiter == b'|');
+        seen.fields = first;
+        // A record that can't be split says nothing, if few are like it: the run says what is wrong with it.
+        seen.is_even = first > 1
+            && broken < counts.len()
+            && (seen.longer.is_some()
+                || counts.iter().all(|&count| match self.is_ragged {
+                    true => count > 1,
+                    false => count == first,
+                }));
+        seen
+    }
+}
+
+/// The values of a text's first record, if they look like names.
+fn names_in(text: &[u8], dialect: &Dialect) -> Option<Vec<Vec<u8>>> {
+    let (mut fields, mut scratch, mut at) = (Vec::new(), Vec::new(), 0);
+    let (mut names, mut line) = (Vec::new(), &text[..0]);
+    // Whether a column has values in the records behind, and each of them begins with a digit.
+    let mut has_figures: Vec<Option<bool>> = Vec::new();
+    while at < text.len() {
+        if let Some(next) = dialect.behind_comment(text, at) {
+            at = next;
+            continue;
+        }
+        // The last record may be cut.
+        let start = at;
+        match dialect.split(text, at, &mut fields) {
+            Ok(record) => at = record.next,
+            Err(bad) if bad.is_open => break,
+            Err(bad) => {
+                at = bad.next;
+                continue;
+            }
+        }
+        if !fields.is_empty() && names.is_empty() {
+            names = names_of(&fields, text);
+            line = &text[start..at];
+            has_figures = vec![None; names.len()];
+            continue;
+        }
+        // In joined files the header comes again.
+        if text[start..at] == *line {
+            continue;
+        }
+        for (field, has_figures) in fields.iter().zip(&mut has_figures) {
+            let value = field.value(text, &mut scratch);
+            if !(value.is_empty() || is_usual_null(value)) {
+                *has_figures = Some(has_figures.unwrap_or(true) && begins_with_digit(value));
+            }
+        }
+    }
+    let with_figures = || {
+        let columns = names.iter().zip(&has_figures);
+        columns.filter(|(_, has_figures)| **has_figures == Some(true))
+    };
+    let is_name = |name: &[u8]| {
+        let first = name.trim_ascii().first();
+        let is_letter = first.is_some_and(|&byte| byte.is_ascii_alphabetic() || byte > 127);
+        (is_letter || first == Some(&b'_')) && !is_usual_null(name)
+    };
+    let is_name = with_figures().any(|(name, _)| is_name(name))
+        && !with_figures().any(|(name, _)| begins_with_digit(name));
+    is_name.then_some(names)
+}
+
+/// Whether a value begins as numbers, dates and amounts do.
+fn begins_with_digit(value: &[u8]) -> bool {
+    let value = value.trim_ascii_start();
+    let value = value.strip_prefix(b"-").unwrap_or(value);
+    let value = value.strip_prefix(b"$").unwrap_or(value);
+    let value = value.strip_prefix(b".").unwrap_or(value);
+    value.first().is_some_and(u8::is_ascii_digit)
+}
+
+/// Whether a text begins as an object of JSON does.
+fn is_object(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start().strip_prefix(b"{");
+    let key = text.and_then(|text| text.trim_ascii_start().strip_prefix(b"\""));
+    let end = key.and_then(|key| Some((key, memchr(b'"', key)?)));
+    end.is_some_and(|(key, end)| key[end + 1..].trim_ascii_start().starts_with(b":"))
+}
+
+fn refused(source: &Source, what: Refusal) -> Error {
+    let index = source.index();
+    Error::new(Kind::Usage, what).in_file(index, source.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Style<'_> = Style {
+        quote: Some(None),
+        escape: None,
+        trim: false,
+        has_header: false,
+        is_single_line: false,
+        is_squeezed: false,
+        is_ragged: false,
+        has_decimal_comma: false,
+        skip_lines: 0,
+        comment: b"",
+    };
+
+    fn sniffed(style: Style<'_>, text: &str) -> Result<Option<u8>, Vec<(u8, usize)>> {
+        let sample = style.look(&Input::memory([text.as_bytes()]), Delimiter::Sniffed);
+        sample
+            .map(|sample| sample.delimiter)
+            .map_err(|error| match error.refusal() {
+                Some(Refusal::Undelimited { candidates, .. }) => candidates.clone(),
+                _ => panic!("{error}"),
+            })
+    }
+
+    #[test]
+    fn the_only_even_one_is_meant() {
+        let quoted = Style {
+            quote: Some(Some(b'"')),
+            ..PLAIN
+        };
+        let comma = Style {
+            has_decimal_comma: true,
+            ..PLAIN
+        };
+        let ragged = Style {
+            is_ragged: true,
+            ..PLAIN
+        };
+        let skipping = Style {
+            skip_lines: 2,
+            comment: b"#",
+            ..PLAIN
+        };
+        for (style, text, want) in [
+            (PLAIN, "a,b\nc,d;e\n", Ok(Some(b','))),
+            (PLAIN, "a\tb c\nd\te f,g", Ok(Some(b'\t'))),
+            (PLAIN, "a|b|c\r\n\r\nd|e|f\r\n", Ok(Some(b'|'))),
+            (PLAIN, "city;price\nBern;1,5\n", Ok(Some(b';'))),
+            (
+                PLAIN,
+                "Bern;1,5;x\nOslo;2,5;y\n",
+                Err(vec![(b',', 2), (b';', 3)]),
+            ),
+            (comma, "Bern;1,5;x\nOslo;2,5;y\n", Ok(Some(b';'))),
+            (PLAIN, "a b\nc d\n", Ok(Some(b' '))),
+            (PLAIN, "a b\nc d,e\n", Err(vec![])),
+            (PLAIN, "a\nb\n", Err(vec![])),
+            (PLAIN, "a,b\nc,d,e\n", Err(vec![])),
+            (ragged, "a,b\nc,d,e\n", Ok(Some(b','))),
+            (PLAIN, "\"a,b\";c\n\"d\";e\n", Ok(Some(b';'))),
+            (quoted, "\"a\n,b\",c;d\n\"d,\"\"\",e\n", Ok(Some(b','))),
+            (skipping, "x;y\nx;y\n#\na,b\n#;\n", Ok(Some(b','))),
+            (PLAIN, "\u{feff}\n\n", Ok(None)),
+            (PLAIN, "", Ok(None)),
+        ] {
+            assert_eq!(sniffed(style, text), want, "{text}");
+        }
+        for (text, is_json) in [
+            ("\n {\"a,b\" :1}\n", true),
+            ("{\"a\",1}\n", false),
+            ("{a,b\n{c,d\n", false),
+        ] {
+            let sniffed = PLAIN.look(&Input::memory([text.as_bytes()]), Delimiter::Sniffed);
+            let refusal = sniffed.err().and_then(|error| error.refusal().cloned());
+            assert_eq!(refusal == Some(Refusal::LooksLikeJson), is_json, "{text}");
+        }
+        // What comes behind the first records says nothing.
+        let text = ["a,b\n".repeat(RECORDS), "a,b,c\n".into()].concat();
+        assert_eq!(sniffed(PLAIN, &text), Ok(Some(b',')));
+        let long = format!("a,b\nc,\"{}\n", "\n".repeat(2 * BYTES));
+        assert_eq!(sniffed(quoted, &long), Ok(Some(b',')));
+    }
+
+    #[test]
+    fn semicolons_under_another_name() {
+        let likely = Delimiter::Likely(b',');
+        let checked = |text: &str| PLAIN.look(&Input::memory([text.as_bytes()]), likely);
+        for text in ["a,b\n1;2,3\n", "a\nb\n", "a;b\nc\n", "1,2;3\n1,2;3\n", ""] {
+            assert!(checked(text).is_ok(), "{text}");
+        }
+        for text in ["a;b\n1;2\n", "a;b\n1,5;2\n", "a;b\n"] {
+            assert!(checked(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn first_records_say_whether_fields_are_quoted() {
+        let style = Style {
+            quote: None,
+            has_header: true,
+            ..PLAIN
+        };
+        for (delimiter, text, quote, doubts, longer) in [
+            (b',', "a,b\n1,2\n", Some(QUOTE), &[][..], None),
+            (b';', "a;b\n1;2\n", None, &[], None),
+            (b';', "\"a\";b\n1;2\n", Some(QUOTE), &[], None),
+            (b'\t', "a\tb\n\"x\ty\"\t2\n", Some(QUOTE), &[], None),
+            (b'\t', "a\tb\n5\"\t2\n", None, &[], None),
+            (
+                b'\t',
+                "a\tb\n\"x\"y\t2\n",
+                None,
+                &[(DoubtKind::Quotes, 4)],
+                None,
+            ),
+            (
+                b',',
+                "a,b\n1, \"2\"\n",
+                Some(QUOTE),
+                &[(DoubtKind::BlanksBeforeQuotes, 6)],
+                None,
+            ),
+            (
+                b'|',
+                "a|b\r\r\n1|2\r\r\n",
+                None,
+                &[(DoubtKind::CarriageReturns, 3)],
+                None,
+            ),
+            (
+                b';',
+                "a;b\n1;2;\n3;4;\n",
+                None,
+                &[],
+                Some(Hint::LastDelimiter(b';')),
+            ),
+            (
+                b';',
+                "a;b\nx;1;2\ny;3;4\n",
+                None,
+                &[],
+                Some(Hint::RowNames(b';')),
+            ),
+        ] {
+            let input = Input::memory([text.as_bytes()]);
+            let sample = style.look(&input, Delimiter::Named(delimiter)).unwrap();
+            let found = sample.doubts.iter().map(|doubt| (doubt.kind, doubt.byte));
+            let found: Vec<_> = found.collect();
+            assert_eq!(
+                (sample.quote, &*found, sample.longer),
+                (quote, doubts, longer),
+                "{text}"
+            );
+        }
+        let doubled = "a||1\nb||2\n";
+        let error = style.look(&Input::memory([doubled.as_bytes()]), Delimiter::Sniffed);
+        let hint = Hint::DoubledDelimiter(b'|');
+        let refusal = error.unwrap_err().refusal().cloned();
+        assert!(matches!(refusal, Some(Refusal::Malformed { hint: found, .. }) if found == hint));
+        assert_eq!(
+            separator_line(b"\xef\xbb\xbfsep=;\r\na;b"),
+            Some((b';', 10))
+        );
+        assert_eq!(separator_line(b"sep=,b\n"), None);
+    }
+}

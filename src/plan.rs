@@ -1,0 +1,470 @@
+//! A query compiled for an input: data that says what to do with a record.
+
+pub(crate) mod columns;
+pub(crate) mod conditions;
+pub(crate) mod head;
+pub(crate) mod names;
+pub(crate) mod order;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ahash::RandomState;
+
+use crate::aggregate::state::{Digest, Kind, Slot, Takes};
+use crate::answer::order::Sort;
+use crate::answer::{LINES, no_lines};
+use crate::budget::Budget;
+use crate::condition::{Bytes, Condition};
+use crate::decimal::number::{Grammar, Number};
+use crate::error::refusal::{Hint, Refusal};
+use crate::error::{Cause, Error, Kind as ErrorKind, Result};
+use crate::format::dialect::Dialect;
+use crate::format::hint::number_cause;
+use crate::format::repeats::Repeats;
+use crate::format::sniff::Doubt;
+use crate::format::time::Unit;
+use crate::level::Level;
+use crate::plan::columns::Columns;
+use crate::plan::order::Order;
+use crate::record::framing::Framing;
+use crate::reject::rejects::{OnError, Rejecting};
+use crate::sketch::distinct::HashKey;
+use crate::table::states::push_part;
+
+/// What a query compiles to.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) dialect: Dialect,
+    pub(crate) framing: Box<dyn Framing>,
+    pub(crate) rejecting: Rejecting,
+    pub(crate) order: Order,
+    /// Records have as many fields as they like.
+    pub(crate) is_ragged: bool,
+    /// How numbers are written.
+    pub(crate) grammar: Grammar,
+    pub(crate) max_record: usize,
+    /// Lines at the start of each file that are left out.
+    pub(crate) skip_lines: u64,
+    /// Where the header or the first record of each file begins; of those that aren't here at the start.
+    pub(crate) begins: Vec<u64>,
+    /// The files' names.
+    pub(crate) files: Vec<Arc<str>>,
+    pub(crate) nulls: Vec<Vec<u8>>,
+    /// Whether one of them is a number.
+    pub(crate) has_numeric_nulls: bool,
+    pub(crate) shape: Option<Shape>,
+    pub(crate) has_header: bool,
+    /// Files may begin with a line that says which byte stands between fields.
+    pub(crate) has_separator_line: bool,
+    /// Records that are left out because they are the header again.
+    pub(crate) repeats: Option<Repeats>,
+    /// Each of the first records has a field more than the header, and what may help.
+    pub(crate) longer: Option<Hint>,
+    /// What may be read otherwise.
+    pub(crate) doubts: Vec<Doubt>,
+    /// The values of the first record, where they look like names and the record isn't read as a header.
+    pub(crate) unread_names: Option<Vec<Vec<u8>>>,
+    /// Records of which it isn't true are left out.
+    pub(crate) filter: Option<Condition>,
+    /// The columns of the key, from 0.
+    pub(crate) keys: Vec<usize>,
+    /// What times in them are cut down to.
+    pub(crate) cuts: Vec<Option<Cut>>,
+    /// The columns that are read as numbers.
+    pub(crate) numbers: Vec<usize>,
+    /// The columns whose first and last times are wanted.
+    pub(crate) times: Vec<usize>,
+    pub(crate) aggregates: Vec<Aggregate>,
+    /// The names of the answer's columns: keys, then aggregates.
+    pub(crate) names: Vec<Vec<u8>>,
+    /// The same before they were renamed.
+    pub(crate) titles: Vec<Vec<u8>>,
+    /// What was asked, in words, as a partial keeps it.
+    pub(crate) asked: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Rows of the answer of which it isn't true are left out.
+    pub(crate) having: Option<Condition>,
+    /// Digits behind the point of numbers that are computed, if they were asked for.
+    pub(crate) precision: Option<u32>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) hasher: RandomState,
+    /// What values are hashed with for estimates.
+    pub(crate) hash_key: HashKey,
+    /// For the passes over windows; without it, records are added one by one.
+    pub(crate) level: Option<Level>,
+    /// Records are a key and a number: an empty one is malformed.
+    pub(crate) is_pairs: bool,
+}
+
+/// How a column's times are cut down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) unit: Unit,
+    /// The column of the time of day, where the first one has the date alone.
+    pub(crate) clock: Option<usize>,
+}
+
+/// An aggregate of a plan.
+#[derive(Debug)]
+pub(crate) struct Aggregate {
+    pub(crate) kind: &'static Kind,
+    pub(crate) column: Option<usize>,
+    /// Which of the plan's numbers it takes.
+    pub(crate) number: Option<usize>,
+    /// The aggregate whose states it has: itself, or one before.
+    pub(crate) owner: usize,
+}
+
+/// What the first record of an input tells.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    /// How many fields a record has.
+    pub(crate) width: usize,
+    /// The names of the columns.
+    pub(crate) header: Option<Vec<Vec<u8>>>,
+    /// The bytes of the record that has them.
+    pub(crate) header_line: Option<Vec<u8>>,
+    /// The file that it is the first record of.
+    pub(crate) file: Arc<str>,
+    /// It was said, and not found there.
+    pub(crate) is_given: bool,
+}
+
+impl Shape {
+    /// What is wrong with a record of so many fields.
+    pub(crate) fn mismatch(&self, found: usize) -> String {
+        let of = match self.header {
+            Some(_) => "the header",
+            None => "the first record",
+        };
+        let fields = if found == 1 { "field" } else { "fields" };
+        let width = self.width;
+        match self.is_given {
+            true => format!("{found} {fields} where {width} are expected"),
+            false => format!("{found} {fields} where {of} has {width}"),
+        }
+    }
+
+    /// What is wrong with the header of another file, if something is.
+    pub(crate) fn differs(&self, other: &[Vec<u8>]) -> Option<String> {
+        let header = self.header.as_ref()?;
+        if header == other {
+            return None;
+        }
+        let at = (0..).find(|&at| header.get(at) != other.get(at))?;
+        let name = |names: &[Vec<u8>]| match names.get(at) {
+            Some(name) => format!("`{}`", crate::decimal::number::shown(name)),
+            None => "missing".into(),
+        };
+        let (file, here, there) = (&self.file, name(other), name(header));
+        Some(format!(
+            "the header isn't that of {file}: column {} is {here} here and {there} there",
+            at + 1
+        ))
+    }
+}
+
+/// What is wrong with a record, and what may help.
+pub(crate) fn hinted(why: impl Into<String>, hint: Hint) -> Cause {
+    let why = why.into();
+    Refusal::Malformed { why, hint }.into()
+}
+
+/// Columns of the key that are asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub(crate) columns: Columns,
+    /// The column of the time of day, where `columns` has the date alone.
+    pub(crate) clock: Option<Columns>,
+    /// What times are cut down to.
+    pub(crate) unit: Option<Unit>,
+}
+
+/// An aggregate that is asked for, and its columns.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) kind: &'static Kind,
+    pub(crate) columns: Option<Columns>,
+    /// Its values are times.
+    pub(crate) is_time: bool,
+}
+
+/// The most columns of a key, and the most aggregates: each takes memory in every group, before any budget is asked.
+const KEYS_MAX: usize = 1000;
+const AGGREGATES_MAX: usize = 4000;
+
+fn is_bounded(count: usize, most: usize, what: &str) -> Result<()> {
+    if count <= most {
+        return Ok(());
+    }
+    let why = format!("{count} {what} are more than {most}, the most that a query may have");
+    Err(Error::new(ErrorKind::Usage, why))
+}
+
+/// Where columns stand, and how they are called.
+pub(crate) fn find(columns: &Columns, shape: Option<&Shape>) -> Result<Vec<(usize, Vec<u8>)>> {
+    let Some(shape) = shape else {
+        // Without a record nothing is ever looked up.
+        let names = columns.names().into_iter();
+        return Ok(names.map(|name| (0, name)).collect());
+    };
+    let header = shape.header.as_deref();
+    let found = columns.find(shape.width, header);
+    let found = found.map_err(|why| Error::new(ErrorKind::Usage, why))?;
+    let name = |at: usize| match header {
+        Some(header) => header[at].clone(),
+        None => (at + 1).to_string().into_bytes(),
+    };
+    Ok(found.into_iter().map(|at| (at, name(at))).collect())
+}
+
+/// The same of columns that are one.
+fn find_one(columns: &Columns, shape: Option<&Shape>) -> Result<(usize, Vec<u8>)> {
+    let mut found = find(columns, shape)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(one), true) => Ok(one),
+        _ => {
+            let why = "a time of day stands in one column";
+            Err(Error::new(ErrorKind::Usage, why))
+        }
+    }
+}
+
+impl Plan {
+    /// Whether an aggregate has hashes of values.
+    pub(crate) fn has_hashes(&self) -> bool {
+        let mut kinds = self.aggregates.iter().map(|aggregate| aggregate.kind);
+        kinds.any(|kind| matches!(kind.digest, Some(Digest::Hash)))
+    }
+
+    /// Adds the columns of a key.
+    pub(crate) fn add_key(&mut self, key: &Key) -> Result<()> {
+        let has_names = match &self.shape {
+            Some(shape) => shape.header.is_some(),
+            None => matches!(key.columns, Columns::Name(_)),
+        };
+        let clock = key.clock.as_ref();
+        let clock = clock.map(|columns| find_one(columns, self.shape.as_ref()));
+        let clock = clock.transpose()?;
+        for (at, name) in find(&key.columns, self.shape.as_ref())? {
+            self.keys.push(at);
+            self.cuts.push(key.unit.map(|unit| Cut {
+                unit,
+                clock: clock.as_ref().map(|(at, _)| *at),
+            }));
+            let mut name = match (has_names, &clock) {
+                (true, Some((_, clock))) => [&name[..], b"_", clock].concat(),
+                (true, None) => name,
+                (false, _) => format!("key{}", self.keys.len()).into_bytes(),
+            };
+            if let Some(unit) = key.unit {
+                name.extend_from_slice(format!("_{unit}").as_bytes());
+            }
+            self.names.push(name);
+        }
+        is_bounded(self.keys.len(), KEYS_MAX, "columns of the key")
+    }
+
+    /// Adds an aggregate, of each column that it is asked for.
+    pub(crate) fn add_aggregate(&mut self, asked: &Asked) -> Result<()> {
+        let Asked {
+            kind,
+            columns,
+            is_time,
+        } = asked;
+        let Some(columns) = columns else {
+            self.aggregates.push(Aggregate {
+                kind,
+                column: None,
+                number: None,
+                owner: self.aggregates.len(),
+            });
+            self.names.push(kind.name.into());
+            return Ok(());
+        };
+        for (at, name) in find(columns, self.shape.as_ref())? {
+            let of_times = kind.of_times.filter(|_| *is_time || self.is_time(at));
+            if of_times.is_some() && !self.times.contains(&at) {
+                self.times.push(at);
+            }
+            let kind = of_times.unwrap_or(kind);
+            let takes_numbers = kind.takes == Takes::Numbers;
+            let number = takes_numbers.then(|| self.number(at));
+            let shares = |of: &Aggregate| of.column == Some(at) && of.kind.shares_states(kind);
+            let place = self.aggregates.len();
+            let owner = self.aggregates.iter().position(shares).unwrap_or(place);
+            self.aggregates.push(Aggregate {
+                kind,
+                column: Some(at),
+                number,
+                owner,
+            });
+            self.names
+                .push([kind.name.as_bytes(), b"_", &name].concat());
+        }
+        is_bounded(self.aggregates.len(), AGGREGATES_MAX, "aggregates")
+    }
+
+    /// The aggregates as tables know them.
+    pub(crate) fn slots(&self) -> Vec<Slot> {
+        let slot = |of: &Aggregate| Slot {
+            kind: of.kind,
+            owner: of.owner,
+        };
+        self.aggregates.iter().map(slot).collect()
+    }
+
+    /// Whether there are aggregates of all values, which may be groups of their own after that of their record.
+    pub(crate) fn has_values(&self) -> bool {
+        self.aggregates.iter().any(|of| of.kind.of_values.is_some())
+    }
+
+    /// How many parts keys of groups have.
+    pub(crate) fn key_parts(&self) -> usize {
+        self.keys.len() + usize::from(self.has_values())
+    }
+
+    /// Ends the key of a group.
+    pub(crate) fn end_key(&self, key: &mut Vec<u8>) {
+        if self.has_values() {
+            push_part(key, b"");
+        }
+    }
+
+    /// The place of a column among the numbers.
+    fn number(&mut self, column: usize) -> usize {
+        let known = self.numbers.iter().position(|&known| known == column);
+        known.unwrap_or_else(|| {
+            self.numbers.push(column);
+            self.numbers.len() - 1
+        })
+    }
+
+    /// What may be read otherwise in the first records.
+    pub fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+
+    /// The byte between fields.
+    pub fn delimiter(&self) -> u8 {
+        self.dialect.delimiter()
+    }
+
+    /// Where groups go that outgrow the memory.
+    pub fn spill_directory(&self) -> &Path {
+        self.budget.directory()
+    }
+
+    /// Whether an answer can be sorted so.
+    ///
+    /// # Errors
+    /// It has no such column.
+    pub fn check_sort(&self, sort: &Sort) -> Result<()> {
+        sort.check(&self.names)
+    }
+
+    /// Whether an answer can be printed in a style of [`report`](crate::report).
+    ///
+    /// # Errors
+    /// It has other columns than a key and the least, mean and greatest number of one.
+    pub fn check_lines(&self) -> Result<()> {
+        let kinds = self.aggregates.iter().map(|of| of.kind.name);
+        let is_of_one = self
+            .aggregates
+            .windows(2)
+            .all(|two| two[0].column == two[1].column);
+        match self.keys.len() == 1 && is_of_one && kinds.eq(LINES) {
+            true => Ok(()),
+            false => Err(no_lines()),
+        }
+    }
+
+    /// A field's number.
+    ///
+    /// # Errors
+    /// Why it isn't one.
+    pub(crate) fn read_number(&self, field: &[u8]) -> Result<Number, String> {
+        Number::read_as(field, self.grammar)
+    }
+
+    /// Whether the first record looks like names, and is read as a record like others.
+    pub fn has_unread_names(&self) -> bool {
+        self.unread_names.is_some()
+    }
+
+    /// A column's value that a condition tests. It may be a long number, unless that is null where the column is computed
+    /// on.
+    pub(crate) fn operand<'a>(&self, column: usize, bytes: &'a [u8]) -> Bytes<'a> {
+        let wants_number = self.wants_number(column);
+        Bytes {
+            bytes,
+            is_null: self.is_null(bytes),
+            wants_number,
+            grammar: Grammar {
+                is_long: !wants_number || self.grammar.is_long,
+                ..self.grammar
+            },
+        }
+    }
+
+    /// Whether what isn't a number is null in a column: an aggregate computes on it, and the run doesn't fail for such
+    /// values.
+    pub(crate) fn wants_number(&self, column: usize) -> bool {
+        self.rejecting.on_error == OnError::Null && self.numbers.contains(&column)
+    }
+
+    /// What is wrong with a value that isn't a number.
+    pub(crate) fn value_cause(&self, value: &[u8], column: usize, why: &str) -> Cause {
+        self.number_cause(value, column, why, number_cause)
+    }
+
+    /// The same where `cause_of` finds what helps.
+    pub(crate) fn number_cause(
+        &self,
+        value: &[u8],
+        column: usize,
+        why: &str,
+        cause_of: fn(&[u8], String, Grammar) -> Cause,
+    ) -> Cause {
+        let why = match self.is_pairs {
+            true => why.to_string(),
+            false => format!("{why} (column {})", self.column_name(column)),
+        };
+        match self.is_unread_name(value, column) {
+            true => hinted(why, Hint::Names),
+            false => cause_of(value, why, self.grammar),
+        }
+    }
+
+    /// What is wrong with a value that isn't a time.
+    pub(crate) fn time_cause(&self, value: &[u8], column: usize, why: &str) -> Cause {
+        let why = format!("{why} (column {})", self.column_name(column));
+        match self.is_unread_name(value, column) {
+            true => hinted(why, Hint::Names),
+            false => why.into(),
+        }
+    }
+
+    fn is_unread_name(&self, value: &[u8], column: usize) -> bool {
+        let names = self.unread_names.as_ref();
+        names.is_some_and(|names| names.get(column).is_some_and(|name| name == value))
+    }
+
+    /// Appends a part of a key to those before; null is the empty one.
+    pub(crate) fn push_key(&self, key: &mut Vec<u8>, part: &[u8]) {
+        push_part(key, if self.is_null(part) { b"" } else { part });
+    }
+
+    pub(crate) fn is_null(&self, value: &[u8]) -> bool {
+        value.is_empty() && !self.is_pairs || self.nulls.iter().any(|null| null == value)
+    }
+
+    /// How a column is called in an error.
+    pub(crate) fn column_name(&self, column: usize) -> String {
+        let header = self.shape.as_ref().and_then(|shape| shape.header.as_ref());
+        match header {
+            Some(header) => format!("`{}`", crate::decimal::number::shown(&header[column])),
+            None => (column + 1).to_string(),
+        }
+    }
+}

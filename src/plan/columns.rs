@@ -1,0 +1,354 @@
+//! Columns as they are asked for, by number, range or name, and where they stand.
+
+use crate::decimal::number::shown;
+use crate::error::{Error, Kind, Result};
+use crate::format::time::Unit;
+
+/// Columns that are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Columns {
+    /// One, from 1; a number that is too large may be a name of the header.
+    Number(usize),
+    /// From one to another, both included.
+    Range(usize, usize),
+    /// The one with this name in the header.
+    Name(Vec<u8>),
+}
+
+impl From<usize> for Columns {
+    fn from(number: usize) -> Columns {
+        Columns::Number(number)
+    }
+}
+
+impl From<&str> for Columns {
+    fn from(name: &str) -> Columns {
+        Columns::Name(name.into())
+    }
+}
+
+impl Columns {
+    /// Reads one item: `3`, `2-4`, `price`, or `"3"` for a column that is called 3.
+    ///
+    /// # Errors
+    /// It is empty, or its quotes aren't closed.
+    pub fn read(item: &str) -> Result<Columns> {
+        if item.starts_with('"') {
+            return Ok(Columns::Name(Columns::read_name(item)?));
+        }
+        if item.is_empty() {
+            return Err(usage("a column's name or number is missing"));
+        }
+        if let Some(number) = number(item) {
+            return Ok(Columns::Number(number));
+        }
+        if let Some((from, to)) = item.split_once('-')
+            && let (Some(from), Some(to)) = (number(from), number(to))
+        {
+            return Ok(Columns::Range(from, to));
+        }
+        Ok(Columns::Name(item.into()))
+    }
+
+    /// Reads a name, between double quotes or without them.
+    ///
+    /// # Errors
+    /// It is empty, or its quotes aren't closed.
+    pub fn read_name(item: &str) -> Result<Vec<u8>> {
+        let Some(rest) = item.strip_prefix('"') else {
+            return match item {
+                "" => Err(usage("a column's name is missing")),
+                name => Ok(name.into()),
+            };
+        };
+        let name = rest
+            .strip_suffix('"')
+            .ok_or_else(|| usage(&format!("`{item}` lacks a closing quote")))?;
+        Ok(name.replace("\"\"", "\"").into_bytes())
+    }
+
+    /// Splits a list at its commas; those between double quotes are part of a name.
+    pub fn items(list: &str) -> Vec<&str> {
+        let (mut items, mut from, mut is_quoted) = (Vec::new(), 0, false);
+        for (at, byte) in list.bytes().enumerate() {
+            match byte {
+                b'"' => is_quoted = !is_quoted,
+                b',' if !is_quoted => {
+                    items.push(&list[from..at]);
+                    from = at + 1;
+                }
+                _ => {}
+            }
+        }
+        items.push(&list[from..]);
+        items
+    }
+
+    /// Where they stand, from 0, in records of `width` fields with these names, if they have names.
+    ///
+    /// # Errors
+    /// There is no such column.
+    pub(crate) fn find(
+        &self,
+        width: usize,
+        header: Option<&[Vec<u8>]>,
+    ) -> Result<Vec<usize>, String> {
+        let known = |number: usize| match number {
+            0 => Err("columns are counted from 1".to_string()),
+            _ if number > width => {
+                let fields = plural(width, "field");
+                let called =
+                    header.map_or(String::new(), |header| format!(", called {}", list(header)));
+                Err(format!(
+                    "there is no column {number}: the first record has {fields}{called}"
+                ))
+            }
+            _ => Ok(number - 1),
+        };
+        // A number that no column has may be a name, as that of a year.
+        let known = |number: usize| {
+            let name = number.to_string().into_bytes();
+            let header = header.filter(|_| number > width).unwrap_or_default();
+            let mut called = (0..header.len()).filter(|&at| header[at] == name);
+            match (called.next(), called.next()) {
+                (Some(at), None) => Ok(at),
+                _ => known(number),
+            }
+        };
+        match self {
+            Columns::Number(number) => Ok(vec![known(*number)?]),
+            Columns::Range(from, to) if from > to => {
+                Err(format!("the range {from}-{to} is backwards"))
+            }
+            Columns::Range(from, to) => match (known(*from)?, known(*to)?) {
+                (first, last) if first > last => Err(format!("the range {from}-{to} is backwards")),
+                (first, last) => Ok((first..=last).collect()),
+            },
+            Columns::Name(name) => {
+                let Some(header) = header else {
+                    return Err(format!(
+                        "`{}` is a column's name, and names need a header",
+                        shown(name)
+                    ));
+                };
+                let mut found = (0..header.len()).filter(|&at| header[at] == *name);
+                match (found.next(), found.next()) {
+                    (Some(at), None) => Ok(vec![at]),
+                    (Some(one), Some(two)) => Err(format!(
+                        "columns {} and {} are both called `{}`: say the number",
+                        one + 1,
+                        two + 1,
+                        shown(name)
+                    )),
+                    _ => Err(match unit_of(name) {
+                        Some(unit) => format!(
+                            "no column is called `{}`, and `{unit}` is no unit of time; these are {}",
+                            shown(name),
+                            Unit::NAMES
+                        ),
+                        None => unknown("the header", name, header),
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Reads a column of times: `time@hour`, or `date+time@hour` for a date and a time of day in two columns. Without a unit
+    /// it is none.
+    ///
+    /// # Errors
+    /// A column is missing, or its quotes aren't closed.
+    pub fn read_time(item: &str) -> Result<Option<(Columns, Option<Columns>, Unit)>> {
+        let cut = item.rsplit_once('@');
+        let Some((columns, unit)) = cut.and_then(|(item, unit)| Some((item, Unit::named(unit)?)))
+        else {
+            return Ok(None);
+        };
+        let mut is_quoted = false;
+        let plus = columns.find(|letter| {
+            is_quoted ^= letter == '"';
+            letter == '+' && !is_quoted
+        });
+        Ok(Some(match plus {
+            None => (Columns::read(columns)?, None, unit),
+            Some(at) => {
+                let clock = Columns::read(&columns[at + 1..])?;
+                (Columns::read(&columns[..at])?, Some(clock), unit)
+            }
+        }))
+    }
+
+    /// Whether there can be such columns in a record of so many bytes at most: it has a field more than delimiters.
+    ///
+    /// # Errors
+    /// There can't.
+    pub(crate) fn check(&self, max_record: usize) -> Result<(), String> {
+        let most = max_record.saturating_add(1);
+        match *self {
+            Columns::Number(0) | Columns::Range(0, _) => Err("columns are counted from 1".into()),
+            Columns::Range(from, to) if from > to => {
+                Err(format!("the range {from}-{to} is backwards"))
+            }
+            Columns::Number(last) | Columns::Range(_, last) if last > most => Err(format!(
+                "there is no column {last}: a record of at most {max_record} bytes has no more than {most} fields"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether they are asked for by name, as those of JSON lines must be.
+    ///
+    /// # Errors
+    /// They are numbers.
+    pub(crate) fn check_named(&self) -> Result<(), String> {
+        let names: Vec<_> = match self {
+            Columns::Name(_) => return Ok(()),
+            numbers => numbers.names(),
+        };
+        let number = shown(&names[0]).into_owned();
+        Err(format!(
+            "columns of JSON lines have names and no numbers: a key that is called {number} stands in double quotes"
+        ))
+    }
+
+    /// How the columns are called where there is no record to find them in.
+    pub(crate) fn names(&self) -> Vec<Vec<u8>> {
+        match self {
+            Columns::Number(number) => vec![number.to_string().into_bytes()],
+            Columns::Range(from, to) => (*from..=*to).map(|n| n.to_string().into_bytes()).collect(),
+            Columns::Name(name) => vec![name.clone()],
+        }
+    }
+}
+
+fn usage(why: &str) -> Error {
+    Error::new(Kind::Usage, why)
+}
+
+/// What stands after an `@` in a name, as a unit would.
+fn unit_of(name: &[u8]) -> Option<&str> {
+    let (name, unit) = std::str::from_utf8(name).ok()?.rsplit_once('@')?;
+    let is_word = !unit.is_empty() && unit.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_word && !name.is_empty()).then_some(unit)
+}
+
+fn number(text: &str) -> Option<usize> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(usize::MAX))
+}
+
+/// `1 field`, `2 fields`.
+pub(crate) fn plural(count: usize, of: &str) -> String {
+    match count {
+        1 => format!("1 {of}"),
+        _ => format!("{count} {of}s"),
+    }
+}
+
+/// What is wrong with a name that isn't among the names of `whose` columns.
+pub(crate) fn unknown(whose: &str, name: &[u8], header: &[Vec<u8>]) -> String {
+    let wanted = name.to_ascii_lowercase();
+    let near = header
+        .iter()
+        .map(|other| (distance(&wanted, &other.to_ascii_lowercase()), other))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= 1 + name.len() / 3);
+    let meant = near.map_or(";".to_string(), |(_, near)| {
+        format!(", did you mean `{}`?", shown(near))
+    });
+    let names = list(header);
+    format!(
+        "no column is called `{}`{meant} {whose} has: {names}",
+        shown(name)
+    )
+}
+
+/// The first of many names.
+fn list(header: &[Vec<u8>]) -> String {
+    const MOST: usize = 20;
+    let mut names: Vec<_> = header.iter().take(MOST).map(|name| shown(name)).collect();
+    if header.len() > MOST {
+        names.push(format!("and {} more", header.len() - MOST).into());
+    }
+    names.join(", ")
+}
+
+/// How many bytes must be changed, added or left out to make one of the other.
+fn distance(one: &[u8], two: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (above, a) in one.iter().enumerate() {
+        let mut corner = row[0];
+        row[0] = above + 1;
+        for (left, b) in two.iter().enumerate() {
+            let changed = corner + usize::from(a != b);
+            corner = row[left + 1];
+            row[left + 1] = changed.min(row[left] + 1).min(corner + 1);
+        }
+    }
+    row[two.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_read() {
+        let read = |list| {
+            Columns::items(list)
+                .into_iter()
+                .map(Columns::read)
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let want = vec![
+            Columns::Number(3),
+            Columns::Range(2, 4),
+            "city".into(),
+            "a,\"b".into(),
+            "7".into(),
+            "x-ray".into(),
+        ];
+        assert_eq!(read("3,2-4,city,\"a,\"\"b\",\"7\",x-ray").unwrap(), want);
+        let error = |list| read(list).unwrap_err().to_string();
+        assert!(error("a,,b").contains("missing"));
+        assert!(error("\"a").contains("closing quote"));
+    }
+
+    #[test]
+    fn columns_are_found() {
+        let header = ["city", "price", "qty", "qty"].map(|name| name.as_bytes().to_vec());
+        let find = |columns: Columns| columns.find(4, Some(&header));
+        assert_eq!(find("price".into()), Ok(vec![1]));
+        assert_eq!(find(Columns::Range(2, 4)), Ok(vec![1, 2, 3]));
+        for (columns, want) in [
+            (
+                Columns::from("prise"),
+                "no column is called `prise`, did you mean `price`? the header has: city, price, qty, qty",
+            ),
+            (
+                "elephant".into(),
+                "no column is called `elephant`; the header has: city, price, qty, qty",
+            ),
+            (
+                "qty".into(),
+                "columns 3 and 4 are both called `qty`: say the number",
+            ),
+            (0.into(), "columns are counted from 1"),
+            (
+                5.into(),
+                "there is no column 5: the first record has 4 fields, called city, price, qty, qty",
+            ),
+            (Columns::Range(3, 2), "the range 3-2 is backwards"),
+        ] {
+            assert_eq!(find(columns).unwrap_err(), want);
+        }
+        let years = ["7", "2017", "2018", "2019"].map(|name| name.as_bytes().to_vec());
+        let find = |columns: Columns| columns.find(4, Some(&years));
+        assert_eq!(find(2018.into()), Ok(vec![2]));
+        assert_eq!(find(Columns::Range(2017, 2019)), Ok(vec![1, 2, 3]));
+        assert_eq!(find(7.into()), Ok(vec![0]));
+        assert!(find(2020.into()).unwrap_err().contains("no column 2020"));
+        let error = Columns::from("a").find(1, None).unwrap_err();
+        assert_eq!(error, "`a` is a column's name, and names need a header");
+    }
+}

@@ -1,0 +1,10 @@
+//! How a plan's records become rows of groups: a worker's blocks, window by window or one by one.
+//!
+//! [`job`] is the fold over blocks, [`passes`] add most records of a window, [`pairs`] those of a key and a number;
+//! [`in_order`] reads an input from front to back where that is needed.
+
+pub(crate) mod in_order;
+pub(crate) mod job;
+pub(crate) mod pairs;
+pub(crate) mod passes;
+pub(crate) mod selection;

@@ -1,0 +1,98 @@
+//! Which records a plan's condition leaves.
+
+use crate::condition::tree::Test;
+use crate::condition::{Condition, Doubts, Reading};
+use crate::decimal::number::{Number, shown};
+use crate::error::Cause;
+use crate::format::field::Field;
+use crate::format::hint::comparison_cause;
+use crate::format::time::read;
+use crate::plan::Plan;
+
+impl Plan {
+    /// A date and a time of day in two columns; nothing if one of them is null.
+    pub(super) fn joined<'a>(
+        &self,
+        columns: [usize; 2],
+        fields: &[Field],
+        bytes: &[u8],
+        scratch: &mut Vec<u8>,
+        to: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
+        to.clear();
+        for column in columns {
+            let value = fields[column].value(bytes, scratch);
+            if self.is_null(value) {
+                to.clear();
+                break;
+            }
+            if !to.is_empty() {
+                to.push(b' ');
+            }
+            to.extend_from_slice(value);
+        }
+        to
+    }
+
+    /// Whether the condition is true of a record, or there is none; and other ways to read it that decide otherwise.
+    pub(super) fn takes(
+        &self,
+        fields: &[Field],
+        bytes: &[u8],
+        scratch: &mut Vec<u8>,
+        joined: &mut Vec<u8>,
+    ) -> (bool, Vec<Reading>) {
+        let Some(filter) = &self.filter else {
+            return (true, Vec::new());
+        };
+        let mut decide = |doubts: &mut Doubts| {
+            filter.decide(&mut |test| {
+                let bytes = match test.clock {
+                    None => fields[test.column].value(bytes, scratch),
+                    Some(clock) => {
+                        self.joined([test.column, clock], fields, bytes, scratch, joined)
+                    }
+                };
+                test.is_true(&self.operand(test.column, bytes), doubts)
+            })
+        };
+        let mut doubts = Doubts::default();
+        let is_taken = decide(&mut doubts);
+        let readings = doubts.readings();
+        let otherwise = readings.filter(|reading| decide(&mut Doubts::of(*reading)) != is_taken);
+        (is_taken, otherwise.collect())
+    }
+
+    /// The first column of a record whose value makes the condition's truth depend on how it is read, and why.
+    pub(super) fn doubtful(
+        &self,
+        filter: &Condition,
+        reading: Reading,
+        mut value: impl FnMut(&Test) -> Vec<u8>,
+    ) -> Cause {
+        let mut first: Option<(&Test, Vec<u8>)> = None;
+        filter.each_test(&mut |test| {
+            let (mut doubts, bytes) = (Doubts::default(), value(test));
+            test.is_true(&self.operand(test.column, &bytes), &mut doubts);
+            let is_met = doubts.readings().any(|met| met == reading);
+            if is_met
+                && first
+                    .as_ref()
+                    .is_none_or(|(known, _)| test.column < known.column)
+            {
+                first = Some((test, bytes));
+            }
+        });
+        let (test, value) = first.expect("a test that decides otherwise");
+        let (text, name) = (shown(&value), self.column_name(test.column));
+        if let Err(why) = read(&value)
+            && test.is_of_times()
+        {
+            return format!("`{text}` {} (column {name})", why.why(&value)).into();
+        }
+        match Number::read_as(&value, self.operand(test.column, &value).grammar) {
+            Err(why) => self.number_cause(&value, test.column, &why, comparison_cause),
+            Ok(_) => format!("`{text}` (column {name})").into(),
+        }
+    }
+}

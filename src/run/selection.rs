@@ -1,0 +1,193 @@
+//! Which rows of a window a condition takes, a test at a time for all of them.
+//!
+//! A test gives a bit for each row; "and" and "or" combine the bits. Numbers are decoded as those of aggregates are, and
+//! short texts compared as words. What else there is goes value by value.
+
+use crate::condition::Doubts;
+use crate::condition::tree::{Check, Comparison, Condition, Test};
+use crate::decimal::number::Number;
+use crate::level::Level;
+use crate::plan::Plan;
+use crate::scan::decimal::{decode, usual_scale};
+use crate::scan::index::TextWindow;
+use crate::scan::numbers::{Numbers, SCALE_MAX};
+use crate::scan::spans::value;
+
+/// The rows of a window that may be taken.
+pub(crate) struct Candidates<'a> {
+    pub(crate) window: TextWindow<'a>,
+    pub(crate) count: usize,
+    /// The columns that are looked at, from 0, and where their values stand.
+    pub(crate) columns: &'a [usize],
+    pub(crate) spans: &'a [Box<[u32]>],
+}
+
+impl<'a> Candidates<'a> {
+    pub(crate) fn spans(&self, column: usize) -> &'a [u32] {
+        let at = self.columns.iter().position(|known| *known == column);
+        &self.spans[at.expect("a column of the plan")]
+    }
+}
+
+/// What a worker needs to select rows.
+pub(crate) struct Selection {
+    level: Level,
+    /// For each column that is compared with numbers, its scale once there was a number.
+    scales: Vec<(usize, u32)>,
+    numbers: Numbers,
+}
+
+impl Selection {
+    pub(crate) fn new(level: Level) -> Selection {
+        Selection {
+            level,
+            scales: Vec::new(),
+            numbers: Numbers::new(),
+        }
+    }
+
+    /// A bit for each row of which the condition is true.
+    pub(crate) fn select(
+        &mut self,
+        plan: &Plan,
+        condition: &Condition,
+        rows: &Candidates<'_>,
+        doubts: &mut Doubts,
+    ) -> Vec<u64> {
+        let mut all = |conditions: &[Condition], combine: fn(u64, u64) -> u64| {
+            let mut bits = conditions
+                .iter()
+                .map(|one| self.select(plan, one, rows, doubts));
+            let first = bits.next().unwrap_or_default();
+            bits.fold(first, |mut all, more| {
+                let pairs = all.iter_mut().zip(more);
+                pairs.for_each(|(one, other)| *one = combine(*one, other));
+                all
+            })
+        };
+        match condition {
+            Condition::All(conditions) => all(conditions, |one, other| one & other),
+            Condition::Any(conditions) => all(conditions, |one, other| one | other),
+            Condition::Test(test) => self.test(plan, test, rows, doubts),
+        }
+    }
+
+    fn test(
+        &mut self,
+        plan: &Plan,
+        test: &Test,
+        rows: &Candidates<'_>,
+        doubts: &mut Doubts,
+    ) -> Vec<u64> {
+        let spans = rows.spans(test.column);
+        match &test.check {
+            Check::Number(comparison, number)
+                if number.decimals() <= SCALE_MAX
+                    && !plan.has_numeric_nulls
+                    && test.unit.is_none() =>
+            {
+                self.numbers(plan, test, (*comparison, *number), rows, doubts)
+            }
+            Check::Text(Comparison::Equal, text)
+                if text.len() <= 16
+                    && !plan.is_null(text)
+                    && test.unit.is_none()
+                    && !plan.wants_number(test.column) =>
+            {
+                texts(rows.window, &spans[..rows.count], text)
+            }
+            _ => bits(&spans[..rows.count], |&span| {
+                let bytes = value(rows.window, span);
+                test.is_true(&plan.operand(test.column, bytes), doubts)
+            }),
+        }
+    }
+
+    /// Compares a column with a number.
+    fn numbers(
+        &mut self,
+        plan: &Plan,
+        test: &Test,
+        (comparison, wanted): (Comparison, Number),
+        rows: &Candidates<'_>,
+        doubts: &mut Doubts,
+    ) -> Vec<u64> {
+        let spans = rows.spans(test.column);
+        let known = self
+            .scales
+            .iter()
+            .find(|(column, _)| *column == test.column);
+        let scale = match known {
+            Some((_, scale)) => *scale,
+            None => {
+                let scale = usual_scale(rows.window, &spans[..rows.count]);
+                self.scales.push((test.column, scale));
+                scale
+            }
+        };
+        let scale = scale.max(wanted.decimals());
+        let numbers = &mut self.numbers;
+        decode(self.level, rows.window, spans, rows.count, scale, numbers);
+        let values = &numbers.values[..rows.count];
+        // Past 64 bits it is past all values.
+        let limit = wanted.at(scale).map_or(
+            if wanted.is_negative() {
+                i128::MIN
+            } else {
+                i128::MAX
+            },
+            |limit| limit,
+        );
+        let limit = limit.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let mut bits = match comparison {
+            Comparison::Equal => bits(values, |value| *value == limit),
+            Comparison::Unequal => bits(values, |value| *value != limit),
+            Comparison::Less => bits(values, |value| *value < limit),
+            Comparison::AtMost => bits(values, |value| *value <= limit),
+            Comparison::Greater => bits(values, |value| *value > limit),
+            Comparison::AtLeast => bits(values, |value| *value >= limit),
+        };
+        if numbers.has_nulls {
+            for (eight, &nulls) in numbers.nulls[..rows.count.div_ceil(8)].iter().enumerate() {
+                bits[eight / 8] &= !(u64::from(nulls) << (eight % 8 * 8));
+            }
+        }
+        for &row in &numbers.unread {
+            let bytes = value(rows.window, spans[row as usize]);
+            let bit = 1 << (row % 64);
+            bits[row as usize / 64] &= !bit;
+            if test.is_true(&plan.operand(test.column, bytes), doubts) {
+                bits[row as usize / 64] |= bit;
+            }
+        }
+        bits
+    }
+}
+
+/// A bit for each value of which `is_true`.
+#[inline(always)]
+fn bits<T>(values: &[T], mut is_true: impl FnMut(&T) -> bool) -> Vec<u64> {
+    let word = |values: &[T]| {
+        let bits = values.iter().enumerate();
+        bits.fold(0, |word, (at, value)| {
+            word | u64::from(is_true(value)) << at
+        })
+    };
+    values.chunks(64).map(word).collect()
+}
+
+/// A bit for each value that is `text`, of up to 16 bytes.
+fn texts(window: TextWindow<'_>, spans: &[u32], text: &[u8]) -> Vec<u64> {
+    let mut padded = [0; 16];
+    padded[..text.len()].copy_from_slice(text);
+    let wanted = u128::from_le_bytes(padded);
+    let mask = match text.len() {
+        0 => 0,
+        length => u128::MAX >> (128 - 8 * length),
+    };
+    let length = text.len() as u32 + 1;
+    bits(spans, |&span| {
+        let (start, end) = (span & 0xffff, span >> 16);
+        end - start == length && (window.words_at(start as usize) & mask) == wanted
+    })
+}

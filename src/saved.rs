@@ -1,0 +1,276 @@
+//! Partials of queries: an answer's groups are saved, and read one after the other.
+
+pub(crate) mod groups;
+mod inspected;
+pub(crate) mod merged;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::aggregate::state::{Slot, Takes};
+use crate::aggregate::{ALL, named};
+use crate::answer::Answer;
+use crate::error::refusal::Refusal;
+use crate::error::{Error, Result};
+use crate::partial::description::{Aggregate, Counts, Description, Rule};
+use crate::partial::merge::Merge;
+use crate::partial::reader::{Cursor, Reader};
+use crate::partial::receipt::Receipt;
+use crate::partial::writer::Writer;
+use crate::plan::Plan;
+use crate::saved::groups::SavedGroups;
+use crate::spill::stored::Lost;
+
+impl Plan {
+    /// What a partial says of itself whose aggregates have numbers of these scales.
+    fn description(&self, scales: &[u32], counts: Counts, receipt: &Receipt) -> Description {
+        let (keys, titles) = self.titles.split_at(self.keys.len());
+        let slots = self.slots().into_iter();
+        let aggregates = slots.zip(scales).zip(titles);
+        let aggregates = aggregates.map(|((slot, &scale), title)| Aggregate {
+            name: slot.kind.name.into(),
+            title: title.clone(),
+            scale,
+            is_numeric: slot.kind.takes == Takes::Numbers,
+            columns: slot.columns(scale),
+        });
+        Description {
+            query: self.asked.clone(),
+            keys: keys.to_vec(),
+            aggregates: aggregates.collect(),
+            counts,
+            sources: receipt.sources.clone(),
+            spans: receipt.spans.clone(),
+        }
+    }
+
+    /// The partial of a run that has found no groups: whether others can be merged with what the plan's run gives is known
+    /// before it.
+    ///
+    /// # Errors
+    /// None that is known of.
+    pub fn nothing(&self, receipt: &Receipt) -> Result<Partial> {
+        let scales = vec![0; self.aggregates.len()];
+        let description = self.description(&scales, Counts::default(), receipt);
+        let written = Writer::new(Vec::new(), &description).and_then(Writer::finish);
+        Partial::read("the input", written.map_err(|error| Error::output(&error))?)
+    }
+}
+
+impl Answer {
+    /// Writes all groups as a partial, whatever rows the answer shows. `receipt` is what the plan's run has read.
+    ///
+    /// # Errors
+    /// `out` can't be written, or groups that went to files can't be read back, which is an [`Error`] within the
+    /// [`io::Error`].
+    pub fn save(&self, plan: &Plan, receipt: &Receipt, out: impl Write) -> io::Result<()> {
+        let counts = Counts {
+            rows: self.rows,
+            filtered: self.filtered,
+            empty_lines: self.empty_lines,
+            nulled: self.nulled,
+            skipped: self.skipped,
+        };
+        let description = plan.description(self.scales(), counts, receipt);
+        let mut writer = Writer::new(out, &description)?;
+        if let Some(stored) = self.outgrown() {
+            let lost = |_| {
+                let directory = plan.spill_directory().to_owned();
+                io::Error::other(Error::from(Refusal::SpillLost { directory }))
+            };
+            let run = stored.reader();
+            let sources = (0..run.description.sources.len() as u32).collect();
+            let mut merge = Merge::new([(run, sources)]).map_err(lost)?;
+            while merge.next(writer.gathered()).map_err(lost)? {
+                writer.write_full()?;
+            }
+            return writer.finish().map(drop);
+        }
+        let form = plan.stored_form();
+        if form.has_values() {
+            let gathered = form.gather_values(self.all(), &mut writer);
+            gathered.map_err(|lost| match lost {
+                Lost::Write(error) => error,
+                Lost::Read | Lost::Damaged(_) => io::ErrorKind::InvalidData.into(),
+            })?;
+            return writer.finish().map(drop);
+        }
+        let all = self.all();
+        let groups = self.all_by_key().into_iter();
+        form.gather(groups.map(|group| (all, group)), &mut writer)?;
+        writer.finish().map(drop)
+    }
+}
+
+/// Groups by key with what is kept of each, saved by a run. Several are [merged](Partial::merge) to what one run over
+/// everything gives.
+///
+/// ```
+/// use ringfold::query::{Partial, Query, Shown};
+/// use ringfold::{Config, Input, Receipt, fold};
+///
+/// let query = Query::new(b',').key(1).aggregate("sum", Some(2.into()))?;
+/// let config = Config::default();
+/// let save = |text: &'static [u8]| {
+///     let input = Input::memory([text]);
+///     let (plan, receipt) = (query.plan(&input, &config)?, Receipt::of(&input)?);
+///     let (answer, _) = fold(&input, &config, &plan)?;
+///     let mut bytes = Vec::new();
+///     answer.save(&plan, &receipt, &mut bytes).unwrap();
+///     Partial::read("monday", bytes)
+/// };
+/// let days = [save(b"Bern,1\nOslo,2\n")?, save(b"Bern,0.5\n")?];
+/// let merged = Partial::merge(&days)?;
+/// assert_eq!(merged.answer(&Shown::default())?.groups, 2);
+/// # Ok::<(), ringfold::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Partial {
+    reader: Reader,
+}
+
+impl Partial {
+    /// Opens a file; `-` is the standard input. Of what isn't a file all is taken into memory. Blocks are read and checked when
+    /// they are needed.
+    ///
+    /// # Errors
+    /// It can't be read, or isn't a whole partial that this version knows.
+    pub fn open(path: impl AsRef<Path>) -> Result<Partial> {
+        Partial::of(Reader::open(path.as_ref())?)
+    }
+
+    /// Takes a partial in memory; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// It isn't a whole partial that this version knows.
+    pub fn read(name: &str, bytes: Vec<u8>) -> Result<Partial> {
+        Partial::of(Reader::in_memory(name.into(), bytes)?)
+    }
+
+    /// Takes a file that has no name any more; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// It can't be read, or isn't a whole partial that this version knows.
+    pub fn of_file(name: &str, file: File) -> Result<Partial> {
+        Partial::of(Reader::of_file(name.into(), file)?)
+    }
+
+    fn of(reader: Reader) -> Result<Partial> {
+        slots(&reader.description).map_err(|why| reader.wrong(why))?;
+        Ok(Partial { reader })
+    }
+
+    /// What it is called in errors.
+    pub fn name(&self) -> &str {
+        self.reader.name()
+    }
+
+    /// How many groups it has. Of an exact query, each value is one too.
+    pub fn len(&self) -> u64 {
+        self.reader.groups()
+    }
+
+    /// Whether it has no groups.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.reader.bytes()
+    }
+
+    /// Blocks of groups.
+    pub fn blocks(&self) -> usize {
+        self.reader.blocks()
+    }
+
+    /// What was asked, as names and values.
+    pub fn query(&self) -> &[(Vec<u8>, Vec<u8>)] {
+        &self.reader.description.query
+    }
+
+    /// The names of the answer's columns: keys, then aggregates.
+    pub fn titles(&self) -> Vec<&[u8]> {
+        let Description {
+            keys, aggregates, ..
+        } = &self.reader.description;
+        let aggregates = aggregates.iter().map(|aggregate| &aggregate.title[..]);
+        keys.iter().map(Vec::as_slice).chain(aggregates).collect()
+    }
+
+    /// What became of the records, by the names that `--stats` of the program has for them.
+    pub fn counts(&self) -> [(&'static str, u64); 5] {
+        let counts = self.reader.description.counts;
+        [
+            ("rows", counts.rows),
+            ("filtered", counts.filtered),
+            ("empty_lines", counts.empty_lines),
+            ("skipped", counts.skipped),
+            ("nulled", counts.nulled),
+        ]
+    }
+
+    /// The files that were read.
+    pub fn receipt(&self) -> Receipt {
+        let Description { sources, spans, .. } = &self.reader.description;
+        Receipt {
+            sources: sources.clone(),
+            spans: spans.clone(),
+        }
+    }
+
+    /// The groups in the order of their keys.
+    ///
+    /// # Errors
+    /// The first block can't be read, or is damaged.
+    pub fn groups(&self) -> Result<SavedGroups<'_>> {
+        Ok(SavedGroups::new(Cursor::new(&self.reader, 0)?))
+    }
+}
+
+/// Which aggregates of this program they are.
+fn slots(description: &Description) -> Result<Vec<Slot>, String> {
+    let mut slots: Vec<Slot> = Vec::new();
+    for aggregate in &description.aggregates {
+        let name = String::from_utf8_lossy(&aggregate.name);
+        let Some(kind) = named(&name).filter(|kind| kind.name == name) else {
+            let known: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
+            let known = known.join(", ");
+            return Err(format!(
+                "it has an aggregate `{name}`, and this ringfold knows {known}"
+            ));
+        };
+        let mut slot = Slot {
+            kind,
+            owner: slots.len(),
+        };
+        if let ([values], Some(exact)) = (&aggregate.columns[..], kind.exact)
+            && values.rule == Rule::Values
+        {
+            slot.kind = exact;
+            slot.owner = values.scale as usize;
+        }
+        if let Some(of_times) = kind.of_times
+            && aggregate.columns.iter().any(|column| column.rule.is_time())
+        {
+            slot.kind = of_times;
+        }
+        let has_owner = |slot: &Slot| {
+            let owner = slots.get(slot.owner);
+            slot.owner == slots.len()
+                || owner
+                    .is_some_and(|of| of.owner == slot.owner && of.kind.shares_states(slot.kind))
+        };
+        let rules = aggregate.columns.iter().map(|column| column.rule);
+        let is_right = rules.eq(slot.kind.columns.iter().map(|column| column.rule))
+            && aggregate.is_numeric == (slot.kind.takes == Takes::Numbers)
+            && has_owner(&slot);
+        if !is_right {
+            return Err(format!("`{name}` has other columns in this ringfold"));
+        }
+        slots.push(slot);
+    }
+    Ok(slots)
+}

@@ -1,0 +1,314 @@
+//! Partials that are merged: to one more partial, or to an answer.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ahash::RandomState;
+
+use crate::aggregate::state::{Rounding, Slot};
+use crate::answer::Answer;
+use crate::answer::having::Having;
+use crate::answer::order::Sort;
+use crate::answer::outgrown::GROWTH;
+use crate::budget::{self, Budget};
+use crate::condition::Expression;
+use crate::decimal::number::Grammar;
+use crate::error::setting::Setting;
+use crate::error::{Error, Kind, Result};
+use crate::partial::combine::{Combined, Missing, combine};
+use crate::partial::description::Description;
+use crate::partial::key;
+use crate::partial::merge::Merge;
+use crate::partial::reader::Reader;
+use crate::partial::writer::Writer;
+use crate::plan::conditions::compile_having;
+use crate::plan::names::renamed;
+use crate::saved::{Partial, slots};
+use crate::spill::stored::{Filling, Lost, Stored, StoredForm};
+use crate::table::groups::Groups as AllGroups;
+use crate::table::states::Table;
+
+/// How the answer of partials is shown.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    having: Vec<Expression>,
+    precision: Option<u32>,
+    names: Vec<Vec<u8>>,
+    memory: Option<u64>,
+    spill_directory: Option<PathBuf>,
+}
+
+impl Shown {
+    /// See [`Query::having`](crate::query::Query::having).
+    ///
+    /// # Errors
+    /// The condition can't be understood.
+    pub fn having(mut self, condition: &str) -> Result<Shown> {
+        self.having
+            .push(Expression::parse(condition, Setting::Having)?);
+        Ok(self)
+    }
+
+    /// See [`Query::precision`](crate::query::Query::precision).
+    #[must_use]
+    pub fn precision(self, digits: Option<u32>) -> Shown {
+        Shown {
+            precision: digits,
+            ..self
+        }
+    }
+
+    /// The bytes that groups may take in memory; beyond, the answer's rows are in a temporary file.
+    /// See [`Query::memory`](crate::query::Query::memory).
+    #[must_use]
+    pub fn memory(self, bytes: u64) -> Shown {
+        Shown {
+            memory: Some(bytes),
+            ..self
+        }
+    }
+
+    /// See [`Query::spill_directory`](crate::query::Query::spill_directory).
+    #[must_use]
+    pub fn spill_directory(self, directory: impl Into<PathBuf>) -> Shown {
+        Shown {
+            spill_directory: Some(directory.into()),
+            ..self
+        }
+    }
+
+    fn budget(&self) -> Arc<Budget> {
+        let directory = self.spill_directory.clone();
+        Budget::new(
+            self.memory,
+            &directory.unwrap_or_else(budget::default_directory),
+        )
+    }
+
+    /// Where groups go that don't fit into the memory.
+    pub fn directory(&self) -> PathBuf {
+        self.budget().directory().to_owned()
+    }
+
+    /// See [`Query::name`](crate::query::Query::name).
+    #[must_use]
+    pub fn name(mut self, name: impl Into<Vec<u8>>) -> Shown {
+        self.names.push(name.into());
+        self
+    }
+}
+
+/// Partials that belong together. Nothing but what they say of themselves was read.
+pub struct Merged<'a> {
+    partials: Vec<&'a Partial>,
+    combined: Combined,
+}
+
+impl Partial {
+    /// Looks whether partials are of one query and of different records, so that they can be merged. Groups are merged by
+    /// what is done with the result. `first` and `last` go by place: the files of the first partial come first.
+    ///
+    /// # Errors
+    /// They aren't, and in what they differ or what comes twice.
+    pub fn merge<'a>(partials: impl IntoIterator<Item = &'a Partial>) -> Result<Merged<'a>> {
+        let partials: Vec<&Partial> = partials.into_iter().collect();
+        let readers: Vec<&Reader> = partials.iter().map(|partial| &partial.reader).collect();
+        let combined = combine(&readers)?;
+        Ok(Merged { partials, combined })
+    }
+}
+
+impl Merged<'_> {
+    /// What was not read of the files that were.
+    pub fn missing(&self) -> &Missing {
+        &self.combined.missing
+    }
+
+    fn description(&self) -> &Description {
+        &self.combined.description
+    }
+
+    fn merge(&self) -> Result<Merge<'_>> {
+        let sources = self.combined.sources.iter().cloned();
+        let readers = self.partials.iter().map(|partial| &partial.reader);
+        Merge::new(readers.zip(sources))
+    }
+
+    /// Writes one partial of all. A block of each is in memory.
+    ///
+    /// # Errors
+    /// One can't be read or is damaged, which is an [`Error`] within the [`io::Error`]; or `out` can't be written.
+    pub fn save(&self, out: impl Write) -> io::Result<()> {
+        let mut merge = self.merge().map_err(io::Error::other)?;
+        let mut writer = Writer::new(out, self.description())?;
+        while merge.next(writer.gathered()).map_err(io::Error::other)? {
+            writer.write_full()?;
+        }
+        writer.finish().map(drop)
+    }
+
+    /// The names of the answer's columns.
+    fn names(&self, shown: &Shown) -> Result<Vec<Vec<u8>>> {
+        let Description {
+            keys, aggregates, ..
+        } = self.description();
+        let titles = aggregates.iter().map(|aggregate| &aggregate.title);
+        let titles: Vec<Vec<u8>> = keys.iter().chain(titles).cloned().collect();
+        match shown.names.is_empty() {
+            true => Ok(titles),
+            false => renamed(&titles, &shown.names),
+        }
+    }
+
+    /// Whether the answer can be sorted so.
+    ///
+    /// # Errors
+    /// It has no such column.
+    pub fn check_sort(&self, sort: &Sort, shown: &Shown) -> Result<()> {
+        sort.check(&self.names(shown)?)
+    }
+
+    /// The answer that one run over everything gives. If the groups may outgrow [`Shown::memory`], they are merged to a
+    /// temporary file, from which rows are read when they are needed.
+    ///
+    /// # Errors
+    /// One can't be read or is damaged; names, digits or a condition don't fit; or the temporary file can't be written.
+    pub fn answer(&self, shown: &Shown) -> Result<Answer> {
+        let names = self.names(shown)?;
+        let having = compile_having(&shown.having, &names)?;
+        crate::query::ask::check_precision(shown.precision)?;
+        let description = self.description();
+        let is_set = |flag: &[u8]| description.query.iter().any(|(name, _)| name == flag);
+        let is_float = is_set(b"float");
+        let decimal_point = if is_set(b"decimal comma") { b',' } else { b'.' };
+        let grammar = Grammar {
+            decimal_point,
+            is_long: is_float,
+            is_float,
+        };
+        let having = having
+            .as_ref()
+            .map(|condition| Having { condition, grammar });
+        let scales = description
+            .aggregates
+            .iter()
+            .map(|aggregate| aggregate.scale);
+        let roundings = description
+            .aggregates
+            .iter()
+            .map(|aggregate| Rounding::of(aggregate.is_numeric, shown.precision, is_float));
+        let budget = shown.budget();
+        let bytes: u64 = self.partials.iter().map(|partial| partial.bytes()).sum();
+        let fits = bytes.saturating_mul(GROWTH) <= budget.bytes();
+        let table = if fits {
+            self.table()?
+        } else {
+            self.no_groups()
+        };
+        let scales: Vec<u32> = scales.collect();
+        let form = self.form(&budget);
+        let mut groups = AllGroups::new(table, None);
+        if form.has_values() && fits {
+            let settled = form.settle(&groups, &scales);
+            groups = settled.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
+        }
+        let mut answer = Answer::new(
+            names,
+            (description.keys.len(), decimal_point),
+            scales.clone(),
+            roundings.collect(),
+            groups,
+            having.filter(|_| fits),
+        );
+        if !fits {
+            let run = self.merged_run(&form, &scales);
+            let run = run.map_err(|failed| self.told(failed, &budget))?;
+            answer.spilled_bytes = run.bytes();
+            let stored = Stored::new(run, form.keys, self.no_groups());
+            let kept = answer.store(stored, &form, having);
+            kept.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
+        }
+        let counts = description.counts;
+        answer.rows = counts.rows;
+        answer.filtered = counts.filtered;
+        answer.empty_lines = counts.empty_lines;
+        answer.nulled = counts.nulled;
+        answer.skipped = counts.skipped;
+        Ok(answer)
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        slots(self.description()).expect("they were known when the partials were opened")
+    }
+
+    fn no_groups(&self) -> Table {
+        Table::new(&RandomState::new(), &self.slots())
+    }
+
+    /// How groups lie in a temporary file.
+    fn form(&self, budget: &Arc<Budget>) -> StoredForm {
+        StoredForm {
+            slots: self.slots(),
+            keys: self.description().key_parts(),
+            sources: self.description().sources.len(),
+            budget: Arc::clone(budget),
+        }
+    }
+
+    /// All groups in a temporary file. A block of each partial is in memory.
+    fn merged_run(&self, form: &StoredForm, scales: &[u32]) -> Result<Reader, Failed> {
+        let mut merge = self.merge().map_err(Failed::Input)?;
+        let parts = form.keys;
+        form.write_merged(scales, |groups| {
+            let before = groups.len();
+            let is_more = merge.next(groups).map_err(Failed::Input)?;
+            let are_keys = parts == 1
+                || (before..groups.len())
+                    .all(|at| key::parts(groups.keys.get(at), parts).is_some());
+            match are_keys {
+                true => Ok(is_more),
+                false => Err(Failed::Input(self.wrong("a key has other parts"))),
+            }
+        })
+    }
+
+    /// All groups with their states.
+    fn table(&self) -> Result<Table> {
+        let description = self.description();
+        let mut filling = Filling::new(description, description.key_parts(), self.no_groups());
+        let mut merge = self.merge()?;
+        while merge.next(filling.gathered())? {
+            filling.put_full().map_err(|why| self.wrong(why))?;
+        }
+        filling.finish().map_err(|why| self.wrong(why))
+    }
+
+    fn told(&self, failed: Failed, budget: &Budget) -> Error {
+        match failed {
+            Failed::Input(error) => error,
+            Failed::Lost(Lost::Damaged(why)) => self.wrong(why),
+            Failed::Lost(lost) => lost.error(budget),
+        }
+    }
+
+    /// What to say of groups that no run gives. Which partial they are from isn't known any more.
+    fn wrong(&self, why: &str) -> Error {
+        match self.partials[..] {
+            [one] => one.reader.wrong(format!("the partial is damaged: {why}")),
+            _ => Error::new(Kind::Data, format!("one of the partials is damaged: {why}")),
+        }
+    }
+}
+
+/// Why partials aren't merged to a temporary file.
+enum Failed {
+    Input(Error),
+    Lost(Lost),
+}
+
+impl From<Lost> for Failed {
+    fn from(lost: Lost) -> Failed {
+        Failed::Lost(lost)
+    }
+}

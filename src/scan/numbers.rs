@@ -1,0 +1,82 @@
+//! The numbers of a column in a window.
+
+use crate::scan::index::WINDOW;
+
+/// The most decimals: what eight digits are multiplied by fits 32 bits.
+pub(crate) const SCALE_MAX: u32 = 7;
+
+/// Rows that lists have places for: those of a window, and eight more.
+pub(crate) const ROWS: usize = WINDOW + 8;
+
+/// The numbers of a column in a window.
+pub(crate) struct Numbers {
+    /// In units of `10^-scale`; zero where there is none.
+    pub(crate) values: Box<[i64]>,
+    /// A byte for eight rows, a bit for each whose value is empty.
+    pub(crate) nulls: Box<[u8]>,
+    pub(crate) has_nulls: bool,
+    /// Rows that weren't read.
+    pub(crate) unread: Vec<u32>,
+    /// All values without their signs, by `or`.
+    pub(crate) magnitudes: u64,
+    /// The most digits behind a point.
+    pub(crate) decimals: u32,
+}
+
+impl Numbers {
+    pub(crate) fn new() -> Numbers {
+        Numbers {
+            values: vec![0; ROWS].into(),
+            nulls: vec![0; ROWS.div_ceil(8)].into(),
+            has_nulls: false,
+            unread: Vec::new(),
+            magnitudes: 0,
+            decimals: 0,
+        }
+    }
+
+    pub(crate) fn is_null(&self, row: usize) -> bool {
+        self.nulls[row / 8] >> (row % 8) & 1 == 1
+    }
+
+    pub(crate) fn set_null(&mut self, row: usize, is_null: bool) {
+        let bit = 1 << (row % 8);
+        self.nulls[row / 8] &= !bit;
+        if is_null {
+            self.nulls[row / 8] |= bit;
+            self.has_nulls = true;
+        }
+    }
+
+    /// Books eight rows from `row` on, of which there are `rows`.
+    #[inline(always)]
+    pub(super) fn book(&mut self, row: usize, rows: usize, nulls: u8, good: u8) {
+        let valid = if rows - row < 8 {
+            !(!0 << (rows - row))
+        } else {
+            !0
+        };
+        self.nulls[row / 8] = nulls & valid;
+        self.has_nulls |= nulls & valid != 0;
+        let mut unread = valid & !(good | nulls);
+        while unread != 0 {
+            self.unread.push(row as u32 + unread.trailing_zeros());
+            unread &= unread - 1;
+        }
+    }
+}
+
+/// For each scale what a value with so many decimals is multiplied by; zero where it has too many.
+pub(super) static FACTORS: [[u32; 8]; SCALE_MAX as usize + 1] = {
+    let mut factors = [[0; 8]; SCALE_MAX as usize + 1];
+    let mut scale = 0;
+    while scale < factors.len() {
+        let mut decimals = 0;
+        while decimals <= scale {
+            factors[scale][decimals] = 10_u32.pow((scale - decimals) as u32);
+            decimals += 1;
+        }
+        scale += 1;
+    }
+    factors
+};

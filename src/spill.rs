@@ -1,0 +1,4 @@
+//! Groups that outgrow the memory: sorted runs in temporary files, and values that are groups themselves.
+
+pub(crate) mod exact;
+pub(crate) mod stored;

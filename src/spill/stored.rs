@@ -1,0 +1,415 @@
+//! Groups in temporary files: sorted runs of what outgrew the memory, in the format of partials, and the one file that
+//! they are merged to.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::aggregate::state::Slot;
+use crate::budget::Budget;
+use crate::error::Error;
+use crate::error::refusal::Refusal;
+use crate::partial::block::{BLOCK_BYTES, Block, Groups as Gathered, Sections};
+use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
+use crate::partial::key;
+use crate::partial::merge::Merge;
+use crate::partial::reader::Reader;
+use crate::partial::writer::Writer;
+use crate::table::groups::Groups;
+use crate::table::key_order::KeyOrder;
+use crate::table::states::{Group, Table, push_part};
+
+/// The most runs that are merged at once: a block of each is in memory.
+const FAN_IN: usize = if cfg!(test) { 3 } else { 64 };
+/// Groups that are gathered at once: few beside those of a block, because what doesn't go into one is moved.
+const AT_ONCE: usize = 512;
+/// Merging takes so much memory, though the budget is smaller.
+const MEMORY_MIN: u64 = 8 << 20;
+
+/// Why there is no file.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// One can't be written.
+    Write(io::Error),
+    /// One can't be read back.
+    Read,
+    /// What is wrong with groups that no run gives.
+    Damaged(&'static str),
+}
+
+impl Lost {
+    pub(crate) fn error(&self, budget: &Budget) -> Error {
+        match self {
+            Lost::Write(error) => budget.spill_error(error).into(),
+            Lost::Read | Lost::Damaged(_) => {
+                let directory = budget.directory().to_owned();
+                Refusal::SpillLost { directory }.into()
+            }
+        }
+    }
+}
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Lost {
+        Lost::Write(error)
+    }
+}
+
+/// How groups lie in the files of a run.
+#[derive(Clone)]
+pub(crate) struct StoredForm {
+    pub(crate) slots: Vec<Slot>,
+    /// How many parts keys have.
+    pub(crate) keys: usize,
+    /// How many sources the input has.
+    pub(crate) sources: usize,
+    /// Where the files are, and what merging them may take in memory.
+    pub(crate) budget: Arc<Budget>,
+}
+
+impl StoredForm {
+    pub(crate) fn description(&self, scales: &[u32]) -> Description {
+        let aggregates = self
+            .slots
+            .iter()
+            .zip(scales)
+            .map(|(slot, &scale)| Aggregate {
+                name: slot.kind.name.into(),
+                title: slot.kind.name.into(),
+                scale,
+                is_numeric: false,
+                columns: slot.columns(scale),
+            });
+        let source = || Source {
+            name: Vec::new(),
+            is_stream: true,
+            device: 0,
+            inode: 0,
+            bytes: 0,
+            seconds: 0,
+            nanoseconds: 0,
+            fingerprint: 0,
+        };
+        Description {
+            aggregates: aggregates.collect(),
+            counts: Counts {
+                // No count is greater.
+                rows: i64::MAX as u64,
+                ..Counts::default()
+            },
+            sources: (0..self.sources).map(|_| source()).collect(),
+            ..Description::default()
+        }
+    }
+
+    pub(crate) fn writer(&self, scales: &[u32]) -> Result<Writer<File>, Lost> {
+        let file = tempfile::tempfile_in(self.budget.directory())?;
+        Ok(Writer::new(file, &self.description(scales))?)
+    }
+
+    pub(crate) fn reader(&self, writer: Writer<File>) -> Result<Reader, Lost> {
+        let file = writer.finish()?;
+        let name = self.budget.directory().to_string_lossy().into();
+        Reader::of_file(name, file).map_err(|_| Lost::Read)
+    }
+
+    /// Writes groups in the order of their keys. No number has more digits behind the point than `scales` say of each
+    /// aggregate.
+    pub(crate) fn write(&self, groups: &Groups, scales: &[u32]) -> Result<Reader, Lost> {
+        let mut writer = self.writer(scales)?;
+        if self.has_values() {
+            self.gather_values(groups, &mut writer)?;
+            return self.reader(writer);
+        }
+        let order = groups.sorted(groups.all(), &KeyOrder::BYTES);
+        let _turn = self.budget.turn(groups.table().largest());
+        self.gather(order.into_iter().map(|group| (groups, group)), &mut writer)?;
+        self.reader(writer)
+    }
+
+    /// The groups that went to a writer.
+    pub(crate) fn stored(&self, writer: Writer<File>, table: &Table) -> Result<Stored, Lost> {
+        let reader = self.reader(writer)?;
+        Ok(Stored::new(reader, self.keys, table.like()))
+    }
+
+    /// Writes groups as they come.
+    pub(crate) fn gather<'g, W: Write>(
+        &self,
+        rows: impl Iterator<Item = (&'g Groups, Group)>,
+        writer: &mut Writer<W>,
+    ) -> io::Result<()> {
+        let mut rows = rows.peekable();
+        let mut some = Vec::with_capacity(AT_ONCE);
+        while rows.peek().is_some() {
+            some.clear();
+            let mut bytes = 0;
+            while let Some((groups, group)) =
+                rows.next_if(|_| some.len() < AT_ONCE && bytes < BLOCK_BYTES)
+            {
+                bytes += groups.bytes_of(group);
+                some.push((groups, group));
+            }
+            let to = writer.gathered();
+            for &(groups, group) in &some {
+                key::push(&mut to.keys.bytes, groups.parts(group));
+                to.keys.ends.push(to.keys.bytes.len());
+            }
+            let mut columns = &mut to.columns[..];
+            for (at, slot) in self.slots.iter().enumerate() {
+                let (own, rest) = columns.split_at_mut(slot.kind.columns.len());
+                columns = rest;
+                some.iter()
+                    .for_each(|(groups, group)| groups.encode(*group, at, own));
+            }
+            writer.write_full()?;
+        }
+        Ok(())
+    }
+
+    /// Merges all runs to one, each key once.
+    pub(crate) fn merge(&self, mut runs: Vec<Reader>, scales: &[u32]) -> Result<Reader, Lost> {
+        while runs.len() > 1 {
+            // Of each a block is in memory, and the last key of the one before.
+            let bytes = runs.iter().scan(0, |sum, run| {
+                *sum += 2 * run.largest_block();
+                Some(*sum)
+            });
+            let memory = self.budget.bytes().max(MEMORY_MIN);
+            let count = bytes.take_while(|bytes| *bytes <= memory).count();
+            // The oldest first, so that all are merged about equally often.
+            let rest = runs.split_off(runs.len().min(count.clamp(2, FAN_IN)));
+            let merged = self.merge_some(&runs, scales)?;
+            runs = rest;
+            runs.push(merged);
+        }
+        runs.pop().ok_or(Lost::Read)
+    }
+
+    fn merge_some(&self, runs: &[Reader], scales: &[u32]) -> Result<Reader, Lost> {
+        let sources: Vec<u32> = (0..self.sources as u32).collect();
+        let inputs = runs.iter().map(|run| (run, sources.clone()));
+        let mut merge = Merge::new(inputs).map_err(|_| Lost::Read)?;
+        self.write_merged(scales, |groups| merge.next(groups).map_err(|_| Lost::Read))
+    }
+
+    /// Writes what `next` gathers, in the order of its keys, as long as it returns `true`.
+    pub(crate) fn write_merged<E: From<Lost>>(
+        &self,
+        scales: &[u32],
+        mut next: impl FnMut(&mut Gathered) -> Result<bool, E>,
+    ) -> Result<Reader, E> {
+        let mut writer = self.writer(scales)?;
+        while next(writer.gathered())? {
+            writer.write_full().map_err(Lost::Write)?;
+        }
+        Ok(self.reader(writer)?)
+    }
+
+    /// Leaves only the groups that `keep` takes.
+    pub(crate) fn filter(
+        &self,
+        stored: &Stored,
+        scales: &[u32],
+        mut keep: impl FnMut(Vec<Group>, Groups) -> (Vec<Group>, Groups),
+    ) -> Result<Reader, Lost> {
+        let mut writer = self.writer(scales)?;
+        for rows in stored.in_parts(0..stored.len()) {
+            let (order, groups) = stored.load(rows).map_err(|_| Lost::Read)?;
+            let (order, groups) = keep(order, groups);
+            self.gather(order.iter().map(|&group| (&groups, group)), &mut writer)?;
+        }
+        self.reader(writer)
+    }
+}
+
+/// A table that groups are put into as they lie in a file: what is gathered is put there once it is as large as a block.
+pub(crate) struct Filling<'a> {
+    description: &'a Description,
+    columns: Vec<Column>,
+    keys: usize,
+    gathered: Gathered,
+    table: Table,
+    block: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl<'a> Filling<'a> {
+    /// Of groups of a description, whose keys have so many parts.
+    pub(crate) fn new(description: &'a Description, keys: usize, table: Table) -> Filling<'a> {
+        Filling {
+            columns: description.columns().collect(),
+            gathered: Gathered::new(description),
+            block: Vec::new(),
+            key: Vec::new(),
+            description,
+            keys,
+            table,
+        }
+    }
+
+    /// Where further groups are put.
+    pub(crate) fn gathered(&mut self) -> &mut Gathered {
+        &mut self.gathered
+    }
+
+    /// Moves groups into the table if they are as large as a block.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn put_full(&mut self) -> Result<(), &'static str> {
+        match self.gathered.bytes() >= BLOCK_BYTES {
+            true => self.put(),
+            false => Ok(()),
+        }
+    }
+
+    fn put(&mut self) -> Result<(), &'static str> {
+        let groups = self.gathered.len();
+        if groups == 0 {
+            return Ok(());
+        }
+        self.gathered.write(0..groups, &mut self.block)?;
+        let sections = Sections::check(&self.block, self.description, &self.columns)?;
+        let view = sections.view(&self.block, &self.columns);
+        for row in 0..groups {
+            put_row(&mut self.table, self.keys, &view, row, &mut self.key)?;
+        }
+        self.gathered.remove_first(groups);
+        Ok(())
+    }
+
+    /// The table.
+    ///
+    /// # Errors
+    /// What is wrong with the last groups.
+    pub(crate) fn finish(mut self) -> Result<Table, &'static str> {
+        self.put()?;
+        Ok(self.table)
+    }
+}
+
+/// Adds a group of a block to a table that doesn't have it. `whole` is memory for its key.
+fn put_row(
+    table: &mut Table,
+    keys: usize,
+    view: &Block<'_>,
+    row: usize,
+    whole: &mut Vec<u8>,
+) -> Result<Group, &'static str> {
+    let parts = key::parts(view.keys.get(row), keys);
+    whole.clear();
+    for part in parts.ok_or("a key has other parts")? {
+        push_part(whole, &part);
+    }
+    table.insert(whole, &view.columns, row)
+}
+
+/// All groups of an answer, in the order of their keys, in a file.
+pub(crate) struct Stored {
+    reader: Reader,
+    /// The first group of each block, and how many there are.
+    firsts: Vec<usize>,
+    /// How many parts keys have.
+    keys: usize,
+    /// A table without groups.
+    table: Table,
+}
+
+impl Stored {
+    pub(crate) fn new(reader: Reader, keys: usize, table: Table) -> Stored {
+        let mut firsts = vec![0];
+        for block in 0..reader.blocks() {
+            firsts.push(firsts[block] + reader.groups_of(block) as usize);
+        }
+        Stored {
+            reader,
+            firsts,
+            keys,
+            table,
+        }
+    }
+
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.reader.groups() as usize
+    }
+
+    /// A table without groups.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.reader.bytes()
+    }
+
+    /// Leaves only those parts of keys to be compared as numbers that are numbers in all of them.
+    ///
+    /// # Errors
+    /// They can't be read back.
+    pub(crate) fn narrow(&self, order: &mut KeyOrder) -> Result<(), Lost> {
+        let mut buffer = Vec::new();
+        for block in 0..self.reader.blocks() {
+            if order.is_of_bytes() {
+                break;
+            }
+            let loaded = self.reader.load(block, buffer).map_err(|_| Lost::Read)?;
+            let keys = loaded.view().keys;
+            order.narrow(|order, at| {
+                (0..loaded.view().len()).all(|row| {
+                    let parts = key::parts(keys.get(row), self.keys).unwrap_or_default();
+                    let part = parts.get(at).filter(|part| !part.is_empty());
+                    part.is_none_or(|part| order.number(part).is_some())
+                })
+            });
+            buffer = loaded.into_buffer();
+        }
+        Ok(())
+    }
+
+    fn block_of(&self, row: usize) -> usize {
+        self.firsts.partition_point(|&first| first <= row) - 1
+    }
+
+    /// The groups by block.
+    pub(crate) fn in_parts(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let blocks = self.firsts[self.block_of(rows.start)..].windows(2);
+        let blocks = blocks.take_while(move |block| block[0] < rows.end);
+        let parts = blocks.map(move |block| block[0].max(rows.start)..block[1].min(rows.end));
+        parts.filter(|part| !part.is_empty())
+    }
+
+    /// Reads some groups, in their order.
+    ///
+    /// # Errors
+    /// They can't be read back.
+    pub(crate) fn load(&self, rows: Range<usize>) -> Result<(Vec<Group>, Groups), Error> {
+        let mut table = self.table.like();
+        let mut order = Vec::with_capacity(rows.len());
+        let mut whole = Vec::new();
+        let mut buffer = Vec::new();
+        let first_block = self.block_of(rows.start);
+        // They may be sorted by other columns: the order of keys isn't looked at.
+        for block in first_block..self.reader.blocks() {
+            let first = self.firsts[block];
+            if first >= rows.end {
+                break;
+            }
+            let loaded = self.reader.load(block, buffer)?;
+            let view = loaded.view();
+            let from = rows.start.saturating_sub(first);
+            for row in from..view.len().min(rows.end - first) {
+                let group = put_row(&mut table, self.keys, &view, row, &mut whole);
+                order.push(group.map_err(|why| self.reader.damaged_block(block, why))?);
+            }
+            buffer = loaded.into_buffer();
+        }
+        Ok((order, Groups::new(table, None)))
+    }
+}

@@ -1,0 +1,411 @@
+//! All groups of an answer: those of pairs, those of short keys, of which lanes are known, and those of a table.
+
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use rayon::iter::Either;
+use rayon::prelude::*;
+
+use crate::aggregate::state::{Kind, Outcome, Rounding};
+use crate::partial::column::Gathered;
+use crate::report::grid::Digits;
+use crate::table::key_order::KeyOrder;
+use crate::table::lane_groups::LaneRows;
+use crate::table::pair_rows::PairRows;
+use crate::table::slots::KEY_MAX;
+use crate::table::states::{Group, Table, parts};
+
+/// The groups of an answer, each once.
+pub(crate) struct Groups {
+    table: Table,
+    lanes: Option<LaneRows>,
+    pairs: Option<PairRows>,
+}
+
+impl Groups {
+    pub(crate) fn new(table: Table, lanes: Option<LaneRows>) -> Groups {
+        Groups {
+            table,
+            lanes,
+            pairs: None,
+        }
+    }
+
+    /// With those of pairs, among whose keys these may be null.
+    pub(crate) fn with_pairs(self, mut pairs: PairRows, nulls: &[Vec<u8>]) -> Groups {
+        let Groups {
+            mut table,
+            mut lanes,
+            ..
+        } = self;
+        pairs.settle(&mut table, lanes.as_mut(), nulls);
+        Groups {
+            table,
+            lanes,
+            pairs: Some(pairs),
+        }
+    }
+
+    fn pair(&self, group: Group) -> Option<(&PairRows, (usize, usize))> {
+        Some((self.pairs.as_ref()?, group.pair()?))
+    }
+
+    /// All of them, in no order.
+    pub(crate) fn all(&self) -> Vec<Group> {
+        let mut all: Vec<Group> = self.table.groups().collect();
+        if let Some(lanes) = &self.lanes {
+            all.par_extend(lanes.groups());
+        }
+        if let Some(pairs) = &self.pairs {
+            match all.is_empty() {
+                true => all = pairs.groups(),
+                false => all.append(&mut pairs.groups()),
+            }
+        }
+        all
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The parts of a group's key.
+    pub(crate) fn parts(&self, group: Group) -> impl Iterator<Item = &[u8]> {
+        if let Some((pairs, (list, at))) = self.pair(group) {
+            return Either::Left(Either::Left(std::iter::once(pairs.key(list, at))));
+        }
+        match (group.lanes(), &self.lanes) {
+            (Some(place), Some(lanes)) => Either::Left(Either::Right(lanes.parts(place))),
+            _ => Either::Right(parts(self.table.key(group))),
+        }
+    }
+
+    /// Bytes of a group's key, and those that its states have elsewhere.
+    pub(crate) fn bytes_of(&self, group: Group) -> usize {
+        if let Some((pairs, (list, at))) = self.pair(group) {
+            return pairs.key(list, at).len();
+        }
+        match group.lanes() {
+            Some(_) => KEY_MAX,
+            None => self.table.bytes_of(group),
+        }
+    }
+
+    /// The outcome of one of the aggregates in a group.
+    pub(crate) fn finish(&self, group: Group, aggregate: usize, scale: u32) -> Outcome<'_> {
+        if let Some((pairs, place)) = self.pair(group) {
+            return pairs.finish(place, aggregate, scale);
+        }
+        match (group.lanes(), &self.lanes) {
+            (Some(place), Some(lanes)) => lanes.finish(place, aggregate, scale),
+            _ => self.table.finish(group, aggregate, scale),
+        }
+    }
+
+    /// What is printed of one of the aggregates in a group, where that is quickly said.
+    pub(crate) fn digits(
+        &self,
+        group: Group,
+        aggregate: usize,
+        scale: u32,
+        rounding: Rounding,
+    ) -> Option<Digits<'static>> {
+        if let Some((pairs, place)) = self.pair(group) {
+            return pairs.digits(place, aggregate, scale, rounding);
+        }
+        let (place, lanes) = group.lanes().zip(self.lanes.as_ref())?;
+        lanes.digits(place, aggregate, scale, rounding)
+    }
+
+    /// The aggregates.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
+        self.table.kinds()
+    }
+
+    /// Adds a group's state of one of the aggregates to its columns in a partial.
+    pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
+        if let Some((pairs, place)) = self.pair(group) {
+            return pairs.encode(place, aggregate, to);
+        }
+        match (group.lanes(), &self.lanes) {
+            (Some(place), Some(lanes)) => lanes.encode(place, aggregate, to),
+            _ => self.table.encode(group, aggregate, to),
+        }
+    }
+
+    /// Fetches what is known of a group, and where its key is, into the cache.
+    fn prefetch(&self, group: Group) {
+        if let Some((pairs, place)) = self.pair(group) {
+            return pairs.prefetch(place);
+        }
+        match (group.lanes(), &self.lanes) {
+            (Some(place), Some(lanes)) => lanes.prefetch(place),
+            _ => self.table.prefetch(group),
+        }
+    }
+
+    /// Fetches a group's key into the cache.
+    fn prefetch_key(&self, group: Group) {
+        if group.lanes().is_none() && group.pair().is_none() {
+            self.table.prefetch_key(group);
+        }
+    }
+
+    /// Fetches the group at a place of many into the cache, and the key of one before it.
+    pub(crate) fn fetch(&self, at: usize, group: impl Fn(usize) -> Option<Group>) {
+        if let Some(group) = group(at) {
+            self.prefetch(group);
+        }
+        // Where a key's bytes are is known once its end has come.
+        if let Some(group) = at.checked_sub(AHEAD).and_then(&group) {
+            self.prefetch_key(group);
+        }
+    }
+
+    /// Leaves only those parts of keys to be compared as numbers that are numbers, or empty, in all of these groups.
+    pub(crate) fn narrow(&self, order: &mut KeyOrder, groups: &[Group]) {
+        order.narrow(|order, at| {
+            groups.par_iter().enumerate().all(|(next, &group)| {
+                self.fetch(next + FETCHED, |at| groups.get(at).copied());
+                let part = self.parts(group).nth(at);
+                part.is_none_or(|part| part.is_empty() || order.number(part).is_some())
+            })
+        });
+    }
+
+    /// In the order of their keys.
+    pub(crate) fn sorted(&self, groups: Vec<Group>, order: &KeyOrder) -> Vec<Group> {
+        if let Some(pairs) = &self.pairs
+            && order.is_of_bytes()
+            && pairs.are_sorted(&groups)
+        {
+            return groups;
+        }
+        let by_key = ByKey {
+            groups: self,
+            order,
+        };
+        // Keys with a zero are compared whole. A flag says so, because then all are collected in place.
+        let has_zero = AtomicBool::new(false);
+        let numbered = groups.par_iter().enumerate();
+        let keyed = numbered.map_init(Vec::new, |scratch, (at, &group)| {
+            self.fetch(at + FETCHED, |at| groups.get(at).copied());
+            let bytes = by_key.bytes_of(group, 0, scratch);
+            if bytes.is_none() {
+                has_zero.store(true, Relaxed);
+            }
+            (bytes.unwrap_or(0), group)
+        });
+        let mut keyed: Vec<_> = keyed.collect();
+        if has_zero.into_inner() {
+            let mut groups = groups;
+            groups.par_sort_unstable_by(|one, two| by_key.compare(*one, *two));
+            return groups;
+        }
+        by_key.sort_from(&mut keyed, 0);
+        keyed.into_iter().map(|(_, group)| group).collect()
+    }
+}
+
+/// Groups in an order of their keys.
+struct ByKey<'a> {
+    groups: &'a Groups,
+    order: &'a KeyOrder,
+}
+
+impl ByKey<'_> {
+    /// Sorts groups whose keys are the same up to `at`, by their bytes from there on, which stand beside them.
+    fn sort_from(&self, keyed: &mut [(u128, Group)], at: usize) {
+        keyed.par_sort_unstable_by_key(|(bytes, _)| *bytes);
+        let same = keyed.par_chunk_by_mut(|one, two| one.0 == two.0);
+        same.filter(|same| same.len() > 1).for_each(|same| {
+            let next = at + size_of::<u128>();
+            if same.len() <= COMPARED || next > SORTED_BYTES {
+                same.sort_unstable_by(|one, two| self.compare(one.1, two.1));
+                return;
+            }
+            let mut scratch = Vec::new();
+            for at in 0..same.len() {
+                (self.groups).fetch(at + FETCHED, |at| same.get(at).map(|(_, group)| *group));
+                let Some(bytes) = self.bytes_of(same[at].1, next, &mut scratch) else {
+                    same.sort_unstable_by(|one, two| self.compare(one.1, two.1));
+                    return;
+                };
+                same[at].0 = bytes;
+            }
+            self.sort_from(same, next);
+        });
+    }
+
+    /// The order of two groups' keys.
+    fn compare(&self, one: Group, two: Group) -> Ordering {
+        let (one, two) = (self.groups.parts(one), self.groups.parts(two));
+        self.order.compare(one, two)
+    }
+
+    /// The bytes from `at` on of a key in which numbers stand before their parts, in bytes that have their order.
+    fn bytes_of(&self, group: Group, at: usize, scratch: &mut Vec<u8>) -> Option<u128> {
+        let parts = self.groups.parts(group);
+        let mut window = Window::from(at);
+        if self.order.is_of_bytes() {
+            window.add_all(parts)?;
+            return Some(window.number());
+        }
+        for (at, part) in parts.enumerate() {
+            if self.order.is_number(at) {
+                scratch.clear();
+                if let Some(number) = self.order.number(part) {
+                    number.push_ordered(scratch);
+                }
+                window.add(scratch)?;
+            }
+            window.add(part)?;
+            if window.is_full() {
+                break;
+            }
+        }
+        Some(window.number())
+    }
+}
+
+/// How many groups ahead of their turn keys are fetched, and groups.
+const AHEAD: usize = 8;
+pub(crate) const FETCHED: usize = 2 * AHEAD;
+/// So few groups are sorted by comparing their whole keys.
+const COMPARED: usize = 8;
+/// The bytes of keys that are sorted by as numbers.
+const SORTED_BYTES: usize = 256;
+
+/// Some bytes of a key's parts, a zero behind each, and zeros behind all. The order of keys is that of the first such bytes
+/// in which they differ.
+struct Window {
+    bytes: [u8; 16],
+    /// Bytes of the key before it that are still to come.
+    before: usize,
+    taken: usize,
+}
+
+impl Window {
+    fn from(at: usize) -> Window {
+        Window {
+            bytes: [0; 16],
+            before: at,
+            taken: 0,
+        }
+    }
+
+    /// Adds a part; `None` if there is a zero among its bytes in the window.
+    fn add(&mut self, part: &[u8]) -> Option<()> {
+        if self.is_full() {
+            return Some(());
+        }
+        let Some(rest) = part.get(self.before..) else {
+            self.before -= part.len() + 1;
+            return Some(());
+        };
+        self.before = 0;
+        let length = rest.len().min(self.bytes.len() - self.taken);
+        if rest[..length].contains(&0) {
+            return None;
+        }
+        self.bytes[self.taken..self.taken + length].copy_from_slice(&rest[..length]);
+        self.taken += length + 1;
+        Some(())
+    }
+
+    fn add_all<'a>(&mut self, parts: impl Iterator<Item = &'a [u8]>) -> Option<()> {
+        for part in parts {
+            self.add(part)?;
+            if self.is_full() {
+                break;
+            }
+        }
+        Some(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.taken >= self.bytes.len()
+    }
+
+    fn number(&self) -> u128 {
+        u128::from_be_bytes(self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use ahash::RandomState;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::decimal::number::Number;
+    use crate::table::states::push_part;
+
+    fn part() -> impl Strategy<Value = String> {
+        prop_oneof![
+            4 => "[ab\u{1}]{0,9}",
+            2 => "(common prefix ){0,5}[ab]{0,3}",
+            1 => "(a long one, longer than all that are compared as numbers ){4,6}[ab]{0,3}",
+            1 => "[ab]{0,20}[a\u{0}]{0,3}",
+        ]
+    }
+
+    fn number() -> impl Strategy<Value = String> {
+        prop_oneof![
+            6 => "[0-9]{1,3}",
+            2 => "[-+]?0{0,2}[0-9]{1,20}(\\.[0-9]{0,4})?",
+            1 => Just(String::new()),
+            1 => "1234567890123456789012345678[0-9]{1,10}",
+        ]
+    }
+
+    fn keys() -> impl Strategy<Value = Vec<[String; 2]>> {
+        let of = |part: BoxedStrategy<String>, other: BoxedStrategy<String>| {
+            prop::collection::vec([part, other], 0..200)
+        };
+        prop_oneof![
+            of(part().boxed(), part().boxed()),
+            of(number().boxed(), part().boxed()),
+            of(number().boxed(), number().boxed()),
+            of(part().boxed(), number().boxed()),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn groups_are_sorted_by_their_keys(keys in keys()) {
+            let mut table = Table::new(&RandomState::new(), &[]);
+            for key in &keys {
+                let mut bytes = Vec::new();
+                key.iter().for_each(|part| push_part(&mut bytes, part.as_bytes()));
+                table.group(&bytes);
+            }
+            let groups = Groups::new(table, None);
+            let sorted = |order: &KeyOrder| -> Vec<Vec<Vec<u8>>> {
+                let parts = |group| groups.parts(group).map(<[u8]>::to_vec).collect();
+                groups.sorted(groups.all(), order).into_iter().map(parts).collect()
+            };
+            let want: BTreeSet<Vec<Vec<u8>>> =
+                keys.iter().map(|key| key.iter().map(|part| part.clone().into()).collect()).collect();
+            let mut want: Vec<Vec<Vec<u8>>> = want.into_iter().collect();
+            prop_assert_eq!(&sorted(&KeyOrder::BYTES), &want);
+            let mut order = KeyOrder::numbers(2, b'.');
+            groups.narrow(&mut order, &groups.all());
+            let are_numbers = [0, 1].map(|at| keys.iter().all(|key| {
+                key[at].is_empty() || Number::read(key[at].as_bytes()).is_ok()
+            }));
+            prop_assert_eq!([0, 1].map(|at| order.is_number(at)), are_numbers);
+            let read = |at: usize, part: &[u8]| Number::read(part).ok().filter(|_| are_numbers[at]);
+            want.sort_by(|one, two| {
+                let by_part = |at: usize| {
+                    let numbers = read(at, &one[at]).cmp(&read(at, &two[at]));
+                    numbers.then_with(|| one[at].cmp(&two[at]))
+                };
+                by_part(0).then_with(|| by_part(1))
+            });
+            prop_assert_eq!(sorted(&order), want);
+        }
+    }
+}
