@@ -3,7 +3,7 @@
 //! A value is 64 bits, its *digest*, from which it comes back: a number at the scale that all numbers of the column have in
 //! this table, a text of up to 7 bytes, or the number of a longer one among the table's texts. Few that repeat are counted
 //! in a small hash table. Others are appended, and looked at again from time to time: where they repeat after all, they are
-//! counted. Numbers that have no digest are groups of their own (`query::exact`).
+//! counted. Numbers that have no digest are groups of their own (`spill::exact`).
 
 use crate::aggregate::lanes::Kept;
 use crate::aggregate::state::{Digest, Outcome, State, StateColumn, Takes, Value};

@@ -1,6 +1,6 @@
 //! Aggregates over all values of a column: exact percentiles, `distinct` and `mode`.
 //!
-//! A group keeps its values in a bag. What is found among them in the end (`query::exact`) is kept by another state.
+//! A group keeps its values in a bag. What is found among them in the end (`spill::exact`) is kept by another state.
 
 use crate::aggregate::bag::Bag;
 use crate::aggregate::count::Count;

@@ -12,11 +12,10 @@ const RUN: usize = 128;
 #[inline]
 pub(crate) fn run(bytes: &[u8]) -> Option<Range<usize>> {
     // Each run has one of these places.
-    let may_be = bytes
+    let (pieces, _) = bytes.as_chunks::<RUN>();
+    let may_be = pieces
         .iter()
-        .skip(RUN - 1)
-        .step_by(RUN)
-        .any(|byte| *byte == 0);
+        .fold(false, |any, piece| any | (piece[RUN - 1] == 0));
     may_be.then(|| first(bytes)).flatten()
 }
 

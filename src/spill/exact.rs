@@ -1,6 +1,6 @@
 //! Exact percentiles, distinct counts and modes, however many values a group has.
 //!
-//! In memory a group has its values in a bag (`accumulator::bag`). In files, and where a number doesn't fit a bag, each
+//! In memory a group has its values in a bag (`aggregate::bag`). In files, and where a number doesn't fit a bag, each
 //! different value is a group of its own: its key has the parts of its group's key and one more, which names the aggregate
 //! and has the value. In the group itself that part is empty. So values are spilled, merged and saved as groups are, and
 //! come after their group in the order of numbers or bytes. One pass over all of them finds what was asked for, and leaves
