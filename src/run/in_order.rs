@@ -13,7 +13,8 @@ use crate::plan::Plan;
 use crate::plan::order::InOrder;
 use crate::record::block::{Block, Cut, PaddedBuf};
 use crate::record::bytes;
-use crate::run::job::{End, Partial, Text};
+use crate::run::one_by_one::{End, Text};
+use crate::run::partial::Partial;
 
 impl Plan {
     /// Adds the block that comes next.
