@@ -177,11 +177,12 @@ impl Plan {
         let mut pairs = None;
         if let Some(shared) = &total.shared {
             let all = std::mem::take(&mut total.merged_pairs);
-            pairs = Some(PairRows::merge(all, shared.drain_all(), &mut table));
+            let drained = shared.drain_all();
+            pairs = Some(PairRows::merge(all, drained, &mut table, &self.nulls));
         }
         let mut groups = Groups::new(table, lanes);
         if let Some(pairs) = pairs {
-            groups = groups.with_pairs(pairs, &self.nulls);
+            groups = groups.with_pairs(pairs);
         }
         if !self.has_values() {
             return self.answer(total, groups, self.having());

@@ -110,11 +110,8 @@ impl Plan {
         drained: DrainedClasses,
     ) -> Result<()> {
         let mut table = partial.table.like();
-        let pairs = PairRows::merge(own, drained, &mut table);
-        self.write(
-            partial,
-            Groups::new(table, None).with_pairs(pairs, &self.nulls),
-        )
+        let pairs = PairRows::merge(own, drained, &mut table, &self.nulls);
+        self.write(partial, Groups::new(table, None).with_pairs(pairs))
     }
 
     /// Writes groups to a file.

@@ -163,7 +163,8 @@ impl Pairs {
 
     /// Moves all groups to lanes, and to the table what these can't hold.
     pub(crate) fn drain(&mut self, lanes: &mut LaneGroups, table: &mut Table) {
-        let rows = PairRows::merge(vec![self.take()], self.shared.drain_none(), table);
+        let (own, none) = (vec![self.take()], self.shared.drain_none());
+        let rows = PairRows::merge(own, none, table, &lanes.plan().nulls);
         let (mut key, mut whole) = (Vec::new(), Vec::new());
         rows.each(|part, stats| {
             key.clear();
@@ -171,11 +172,6 @@ impl Pairs {
             key.push(self.marks.delimiter);
             let unit = Unit::of_key(&key);
             if !unit.is_some_and(|unit| lanes.hold(&unit, &kept(stats), table)) {
-                let part = if lanes.plan().is_null(part) {
-                    b""
-                } else {
-                    part
-                };
                 rows_to_table(table, part, &kept(stats), &mut whole);
             }
         });

@@ -31,14 +31,14 @@ impl Groups {
         }
     }
 
-    /// With those of pairs, among whose keys these may be null.
-    pub(crate) fn with_pairs(self, mut pairs: PairRows, nulls: &[Vec<u8>]) -> Groups {
+    /// With those of pairs.
+    pub(crate) fn with_pairs(self, mut pairs: PairRows) -> Groups {
         let Groups {
             mut table,
             mut lanes,
             ..
         } = self;
-        pairs.settle(&mut table, lanes.as_mut(), nulls);
+        pairs.settle(&mut table, lanes.as_mut());
         Groups {
             table,
             lanes,

@@ -33,16 +33,31 @@ pub(crate) struct PairRows {
 
 impl PairRows {
     /// Merges the tables of some workers and what was taken out of those that they share. Statistics that don't fit their
-    /// entries go to `table`.
-    pub(crate) fn merge(all: Vec<Tables>, drained: DrainedClasses, table: &mut Table) -> PairRows {
+    /// entries go to `table`, and so do the keys that are null.
+    pub(crate) fn merge(
+        all: Vec<Tables>,
+        drained: DrainedClasses,
+        table: &mut Table,
+        nulls: &[Vec<u8>],
+    ) -> PairRows {
+        PairRows::of(Tables::sorted(all, drained), table, nulls)
+    }
+
+    fn of(lists: Vec<Box<dyn SortedKeys>>, table: &mut Table, nulls: &[Vec<u8>]) -> PairRows {
         let mut rows = PairRows {
-            lists: Tables::sorted(all, drained),
+            lists,
             kinds: table.kinds().collect(),
         };
         let mut whole = Vec::new();
         for list in &mut rows.lists {
             for (key, stats) in list.take_overflow() {
-                rows_to_table(table, &key, &kept(&stats), &mut whole);
+                let key: &[u8] = if nulls.contains(&key) { b"" } else { &key };
+                rows_to_table(table, key, &kept(&stats), &mut whole);
+            }
+        }
+        for null in nulls {
+            if let Some(found) = rows.find(null) {
+                rows.move_to(table, found, b"", &mut whole);
             }
         }
         rows
@@ -51,7 +66,12 @@ impl PairRows {
     /// Shows all keys and their statistics.
     pub(crate) fn each(&self, mut see: impl FnMut(&[u8], &Stats)) {
         for list in &self.lists {
-            (0..list.len()).for_each(|at| see(list.key(at), &list.stats(at)));
+            for at in 0..list.len() {
+                let stats = list.stats(at);
+                if stats.count() > 0 {
+                    see(list.key(at), &stats);
+                }
+            }
         }
     }
 
@@ -59,22 +79,12 @@ impl PairRows {
         self.lists.iter().map(|list| list.len()).sum()
     }
 
-    /// Moves groups to the table that lanes or the table have too, and those whose keys are null.
-    pub(crate) fn settle(
-        &mut self,
-        table: &mut Table,
-        lanes: Option<&mut LaneRows>,
-        nulls: &[Vec<u8>],
-    ) {
+    /// Moves groups to the table that lanes or the table have too.
+    pub(crate) fn settle(&mut self, table: &mut Table, lanes: Option<&mut LaneRows>) {
         if self.len() == 0 {
             return;
         }
         let mut whole = Vec::new();
-        for null in nulls {
-            if let Some(found) = self.find(null) {
-                self.move_to(table, found, b"", &mut whole);
-            }
-        }
         let lanes_len = lanes.as_ref().map_or(0, |lanes| lanes.len());
         let mut moved: Vec<(usize, usize)> = Vec::new();
         if self.len() <= table.len() + lanes_len {
@@ -267,5 +277,68 @@ pub(crate) fn rows_to_table(table: &mut Table, key: &[u8], kept: &Kept, whole: &
     let group = table.group(whole);
     for aggregate in 0..table.aggregates() {
         table.absorb(group, aggregate, kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ahash::RandomState;
+
+    use super::*;
+    use crate::aggregate;
+    use crate::aggregate::state::Slot;
+
+    /// One key, and statistics that did not fit its entry.
+    struct Entry {
+        stats: Stats,
+        overflow: Vec<(Vec<u8>, Stats)>,
+    }
+
+    impl SortedKeys for Entry {
+        fn len(&self) -> usize {
+            1
+        }
+
+        fn key(&self, _: usize) -> &[u8] {
+            b"NA"
+        }
+
+        fn stats(&self, _: usize) -> Stats {
+            self.stats
+        }
+
+        fn remove(&mut self, _: usize) {
+            self.stats.count = 0;
+        }
+
+        fn prefetch(&self, _: usize) {}
+
+        fn take_overflow(&mut self) -> Vec<(Vec<u8>, Stats)> {
+            std::mem::take(&mut self.overflow)
+        }
+    }
+
+    #[test]
+    fn overflow_of_a_key_goes_where_the_key_goes() {
+        let rows = |count| Stats {
+            count,
+            ..Stats::default()
+        };
+        for (nulls, wanted) in [(vec![], "NA"), (vec![b"NA".to_vec()], "")] {
+            let kind = aggregate::named("count").unwrap();
+            let mut table = Table::new(&RandomState::new(), &[Slot { kind, owner: 0 }]);
+            let list = Entry {
+                stats: rows(2),
+                overflow: vec![(b"NA".to_vec(), rows(5))],
+            };
+            let mut pairs = PairRows::of(vec![Box::new(list)], &mut table, &nulls);
+            pairs.settle(&mut table, None);
+            let groups: Vec<Group> = table.groups().collect();
+            let parts: Vec<&[u8]> = parts(table.key(groups[0])).collect();
+            let count = table.finish(groups[0], 0, 0).printed(Rounding::Own);
+            assert_eq!((groups.len(), parts), (1, vec![wanted.as_bytes()]));
+            assert_eq!(count.unwrap().text().to_string(), "7");
+            assert!(pairs.groups().is_empty());
+        }
     }
 }
