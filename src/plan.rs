@@ -126,22 +126,17 @@ pub(crate) struct Shape {
     pub(crate) header_line: Option<Vec<u8>>,
     /// The file that it is the first record of.
     pub(crate) file: Arc<str>,
-    /// It was said, and not found there.
-    pub(crate) is_given: bool,
 }
 
 impl Shape {
-    /// What is wrong with a record of so many fields.
-    pub(crate) fn mismatch(&self, found: usize) -> String {
-        let of = match self.header {
-            Some(_) => "the header",
-            None => "the first record",
-        };
+    /// What is wrong with a record of so many fields. Pairs are two, whatever the first record has.
+    pub(crate) fn mismatch(&self, found: usize, is_pairs: bool) -> String {
         let fields = if found == 1 { "field" } else { "fields" };
         let width = self.width;
-        match self.is_given {
-            true => format!("{found} {fields} where {width} are expected"),
-            false => format!("{found} {fields} where {of} has {width}"),
+        match &self.header {
+            Some(_) => format!("{found} {fields} where the header has {width}"),
+            None if is_pairs => format!("{found} {fields} where {width} are expected"),
+            None => format!("{found} {fields} where the first record has {width}"),
         }
     }
 

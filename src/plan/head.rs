@@ -72,7 +72,6 @@ impl Head {
                 None => self.has_header.then_some(first.fields),
             },
             file: Arc::clone(source.name()),
-            is_given: false,
         }
     }
 

@@ -663,14 +663,12 @@ impl Query {
                 header: Some(names.to_vec()),
                 header_line: None,
                 file: Arc::clone(first.name()),
-                is_given: false,
             }),
             _ if self.is_pairs && !has_header => first.map(|first| Shape {
                 width: 2,
                 header: None,
                 header_line: None,
                 file: Arc::clone(first.name()),
-                is_given: true,
             }),
             _ => head.shape(input)?,
         };

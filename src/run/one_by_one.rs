@@ -1,6 +1,10 @@
 //! Adds records one by one: those that the passes leave, and all where there are no passes. It says what is wrong with
 //! malformed ones, and leaves them out where that is asked for.
 
+use std::ops::Range;
+
+use memchr::{memchr, memmem};
+
 use crate::aggregate::state::Value;
 use crate::condition::tree::Test;
 use crate::decimal::number::{Number, shown};
@@ -19,8 +23,6 @@ use crate::record::block::{Block, Cut};
 use crate::record::nuls;
 use crate::reject::rejects::OnError;
 use crate::run::partial::{Partial, Scratch};
-use memchr::{memchr, memmem};
-use std::ops::Range;
 
 impl Plan {
     /// Adds the record whose fields were split; nothing is added when the condition isn't true of it or it is malformed.
@@ -224,7 +226,7 @@ impl Plan {
 
     /// What is wrong with the number of fields of a record, with a hint if quoted fields would be as many as they should.
     pub(super) fn mismatch(&self, shape: &Shape, fields: &[Field], bytes: &[u8]) -> Cause {
-        let why = shape.mismatch(fields.len());
+        let why = shape.mismatch(fields.len(), self.is_pairs);
         let [first, .., last] = fields else {
             return why.into();
         };
