@@ -135,18 +135,11 @@ impl Asked {
 
     /// Whether a flag asks something of the records or the answer, and not only how they are written.
     pub(super) fn wants_answer(&self) -> bool {
-        let flags = [
-            (self.approximate, "--approximate"),
-            (self.exact, "--exact"),
-            (self.hash_key.is_some(), "--hash-key"),
-            (!self.filter.is_empty(), "--where"),
-        ];
-        let (left_out, shown, partials) = (
-            self.records.of_rejects(),
-            self.shown.flags(),
-            self.partials.flags(),
-        );
-        first(flags.iter().chain(&left_out).chain(&shown).chain(&partials)).is_some()
+        let is_asked = self.approximate || self.exact || self.hash_key.is_some();
+        let (left_out, shown) = (self.records.of_rejects(), self.shown.flags());
+        let partials = self.partials.flags();
+        let others = left_out.iter().chain(&shown).chain(&partials);
+        is_asked || !self.filter.is_empty() || first(others).is_some()
     }
 
     /// The flag that says that records are no fields between delimiters.
@@ -156,17 +149,12 @@ impl Asked {
 
     /// Whether a flag says how records are written.
     pub(super) fn has_form(&self) -> bool {
-        let flags = [
-            (self.header, "--header"),
-            (self.no_header, "--no-header"),
-            (self.log.is_some(), "--log"),
-            (self.jsonl, "--jsonl"),
-            (self.quote.is_some(), "--quote"),
-            (!self.null_value.is_empty(), "--null-value"),
-            (self.explain, "--explain"),
-        ];
+        let has_own = self.header || self.no_header || self.quote.is_some() || self.explain;
         let (fields, values) = (self.records.of_fields(), self.records.of_values());
-        first(flags.iter().chain(&fields).chain(&values)).is_some()
+        has_own
+            || self.other_records().is_some()
+            || !self.null_value.is_empty()
+            || first(fields.iter().chain(&values)).is_some()
     }
 
     /// The first flag that says how fields are written, which a log's pattern and JSON say, too.
