@@ -4,6 +4,8 @@
 //! behind that line. Engines cut by the framing, which knows nothing of that. So a block may end within a record as it is
 //! read then. The run is given up in that case, and `in_order` reads the input again.
 
+use std::sync::Arc;
+
 use crate::aggregate::state::Rounding;
 use crate::answer::Answer;
 use crate::answer::having::Having;
@@ -33,7 +35,6 @@ use crate::table::lane_groups::LaneRows;
 use crate::table::pair_rows::PairRows;
 use crate::table::shared::SharedTables;
 use crate::table::states::Table;
-use std::sync::Arc;
 
 #[cfg(test)]
 mod tests;

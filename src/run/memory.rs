@@ -1,5 +1,7 @@
 //! Bounds the memory of groups: workers share tables, then write groups to files, which are merged in the end.
 
+use std::sync::Arc;
+
 use crate::error::Result;
 use crate::linux::heap;
 use crate::plan::Plan;
@@ -11,9 +13,8 @@ use crate::table::lane_groups::{LaneGroups, LaneRows};
 use crate::table::pair_rows::PairRows;
 use crate::table::states::{ORDER_BYTES, Table};
 use crate::table::tables::{DrainedClasses, Tables};
-use std::sync::Arc;
 
-/// The most bytes by which groups are expected to grow until then, as they did since the last look: a few long records.
+/// The most bytes by which groups are expected to grow until the next look, as they did since the last one: a few long records.
 const GROWTH_MAX: usize = 16 << 20;
 
 impl Plan {
@@ -25,7 +26,7 @@ impl Plan {
     }
 
     /// What a partial has in memory but for pairs, and what it takes beside to write it or to put it in order.
-    pub(super) fn bytes(&self, partial: &mut Partial, passes: Option<&mut Passes>) -> (u64, u64) {
+    fn bytes(&self, partial: &mut Partial, passes: Option<&mut Passes>) -> (u64, u64) {
         let before = partial.lane_groups;
         let lane_bytes = passes.map_or(0, |passes| {
             let slots = &passes.groups().slots;
@@ -74,11 +75,7 @@ impl Plan {
     }
 
     /// Writes a partial's groups to files.
-    pub(super) fn spill_own(
-        &self,
-        partial: &mut Partial,
-        mut passes: Option<&mut Passes>,
-    ) -> Result<()> {
+    fn spill_own(&self, partial: &mut Partial, mut passes: Option<&mut Passes>) -> Result<()> {
         if let Some(passes) = &mut passes {
             passes.settle(&mut partial.table);
             if let Some(pairs) = passes.pairs().filter(|pairs| pairs.len() > 0) {
@@ -103,7 +100,7 @@ impl Plan {
     }
 
     /// Writes groups of pairs to a file.
-    pub(super) fn spill_pairs(
+    fn spill_pairs(
         &self,
         partial: &mut Partial,
         own: Vec<Tables>,
@@ -115,17 +112,12 @@ impl Plan {
     }
 
     /// Writes groups to a file.
-    pub(super) fn spill(
-        &self,
-        partial: &mut Partial,
-        lanes: Vec<LaneGroups>,
-        mut table: Table,
-    ) -> Result<()> {
+    fn spill(&self, partial: &mut Partial, lanes: Vec<LaneGroups>, mut table: Table) -> Result<()> {
         let lanes = LaneRows::merge(lanes, &mut table);
         self.write(partial, Groups::new(table, lanes))
     }
 
-    pub(super) fn write(&self, partial: &mut Partial, groups: Groups) -> Result<()> {
+    fn write(&self, partial: &mut Partial, groups: Groups) -> Result<()> {
         let scales = self.scales(partial);
         let written = self.stored_form().write(&groups, &scales);
         let run = written.map_err(|lost| lost.error(&self.budget))?;

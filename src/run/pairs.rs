@@ -21,7 +21,7 @@ use crate::scan::key_number::window::{ScanWindow, WINDOW};
 use crate::table::config::TableConfig;
 use crate::table::isa::Seeds;
 use crate::table::lane_groups::LaneGroups;
-use crate::table::pair_rows::{PairRows, SCALE, kept, rows_to_table};
+use crate::table::pair_rows::{PairRows, kept, rows_to_table};
 use crate::table::shared::SharedTables;
 use crate::table::slots::Unit;
 use crate::table::states::Table;
@@ -48,9 +48,6 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// Digits behind the point of the numbers in the groups.
-    pub(crate) const SCALE: u32 = SCALE;
-
     /// The tables of all workers of a run, for a plan that asks for no more than is kept here.
     pub(crate) fn shared(plan: &Plan, budget: &Arc<Budget>) -> Option<Arc<SharedTables>> {
         let (level, marks) = (plan.level?, plan.dialect.marks()?);

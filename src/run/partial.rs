@@ -1,5 +1,7 @@
 //! What a worker knows of the records that it has added.
 
+use std::sync::Arc;
+
 use crate::answer::Answer;
 use crate::budget::Share;
 use crate::condition::Reading;
@@ -16,7 +18,6 @@ use crate::table::lane_groups::LaneGroups;
 use crate::table::shared::SharedTables;
 use crate::table::states::Table;
 use crate::table::tables::{DrainedClasses, Tables};
-use std::sync::Arc;
 
 /// What a worker knows.
 pub struct Partial {

@@ -33,6 +33,7 @@ use crate::scan::spans::{RecordStarts, is_empty, spans, strip_quotes, strip_retu
 use crate::sketch::distinct::HashKey;
 use crate::table::isa::Seeds;
 use crate::table::lane_groups::{KeyForm, LaneAggregate, LaneGroups, LanePlan, Served};
+use crate::table::pair_rows;
 use crate::table::shared::SharedTables;
 use crate::table::slots::{BATCH, KEY_MAX, UNIT_LANES};
 use crate::table::states::{Group, Table};
@@ -356,7 +357,7 @@ impl Passes {
         {
             // Lanes are about the numbers alone.
             let source = &mut self.sources[0];
-            source.scale = source.scale.max(Some(Pairs::SCALE));
+            source.scale = source.scale.max(Some(pair_rows::SCALE));
             self.adopt(table);
             if let Some(pairs) = &mut self.pairs {
                 pairs.drain(&mut self.groups, table);
@@ -396,7 +397,7 @@ impl Passes {
         others.added(rows);
         if rows > 0 {
             let scale = &mut others.scales()[0];
-            *scale = Pairs::SCALE.max(*scale);
+            *scale = pair_rows::SCALE.max(*scale);
         }
         Ok(Some(at + pairs.end()))
     }
