@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::aggregate::lanes::{Kept, Part};
 use crate::aggregate::share::Share;
 use crate::decimal::number::{Exact, Number, Special};
-use crate::decimal::quotient::Quotient;
+use crate::decimal::quotient::{Quotient, short_quotient};
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::{Column, RANK_BYTES, Rule};
 use crate::prefetch;
@@ -200,21 +200,13 @@ impl Ratio {
             Rounding::Up(digits) => (digits, true),
             Rounding::OfDoubles(_) | Rounding::Double => return None,
         };
-        let times = |number: i64, power: u32| number.checked_mul(10_i64.checked_pow(power)?);
         let dividend = i64::try_from(self.dividend).ok()?;
-        let dividend = times(dividend, digits.saturating_sub(self.scale))?;
-        let down = self.scale.saturating_sub(digits);
-        let mantissa = match i64::try_from(self.divisor) {
-            Ok(1) if down == 0 => dividend,
-            divisor => {
-                let divisor = times(divisor.ok()?, down)?;
-                let (twice, both) = (dividend.checked_mul(2)?, divisor.checked_mul(2)?);
-                match is_up || dividend >= 0 {
-                    true => twice.checked_add(divisor)?.div_euclid(both),
-                    false => twice.checked_sub(divisor)? / both,
-                }
-            }
-        };
+        let divisor = i64::try_from(self.divisor).ok()?;
+        let (up, down) = (
+            digits.saturating_sub(self.scale),
+            self.scale.saturating_sub(digits),
+        );
+        let mantissa = short_quotient(dividend, divisor, (up, down), is_up)?;
         // A short one may have more digits.
         let is_short = self.more > 0 && rounding == Rounding::Own && mantissa.abs() <= 100;
         (!is_short || self.dividend == 0).then(|| Digits::decimal(mantissa.into(), digits))

@@ -72,7 +72,10 @@ impl Quotient {
         }
         let (small, scale) = self.dividend.parts();
         let (up, down) = (digits.saturating_sub(scale), scale.saturating_sub(digits));
-        if let Some(mantissa) = small.and_then(|mantissa| self.small_up(mantissa, up, down)) {
+        let divisor = i64::try_from(self.divisor).ok();
+        if let (Some(Ok(mantissa)), Some(divisor)) = (small.map(i64::try_from), divisor)
+            && let Some(mantissa) = short_quotient(mantissa, divisor, (up, down), true)
+        {
             return Exact::small(mantissa.into(), digits);
         }
         // Half a divisor more, rounded down.
@@ -83,25 +86,11 @@ impl Quotient {
         Exact::new(mantissa, digits)
     }
 
-    fn small_up(&self, mantissa: i128, up: u32, down: u32) -> Option<i64> {
-        let times = |number: i64, power: u32| number.checked_mul(10_i64.checked_pow(power)?);
-        let dividend = times(i64::try_from(mantissa).ok()?, up)?;
-        let divisor = times(i64::try_from(self.divisor).ok()?, down)?;
-        let (twice, divisor_twice) = (dividend.checked_mul(2)?, divisor.checked_mul(2)?);
-        Some(twice.checked_add(divisor)?.div_euclid(divisor_twice))
-    }
-
     /// The quotient of doubles, computed in tenths as the styles that are compared with do.
     pub(crate) fn of_tenths(&self) -> f64 {
         let tenths = match self.dividend.parts() {
             (Some(small), 1) => small as f64,
-            (Some(small), scale)
-                if small % 10_i128.pow(scale.clamp(1, 30) - 1) == 0
-                    && (1..=30).contains(&scale) =>
-            {
-                (small / 10_i128.pow(scale - 1)) as f64
-            }
-            _ => (times(&self.dividend, 10)).nearest(),
+            _ => times(&self.dividend, 10).nearest(),
         };
         tenths / 10.0 / self.divisor as f64
     }
@@ -155,17 +144,39 @@ impl Quotient {
     }
 }
 
+/// `mantissa * 10^up / (divisor * 10^down)` where 64 bits are enough, with halves rounded up or away from zero.
+pub(crate) fn short_quotient(
+    mantissa: i64,
+    divisor: i64,
+    (up, down): (u32, u32),
+    is_up: bool,
+) -> Option<i64> {
+    let times = |number: i64, power: u32| number.checked_mul(10_i64.checked_pow(power)?);
+    let dividend = times(mantissa, up)?;
+    // Most numbers of a column are printed as they are.
+    if divisor == 1 && down == 0 {
+        return Some(dividend);
+    }
+    let divisor = times(divisor, down)?;
+    // Half a divisor more, rounded down, or as much less, rounded towards zero.
+    let (twice, both) = (dividend.checked_mul(2)?, divisor.checked_mul(2)?);
+    match is_up || dividend >= 0 {
+        true => Some(twice.checked_add(divisor)?.div_euclid(both)),
+        false => Some(twice.checked_sub(divisor)? / both),
+    }
+}
+
 /// `mantissa * 10^up / (divisor * 10^down)`, rounded half away from zero, where 128 bits are enough.
 fn small_quotient(mantissa: i128, divisor: u128, up: u32, down: u32) -> Option<i128> {
+    // Division of short numbers is much faster.
+    if let (Ok(mantissa), Ok(divisor)) = (i64::try_from(mantissa), i64::try_from(divisor))
+        && let Some(quotient) = short_quotient(mantissa, divisor, (up, down), false)
+    {
+        return Some(quotient.into());
+    }
     let dividend = mantissa.checked_mul(10_i128.checked_pow(up)?)?;
     let divisor = i128::try_from(divisor).ok()?;
     let divisor = divisor.checked_mul(10_i128.checked_pow(down)?)?;
-    // Division of short numbers is much faster.
-    if let (Ok(dividend), Ok(divisor)) = (i64::try_from(dividend), i64::try_from(divisor)) {
-        let (quotient, rest) = (dividend / divisor, dividend % divisor);
-        let is_up = rest.unsigned_abs() >= (divisor as u64).div_ceil(2);
-        return Some((quotient + i64::from(is_up) * dividend.signum()).into());
-    }
     let (quotient, rest) = (dividend / divisor, dividend % divisor);
     let is_up = rest.unsigned_abs() * 2 >= divisor.unsigned_abs();
     Some(quotient + i128::from(is_up) * dividend.signum())
