@@ -7,14 +7,16 @@ mod case;
 #[path = "../../linux-tests/reference.rs"]
 #[allow(dead_code)]
 mod reference;
+mod text;
 
 use case::Case;
 use libfuzzer_sys::fuzz_target;
 use reference::{Answer, Style};
 use ringfold::internals::simulated;
-use ringfold::query::{Answer as Rows, OnError, Query, Sort};
-use ringfold::report::{self, Format};
+use ringfold::query::{Answer as Rows, OnError, Query};
+use ringfold::report::Format;
 use ringfold::{Error, fold};
+use text::text_of;
 
 fuzz_target!(|data: &[u8]| {
     let case = Case::new(data);
@@ -53,17 +55,8 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn check(mut answer: Rows, expected: &Answer) {
-    assert_eq!(text(&mut answer, Format::Lines), expected.text(Style::Lines));
+    assert_eq!(text_of(&mut answer, Format::Lines), expected.text(Style::Lines));
     assert_eq!(answer.rows, expected.rows);
     assert_eq!(answer.empty_lines, expected.empty_lines);
     assert_eq!(answer.skipped, expected.malformed.len() as u64);
-}
-
-/// The answer in a style.
-fn text(answer: &mut Rows, format: Format) -> Vec<u8> {
-    answer.sort(&Sort::Bytes, None).expect("it is in memory");
-    answer.set_lines(format).expect("it has the columns");
-    let mut out = Vec::new();
-    report::write(answer, format, None, &mut out).expect("memory takes everything");
-    out
 }

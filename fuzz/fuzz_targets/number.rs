@@ -5,12 +5,14 @@
 #[path = "../../linux-tests/reference.rs"]
 #[allow(dead_code)]
 mod reference;
+mod text;
 
 use libfuzzer_sys::fuzz_target;
 use reference::Style;
 use ringfold::{Config, Fold, Input, PaddedBuf};
-use ringfold::query::{Answer, OnError, Query, Sort};
-use ringfold::report::{self, Format};
+use ringfold::query::{OnError, Query};
+use ringfold::report::Format;
+use text::text_of;
 
 fuzz_target!(|data: &[u8]| {
     let mut text = Vec::with_capacity(3 * data.len() + 2);
@@ -39,12 +41,3 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(text_of(&mut answer, format), expected.text(style));
     }
 });
-
-/// The answer in a style.
-fn text_of(answer: &mut Answer, format: Format) -> Vec<u8> {
-    answer.sort(&Sort::Bytes, None).expect("it is in memory");
-    answer.set_lines(format).expect("it has the columns");
-    let mut out = Vec::new();
-    report::write(answer, format, None, &mut out).expect("memory takes everything");
-    out
-}
