@@ -1,4 +1,4 @@
-//! Bounds the memory of groups: workers share tables, then write groups to files, which are merged in the end.
+//! Bounds the memory of groups: workers share the tables of pairs, then write groups to files, which are merged in the end.
 
 use std::sync::Arc;
 
