@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ringfold::query::Query;
+use ringfold::query::{FILTER, Query, Refusal};
 use ringfold::report::grid::{GridFormat, write_grid};
-use ringfold::{Config, Input, Kind, Refusal, Setting, fold};
+use ringfold::{Config, Input, Kind, fold};
 use serde_json::Value;
 
 use crate::digits::means;
@@ -446,11 +446,11 @@ fn a_program_can_point_into_a_condition() {
     assert_eq!(error.to_string(), want);
     let Some(Refusal::Condition {
         setting, text, at, ..
-    }) = error.refusal()
+    }) = error.job()
     else {
         panic!("{error}");
     };
-    assert_eq!((*setting, &text[*at..]), (Setting::Filter, "$7 = 1"));
+    assert_eq!((*setting, &text[*at..]), (FILTER, "$7 = 1"));
 }
 
 /// Classes of letters are those of the syntax that the documentation points to.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use crate::error::refusal::Refusal;
 use crate::error::{describe, errno_name};
 use crate::linux::{cgroups, proc};
+use crate::refusal::Refusal;
 
 /// Bytes of the available memory that are left to buffers and everything else.
 const RESERVE: u64 = 64 << 20;

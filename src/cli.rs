@@ -50,7 +50,7 @@ use clap::CommandFactory;
 
 pub use crate::cli::allocator::Allocator;
 use crate::cli::command::{Cli, Command};
-use crate::cli::console::{give_up, print, say_error};
+use crate::cli::console::{exit_code, give_up, print, say_error};
 use crate::error::OutOfMemory;
 use crate::{Error, Kind};
 
@@ -104,7 +104,7 @@ pub fn main() -> ExitCode {
             if error.kind() != Kind::ClosedPipe {
                 say_error(&error);
             }
-            ExitCode::from(error.exit_code())
+            ExitCode::from(exit_code(&error))
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::refusal::{Fields, Refusal, Speller};
 use crate::error::setting::Setting;
 use crate::visible::visible;
 
-/// What kind of failure it was; the exit code follows from it.
+/// What kind of failure it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -31,35 +31,42 @@ pub enum Kind {
     ClosedPipe,
 }
 
-/// What went wrong: words, or a refusal that can be matched.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What went wrong: words, or data that can be matched.
+#[derive(Debug, Clone)]
 pub enum Cause {
     /// In words.
     Words(String),
-    /// As data.
+    /// What the reader refuses.
     Refused(Box<Refusal>),
+    /// A job's own error.
+    Job(Arc<dyn std::error::Error + Send + Sync>),
 }
 
-impl Cause {
-    /// The same behind these words.
-    pub(crate) fn behind(mut self, words: &str) -> Cause {
-        match &mut self {
-            Cause::Words(why) => why.insert_str(0, words),
-            Cause::Refused(refusal) => {
-                if let Refusal::Malformed { why, .. } | Refusal::OtherLog { why, .. } =
-                    &mut **refusal
-                {
-                    why.insert_str(0, words);
-                }
-            }
+impl PartialEq for Cause {
+    /// Errors of jobs are compared by their words.
+    fn eq(&self, other: &Cause) -> bool {
+        match (self, other) {
+            (Cause::Words(a), Cause::Words(b)) => a == b,
+            (Cause::Refused(a), Cause::Refused(b)) => a == b,
+            (Cause::Job(a), Cause::Job(b)) => a.to_string() == b.to_string(),
+            _ => false,
         }
-        self
+    }
+}
+
+impl Eq for Cause {}
+
+impl Cause {
+    /// A job's own error.
+    pub fn job(error: impl std::error::Error + Send + Sync + 'static) -> Cause {
+        Cause::Job(Arc::new(error))
     }
 
     pub(crate) fn spelled(&self, speller: &dyn Speller) -> String {
         match self {
             Cause::Words(words) => one_line(words.clone()),
             Cause::Refused(refusal) => one_line(refusal.spelled(speller)),
+            Cause::Job(error) => one_line(speller.job(&**error)),
         }
     }
 }
@@ -215,12 +222,6 @@ impl Error {
         self
     }
 
-    /// Whether no more files can be open at once.
-    #[cfg(feature = "cli")]
-    pub(crate) fn is_about_descriptors(&self) -> bool {
-        matches!(self.errno, Some(libc::EMFILE | libc::ENFILE))
-    }
-
     /// The kind of failure.
     pub fn kind(&self) -> Kind {
         self.kind
@@ -255,13 +256,20 @@ impl Error {
     pub fn refusal(&self) -> Option<&Refusal> {
         match &self.cause {
             Cause::Refused(refusal) => Some(refusal),
-            Cause::Words(_) => None,
+            Cause::Words(_) | Cause::Job(_) => None,
         }
     }
 
-    /// Whether its bytes are those of decompressed text.
-    #[cfg(feature = "cli")]
-    pub(crate) fn is_decompressed(&self) -> bool {
+    /// The job's own error, where it is of this type.
+    pub fn job<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        match &self.cause {
+            Cause::Job(error) => error.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether its [bytes](Error::bytes) are those of the text in a compressed file.
+    pub fn is_decompressed(&self) -> bool {
         self.is_decompressed
     }
 
@@ -297,16 +305,6 @@ impl Error {
             self.bytes.as_ref().map_or(0, |bytes| bytes.start),
         )
     }
-
-    /// What the program exits with.
-    #[cfg(feature = "cli")]
-    pub(crate) fn exit_code(&self) -> u8 {
-        match self.kind {
-            Kind::Usage => 2,
-            Kind::ClosedPipe => 141,
-            _ => 1,
-        }
-    }
 }
 
 impl fmt::Display for Error {
@@ -323,27 +321,17 @@ impl From<Refusal> for Error {
             | Refusal::TooFew { .. }
             | Refusal::Misaligned { .. }
             | Refusal::Contradiction { .. }
-            | Refusal::Condition { .. }
             | Refusal::NeedsEngine { .. }
-            | Refusal::NeedsSetting { .. }
-            | Refusal::Undelimited { .. }
-            | Refusal::LooksLikeJson
-            | Refusal::LooksLikeLog { .. }
-            | Refusal::LooksLikeFields { .. }
-            | Refusal::LooksLikeComments { .. }
-            | Refusal::OtherDelimiter { .. } => Kind::Usage,
+            | Refusal::NeedsSetting { .. } => Kind::Usage,
             Refusal::NotAFile { .. }
             | Refusal::NotGranted { .. }
             | Refusal::Missing { .. }
             | Refusal::Unavailable { .. }
             | Refusal::NoMemory { .. }
             | Refusal::NoThreads { .. } => Kind::Engine,
-            Refusal::Exceeded { .. }
-            | Refusal::Malformed { .. }
-            | Refusal::OtherLog { .. }
-            | Refusal::DecoderMemory { .. }
-            | Refusal::Incomplete { .. } => Kind::Data,
-            Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Kind::Io,
+            Refusal::Exceeded { .. } | Refusal::NotText { .. } | Refusal::DecoderMemory { .. } => {
+                Kind::Data
+            }
         };
         Error::new(kind, refusal)
     }

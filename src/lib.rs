@@ -108,6 +108,8 @@ mod record;
 
 mod engine;
 
+mod refusal;
+
 mod budget;
 
 pub mod job;
@@ -160,7 +162,7 @@ pub use engine::run::run;
 pub use engine::sink::{BlockError, Malformed, Ordered, Sink};
 pub use engine::stats::Stats;
 pub use engine::window::Finished;
-pub use error::refusal::{Facility, Hint, Refusal, Refuser, Speller};
+pub use error::refusal::{Facility, Fields, Foreign, Refusal, Refuser, Speller};
 pub use error::setting::{Choice, Setting};
 pub use error::{Cause, Error, Kind, Result};
 pub use input::source::Source;

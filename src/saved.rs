@@ -11,7 +11,6 @@ use std::path::Path;
 use crate::aggregate::state::{Slot, Takes};
 use crate::aggregate::{ALL, named};
 use crate::answer::Answer;
-use crate::error::refusal::Refusal;
 use crate::error::{Error, Result};
 use crate::partial::description::{Aggregate, Counts, Description, Rule};
 use crate::partial::merge::Merge;
@@ -19,6 +18,7 @@ use crate::partial::reader::{Cursor, Reader};
 use crate::partial::receipt::Receipt;
 use crate::partial::writer::Writer;
 use crate::plan::Plan;
+use crate::refusal::Refusal;
 use crate::saved::groups::SavedGroups;
 use crate::spill::stored::Lost;
 

@@ -5,9 +5,10 @@ use std::sync::LazyLock;
 
 use crate::budget::GROUP_MIN;
 use crate::linux::{cgroups, heap};
+use crate::query::Refusal;
 use crate::report::grid::GridFormat;
 use crate::units;
-use crate::{Config, Error, Input, Kind, Refusal, Result, report};
+use crate::{Config, Error, Input, Kind, Result, report};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
@@ -233,7 +234,7 @@ impl Command {
 }
 
 fn is_undelimited(error: &Error) -> bool {
-    matches!(error.refusal(), Some(Refusal::Undelimited { .. }))
+    matches!(error.job(), Some(Refusal::Undelimited { .. }))
 }
 
 fn usage(why: String) -> Error {

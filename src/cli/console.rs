@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use crate::cli::{inherited, pointer, process, progress, spell};
 use crate::output::file::Output;
 use crate::visible::visible;
-use crate::{Error, Result};
+use crate::{Error, Kind, Result};
 
 /// Opens the output. Called before the work, so that a wrong path is reported first.
 pub(super) fn open_output(path: Option<&PathBuf>) -> Result<Output> {
@@ -36,9 +36,18 @@ pub(super) fn print(text: &[u8]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What the program exits with.
+pub(super) fn exit_code(error: &Error) -> u8 {
+    match error.kind() {
+        Kind::Usage => 2,
+        Kind::ClosedPipe => 141,
+        _ => 1,
+    }
+}
+
 /// Ends the process with an error, from any thread.
 pub(super) fn give_up(error: &Error) -> ! {
-    process::give_up(error.exit_code(), || {
+    process::give_up(exit_code(error), || {
         progress::clear_for_good();
         tell_error(error);
     })

@@ -11,7 +11,7 @@ use crate::visible::visible;
 use crate::{Input, Result};
 use clap::Args;
 
-use crate::cli::console::{open_output, say, write_output};
+use crate::cli::console::{exit_code, open_output, say, write_output};
 use crate::cli::reading::{Files, Folded, Reading};
 use crate::cli::{memory, own_input, spell};
 
@@ -32,10 +32,12 @@ fn open(paths: Vec<PathBuf>) -> Result<(Input, Vec<PathBuf>, ExitCode)> {
         match input.add(&path) {
             Ok(()) => opened.push(path),
             // No other file could be opened either.
-            Err(error) if error.is_about_descriptors() => return Err(error),
+            Err(error) if matches!(error.errno(), Some(libc::EMFILE | libc::ENFILE)) => {
+                return Err(error);
+            }
             Err(error) => {
                 say(&spell::error(&error));
-                code = ExitCode::from(error.exit_code());
+                code = ExitCode::from(exit_code(&error));
             }
         }
     }

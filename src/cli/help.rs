@@ -14,7 +14,7 @@ use rustix::fs::FileType;
 
 use crate::cli::again;
 use crate::cli::command::{Cli, Command};
-use crate::cli::console::{print, say};
+use crate::cli::console::{exit_code, print, say};
 use crate::probe::quoted;
 
 /// The command line as it was given, or the exit code if there is nothing left to do.
@@ -154,7 +154,7 @@ fn written(text: &[u8]) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             say(&error.to_string());
-            ExitCode::from(error.exit_code())
+            ExitCode::from(exit_code(&error))
         }
     }
 }

@@ -11,10 +11,10 @@ use crate::cli::shown::{self, Shown};
 use crate::cli::size::size;
 use crate::cli::skipped::tell_unread_rows;
 use crate::linux::heap;
-use crate::query::Partial;
+use crate::query::{Partial, Refusal};
 use crate::report::grid::GridFormat;
 use crate::units::grouped;
-use crate::{Error, Kind, Refusal, Result};
+use crate::{Error, Kind, Result};
 
 /// Merge partials that `aggregate --save-partial` has kept, and print the answer of all
 ///

@@ -2,8 +2,9 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::Error;
+use crate::query::Refusal;
 use crate::visible::visible;
-use crate::{Error, Refusal};
 
 /// Letters of a condition that are shown before and behind the place.
 const BEFORE: usize = 50;
@@ -11,7 +12,7 @@ const BEHIND: usize = 20;
 
 /// The lines for an error about a condition; none for others.
 pub(super) fn lines(error: &Error) -> Vec<String> {
-    match error.refusal() {
+    match error.job() {
         Some(Refusal::Condition { text, at, .. }) => pointed(text, *at).into(),
         _ => Vec::new(),
     }

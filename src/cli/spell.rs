@@ -2,9 +2,10 @@
 
 use crate::cli::again;
 use crate::probe::quoted;
-use crate::query::{Doubt, DoubtKind};
+use crate::query::{self, Doubt, DoubtKind, Hint};
+use crate::refusal::{FILTER, HAVING, MEMORY, PRECISION};
 use crate::units;
-use crate::{Cause, Choice, Error, Facility, Hint, Notice, Refusal, Refuser, Setting, Speller};
+use crate::{Cause, Choice, Error, Facility, Foreign, Notice, Refusal, Refuser, Setting, Speller};
 
 /// An error's line.
 pub(super) fn error(error: &Error) -> String {
@@ -103,14 +104,12 @@ pub(super) fn flag(setting: Setting) -> &'static str {
         Setting::Readahead => "--readahead",
         Setting::Populate => "--populate",
         Setting::MapAdvice => "--map-advice",
-        Setting::Delimiter => "--delimiter",
-        Setting::OnError => "--on-error",
-        Setting::Memory => "--memory",
         Setting::DecoderMemory => "--decoder-memory",
-        Setting::SpillDirectory => "--spill-dir",
-        Setting::Filter => "--where",
-        Setting::Having => "--having",
-        Setting::Precision => "--precision",
+        FILTER => "--where",
+        HAVING => "--having",
+        MEMORY => "--memory",
+        PRECISION => "--precision",
+        Setting::Job(name) => name,
     }
 }
 
@@ -163,18 +162,17 @@ impl Flags<'_> {
     }
 
     /// What to do about an input of another kind.
-    fn hinted(&self, hint: Hint) -> Option<String> {
-        match hint {
-            Hint::Encoded { program, .. } | Hint::Piped { program, .. } => {
-                Some(self.piped(program))
+    fn text_of(&self, what: Foreign) -> String {
+        match what {
+            Foreign::Encoded { program, .. } | Foreign::Piped { program, .. } => {
+                self.piped(program)
             }
-            Hint::Nuls => Some(self.piped("tr -d '\\0' <")),
-            Hint::NulRun => Some(format!(
+            Foreign::Nuls => self.piped("tr -d '\\0' <"),
+            Foreign::NulRun => format!(
                 "{}, or `--on-error skip`, which leaves the record out",
                 self.piped("tr -d '\\0' <")
-            )),
-            Hint::CarriageReturns => Some(self.piped("tr '\\r' '\\n' <")),
-            other => hinted(other),
+            ),
+            Foreign::CarriageReturns => self.piped("tr '\\r' '\\n' <"),
         }
     }
 }
@@ -238,62 +236,82 @@ impl Speller for Flags<'_> {
             } => "lower --rings, or raise the limit on processes (ulimit -u)",
             Refusal::NoThreads { .. } => "lower --threads",
             Refusal::Exceeded { .. } => "raise --max-record",
-            Refusal::Malformed { hint, .. } => return self.hinted(*hint),
-            Refusal::OtherLog { pattern, .. } => {
-                let pattern = match pattern.contains(' ') {
-                    true => format!("'{}'", pattern.replace('\'', "'\\''")),
-                    false => pattern.clone(),
-                };
-                return Some(format!("`--log {pattern}` reads this line"));
-            }
-            Refusal::Undelimited {
-                is_even_quoted: true,
-                ..
-            } => return hinted(Hint::Quotes),
-            Refusal::Undelimited {
-                uneven: Some(uneven),
-                ..
-            } => {
-                let byte = written(uneven.delimiter);
-                return Some(format!("`-d '{byte}'` names it, if that is right"));
-            }
-            Refusal::Undelimited { candidates, .. } => return Some(delimiters(candidates)),
-            Refusal::LooksLikeJson => {
-                "--jsonl reads JSON lines; -d names a byte between fields all the same"
-            }
-            Refusal::LooksLikeLog { pattern } => {
-                return Some(format!(
-                    "`--log {pattern}` reads it; -d names a byte between fields all the same"
-                ));
-            }
-            Refusal::LooksLikeFields { delimiter } => {
-                let delimiter = written(*delimiter);
-                return Some(format!(
-                    "`--comment '#' -d '{delimiter}'` reads the records, whose columns have numbers"
-                ));
-            }
-            Refusal::LooksLikeComments { mark } => {
-                return Some(format!("`--comment '{mark}'` leaves them out"));
-            }
-            Refusal::OtherDelimiter {
-                delimiter, found, ..
-            } => {
-                let [named, found] = [*delimiter, *found].map(written);
-                return Some(format!(
-                    "try `-d '{found}'`, or say `-d '{named}'` if that is right"
-                ));
-            }
-            Refusal::Incomplete { .. } => "--allow-gaps reports without it",
+            Refusal::NotText { what, .. } => return Some(self.text_of(*what)),
             Refusal::DecoderMemory { needed, .. } => {
                 let mebibytes = needed.div_ceil(1 << 20);
                 return Some(format!("`--decoder-memory {mebibytes}M` allows it"));
             }
-            Refusal::NotSpilled { .. } => "name a directory with free space by --spill-dir",
-            Refusal::SpillLost { .. } => "name another directory by --spill-dir, or raise --memory",
             _ => return None,
         };
         Some(advice.to_string())
     }
+
+    fn job(&self, error: &(dyn std::error::Error + 'static)) -> String {
+        match error.downcast_ref::<query::Refusal>() {
+            Some(refusal) => match advice(refusal) {
+                Some(advice) => format!("{}: {advice}", refusal.fact(self)),
+                None => refusal.fact(self),
+            },
+            None => error.to_string(),
+        }
+    }
+}
+
+/// What to do when a query is refused.
+fn advice(refusal: &query::Refusal) -> Option<String> {
+    use query::Refusal;
+    let advice = match refusal {
+        Refusal::Malformed { hint, .. } => return Some(hinted(*hint)),
+        Refusal::OtherLog { pattern, .. } => {
+            let pattern = match pattern.contains(' ') {
+                true => format!("'{}'", pattern.replace('\'', "'\\''")),
+                false => pattern.clone(),
+            };
+            return Some(format!("`--log {pattern}` reads this line"));
+        }
+        Refusal::Undelimited {
+            is_even_quoted: true,
+            ..
+        } => return Some(hinted(Hint::Quotes)),
+        Refusal::Undelimited {
+            uneven: Some(uneven),
+            ..
+        } => {
+            let byte = written(uneven.delimiter);
+            return Some(format!("`-d '{byte}'` names it, if that is right"));
+        }
+        Refusal::Undelimited { candidates, .. } => return Some(delimiters(candidates)),
+        Refusal::LooksLikeJson => {
+            "--jsonl reads JSON lines; -d names a byte between fields all the same"
+        }
+        Refusal::LooksLikeLog { pattern } => {
+            return Some(format!(
+                "`--log {pattern}` reads it; -d names a byte between fields all the same"
+            ));
+        }
+        Refusal::LooksLikeFields { delimiter } => {
+            let delimiter = written(*delimiter);
+            return Some(format!(
+                "`--comment '#' -d '{delimiter}'` reads the records, whose columns have numbers"
+            ));
+        }
+        Refusal::LooksLikeComments { mark } => {
+            return Some(format!("`--comment '{mark}'` leaves them out"));
+        }
+        Refusal::OtherDelimiter {
+            delimiter, found, ..
+        } => {
+            let [named, found] = [*delimiter, *found].map(written);
+            return Some(format!(
+                "try `-d '{found}'`, or say `-d '{named}'` if that is right"
+            ));
+        }
+        Refusal::Incomplete { .. } => "--allow-gaps reports without it",
+        Refusal::NotSpilled { .. } => "name a directory with free space by --spill-dir",
+        Refusal::SpillLost { .. } => "name another directory by --spill-dir, or raise --memory",
+        Refusal::Condition { .. } => return None,
+    };
+    Some(advice.to_string())
 }
 
 /// What to do when a choice isn't granted.
@@ -323,14 +341,9 @@ fn otherwise(choice: &Choice, by: Refuser) -> String {
     advice.to_string()
 }
 
-/// What to do about an input of another kind.
-fn hinted(hint: Hint) -> Option<String> {
-    Some(match hint {
-        Hint::Encoded { .. }
-        | Hint::Piped { .. }
-        | Hint::Nuls
-        | Hint::NulRun
-        | Hint::CarriageReturns => return None,
+/// What to do about a record that is malformed.
+fn hinted(hint: Hint) -> String {
+    match hint {
         Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", written(byte)),
         Hint::Names => "`-H` takes the first line for the names of the columns".to_string(),
         Hint::HeaderAndDelimiter(byte) => {
@@ -393,7 +406,7 @@ fn hinted(hint: Hint) -> Option<String> {
             "`--skip-lines {lines}` without `--comment` takes it for the header; `--skip-lines {}` beside `--comment` doesn't",
             lines + 1
         ),
-    })
+    }
 }
 
 /// How one of these delimiters is named.
@@ -531,7 +544,8 @@ mod tests {
         };
         let program = Cli::command();
         let aggregate = program.find_subcommand("aggregate").unwrap();
-        for &setting in Setting::ALL {
+        let of_queries = [FILTER, HAVING, MEMORY, PRECISION];
+        for &setting in Setting::ALL.iter().chain(&of_queries) {
             let name = flag(setting).strip_prefix("--").unwrap();
             assert!(has(aggregate, name), "{setting} isn't --{name}");
         }

@@ -1,8 +1,8 @@
 //! What is wrong with the text of a condition, and where.
 
 use crate::error::Error;
-use crate::error::refusal::Refusal;
 use crate::error::setting::Setting;
+use crate::refusal::Refusal;
 
 /// A place in the text and what is wrong there.
 #[derive(Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::error::setting::Setting;
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
+use crate::refusal::HAVING;
 
 /// A condition that was read. Its columns are still to be found.
 #[derive(Debug, Clone)]
@@ -76,7 +77,7 @@ impl Expression {
     pub(crate) fn parse(text: &str, setting: Setting) -> Result<Expression> {
         let root = tokens(text).and_then(|tokens| {
             let mut parser = Parser::new(tokens);
-            parser.is_of_answer = setting == Setting::Having;
+            parser.is_of_answer = setting == HAVING;
             parser.whole()
         });
         let root = root.map_err(|fault| fault.in_text(setting, text))?;

@@ -6,9 +6,8 @@ use proptest::prelude::*;
 
 use crate::condition::{Bytes, Condition, Doubts, Expression};
 use crate::decimal::number::Grammar;
-use crate::error::refusal::Refusal;
-use crate::error::setting::Setting;
 use crate::plan::columns::Columns;
+use crate::refusal::{FILTER, Refusal};
 
 fn compiled(text: &str) -> Result<Condition, (usize, String)> {
     let names = ["a", "b", "x-ray", "in"].map(|name| name.as_bytes().to_vec());
@@ -17,9 +16,9 @@ fn compiled(text: &str) -> Result<Condition, (usize, String)> {
             .find(names.len(), Some(&names))
             .map(|found| found[0])
     };
-    let expression = Expression::parse(text, Setting::Filter);
+    let expression = Expression::parse(text, FILTER);
     let condition = expression.and_then(|expression| expression.compile(find, |_| false));
-    condition.map_err(|error| match error.refusal() {
+    condition.map_err(|error| match error.job() {
         Some(Refusal::Condition { at, why, .. }) => (*at, why.clone()),
         _ => panic!("{error}"),
     })

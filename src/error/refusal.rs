@@ -3,8 +3,6 @@
 //! A refusal becomes a line by a [`Speller`]: the library's own writes settings by the names of their
 //! fields, a program's as its users write them.
 
-use std::path::PathBuf;
-
 use crate::error::setting::{Choice, Setting};
 use crate::units;
 
@@ -130,70 +128,12 @@ pub enum Refusal {
         /// It has a run of NUL bytes.
         has_nuls: bool,
     },
-    /// A record isn't what the job expects.
-    Malformed {
+    /// The input isn't lines of text.
+    NotText {
         /// Why.
         why: String,
-        /// What the input may be instead.
-        hint: Hint,
-    },
-    /// A line of a log isn't one of the pattern.
-    OtherLog {
-        /// Why.
-        why: String,
-        /// The name of a pattern that reads it, or the pattern.
-        pattern: String,
-    },
-    /// The first records don't tell the [delimiter](Setting::Delimiter).
-    Undelimited {
-        /// Bytes that make as many fields of each, more than one, and how many.
-        candidates: Vec<(u8, usize)>,
-        /// There is none, but one would do that if fields could be [quoted](Hint::Quotes).
-        is_even_quoted: bool,
-        /// There is none, and one that splits the first record doesn't make as many fields of a later one.
-        uneven: Option<Uneven>,
-    },
-    /// The [delimiter](Setting::Delimiter) isn't told, and the first record is an object of JSON.
-    LooksLikeJson,
-    /// The same, and the first line is one of a web server's log.
-    LooksLikeLog {
-        /// The name of a pattern that reads it.
-        pattern: &'static str,
-    },
-    /// The [delimiter](Setting::Delimiter) isn't told, and lines that begin with `#` name the columns, as W3C has it.
-    LooksLikeFields {
-        /// What makes as many fields of each other line.
-        delimiter: u8,
-    },
-    /// The first lines begin with this mark, and the others have as many fields as each other.
-    LooksLikeComments {
-        /// What comments begin with.
-        mark: &'static str,
-    },
-    /// The [delimiter](Setting::Delimiter) that a file's name tells isn't the one of its first records.
-    OtherDelimiter {
-        /// What the name tells.
-        delimiter: u8,
-        /// What makes as many fields of each record.
-        found: u8,
-        /// How many.
-        fields: usize,
-    },
-    /// Partials lack a part of what was read.
-    Incomplete {
-        /// What is missing.
-        missing: String,
-    },
-    /// A condition that can't be understood.
-    Condition {
-        /// [`Setting::Filter`] or [`Setting::Having`].
-        setting: Setting,
-        /// The condition as it was given.
-        text: String,
-        /// The byte of it that is wrong, or its end where something is missing.
-        at: usize,
-        /// What is wrong there.
-        why: String,
+        /// What it may be instead.
+        what: Foreign,
     },
     /// What compressed data makes its decoder keep is more than decoders may have.
     DecoderMemory {
@@ -201,20 +141,6 @@ pub enum Refusal {
         needed: u64,
         /// The bytes that all decoders may have.
         limit: u64,
-    },
-    /// Keys that outgrew the memory can't be written to a file.
-    NotSpilled {
-        /// What the tables may take, in bytes.
-        memory: u64,
-        /// Where the file was to be.
-        directory: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// Keys that were written to a file can't be read back.
-    SpillLost {
-        /// Where the file was.
-        directory: PathBuf,
     },
 }
 
@@ -256,10 +182,10 @@ pub enum Facility {
     Mapping,
 }
 
-/// What an input may be, or how it may be read, where a record is malformed.
+/// What an input is that isn't lines of text, and what makes text of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Hint {
+pub enum Foreign {
     /// Another kind of file, which a program makes text of.
     Encoded {
         /// As `a gzip file`.
@@ -280,69 +206,22 @@ pub enum Hint {
     NulRun,
     /// Lines that end with a carriage return alone.
     CarriageReturns,
-    /// With this [delimiter](Setting::Delimiter) the record is well-formed.
-    Delimiter(u8),
-    /// The names of the columns, in the first record of a [`Query`](crate::query::Query) that reads no header.
-    Names,
-    /// The names of the columns, between these delimiters.
-    HeaderAndDelimiter(u8),
-    /// Records of more columns than a key and a value: a [`Query`](crate::query::Query) groups them.
-    Columns,
-    /// Fields without newlines, so that a quote that isn't closed ends with its line.
-    SingleLine,
-    /// This value stands for none.
-    NullValue(&'static str),
-    /// Numbers may have larger exponents.
-    Float,
-    /// This value is an infinity or nan, which may be a number or stand for none.
-    NotFinite(&'static str),
-    /// A comma stands before the decimals.
-    DecimalComma,
-    /// A point stands before the decimals, and a comma is expected there.
-    DecimalPoint,
-    /// A comma stands before three digits: decimals, or thousands.
-    CommaOrGroups,
-    /// A number with this sign of money or per cent.
-    Sign(&'static str),
-    /// A number as people write amounts, with separators between thousands or in parentheses.
-    Amount,
-    /// Fields may stand in double quotes.
-    Quotes,
-    /// Values may be times, of which the first and last are wanted.
-    Times,
-    /// A value may be a time, if a condition compares it with one in quotes.
-    QuotedTime,
-    /// A quote that isn't one, or isn't closed: the record can be left out, or quotes taken for bytes like others.
-    Quote,
-    /// A backslash before a quote says that it closes nothing.
-    Escape,
-    /// Blanks around fields don't belong to them.
-    Trim,
-    /// Records may be of more than so many bytes, if no quote is missing.
-    MaxRecord(usize),
-    /// A carriage return alone ends a line.
-    LoneReturn,
-    /// Each record ends with a [delimiter](Setting::Delimiter) more than the header.
-    LastDelimiter(u8),
-    /// Each record begins with a name that the header has no column for.
-    RowNames(u8),
-    /// The byte stands twice between fields.
-    DoubledDelimiter(u8),
-    /// The header is a comment, behind so many lines.
-    CommentedHeader(u64),
 }
 
-/// A delimiter that doesn't make the same number of fields of each of the first records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Uneven {
-    /// The byte.
-    pub delimiter: u8,
-    /// How many fields it makes of the first record.
-    pub fields: usize,
-    /// How many of the first one that has others.
-    pub found: usize,
-    /// The line where that one begins, from 1.
-    pub line: u64,
+impl Foreign {
+    /// Beside the words of an error: how such an input is recognised.
+    fn fact(self, why: &str) -> String {
+        match self {
+            Foreign::Encoded { kind, .. } | Foreign::Piped { kind, .. } => {
+                format!("{why}: this is how {kind} begins")
+            }
+            Foreign::Nuls => format!("{why}: it begins with NUL bytes"),
+            Foreign::CarriageReturns => {
+                format!("{why}: the lines end with a carriage return alone")
+            }
+            Foreign::NulRun => why.into(),
+        }
+    }
 }
 
 /// Writes settings and advice as the users of a program know them.
@@ -355,10 +234,15 @@ pub trait Speller {
         let _ = refusal;
         None
     }
+
+    /// A job's own error: its words, unless the program knows the job.
+    fn job(&self, error: &(dyn std::error::Error + 'static)) -> String {
+        error.to_string()
+    }
 }
 
 /// By the names of fields, without advice.
-pub(crate) struct Fields;
+pub struct Fields;
 
 impl Speller for Fields {
     fn choice(&self, choice: &Choice) -> String {
@@ -377,25 +261,15 @@ impl Refusal {
             | Refusal::NeedsSetting { setting, .. }
             | Refusal::NotAFile { setting }
             | Refusal::Missing { setting, .. }
-            | Refusal::Condition { setting, .. }
             | Refusal::NoThreads { setting, .. } => Some(*setting),
             Refusal::Contradiction { choice, .. }
             | Refusal::NeedsEngine { choice, .. }
             | Refusal::NotGranted { choice, .. } => Some(choice.setting),
             Refusal::Exceeded { .. } => Some(Setting::MaxRecord),
-            Refusal::Undelimited { .. }
-            | Refusal::LooksLikeJson
-            | Refusal::LooksLikeLog { .. }
-            | Refusal::LooksLikeFields { .. }
-            | Refusal::LooksLikeComments { .. }
-            | Refusal::OtherDelimiter { .. } => Some(Setting::Delimiter),
-            Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Some(Setting::SpillDirectory),
             Refusal::DecoderMemory { .. } => Some(Setting::DecoderMemory),
-            Refusal::Unavailable { .. }
-            | Refusal::OtherLog { .. }
-            | Refusal::NoMemory { .. }
-            | Refusal::Malformed { .. }
-            | Refusal::Incomplete { .. } => None,
+            Refusal::Unavailable { .. } | Refusal::NoMemory { .. } | Refusal::NotText { .. } => {
+                None
+            }
         }
     }
 
@@ -495,128 +369,13 @@ impl Refusal {
             Refusal::Exceeded { max_record, .. } => {
                 format!("a record of more than {max_record} bytes")
             }
-            Refusal::Malformed { why, hint } => match hint {
-                Hint::Encoded { kind, .. } | Hint::Piped { kind, .. } => {
-                    format!("{why}: this is how {kind} begins")
-                }
-                Hint::Nuls => format!("{why}: it begins with NUL bytes"),
-                Hint::CarriageReturns => {
-                    format!("{why}: the lines end with a carriage return alone")
-                }
-                Hint::NulRun
-                | Hint::Delimiter(_)
-                | Hint::Names
-                | Hint::HeaderAndDelimiter(_)
-                | Hint::Columns
-                | Hint::SingleLine
-                | Hint::NullValue(_)
-                | Hint::Float
-                | Hint::NotFinite(_)
-                | Hint::DecimalComma
-                | Hint::DecimalPoint
-                | Hint::CommaOrGroups
-                | Hint::Sign(_)
-                | Hint::Amount
-                | Hint::Quotes
-                | Hint::Times
-                | Hint::QuotedTime
-                | Hint::Quote
-                | Hint::Escape
-                | Hint::Trim
-                | Hint::MaxRecord(_)
-                | Hint::LastDelimiter(_)
-                | Hint::RowNames(_)
-                | Hint::DoubledDelimiter(_)
-                | Hint::CommentedHeader(_) => why.clone(),
-                Hint::LoneReturn => format!("{why}: a carriage return stands in it"),
-            },
-            Refusal::OtherLog { why, .. } => why.clone(),
-            Refusal::Undelimited {
-                candidates,
-                is_even_quoted,
-                uneven,
-            } => {
-                let made: Vec<String> = (candidates.iter())
-                    .map(|(byte, fields)| format!("{} makes {fields} of each", shown(*byte)))
-                    .collect();
-                let none = "can't tell the delimiter from the first records";
-                match made.is_empty() {
-                    true if *is_even_quoted => format!("{none}, unless they are quoted"),
-                    true => match uneven {
-                        Some(Uneven {
-                            delimiter,
-                            fields,
-                            found,
-                            line,
-                        }) => format!(
-                            "{none}: {} makes {fields} fields of the first one, and {found} of line {line}",
-                            shown(*delimiter)
-                        ),
-                        None => none.into(),
-                    },
-                    false => format!(
-                        "several bytes may stand between the fields of the first records: {}",
-                        made.join(", ")
-                    ),
-                }
-            }
-            Refusal::LooksLikeJson => "the first record is a JSON object".into(),
-            Refusal::LooksLikeLog { .. } => "the first line is one of a web server's log".into(),
-            Refusal::LooksLikeFields { .. } => {
-                "a line that begins with `#Fields:` names the columns".into()
-            }
-            Refusal::LooksLikeComments { mark } => {
-                format!("the first lines begin with `{mark}`, as comments do")
-            }
-            Refusal::OtherDelimiter {
-                delimiter,
-                found,
-                fields,
-            } => format!(
-                "its name says {}, but {} makes {fields} fields of each of the first records",
-                shown(*delimiter),
-                shown(*found)
-            ),
-            Refusal::Incomplete { missing } => missing.clone(),
-            Refusal::Condition {
-                setting,
-                text,
-                at,
-                why,
-            } => {
-                let column = 1 + text[..*at].chars().count();
-                format!("{}: column {column}: {why}", name(*setting))
-            }
+            Refusal::NotText { why, what } => what.fact(why),
             Refusal::DecoderMemory { needed, limit } => format!(
                 "decompression needs {} of memory, and may have {} ({})",
                 units::size(*needed),
                 units::size(*limit),
                 name(Setting::DecoderMemory)
             ),
-            Refusal::NotSpilled {
-                memory,
-                directory,
-                why,
-            } => format!(
-                "the keys take more than {} of memory ({}) and can't be written to {}: {why}",
-                units::size(*memory),
-                name(Setting::Memory),
-                directory.display()
-            ),
-            Refusal::SpillLost { directory } => format!(
-                "keys that were written to {} can't be read back: the disk failed, or a temporary \
-                 file was cut or changed",
-                directory.display()
-            ),
         }
-    }
-}
-
-/// A byte as an error shows it.
-fn shown(byte: u8) -> String {
-    match byte {
-        b'\t' => "a tab".into(),
-        b' ' => "a blank".into(),
-        byte => format!("`{}`", byte.escape_ascii()),
     }
 }

@@ -1,4 +1,4 @@
-//! The settings of a run and of its jobs, by name: what a refusal is about.
+//! The settings of a run, by name: what a refusal is about.
 
 use std::fmt;
 
@@ -9,16 +9,19 @@ macro_rules! settings {
         #[non_exhaustive]
         pub enum Setting {
             $($(#[$is])* $setting,)*
+            /// A setting of a job, by its name.
+            Job(&'static str),
         }
 
         impl Setting {
-            /// All of them.
+            /// All that aren't a job's.
             pub const ALL: &[Setting] = &[$(Setting::$setting),*];
 
             /// The name of its field or method.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Setting::$setting => $name,)*
+                    Setting::Job(name) => name,
                 }
             }
         }
@@ -74,22 +77,8 @@ settings! {
     Populate = "populate",
     /// [`Knobs::map_advice`](crate::Knobs::map_advice).
     MapAdvice = "map_advice",
-    /// [`Query::new`](crate::query::Query::new).
-    Delimiter = "delimiter",
-    /// [`Query::on_error`](crate::query::Query::on_error).
-    OnError = "on_error",
-    /// [`Query::memory`](crate::query::Query::memory).
-    Memory = "memory",
     /// [`Input::decoder_memory`](crate::Input::decoder_memory).
     DecoderMemory = "decoder_memory",
-    /// [`Query::spill_directory`](crate::query::Query::spill_directory).
-    SpillDirectory = "spill_directory",
-    /// [`Query::filter`](crate::query::Query::filter).
-    Filter = "filter",
-    /// [`Query::having`](crate::query::Query::having).
-    Having = "having",
-    /// [`Query::precision`](crate::query::Query::precision).
-    Precision = "precision",
 }
 
 impl Setting {

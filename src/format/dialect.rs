@@ -5,13 +5,13 @@ use std::sync::Arc;
 use memchr::{memchr, memchr2};
 
 use crate::error::Cause;
-use crate::error::refusal::{Hint, Refusal};
 use crate::format::escape::Escape;
 use crate::format::field::{Field, QUOTE, Record, Unreadable};
 use crate::format::json::Paths;
 use crate::format::log::Pattern;
 use crate::record::framing::{Delimited, Framing};
 use crate::record::quoted::Quoted;
+use crate::refusal::{Hint, Refusal};
 
 /// What may stand at a file's start and belongs to no field.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

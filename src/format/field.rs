@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::error::refusal::Hint;
 use crate::format::escape::Escape;
+use crate::refusal::Hint;
 
 /// The quote of most files that have quoted fields.
 pub(crate) const QUOTE: u8 = b'"';

@@ -2,9 +2,9 @@
 
 use crate::decimal::number::{Grammar, Number};
 use crate::error::Cause;
-use crate::error::refusal::{Hint, Refusal};
 use crate::format::field::QUOTE;
 use crate::format::time::read;
+use crate::refusal::{Hint, Refusal};
 
 /// Texts that many programs write where there is no value.
 const NULLS: [&str; 16] = [

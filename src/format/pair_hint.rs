@@ -4,12 +4,12 @@ use memchr::{memchr, memchr_iter};
 
 use crate::decimal::number::Number;
 use crate::error::Result;
-use crate::error::refusal::Hint;
 use crate::input::foreign::BYTE_ORDER_MARK;
 use crate::input::head::{STEP, first_bytes, look_at_heads};
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::linux::pages::PAGE;
+use crate::refusal::Hint;
 
 /// Those that are usual.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b'|', b';'];

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
-use crate::error::refusal::{Hint, Refusal, Uneven};
 use crate::error::{Error, Kind, Result};
 use crate::format::dialect::{BYTE_ORDER_MARK, Dialect};
 use crate::format::field::{Field, QUOTE, names_of};
@@ -14,6 +13,7 @@ use crate::input::head::look_at_heads;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::record::nuls;
+use crate::refusal::{Hint, Refusal, Uneven};
 
 /// Records that are looked at, and how many bytes of them at most. Both bound how long a pipe is waited for.
 const RECORDS: usize = 20;
@@ -566,7 +566,7 @@ mod tests {
         let sample = style.look(&Input::memory([text.as_bytes()]), Delimiter::Sniffed);
         sample
             .map(|sample| sample.delimiter)
-            .map_err(|error| match error.refusal() {
+            .map_err(|error| match error.job() {
                 Some(Refusal::Undelimited { candidates, .. }) => candidates.clone(),
                 _ => panic!("{error}"),
             })
@@ -621,7 +621,7 @@ mod tests {
             ("{a,b\n{c,d\n", false),
         ] {
             let sniffed = PLAIN.look(&Input::memory([text.as_bytes()]), Delimiter::Sniffed);
-            let refusal = sniffed.err().and_then(|error| error.refusal().cloned());
+            let refusal = sniffed.err().and_then(|error| error.job().cloned());
             assert_eq!(refusal == Some(Refusal::LooksLikeJson), is_json, "{text}");
         }
         // What comes behind the first records says nothing.
@@ -705,7 +705,7 @@ mod tests {
         let doubled = "a||1\nb||2\n";
         let error = style.look(&Input::memory([doubled.as_bytes()]), Delimiter::Sniffed);
         let hint = Hint::DoubledDelimiter(b'|');
-        let refusal = error.unwrap_err().refusal().cloned();
+        let refusal = error.unwrap_err().job().cloned();
         assert!(matches!(refusal, Some(Refusal::Malformed { hint: found, .. }) if found == hint));
         assert_eq!(
             separator_line(b"\xef\xbb\xbfsep=;\r\na;b"),

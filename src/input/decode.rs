@@ -54,8 +54,8 @@ fn codec_of_file(source: &Source, file: &File) -> io::Result<Option<Codec>> {
             }
             (Some(Codec::Lz4), _) if at > 0 => return Ok(Some(Codec::Lz4)),
             (None, head) if at == 0 => {
-                if let Some(hint) = foreign::hint(head) {
-                    source.set_foreign(hint);
+                if let Some(what) = foreign::recognise(head) {
+                    source.set_foreign(what);
                 }
                 return Ok(None);
             }

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter};
 
-use crate::error::refusal::Hint;
+use crate::error::refusal::Foreign;
 
 /// How files begin that another program makes text of. All of them have bytes that no text has.
 const BEGINNINGS: [(&[u8], &str, &str); 10] = [
@@ -62,11 +62,11 @@ fn is_tar(bytes: &[u8]) -> bool {
 }
 
 /// What a file is that begins with these bytes and isn't text in lines.
-pub(crate) fn hint(bytes: &[u8]) -> Option<Hint> {
+pub(crate) fn recognise(bytes: &[u8]) -> Option<Foreign> {
     if bytes.len() >= NULS && bytes[..NULS].iter().all(|&byte| byte == 0) {
-        return Some(Hint::Nuls);
+        return Some(Foreign::Nuls);
     }
-    let piped = |kind, program| Some(Hint::Piped { kind, program });
+    let piped = |kind, program| Some(Foreign::Piped { kind, program });
     if is_compress(bytes) {
         return piped("a file that `compress` wrote (.Z)", "zcat");
     }
@@ -82,11 +82,11 @@ pub(crate) fn hint(bytes: &[u8]) -> Option<Hint> {
         true => ("an Excel file", "xlsx2csv"),
         false => (kind, program),
     };
-    Some(Hint::Encoded { kind, program })
+    Some(Foreign::Encoded { kind, program })
 }
 
 /// What makes JSON lines of a text that is JSON, but not in lines.
-pub(crate) fn json(bytes: &[u8]) -> Option<Hint> {
+pub(crate) fn json(bytes: &[u8]) -> Option<Foreign> {
     let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let text = text.trim_ascii_start();
     let (&first, rest) = text.split_first()?;
@@ -106,7 +106,7 @@ pub(crate) fn json(bytes: &[u8]) -> Option<Hint> {
         }
         _ => return None,
     };
-    Some(Hint::Encoded { kind, program })
+    Some(Foreign::Encoded { kind, program })
 }
 
 /// Whether lines end with a carriage return alone, as in old Macs' files and those of some spreadsheets. The bytes have more
@@ -122,9 +122,9 @@ pub(crate) fn has_carriage_returns(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn kind(hint: Option<Hint>) -> Option<&'static str> {
-        match hint? {
-            Hint::Encoded { kind, .. } => Some(kind),
+    fn kind(what: Option<Foreign>) -> Option<&'static str> {
+        match what? {
+            Foreign::Encoded { kind, .. } => Some(kind),
             _ => None,
         }
     }
@@ -144,7 +144,7 @@ mod tests {
             (b"a,b\n\0".to_vec(), None),
             (b"".to_vec(), None),
         ] {
-            assert_eq!(kind(hint(&bytes)), want, "{}", bytes.escape_ascii());
+            assert_eq!(kind(recognise(&bytes)), want, "{}", bytes.escape_ascii());
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use crate::error::refusal::{Facility, Hint, Refusal, Refuser};
+use crate::error::refusal::{Facility, Foreign, Refusal, Refuser};
 use crate::error::{Error, Kind, Result};
 #[cfg(feature = "decompress")]
 use crate::input::codec::Decoder;
@@ -79,7 +79,7 @@ pub struct Source {
     /// Which file it is: the device that it lies on, and its number there.
     inode: Option<(u64, u64)>,
     /// What it is if its first bytes were looked at and are no text.
-    foreign: OnceLock<Hint>,
+    foreign: OnceLock<Foreign>,
     /// What was taken out of a stream before the run.
     pub(crate) peeked: Peeked,
     /// What makes a stream of a compressed source.
@@ -415,15 +415,15 @@ impl Source {
     }
 
     /// What it is if its first bytes were looked at and are no text.
-    pub(crate) fn foreign(&self) -> Option<Hint> {
+    pub(crate) fn foreign(&self) -> Option<Foreign> {
         self.foreign.get().copied()
     }
 
     /// Its first bytes were looked at and are no text.
     #[cfg(feature = "decompress")]
-    pub(crate) fn set_foreign(&self, hint: Hint) {
+    pub(crate) fn set_foreign(&self, what: Foreign) {
         // It may have been looked at before.
-        let _ = self.foreign.set(hint);
+        let _ = self.foreign.set(what);
     }
 
     /// Which file it is: the device that it lies on, and its number there.

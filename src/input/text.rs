@@ -2,9 +2,9 @@
 
 use memchr::{memchr, memchr_iter};
 
-use crate::error::refusal::{Hint, Refusal};
+use crate::error::refusal::{Foreign, Refusal};
 use crate::error::{Error, Kind, Result};
-use crate::input::foreign::{has_carriage_returns, hint, json};
+use crate::input::foreign::{has_carriage_returns, json, recognise};
 use crate::input::head::{STEP, look_at_heads};
 use crate::input::source::Source;
 use crate::input::spans::Input;
@@ -16,13 +16,13 @@ impl Input {
     /// pipe.
     ///
     /// # Errors
-    /// It has, with a [`Hint`], or it can't be read.
+    /// It has, with a [`Foreign`], or it can't be read.
     pub(crate) fn check_json_lines(&self) -> Result<()> {
         let look = |source: &Source, bytes: &[u8], ended: bool| {
             let lines = memchr_iter(b'\n', bytes).take(2).count();
             let is_enough = ended || bytes.len() >= STEP || lines == 2;
             let checked = || match json(bytes) {
-                Some(hint) => Err(foreign(source, "it isn't JSON lines", hint)),
+                Some(what) => Err(foreign(source, "it isn't JSON lines", what)),
                 None => Ok(()),
             };
             is_enough.then(|| (!bytes.trim_ascii().is_empty()).then(checked))
@@ -34,21 +34,21 @@ impl Input {
     /// end with newlines. Waits for the first line of a pipe.
     ///
     /// # Errors
-    /// It isn't, with a [`Hint`], or it can't be read.
+    /// It isn't, with a [`Foreign`], or it can't be read.
     pub fn check_text(&self) -> Result<()> {
         for source in self.sources() {
-            if let Some(hint) = source.foreign() {
-                return Err(foreign(source, NO_TEXT, hint));
+            if let Some(what) = source.foreign() {
+                return Err(foreign(source, NO_TEXT, what));
             }
         }
         let look = |source: &Source, bytes: &[u8], ended: bool| {
             let is_line = memchr(b'\n', bytes).is_some() && bytes.first() != Some(&0);
             let is_enough = ended || bytes.len() >= STEP || is_line;
-            let checked = || match hint(bytes) {
-                Some(hint) => Err(foreign(source, NO_TEXT, hint)),
+            let checked = || match recognise(bytes) {
+                Some(what) => Err(foreign(source, NO_TEXT, what)),
                 None if has_carriage_returns(bytes) => {
-                    let hint = Hint::CarriageReturns;
-                    Err(foreign(source, "there is no newline", hint))
+                    let what = Foreign::CarriageReturns;
+                    Err(foreign(source, "there is no newline", what))
                 }
                 None => Ok(()),
             };
@@ -58,9 +58,9 @@ impl Input {
     }
 }
 
-fn foreign(source: &Source, why: &str, hint: Hint) -> Error {
+fn foreign(source: &Source, why: &str, what: Foreign) -> Error {
     let why = why.into();
-    let error = Error::new(Kind::Data, Refusal::Malformed { why, hint });
+    let error = Error::new(Kind::Data, Refusal::NotText { why, what });
     let error = error.in_file(source.index(), source.name());
     error.decompressed(source.is_compressed())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::decimal::number::Number;
-use crate::error::refusal::{Hint, Refusal};
+use crate::error::refusal::Refusal;
 use crate::error::{Cause, Error, Kind, Result};
 use crate::format::dialect::{BYTE_ORDER_MARK, Dialect, last_multiline, unreadable};
 use crate::format::field::names_of;
@@ -16,6 +16,7 @@ use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::plan::{Shape, hinted};
 use crate::record::nuls;
+use crate::refusal::Hint;
 
 /// How the first bytes of a file are read.
 #[derive(Debug)]

@@ -14,8 +14,7 @@ use crate::budget::{self, Budget};
 use crate::condition::Expression;
 use crate::decimal::number::{Grammar, Number};
 use crate::engine::config::Config;
-use crate::error::refusal::{Hint, Refusal};
-use crate::error::setting::Setting;
+use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::dialect::Dialect;
 use crate::format::json::Paths;
@@ -28,7 +27,8 @@ use crate::level::Level;
 use crate::plan::columns::Columns;
 use crate::plan::head::Head;
 use crate::plan::order::Order;
-use crate::plan::{Asked, Key, Plan, Shape};
+use crate::plan::{Asked, Key, Plan, Shape, hinted};
+use crate::refusal::{FILTER, HAVING, Hint, PRECISION};
 use crate::reject::rejects::{OnError, Rejecting};
 use crate::sketch::distinct::HashKey;
 
@@ -41,7 +41,7 @@ pub(crate) fn check_precision(digits: Option<u32>) -> Result<()> {
     match digits.filter(|digits| *digits > PRECISION_MAX) {
         None => Ok(()),
         Some(digits) => Err(Error::from(Refusal::OutOfRange {
-            setting: Setting::Precision,
+            setting: PRECISION,
             value: digits.into(),
             min: 0,
             max: PRECISION_MAX.into(),
@@ -564,8 +564,8 @@ impl Query {
     /// written.
     ///
     /// ```
-    /// use ringfold::query::Query;
-    /// use ringfold::{Config, Input, Refusal, fold};
+    /// use ringfold::query::{Query, Refusal};
+    /// use ringfold::{Config, Input, fold};
     ///
     /// let input = Input::memory([&b"city,price\nBern,1.50\nOslo,20\nBern,2.25\n"[..]]);
     /// let config = Config::default();
@@ -574,14 +574,14 @@ impl Query {
     /// assert_eq!((answer.rows, answer.filtered), (1, 2));
     ///
     /// let error = Query::new(b',').filter("price >").unwrap_err();
-    /// assert!(matches!(error.refusal(), Some(Refusal::Condition { at: 7, .. })));
+    /// assert!(matches!(error.job(), Some(Refusal::Condition { at: 7, .. })));
     /// # Ok::<(), ringfold::Error>(())
     /// ```
     ///
     /// # Errors
     /// The condition can't be understood.
     pub fn filter(mut self, condition: &str) -> Result<Query> {
-        let condition = Expression::parse(condition, Setting::Filter)?;
+        let condition = Expression::parse(condition, FILTER)?;
         self.filters.push(condition);
         Ok(self)
     }
@@ -592,7 +592,7 @@ impl Query {
     /// # Errors
     /// The condition can't be understood.
     pub fn having(mut self, condition: &str) -> Result<Query> {
-        let condition = Expression::parse(condition, Setting::Having)?;
+        let condition = Expression::parse(condition, HAVING)?;
         self.having.push(condition);
         Ok(self)
     }
@@ -649,12 +649,8 @@ impl Query {
         if framing.is_stateful() && input.part.is_some_and(|(_, parts)| parts > 1) {
             let why = "quoted fields may hold newlines, so where a part's first record begins is only known when all before \
                        it is read";
-            let hint = Hint::SingleLine;
-            let why = why.into();
-            return Err(Error::new(
-                ErrorKind::Usage,
-                Refusal::Malformed { why, hint },
-            ));
+            let cause = hinted(why, Hint::SingleLine);
+            return Err(Error::new(ErrorKind::Usage, cause));
         }
         let first = input.sources().first();
         let shape = match (first, dialect.names().filter(|_| dialect.is_json())) {

@@ -6,7 +6,6 @@ use memchr::memchr;
 
 use crate::decimal::number::shown;
 use crate::engine::config::Config;
-use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind, Result};
 use crate::format::json;
 use crate::format::sniff::Doubt;
@@ -15,6 +14,7 @@ use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::query::ask::Query;
 use crate::query::explain::{Seen, Values, write_table};
+use crate::refusal::Refusal;
 use crate::visible::visible;
 
 /// Keys of JSON lines that are shown.
@@ -84,7 +84,7 @@ impl Query {
         let mut form = Form::Plain;
         let mut query = self.without_columns();
         if let Err(error) = query.plan(input, config) {
-            (query, form) = match error.refusal() {
+            (query, form) = match error.job() {
                 Some(Refusal::LooksLikeJson) => (self.clone().of_json(), Form::JsonLines),
                 Some(Refusal::LooksLikeLog { pattern }) => {
                     (self.clone().of_log(pattern)?, Form::Log(pattern))

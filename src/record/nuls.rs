@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Cause;
-use crate::error::refusal::{Hint, Refusal};
+use crate::error::refusal::{Foreign, Refusal};
 
 /// So many bytes of zero side by side are no text.
 const RUN: usize = 128;
@@ -40,11 +40,7 @@ fn first(bytes: &[u8]) -> Option<Range<usize>> {
 pub(crate) fn cause(bytes: u64, is_hinted: bool) -> Cause {
     let why = format!("{bytes} NUL bytes stand in the record");
     match is_hinted {
-        true => Refusal::Malformed {
-            why,
-            hint: Hint::NulRun,
-        }
-        .into(),
+        true => hole(why),
         false => why.into(),
     }
 }
@@ -52,8 +48,12 @@ pub(crate) fn cause(bytes: u64, is_hinted: bool) -> Cause {
 /// What is wrong with a record over the limit that has a run whose end isn't known.
 pub(crate) fn endless(max_record: usize) -> Cause {
     let why = format!("a record of more than {max_record} bytes, with NUL bytes side by side");
-    let hint = Hint::NulRun;
-    Refusal::Malformed { why, hint }.into()
+    hole(why)
+}
+
+fn hole(why: String) -> Cause {
+    let what = Foreign::NulRun;
+    Refusal::NotText { why, what }.into()
 }
 
 #[cfg(test)]

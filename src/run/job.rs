@@ -23,6 +23,7 @@ use crate::record::block::{Block, Cut};
 use crate::record::framing::{Delimited, Framing};
 use crate::record::lines::Counted;
 use crate::record::nuls;
+use crate::refusal;
 use crate::reject::rejects::Rejected;
 use crate::reject::unread::Unread;
 use crate::run::one_by_one::{End, Text};
@@ -60,7 +61,7 @@ impl Plan {
             Some(first) if (first.file, first.bytes.start) <= error.place() => {
                 let name = &self.files[first.file as usize];
                 let before = format!("more than {most} records are malformed, this one first: ");
-                let found = Error::new(ErrorKind::Data, first.cause.behind(&before))
+                let found = Error::new(ErrorKind::Data, refusal::after(&before, first.cause))
                     .in_file(first.file, name)
                     .at_bytes(first.bytes);
                 match first.line {

@@ -9,7 +9,7 @@ use crate::aggregate::state::Value;
 use crate::condition::tree::Test;
 use crate::decimal::number::{Number, shown};
 use crate::engine::sink::{BlockError, Malformed};
-use crate::error::refusal::Hint;
+use crate::error::refusal::Refusal;
 use crate::error::{Cause, Result};
 use crate::format::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
 use crate::format::field::{Field, Unreadable, names_of};
@@ -21,6 +21,7 @@ use crate::plan::head::unclosed;
 use crate::plan::{Plan, Shape, hinted};
 use crate::record::block::{Block, Cut};
 use crate::record::nuls;
+use crate::refusal::Hint;
 use crate::reject::rejects::OnError;
 use crate::run::partial::{Partial, Scratch};
 
@@ -291,8 +292,14 @@ impl Plan {
         let before = before.strip_prefix(BYTE_ORDER_MARK).unwrap_or(before);
         let is_first = text.block.offset() == 0 && before.trim_ascii().is_empty();
         let why = bad.cause.into_owned();
-        let hint = is_first.then(|| foreign::json(rest)).flatten();
-        self.misquoted(bad.bytes, why, hint)
+        match is_first.then(|| foreign::json(rest)).flatten() {
+            Some(what) => Malformed {
+                start: bad.bytes.start,
+                end: bad.bytes.end,
+                cause: Refusal::NotText { why, what }.into(),
+            },
+            None => self.misquoted(bad.bytes, why, None),
+        }
     }
 
     /// What is wrong with a record that can't be split, with another pattern if that one reads it.

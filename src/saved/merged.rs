@@ -14,7 +14,6 @@ use crate::answer::outgrown::GROWTH;
 use crate::budget::{self, Budget};
 use crate::condition::Expression;
 use crate::decimal::number::Grammar;
-use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::partial::combine::{Combined, Missing, combine};
 use crate::partial::description::Description;
@@ -24,6 +23,7 @@ use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
 use crate::plan::conditions::compile_having;
 use crate::plan::names::renamed;
+use crate::refusal::HAVING;
 use crate::saved::{Partial, slots};
 use crate::spill::stored::{Filling, Lost, Stored, StoredForm};
 use crate::table::groups::Groups as AllGroups;
@@ -45,8 +45,7 @@ impl Shown {
     /// # Errors
     /// The condition can't be understood.
     pub fn having(mut self, condition: &str) -> Result<Shown> {
-        self.having
-            .push(Expression::parse(condition, Setting::Having)?);
+        self.having.push(Expression::parse(condition, HAVING)?);
         Ok(self)
     }
 
