@@ -1,4 +1,7 @@
 //! Which vector instructions the processor has, and so which version of each kernel runs.
+//!
+//! Invariant of this module: a token is only made where the processor has its features.
+#![allow(unsafe_code)]
 
 use std::sync::OnceLock;
 
@@ -9,10 +12,10 @@ pub enum Level {
     Portable,
     /// x86-64 with AVX2, AES, BMI and carry-less multiplication.
     #[cfg(target_arch = "x86_64")]
-    Avx2,
+    Avx2(Avx2),
     /// x86-64 with AVX-512 up to VBMI2, and vector AES.
     #[cfg(target_arch = "x86_64")]
-    Avx512,
+    Avx512(Avx512),
 }
 
 impl Level {
@@ -25,32 +28,53 @@ impl Level {
 
     /// Every level this processor can run, the best last.
     pub fn available() -> Vec<Self> {
-        #[allow(unused_mut)]
-        let mut levels = vec![Level::Portable];
+        let levels = [Some(Level::Portable)].into_iter();
         #[cfg(target_arch = "x86_64")]
-        {
-            let avx2 = is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("aes")
-                && is_x86_feature_detected!("bmi1")
-                && is_x86_feature_detected!("bmi2")
-                && is_x86_feature_detected!("pclmulqdq")
-                && is_x86_feature_detected!("popcnt");
-            let avx512 = avx2
-                && is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512vl")
-                && is_x86_feature_detected!("avx512cd")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vbmi")
-                && is_x86_feature_detected!("avx512vbmi2")
-                && is_x86_feature_detected!("vaes");
-            if avx2 {
-                levels.push(Level::Avx2);
+        let levels = levels.chain([
+            Avx2::detect().map(Level::Avx2),
+            Avx512::detect().map(Level::Avx512),
+        ]);
+        levels.flatten().collect()
+    }
+}
+
+/// A token: its values prove that the processor has the features.
+#[cfg(target_arch = "x86_64")]
+macro_rules! token {
+    ($(#[$doc:meta])* $token:ident: $($feature:tt)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $token(());
+
+        impl $token {
+            fn detect() -> Option<Self> {
+                let has_all = true $(&& is_x86_feature_detected!($feature))*;
+                has_all.then_some($token(()))
             }
-            if avx512 {
-                levels.push(Level::Avx512);
+
+            /// Runs `kernel` with the features. What it calls must be inlined into it.
+            #[inline(always)]
+            pub(crate) fn vectorize<R>(self, kernel: impl FnOnce() -> R) -> R {
+                #[target_feature($(enable = $feature),*)]
+                fn with_features<R>(kernel: impl FnOnce() -> R) -> R {
+                    kernel()
+                }
+                // SAFETY: by the module's invariant.
+                unsafe { with_features(kernel) }
             }
         }
-        levels
-    }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+token! {
+    /// The processor has what [`Level::Avx2`] names.
+    Avx2: "avx2" "aes" "bmi1" "bmi2" "pclmulqdq" "popcnt"
+}
+
+#[cfg(target_arch = "x86_64")]
+token! {
+    /// The processor has what [`Level::Avx512`] names.
+    Avx512: "avx2" "aes" "bmi1" "bmi2" "pclmulqdq" "popcnt"
+        "avx512f" "avx512bw" "avx512vl" "avx512cd" "avx512dq" "avx512vbmi" "avx512vbmi2" "vaes"
 }

@@ -93,6 +93,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("ringfold reads through io_uring and other Linux calls: it builds for Linux only");
 
+mod isa;
 mod level;
 mod prefetch;
 mod units;

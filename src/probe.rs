@@ -84,9 +84,9 @@ fn processor() -> Section {
             "aggregate runs on 64-bit words: neither AVX2 nor AVX-512 is there",
         ),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => ("AVX2", "aggregate runs its AVX2 code"),
+        Level::Avx2(_) => ("AVX2", "aggregate runs its AVX2 code"),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => ("AVX-512", "aggregate runs its AVX-512 code, the fastest"),
+        Level::Avx512(_) => ("AVX-512", "aggregate runs its AVX-512 code, the fastest"),
     };
     section.add("vector code", level, meaning);
     section.add(

@@ -467,9 +467,9 @@ fn level_name(level: Option<Level>) -> &'static str {
     match level {
         None | Some(Level::Portable) => "portable",
         #[cfg(target_arch = "x86_64")]
-        Some(Level::Avx2) => "AVX2",
+        Some(Level::Avx2(_)) => "AVX2",
         #[cfg(target_arch = "x86_64")]
-        Some(Level::Avx512) => "AVX-512",
+        Some(Level::Avx512(_)) => "AVX-512",
     }
 }
 

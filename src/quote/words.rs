@@ -97,7 +97,6 @@ impl Words {
     }
 
     /// The length of the longest word.
-    #[cfg(target_arch = "x86_64")]
     pub(super) fn longest(&self) -> usize {
         self.words.iter().map(Word::len).max().unwrap_or(0)
     }

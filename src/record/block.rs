@@ -119,6 +119,14 @@ impl<'a> Block<'a> {
         self.bytes
     }
 
+    /// At most `most` bytes from `start` on, for kernels that read past their edges.
+    pub(crate) fn part(&self, start: usize, most: usize) -> Padded<'a> {
+        let bytes = &self.bytes[start..];
+        Padded {
+            bytes: &bytes[..bytes.len().min(most)],
+        }
+    }
+
     /// The number of the file among the input's sources, from 0.
     pub fn file(&self) -> u32 {
         self.file
@@ -135,6 +143,42 @@ impl<'a> Block<'a> {
     /// order among blocks go by file and offset.
     pub fn sequence(&self) -> u64 {
         self.sequence
+    }
+}
+
+/// A part of a block: [`PADDING`] bytes before and after it are readable, because those of the block are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Padded<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Padded<'a> {
+    #[inline(always)]
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The first byte.
+    #[inline(always)]
+    pub(crate) fn pointer(self) -> *const u8 {
+        self.bytes.as_ptr()
+    }
+
+    /// `N` bytes from `start` on. They may end in the padding.
+    #[inline(always)]
+    pub(crate) fn from<const N: usize>(self, start: usize) -> &'a [u8; N] {
+        assert!(start <= self.bytes.len() + const { PADDING - N });
+        // SAFETY: as many bytes as the padding has are readable after the part.
+        unsafe { &*self.pointer().add(start).cast() }
+    }
+
+    /// The `N` bytes before `end`. They may begin in the padding.
+    #[inline(always)]
+    pub(crate) fn before<const N: usize>(self, end: usize) -> &'a [u8; N] {
+        const { assert!(N <= PADDING) };
+        assert!(end <= self.bytes.len());
+        // SAFETY: as many bytes as the padding has are readable before the part.
+        unsafe { &*self.pointer().add(end).sub(N).cast() }
     }
 }
 
@@ -283,5 +327,18 @@ mod tests {
             (block.bytes(), block.file(), block.offset()),
             (&b"abcd"[..], 3, 7)
         );
+    }
+
+    #[test]
+    fn parts_are_read_past_their_edges() {
+        let buf = PaddedBuf::with_fill(b"abcd", b'x');
+        let part = buf.block(0, 0, 0).part(1, 2);
+        assert_eq!(part.bytes(), b"bc");
+        assert_eq!(part.from(0), b"bcdxxxxx");
+        assert_eq!(part.from(2), b"dxxx");
+        assert_eq!(part.from(PADDING), b"xx");
+        assert_eq!(part.before(2), b"xxabc");
+        assert!(std::panic::catch_unwind(|| part.from::<3>(PADDING)).is_err());
+        assert!(std::panic::catch_unwind(|| part.before::<1>(3)).is_err());
     }
 }

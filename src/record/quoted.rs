@@ -3,19 +3,15 @@
 //! `Quoted::step` defines the framing, byte by byte. Long pieces are gone over 64 bytes at a time: in [`Pass`] every quote
 //! changes between inside and outside, which is right unless one stands within an unquoted field. The 64 bytes around
 //! such a quote are gone over byte by byte.
-//!
-//! Invariant of this module: a pass for a level only runs where the processor has its features.
-#![allow(unsafe_code)]
 
 use std::ops::Range;
 
 use memchr::{memchr, memchr2, memrchr};
 
+use crate::isa::{Isa, dispatch};
 use crate::level::Level;
+use crate::record::bytes::contains;
 use crate::record::framing::{Effect, Framing, STATES_MAX, State};
-#[cfg(target_arch = "x86_64")]
-use crate::record::masks::{Avx2, Avx512};
-use crate::record::masks::{Bytes64, Words, contains};
 
 /// Lines of fields that may be quoted, as RFC 4180 has them: a field that begins with the quote goes on to the next
 /// single quote, over delimiters and newlines; a doubled quote stands for one. A quote inside an unquoted field is a
@@ -273,46 +269,13 @@ impl Quoted {
         bytes: &[u8],
         each: impl FnMut(usize, u64),
     ) -> State {
-        match level {
-            // SAFETY: needs no feature.
-            Level::Portable => unsafe { self.pass_by::<Words>(state, bytes, each) },
-            // SAFETY: a level is only made where the processor has its features.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { self.pass_avx2(state, bytes, each) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { self.pass_avx512(state, bytes, each) },
-        }
+        dispatch!(level, isa => self.pass_by(isa, state, bytes, each))
     }
 
-    /// # Safety
-    /// The processor has the features named.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,pclmulqdq,popcnt")]
-    unsafe fn pass_avx2(&self, state: State, bytes: &[u8], each: impl FnMut(usize, u64)) -> State {
-        // SAFETY: as the caller's.
-        unsafe { self.pass_by::<Avx2>(state, bytes, each) }
-    }
-
-    /// # Safety
-    /// The processor has the features named.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,pclmulqdq,popcnt")]
-    unsafe fn pass_avx512(
-        &self,
-        state: State,
-        bytes: &[u8],
-        each: impl FnMut(usize, u64),
-    ) -> State {
-        // SAFETY: as the caller's.
-        unsafe { self.pass_by::<Avx512>(state, bytes, each) }
-    }
-
-    /// # Safety
-    /// The processor has what `B` needs.
     #[inline(always)]
-    unsafe fn pass_by<B: Bytes64>(
+    fn pass_by<I: Isa>(
         &self,
+        isa: I,
         mut state: State,
         bytes: &[u8],
         mut each: impl FnMut(usize, u64),
@@ -331,17 +294,13 @@ impl Quoted {
         let (chunks, rest) = bytes[at..].as_chunks::<64>();
         let mut pass = Pass::new(state);
         for chunk in chunks {
-            // SAFETY: 64 bytes of 64; the processor has what is needed.
-            let [quotes, newlines, delimiters] = unsafe {
-                let bytes = B::load(chunk.as_ptr());
-                [
-                    bytes.equal(self.quote),
-                    bytes.equal(b'\n'),
-                    bytes.equal(self.delimiter),
-                ]
-            };
-            // SAFETY: the processor has what is needed.
-            let ends = unsafe { pass.take::<B>(quotes, newlines, delimiters) };
+            let bytes = isa.load(chunk);
+            let [quotes, newlines, delimiters] = [
+                isa.equal(bytes, self.quote),
+                isa.equal(bytes, b'\n'),
+                isa.equal(bytes, self.delimiter),
+            ];
+            let ends = pass.take(isa, quotes, newlines, delimiters);
             let ends = ends.unwrap_or_else(|| {
                 let (state, ends) = self.slowly(pass.state(), chunk);
                 pass = Pass::new(state);
@@ -405,18 +364,9 @@ impl Pass {
 
     /// Goes over 64 bytes and returns which are record ends; `None`, and nothing is done, if a quote stands within an
     /// unquoted field.
-    ///
-    /// # Safety
-    /// The processor has what `B` needs.
     #[inline(always)]
-    unsafe fn take<B: Bytes64>(
-        &mut self,
-        quotes: u64,
-        newlines: u64,
-        delimiters: u64,
-    ) -> Option<u64> {
-        // SAFETY: as the caller's.
-        let inside = unsafe { B::between(quotes) } ^ self.inside;
+    fn take<I: Isa>(&mut self, isa: I, quotes: u64, newlines: u64, delimiters: u64) -> Option<u64> {
+        let inside = isa.between(quotes) ^ self.inside;
         let ends = (newlines | delimiters) & !inside;
         let (opening, closing) = (quotes & inside, quotes & !inside);
         let may_open = (ends | closing) << 1 | self.was_end | self.was_closing;

@@ -520,8 +520,7 @@ impl Passes {
         let lists = &mut self.scratch;
         lists.out.clear();
         lists.others.clear();
-        let regular =
-            (self.index).regular_starts(self.level, window, self.fields, &mut lists.starts);
+        let regular = (self.index).regular_starts(window, self.fields, &mut lists.starts);
         if let Some(end) = regular {
             return (true, end);
         }

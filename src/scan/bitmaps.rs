@@ -1,14 +1,8 @@
 //! Bitmaps of a window: for each of some sets of bytes a bit for each byte of the window that belongs to it.
 //! Newlines belong to every set.
-//!
-//! Invariant of this module: a window's bytes are readable up to 64 past its end, and [`Bitmaps`] has bits for 64 more
-//! places than a window has bytes, of which those behind its end are set.
-#![allow(unsafe_code)]
 
+use crate::isa::{Isa, dispatch};
 use crate::level::Level;
-#[cfg(target_arch = "x86_64")]
-use crate::record::masks::{Avx2, Avx512};
-use crate::record::masks::{Bytes64, Words};
 use crate::scan::index::{CHUNKS, TextWindow, WINDOW};
 
 /// The bytes of a set beside the newline, which is in each.
@@ -35,59 +29,24 @@ impl Bitmaps {
 
     /// Looks through a window.
     pub(crate) fn fill(&mut self, level: Level, window: TextWindow<'_>) {
-        match level {
-            // SAFETY: needs no feature.
-            Level::Portable => unsafe { self.fill_by::<Words>(window) },
-            // SAFETY: a level is only made where the processor has its features.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { self.fill_avx2(window) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { self.fill_avx512(window) },
-        }
+        dispatch!(level, isa => self.fill_by(isa, window));
     }
 
-    /// # Safety
-    /// The processor has AVX2.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    unsafe fn fill_avx2(&mut self, window: TextWindow<'_>) {
-        // SAFETY: as the caller's.
-        unsafe { self.fill_by::<Avx2>(window) }
-    }
-
-    /// # Safety
-    /// The processor has AVX-512.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn fill_avx512(&mut self, window: TextWindow<'_>) {
-        // SAFETY: as the caller's.
-        unsafe { self.fill_by::<Avx512>(window) }
-    }
-
-    /// # Safety
-    /// The processor has what `B` needs.
     #[inline(always)]
-    unsafe fn fill_by<B: Bytes64>(&mut self, window: TextWindow<'_>) {
+    fn fill_by<I: Isa>(&mut self, isa: I, window: TextWindow<'_>) {
         let length = window.bytes().len();
         self.length = length;
         let chunks = length.div_ceil(64);
         let used = length % 64;
         for chunk in 0..chunks {
-            let from = window.pointer().wrapping_add(64 * chunk);
             let behind = match used > 0 && chunk == chunks - 1 {
                 true => u64::MAX << used,
                 false => 0,
             };
-            // SAFETY: the chunk begins in the window, and 64 bytes are readable behind it; the processor is as the caller
-            // says.
-            let (text, newlines) = unsafe {
-                let text = B::load(from);
-                (text, text.equal(b'\n') | behind)
-            };
+            let text = isa.load(window.from(64 * chunk));
+            let newlines = isa.equal(text, b'\n') | behind;
             for (&set, bits) in self.sets.iter().zip(&mut self.bits) {
-                // SAFETY: as above.
-                bits[chunk] = (newlines | unsafe { text.among(set) }).to_le_bytes();
+                bits[chunk] = (newlines | isa.among(text, set)).to_le_bytes();
             }
         }
         for bits in &mut self.bits {
@@ -126,7 +85,7 @@ impl Bitmaps {
     /// it is far away, or where `literal` doesn't stand there.
     ///
     /// # Panics
-    /// If a place is behind the end of `window`, which was looked through, or if the lists aren't as long as each other.
+    /// If a place is after the end of `window`, which was looked through.
     pub(crate) fn find(
         &self,
         level: Level,
@@ -136,23 +95,15 @@ impl Bitmaps {
         found: &mut [u32],
         rest: &mut Vec<u32>,
     ) {
-        let length = window.bytes().len();
-        let last = at.iter().copied().max().unwrap_or(0);
-        assert!(at.len() == found.len() && length == self.length && last as usize <= length);
+        let bits = self.bits[set].as_flattened();
         rest.resize(at.len() + 1, 0);
         let search = Search {
             window,
-            bits: self.bits[set].as_flattened(),
+            bits,
             literal,
             at,
         };
-        let count = match level {
-            // SAFETY: no place is behind the window, and there is room for all places; needs no feature.
-            Level::Portable => unsafe { search.find(found, rest) },
-            // SAFETY: as above; a level is only made where the processor has its features.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 | Level::Avx512 => unsafe { search.find_avx2(found, rest) },
-        };
+        let count = dispatch!(level, _isa => search.find(found, rest));
         rest.truncate(count);
     }
 
@@ -248,37 +199,20 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// # Safety
-    /// The processor has the features; and as [`Search::find`].
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2")]
-    unsafe fn find_avx2(&self, found: &mut [u32], rest: &mut [u32]) -> usize {
-        // SAFETY: as the caller's.
-        unsafe { self.find(found, rest) }
-    }
-
     /// Returns how many are in `rest`. It has no branch on the data.
-    ///
-    /// # Safety
-    /// The fields are as they say. `rest` is longer than the list of places.
     #[inline(always)]
-    unsafe fn find(&self, found: &mut [u32], rest: &mut [u32]) -> usize {
-        let (text, bits) = (self.window.pointer(), self.bits.as_ptr());
+    fn find(&self, found: &mut [u32], rest: &mut [u32]) -> usize {
         let mut count = 0;
         for (line, (&at, found)) in self.at.iter().zip(found).enumerate() {
-            // SAFETY: there are bits of 64 places behind the window. Those are set: so a place with none among the 57 or more
-            // that are looked at is further before the window's end, and `stop` at most 7 bytes behind it. `count` isn't
-            // more than the places before.
-            unsafe {
-                let seen = bits.add(at as usize / 8).cast::<u64>().read_unaligned();
-                let seen = u64::from_le(seen) >> (at % 8);
-                let stop = at + (seen | 1 << 63).trailing_zeros();
-                let there = text.add(stop as usize).cast::<u64>().read_unaligned();
-                *found = stop;
-                *rest.get_unchecked_mut(count) = line as u32;
-                count +=
-                    usize::from(seen == 0) | usize::from(!self.literal.is(u64::from_le(there)));
-            }
+            let bits = self.bits[at as usize / 8..].first_chunk();
+            // Bits after the window are set: so a place with none among the 57 or more that are looked at is further
+            // before the window's end, and `stop` at most 7 bytes after it.
+            let seen = u64::from_le_bytes(*bits.expect("bits after the window")) >> (at % 8);
+            let stop = at + (seen | 1 << 63).trailing_zeros();
+            let text = u64::from_le_bytes(*self.window.from(stop as usize));
+            *found = stop;
+            rest[count] = line as u32;
+            count += usize::from(seen == 0) | usize::from(!self.literal.is(text));
         }
         count
     }

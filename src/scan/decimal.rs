@@ -47,10 +47,10 @@ pub(crate) fn decode(
         Level::Portable => portable(window, &spans[..rows], scale, to),
         // SAFETY: a level is only made where the processor has its features; the spans are the window's.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::decode(window, spans, rows, scale, to) },
+        Level::Avx2(_) => unsafe { avx2::decode(window, spans, rows, scale, to) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::decode(window, spans, rows, scale, to) },
+        Level::Avx512(_) => unsafe { avx512::decode(window, spans, rows, scale, to) },
     }
 }
 

@@ -3,65 +3,46 @@
 //! An end is the position one past the delimiter or newline behind a field. `ends[0]` is 0, so field `i` is
 //! `ends[i]..ends[i + 1] - 1`. Delimiters and newlines between quotes aren't ends. A window has an *offence* where a
 //! quote stands neither at a field's start nor at its end nor doubled within: then its ends mean nothing.
-//!
-//! Invariant of this module: a window's bytes are readable up to 64 past its end, and [`Index`] can hold 64 more ends
-//! than a window has bytes.
-#![allow(unsafe_code)]
+
+use std::ops::Deref;
 
 use crate::format::dialect::Marks;
+use crate::isa::{Isa, dispatch};
 use crate::level::Level;
-use crate::record::block::{Block, PADDING};
-#[cfg(target_arch = "x86_64")]
-use crate::record::masks::{Avx2, Avx512};
-use crate::record::masks::{Bytes64, Words};
-#[cfg(target_arch = "x86_64")]
-use crate::record::places::list_avx2;
+use crate::record::block::{Block, Padded};
 
 /// The most bytes of a window: few enough for 16-bit positions and the first-level cache.
 pub(crate) const WINDOW: usize = 16 << 10;
 /// Pieces of 64 bytes in the longest window.
 pub(crate) const CHUNKS: usize = WINDOW / 64;
-const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64) && PADDING >= 64);
+const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64));
 
-/// A part of a block that begins with a record. [`PADDING`] bytes before and after it are readable, because those of
-/// its block are.
+/// A part of a block that begins with a record.
 #[derive(Clone, Copy)]
 pub(crate) struct TextWindow<'a> {
-    bytes: &'a [u8],
+    text: Padded<'a>,
 }
 
 impl<'a> TextWindow<'a> {
     /// The window of `block` from `start` on.
     pub(crate) fn at(block: &Block<'a>, start: usize) -> TextWindow<'a> {
-        let bytes = &block.bytes()[start..];
-        TextWindow {
-            bytes: &bytes[..bytes.len().min(WINDOW)],
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn bytes(self) -> &'a [u8] {
-        self.bytes
+        let text = block.part(start, WINDOW);
+        TextWindow { text }
     }
 
     /// The 16 bytes from `start` on, the first in the lowest place.
     #[inline(always)]
     pub(crate) fn words_at(self, start: usize) -> u128 {
-        assert!(start <= self.bytes.len());
-        // SAFETY: behind the window 64 bytes are readable.
-        let bytes = unsafe {
-            self.pointer()
-                .add(start)
-                .cast::<[u8; 16]>()
-                .read_unaligned()
-        };
-        u128::from_le_bytes(bytes)
+        u128::from_le_bytes(*self.from(start))
     }
+}
 
-    /// The first byte.
+impl<'a> Deref for TextWindow<'a> {
+    type Target = Padded<'a>;
+
     #[inline(always)]
-    pub(crate) fn pointer(self) -> *const u8 {
-        self.bytes.as_ptr()
+    fn deref(&self) -> &Padded<'a> {
+        &self.text
     }
 }
 
@@ -109,7 +90,6 @@ impl Index {
     /// each has `fields` fields.
     pub(crate) fn regular_starts(
         &self,
-        level: Level,
         window: TextWindow<'_>,
         fields: usize,
         to: &mut Vec<u32>,
@@ -119,76 +99,20 @@ impl Index {
         }
         // As many newlines as records, and one at each stride: so none stands elsewhere.
         to.clear();
-        to.push(0);
-        let is_regular = match level {
-            // SAFETY: a level is only made where the processor has its features.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { self.strides_avx512(window, fields, to) },
-            _ => true,
-        };
-        let mut differences = u8::from(!is_regular);
-        for record in to.len()..=self.records {
-            let end = self.ends[record * fields];
-            differences |= window.bytes[usize::from(end) - 1] ^ b'\n';
-            to.push(end.into());
+        to.resize(1 + self.records, 0);
+        let mut differences = 0;
+        let ends = self.ends.iter().step_by(fields);
+        for (to, &end) in to.iter_mut().zip(ends).skip(1) {
+            differences |= window.bytes()[usize::from(end) - 1] ^ b'\n';
+            *to = end.into();
         }
         let end = to.pop()?;
         (differences == 0).then_some(end as usize)
     }
 
-    /// Appends the ends of most records, sixteen at a time, and returns whether newlines stand there.
-    ///
-    /// # Safety
-    /// The processor has the features named.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    unsafe fn strides_avx512(
-        &self,
-        window: TextWindow<'_>,
-        fields: usize,
-        to: &mut Vec<u32>,
-    ) -> bool {
-        use std::arch::x86_64::*;
-        let ends = &self.ends[..=self.records * fields];
-        let sixteens = self.records / 16;
-        to.resize(1 + 16 * sixteens, 0);
-        let lanes = _mm512_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
-        let mut places = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(fields as i32));
-        let step = _mm512_set1_epi32(16 * fields as i32);
-        let mut differences = _mm512_setzero_si512();
-        for to in to[1..].chunks_exact_mut(16) {
-            // SAFETY: the places are up to the last of `ends`, and behind it are more; the ends are in the window, before
-            // which four bytes are readable; 16 places of 16.
-            unsafe {
-                let ends = _mm512_i32gather_epi32::<2>(places, ends.as_ptr().cast());
-                let ends = _mm512_and_si512(ends, _mm512_set1_epi32(0xffff));
-                let bytes = window.pointer().sub(4).cast();
-                let last_bytes = _mm512_i32gather_epi32::<1>(ends, bytes);
-                let newlines = _mm512_set1_epi32(i32::from(b'\n') << 24);
-                let different = _mm512_xor_si512(last_bytes, newlines);
-                differences = _mm512_or_si512(differences, different);
-                _mm512_storeu_si512(to.as_mut_ptr().cast(), ends);
-            }
-            places = _mm512_add_epi32(places, step);
-        }
-        _mm512_test_epi32_mask(differences, _mm512_set1_epi32(0xff << 24)) == 0
-    }
-
     /// For each record the number of its last end, in `to`.
     pub(crate) fn last_ends(&self, level: Level, to: &mut Vec<u16>) {
-        match level {
-            Level::Portable => self.list_last_ends(to),
-            // SAFETY: a level is only made where the processor has its features.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 | Level::Avx512 => unsafe { self.last_ends_avx2(to) },
-        }
-    }
-
-    /// The same with an instruction that counts bits.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn last_ends_avx2(&self, to: &mut Vec<u16>) {
-        self.list_last_ends(to);
+        dispatch!(level, _isa => self.list_last_ends(to));
     }
 
     #[inline(always)]
@@ -209,119 +133,27 @@ impl Index {
 
 /// Finds the ends of `window`.
 pub(crate) fn index(level: Level, window: TextWindow<'_>, marks: Marks, to: &mut Index) {
-    to.length = window.bytes.len();
-    match level {
-        // SAFETY: needs no feature.
-        Level::Portable => unsafe { by_quotes::<Words>(window, marks, to) },
-        // SAFETY: a level is only made where the processor has its features.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2(window, marks, to) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512(window, marks, to) },
-    }
+    to.length = window.bytes().len();
+    dispatch!(level, isa => by_quotes(isa, window, marks, to));
 }
 
-/// 64 bytes, and how the places of some of them are listed.
-trait Listed: Bytes64 {
-    /// Writes `base` and the place of each bit of `ends`; returns how many there are. Up to 64 may be written.
-    ///
-    /// # Safety
-    /// There is room for 64 at `out`; the processor has what the implementation needs.
-    #[inline(always)]
-    unsafe fn list(mut ends: u64, base: u16, out: *mut u16) -> usize {
-        let found = ends.count_ones() as usize;
-        let mut taken = 0;
-        let mut take = |count: usize| {
-            for end in taken..taken + count {
-                // SAFETY: as the caller's: no more than 64 are taken.
-                unsafe { *out.add(end) = base + ends.trailing_zeros() as u16 };
-                ends &= ends.wrapping_sub(1);
-            }
-            taken += count;
-            taken
-        };
-        // A mispredicted branch costs as much as several ends.
-        let mut done = take(8);
-        while done < found {
-            done = take(4);
-        }
-        found
-    }
-}
-
-impl Listed for Words {}
-
-#[cfg(target_arch = "x86_64")]
-impl Listed for Avx2 {
-    #[inline(always)]
-    unsafe fn list(ends: u64, base: u16, out: *mut u16) -> usize {
-        // SAFETY: as the caller's.
-        unsafe { list_avx2(ends, base, out) }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Listed for Avx512 {
-    #[inline(always)]
-    unsafe fn list(ends: u64, base: u16, out: *mut u16) -> usize {
-        use std::arch::x86_64::*;
-        static PLACES: [u8; 64] = {
-            let mut places = [0; 64];
-            let mut at = 0;
-            while at < 64 {
-                places[at] = at as u8;
-                at += 1;
-            }
-            places
-        };
-        let found = ends.count_ones() as usize;
-        // SAFETY: as the caller's; 32 places are written at a time.
-        unsafe {
-            let places = _mm512_loadu_si512(PLACES.as_ptr().cast());
-            let places = _mm512_maskz_compress_epi8(ends, places);
-            let base = _mm512_set1_epi16(base as i16);
-            let low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
-            _mm512_storeu_si512(out.cast(), _mm512_add_epi16(low, base));
-            if found > 32 {
-                let high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(places));
-                _mm512_storeu_si512(out.add(32).cast(), _mm512_add_epi16(high, base));
-            }
-        }
-        found
-    }
-}
-
-/// # Safety
-/// The processor has what `B` needs.
 #[inline(always)]
-unsafe fn by_quotes<B: Listed>(window: TextWindow<'_>, marks: Marks, to: &mut Index) {
-    // SAFETY: as the caller's.
-    unsafe {
-        // Most windows are like the one before.
-        if !to.has_quotes {
-            pass::<B, false>(window, marks, to);
-        }
-        if to.has_quotes {
-            pass::<B, true>(window, marks, to);
-        }
+fn by_quotes<I: Isa>(isa: I, window: TextWindow<'_>, marks: Marks, to: &mut Index) {
+    // Most windows are like the one before.
+    if !to.has_quotes {
+        pass::<I, false>(isa, window, marks, to);
+    }
+    if to.has_quotes {
+        pass::<I, true>(isa, window, marks, to);
     }
 }
 
 /// Only if `QUOTED` are quotes more than bytes like others; whether there is one is told in any case.
-///
-/// # Safety
-/// The processor has what `B` needs.
 #[inline(always)]
-unsafe fn pass<B: Listed, const QUOTED: bool>(
-    window: TextWindow<'_>,
-    marks: Marks,
-    to: &mut Index,
-) {
-    let length = window.bytes.len();
+fn pass<I: Isa, const QUOTED: bool>(isa: I, window: TextWindow<'_>, marks: Marks, to: &mut Index) {
+    let length = window.bytes().len();
     let quote = marks.quote.unwrap_or_default();
     let mut seen = 0;
-    let out = to.ends.as_mut_ptr();
     let (mut count, mut records) = (1, 0);
     let (mut was_inside, mut may_open, mut was_closed) = (0_u64, 1_u64, 0_u64);
     let mut offence = 0_u64;
@@ -330,18 +162,13 @@ unsafe fn pass<B: Listed, const QUOTED: bool>(
         let at = 64 * chunk;
         let left = length - at;
         let valid = if left < 64 { !(!0 << left) } else { !0 };
-        // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
-        let (bytes, mut ends, mut newlines) = unsafe {
-            let bytes = B::load(window.pointer().add(at));
-            let ends = bytes.among([marks.delimiter, b'\n']);
-            (bytes, ends & valid, bytes.equal(b'\n') & valid)
-        };
+        let bytes = isa.load(window.from(at));
+        let mut ends = isa.among(bytes, [marks.delimiter, b'\n']) & valid;
+        let mut newlines = isa.equal(bytes, b'\n') & valid;
         if QUOTED {
-            // SAFETY: as the caller's.
-            let quotes = unsafe { bytes.equal(quote) } & valid;
+            let quotes = isa.equal(bytes, quote) & valid;
             seen |= quotes;
-            // SAFETY: as the caller's.
-            let inside = unsafe { B::between(quotes) } ^ was_inside;
+            let inside = isa.between(quotes) ^ was_inside;
             was_inside = ((inside as i64) >> 63) as u64;
             (ends, newlines) = (ends & !inside, newlines & !inside);
             let (opens, closes) = (quotes & inside, quotes & !inside);
@@ -351,10 +178,8 @@ unsafe fn pass<B: Listed, const QUOTED: bool>(
             let mut odd = behind & !(ends | opens) & valid;
             if odd != 0 {
                 // Most lines have no return behind a quote.
-                // SAFETY: one byte further on there are 63.
-                let next = unsafe { B::load(window.pointer().add(at + 1)) };
-                // SAFETY: as the caller's.
-                odd &= !unsafe { bytes.equal(b'\r') & next.equal(b'\n') };
+                let next = isa.load(window.from(at + 1));
+                odd &= !(isa.equal(bytes, b'\r') & isa.equal(next, b'\n'));
             }
             offence |= odd;
             let mut doubled = behind & opens;
@@ -364,36 +189,18 @@ unsafe fn pass<B: Listed, const QUOTED: bool>(
             }
             (may_open, was_closed) = (may >> 63, closes >> 63);
         } else if marks.quote.is_some() {
-            // SAFETY: as above.
-            seen |= unsafe { bytes.equal(quote) } & valid;
+            seen |= isa.equal(bytes, quote) & valid;
         }
         *masks = [ends, newlines];
         records += newlines.count_ones() as usize;
-        // SAFETY: at most `at` ends stand before these 64; the processor has what is needed.
-        count += unsafe { B::list(ends, (at + 1) as u16, out.add(count)) };
+        // There is room for 64 more ends than a window has bytes.
+        let out = to.ends[count..].first_chunk_mut().expect("room for 64");
+        count += isa.list(ends, (at + 1) as u16, out);
     }
     to.count = count - 1;
     to.records = records;
     to.has_offence = offence != 0;
     to.has_quotes = seen != 0;
-}
-
-/// # Safety
-/// The processor has the features named.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,pclmulqdq,popcnt")]
-unsafe fn avx2(window: TextWindow<'_>, marks: Marks, to: &mut Index) {
-    // SAFETY: as the caller's.
-    unsafe { by_quotes::<Avx2>(window, marks, to) }
-}
-
-/// # Safety
-/// The processor has the features named.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,pclmulqdq,popcnt")]
-unsafe fn avx512(window: TextWindow<'_>, marks: Marks, to: &mut Index) {
-    // SAFETY: as the caller's.
-    unsafe { by_quotes::<Avx512>(window, marks, to) }
 }
 
 #[cfg(test)]
@@ -448,7 +255,7 @@ mod tests {
         for fields in 1..4 {
             let want = widths.is_empty() || same(&fields);
             let mut listed = vec![];
-            let end = index.regular_starts(level, window, fields, &mut listed);
+            let end = index.regular_starts(window, fields, &mut listed);
             assert_eq!(end.is_some(), want, "{text:?}");
             if let Some(end) = end {
                 assert_eq!(end, usize::from(index.ends()[before]));
@@ -502,11 +309,7 @@ mod tests {
                 assert!(!index.has_offence && index.doubled.len() >= 9 && index.has_quotes);
                 assert_eq!(index.records(), 19);
                 let window = TextWindow::at(&block, 0);
-                assert!(
-                    index
-                        .regular_starts(level, window, 4, &mut vec![])
-                        .is_some()
-                );
+                assert!(index.regular_starts(window, 4, &mut vec![]).is_some());
             }
         }
     }

@@ -1,7 +1,4 @@
 //! Keys of several columns that don't stand side by side: each part behind a byte with its length, and a 1 at the end.
-//!
-//! Invariant of this module: 64 bytes behind a window are readable, so 32 from any of its places are.
-#![allow(unsafe_code)]
 
 use crate::scan::index::TextWindow;
 
@@ -34,16 +31,8 @@ pub(crate) fn compose<'a>(
             assert!(
                 at + 1 + length < COMPOSED_BYTES * row + KEY_MAX && end <= window.bytes().len()
             );
-            // SAFETY: the part begins in the window, behind which more is readable; the key begins in the first half of
-            // its place, and has 32 bytes behind its first 32.
-            unsafe {
-                let to = to.as_mut_ptr().add(at);
-                to.write(length as u8);
-                let from = window.pointer().add(start).cast::<[u8; 32]>();
-                to.add(1)
-                    .cast::<[u8; 32]>()
-                    .write_unaligned(from.read_unaligned());
-            }
+            to[at] = length as u8;
+            to[at + 1..][..32].copy_from_slice(window.from::<32>(start));
             *key += ((1 + length) as u32) << 16;
         }
     }

@@ -113,10 +113,10 @@ impl<K: Key> DenseTable<K> {
             Level::Portable => unsafe { self.add_batches::<Portable>(rows) },
             // SAFETY: the level is only made where the processor has its features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { self.add_batches_avx2(rows) },
+            Level::Avx2(_) => unsafe { self.add_batches_avx2(rows) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { self.add_batches_avx512(rows) },
+            Level::Avx512(_) => unsafe { self.add_batches_avx512(rows) },
         }
     }
 

@@ -146,10 +146,10 @@ impl<K: Key> DirectTable<K> {
                 Level::Portable => unsafe { self.batch::<Portable>(window, keys, values) },
                 // SAFETY: as above; the level is only made where the processor has its features.
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => unsafe { self.batch_avx2(window, keys, values) },
+                Level::Avx2(_) => unsafe { self.batch_avx2(window, keys, values) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => unsafe { self.batch_avx512(window, keys, values) },
+                Level::Avx512(_) => unsafe { self.batch_avx512(window, keys, values) },
             }
         }
         taken

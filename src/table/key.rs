@@ -118,10 +118,10 @@ pub(crate) fn hash<K: Key>(level: Level, seeds: &Seeds, key: &K) -> u32 {
         Level::Portable => unsafe { hash_of::<Portable, K>(seeds, key) },
         // SAFETY: the level is only made where the processor has its features.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { hash_avx2(seeds, key) },
+        Level::Avx2(_) => unsafe { hash_avx2(seeds, key) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { hash_avx512(seeds, key) },
+        Level::Avx512(_) => unsafe { hash_avx512(seeds, key) },
     }
 }
 

@@ -290,10 +290,10 @@ impl Slots {
             Level::Portable => unsafe { self.find_by::<Portable>(text, spans) },
             // SAFETY: as the caller's; a level is only made where the processor has its features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { self.find_avx2(text, spans) },
+            Level::Avx2(_) => unsafe { self.find_avx2(text, spans) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { self.find_avx512(text, spans) },
+            Level::Avx512(_) => unsafe { self.find_avx512(text, spans) },
         }
     }
 
@@ -416,7 +416,7 @@ impl Slots {
             Level::Portable => self.add_rows(0, at, values, extremes),
             // SAFETY: a level is only made where the processor has its features.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 | Level::Avx512 => unsafe { self.add_avx2(at, values, extremes) },
+            Level::Avx2(_) | Level::Avx512(_) => unsafe { self.add_avx2(at, values, extremes) },
         }
     }
 

@@ -9,14 +9,10 @@
 //! d` sets exactly the bits of each number's span, delimiter included and terminator not, if they alternate.
 //! Otherwise the first mismatch shows as a set terminator bit or a clear delimiter bit. The borrow carries an
 //! open span into the next 64 bytes.
-//!
-//! Invariant of this module: a window's bytes are readable up to 64 past its end, and [`Ends`] can hold 64
-//! more positions than a window has bytes.
-#![allow(unsafe_code)]
 
+use crate::isa::{Isa, dispatch};
 use crate::level::Level;
-use crate::record::masks::{Bytes64, Words};
-use crate::scan::key_number::lookahead;
+use crate::scan::key_number::lookahead::{self, STEP};
 use crate::scan::key_number::window::{ScanWindow, WINDOW};
 
 /// Positions of a window, the first 0, and 64 more for whole vectors.
@@ -91,16 +87,11 @@ pub(crate) fn index(
     terminator: u8,
     to: &mut Ends,
 ) {
-    match level {
-        // The vector kernels would count each such byte twice.
-        _ if delimiter == terminator => portable(window, delimiter, terminator, to),
-        Level::Portable => portable(window, delimiter, terminator, to),
-        // SAFETY: a level is only made where the processor has its features.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { x86::avx2(window, delimiter, terminator, to) },
-        // SAFETY: as above; they differ.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { x86::avx512(window, delimiter, terminator, to) },
+    let marks = [delimiter, terminator];
+    // A loop for each kind of rows is faster than one that checks.
+    match window.has_long_rows() {
+        true => dispatch!(level, isa => pass::<_, true>(isa, window, marks, to)),
+        false => dispatch!(level, isa => pass::<_, false>(isa, window, marks, to)),
     }
     to.seal();
 }
@@ -123,181 +114,50 @@ impl Balance {
     }
 }
 
-/// The scalar counterpart of the vector kernels.
-fn portable(window: ScanWindow<'_>, delimiter: u8, terminator: u8, to: &mut Ends) {
-    let mut count = 0;
+#[inline(always)]
+fn pass<I: Isa, const LONG_ROWS: bool>(
+    isa: I,
+    window: ScanWindow<'_>,
+    marks: [u8; 2],
+    to: &mut Ends,
+) {
+    let length = window.bytes().len();
     let mut balance = Balance::default();
-    let (chunks, rest) = window.bytes().as_chunks::<64>();
-    let mut last = [0; 64];
-    last[..rest.len()].copy_from_slice(rest);
-    let last = (!rest.is_empty()).then_some((&last, u64::MAX >> (64 - rest.len().max(1))));
-    let chunks = chunks.iter().map(|chunk| (chunk, u64::MAX)).chain(last);
-    for (chunk_index, (chunk, valid)) in chunks.enumerate() {
-        // SAFETY: 64 bytes of 64; needs no feature.
-        let masks = unsafe {
-            let bytes = Words::load(chunk.as_ptr());
-            [delimiter, terminator].map(|byte| bytes.equal(byte) & valid)
-        };
-        let [delimiters, terminators] = masks;
-        balance.take(delimiters, terminators);
-        let mut all = delimiters | terminators;
-        while all != 0 {
-            count += 1;
-            to.ends[count] = (64 * chunk_index + all.trailing_zeros() as usize + 1) as u16;
-            all &= all - 1;
+    to.count = 0;
+    for step in (0..length).step_by(STEP) {
+        lookahead::by_index::<LONG_ROWS>(window, step);
+        if step + STEP <= length {
+            for at in (step..step + STEP).step_by(64) {
+                chunk(isa, window, marks, (at, !0), &mut balance, to);
+            }
+        } else {
+            for at in (step..length).step_by(64) {
+                let valid = !0 >> (64 - (length - at).min(64));
+                chunk(isa, window, marks, (at, valid), &mut balance, to);
+            }
         }
     }
-    to.count = count;
     to.balanced = balance.mismatches == 0;
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use crate::record::places::list_avx2;
-    use crate::scan::key_number::index::{Balance, Ends, ScanWindow};
-    use crate::scan::key_number::lookahead;
-    use std::arch::x86_64::*;
-
-    /// # Safety
-    /// The processor must have the features named.
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub(crate) unsafe fn avx2(
-        window: ScanWindow<'_>,
-        delimiter: u8,
-        terminator: u8,
-        to: &mut Ends,
-    ) {
-        let delimiter = _mm256_set1_epi8(delimiter as i8);
-        let terminator = _mm256_set1_epi8(terminator as i8);
-        let length = window.bytes().len();
-        let out = to.ends.as_mut_ptr();
-        let mut count = 1;
-        let mut balance = Balance::default();
-        let mut at = 0;
-        while at < length {
-            if at.is_multiple_of(lookahead::STEP) {
-                if window.has_long_rows() {
-                    lookahead::by_index::<true>(window, at);
-                } else {
-                    lookahead::by_index::<false>(window, at);
-                }
-            }
-            // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
-            let (low, high) = unsafe {
-                let from = window.pointer().add(at);
-                (
-                    _mm256_loadu_si256(from.cast()),
-                    _mm256_loadu_si256(from.add(32).cast()),
-                )
-            };
-            let hits = |byte| {
-                let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(low, byte)) as u32;
-                let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(high, byte)) as u32;
-                u64::from(low) | u64::from(high) << 32
-            };
-            let valid = if length - at < 64 {
-                _bzhi_u64(!0, (length - at) as u32)
-            } else {
-                !0
-            };
-            let (delimiters, terminators) = (hits(delimiter) & valid, hits(terminator) & valid);
-            balance.take(delimiters, terminators);
-            // SAFETY: at most `at` positions stand before these 64, and 64 more can be stored.
-            count +=
-                unsafe { list_avx2(delimiters | terminators, (at + 1) as u16, out.add(count)) };
-            at += 64;
-        }
-        to.count = count - 1;
-        to.balanced = balance.mismatches == 0;
-    }
-
-    /// # Safety
-    /// The processor must have the features named; delimiter and terminator differ.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
-    pub(crate) unsafe fn avx512(
-        window: ScanWindow<'_>,
-        delimiter: u8,
-        terminator: u8,
-        to: &mut Ends,
-    ) {
-        // A loop for each kind of rows is faster than one that checks.
-        // SAFETY: as the caller's.
-        unsafe {
-            if window.has_long_rows() {
-                avx512_steps::<true>(window, delimiter, terminator, to);
-            } else {
-                avx512_steps::<false>(window, delimiter, terminator, to);
-            }
-        }
-    }
-
-    /// # Safety
-    /// As that of [`avx512`].
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
-    unsafe fn avx512_steps<const LONG_ROWS: bool>(
-        window: ScanWindow<'_>,
-        delimiter: u8,
-        terminator: u8,
-        to: &mut Ends,
-    ) {
-        let delimiter = _mm512_set1_epi8(delimiter as i8);
-        let terminator = _mm512_set1_epi8(terminator as i8);
-        let iota: [u8; 64] = std::array::from_fn(|position| position as u8);
-        // SAFETY: 64 bytes are read of 64.
-        let iota = unsafe { _mm512_loadu_si512(iota.as_ptr().cast()) };
-        let step = _mm512_set1_epi16(64);
-        let mut base = _mm512_set1_epi16(1);
-        let length = window.bytes().len();
-        let out = to.ends.as_mut_ptr();
-        let mut count = 1;
-        let mut balance = Balance::default();
-        let mut chunk = |at: usize, valid: u64| {
-            // SAFETY: `at` is within the window, and 64 bytes past its end are readable.
-            let bytes = unsafe { _mm512_loadu_si512(window.pointer().add(at).cast()) };
-            let delimiters = _mm512_cmpeq_epi8_mask(bytes, delimiter) & valid;
-            let terminators = _mm512_cmpeq_epi8_mask(bytes, terminator) & valid;
-            balance.take(delimiters, terminators);
-            let all = delimiters | terminators;
-            // Two counts are faster than moving the combined mask.
-            let found = delimiters.count_ones() as usize + terminators.count_ones() as usize;
-            // In a register: compressing to memory is microcoded on some processors.
-            let positions = _mm512_maskz_compress_epi8(all, iota);
-            let first = _mm256_cvtepu8_epi16(_mm512_castsi512_si128(positions));
-            // SAFETY: at most `at` positions stand before these 64, and 64 more can be stored.
-            unsafe {
-                // Most chunks have no more, and half a vector crosses a cache line half as often.
-                let to = out.add(count);
-                let first = _mm256_add_epi16(first, _mm512_castsi512_si256(base));
-                _mm256_storeu_si256(to.cast(), first);
-                if found > 16 {
-                    let first = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(positions));
-                    let rest = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(positions));
-                    _mm512_storeu_si512(to.cast(), _mm512_add_epi16(first, base));
-                    _mm512_storeu_si512(to.add(32).cast(), _mm512_add_epi16(rest, base));
-                }
-            }
-            base = _mm512_add_epi16(base, step);
-            count += found;
-        };
-        let whole = length & !63;
-        let mut at = 0;
-        while at < length & !(lookahead::STEP - 1) {
-            lookahead::by_index::<LONG_ROWS>(window, at);
-            for part in (0..lookahead::STEP).step_by(64) {
-                chunk(at + part, !0);
-            }
-            at += lookahead::STEP;
-        }
-        while at < whole {
-            chunk(at, !0);
-            at += 64;
-        }
-        if whole < length {
-            chunk(whole, _bzhi_u64(!0, (length - whole) as u32));
-        }
-        to.count = count - 1;
-        to.balanced = balance.mismatches == 0;
-    }
+/// The `valid` ones of 64 bytes.
+#[inline(always)]
+fn chunk<I: Isa>(
+    isa: I,
+    window: ScanWindow<'_>,
+    [delimiter, terminator]: [u8; 2],
+    (at, valid): (usize, u64),
+    balance: &mut Balance,
+    to: &mut Ends,
+) {
+    let bytes = isa.load(window.from(at));
+    let delimiters = isa.equal(bytes, delimiter) & valid;
+    let terminators = isa.equal(bytes, terminator) & valid;
+    balance.take(delimiters, terminators);
+    // There is room for 64 more ends than a window has bytes.
+    let out = to.ends[1 + to.count..].first_chunk_mut();
+    let out = out.expect("room for 64");
+    to.count += isa.list(delimiters | terminators, (at + 1) as u16, out);
 }
 
 #[cfg(test)]

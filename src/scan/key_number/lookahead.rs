@@ -18,7 +18,6 @@ const PAGE: usize = 4096;
 const LINE: usize = 64;
 
 /// The index calls [`by_index`] once for so many bytes of the window.
-#[cfg(target_arch = "x86_64")]
 pub(crate) const STEP: usize = 256;
 
 /// Whether `rows` rows in `bytes` bytes are long.
@@ -35,7 +34,6 @@ fn far(window: ScanWindow<'_>, offset: usize) -> *const u8 {
 }
 
 /// The lines that the index prefetches: two of the four each time, for half of the bytes it passes.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn far_by_index(window: ScanWindow<'_>, at: usize) -> [*const u8; 2] {
     let first = far(window, at / 2).wrapping_add(at / STEP % 2 * 2 * PAGE);
@@ -50,7 +48,6 @@ fn far_by_row(window: ScanWindow<'_>, start: usize) -> [*const u8; 4] {
 }
 
 /// Prefetches when the index has reached `at`, a multiple of [`STEP`].
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn by_index<const LONG_ROWS: bool>(window: ScanWindow<'_>, at: usize) {
     if LONG_ROWS {
@@ -131,7 +128,7 @@ fn uses_l2<K>(window: ScanWindow<'_>) -> bool {
     size_of::<K>() >= LINE && window.has_long_rows()
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod tests {
     use crate::record::block::PaddedBuf;
     use crate::scan::key_number::lookahead::*;

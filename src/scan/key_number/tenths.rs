@@ -31,10 +31,10 @@ pub(crate) fn decode(
     match level {
         // SAFETY: a level is only made where the processor has its features.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { x86::avx512(window, ends, trims_cr, to) },
+        Level::Avx512(_) => unsafe { x86::avx512(window, ends, trims_cr, to) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { x86::avx2(window, ends, trims_cr, to) },
+        Level::Avx2(_) => unsafe { x86::avx2(window, ends, trims_cr, to) },
         Level::Portable => portable(window, ends, trims_cr, to),
     }
 }

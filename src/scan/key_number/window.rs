@@ -1,30 +1,27 @@
 //! A window: a part of a block small enough for 16-bit positions and the first-level cache.
-//!
-//! Invariant of this module, on which the vector kernels rely: [`PADDING`] bytes before and after the
-//! window are readable, because those of its block are.
-#![allow(unsafe_code)]
 
-use crate::record::block::{Block, PADDING};
+use std::ops::Deref;
+
+use crate::record::block::{Block, Padded};
 
 /// The most bytes of a window. Positions, one past the last included, fit 15 bits, so that what is packed
 /// above 16 bits stays positive.
 pub(crate) const WINDOW: usize = 8192;
 
-const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64) && PADDING >= 64);
+const _: () = assert!(WINDOW < 1 << 15 && WINDOW.is_multiple_of(64));
 
 /// A part of a block, with readable bytes around it.
 #[derive(Clone, Copy)]
 pub(crate) struct ScanWindow<'a> {
-    bytes: &'a [u8],
+    text: Padded<'a>,
     long_rows: bool,
 }
 
 impl<'a> ScanWindow<'a> {
     /// The window of `block` that begins at `start`, up to `length` (at most [`WINDOW`]) bytes.
     pub(crate) fn at(block: &Block<'a>, start: usize, length: usize) -> Self {
-        let bytes = &block.bytes()[start..];
         ScanWindow {
-            bytes: &bytes[..bytes.len().min(length).min(WINDOW)],
+            text: block.part(start, length.min(WINDOW)),
             long_rows: false,
         }
     }
@@ -39,15 +36,6 @@ impl<'a> ScanWindow<'a> {
         self.long_rows
     }
 
-    pub(crate) fn bytes(self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// The window's first byte; [`PADDING`] bytes before it and after the window are readable.
-    pub(crate) fn pointer(self) -> *const u8 {
-        self.bytes.as_ptr()
-    }
-
     /// The 8 bytes that end at `end`, little-endian.
     pub(crate) fn word_before(self, end: usize) -> u64 {
         (self.words_before(end) >> 64) as u64
@@ -56,15 +44,15 @@ impl<'a> ScanWindow<'a> {
     /// The 16 bytes that end at `end`, little-endian.
     #[inline]
     pub(crate) fn words_before(self, end: usize) -> u128 {
-        assert!(end <= self.bytes.len());
-        // SAFETY: `end` is within the window and PADDING >= 16 bytes before it are readable.
-        let words = unsafe {
-            self.pointer()
-                .add(end)
-                .sub(16)
-                .cast::<u128>()
-                .read_unaligned()
-        };
-        u128::from_le(words)
+        u128::from_le_bytes(*self.before(end))
+    }
+}
+
+impl<'a> Deref for ScanWindow<'a> {
+    type Target = Padded<'a>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Padded<'a> {
+        &self.text
     }
 }
