@@ -2,17 +2,11 @@
 //!
 //! It reads values of up to eight bytes, `-?[0-9]*\.?[0-9]*` with a digit and no more decimals than the scale. What else
 //! there is it leaves to a caller, by row.
-//!
-//! Invariant of this module: spans end within a window, so that nine bytes before their ends are readable; there are
-//! eight spans more than are decoded, and as many places to write to.
-#![allow(unsafe_code)]
-
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 
 use crate::decimal::number::Number;
+use crate::isa::dispatch;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::lanes::Lanes;
 use crate::level::Level;
 use crate::scan::index::{TextWindow, WINDOW};
 use crate::scan::numbers::{FACTORS, Numbers, SCALE_MAX};
@@ -30,7 +24,7 @@ pub(crate) fn usual_scale(window: TextWindow<'_>, spans: &[u32]) -> u32 {
         .unwrap_or(0)
 }
 
-/// Decodes the first `rows` of `spans`, which are of `window`.
+/// Decodes the first `rows` of `spans`, which are of `window`. Eight spans more are looked at.
 pub(crate) fn decode(
     level: Level,
     window: TextWindow<'_>,
@@ -43,14 +37,108 @@ pub(crate) fn decode(
     to.unread.clear();
     to.has_nulls = false;
     (to.magnitudes, to.decimals) = (0, 0);
-    match level {
-        Level::Portable => portable(window, &spans[..rows], scale, to),
-        // SAFETY: a level is only made where the processor has its features; the spans are the window's.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2(_) => unsafe { avx2::decode(window, spans, rows, scale, to) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512(_) => unsafe { avx512::decode(window, spans, rows, scale, to) },
+    dispatch!(
+        level,
+        isa => vectors(isa, window, spans, rows, scale, to),
+        else portable(window, &spans[..rows], scale, to)
+    );
+}
+
+/// Eight at a time.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn vectors<I: Lanes>(
+    isa: I,
+    window: TextWindow<'_>,
+    spans: &[u32],
+    rows: usize,
+    scale: u32,
+    to: &mut Numbers,
+) {
+    let factors = isa.table(&FACTORS[scale as usize]);
+    let (mut magnitudes, mut most) = (isa.splat(0), isa.splat(0));
+    for eight in (0..rows).step_by(8) {
+        let (mut nulls, mut good) = (0, 0);
+        for from in (0..8).step_by(I::COUNT) {
+            let places = eight + from..eight + from + I::COUNT;
+            let read = read_lanes(isa, window, &spans[places.clone()], factors);
+            magnitudes = isa.or(magnitudes, read.magnitudes);
+            most = isa.max(most, read.decimals);
+            nulls |= isa.bits(read.nulls) << from;
+            good |= isa.bits(read.good) << from;
+            let values = isa.negate(read.negative, read.magnitudes);
+            isa.store(values, &mut to.values[places]);
+        }
+        to.book(eight, rows, nulls, good);
+    }
+    let mut lanes = [0; 8];
+    isa.store(magnitudes, &mut lanes);
+    to.magnitudes = lanes.into_iter().fold(0, |all, lane| all | lane as u64);
+    isa.store(most, &mut lanes);
+    to.decimals = lanes.into_iter().max().unwrap_or_default() as u32;
+}
+
+/// What some spans have.
+#[cfg(target_arch = "x86_64")]
+struct Read<I: Lanes> {
+    /// 0 where no number was read, and so are the decimals.
+    magnitudes: I::Lanes,
+    decimals: I::Lanes,
+    negative: I::Mask,
+    nulls: I::Mask,
+    good: I::Mask,
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn read_lanes<I: Lanes>(
+    isa: I,
+    window: TextWindow<'_>,
+    spans: &[u32],
+    factors: I::Table,
+) -> Read<I> {
+    let (none, ones, low_byte) = (isa.splat(0), isa.splat(!0), isa.splat(0xff));
+    let lanes = isa.widen(spans);
+    let start = isa.and(lanes, isa.splat(0xffff));
+    let end = isa.shr(lanes, isa.splat(16));
+    let length = isa.sub(isa.sub(end, start), isa.splat(1));
+    // Longer values are shifted out as a whole, and don't count.
+    let shift = isa.shl(isa.sub(isa.splat(8), length), isa.splat(3));
+    let words = isa.collect(
+        #[inline(always)]
+        |lane| {
+            let nine = window.before::<9>((spans[lane] >> 16) as usize);
+            u64::from_le_bytes(*nine.first_chunk().expect("eight bytes"))
+        },
+    );
+    let digits = isa.xor(words, isa.splat_bytes(b'0'));
+    let mut word = isa.and(digits, isa.shl(ones, shift));
+    let dash = isa.splat(u64::from(b'-' ^ b'0'));
+    let negative = isa.equal_lanes(isa.and(isa.shr(word, shift), low_byte), dash);
+    word = isa.xor(word, isa.keep(negative, isa.shl(dash, shift)));
+    // The first point is taken out, and what stands before it moves up; a second one is no digit.
+    let points = isa.equal_bytes(word, isa.splat_bytes(b'.' ^ b'0'));
+    let no_point = isa.equal_lanes(points, none);
+    let has_point = isa.not(no_point);
+    let before = isa.without(isa.add(points, ones), points);
+    let up_to = isa.or(isa.shl(before, isa.splat(8)), low_byte);
+    let after = isa.keep(has_point, isa.without(ones, up_to));
+    let moved = isa.shl(isa.and(word, before), isa.splat(8));
+    word = isa.select(no_point, word, isa.or(isa.and(word, after), moved));
+    let decimals = isa.sum_bytes(isa.and(after, isa.splat_bytes(1)));
+    let factor = isa.look_up(factors, decimals);
+    let count = isa.decrement(has_point, isa.decrement(negative, length));
+    let fits = isa.both(isa.greater(isa.splat(9), length), isa.greater(count, none));
+    let above_nine = isa.add_saturating_bytes(word, isa.splat_bytes(0x76));
+    let above_nine = isa.and(above_nine, isa.splat_bytes(0x80));
+    let good = isa.both(fits, isa.equal_lanes(above_nine, none));
+    let good = isa.both(good, isa.not(isa.equal_lanes(factor, none)));
+    Read {
+        magnitudes: isa.keep(good, isa.mul(isa.join_digits(word), factor)),
+        decimals: isa.keep(good, decimals),
+        negative,
+        nulls: isa.equal_lanes(length, none),
+        good,
     }
 }
 
