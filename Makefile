@@ -16,7 +16,7 @@ BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all soak lint doc bench bench-alloc bench-jobs bench-pair bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package toolchain clean
+.PHONY: help run test test-all soak lint doc bench bench-alloc bench-jobs bench-ladder bench-pair bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,10 @@ bench-alloc: toolchain ## Allocators and C libraries: quote and xquo by workers 
 # DuckDB and Polars: pip install duckdb polars. xan: cargo install xan. On Debian: apt install miller datamash mawk
 bench-jobs: toolchain ## Group-by queries against DuckDB, Polars, xan, Miller, datamash and mawk (files of SIZE MiB)
 	cargo bench --locked -p ringfold-benches --bench jobs -- --mebibytes $(SIZE) $(BENCH)
+
+bench-ladder: toolchain ## The same group-by and count in the ways that people write them (FILE; 100 million rows by default)
+	@[ -n "$(FILE)" ] || [ -e $(BENCH_FILE) ] || $(MAKE) --no-print-directory $(BENCH_FILE) ROWS=$(BENCH_ROWS)
+	cargo bench --locked -p ringfold-benches --bench ladder -- $(abspath $(or $(FILE),$(BENCH_FILE))) $(if $(BENCH),-- $(BENCH))
 
 # Files of 200 MiB, unless SIZE is given.
 PAIR_SIZE = $(if $(filter file,$(origin SIZE)),200,$(SIZE))

@@ -35,7 +35,6 @@ mod query;
 mod quote;
 mod reading;
 mod records;
-mod rung;
 mod shown;
 mod size;
 mod skipped;
@@ -87,7 +86,6 @@ pub fn main() -> ExitCode {
         Command::Bench(command) => command.run(),
         Command::Tune(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Discard(command) => command.run().map(|()| ExitCode::SUCCESS),
-        Command::Rung(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Ceiling(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -18,7 +18,6 @@ pub mod figures;
 pub mod halving;
 pub mod heat;
 pub mod html;
-pub mod ladder;
 pub mod limits;
 pub mod machine;
 pub mod participant;

@@ -52,8 +52,6 @@ Examples:
       two engines with a query
   ringfold bench data.txt --state cold --pause 3s -b 256K,1M --engine 'uring --direct,pread'
       four ways on a disk that needs rest
-  ringfold bench --ladder measurements.txt --report ladder.html
-      what each step from BufRead::lines to here gains
   ringfold bench --compare before.json after.json
       two kernels, machines or settings side by side
   ringfold bench data.txt --export-json results.json --report report.html
@@ -137,10 +135,6 @@ pub(super) struct Command {
     /// Write a page with pictures: HTML that needs nothing else
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Climb the ladder: the same group-by of key;value lines, and the same count, written in the ways that people write
-    /// them, from BufRead::lines to what this program does, a rung each
-    #[arg(long, conflicts_with_all = ["job", "engine", "variant", "block_size", "queue_depth", "threads"])]
-    ladder: bool,
     /// Read nothing, but show results of --export-json side by side: machines, kernels or settings
     #[arg(long, value_name = "JSON", num_args = 2.., conflicts_with = "file")]
     compare: Vec<PathBuf>,
@@ -184,12 +178,8 @@ impl Command {
     }
 
     fn bench(&self, path: &Path) -> Result<ExitCode> {
-        let jobs: Vec<Job> = match self.ladder {
-            true => field::ladder_jobs().into(),
-            false => (self.job.iter())
-                .map(|job| Job::parse(job))
-                .collect::<Result<_>>()?,
-        };
+        let jobs = self.job.iter().map(|job| Job::parse(job));
+        let jobs: Vec<Job> = jobs.collect::<Result<_>>()?;
         self.check_engines()?;
         let file = CachedFile::open(path).map_err(|error| about(path, &error))?;
         let probed = probe([path])?;

@@ -3,8 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::cli::{
-    aggregate, bench, ceiling, count, discard, generate, inspect, man, merge, probe, quote, rung,
-    tune,
+    aggregate, bench, ceiling, count, discard, generate, inspect, man, merge, probe, quote, tune,
 };
 
 /// Group-by over text at the speed of the drive.
@@ -38,8 +37,6 @@ pub(super) enum Command {
     Discard(Box<discard::Command>),
     #[command(hide = true)]
     Ceiling(ceiling::Command),
-    #[command(hide = true)]
-    Rung(rung::Command),
     Man(man::Command),
     /// Print a completion script for a shell
     Completions {

@@ -222,7 +222,6 @@ impl Command {
         let line: Vec<OsString> = run_words(&self.file, &self.job, &flags)?;
         Ok(Participant {
             name: named(setting),
-            what: "",
             line,
             kind: Kind::Ringfold,
             prints: Prints::Answer,

@@ -230,7 +230,6 @@ mod tests {
         let line: Vec<OsString> = ["sh", "-c", script].map(OsString::from).into();
         let participant = Participant {
             name: name.into(),
-            what: "",
             line: line.clone(),
             kind: Kind::Command,
             prints,

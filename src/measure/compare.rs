@@ -178,7 +178,6 @@ mod tests {
             discarded_runs: 0,
             rows: vec![Row {
                 name: "uring buffered".into(),
-                what: String::new(),
                 kind: Kind::Ringfold,
                 command: Vec::new(),
                 left_out: None,

@@ -9,8 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct Participant {
     /// Its name in all tables.
     pub name: String,
-    /// What it is, where its name doesn't say enough.
-    pub what: &'static str,
     /// Its command line.
     pub line: Vec<OsString>,
     /// What it is.

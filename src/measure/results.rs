@@ -93,9 +93,6 @@ pub struct Case {
 pub struct Row {
     /// Its name.
     pub name: String,
-    /// What it is, where its name doesn't say enough.
-    #[serde(default)]
-    pub what: String,
     /// Of which kind it is.
     pub kind: Kind,
     /// Its command line.
@@ -335,16 +332,13 @@ impl Case {
                 percent(others),
                 percent(stolen),
                 if others + stolen > 0.1 {
-                    " That is much: run it again on a quiet machine."
+                    " That is a lot: run it again on a quiet machine."
                 } else {
                     ""
                 }
             ));
         }
         for row in &self.rows {
-            if !row.what.is_empty() {
-                remarks.push(format!("{}: {}.", row.name, row.what));
-            }
             if let Some(why) = &row.left_out {
                 remarks.push(format!("{} is left out: {why}.", row.name));
             }

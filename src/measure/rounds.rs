@@ -153,7 +153,6 @@ fn row(participant: &Participant) -> Row {
     let word = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
     Row {
         name: participant.name.clone(),
-        what: participant.what.into(),
         kind: participant.kind,
         command: participant.line.iter().map(word).collect(),
         left_out: None,

@@ -246,7 +246,6 @@ mod tests {
         };
         let row = |name: &str, seconds: [f64; 3]| Row {
             name: name.into(),
-            what: String::new(),
             kind: Kind::Command,
             command: vec![name.into()],
             left_out: None,

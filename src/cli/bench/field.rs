@@ -5,9 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::cli::bench::tools::{Depth, Tool, command};
-use crate::cli::rung::COUNTING;
 use crate::measure::cache::State;
-use crate::measure::ladder::RUNGS;
 use crate::measure::participant::{Kind, Participant, Prints};
 use crate::measure::results::Row;
 use crate::probe::quoted;
@@ -76,82 +74,6 @@ fn words(flag: &str, text: &str) -> Result<Vec<String>> {
     })
 }
 
-/// The jobs of the ladder.
-const GROUPING: &str = "ladder: group";
-const COUNTS: &str = "ladder: count";
-
-/// This program at the end of the ladder of counting: names and flags.
-const COUNT_RUNGS: [(&str, &str); 7] = [
-    ("mmap, one thread", "mmap --threads 1"),
-    (
-        "mmap, one thread, populated",
-        "mmap --threads 1 --populate on",
-    ),
-    ("mmap, all threads", "mmap"),
-    ("mmap, huge pages asked for", "mmap --map-advice hugepage"),
-    (
-        "ring, direct, small pages",
-        "uring --direct --huge-pages off",
-    ),
-    ("ring, direct, huge pages", "uring --direct"),
-    ("ringfold count", "auto"),
-];
-
-/// The jobs of the ladder: to group, and to count.
-pub(super) fn ladder_jobs() -> [Job; 2] {
-    [GROUPING, COUNTS].map(|name| Job {
-        name: name.into(),
-        words: Vec::new(),
-    })
-}
-
-/// The rungs of a job of the ladder, the first one first.
-fn ladder(file: &Path, job: &Job) -> Result<Vec<Participant>> {
-    let rung = |number: usize, name: &str, prints| -> Result<Participant> {
-        let line = [
-            this_program()?,
-            "rung".into(),
-            name.into(),
-            "--".into(),
-            file.into(),
-        ];
-        Ok(command(&format!("{number} {name}"), line.to_vec(), prints))
-    };
-    if job.name == GROUPING {
-        let mut rungs = Vec::new();
-        for (number, known) in (1..).zip(&RUNGS) {
-            let rung = rung(number, known.name, Prints::Answer)?;
-            // The last ones need what a machine may refuse.
-            let optional = number > 1;
-            let what = known.what;
-            rungs.push(Participant {
-                optional,
-                what,
-                ..rung
-            });
-        }
-        let words = ["aggregate".to_string()];
-        let last = ringfold(file, &words, "auto", false)?;
-        let name = format!("{} ringfold aggregate", RUNGS.len() + 1);
-        let what =
-            "vector parsing and prefetched tables; the ring and the workers at the same time";
-        rungs.push(Participant { name, what, ..last });
-        return Ok(rungs);
-    }
-    let mut rungs = Vec::new();
-    for (number, (name, what)) in (1..).zip(COUNTING) {
-        let rung = rung(number, name, Prints::Lines)?;
-        rungs.push(Participant { what, ..rung });
-    }
-    let words = ["count".to_string()];
-    for (number, (name, flags)) in (COUNTING.len() + 1..).zip(COUNT_RUNGS) {
-        let found = ringfold(file, &words, flags, true)?;
-        let name = format!("{number} {name}");
-        rungs.push(Participant { name, ..found });
-    }
-    Ok(rungs)
-}
-
 /// The participants of a job from a state, and tools that can't take part.
 pub(super) fn of_case(
     wanted: &Wanted<'_>,
@@ -160,29 +82,21 @@ pub(super) fn of_case(
 ) -> Result<(Vec<Participant>, Vec<Row>)> {
     let mut field: Vec<Participant> = Vec::new();
     let mut missing = Vec::new();
-    match job.words.is_empty() {
-        true => field = ladder(wanted.file, job)?,
-        false => {
-            let (variants, optional) = variants(wanted);
-            for variant in variants {
-                if !maps_and_looks_at_nothing(job, &variant) {
-                    field.push(ringfold(wanted.file, &job.words, &variant, optional)?);
-                } else if optional {
-                    missing.push(left_out(&variant, Kind::Ringfold, NOTHING_READ.into()));
-                } else {
-                    let cause = format!("--job read with {variant}: {NOTHING_READ}");
-                    return Err(Error::new(ErrorKind::Usage, cause));
-                }
-            }
+    let (variants, optional) = variants(wanted);
+    for variant in variants {
+        if !maps_and_looks_at_nothing(job, &variant) {
+            field.push(ringfold(wanted.file, &job.words, &variant, optional)?);
+        } else if optional {
+            missing.push(left_out(&variant, Kind::Ringfold, NOTHING_READ.into()));
+        } else {
+            let cause = format!("--job read with {variant}: {NOTHING_READ}");
+            return Err(Error::new(ErrorKind::Usage, cause));
         }
     }
     for tool in wanted.tools {
         if !tool.fits(&job.words) {
-            // It has no query for this job; the jobs of the ladder are nobody else's.
-            if !job.words.is_empty() {
-                let why = format!("it has no query for `{}`: --command takes one", job.name);
-                missing.push(left_out(tool.name(), Kind::Command, why));
-            }
+            let why = format!("it has no query for `{}`: --command takes one", job.name);
+            missing.push(left_out(tool.name(), Kind::Command, why));
             continue;
         }
         match tool.participant(wanted.file, wanted.depth) {
@@ -213,7 +127,6 @@ fn left_out(name: &str, kind: Kind, why: String) -> Row {
         name: name.into(),
         kind,
         command: Vec::new(),
-        what: String::new(),
         left_out: Some(why),
         failed: None,
         summary: None,
@@ -275,7 +188,6 @@ fn ringfold(file: &Path, job: &[String], variant: &str, optional: bool) -> Resul
     line.extend(["--".into(), file.into()]);
     Ok(Participant {
         name: variant.trim().into(),
-        what: "",
         line,
         kind: Kind::Ringfold,
         prints: match kind {

@@ -73,7 +73,6 @@ impl Tool {
 pub(super) fn command(name: &str, line: Vec<OsString>, prints: Prints) -> Participant {
     Participant {
         name: name.into(),
-        what: "",
         line,
         kind: Kind::Command,
         prints,

@@ -1,7 +1,5 @@
-//! The ladder: the same aggregate of `key;value` lines written in the ways that people write it, from the first that comes
-//! to mind to what this program does. Each rung changes one thing, is as small as it can be, and gives the same answer.
-//!
-//! These are no parts of the program. They are here to be measured beside it: `ringfold bench --ladder`.
+//! The rungs: the same aggregate of `key;value` lines written in the ways that people write it, from the first that comes
+//! to mind to what ringfold does. Each changes one thing, is as small as it can be, and gives the same answer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -12,13 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use ahash::{AHashMap, RandomState};
 use hashbrown::HashTable;
+use ringfold::{Block, BlockError, Config, Engine, Error, Fold, Input, Kind, fold};
 use tokio::sync::mpsc;
-
-use crate::engine::config::{Config, Engine};
-use crate::engine::sink::BlockError;
-use crate::input::spans::Input;
-use crate::job::fold::{Fold, fold};
-use crate::record::block::Block;
 
 /// A rung: how it is called, what it changes, and what it does.
 pub struct Rung {
@@ -409,7 +402,7 @@ fn tasks_map_a_buffer(path: &Path) -> io::Result<Groups> {
     Ok(std::mem::take(&mut groups))
 }
 
-/// Keys one behind the other in one piece of memory, each with its place and what is known of it.
+/// Keys one after the other in one piece of memory, each with its place and what is known of it.
 #[derive(Default)]
 struct Interned {
     keys: Vec<u8>,
@@ -477,9 +470,8 @@ impl Fold for Plain {
     }
 
     fn block(&self, map: &mut Interned, block: &Block<'_>) -> Result<(), BlockError> {
-        for_rows(block.bytes(), |key, tenths| map.add(key, tenths)).map_err(|error| {
-            crate::error::Error::new(crate::error::Kind::Data, error.to_string()).into()
-        })
+        for_rows(block.bytes(), |key, tenths| map.add(key, tenths))
+            .map_err(|error| Error::new(Kind::Data, error.to_string()).into())
     }
 
     fn merge(&self, into: &mut Interned, from: Interned) {
@@ -511,40 +503,4 @@ fn by_engine(path: &Path, engine: Engine, direct: bool) -> io::Result<Groups> {
     let mut groups = Groups::new();
     map.merge_into(&mut groups);
     Ok(groups)
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::measure::ladder::*;
-
-    #[test]
-    fn numbers_are_tenths() {
-        for (text, want) in [
-            ("0.0", Some(0)),
-            ("-0.1", Some(-1)),
-            ("99.9", Some(999)),
-            ("-12.3", Some(-123)),
-        ] {
-            assert_eq!(tenths(text.as_bytes()), want, "{text}");
-        }
-        for wrong in ["", "1", ".5", "1.", "1.25", "a.1", "--1.0", "1.x"] {
-            assert_eq!(tenths(wrong.as_bytes()), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn means_are_rounded_half_up() {
-        let groups = |values: &[i64]| {
-            let mut stats = Stats::of(values[0]);
-            values[1..].iter().for_each(|value| stats.add(*value));
-            Groups::from([(b"k".to_vec(), stats)])
-        };
-        for (values, want) in [
-            (&[10, 11, 10][..], "{k=1.0/1.0/1.1}\n"),
-            (&[-1, 0], "{k=-0.1/0.0/0.0}\n"),
-            (&[-25, -24], "{k=-2.5/-2.4/-2.4}\n"),
-        ] {
-            assert_eq!(String::from_utf8(text(&groups(values))).unwrap(), want);
-        }
-    }
 }
