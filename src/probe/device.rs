@@ -132,9 +132,7 @@ fn one(dir: &Path) -> (Section, Vec<PathBuf>) {
     if !own {
         model(&mut section, &disk);
     }
-    scheduling(&mut section, &queue);
-    splitting(&mut section, &queue);
-    units(&mut section, &queue);
+    facts(&mut section, &queue);
     polls(&mut section, &disk, &queue);
     if !own {
         node(&mut section, &disk);
@@ -149,10 +147,8 @@ fn stack(
     dir: &Path,
     number: Result<String, String>,
 ) -> (PathBuf, Vec<PathBuf>) {
-    match number {
-        Ok(number) => section.add("number", number, "its name in /sys/dev/block"),
-        Err(why) => section.unknown("number", why),
-    }
+    let number = number.map(|number| (number, "its name in /sys/dev/block"));
+    section.fact("number", number);
     let disk = match (dir.join("partition").exists(), dir.parent()) {
         (true, Some(disk)) => {
             section.add(
@@ -192,184 +188,118 @@ fn stack(
 }
 
 fn model(section: &mut Section, disk: &Path) {
+    const MEANING: &str =
+        "look up what it is said to read a second: that is the floor of a cold run";
     let words = |name: &str| proc::text(disk.join("device").join(name));
-    match (words("vendor"), words("model")) {
-        // The vendor of a PCI or virtio device is only a number.
-        (Ok(vendor), Ok(model)) if !vendor.starts_with("0x") => section.add(
-            "model",
-            format!("{} {}", vendor.trim(), model.trim()),
-            "look up what it is said to read a second: that is the floor of a cold run",
-        ),
-        (_, Ok(model)) => section.add(
-            "model",
-            model.trim(),
-            "look up what it is said to read a second: that is the floor of a cold run",
-        ),
-        (_, Err(_)) => section.unknown("model", "the driver names none"),
-    }
+    // The vendor of a PCI or virtio device is only a number.
+    let vendor = words("vendor")
+        .ok()
+        .filter(|vendor| !vendor.starts_with("0x"));
+    let model = words("model").map(|model| match vendor {
+        Some(vendor) => (format!("{} {}", vendor.trim(), model.trim()), MEANING),
+        None => (model.trim().to_string(), MEANING),
+    });
+    section.fact("model", model.map_err(|_| "the driver names none"));
 }
 
-/// The scheduler and the depth of the queue.
-fn scheduling(section: &mut Section, queue: &Path) {
+/// What sysfs says of the queue, and what follows for reads.
+fn facts(section: &mut Section, queue: &Path) {
     let number = |name: &str| proc::number(queue.join(name));
-    match number("rotational") {
-        Ok(n) => section.add("rotational", n != 0, match n {
-            0 => "no seeks: deep queues and many spans at once are cheap",
-            _ => "a disk that seeks, or a virtual one that doesn't say: large blocks in order are \
-             best",
-        }),
-        Err(why) => section.unknown("rotational", why),
-    }
-    let is_fast = number("rotational") == Ok(0);
-    if let (true, Ok(text)) = (is_fast, proc::text(queue.join("scheduler")))
-        && chosen(&text) != "none"
+    let rotational = number("rotational");
+    let path = queue.join("scheduler");
+    let scheduler = proc::text(&path);
+    let scheduler = scheduler.as_deref().map(chosen);
+    if let (Ok(0), Ok(other)) = (&rotational, scheduler)
+        && other != "none"
     {
         section.check(Check::fair(
-            format!(
-                "reads go through the scheduler {}: none costs less",
-                chosen(&text)
-            ),
-            format!(
-                "echo none > {} (as root)",
-                queue.join("scheduler").display()
-            ),
+            format!("reads go through the scheduler {other}: none costs less"),
+            format!("echo none > {} (as root)", path.display()),
         ));
     }
-    match proc::text(queue.join("scheduler")) {
-        Ok(text) => {
-            let scheduler = chosen(&text);
-            section.add(
-                "scheduler",
-                scheduler,
-                match scheduler {
-                    "none" => "reads go to the device as they are submitted",
-                    "bfq" => {
-                        "bfq shares the device fairly, at some cost: `none` is faster for one \
-                 reader"
-                    }
-                    _ => {
-                        "it may reorder reads; for a fast drive `none` costs less (root: echo none \
-                 to its \
-                      queue/scheduler)"
-                    }
-                },
-            );
-        }
-        Err(why) => section.unknown("scheduler", why),
-    }
-    match number("nr_requests") {
-        Ok(n) => section.add(
-            "nr_requests",
-            n,
-            format!(
-                "requests that wait in a queue of the device: --queue-depth up to {n} of {} can \
-                 be taken, if none is split",
-                size(crate::probe::machine::default_block())
-            ),
+    let rotational = rotational.map(|n| match n {
+        0 => (
+            false,
+            "no seeks: deep queues and many spans at once are cheap",
         ),
-        Err(why) => section.unknown("nr_requests", why),
-    }
-}
-
-/// Into how many requests a block is split, by the limits on segments and on size.
-fn splitting(section: &mut Section, queue: &Path) {
-    let number = |name: &str| proc::number(queue.join(name));
+        _ => (
+            true,
+            "a disk that seeks, or a virtual one that doesn't say: large blocks in order are best",
+        ),
+    });
+    section.fact("rotational", rotational);
+    let meaning = |name: &str| match name {
+        "none" => "reads go to the device as they are submitted",
+        "bfq" => "bfq shares the device fairly, at some cost: `none` is faster for one reader",
+        _ => {
+            "it may reorder reads; for a fast drive `none` costs less (root: echo none to its queue/scheduler)"
+        }
+    };
+    section.fact("scheduler", scheduler.map(|name| (name, meaning(name))));
     let block = crate::probe::machine::default_block();
-    let pieces = block / PAGE as u64;
+    let shown = size(block);
     let requests = |n: u64| match n {
         1 => "one request".to_string(),
         n => format!("{n} requests"),
     };
-    match number("max_segments") {
-        Ok(n) if n > 0 => {
-            let split = pieces.div_ceil(n);
-            let follows = match split {
-                1 => "huge pages spare the work on pieces, not requests",
-                _ => "keep huge pages on, in which it is one piece or two",
-            };
-            section.add(
-                "max_segments",
-                n,
-                format!(
-                    "a read of {} into 4 KiB pages is {pieces} pieces of memory, so {}: {follows}",
-                    size(block),
-                    requests(split)
-                ),
-            );
-        }
-        Ok(n) => section.add("max_segments", n, "no limit"),
-        Err(why) => section.unknown("max_segments", why),
-    }
-    match number("max_sectors_kb") {
-        Ok(n) if n > 0 => section.add(
-            "max_sectors_kb",
-            n,
+    let facts: [(&'static str, &dyn Fn(u64) -> String); 7] = [
+        ("nr_requests", &|n| {
             format!(
-                "a request carries at most {}: a block of {} takes {}",
-                size(n << 10),
-                size(block),
-                requests(block.div_ceil(n << 10))
-            ),
-        ),
-        Ok(n) => section.add("max_sectors_kb", n, "no limit"),
-        Err(why) => section.unknown("max_sectors_kb", why),
-    }
-    match (number("max_hw_sectors_kb"), number("max_sectors_kb")) {
-        (Ok(hw), _) if hw >= NO_LIMIT_KB => {
-            section.add(
-                "max_hw_sectors_kb",
-                hw,
-                "the device names no limit of its own",
-            );
-        }
-        (Ok(hw), Ok(now)) if hw > now => section.add(
-            "max_hw_sectors_kb",
-            hw,
-            "what the device could take: root may raise max_sectors_kb up to it for larger blocks",
-        ),
-        (Ok(hw), _) => section.add(
-            "max_hw_sectors_kb",
-            hw,
-            "what the device can take, and does",
-        ),
-        (Err(why), _) => section.unknown("max_hw_sectors_kb", why),
-    }
-}
-
-/// The device's block sizes and read-ahead.
-fn units(section: &mut Section, queue: &Path) {
-    let number = |name: &str| proc::number(queue.join(name));
-    match number("read_ahead_kb") {
-        Ok(n) => section.add(
-            "read_ahead_kb",
-            n,
+                "requests that wait in a queue of the device: --queue-depth up to {n} of {shown} can be taken, if none \
+                 is split"
+            )
+        }),
+        ("max_segments", &|n| match n {
+            0 => "no limit".into(),
+            n => {
+                let pieces = block / PAGE as u64;
+                let split = pieces.div_ceil(n);
+                let follows = match split {
+                    1 => "huge pages spare the work on pieces, not requests",
+                    _ => "keep huge pages on, in which it is one piece or two",
+                };
+                let requests = requests(split);
+                format!(
+                    "a read of {shown} into 4 KiB pages is {pieces} pieces of memory, so {requests}: {follows}"
+                )
+            }
+        }),
+        ("max_sectors_kb", &|n| match n {
+            0 => "no limit".into(),
+            n => {
+                let (most, requests) = (size(n << 10), requests(block.div_ceil(n << 10)));
+                format!("a request carries at most {most}: a block of {shown} takes {requests}")
+            }
+        }),
+        ("max_hw_sectors_kb", &|most| {
+            match number("max_sectors_kb") {
+                _ if most >= NO_LIMIT_KB => "the device names no limit of its own",
+                Ok(now) if most > now => {
+                    "what the device could take: root may raise max_sectors_kb up to it for larger blocks"
+                }
+                _ => "what the device can take, and does",
+            }
+            .into()
+        }),
+        ("read_ahead_kb", &|n| {
             match n {
                 0 => "no read-ahead: buffered reads wait for the device each time; use --direct",
                 1..512 => {
                     "short for buffered engines: root may raise it (1024 or more), or use --direct"
                 }
                 _ => "long enough for buffered engines",
-            },
-        ),
-        Err(why) => section.unknown("read_ahead_kb", why),
-    }
-    match (number("logical_block_size"), number("physical_block_size")) {
-        (Ok(logical), Ok(physical)) => {
-            section.add(
-                "logical_block_size",
-                logical,
-                "the device's own unit: reads past the page cache are multiples of it",
-            );
-            section.add(
-                "physical_block_size",
-                physical,
-                "what the drive reads at least: smaller blocks waste the rest",
-            );
-        }
-        (Err(why), _) | (_, Err(why)) => {
-            section.unknown("logical_block_size", &why);
-            section.unknown("physical_block_size", &why);
-        }
+            }
+            .into()
+        }),
+        ("logical_block_size", &|_| {
+            "the device's own unit: reads past the page cache are multiples of it".into()
+        }),
+        ("physical_block_size", &|_| {
+            "what the drive reads at least: smaller blocks waste the rest".into()
+        }),
+    ];
+    for (name, meaning) in facts {
+        section.fact(name, number(name).map(|n| (n, meaning(n))));
     }
 }
 
@@ -384,34 +314,32 @@ fn polls(section: &mut Section, disk: &Path, queue: &Path) {
         let path = format!("/sys/module/{driver}/parameters/poll_queues");
         (driver, proc::number(path))
     });
-    match proc::number(queue.join("io_poll")) {
-        Ok(0) => {
-            let remedy = match wanted {
-                Some((driver, Ok(0))) => format!(
-                    ": the driver was loaded with {driver}.poll_queues=0; boot with \
-                     {driver}.poll_queues=2 to have some"
-                ),
-                Some((driver, Ok(n))) => format!(", although {driver}.poll_queues is {n}"),
-                Some((_, Err(_))) | None => ", and its driver has none".into(),
-            };
-            section.add(
-                "poll queues",
-                false,
-                format!("--iopoll isn't available{remedy}"),
-            );
-        }
-        Ok(_) => section.add(
-            "poll queues",
-            true,
-            "--iopoll is available (--engine uring-raw --direct); it helps with small blocks",
+    let polls = proc::number(queue.join("io_poll")).map(|n| match (n, wanted) {
+        (0, Some((driver, Ok(0)))) => (
+            false,
+            format!(
+                "--iopoll isn't available: the driver was loaded with {driver}.poll_queues=0; boot with \
+                 {driver}.poll_queues=2 to have some"
+            ),
         ),
-        Err(why) => section.unknown("poll queues", why),
-    }
+        (0, Some((driver, Ok(n)))) => (
+            false,
+            format!("--iopoll isn't available, although {driver}.poll_queues is {n}"),
+        ),
+        (0, _) => (
+            false,
+            "--iopoll isn't available, and its driver has none".into(),
+        ),
+        _ => (
+            true,
+            "--iopoll is available (--engine uring-raw --direct); it helps with small blocks".into(),
+        ),
+    });
+    section.fact("poll queues", polls);
 }
 
 /// The NUMA node of the nearest device above it in sysfs that has one.
 fn node(section: &mut Section, disk: &Path) {
-    const NAME: &str = "NUMA node";
     let device = disk.join("device").canonicalize().ok();
     let above = device.iter().flat_map(|device| device.ancestors());
     // A drive with several controllers has none itself, but its controllers do.
@@ -426,23 +354,24 @@ fn node(section: &mut Section, disk: &Path) {
         .chain(above)
         .chain(controllers.iter().map(PathBuf::as_path))
         .find_map(|dir| proc::text(dir.join("numa_node")).ok());
-    match node.as_deref() {
-        Some("-1") => section.unknown(NAME, "the device belongs to none (-1)"),
-        Some(node) => section.add(
-            NAME,
-            node,
-            format!("on several nodes, run there: numactl --cpunodebind={node} --membind={node}"),
-        ),
-        None => section.unknown(NAME, "the device names none"),
-    }
+    let node = node.ok_or("the device names none");
+    let node = node.and_then(|node| match &*node {
+        "-1" => Err("the device belongs to none (-1)"),
+        _ => {
+            let meaning = format!(
+                "on several nodes, run there: numactl --cpunodebind={node} --membind={node}"
+            );
+            Ok((node, meaning))
+        }
+    });
+    section.fact("NUMA node", node);
 }
 
 /// Whether the disk is a virtual machine's, or made by this kernel (`own`).
 fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
     const NAME: &str = "virtual";
-    const CAVEAT: &str = "the host's cache may serve reads: \"cold\" is then not the drive's \
-     speed, and \
-                          differs by the minute; compare only runs that were interleaved";
+    const CAVEAT: &str = "the host's cache may serve reads: \"cold\" is then not the drive's speed, and differs by \
+                          the minute; compare only runs that were interleaved";
     let path = disk.to_string_lossy();
     let name = name_of(disk);
     let host = || {

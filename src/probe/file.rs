@@ -11,7 +11,7 @@ use crate::engine::arena::{Arena, Layout};
 use crate::engine::cache::residency::{self, pages_of, resident_pages};
 use crate::engine::knobs::HugePages;
 use crate::engine::plan::sizing::{DEPTH, MemoryLimit};
-use crate::error::{Error, Result, describe, errno_name};
+use crate::error::{Error, Result};
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::linux::mounts::{self, Mount};
@@ -20,7 +20,7 @@ use crate::linux::proc;
 use crate::probe::check::Check;
 use crate::probe::device::Device;
 use crate::probe::findings::{Section, Value};
-use crate::probe::kernel::dontcache;
+use crate::probe::kernel::{dontcache, named};
 use crate::probe::machine::Machine;
 use crate::probe::pages;
 use crate::units::size;
@@ -111,7 +111,8 @@ impl Subject {
 
     /// The section, and what to do with this file.
     pub(crate) fn look(&self, machine: &Machine) -> (Section, Vec<String>) {
-        let mut section = Section::new("file", Some(visible(self.name.as_bytes()).into_owned()));
+        let name = visible(self.name.as_bytes());
+        let mut section = Section::new("file", Some(name.to_string()));
         let source = self.source();
         let stream = source.is_none_or(|source| source.len().is_none());
         section.add(
@@ -122,20 +123,15 @@ impl Subject {
                 false => "can be read at any offset: every engine works",
             },
         );
-        match source.and_then(Source::len) {
-            Some(len) => section.add("size", Value::Bytes(len), blocks(len)),
-            None => section.unknown("size", "a stream has no size"),
-        }
+        let len = source.and_then(Source::len).ok_or("a stream has no size");
+        section.fact("size", len.map(|len| (Value::Bytes(len), blocks(len))));
         let block_device = self.meta.file_type().is_block_device();
         if self.file.is_some() && !block_device {
             self.file_system(&mut section);
         }
         let Some(input) = self.input.as_ref().filter(|_| !stream) else {
             let plan = vec![
-                format!(
-                    "{}: auto: streams are read by read()",
-                    visible(self.name.as_bytes())
-                ),
+                format!("{name}: auto: streams are read by read()"),
                 format!("try: ringfold count --stats {}", quoted(&self.name)),
             ];
             return (section, plan);
@@ -147,18 +143,10 @@ impl Subject {
             dontcache: drops(&mut section, source, file),
         };
         section.check(match (allowed.direct, self.fs()) {
-            (_, "tmpfs" | "ramfs") => {
-                Check::good(format!("{} lies in memory", visible(self.name.as_bytes())))
-            }
-            (true, _) => Check::good(format!(
-                "{} can be read past the page cache (O_DIRECT)",
-                visible(self.name.as_bytes())
-            )),
+            (_, "tmpfs" | "ramfs") => Check::good(format!("{name} lies in memory")),
+            (true, _) => Check::good(format!("{name} can be read past the page cache (O_DIRECT)")),
             (false, fs) => Check::fair(
-                format!(
-                    "{fs} refuses to read {} past the page cache (O_DIRECT)",
-                    visible(self.name.as_bytes())
-                ),
+                format!("{fs} refuses to read {name} past the page cache (O_DIRECT)"),
                 "a cold file is read faster from ext4 or XFS",
             ),
         });
@@ -246,15 +234,9 @@ impl Subject {
             true => self.meta.rdev(),
             false => self.meta.dev(),
         };
-        match self.device().read_ahead_kb(dev, self.fs()) {
-            Ok(kib) => section.add(
-                NAME,
-                Value::Bytes(kib << 10),
-                "of the file system: how far ahead buffered reads (read, pread, mmap) go; O_DIRECT \
-                 has none",
-            ),
-            Err(why) => section.unknown(NAME, why),
-        }
+        const MEANING: &str = "of the file system: how far ahead buffered reads (read, pread, mmap) go; O_DIRECT has none";
+        let ahead = self.device().read_ahead_kb(dev, self.fs());
+        section.fact(NAME, ahead.map(|kib| (Value::Bytes(kib << 10), MEANING)));
     }
 
     /// How many of its bytes are cached.
@@ -328,9 +310,8 @@ impl Subject {
                 NAME,
                 Value::Bytes(largest),
                 format!(
-                    "the largest of {of} cached pages looked at, {large} of which lie in folios of \
-                 more \
-                 than a page: {follows}"
+                    "the largest of {of} cached pages looked at, {large} of which lie in folios of more than a \
+                     page: {follows}"
                 ),
             );
         } else if whole > 0 {
@@ -343,9 +324,8 @@ impl Subject {
             section.unknown(
             NAME,
             format!(
-                "none of {of} cached pages looked at is mapped by 2 MiB, smaller folios are shown \
-                 to \
-                 root only: {follows}"
+                "none of {of} cached pages looked at is mapped by 2 MiB, smaller folios are shown to root only: \
+                 {follows}"
             ),
         );
         }
@@ -446,54 +426,34 @@ fn blocks(len: u64) -> String {
     }
 }
 
-fn named(error: &io::Error) -> String {
-    match error.raw_os_error().and_then(errno_name) {
-        Some(name) => format!("{} [{name}]", describe(error)),
-        None => describe(error),
-    }
-}
-
 /// Reads a block past the page cache; returns whether that works.
 fn direct(section: &mut Section, source: &Source) -> bool {
     let align = source.direct_align();
     let tried = try_direct(source, align as usize);
     let works = tried.is_ok();
-    match tried {
-        Ok(0) => section.add(
-            "O_DIRECT",
-            true,
-            "tried: it can be opened so; there is nothing to read",
+    let tried = tried.map(|bytes| match bytes {
+        0 => "tried: it can be opened so; there is nothing to read".into(),
+        n => format!(
+            "tried: an aligned read brought {n} bytes; --direct is available, and auto uses it"
         ),
-        Ok(n) => section.add(
-            "O_DIRECT",
-            true,
-            format!(
-                "tried: an aligned read brought {n} bytes; --direct is available, and auto uses it"
-            ),
-        ),
-        Err(why) => section.add(
-            "O_DIRECT",
-            false,
-            format!("{why}: --direct is an error, auto reads through the page cache"),
-        ),
-    }
-    let meaning = "offsets, lengths and buffers past the page cache are multiples of it, so is \
-                   --block-size";
-    match (source.direct_align_is_known(), works) {
-        (true, _) => section.add(
-            "alignment",
-            Value::Bytes(align),
-            format!("by statx: {meaning}"),
-        ),
-        (false, true) => section.add(
-            "alignment",
-            Value::Bytes(align),
-            format!("assumed, as statx says nothing, and the read above worked: {meaning}"),
-        ),
-        (false, false) => {
-            section.unknown("alignment", "statx says nothing, and O_DIRECT is refused")
-        }
-    }
+    });
+    section.works(
+        "O_DIRECT",
+        tried.map_err(|why| {
+            format!("{why}: --direct is an error, auto reads through the page cache")
+        }),
+    );
+    let meaning =
+        "offsets, lengths and buffers past the page cache are multiples of it, so is --block-size";
+    let alignment = match (source.direct_align_is_known(), works) {
+        (true, _) => Ok("by statx"),
+        (false, true) => Ok("assumed, as statx says nothing, and the read above worked"),
+        (false, false) => Err("statx says nothing, and O_DIRECT is refused"),
+    };
+    section.fact(
+        "alignment",
+        alignment.map(|by| (Value::Bytes(align), format!("{by}: {meaning}"))),
+    );
     works
 }
 
@@ -521,19 +481,14 @@ fn try_direct(source: &Source, align: usize) -> std::result::Result<usize, Strin
 /// Whether the file takes RWF_DONTCACHE.
 fn drops(section: &mut Section, source: &Source, file: &File) -> bool {
     let tried = dontcache(file, source.len().unwrap_or(0));
-    match &tried {
-        Ok(()) => section.add(
-            "DONTCACHE",
-            true,
-            "accepted: --dontcache reads through the page cache and leaves nothing in it",
-        ),
-        Err(error) => section.add(
-            "DONTCACHE",
-            false,
-            format!("--dontcache is an error here: {}", named(error)),
-        ),
-    }
-    tried.is_ok()
+    let is_granted = tried.is_ok();
+    let tried = tried
+        .map(|()| "accepted: --dontcache reads through the page cache and leaves nothing in it");
+    section.works(
+        "DONTCACHE",
+        tried.map_err(|error| format!("--dontcache is an error here: {}", named(&error))),
+    );
+    is_granted
 }
 
 /// How many of some pages are cached, by reads that may not wait. Such a read may start reading a page that

@@ -3,7 +3,6 @@
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
-use crate::error::Result;
 use crate::probe::check::Check;
 
 /// The version of the shape of [`Findings`] as it is serialised.
@@ -143,6 +142,30 @@ impl Section {
             value: value.into(),
             meaning: meaning.into(),
         });
+    }
+
+    /// What was found and what follows from it, or why it is unknown.
+    pub(crate) fn fact(
+        &mut self,
+        name: &'static str,
+        found: Result<(impl Into<Value>, impl Into<String>), impl std::fmt::Display>,
+    ) {
+        match found {
+            Ok((value, meaning)) => self.add(name, value, meaning),
+            Err(why) => self.unknown(name, why),
+        }
+    }
+
+    /// Whether something works, and what follows.
+    pub(crate) fn works(
+        &mut self,
+        name: &'static str,
+        tried: Result<impl Into<String>, impl Into<String>>,
+    ) {
+        match tried {
+            Ok(meaning) => self.add(name, true, meaning),
+            Err(meaning) => self.add(name, false, meaning),
+        }
     }
 
     pub(crate) fn check(&mut self, check: Check) {

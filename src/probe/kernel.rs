@@ -29,18 +29,14 @@ pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
     };
     section.add("release", release.clone(), meaning);
     let ring = uring::probe(&uring::Setup::plain()).map(drop);
-    match &ring {
-        Ok(()) => section.add(
-            "io_uring",
-            true,
-            "tried: set up, a buffer registered, a read done",
-        ),
-        Err(error) => section.add(
-            "io_uring",
-            false,
-            format!("{error}: auto reads with pread, --engine uring is an error"),
-        ),
-    }
+    let tried = ring
+        .as_ref()
+        .map(|()| "tried: set up, a buffer registered, a read done");
+    section.works(
+        "io_uring",
+        tried
+            .map_err(|error| format!("{error}: auto reads with pread, --engine uring is an error")),
+    );
     let sysctl = proc::number("/proc/sys/kernel/io_uring_disabled");
     section.check(match (&ring, &trusted) {
         (Ok(()), Ok(())) => Check::good("io_uring works"),
@@ -51,20 +47,12 @@ pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
         (Err(error), _) => Check::bad(
             format!("no io_uring, so auto reads with pread: {error}"),
             match (&sysctl, error.refusal()) {
-                (
-                    _,
-                    Some(Refusal::Unavailable {
-                        by: Refuser::LockedMemoryLimit,
-                        ..
-                    }),
-                ) => "raise the limit on locked memory: ulimit -l",
-                (
-                    _,
-                    Some(Refusal::Unavailable {
-                        by: Refuser::DescriptorLimit,
-                        ..
-                    }),
-                ) => "raise the limit on open files: ulimit -n",
+                (_, Some(Refusal::Unavailable { by, .. })) if *by == Refuser::LockedMemoryLimit => {
+                    "raise the limit on locked memory: ulimit -l"
+                }
+                (_, Some(Refusal::Unavailable { by, .. })) if *by == Refuser::DescriptorLimit => {
+                    "raise the limit on open files: ulimit -n"
+                }
                 (Ok(1 | 2), _) => "sysctl kernel.io_uring_disabled=0 (as root)",
                 _ => {
                     "allow io_uring_setup, io_uring_enter and io_uring_register in the seccomp profile of the \
@@ -73,27 +61,26 @@ pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
             },
         ),
     });
-    match sysctl {
-        Ok(n) => section.add(
-            "io_uring_disabled",
-            n,
-            match n {
-                0 => "the sysctl allows io_uring to everybody",
-                1 => "the sysctl allows io_uring to root and kernel.io_uring_group only",
-                _ => "the sysctl forbids io_uring to everybody",
-            },
-        ),
-        Err(why) => section.unknown(
-            "io_uring_disabled",
-            format!("{why} (the sysctl exists from 6.6 on)"),
-        ),
-    }
-    if ring.is_ok() {
-        features(&mut section);
-        opcodes(&mut section);
-    } else {
-        for name in ["features", "opcodes"] {
-            section.unknown(name, "there is no ring");
+    let allows = |n: u64| match n {
+        0 => "the sysctl allows io_uring to everybody",
+        1 => "the sysctl allows io_uring to root and kernel.io_uring_group only",
+        _ => "the sysctl forbids io_uring to everybody",
+    };
+    section.fact(
+        "io_uring_disabled",
+        match sysctl {
+            Ok(n) => Ok((n, allows(n))),
+            Err(why) => Err(format!("{why} (the sysctl exists from 6.6 on)")),
+        },
+    );
+    match ring.is_ok() {
+        true => {
+            features(&mut section);
+            opcodes(&mut section);
+        }
+        false => {
+            section.unknown("features", "there is no ring");
+            section.unknown("opcodes", "there is no ring");
         }
     }
     flags(&mut section, ring.is_ok());
@@ -134,10 +121,8 @@ fn features(section: &mut Section) {
         ("cqe_skip", params.is_feature_skip_cqe_on_success()),
         ("linked_file", params.is_feature_linked_file()),
     ];
-    let have: Vec<_> = all
-        .iter()
-        .filter(|(_, has)| *has)
-        .map(|(name, _)| *name)
+    let have: Vec<_> = (all.iter())
+        .filter_map(|(name, has)| has.then_some(*name))
         .collect();
     let meaning = match (
         params.is_feature_nodrop(),
@@ -156,26 +141,26 @@ fn opcodes(section: &mut Section) {
         ring.submitter().register_probe(&mut probe)?;
         Ok(probe)
     });
-    match asked {
-        Ok(probe) => {
-            let all = [
-                ("read", opcode::Read::CODE),
-                ("read_fixed", opcode::ReadFixed::CODE),
-            ];
-            let (have, lack): (Vec<_>, Vec<_>) =
-                all.iter().partition(|(_, code)| probe.is_supported(*code));
-            let names = |of: Vec<&(&'static str, u8)>| {
-                let names: Vec<_> = of.iter().map(|(name, _)| *name).collect();
-                names.join(" ")
-            };
-            let meaning = match lack.is_empty() {
-                true => "all that ringfold submits".to_string(),
-                false => format!("the ring can't be used without {}", names(lack)),
-            };
-            section.add("opcodes", names(have), meaning);
-        }
-        Err(error) => section.unknown("opcodes", describe(&error)),
-    }
+    let found = asked.map(|probe| {
+        let all = [
+            ("read", opcode::Read::CODE),
+            ("read_fixed", opcode::ReadFixed::CODE),
+        ];
+        let (have, lack): (Vec<_>, Vec<_>) =
+            (all.into_iter()).partition(|(_, code)| probe.is_supported(*code));
+        let names = |of: Vec<(&str, u8)>| {
+            of.iter()
+                .map(|(name, _)| *name)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let meaning = match lack.is_empty() {
+            true => "all that ringfold submits".to_string(),
+            false => format!("the ring can't be used without {}", names(lack)),
+        };
+        (names(have), meaning)
+    });
+    section.fact("opcodes", found.map_err(|error| describe(&error)));
 }
 
 /// Tries each set-up flag that a knob sets.
@@ -212,10 +197,11 @@ fn flags(section: &mut Section, ring: bool) {
             section.unknown(name, "there is no ring");
             continue;
         }
-        match set_up(set) {
-            Ok(_) => section.add(name, true, granted),
-            Err(error) => section.add(name, false, format!("{refused}: {}", describe(&error))),
-        }
+        let tried = set_up(set).map(|_| granted);
+        section.works(
+            name,
+            tried.map_err(|error| format!("{refused}: {}", describe(&error))),
+        );
     }
 }
 
@@ -230,73 +216,59 @@ fn calls(section: &mut Section, release: &str) {
     );
     let taken = program.map(|file| dontcache(file, file.metadata()?.len()));
     rwf_dontcache(section, taken, release);
-    match pages::populate() {
-        Ok(()) => section.add(
-            "MADV_POPULATE_READ",
-            true,
-            "--populate on is available: one call fills a mapping, not page faults",
-        ),
-        Err(error) => section.add(
-            "MADV_POPULATE_READ",
-            false,
-            format!("{} (Linux 5.14): no --populate on", named(&error)),
-        ),
-    }
+    let populated = pages::populate()
+        .map(|()| "--populate on is available: one call fills a mapping, not page faults");
+    section.works(
+        "MADV_POPULATE_READ",
+        populated.map_err(|error| format!("{} (Linux 5.14): no --populate on", named(&error))),
+    );
 }
 
 /// The error, and its name.
-fn named(error: &io::Error) -> String {
-    let name = error.raw_os_error().and_then(errno_name);
-    format!("{} [{}]", describe(error), name.unwrap_or("refused"))
+pub(crate) fn named(error: &io::Error) -> String {
+    match error.raw_os_error().and_then(errno_name) {
+        Some(name) => format!("{} [{name}]", describe(error)),
+        None => describe(error),
+    }
 }
 
 /// What cachestat answers; or why it couldn't be tried.
 fn cachestat(section: &mut Section, answer: Result<io::Result<u64>, &String>) {
     match answer {
-        Ok(Ok(_)) => section.add(
-            "cachestat",
-            true,
-            "auto learns what is cached at once and exactly",
-        ),
+        Ok(Ok(_)) => section.add("cachestat", true, "auto learns what is cached at once and exactly"),
         // It exists, but works only on one's own files.
         Ok(Err(error)) if error.raw_os_error() == Some(libc::EPERM) => section.add(
             "cachestat",
             true,
-            "auto learns what is cached of files that you own or may write; of others it takes \
-             samples",
+            "auto learns what is cached of files that you own or may write; of others it takes samples",
         ),
-        Ok(Err(error)) => section.add(
-            "cachestat",
-            false,
-            format!("{} (Linux 6.5): auto takes samples instead", named(&error)),
-        ),
+        Ok(Err(error)) => {
+            let meaning = format!("{} (Linux 6.5): auto takes samples instead", named(&error));
+            section.add("cachestat", false, meaning);
+        }
         Err(why) => section.unknown("cachestat", why),
     }
 }
 
 /// Whether a read with RWF_DONTCACHE is taken; or why it couldn't be tried.
 fn rwf_dontcache(section: &mut Section, answer: Result<io::Result<()>, &String>, release: &str) {
+    const NAME: &str = "RWF_DONTCACHE";
     match answer {
-        Ok(Ok(())) => section.add(
-            "RWF_DONTCACHE",
-            true,
-            "--dontcache is available where the file system allows it: see the file",
-        ),
+        Ok(Ok(())) => {
+            let meaning = "--dontcache is available where the file system allows it: see the file";
+            section.add(NAME, true, meaning);
+        }
         Ok(Err(error)) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
-            section.unknown("RWF_DONTCACHE", named(&error));
+            section.unknown(NAME, named(&error));
         }
         Ok(Err(_)) if since(release, (6, 14)) => section.add(
-            "RWF_DONTCACHE",
+            NAME,
             Value::Unknown,
-            "the release should have it (6.14), but the file system that ringfold itself lies on \
-             refuses it: see the file",
+            "the release should have it (6.14), but the file system that ringfold itself lies on refuses it: see the \
+             file",
         ),
-        Ok(Err(_)) => section.add(
-            "RWF_DONTCACHE",
-            false,
-            "--dontcache is refused (Linux 6.14)",
-        ),
-        Err(why) => section.unknown("RWF_DONTCACHE", why),
+        Ok(Err(_)) => section.add(NAME, false, "--dontcache is refused (Linux 6.14)"),
+        Err(why) => section.unknown(NAME, why),
     }
 }
 

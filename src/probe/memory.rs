@@ -21,34 +21,23 @@ pub(crate) fn look() -> Section {
         let text = meminfo.as_ref().map_err(String::clone)?;
         kib_field(text, name).ok_or_else(|| format!("/proc/meminfo has no {name}"))
     };
-    match (bytes("MemTotal"), bytes("MemAvailable")) {
-        (Ok(total), Ok(available)) => section.add(
-            "total",
-            Value::Bytes(total),
-            format!(
-                "{} of it available: a file that is larger can't stay in the page cache",
-                size(available)
-            ),
-        ),
-        (Err(why), _) | (_, Err(why)) => section.unknown("total", why),
-    }
-    match proc::text(THP) {
-        Ok(text) => {
-            let setting = chosen(&text);
-            section.add(
-                "THP",
-                setting,
-                match setting {
-                    "always" | "madvise" => {
-                        "buffers can be transparent huge pages: ringfold advises the kernel so"
-                    }
-                    "never" => "no transparent huge pages: try --huge-pages hugetlb",
-                    _ => "an unknown setting",
-                },
-            );
+    let total = bytes("MemTotal").and_then(|total| {
+        let free = size(bytes("MemAvailable")?);
+        let meaning =
+            format!("{free} of it available: a file that is larger can't stay in the page cache");
+        Ok((Value::Bytes(total), meaning))
+    });
+    section.fact("total", total);
+    let setting = proc::text(THP);
+    let meaning = |setting: &str| match setting {
+        "always" | "madvise" => {
+            "buffers can be transparent huge pages: ringfold advises the kernel so"
         }
-        Err(why) => section.unknown("THP", why),
-    }
+        "never" => "no transparent huge pages: try --huge-pages hugetlb",
+        _ => "an unknown setting",
+    };
+    let setting = setting.as_deref().map(chosen);
+    section.fact("THP", setting.map(|setting| (setting, meaning(setting))));
     match granted(&mut section) {
         Some(true) => section.check(Check::good("buffers lie in huge pages")),
         Some(false) => section.check(Check::fair(
@@ -58,20 +47,17 @@ pub(crate) fn look() -> Section {
         None => {}
     }
     pool(&mut section, &meminfo);
-    match proc::text("/sys/devices/system/node/online") {
-        Ok(nodes) => {
-            let meaning = match nodes.contains([',', '-']) {
-                true => {
-                    "several: buffers lie where the ring's thread first touched them; keep a run \
-                     on \
-                         the device's node (numactl)"
-                }
-                false => "one node: all memory is equally near",
-            };
-            section.add("NUMA nodes", nodes, meaning);
-        }
-        Err(why) => section.unknown("NUMA nodes", why),
-    }
+    let nodes = proc::text("/sys/devices/system/node/online").map(|nodes| {
+        let meaning = match nodes.contains([',', '-']) {
+            true => {
+                "several: buffers lie where the ring's thread first touched them; keep a run on the device's node \
+                 (numactl)"
+            }
+            false => "one node: all memory is equally near",
+        };
+        (nodes, meaning)
+    });
+    section.fact("NUMA nodes", nodes);
     section
 }
 
@@ -91,46 +77,28 @@ fn granted(section: &mut Section) -> Option<bool> {
     }
     let status = proc::text("/proc/self/status").unwrap_or_default();
     let forbidden = proc::field(&status, "THP_enabled").as_deref() == Some("0");
-    match arena.huge_bytes() {
-        Ok(0) if forbidden => {
-            section.add(
-                NAME,
-                Value::Bytes(0),
-                "none: they were forbidden to this process by who started it (PR_SET_THP_DISABLE)",
-            );
-            Some(false)
+    let all = arena.bytes() as u64;
+    let huge = arena.huge_bytes();
+    let meaning = |huge: u64| match huge {
+        0 if forbidden => {
+            "none: they were forbidden to this process by who started it (PR_SET_THP_DISABLE)"
         }
-        Ok(huge) => {
-            let all = arena.bytes() as u64;
-            section.add(
-                NAME,
-                Value::Bytes(huge),
-                match huge {
-                    0 => {
-                        "none granted for buffers that were mapped and touched: reads past the \
-                     page \
-                          cache are split by the device's segments; see THP, or free memory"
-                    }
-                    _ if huge < all => {
-                        "granted for a part of the buffers that were mapped and \
-                                        touched: memory is fragmented"
-                    }
-                    _ => {
-                        "granted for all of the buffers that were mapped and touched: a read is one \
-                         piece of memory or two"
-                    }
-                },
-            );
-            Some(huge > 0)
+        0 => {
+            "none granted for buffers that were mapped and touched: reads past the page cache are split by the \
+             device's segments; see THP, or free memory"
         }
-        Err(error) => {
-            section.unknown(
-                NAME,
-                format!("/proc/self/smaps: {}", crate::error::describe(&error)),
-            );
-            None
+        _ if huge < all => {
+            "granted for a part of the buffers that were mapped and touched: memory is fragmented"
         }
-    }
+        _ => {
+            "granted for all of the buffers that were mapped and touched: a read is one piece of memory or two"
+        }
+    };
+    let is_granted = huge.as_ref().ok().map(|huge| *huge > 0);
+    let huge = huge.map(|huge| (Value::Bytes(huge), meaning(huge)));
+    let why = |error| format!("/proc/self/smaps: {}", crate::error::describe(&error));
+    section.fact(NAME, huge.map_err(why));
+    is_granted
 }
 
 fn pool(section: &mut Section, meminfo: &Result<String, String>) {
@@ -139,19 +107,15 @@ fn pool(section: &mut Section, meminfo: &Result<String, String>) {
         let value = proc::field(text, name).and_then(|value| value.parse::<u64>().ok());
         value.ok_or_else(|| format!("/proc/meminfo has no {name}"))
     };
-    match (read("HugePages_Total"), read("HugePages_Free")) {
-        (Ok(0), _) => section.add(
-            "hugetlb pool",
-            0,
-            "--huge-pages hugetlb needs pages: sysctl vm.nr_hugepages=64 (as root) makes 128 MiB \
-             of \
-             2 MiB each",
-        ),
-        (Ok(total), Ok(free)) => section.add(
-            "hugetlb pool",
-            total,
-            format!("{free} of them free for --huge-pages hugetlb"),
-        ),
-        (Err(why), _) | (_, Err(why)) => section.unknown("hugetlb pool", why),
-    }
+    let pool = read("HugePages_Total").and_then(|total| {
+        let meaning = match total {
+            0 => {
+                "--huge-pages hugetlb needs pages: sysctl vm.nr_hugepages=64 (as root) makes 128 MiB of 2 MiB each"
+                    .into()
+            }
+            _ => format!("{} of them free for --huge-pages hugetlb", read("HugePages_Free")?),
+        };
+        Ok((total, meaning))
+    });
+    section.fact("hugetlb pool", pool);
 }

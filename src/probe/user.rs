@@ -28,10 +28,8 @@ pub(crate) fn look() -> Section {
     let hard = files.maximum.map_or("no limit".into(), |n| n.to_string());
     let meaning =
         format!("files open at the same time; ringfold raises it to the hard limit, {hard}");
-    match files.current {
-        Some(n) => section.add("open files", n, meaning),
-        None => section.add("open files", "no limit", meaning),
-    }
+    let files = files.current.map_or(Value::from("no limit"), Value::Count);
+    section.add("open files", files, meaning);
     processors(&mut section);
     cgroups(&mut section);
     section
@@ -89,17 +87,13 @@ fn locked_memory(section: &mut Section) {
 }
 
 fn processors(section: &mut Section) {
-    match rustix::thread::sched_getaffinity(None) {
-        Ok(set) => section.add(
-            "processors",
-            u64::from(set.count()),
-            format!(
-                "in the affinity mask of this process; {} workers by default",
-                MemoryLimit::of_this_process().threads(&[])
-            ),
-        ),
-        Err(errno) => section.unknown("processors", errno),
-    }
+    let workers = MemoryLimit::of_this_process().threads(&[]);
+    let meaning = format!("in the affinity mask of this process; {workers} workers by default");
+    let set = rustix::thread::sched_getaffinity(None);
+    section.fact(
+        "processors",
+        set.map(|set| (u64::from(set.count()), meaning)),
+    );
 }
 
 fn cgroups(section: &mut Section) {
