@@ -6,17 +6,14 @@
 pub(crate) mod bag;
 mod count;
 mod distinct;
-mod first;
+mod extreme;
 pub(crate) mod lanes;
-mod last;
-mod lexmax;
-mod lexmin;
-mod max;
+mod lexical;
 mod mean;
-mod min;
 mod mode;
 mod moment;
 mod percentile;
+mod placed;
 mod range;
 pub(crate) mod share;
 mod spread;
@@ -30,18 +27,18 @@ use crate::aggregate::state::Kind;
 pub(crate) static ALL: &[Kind] = &[
     Kind::of::<count::Count>("count"),
     Kind::of::<sum::Sum>("sum"),
-    Kind::of::<min::Min>("min").of_times(&EARLIEST[0]),
-    Kind::of::<max::Max>("max").of_times(&LATEST[0]),
+    Kind::of::<extreme::Min>("min").of_times(&EARLIEST[0]),
+    Kind::of::<extreme::Max>("max").of_times(&LATEST[0]),
     Kind::of::<mean::Mean>("mean"),
     Kind::of::<range::Range>("range"),
     Kind::of::<spread::Var>("var"),
     Kind::of::<spread::Stddev>("stddev"),
     Kind::of::<spread::VarPop>("var_pop"),
     Kind::of::<spread::StddevPop>("stddev_pop"),
-    Kind::of::<first::First>("first"),
-    Kind::of::<last::Last>("last"),
-    Kind::of::<lexmin::LexMin>("lexmin").of_times(&EARLIEST[1]),
-    Kind::of::<lexmax::LexMax>("lexmax").of_times(&LATEST[1]),
+    Kind::of::<placed::First>("first"),
+    Kind::of::<placed::Last>("last"),
+    Kind::of::<lexical::LexMin>("lexmin").of_times(&EARLIEST[1]),
+    Kind::of::<lexical::LexMax>("lexmax").of_times(&LATEST[1]),
     percentile::MEDIAN,
     Kind::of::<distinct::Distinct>("distinct").exactly(&values::DISTINCT),
     Kind::of::<mode::Mode>("mode").exactly(&values::MODE),

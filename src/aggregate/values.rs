@@ -4,7 +4,7 @@
 
 use crate::aggregate::bag::Bag;
 use crate::aggregate::count::Count;
-use crate::aggregate::lexmin::LexMin;
+use crate::aggregate::lexical::LexMin;
 use crate::aggregate::share::{MORE, Share};
 use crate::aggregate::state::{Kind, OfValues, Outcome, State, StateColumn, Takes, Value, Wanted};
 use crate::decimal::number::Exact;
