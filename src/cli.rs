@@ -63,10 +63,10 @@ pub fn main() -> ExitCode {
         Err(code) => return code,
     };
     let limited = match &command {
-        Command::Aggregate(command) => command.is_limited(),
-        Command::Count(command) => command.is_limited(),
-        Command::Quote(command) => command.is_limited(),
-        Command::Discard(command) => command.is_limited(),
+        Command::Aggregate(command) => command.reading.is_limited(),
+        Command::Count(command) => command.reading.is_limited(),
+        Command::Quote(command) => command.reading.is_limited(),
+        Command::Discard(command) => command.reading.is_limited(),
         _ => false,
     };
     if limited {

@@ -12,6 +12,7 @@ use crate::{Config, Error, Input, Kind, Result, report};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
+use crate::cli::console::usage;
 use crate::cli::query::{Asked, DELIMITER, Run};
 use crate::cli::reading::{Files, Reading};
 use crate::cli::shown::Form;
@@ -94,7 +95,7 @@ pub(super) struct Command {
     #[arg(long, help_heading = None, value_name = "DIR")]
     spill_dir: Option<PathBuf>,
     #[command(flatten, next_help_heading = None)]
-    reading: Reading,
+    pub(super) reading: Reading,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -138,11 +139,6 @@ impl ValueEnum for Format {
 }
 
 impl Command {
-    /// Whether reads have a limit.
-    pub(super) fn is_limited(&self) -> bool {
-        self.reading.how.io_timeout.is_some()
-    }
-
     pub(super) fn run(&self) -> Result<()> {
         let limit = cgroups::memory_limit();
         refuse_small_group(limit)?;
@@ -168,7 +164,7 @@ impl Command {
         };
         let run = self.as_run(&paths, form, true);
         // A read that may be given up is left to the run.
-        if wants_answer || self.reading.how.direct || self.is_limited() {
+        if wants_answer || self.reading.how.direct || self.reading.is_limited() {
             return self.asked.run(&run, None);
         }
         let input = self.reading.open(&paths, self.memory)?;
@@ -235,10 +231,6 @@ impl Command {
 
 fn is_undelimited(error: &Error) -> bool {
     matches!(error.job(), Some(Refusal::Undelimited { .. }))
-}
-
-fn usage(why: String) -> Error {
-    Error::new(Kind::Usage, why)
 }
 
 /// Refuses a file whose name says a format of rows and columns.

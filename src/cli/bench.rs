@@ -3,7 +3,6 @@
 mod field;
 mod tools;
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -13,7 +12,7 @@ use clap::Args;
 pub(super) use crate::cli::bench::field::run_words;
 use crate::cli::bench::field::{Job, Wanted};
 use crate::cli::bench::tools::{Depth, Tool};
-use crate::cli::console::{open_output, print, say, write_output};
+use crate::cli::console::{about, columns, print, say, usage, write_file};
 use crate::cli::duration::duration;
 use crate::cli::progress::{self, When};
 use crate::cli::size::size;
@@ -185,9 +184,7 @@ impl Command {
         let probed = probe([path])?;
         let mut results = Results {
             schema_version: SCHEMA_VERSION,
-            started_unix_s: SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .map_or(0, |since| since.as_secs()),
+            started_unix_s: now_unix_s(),
             note: self.note.clone(),
             machine: Machine::look(path),
             file: FileFacts {
@@ -349,8 +346,8 @@ impl Command {
         match names.contains(&&**name) {
             true => Ok(()),
             false => {
-                let cause = format!("--baseline {name}: there are {}", names.join(", "));
-                Err(Error::new(ErrorKind::Usage, cause))
+                let names = names.join(", ");
+                Err(usage(format!("--baseline {name}: there are {names}")))
             }
         }
     }
@@ -392,9 +389,10 @@ impl Command {
     }
 }
 
-/// A failure with a file.
-pub(super) fn about(path: &Path, error: &std::io::Error) -> Error {
-    Error::io(error).in_file(0, &path.display().to_string().into())
+/// Seconds since 1970.
+pub(super) fn now_unix_s() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 /// What an earlier call has exported.
@@ -417,11 +415,6 @@ fn read_results(path: &Path) -> Result<Results> {
     }
     serde_json::from_value(value)
         .map_err(|error| wrong(format!("not results of ringfold bench: {error}")))
-}
-
-pub(super) fn write_file(path: &Path, text: &str) -> Result<()> {
-    let output = open_output(Some(&path.to_path_buf()))?;
-    write_output(output, |out| out.write_all(text.as_bytes()))
 }
 
 /// The rates of the case's ceiling, added to those of others.
@@ -472,10 +465,5 @@ fn memory_rates() -> Result<Vec<MemoryRate>, String> {
 
 /// Columns of standard output.
 pub(super) fn width() -> usize {
-    let stdout = std::io::stdout();
-    let columns = match stdout.is_terminal() {
-        true => rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col.into()),
-        false => 0,
-    };
-    if columns == 0 { WIDTH } else { columns }
+    columns().unwrap_or(WIDTH)
 }

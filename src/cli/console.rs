@@ -1,13 +1,13 @@
 //! What the program writes: its results, and lines on stderr.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::cli::{inherited, pointer, process, progress, spell};
 use crate::output::file::Output;
 use crate::visible::visible;
-use crate::{Error, Kind, Result};
+use crate::{Cause, Error, Kind, Result};
 
 /// Opens the output. Called before the work, so that a wrong path is reported first.
 pub(super) fn open_output(path: Option<&PathBuf>) -> Result<Output> {
@@ -28,6 +28,31 @@ pub(super) fn write_output(
 ) -> Result<()> {
     let written = write(&mut output).and_then(|()| output.finish());
     written.map_err(|error| Error::output(&error))
+}
+
+/// Writes a text to a file.
+pub(super) fn write_file(path: &Path, text: &str) -> Result<()> {
+    let output = open_output(Some(&path.to_path_buf()))?;
+    write_output(output, |out| out.write_all(text.as_bytes()))
+}
+
+/// Columns of standard output where it is a terminal that says so.
+pub(super) fn columns() -> Option<usize> {
+    let stdout = io::stdout();
+    let is_terminal = stdout.is_terminal();
+    let size = is_terminal.then(|| rustix::termios::tcgetwinsize(&stdout).ok());
+    let columns = size.flatten().map(|size| usize::from(size.ws_col));
+    columns.filter(|columns| *columns > 0)
+}
+
+/// An error of the command line.
+pub(super) fn usage(why: impl Into<Cause>) -> Error {
+    Error::new(Kind::Usage, why)
+}
+
+/// A failure with a file.
+pub(super) fn about(path: &Path, error: &io::Error) -> Error {
+    Error::io(error).in_file(0, &path.display().to_string().into())
 }
 
 /// Writes a text to standard output.

@@ -59,15 +59,10 @@ pub(super) struct Command {
     #[arg(short = 'c', long)]
     bytes: bool,
     #[command(flatten)]
-    reading: Reading,
+    pub(super) reading: Reading,
 }
 
 impl Command {
-    /// Whether reads have a limit.
-    pub(super) fn is_limited(&self) -> bool {
-        self.reading.how.io_timeout.is_some()
-    }
-
     pub(super) fn run(&self) -> Result<ExitCode> {
         let delimiter = if self.null { 0 } else { b'\n' };
         let job = Count { delimiter };

@@ -13,7 +13,7 @@ pub(super) struct Command {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    reading: Reading,
+    pub(super) reading: Reading,
 }
 
 /// Counts the bytes of blocks, and looks at none.
@@ -47,11 +47,6 @@ impl Fold for Discard {
 }
 
 impl Command {
-    /// Whether reads have a limit.
-    pub(super) fn is_limited(&self) -> bool {
-        self.reading.how.io_timeout.is_some()
-    }
-
     pub(super) fn run(&self) -> Result<()> {
         let input = Input::open(self.files.paths()?)?;
         let memory = memory::Watch::start(self.reading.stats.is_some());

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use crate::Result;
+use crate::cli::console::usage;
 use crate::report::grid::GridFormat;
-use crate::{Error, Kind, Result};
 
 /// Endings of answers. Without a format this program is built without it.
 const FORMATS: [(&str, Option<GridFormat>); 12] = [
@@ -56,7 +57,7 @@ pub(super) fn format(path: &Path) -> Result<Option<GridFormat>> {
     };
     let is = |known: &str| ending.eq_ignore_ascii_case(known);
     let shown = path.display();
-    let refused = |why: String| Err(Error::new(Kind::Usage, why));
+    let refused = |why: String| Err(usage(why));
     if let Some((_, format)) = FORMATS.iter().find(|(known, _)| is(known)) {
         return match format {
             Some(format) => Ok(Some(*format)),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::generate::Generate;
-use crate::{Error, Kind, Result, units};
+use crate::{Result, units};
 use clap::Args;
 
-use crate::cli::console::{open_output, say, write_output};
+use crate::cli::console::{open_output, say, usage, write_output};
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::{count, size};
 
@@ -45,14 +45,12 @@ impl Command {
     pub(super) fn run(&self) -> Result<()> {
         if self.keys == Some(0) || self.keys.is_some_and(|keys| keys > 1 << 32) {
             let keys = self.keys.unwrap_or_default();
-            let cause = format!("--keys {keys} is out of range: 1 to 4294967296");
-            return Err(Error::new(Kind::Usage, cause));
+            return Err(usage(format!(
+                "--keys {keys} is out of range: 1 to 4294967296"
+            )));
         }
         if self.rows.is_none() && self.bytes.is_none() {
-            return Err(Error::new(
-                Kind::Usage,
-                "name a size: --rows N or --bytes SIZE",
-            ));
+            return Err(usage("name a size: --rows N or --bytes SIZE"));
         }
         let generate = Generate {
             rows: self.rows,
@@ -62,14 +60,9 @@ impl Command {
             threads: self.threads.unwrap_or(0),
         };
         // Rows of the 413 stations have 13.8 bytes on average.
-        let expected = self
-            .bytes
-            .or(self.rows.map(|rows| (rows as f64 * 13.8) as u64));
-        let expected = if self.keys.is_some() {
-            self.bytes
-        } else {
-            expected
-        };
+        let rows = self.rows.filter(|_| self.keys.is_none());
+        let expected = rows.map(|rows| (rows as f64 * 13.8) as u64);
+        let expected = self.bytes.or(expected);
         let done = Arc::new(AtomicU64::new(0));
         let bar = Bar::start(self.progress, self.quiet, expected, Arc::clone(&done));
         let mut generated = None;

@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::cli::profile::user_file;
+use crate::cli::console::{about, usage};
+use crate::cli::profile::{read_toml, user_file};
 use crate::format::log::{NAMED, directives};
-use crate::{Error, Kind, Result};
+use crate::{Kind, Result};
 
 /// The pattern that the flag's value means.
 pub(super) fn resolved(value: &str) -> Result<String> {
@@ -22,7 +23,7 @@ pub(super) fn resolved(value: &str) -> Result<String> {
         return Ok(value.into());
     }
     let path = user_file("logs.toml", "patterns of logs")?;
-    let own = own(&path)?;
+    let own: BTreeMap<String, String> = read_toml(&path, Kind::Usage)?;
     let Some(pattern) = own.get(value) else {
         let known = NAMED.map(|(name, _)| name.to_string()).join(", ");
         let own: Vec<&str> = own.keys().map(String::as_str).collect();
@@ -39,19 +40,6 @@ pub(super) fn resolved(value: &str) -> Result<String> {
     Ok(pattern.clone())
 }
 
-fn own(path: &Path) -> Result<BTreeMap<String, String>> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| {
-            let text = error.to_string();
-            let place = text.lines().next().unwrap_or_default();
-            let why = format!("{place}: {}", error.message());
-            Error::new(Kind::Usage, why).in_file(0, &path.display().to_string().into())
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-        Err(error) => Err(Error::io(&error).in_file(0, &path.display().to_string().into())),
-    }
-}
-
 /// The pattern of `FILE` or `FILE:NAME`.
 fn of_file(value: &str) -> Result<String> {
     let named = value
@@ -61,8 +49,7 @@ fn of_file(value: &str) -> Result<String> {
         Some((path, name)) => (path, Some(name)),
         None => (value, None),
     };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::io(&error).in_file(0, &path.to_string().into()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| about(Path::new(path), &error))?;
     let found = directives(&text);
     let names: Vec<&str> = found.iter().map(|(name, _)| &**name).collect();
     let names = match names.is_empty() {
@@ -85,8 +72,4 @@ fn of_file(value: &str) -> Result<String> {
             "--log: {path} has several patterns ({names}): name one, as in --log @{path}:{first}"
         ))),
     }
-}
-
-fn usage(why: String) -> Error {
-    Error::new(Kind::Usage, why)
 }

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use clap::Args;
 use clap_mangen::Man;
 
-use crate::cli::console::{open_output, write_output};
-use crate::{Error, Kind, Result};
+use crate::cli::console::{open_output, usage, write_output};
+use crate::{Error, Result};
 
 /// Print a manual page: ringfold man aggregate | man -l -
 #[derive(Args)]
@@ -32,11 +32,10 @@ impl Command {
                 .cloned()
                 .expect("it is among them"),
             Some(name) => {
-                let cause = format!(
-                    "there is no manual page {name}; there are {}",
-                    names.join(", ")
-                );
-                return Err(Error::new(Kind::Usage, cause));
+                let there = names.join(", ");
+                return Err(usage(format!(
+                    "there is no manual page {name}; there are {there}"
+                )));
             }
         };
         let mut text = Vec::new();

@@ -4,16 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::console::{open_output, say, write_output};
+use crate::cli::console::{open_output, say, usage, write_output};
 use crate::cli::own_input;
 use crate::cli::query::{tell_estimates, tell_spilled};
-use crate::cli::shown::{self, Shown};
+use crate::cli::shown::{self, Shown, first};
 use crate::cli::size::size;
-use crate::cli::skipped::tell_unread_rows;
+use crate::cli::skipped::{counted, tell_unread_rows};
 use crate::linux::heap;
 use crate::query::{Partial, Refusal};
 use crate::report::grid::GridFormat;
-use crate::units::grouped;
 use crate::{Error, Kind, Result};
 
 /// Merge partials that `aggregate --save-partial` has kept, and print the answer of all
@@ -122,37 +121,36 @@ impl Command {
             tell_spilled(answer.spilled_bytes);
         }
         if answer.skipped > 0 {
-            let skipped = grouped(answer.skipped);
-            let plural = if answer.skipped == 1 { "" } else { "s" };
+            let skipped = counted(answer.skipped, "record");
             say(&format!(
-                "{skipped} record{plural} skipped by the runs that made the partials"
+                "{skipped} skipped by the runs that made the partials"
             ));
         }
         Ok(())
     }
 
     fn refuse_stray_flags(&self) -> Result<()> {
-        let refused = |why: String| Err(Error::new(Kind::Usage, why));
         let is_stdout = |path: &PathBuf| path.as_os_str() == "-";
         let own = [
             (self.format.is_some(), "--format"),
             (self.output.is_some(), "--output"),
         ];
         let flags = self.shown.flags();
-        let stray = own.iter().chain(&flags).find(|(is_set, _)| *is_set);
-        match (stray, &self.save_partial) {
-            (Some((_, flag)), Some(_)) if !self.report_too => refused(format!(
+        match (first(own.iter().chain(&flags)), &self.save_partial) {
+            (Some(flag), Some(_)) if !self.report_too => Err(usage(format!(
                 "{flag} is about the answer, which isn't printed: add --report-too"
-            )),
+            ))),
             (_, Some(kept))
                 if is_stdout(kept)
                     && self.report_too
                     && self.output.as_ref().is_none_or(is_stdout) =>
             {
-                refused("the answer goes to standard output: name a file for --save-partial".into())
+                Err(usage(
+                    "the answer goes to standard output: name a file for --save-partial",
+                ))
             }
             _ if self.files.iter().filter(|path| is_stdout(path)).count() > 1 => {
-                refused("standard input can be read only once".into())
+                Err(usage("standard input can be read only once"))
             }
             _ => Ok(()),
         }

@@ -1,10 +1,9 @@
 //! `ringfold aggregate FILE` without a question: what is in the file, and what to type next.
 
-use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use crate::cli::again;
-use crate::cli::console::{open_output, say, write_output};
+use crate::cli::console::{self, say};
 use crate::cli::query::Run;
 use crate::cli::spell;
 use crate::probe::quoted;
@@ -28,7 +27,7 @@ pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>, columns: usize)
     }
     let mut text = format!("{:13} {}\n", "file", named(run.paths));
     // Writing to a string can't fail.
-    let _ = overview.write(width(), &mut text);
+    let _ = overview.write(console::columns().unwrap_or(WIDTH), &mut text);
     text += "\nAsk, for example:\n";
     let mut flags = flags(&overview.form);
     flags.extend(overview.has_decimal_comma.then(|| "--decimal-comma".into()));
@@ -36,8 +35,7 @@ pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>, columns: usize)
         let line = again::with_flags(&[flags.clone(), question].concat(), run.paths);
         text += &format!("  {line}\n");
     }
-    let output = open_output(None)?;
-    write_output(output, |out| out.write_all(text.as_bytes()))?;
+    console::print(text.as_bytes())?;
     for doubt in overview.doubts.iter().filter(|_| !run.reading.quiet) {
         say(&format!("notice: {}", spell::doubt(doubt)));
     }
@@ -56,15 +54,6 @@ fn named(paths: &[PathBuf]) -> String {
         0 | 1 => first,
         several => format!("{first}, the first of {several}"),
     }
-}
-
-fn width() -> usize {
-    let stdout = io::stdout();
-    let size = stdout
-        .is_terminal()
-        .then(|| rustix::termios::tcgetwinsize(&stdout).ok());
-    let columns = size.flatten().map(|size| usize::from(size.ws_col));
-    columns.filter(|columns| *columns > 0).unwrap_or(WIDTH)
 }
 
 /// The flags that say what was found.

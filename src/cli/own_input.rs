@@ -8,7 +8,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Kind, Result};
+use crate::Result;
+use crate::cli::console::usage;
 
 /// Compares device and inode; nothing is opened. A path that can't be examined fails when it is opened.
 ///
@@ -39,8 +40,7 @@ pub(super) fn refuse(output: Option<&PathBuf>, inputs: &[PathBuf]) -> Result<()>
         (_, _, true) => format!("{output} is the input {input}"),
         _ => format!("{output} is the input {input} under another name"),
     };
-    let cause = format!("{fact}: name another file for the answer");
-    Err(Error::new(Kind::Usage, cause))
+    Err(usage(format!("{fact}: name another file for the answer")))
 }
 
 /// Refuses outputs of which two are one file, under whatever names. Each comes with its flag.
@@ -54,8 +54,7 @@ pub(super) fn refuse_twice(outputs: &[Option<(&str, &Path)>]) -> Result<()> {
             continue;
         };
         if let Some((other, _)) = known.iter().find(|(_, known)| *known == place) {
-            let cause = format!("{other} and {flag} are the same file");
-            return Err(Error::new(Kind::Usage, cause));
+            return Err(usage(format!("{other} and {flag} are the same file")));
         }
         known.push((flag, place));
     }

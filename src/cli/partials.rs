@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::cli::console::open_output;
+use crate::cli::console::{open_output, usage};
 use crate::cli::own_input;
+use crate::cli::shown::first;
 use crate::output::file::Output;
 use crate::query::{Answer, Partial, Plan};
 use crate::{Error, Input, Kind, Receipt, Result};
@@ -87,12 +88,11 @@ impl Partials {
     /// One of these is set and no answer is printed, or there is nothing to print it besides.
     pub(super) fn reports(&self, shown: &[(bool, &'static str)]) -> Result<bool> {
         let keeps = self.save_partial.is_some() || self.state.is_some();
-        let stray = shown.iter().find(|(is_set, _)| *is_set);
-        match (keeps, self.report_too, stray) {
+        match (keeps, self.report_too, first(shown)) {
             (false, true, _) => Err(usage(
                 "--report-too needs --save-partial or --continue: without them the answer is printed",
             )),
-            (true, false, Some((_, flag))) => Err(usage(&format!(
+            (true, false, Some(flag)) => Err(usage(format!(
                 "{flag} is about the answer, which isn't printed: add --report-too, or give it to `ringfold merge`"
             ))),
             (keeps, report_too, _) => Ok(!keeps || report_too),
@@ -127,7 +127,7 @@ impl Partials {
         let is_stdout = path.as_os_str() == "-";
         let prints_there = output.is_none_or(|output| output.as_os_str() == "-");
         if is_stdout && (self.state.is_some() || self.report_too && prints_there) {
-            return Err(usage(&format!("name a file for {flag}")));
+            return Err(usage(format!("name a file for {flag}")));
         }
         own_input::refuse(Some(path), inputs)?;
         let state = match self.state.is_some() {
@@ -259,10 +259,6 @@ fn changed(path: &Path) -> Error {
     let path = path.display();
     let cause = format!("{path}: another run has written it meanwhile: nothing was added");
     Error::new(Kind::Io, cause)
-}
-
-fn usage(why: &str) -> Error {
-    Error::new(Kind::Usage, why)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::probe::{Check, Entry, Findings, Mark, Section, Value, probe};
 use crate::{Result, units};
 use clap::Args;
 
-use crate::cli::console::{open_output, write_output};
+use crate::cli::console::{columns, open_output, write_output};
 
 /// Columns of a line where there is no terminal, and the fewest it is cut to.
 const WIDTH: usize = 100;
@@ -64,17 +64,10 @@ struct Page {
 impl Page {
     /// As standard output has it.
     fn here() -> Page {
-        let stdout = std::io::stdout();
-        let terminal = stdout.is_terminal();
-        let columns = terminal.then(|| rustix::termios::tcgetwinsize(&stdout).ok());
-        let columns = columns.flatten().map_or(0, |size| usize::from(size.ws_col));
+        let terminal = std::io::stdout().is_terminal();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Page {
-            width: if columns == 0 {
-                WIDTH
-            } else {
-                columns.max(WIDTH_MIN)
-            },
+            width: columns().map_or(WIDTH, |columns| columns.max(WIDTH_MIN)),
             colours: terminal && !plain,
         }
     }

@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::cli::console::{about, usage, write_file};
 use crate::measure::machine::place;
 use crate::{Error, Kind, Result};
 
@@ -49,45 +51,43 @@ pub(super) fn user_file(name: &str, what: &str) -> Result<PathBuf> {
     let config = set("XDG_CONFIG_HOME").map(PathBuf::from);
     let config = config.or_else(|| set("HOME").map(|home| Path::new(&home).join(".config")));
     let config = config.ok_or_else(|| {
-        let cause =
-            format!("there is no place for {what}: neither XDG_CONFIG_HOME nor HOME is set");
-        Error::new(Kind::Usage, cause)
+        usage(format!(
+            "there is no place for {what}: neither XDG_CONFIG_HOME nor HOME is set"
+        ))
     })?;
     Ok(config.join("ringfold").join(name))
 }
 
-fn read(path: &Path) -> Result<Profiles> {
-    let about = |cause: String| {
-        Error::new(Kind::Data, cause).in_file(0, &path.display().to_string().into())
-    };
+/// What a file of the configuration folder has; nothing where it isn't there.
+///
+/// # Errors
+/// It can't be read, or isn't what it should be: an error of this kind.
+pub(super) fn read_toml<T: DeserializeOwned + Default>(path: &Path, kind: Kind) -> Result<T> {
     match std::fs::read_to_string(path) {
         Ok(text) => toml::from_str(&text).map_err(|error| {
             // It is several lines with a picture; the first one says where.
             let text = error.to_string();
-            about(text.lines().next().unwrap_or_default().to_string() + ": " + error.message())
+            let place = text.lines().next().unwrap_or_default();
+            let cause = format!("{place}: {}", error.message());
+            Error::new(kind, cause).in_file(0, &path.display().to_string().into())
         }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Profiles::new()),
-        Err(error) => Err(Error::io(&error).in_file(0, &path.display().to_string().into())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(T::default()),
+        Err(error) => Err(about(path, &error)),
     }
 }
 
 /// Adds a profile, or replaces that of the same name. Others stay as they are.
 pub(super) fn write(name: &str, profile: Profile) -> Result<PathBuf> {
     let path = path()?;
-    let mut profiles = read(&path)?;
+    let mut profiles: Profiles = read_toml(&path, Kind::Data)?;
     profiles.insert(name.into(), profile);
     let text = toml::to_string(&profiles).map_err(|error| {
         Error::new(Kind::Data, format!("the profile can't be written: {error}"))
     })?;
-    let failed =
-        |error: std::io::Error| Error::io(&error).in_file(0, &path.display().to_string().into());
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(failed)?;
+        std::fs::create_dir_all(folder).map_err(|error| about(&path, &error))?;
     }
-    let output = crate::cli::console::open_output(Some(&path))?;
-    crate::cli::console::write_output(output, |out| {
-        std::io::Write::write_all(out, text.as_bytes())
-    })?;
+    write_file(&path, &text)?;
     Ok(path)
 }
 
@@ -97,7 +97,7 @@ pub(super) fn write(name: &str, profile: Profile) -> Result<PathBuf> {
 /// There is none of this name, or the file of profiles can't be read.
 pub(super) fn find(name: &str, file: Option<&Path>) -> Result<Option<Profile>> {
     let path = path()?;
-    let mut profiles = read(&path)?;
+    let mut profiles: Profiles = read_toml(&path, Kind::Data)?;
     if name == AUTO {
         let place = file.and_then(place);
         let is_here = |profile: &Profile| {
@@ -115,8 +115,8 @@ pub(super) fn find(name: &str, file: Option<&Path>) -> Result<Option<Profile>> {
                 true => "there is none yet: `ringfold tune FILE` makes one".to_string(),
                 false => format!("there are {}", names.join(", ")),
             };
-            let cause = format!("no profile {name} in {}: {there}", path.display());
-            Err(Error::new(Kind::Usage, cause))
+            let path = path.display();
+            Err(usage(format!("no profile {name} in {path}: {there}")))
         }
     }
 }

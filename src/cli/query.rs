@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::cli::console::{open_output, say, write_output};
+use crate::cli::console::{open_output, say, usage, write_output};
 use crate::cli::partials::Partials;
 use crate::cli::reading::{Folded, Reading};
 use crate::cli::records::Records;
-use crate::cli::shown::{Form, Shown};
+use crate::cli::shown::{Form, Shown, first};
 use crate::cli::skipped::{
     Policy, nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows,
 };
@@ -20,7 +20,7 @@ use crate::cli::{log_pattern, memory, own_input, spell};
 use crate::error::describe;
 use crate::query::{Answer, Columns, Occurrences, Query};
 use crate::visible::visible;
-use crate::{Config, Error, Input, Kind, Receipt, Result, units};
+use crate::{Config, Input, Receipt, Result, units};
 
 /// What is asked of which columns.
 #[derive(Args)]
@@ -496,16 +496,6 @@ fn counted(answer: &Answer) -> [(&'static str, u64); 11] {
     ]
 }
 
-/// The first flag that is set.
-fn first<'a>(flags: impl IntoIterator<Item = &'a (bool, &'static str)>) -> Option<&'static str> {
-    let set = flags.into_iter().find(|(is_set, _)| *is_set);
-    set.map(|(_, flag)| *flag)
-}
-
-fn usage(why: String) -> Error {
-    Error::new(Kind::Usage, why)
-}
-
 /// The ending of a file's name, in small letters that are known, before that of a compressed file.
 fn ending(path: &Path) -> Option<&'static str> {
     let ending = path.extension()?.to_str()?;
@@ -541,7 +531,7 @@ fn delimiter_of(paths: &[PathBuf]) -> Result<Option<u8>> {
     };
     if told.any(|other| other != first) {
         return Err(usage(
-            "the files' names tell different bytes between fields: name one by -d".into(),
+            "the files' names tell different bytes between fields: name one by -d",
         ));
     }
     let all = paths.iter().all(|path| of(path).is_some());

@@ -66,7 +66,7 @@ pub(super) struct Command {
     #[arg(short, long, value_name = "N")]
     bulk_lines: Option<usize>,
     #[command(flatten)]
-    reading: Reading,
+    pub(super) reading: Reading,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -82,11 +82,6 @@ enum End {
 }
 
 impl Command {
-    /// Whether reads have a limit.
-    pub(super) fn is_limited(&self) -> bool {
-        self.reading.how.io_timeout.is_some()
-    }
-
     pub(super) fn run(&self) -> Result<()> {
         let (mut end, mut output) = (self.out_delimiter, self.output.clone());
         for word in &self.either {

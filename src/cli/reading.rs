@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::budget::default_bytes;
-use crate::cli::console::{give_up, say};
+use crate::cli::console::{give_up, say, usage};
 use crate::cli::duration::duration;
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
@@ -17,7 +17,7 @@ use crate::cli::{inherited, knobs, memory, profile, spell, stats};
 use crate::engine::run::line_of;
 use crate::measure::reads::ReadWatch;
 use crate::output::file::Output;
-use crate::{Config, Engine, Error, Input, Kind, Result, RingDefaults};
+use crate::{Config, Engine, Input, Result, RingDefaults};
 
 /// Decoders have this part of the memory, within limits.
 const DECODERS: u64 = 4;
@@ -96,12 +96,17 @@ pub(super) struct How {
     /// time in the device's queue counts. Pipes and terminals have no limit [default: none; after 30s
     /// there is a notice]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(super) io_timeout: Option<Duration>,
+    io_timeout: Option<Duration>,
     #[command(flatten)]
     switches: knobs::Switches,
 }
 
 impl Reading {
+    /// Whether reads have a limit.
+    pub(super) fn is_limited(&self) -> bool {
+        self.how.io_timeout.is_some()
+    }
+
     /// The longest record that is allowed.
     pub(super) fn max_record(&self) -> usize {
         usize::try_from(self.how.max_record).unwrap_or(usize::MAX)
@@ -271,11 +276,15 @@ impl Reading {
         place: (u32, u64),
         line: Option<u64>,
     ) -> String {
-        let name = input.sources()[place.0 as usize].name();
-        let line = line.or_else(|| self.line(input, pool, place));
-        let line = line.map_or(String::new(), |line| format!(" line {line}"));
-        format!("{name} byte {}{line}", place.1)
+        place_of(input, place, line.or_else(|| self.line(input, pool, place)))
     }
+}
+
+/// A place in words.
+pub(super) fn place_of(input: &Input, (file, byte): (u32, u64), line: Option<u64>) -> String {
+    let name = input.sources()[file as usize].name();
+    let line = line.map_or(String::new(), |line| format!(" line {line}"));
+    format!("{name} byte {byte}{line}")
 }
 
 /// The output of a job, what the run did, and its threads.
@@ -298,10 +307,7 @@ impl Files {
     pub(super) fn paths(&self) -> Result<Vec<PathBuf>> {
         let paths = match self.files.is_empty() {
             true if io::stdin().is_terminal() => {
-                return Err(Error::new(
-                    Kind::Usage,
-                    "no FILE to read: name one, or pipe into ringfold",
-                ));
+                return Err(usage("no FILE to read: name one, or pipe into ringfold"));
             }
             true => vec!["-".into()],
             false => self.files.clone(),

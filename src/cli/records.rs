@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::console::open_output;
+use crate::Result;
+use crate::cli::console::{open_output, usage};
 use crate::cli::ending;
 use crate::cli::own_input;
+use crate::cli::shown::first;
 use crate::cli::size::count;
 use crate::cli::skipped::Policy;
 use crate::output::file::Output;
 use crate::query::{OnError, Query};
 use crate::report::grid::GridFormat;
-use crate::{Error, Kind, Result};
 
 /// The flags that say what a record is.
 #[derive(Args)]
@@ -127,15 +128,10 @@ impl Records {
 
     /// What is done about malformed records.
     pub(super) fn on_error(&self, policy: Option<Policy>) -> Result<OnError> {
-        let wants_skip = self.of_rejects();
-        let wants_skip = wants_skip.iter().find(|(is_set, _)| *is_set);
-        match (policy, wants_skip) {
-            (Some(Policy::Fail), Some((_, flag))) => {
-                let why = format!(
-                    "{flag} is for records that are skipped, and --on-error fail skips none: leave one of them out"
-                );
-                Err(Error::new(Kind::Usage, why))
-            }
+        match (policy, first(&self.of_rejects())) {
+            (Some(Policy::Fail), Some(flag)) => Err(usage(format!(
+                "{flag} is for records that are skipped, and --on-error fail skips none: leave one of them out"
+            ))),
             (None | Some(Policy::Fail), None) => Ok(OnError::Fail),
             (None, Some(_)) | (Some(Policy::Skip), _) => Ok(OnError::Skip),
             (Some(Policy::Null), _) => Ok(OnError::Null),
@@ -175,13 +171,16 @@ impl Records {
         let Some(path) = &self.rejects else {
             return Ok(None);
         };
-        let refused = |why: &str| Err(Error::new(Kind::Usage, why));
         let is_stdout = |path: &PathBuf| path.as_os_str() == "-";
         if is_stdout(path) && output.is_none_or(is_stdout) {
-            return refused("the answer goes to standard output: name a file for --rejects");
+            return Err(usage(
+                "the answer goes to standard output: name a file for --rejects",
+            ));
         }
         if !matches!(ending::format(path), Ok(None | Some(GridFormat::Csv))) {
-            return refused("--rejects writes CSV, and its file's name says another format");
+            return Err(usage(
+                "--rejects writes CSV, and its file's name says another format",
+            ));
         }
         own_input::refuse(Some(path), paths)?;
         open_output(Some(path)).map(Some)

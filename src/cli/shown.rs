@@ -7,7 +7,7 @@ use clap::Args;
 use rayon::ThreadPool;
 
 use crate::cli::bench::width as terminal_width;
-use crate::cli::console::write_output;
+use crate::cli::console::{usage, write_output};
 use crate::cli::ending;
 use crate::cli::size::rows;
 use crate::output::Output;
@@ -15,10 +15,18 @@ use crate::query::{Answer, Columns, Shown as Asked, Sort};
 use crate::report::grid::{GridFormat, write_grid, write_table_within};
 use crate::report::{self, Format};
 use crate::visible::visible;
-use crate::{Error, Kind, Result};
+use crate::{Error, Result};
 
 /// Bytes of a key that are shown.
 const KEY: usize = 40;
+
+/// The first flag that is set.
+pub(super) fn first<'a>(
+    flags: impl IntoIterator<Item = &'a (bool, &'static str)>,
+) -> Option<&'static str> {
+    let set = flags.into_iter().find(|(is_set, _)| *is_set);
+    set.map(|(_, flag)| *flag)
+}
 
 /// How an answer is shown.
 #[derive(Args)]
@@ -62,14 +70,7 @@ impl Shown {
 
     /// The first flag that is about columns with names.
     pub(super) fn of_columns(&self) -> Option<&'static str> {
-        let flags = [
-            (self.precision.is_some(), "--precision"),
-            (!self.names.is_empty(), "--as"),
-        ];
-        flags
-            .iter()
-            .find(|(is_set, _)| *is_set)
-            .map(|(_, flag)| *flag)
+        first(&self.flags()[1..3])
     }
 
     /// The order of the rows.
@@ -158,8 +159,7 @@ pub(super) fn form(asked: Option<GridFormat>, output: Option<&Path>) -> Result<F
     let format = match asked {
         Some(format) if is_looked_at && !format.is_text() => {
             return Err(usage(
-                "this format is no text, and stdout is a terminal: name a file with --output"
-                    .into(),
+                "this format is no text, and stdout is a terminal: name a file with --output",
             ));
         }
         Some(format) => format,
@@ -173,8 +173,4 @@ pub(super) fn form(asked: Option<GridFormat>, output: Option<&Path>) -> Result<F
         true => Ok(Form::Table(terminal_width())),
         false => Ok(Form::Grid(format)),
     }
-}
-
-fn usage(why: String) -> Error {
-    Error::new(Kind::Usage, why)
 }

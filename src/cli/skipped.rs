@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use rayon::ThreadPool;
 
 use crate::cli::console::say;
-use crate::cli::reading::Reading;
+use crate::cli::reading::{Reading, place_of};
 use crate::cli::spell;
 use crate::query::Answer;
 use crate::reject::skipped::Skipped;
@@ -74,18 +74,14 @@ pub(super) fn tell_unread_rows(answer: &Answer) {
     tell(doubted.bytewise, &doubted.first_bytewise, BYTEWISE);
 }
 
-fn counted(count: u64, noun: &str) -> String {
+pub(super) fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", units::grouped(count))
 }
 
 fn tell_first(input: &Input, what: &str, first: &Skipped, cause: &str, line: Option<u64>) {
-    let name = input.sources()[first.file as usize].name();
-    let byte = first.bytes.start;
-    let line = line.map_or(String::new(), |line| format!(" line {line}"));
-    say(&format!(
-        "{what}, the first at {name} byte {byte}{line}: {cause}"
-    ));
+    let place = place_of(input, (first.file, first.bytes.start), line);
+    say(&format!("{what}, the first at {place}: {cause}"));
 }
 
 /// What a run ends with that skipped every record: an empty answer would look like one.

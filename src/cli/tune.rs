@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::cli::bench::{about, run_words, width, write_file};
-use crate::cli::console::{print, say};
+use crate::cli::bench::{now_unix_s, run_words, width};
+use crate::cli::console::{about, print, say, usage, write_file};
 use crate::cli::duration::duration;
 use crate::cli::profile::{self, Profile};
 use crate::cli::progress::{self, When};
@@ -124,7 +124,7 @@ impl Command {
                 tuning.runs,
                 self.budget.as_secs_f64()
             );
-            return Err(Error::new(ErrorKind::Usage, cause));
+            return Err(usage(cause));
         };
         let heat = tuning.heat(&findings);
         let told = tuning.told(&findings);
@@ -206,7 +206,7 @@ impl Command {
                 cost.as_secs_f64(),
                 tuning.settings.len()
             );
-            return Err(Error::new(ErrorKind::Usage, cause));
+            return Err(usage(cause));
         }
         tuning.search = Search::new(tuning.settings.len());
         let lines = tuning.settings.iter().map(|setting| self.line(*setting));
@@ -249,9 +249,7 @@ impl Command {
             queue_depth: depth,
             job: self.job.clone(),
             kernel: machine.kernel.clone(),
-            measured_unix_s: SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .map_or(0, |since| since.as_secs()),
+            measured_unix_s: now_unix_s(),
             gib_per_s: rate / tuning.search.ratio(findings.choice).unwrap_or(1.0),
             default_gib_per_s: rate,
         };

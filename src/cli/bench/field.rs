@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::cli::bench::tools::{Depth, Tool, command};
+use crate::cli::console::usage;
 use crate::measure::cache::State;
 use crate::measure::participant::{Kind, Participant, Prints};
 use crate::measure::results::Row;
@@ -52,11 +53,10 @@ impl Job {
         match words.first().map(String::as_str) {
             Some("count" | "aggregate" | "quote" | "read") => {}
             _ => {
-                let cause = format!(
-                    "--job {}: a job begins with count, aggregate, quote or read",
-                    quoted(text)
-                );
-                return Err(Error::new(ErrorKind::Usage, cause));
+                let job = quoted(text);
+                return Err(usage(format!(
+                    "--job {job}: a job begins with count, aggregate, quote or read"
+                )));
             }
         }
         Ok(Job {
@@ -68,10 +68,8 @@ impl Job {
 
 /// A text in words, as a shell takes them.
 fn words(flag: &str, text: &str) -> Result<Vec<String>> {
-    shlex::split(text).ok_or_else(|| {
-        let cause = format!("{flag} {}: a quote isn't closed", quoted(text));
-        Error::new(ErrorKind::Usage, cause)
-    })
+    shlex::split(text)
+        .ok_or_else(|| usage(format!("{flag} {}: a quote isn't closed", quoted(text))))
 }
 
 /// The participants of a job from a state, and tools that can't take part.
@@ -89,8 +87,7 @@ pub(super) fn of_case(
         } else if optional {
             missing.push(left_out(&variant, Kind::Ringfold, NOTHING_READ.into()));
         } else {
-            let cause = format!("--job read with {variant}: {NOTHING_READ}");
-            return Err(Error::new(ErrorKind::Usage, cause));
+            return Err(usage(format!("--job read with {variant}: {NOTHING_READ}")));
         }
     }
     for tool in wanted.tools {
@@ -216,10 +213,8 @@ fn ceiling(wanted: &Wanted<'_>, state: State) -> Result<Participant> {
 
 /// Another program by its command line, in which `{}` is the file.
 fn other(wanted: &Wanted<'_>, job: &Job, text: &str) -> Result<Participant> {
-    let file = wanted.file.to_str().ok_or_else(|| {
-        let cause = "--command takes only files whose names are UTF-8";
-        Error::new(ErrorKind::Usage, cause)
-    })?;
+    let file = (wanted.file.to_str())
+        .ok_or_else(|| usage("--command takes only files whose names are UTF-8"))?;
     // A shell is only started where it is needed: it takes a millisecond.
     let line: Vec<OsString> = match text.contains([
         '|', '<', '>', '&', ';', '$', '`', '*', '?', '~', '#', '(', '\n',
@@ -234,7 +229,7 @@ fn other(wanted: &Wanted<'_>, job: &Job, text: &str) -> Result<Participant> {
         }
     };
     if line.is_empty() {
-        return Err(Error::new(ErrorKind::Usage, "--command is empty"));
+        return Err(usage("--command is empty"));
     }
     let prints = match job.words.first().map(String::as_str) {
         _ if wanted.own_answers => Prints::Anything,
