@@ -23,28 +23,30 @@ const BYTES: usize = 1 << 20;
 const COMMON: [u8; 4] = [b',', b'\t', b'|', b';'];
 
 /// How records are written, apart from the byte between fields.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Style<'a> {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Style {
     /// The byte that quotes fields, or none; where nobody says it, the first records do.
     pub(crate) quote: Option<Option<u8>>,
     pub(crate) escape: Option<u8>,
-    pub(crate) trim: bool,
+    pub(crate) is_trimmed: bool,
     pub(crate) has_header: bool,
     pub(crate) is_single_line: bool,
     pub(crate) is_squeezed: bool,
     pub(crate) is_ragged: bool,
     pub(crate) has_decimal_comma: bool,
     pub(crate) skip_lines: u64,
-    pub(crate) comment: &'a [u8],
+    /// What lines that are no records begin with.
+    pub(crate) comment: Vec<u8>,
 }
 
 /// The byte between fields, as it is known before the first records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Delimiter {
     Named(u8),
     /// Named by the files' ending, which may be wrong.
     Likely(u8),
     /// To be found in the first records.
+    #[default]
     Sniffed,
 }
 
@@ -132,7 +134,7 @@ pub(crate) fn separator_line(bytes: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-impl Style<'_> {
+impl Style {
     /// Looks at the first records of an input.
     ///
     /// # Errors
@@ -313,7 +315,7 @@ impl Style<'_> {
             let (mut end, mut count, mut lines) = (0, 0, 0);
             for at in memchr_iter(b'\n', text) {
                 let is_blank = matches!(&text[end..at], [] | [b'\r']);
-                let is_comment = !self.comment.is_empty() && text[end..].starts_with(self.comment);
+                let is_comment = !self.comment.is_empty() && text[end..].starts_with(&self.comment);
                 let is_skipped = lines < self.skip_lines;
                 count += usize::from(!(is_blank || is_comment || is_skipped));
                 (end, lines) = (at + 1, lines + 1);
@@ -346,8 +348,8 @@ impl Style<'_> {
             return None;
         }
         let commented = Style {
-            comment: b"#",
-            ..*self
+            comment: b"#".to_vec(),
+            ..self.clone()
         };
         let is_even = |byte: &u8| {
             let quote = commented.quote_of(text, *byte);
@@ -362,7 +364,10 @@ impl Style<'_> {
             return None;
         }
         let is_even = |comment: &[u8]| {
-            let style = Style { comment, ..*self };
+            let style = Style {
+                comment: comment.to_vec(),
+                ..self.clone()
+            };
             let seen = |byte: u8| style.seen(text, byte, style.quote_of(text, byte));
             delimiters.iter().any(|&byte| seen(byte).is_even)
         };
@@ -393,15 +398,15 @@ impl Style<'_> {
         };
         let quote = quote.filter(|quote| *quote != delimiter);
         let comment = match self.comment.first() {
-            Some(byte) if *byte == delimiter || Some(*byte) == quote => b"",
-            _ => self.comment,
+            Some(byte) if *byte == delimiter || Some(*byte) == quote => &[],
+            _ => &*self.comment,
         };
         let dialect = Dialect::new(delimiter, quote).and_then(|dialect| dialect.comment(comment));
         let Ok(dialect) = dialect.and_then(|dialect| dialect.escape(self.escape)) else {
             return seen;
         };
         let dialect = (dialect.single_line(self.is_single_line)).squeeze(self.is_squeezed);
-        let dialect = dialect.trim(self.trim).many_returns(true);
+        let dialect = dialect.trim(self.is_trimmed).many_returns(true);
         let (mut fields, mut at, mut counts) = (Vec::new(), 0, Vec::new());
         let (mut is_doubled, mut ends_empty) = (true, true);
         let mut broken = 0;
@@ -546,171 +551,4 @@ fn refused(source: &Source, what: Refusal) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PLAIN: Style<'_> = Style {
-        quote: Some(None),
-        escape: None,
-        trim: false,
-        has_header: false,
-        is_single_line: false,
-        is_squeezed: false,
-        is_ragged: false,
-        has_decimal_comma: false,
-        skip_lines: 0,
-        comment: b"",
-    };
-
-    fn sniffed(style: Style<'_>, text: &str) -> Result<Option<u8>, Vec<(u8, usize)>> {
-        let sample = style.look(&Input::memory([text.as_bytes()]), Delimiter::Sniffed);
-        sample
-            .map(|sample| sample.delimiter)
-            .map_err(|error| match error.job() {
-                Some(Refusal::Undelimited { candidates, .. }) => candidates.clone(),
-                _ => panic!("{error}"),
-            })
-    }
-
-    #[test]
-    fn the_only_even_one_is_meant() {
-        let quoted = Style {
-            quote: Some(Some(b'"')),
-            ..PLAIN
-        };
-        let comma = Style {
-            has_decimal_comma: true,
-            ..PLAIN
-        };
-        let ragged = Style {
-            is_ragged: true,
-            ..PLAIN
-        };
-        let skipping = Style {
-            skip_lines: 2,
-            comment: b"#",
-            ..PLAIN
-        };
-        for (style, text, want) in [
-            (PLAIN, "a,b\nc,d;e\n", Ok(Some(b','))),
-            (PLAIN, "a\tb c\nd\te f,g", Ok(Some(b'\t'))),
-            (PLAIN, "a|b|c\r\n\r\nd|e|f\r\n", Ok(Some(b'|'))),
-            (PLAIN, "city;price\nBern;1,5\n", Ok(Some(b';'))),
-            (
-                PLAIN,
-                "Bern;1,5;x\nOslo;2,5;y\n",
-                Err(vec![(b',', 2), (b';', 3)]),
-            ),
-            (comma, "Bern;1,5;x\nOslo;2,5;y\n", Ok(Some(b';'))),
-            (PLAIN, "a b\nc d\n", Ok(Some(b' '))),
-            (PLAIN, "a b\nc d,e\n", Err(vec![])),
-            (PLAIN, "a\nb\n", Err(vec![])),
-            (PLAIN, "a,b\nc,d,e\n", Err(vec![])),
-            (ragged, "a,b\nc,d,e\n", Ok(Some(b','))),
-            (PLAIN, "\"a,b\";c\n\"d\";e\n", Ok(Some(b';'))),
-            (quoted, "\"a\n,b\",c;d\n\"d,\"\"\",e\n", Ok(Some(b','))),
-            (skipping, "x;y\nx;y\n#\na,b\n#;\n", Ok(Some(b','))),
-            (PLAIN, "\u{feff}\n\n", Ok(None)),
-            (PLAIN, "", Ok(None)),
-        ] {
-            assert_eq!(sniffed(style, text), want, "{text}");
-        }
-        for (text, is_json) in [
-            ("\n {\"a,b\" :1}\n", true),
-            ("{\"a\",1}\n", false),
-            ("{a,b\n{c,d\n", false),
-        ] {
-            let sniffed = PLAIN.look(&Input::memory([text.as_bytes()]), Delimiter::Sniffed);
-            let refusal = sniffed.err().and_then(|error| error.job().cloned());
-            assert_eq!(refusal == Some(Refusal::LooksLikeJson), is_json, "{text}");
-        }
-        // What comes behind the first records says nothing.
-        let text = ["a,b\n".repeat(RECORDS), "a,b,c\n".into()].concat();
-        assert_eq!(sniffed(PLAIN, &text), Ok(Some(b',')));
-        let long = format!("a,b\nc,\"{}\n", "\n".repeat(2 * BYTES));
-        assert_eq!(sniffed(quoted, &long), Ok(Some(b',')));
-    }
-
-    #[test]
-    fn semicolons_under_another_name() {
-        let likely = Delimiter::Likely(b',');
-        let checked = |text: &str| PLAIN.look(&Input::memory([text.as_bytes()]), likely);
-        for text in ["a,b\n1;2,3\n", "a\nb\n", "a;b\nc\n", "1,2;3\n1,2;3\n", ""] {
-            assert!(checked(text).is_ok(), "{text}");
-        }
-        for text in ["a;b\n1;2\n", "a;b\n1,5;2\n", "a;b\n"] {
-            assert!(checked(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn first_records_say_whether_fields_are_quoted() {
-        let style = Style {
-            quote: None,
-            has_header: true,
-            ..PLAIN
-        };
-        for (delimiter, text, quote, doubts, longer) in [
-            (b',', "a,b\n1,2\n", Some(QUOTE), &[][..], None),
-            (b';', "a;b\n1;2\n", None, &[], None),
-            (b';', "\"a\";b\n1;2\n", Some(QUOTE), &[], None),
-            (b'\t', "a\tb\n\"x\ty\"\t2\n", Some(QUOTE), &[], None),
-            (b'\t', "a\tb\n5\"\t2\n", None, &[], None),
-            (
-                b'\t',
-                "a\tb\n\"x\"y\t2\n",
-                None,
-                &[(DoubtKind::Quotes, 4)],
-                None,
-            ),
-            (
-                b',',
-                "a,b\n1, \"2\"\n",
-                Some(QUOTE),
-                &[(DoubtKind::BlanksBeforeQuotes, 6)],
-                None,
-            ),
-            (
-                b'|',
-                "a|b\r\r\n1|2\r\r\n",
-                None,
-                &[(DoubtKind::CarriageReturns, 3)],
-                None,
-            ),
-            (
-                b';',
-                "a;b\n1;2;\n3;4;\n",
-                None,
-                &[],
-                Some(Hint::LastDelimiter(b';')),
-            ),
-            (
-                b';',
-                "a;b\nx;1;2\ny;3;4\n",
-                None,
-                &[],
-                Some(Hint::RowNames(b';')),
-            ),
-        ] {
-            let input = Input::memory([text.as_bytes()]);
-            let sample = style.look(&input, Delimiter::Named(delimiter)).unwrap();
-            let found = sample.doubts.iter().map(|doubt| (doubt.kind, doubt.byte));
-            let found: Vec<_> = found.collect();
-            assert_eq!(
-                (sample.quote, &*found, sample.longer),
-                (quote, doubts, longer),
-                "{text}"
-            );
-        }
-        let doubled = "a||1\nb||2\n";
-        let error = style.look(&Input::memory([doubled.as_bytes()]), Delimiter::Sniffed);
-        let hint = Hint::DoubledDelimiter(b'|');
-        let refusal = error.unwrap_err().job().cloned();
-        assert!(matches!(refusal, Some(Refusal::Malformed { hint: found, .. }) if found == hint));
-        assert_eq!(
-            separator_line(b"\xef\xbb\xbfsep=;\r\na;b"),
-            Some((b';', 10))
-        );
-        assert_eq!(separator_line(b"sep=,b\n"), None);
-    }
-}
+mod tests;

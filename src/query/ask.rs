@@ -1,35 +1,27 @@
 //! What is asked: a query, before it is known what the input looks like.
 
+mod compile;
 mod described;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-
-use ahash::RandomState;
 
 use crate::aggregate::state::Takes;
 use crate::aggregate::{ALL, named};
 use crate::answer::LINES;
-use crate::budget::{self, Budget};
 use crate::condition::Expression;
-use crate::decimal::number::{Grammar, Number};
+use crate::decimal::number::Grammar;
 use crate::engine::config::Config;
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind as ErrorKind, Result};
-use crate::format::dialect::Dialect;
-use crate::format::json::Paths;
 use crate::format::log::{self, Pattern};
-use crate::format::repeats::Repeats;
-use crate::format::sniff::{Delimiter, DoubtKind, Sample, Style};
+use crate::format::sniff::{Delimiter, Style};
 use crate::format::time::Unit;
 use crate::input::spans::Input;
 use crate::level::Level;
 use crate::plan::columns::Columns;
-use crate::plan::head::Head;
-use crate::plan::order::Order;
-use crate::plan::{Asked, Key, Plan, Shape, hinted};
-use crate::refusal::{FILTER, HAVING, Hint, PRECISION};
-use crate::reject::rejects::{OnError, Rejecting};
+use crate::plan::{Asked, Key};
+use crate::refusal::{FILTER, HAVING, PRECISION};
+use crate::reject::rejects::OnError;
 use crate::sketch::distinct::HashKey;
 
 /// The most digits behind the point that can be asked for.
@@ -70,12 +62,11 @@ pub(crate) fn check_precision(digits: Option<u32>) -> Result<()> {
 /// assert_eq!(csv, b"city,count,sum_price\nBern,2,3.75\nOslo,1,20.00\n");
 /// # Ok::<(), ringfold::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Query {
     delimiter: Delimiter,
-    quote: Option<Option<u8>>,
-    escape: Option<u8>,
-    is_trimmed: bool,
+    /// Its `has_header` isn't that of the query, which may follow from names.
+    style: Style,
     keeps_repeated_headers: bool,
     /// `None`: as soon as a column is called by a name.
     has_header: Option<bool>,
@@ -84,15 +75,9 @@ pub struct Query {
     level: Option<Level>,
     max_errors: Option<u64>,
     keeps_rejects: bool,
-    is_single_line: bool,
-    is_ragged: bool,
-    is_squeezed: bool,
-    has_decimal_comma: bool,
     is_float: bool,
     is_approximate: bool,
     hash_key: HashKey,
-    skip_lines: u64,
-    comment: Vec<u8>,
     log: Option<&'static Pattern>,
     is_json: bool,
     /// Records are a key and a number, whatever the first one is.
@@ -106,9 +91,6 @@ pub struct Query {
     memory: Option<u64>,
     spill_directory: Option<PathBuf>,
 }
-
-/// A delimiter that is neither a quote nor begins a comment, for an input without a record.
-const ANY: u8 = 0x1f;
 
 impl Query {
     /// Over fields between `delimiter`s. There is a header if a column is called by a name. Without an aggregate it counts.
@@ -167,91 +149,55 @@ impl Query {
     fn between(delimiter: Delimiter) -> Query {
         Query {
             delimiter,
-            quote: None,
-            escape: None,
-            is_trimmed: false,
-            keeps_repeated_headers: false,
-            has_header: None,
-            nulls: Vec::new(),
-            on_error: OnError::Fail,
             level: Some(Level::detect()),
-            max_errors: None,
-            keeps_rejects: false,
-            is_single_line: false,
-            is_ragged: false,
-            is_squeezed: false,
-            has_decimal_comma: false,
-            is_float: false,
-            is_approximate: false,
-            hash_key: HashKey::NONE,
-            skip_lines: 0,
-            comment: Vec::new(),
-            log: None,
-            is_json: false,
-            is_pairs: false,
-            keys: Vec::new(),
-            aggregates: Vec::new(),
-            filters: Vec::new(),
-            having: Vec::new(),
-            names: Vec::new(),
-            precision: None,
-            memory: None,
-            spill_directory: None,
+            ..Query::default()
         }
     }
 
     /// How many bytes the groups of all workers may take together, growth aside. What exceeds it goes to temporary files.
     /// The default is two fifths of the memory that is available when the groups have grown to some MiB, or of the control
     /// group's limit.
-    pub fn memory(self, bytes: u64) -> Query {
-        Query {
-            memory: Some(bytes),
-            ..self
-        }
+    pub fn memory(mut self, bytes: u64) -> Query {
+        self.memory = Some(bytes);
+        self
     }
 
     /// The directory of the temporary files, which have no names. The default is `TMPDIR`, else /var/tmp.
-    pub fn spill_directory(self, directory: impl Into<PathBuf>) -> Query {
-        Query {
-            spill_directory: Some(directory.into()),
-            ..self
-        }
+    pub fn spill_directory(mut self, directory: impl Into<PathBuf>) -> Query {
+        self.spill_directory = Some(directory.into());
+        self
     }
 
     /// The byte that quotes fields, as RFC 4180 has them, or none. By default it is `"` between commas, and between other bytes
     /// where the first records have such fields.
-    pub fn quote(self, quote: Option<u8>) -> Query {
-        Query {
-            quote: Some(quote),
-            ..self
-        }
+    pub fn quote(mut self, quote: Option<u8>) -> Query {
+        self.style.quote = Some(quote);
+        self
     }
 
     /// The byte that, before a quote within a quoted field, says that it closes nothing. Quoted fields hold no newline then.
-    pub fn escape(self, escape: Option<u8>) -> Query {
-        Query { escape, ..self }
+    pub fn escape(mut self, escape: Option<u8>) -> Query {
+        self.style.escape = escape;
+        self
     }
 
     /// Whether blanks around fields don't belong to them. Quoted fields hold no newline then.
-    pub fn trim(self, is_trimmed: bool) -> Query {
-        Query { is_trimmed, ..self }
+    pub fn trim(mut self, is_trimmed: bool) -> Query {
+        self.style.is_trimmed = is_trimmed;
+        self
     }
 
     /// Whether records that are the header again, byte for byte, are records like others. By default they are left out, and
     /// the answer counts them.
-    pub fn keep_repeated_headers(self, keeps_repeated_headers: bool) -> Query {
-        Query {
-            keeps_repeated_headers,
-            ..self
-        }
+    pub fn keep_repeated_headers(mut self, keeps_repeated_headers: bool) -> Query {
+        self.keeps_repeated_headers = keeps_repeated_headers;
+        self
     }
 
     /// Whether the first line of each file names the columns. The default: if a column is called by a name.
-    pub fn header(self, has_header: bool) -> Query {
-        Query {
-            has_header: Some(has_header),
-            ..self
-        }
+    pub fn header(mut self, has_header: bool) -> Query {
+        self.has_header = Some(has_header);
+        self
     }
 
     fn has_header(&self) -> bool {
@@ -290,6 +236,11 @@ impl Query {
         asked.for_each(see);
     }
 
+    fn key_columns(&self) -> impl Iterator<Item = &Columns> {
+        let keys = self.keys.iter();
+        keys.flat_map(|key| std::iter::once(&key.columns).chain(&key.clock))
+    }
+
     /// One more value that is null, beside the empty one.
     pub fn null_value(mut self, value: impl Into<Vec<u8>>) -> Query {
         self.nulls.push(value.into());
@@ -297,64 +248,58 @@ impl Query {
     }
 
     /// What to do about a malformed record.
-    pub fn on_error(self, on_error: OnError) -> Query {
-        Query { on_error, ..self }
+    pub fn on_error(mut self, on_error: OnError) -> Query {
+        self.on_error = on_error;
+        self
     }
 
     /// The instructions that are used, the processor's best by default; without any, records are added one by one.
-    pub fn level(self, level: Option<Level>) -> Query {
-        Query { level, ..self }
+    pub fn level(mut self, level: Option<Level>) -> Query {
+        self.level = level;
+        self
     }
 
     /// Ends the run when more than so many records are left out.
-    pub fn max_errors(self, most: u64) -> Query {
-        Query {
-            max_errors: Some(most),
-            ..self
-        }
+    pub fn max_errors(mut self, most: u64) -> Query {
+        self.max_errors = Some(most);
+        self
     }
 
     /// Whether the answer has all [`Rejects`](crate::query::Rejects). A worker keeps up to a mebibyte of them in memory;
     /// what exceeds that goes to a temporary file without a name in `TMPDIR`, or else /var/tmp.
-    pub fn keep_rejects(self, keeps_rejects: bool) -> Query {
-        Query {
-            keeps_rejects,
-            ..self
-        }
+    pub fn keep_rejects(mut self, keeps_rejects: bool) -> Query {
+        self.keeps_rejects = keeps_rejects;
+        self
     }
 
     /// Whether no quoted field holds a newline. A quote that isn't closed then ends with its line.
-    pub fn single_line(self, is_single_line: bool) -> Query {
-        Query {
-            is_single_line,
-            ..self
-        }
+    pub fn single_line(mut self, is_single_line: bool) -> Query {
+        self.style.is_single_line = is_single_line;
+        self
     }
 
     /// Whether records may have other numbers of fields than the first: missing ones are null, further ones ignored.
-    pub fn ragged(self, is_ragged: bool) -> Query {
-        Query { is_ragged, ..self }
+    pub fn ragged(mut self, is_ragged: bool) -> Query {
+        self.style.is_ragged = is_ragged;
+        self
     }
 
     /// Whether delimiters side by side are one, and those at a record's start and end none.
-    pub fn squeeze(self, is_squeezed: bool) -> Query {
-        Query {
-            is_squeezed,
-            ..self
-        }
+    pub fn squeeze(mut self, is_squeezed: bool) -> Query {
+        self.style.is_squeezed = is_squeezed;
+        self
     }
 
     /// Whether a comma stands before the decimals of numbers. The answer has a point all the same.
-    pub fn decimal_comma(self, has_decimal_comma: bool) -> Query {
-        Query {
-            has_decimal_comma,
-            ..self
-        }
+    pub fn decimal_comma(mut self, has_decimal_comma: bool) -> Query {
+        self.style.has_decimal_comma = has_decimal_comma;
+        self
     }
 
     /// Whether `inf`, `nan` and larger exponents are numbers too. Results are the nearest doubles of the exact values.
-    pub fn float(self, is_float: bool) -> Query {
-        Query { is_float, ..self }
+    pub fn float(mut self, is_float: bool) -> Query {
+        self.is_float = is_float;
+        self
     }
 
     /// Whether percentiles and distinct counts are estimates where a group has many values, as those of `approx_p99` and
@@ -375,22 +320,18 @@ impl Query {
     /// assert_eq!(csv, b"key1,p99_2\na,99000.500\n");
     /// # Ok::<(), ringfold::Error>(())
     /// ```
-    pub fn approximate(self, is_approximate: bool) -> Query {
-        Query {
-            is_approximate,
-            ..self
-        }
+    pub fn approximate(mut self, is_approximate: bool) -> Query {
+        self.is_approximate = is_approximate;
+        self
     }
 
     /// Hashes values with a secret key for estimates of distinct values, so that nobody who doesn't know it can choose values
     /// that are counted as fewer. Estimates depend on the key. Partials hold a fingerprint of it, and those of other keys aren't
     /// merged. Without it the hash has a fixed seed.
     #[must_use]
-    pub fn hash_key(self, secret: &[u8]) -> Query {
-        Query {
-            hash_key: HashKey::of(secret),
-            ..self
-        }
+    pub fn hash_key(mut self, secret: &[u8]) -> Query {
+        self.hash_key = HashKey::of(secret);
+        self
     }
 
     /// Whether aggregates are estimates that have the names of exact ones.
@@ -401,21 +342,26 @@ impl Query {
 
     fn grammar(&self) -> Grammar {
         Grammar {
-            decimal_point: if self.has_decimal_comma { b',' } else { b'.' },
+            decimal_point: if self.style.has_decimal_comma {
+                b','
+            } else {
+                b'.'
+            },
             is_long: self.is_float || self.is_json,
             is_float: self.is_float,
         }
     }
 
     /// How many lines at the start of each file are left out.
-    pub fn skip_lines(self, skip_lines: u64) -> Query {
-        Query { skip_lines, ..self }
+    pub fn skip_lines(mut self, skip_lines: u64) -> Query {
+        self.style.skip_lines = skip_lines;
+        self
     }
 
     /// What begins lines that are no records; empty: there are none.
-    pub fn comment(self, comment: impl Into<Vec<u8>>) -> Query {
-        let comment = comment.into();
-        Query { comment, ..self }
+    pub fn comment(mut self, comment: impl Into<Vec<u8>>) -> Query {
+        self.style.comment = comment.into();
+        self
     }
 
     /// Lines of a web server's log: `combined`, `common`, or a pattern as it stands in the configuration of nginx or Apache.
@@ -484,36 +430,30 @@ impl Query {
     }
 
     /// One more column of the key, or several.
-    pub fn key(mut self, columns: impl Into<Columns>) -> Query {
-        self.keys.push(Key {
-            columns: columns.into(),
-            clock: None,
-            unit: None,
-        });
-        self
+    pub fn key(self, columns: impl Into<Columns>) -> Query {
+        self.with_key(columns.into(), None, None)
     }
 
     /// One more column of the key, or several, that are times, cut down to a unit. Another value is malformed.
-    pub fn key_by(mut self, columns: impl Into<Columns>, unit: Unit) -> Query {
-        self.keys.push(Key {
-            columns: columns.into(),
-            clock: None,
-            unit: Some(unit),
-        });
-        self
+    pub fn key_by(self, columns: impl Into<Columns>, unit: Unit) -> Query {
+        self.with_key(columns.into(), None, Some(unit))
     }
 
     /// The same of times whose date is in one column and whose time of day in another.
     pub fn key_by_two(
-        mut self,
+        self,
         date: impl Into<Columns>,
         clock: impl Into<Columns>,
         unit: Unit,
     ) -> Query {
+        self.with_key(date.into(), Some(clock.into()), Some(unit))
+    }
+
+    fn with_key(mut self, columns: Columns, clock: Option<Columns>, unit: Option<Unit>) -> Query {
         self.keys.push(Key {
-            columns: date.into(),
-            clock: Some(clock.into()),
-            unit: Some(unit),
+            columns,
+            clock,
+            unit,
         });
         self
     }
@@ -598,245 +538,15 @@ impl Query {
     }
 
     /// Digits behind the point of all numbers that are computed, instead of each aggregate's own. Counts have none.
-    pub fn precision(self, digits: Option<u32>) -> Query {
-        Query {
-            precision: digits,
-            ..self
-        }
+    pub fn precision(mut self, digits: Option<u32>) -> Query {
+        self.precision = digits;
+        self
     }
 
     /// One more name for a column of the answer. There must be one for each, or none.
     pub fn name(mut self, name: impl Into<Vec<u8>>) -> Query {
         self.names.push(name.into());
         self
-    }
-
-    /// Compiles the query for an input, whose first record says which columns there are. Waits for that record where the
-    /// input begins with a pipe.
-    ///
-    /// # Errors
-    /// There is no such column, the names are too few or too many, or the first record can't be read.
-    pub fn plan(&self, input: &Input, config: &Config) -> Result<Plan> {
-        let refused = |why: &str| Error::new(ErrorKind::Usage, why);
-        check_precision(self.precision)?;
-        let sample = self.sample(input)?;
-        let dialect = match self.log {
-            Some(pattern) => Dialect::of_log(pattern),
-            None if self.is_json => {
-                input.check_json_lines()?;
-                Dialect::of_json(self.paths().map_err(|why| refused(&why))?)
-            }
-            None => Dialect::new(sample.delimiter.unwrap_or(ANY), sample.quote)
-                .and_then(|dialect| dialect.comment(&self.comment))
-                .and_then(|dialect| dialect.escape(self.escape))
-                .map_err(refused)?
-                .single_line(self.is_single_line)
-                .squeeze(self.is_squeezed)
-                .trim(self.is_trimmed)
-                .many_returns(sample.has(DoubtKind::CarriageReturns)),
-        };
-        let leaves_out = self.on_error != OnError::Fail;
-        let has_header = self.has_header();
-        let head = Head {
-            dialect: dialect.clone(),
-            has_header,
-            leaves_out,
-            skip_lines: self.skip_lines,
-            has_separator_line: sample.has_separator_line,
-            max_record: config.max_record,
-        };
-        let framing = dialect.framing();
-        if framing.is_stateful() && input.part.is_some_and(|(_, parts)| parts > 1) {
-            let why = "quoted fields may hold newlines, so where a part's first record begins is only known when all before \
-                       it is read";
-            let cause = hinted(why, Hint::SingleLine);
-            return Err(Error::new(ErrorKind::Usage, cause));
-        }
-        let first = input.sources().first();
-        let shape = match (first, dialect.names().filter(|_| dialect.is_json())) {
-            (Some(first), Some(names)) => Some(Shape {
-                width: names.len(),
-                header: Some(names.to_vec()),
-                header_line: None,
-                file: Arc::clone(first.name()),
-            }),
-            _ if self.is_pairs && !has_header => first.map(|first| Shape {
-                width: 2,
-                header: None,
-                header_line: None,
-                file: Arc::clone(first.name()),
-            }),
-            _ => head.shape(input)?,
-        };
-        let shape = shape.map(|shape| self.widened(shape, config.max_record));
-        let mut plan = Plan {
-            order: self.order(input, framing.is_stateful(), &sample),
-            framing,
-            dialect,
-            rejecting: Rejecting::new(
-                self.on_error,
-                self.max_errors,
-                self.keeps_rejects,
-                !input.can_repeat(),
-            ),
-            is_ragged: self.is_ragged,
-            grammar: self.grammar(),
-            max_record: config.max_record,
-            skip_lines: self.skip_lines,
-            begins: head.begins(input)?,
-            files: (input.sources().iter())
-                .map(|source| Arc::clone(source.name()))
-                .collect(),
-            has_numeric_nulls: self.nulls.iter().any(|null| Number::read(null).is_ok()),
-            nulls: self.nulls.clone(),
-            shape,
-            has_header,
-            unread_names: None,
-            has_separator_line: sample.has_separator_line,
-            repeats: None,
-            longer: sample.longer,
-            doubts: sample.doubts,
-            filter: None,
-            keys: Vec::new(),
-            cuts: Vec::new(),
-            numbers: Vec::new(),
-            times: Vec::new(),
-            aggregates: Vec::new(),
-            names: Vec::new(),
-            titles: Vec::new(),
-            asked: Vec::new(),
-            having: None,
-            precision: self.precision,
-            budget: Budget::new(
-                self.memory,
-                &(self.spill_directory.clone()).unwrap_or_else(budget::default_directory),
-            ),
-            hasher: RandomState::new(),
-            hash_key: self.hash_key,
-            level: self.level,
-            is_pairs: self.is_pairs,
-        };
-        let mut checked = Ok(());
-        self.each_column(&mut |columns| {
-            if checked.is_ok() && !self.is_pairs {
-                checked = columns.check(config.max_record);
-            }
-        });
-        checked.map_err(|why| refused(&why))?;
-        for key in &self.keys {
-            plan.add_key(key)?;
-        }
-        for asked in &self.aggregates {
-            let estimates = self.is_approximate && asked.kind.is_estimate();
-            let exact = asked.kind.exact.filter(|_| !estimates);
-            plan.add_aggregate(&Asked {
-                kind: exact.unwrap_or(asked.kind),
-                ..asked.clone()
-            })?;
-        }
-        if self.aggregates.is_empty() {
-            let kind = named("count").expect("it is one of them");
-            plan.add_aggregate(&Asked {
-                kind,
-                columns: None,
-                is_time: false,
-            })?;
-        }
-        if self.hash_key.fingerprint().is_some() && !plan.has_hashes() {
-            return Err(refused(
-                "a hash key is for estimates of distinct values, and none is asked for",
-            ));
-        }
-        plan.set_filter(&self.filters)?;
-        plan.repeats = self.repeats(&plan);
-        plan.titles.clone_from(&plan.names);
-        plan.asked = self.described(&plan);
-        if !self.names.is_empty() {
-            plan.rename(&self.names)?;
-        }
-        plan.set_having(&self.having)?;
-        plan.unread_names = self.unread_names(input, &plan.dialect)?;
-        Ok(plan)
-    }
-
-    fn key_columns(&self) -> impl Iterator<Item = &Columns> {
-        let keys = self.keys.iter();
-        keys.flat_map(|key| std::iter::once(&key.columns).chain(&key.clock))
-    }
-
-    /// The columns of JSON lines, each once.
-    ///
-    /// # Errors
-    /// One has a number.
-    fn paths(&self) -> Result<Paths, String> {
-        let mut checked = Ok(());
-        self.each_column(&mut |columns| {
-            if checked.is_ok() {
-                checked = columns.check_named();
-            }
-        });
-        checked.map(|()| Paths::new(self.column_names()))
-    }
-
-    /// Of ragged records without a header, further ones may have columns that the first hasn't.
-    fn widened(&self, shape: Shape, max_record: usize) -> Shape {
-        if !self.is_ragged || shape.header.is_some() {
-            return shape;
-        }
-        let mut width = shape.width;
-        let mut add = |columns: &Columns| match columns {
-            // A record has no more fields than bytes.
-            Columns::Number(last) | Columns::Range(_, last) if *last <= max_record => {
-                width = width.max(*last);
-            }
-            _ => {}
-        };
-        self.each_column(&mut add);
-        self.filters
-            .iter()
-            .for_each(|filter| filter.each_column(&mut add));
-        Shape { width, ..shape }
-    }
-
-    /// What tells headers that come again.
-    fn repeats(&self, plan: &Plan) -> Option<Repeats> {
-        let shape = plan
-            .shape
-            .as_ref()
-            .filter(|_| !self.keeps_repeated_headers)?;
-        let (line, names) = (shape.header_line.as_ref()?, shape.header.as_ref()?);
-        let is_number = |name: &[u8]| plan.is_null(name) || plan.read_number(name).is_ok();
-        let mut numbers = plan.numbers.iter().map(|&column| &names[column]);
-        let is_noticed = plan.filter.is_none() && numbers.any(|name| !is_number(name));
-        Some(Repeats::new(line, is_noticed))
-    }
-
-    /// What the first records say of all.
-    fn sample(&self, input: &Input) -> Result<Sample> {
-        if self.log.is_some() || self.is_json {
-            return Ok(Sample::default());
-        }
-        if let (true, Delimiter::Named(delimiter)) = (self.is_pairs, self.delimiter) {
-            return Ok(Sample {
-                delimiter: Some(delimiter),
-                quote: self.quote.flatten(),
-                ..Sample::default()
-            });
-        }
-        if self.delimiter == Delimiter::Sniffed {
-            input.check_json_lines()?;
-        }
-        self.style().look(input, self.delimiter)
-    }
-
-    /// The names in the first record, where it looks like names and nobody says whether it is a header.
-    fn unread_names(&self, input: &Input, dialect: &Dialect) -> Result<Option<Vec<Vec<u8>>>> {
-        let is_told = self.has_header.is_some() || self.has_header() || dialect.names().is_some();
-        let is_told = is_told || self.is_pairs;
-        match is_told {
-            true => Ok(None),
-            false => self.style().names(input, dialect),
-        }
     }
 
     /// Whether most of the first records of an input are a key and a number.
@@ -887,11 +597,8 @@ impl Query {
 
     /// The same over fields below directives that begin with `#`.
     pub(crate) fn of_fields(self, delimiter: u8) -> Query {
-        Query {
-            delimiter: Delimiter::Named(delimiter),
-            comment: b"#".to_vec(),
-            ..self
-        }
+        let delimiter = Delimiter::Named(delimiter);
+        Query { delimiter, ..self }.comment(*b"#")
     }
 
     /// The same over lines of one field.
@@ -901,37 +608,5 @@ impl Query {
             delimiter: Delimiter::Named(0x1f),
             ..self
         }
-    }
-
-    fn style(&self) -> Style<'_> {
-        Style {
-            quote: self.quote,
-            escape: self.escape,
-            trim: self.is_trimmed,
-            has_header: self.has_header(),
-            is_single_line: self.is_single_line,
-            is_squeezed: self.is_squeezed,
-            is_ragged: self.is_ragged,
-            has_decimal_comma: self.has_decimal_comma,
-            skip_lines: self.skip_lines,
-            comment: &self.comment,
-        }
-    }
-
-    /// What must be read in order from the start, because a pipe can't be read again.
-    fn order(&self, input: &Input, is_multiline: bool, sample: &Sample) -> Order {
-        let has_stream = input.sources().iter().any(|source| source.len().is_none());
-        let has_comments = !self.comment.is_empty();
-        let has_preamble = self.skip_lines > 0
-            || sample.has_separator_line
-            || self.has_header() && (has_comments || sample.has_empty_lines);
-        let may_be_cut = self.on_error != OnError::Fail || has_comments;
-        let can_repeat = input.can_repeat();
-        // The first one was looked at; a block of a further one may be the empty line before its header.
-        let mut further = input.sources().iter().skip(1);
-        let may_be_empty = self.has_header() && further.any(|source| !source.can_repeat());
-        let is_wanted =
-            has_stream && has_preamble || may_be_empty || !can_repeat && is_multiline && may_be_cut;
-        Order::new(is_wanted, can_repeat)
     }
 }

@@ -28,23 +28,23 @@ impl Query {
         if let Some(quote) = plan.dialect.quote() {
             say("quote", &byte(quote));
         }
-        if let Some(escape) = self.escape {
+        if let Some(escape) = self.style.escape {
             say("escape", &byte(escape));
         }
-        if !self.comment.is_empty() {
-            say("comment", &self.comment);
+        if !self.style.comment.is_empty() {
+            say("comment", &self.style.comment);
         }
-        if self.skip_lines > 0 {
-            say("skip lines", self.skip_lines.to_string().as_bytes());
+        if self.style.skip_lines > 0 {
+            say("skip lines", self.style.skip_lines.to_string().as_bytes());
         }
         for (is_set, name) in [
             (plan.has_header, "header"),
-            (self.is_single_line, "single line"),
-            (self.is_ragged, "ragged"),
-            (self.is_squeezed, "squeeze"),
-            (self.is_trimmed, "trim"),
+            (self.style.is_single_line, "single line"),
+            (self.style.is_ragged, "ragged"),
+            (self.style.is_squeezed, "squeeze"),
+            (self.style.is_trimmed, "trim"),
             (self.keeps_repeated_headers, "keep repeated headers"),
-            (self.has_decimal_comma, "decimal comma"),
+            (self.style.has_decimal_comma, "decimal comma"),
             (self.is_float, "float"),
             (plan.has_values() && !self.is_estimated(), "exact"),
             (self.on_error == OnError::Null, "what is no number is null"),
