@@ -2,114 +2,125 @@
 
 use std::fmt::Write;
 
-use crate::measure::results::{Results, Row, Run};
+use crate::measure::counters::Counted;
+use crate::measure::results::{Case, Own, Results, Row, Run};
 use crate::measure::table;
 use crate::units::GIB;
 
-/// The columns of the CSV. Units are in the names.
-const COLUMNS: [&str; 34] = [
-    "job",
-    "state",
-    "name",
-    "command",
-    "round",
-    "place",
-    "time_s",
-    "wall_s",
-    "gib_per_s",
-    "rows_per_s",
-    "user_s",
-    "system_s",
-    "peak_anonymous_bytes",
-    "peak_memory_bytes",
-    "minor_faults",
-    "major_faults",
-    "voluntary_switches",
-    "involuntary_switches",
-    "device_read_bytes",
-    "others_cpu_s",
-    "stolen_cpu_s",
-    "resident_share",
-    "engine",
-    "reads",
-    "block_size",
-    "max_in_flight",
-    "starved_s",
-    "workers_waited_s",
-    "read_latency_p99_us",
-    "cycles",
-    "instructions",
-    "llc_misses",
-    "dtlb_misses",
-    "ratio",
+/// A run with what belongs to it.
+struct Line<'a> {
+    case: &'a Case,
+    row: &'a Row,
+    run: &'a Run,
+    /// Its time over the baseline's in the same round.
+    ratio: Option<f64>,
+    size_bytes: u64,
+}
+
+impl Line<'_> {
+    fn own<T: ToString>(&self, figure: impl Fn(&Own) -> T) -> String {
+        or_empty(self.run.own.as_ref().map(figure))
+    }
+
+    fn counted(&self, count: fn(Counted) -> Option<f64>) -> String {
+        or_empty(self.run.cost.counted.and_then(count))
+    }
+}
+
+/// A column of the CSV: its name, with the unit, and the cell of a run.
+type Column = (&'static str, fn(&Line<'_>) -> String);
+
+const COLUMNS: [Column; 34] = [
+    ("job", |line| line.case.job.clone()),
+    ("state", |line| line.case.state.name().into()),
+    ("name", |line| line.row.name.clone()),
+    ("command", |line| line.row.command.join(" ")),
+    ("round", |line| line.run.round.to_string()),
+    ("place", |line| line.run.place.to_string()),
+    ("time_s", |line| line.run.cost.time_s().to_string()),
+    ("wall_s", |line| line.run.cost.wall_s.to_string()),
+    ("gib_per_s", |line| {
+        (line.size_bytes as f64 / line.run.cost.time_s() / GIB).to_string()
+    }),
+    ("rows_per_s", |line| {
+        let rows = line.run.own.as_ref().and_then(|own| own.rows);
+        or_empty(rows.map(|rows| rows as f64 / line.run.cost.time_s()))
+    }),
+    ("user_s", |line| line.run.cost.user_s.to_string()),
+    ("system_s", |line| line.run.cost.system_s.to_string()),
+    ("peak_anonymous_bytes", |line| {
+        or_empty(line.run.peak_anonymous_bytes())
+    }),
+    ("peak_memory_bytes", |line| {
+        line.run.cost.peak_memory_bytes.to_string()
+    }),
+    ("minor_faults", |line| {
+        line.run.cost.minor_faults.to_string()
+    }),
+    ("major_faults", |line| {
+        line.run.cost.major_faults.to_string()
+    }),
+    ("voluntary_switches", |line| {
+        line.run.cost.voluntary_switches.to_string()
+    }),
+    ("involuntary_switches", |line| {
+        line.run.cost.involuntary_switches.to_string()
+    }),
+    ("device_read_bytes", |line| {
+        line.run.cost.device_read_bytes.to_string()
+    }),
+    ("others_cpu_s", |line| {
+        line.run.cost.others_cpu_s.to_string()
+    }),
+    ("stolen_cpu_s", |line| {
+        line.run.cost.stolen_cpu_s.to_string()
+    }),
+    ("resident_share", |line| line.run.resident_share.to_string()),
+    ("engine", |line| line.own(|own| own.engine.clone())),
+    ("reads", |line| line.own(|own| own.reads)),
+    ("block_size", |line| line.own(|own| own.block_size)),
+    ("max_in_flight", |line| line.own(|own| own.max_in_flight)),
+    ("starved_s", |line| line.own(|own| own.starved_s)),
+    ("workers_waited_s", |line| {
+        line.own(|own| own.workers_waited_s)
+    }),
+    ("read_latency_p99_us", |line| {
+        let latency = line.run.own.as_ref().and_then(|own| own.seen.read_latency);
+        or_empty(latency.map(|latency| latency.p99_us))
+    }),
+    ("cycles", |line| line.counted(|counted| counted.cycles)),
+    ("instructions", |line| {
+        line.counted(|counted| counted.instructions)
+    }),
+    ("llc_misses", |line| {
+        line.counted(|counted| counted.llc_misses)
+    }),
+    ("dtlb_misses", |line| {
+        line.counted(|counted| counted.dtlb_misses)
+    }),
+    ("ratio", |line| or_empty(line.ratio)),
 ];
 
 /// A line for each run, after a header.
 pub fn csv(results: &Results) -> String {
-    let mut text = COLUMNS.join(",") + "\n";
+    let mut text = COLUMNS.map(|(name, _)| name).join(",") + "\n";
     for case in &results.cases {
-        let baseline = results.settings.baseline.as_deref();
-        let named = baseline.and_then(|name| case.shown().find(|row| row.name == name));
-        let first = || case.shown().find(|row| row.summary.is_some());
-        let baseline = named.or_else(first);
+        let baseline = case.baseline(results.settings.baseline.as_deref());
         for row in &case.rows {
             for run in &row.runs {
-                let same = |other: &&Run| other.round == run.round;
-                let other = baseline.and_then(|row| row.runs.iter().find(same));
-                let ratio = other.map(|other| run.cost.time_s() / other.cost.time_s());
-                let before = [case.job.clone(), case.state.name().into()];
-                let cells = before
-                    .into_iter()
-                    .chain(cells(row, run, results.file.size_bytes))
-                    .chain([or_empty(ratio)]);
-                let cells: Vec<_> = cells.map(|cell| quoted(&cell)).collect();
+                let line = Line {
+                    case,
+                    row,
+                    run,
+                    ratio: baseline.and_then(|row| run.ratio(&row.runs)),
+                    size_bytes: results.file.size_bytes,
+                };
+                let cells = COLUMNS.map(|(_, cell)| quoted(&cell(&line)));
                 text += &(cells.join(",") + "\n");
             }
         }
     }
     text
-}
-
-fn cells(row: &Row, run: &Run, size_bytes: u64) -> [String; 31] {
-    let (cost, own) = (&run.cost, run.own.as_ref());
-    let (time, counted) = (cost.time_s(), cost.counted);
-    let rows = own.and_then(|own| own.rows).map(|rows| rows as f64 / time);
-    [
-        row.name.clone(),
-        row.command.join(" "),
-        run.round.to_string(),
-        run.place.to_string(),
-        time.to_string(),
-        cost.wall_s.to_string(),
-        (size_bytes as f64 / time / GIB).to_string(),
-        or_empty(rows),
-        cost.user_s.to_string(),
-        cost.system_s.to_string(),
-        or_empty(
-            own.and_then(|own| own.peak_anonymous_bytes)
-                .or(cost.peak_anonymous_bytes),
-        ),
-        cost.peak_memory_bytes.to_string(),
-        cost.minor_faults.to_string(),
-        cost.major_faults.to_string(),
-        cost.voluntary_switches.to_string(),
-        cost.involuntary_switches.to_string(),
-        cost.device_read_bytes.to_string(),
-        cost.others_cpu_s.to_string(),
-        cost.stolen_cpu_s.to_string(),
-        run.resident_share.to_string(),
-        own.map_or(String::new(), |own| own.engine.clone()),
-        or_empty(own.map(|own| own.reads)),
-        or_empty(own.map(|own| own.block_size)),
-        or_empty(own.map(|own| own.max_in_flight)),
-        or_empty(own.map(|own| own.starved_s)),
-        or_empty(own.map(|own| own.workers_waited_s)),
-        or_empty(own.and_then(|own| Some(own.seen.read_latency?.p99_us))),
-        or_empty(counted.and_then(|counted| counted.cycles)),
-        or_empty(counted.and_then(|counted| counted.instructions)),
-        or_empty(counted.and_then(|counted| counted.llc_misses)),
-        or_empty(counted.and_then(|counted| counted.dtlb_misses)),
-    ]
 }
 
 fn or_empty(value: Option<impl ToString>) -> String {

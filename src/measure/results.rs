@@ -242,16 +242,18 @@ impl Case {
         self.rows.iter().filter(|row| row.kind != Kind::Ceiling)
     }
 
+    /// The row of this name, or else the first with runs that count: ratios divide by its times.
+    pub fn baseline(&self, name: Option<&str>) -> Option<&Row> {
+        let named = name.and_then(|name| self.shown().find(|row| row.name == name));
+        let counts = |row: &&Row| row.failed.is_none() && !row.runs.is_empty();
+        named.or_else(|| self.shown().find(counts))
+    }
+
     /// Makes the figures of all runs over a file of so many bytes.
     pub fn summarise(&mut self, size_bytes: u64, baseline: Option<&str>) {
         let runs = || self.rows.iter().flat_map(|row| &row.runs);
         self.resident_share = Spread::of(runs().map(|run| run.resident_share));
-        let named = baseline.and_then(|name| self.shown().find(|row| row.name == name));
-        let first = || {
-            self.shown()
-                .find(|row| row.failed.is_none() && !row.runs.is_empty())
-        };
-        let baseline = named.or_else(first).map(|row| row.runs.clone());
+        let baseline = self.baseline(baseline).map(|row| row.runs.clone());
         let baseline = baseline.unwrap_or_default();
         for row in &mut self.rows {
             row.summary = match row.failed {
@@ -350,24 +352,27 @@ impl Case {
     }
 }
 
+impl Run {
+    /// Its time over that of the baseline's run in the same round.
+    pub fn ratio(&self, baseline: &[Run]) -> Option<f64> {
+        let other = baseline.iter().find(|other| other.round == self.round)?;
+        Some(self.cost.time_s() / other.cost.time_s())
+    }
+
+    /// The most anonymous memory, by its own figures where it has some.
+    pub fn peak_anonymous_bytes(&self) -> Option<u64> {
+        let own = self.own.as_ref().and_then(|own| own.peak_anonymous_bytes);
+        own.or(self.cost.peak_anonymous_bytes)
+    }
+}
+
 impl Summary {
     /// Of these runs, if there are any.
     fn of(runs: &[Run], baseline: &[Run], size_bytes: u64) -> Option<Summary> {
         let time_s = Spread::of(runs.iter().map(|run| run.cost.time_s()))?;
-        let ratios: Vec<f64> = runs
-            .iter()
-            .filter_map(|run| {
-                let same_round = |other: &&Run| other.round == run.round;
-                let other = baseline.iter().find(same_round)?;
-                Some(run.cost.time_s() / other.cost.time_s())
-            })
-            .collect();
+        let ratios: Vec<f64> = runs.iter().filter_map(|run| run.ratio(baseline)).collect();
         let of = |figure: fn(&Run) -> f64| median(runs.iter().map(figure)).unwrap_or(0.0);
         let rows = runs.iter().find_map(|run| run.own.as_ref()?.rows);
-        let anonymous = |run: &Run| {
-            let own = run.own.as_ref().and_then(|own| own.peak_anonymous_bytes);
-            own.or(run.cost.peak_anonymous_bytes)
-        };
         Some(Summary {
             time_s,
             gib_per_s: size_bytes as f64 / time_s.median / GIB,
@@ -376,7 +381,7 @@ impl Summary {
             cpu_s: of(|run| run.cost.cpu_s()),
             user_s: of(|run| run.cost.user_s),
             system_s: of(|run| run.cost.system_s),
-            peak_anonymous_bytes: runs.iter().filter_map(anonymous).max(),
+            peak_anonymous_bytes: runs.iter().filter_map(Run::peak_anonymous_bytes).max(),
             peak_memory_bytes: runs.iter().map(|run| run.cost.peak_memory_bytes).max()?,
             device_read_bytes: of(|run| run.cost.device_read_bytes as f64),
             counted: counted(runs),
