@@ -13,7 +13,7 @@ mod mean;
 mod mode;
 mod moment;
 mod percentile;
-mod placed;
+mod positional;
 mod range;
 pub(crate) mod share;
 mod spread;
@@ -35,8 +35,8 @@ pub(crate) static ALL: &[Kind] = &[
     Kind::of::<spread::Stddev>("stddev"),
     Kind::of::<spread::VarPop>("var_pop"),
     Kind::of::<spread::StddevPop>("stddev_pop"),
-    Kind::of::<placed::First>("first"),
-    Kind::of::<placed::Last>("last"),
+    Kind::of::<positional::First>("first"),
+    Kind::of::<positional::Last>("last"),
     Kind::of::<lexical::LexMin>("lexmin").of_times(&EARLIEST[1]),
     Kind::of::<lexical::LexMax>("lexmax").of_times(&LATEST[1]),
     percentile::MEDIAN,

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use memchr::memchr;
 use rayon::prelude::*;
 
-use crate::aggregate::state::{Outcome, Printed, Rounding, text_of};
+use crate::aggregate::state::{Numeral, Outcome, Rounding, text_of};
 use crate::answer::having::{DoubtedRows, Having, Tested};
 use crate::answer::order::{By, Sort};
 use crate::answer::outgrown::{Page, StoredRows};
@@ -527,9 +527,9 @@ impl Rows for Answer {
                 Outcome::Text(text) => Cell::Text(text),
                 Outcome::Time(time) => Cell::Text(text_of(time)),
                 number => match number.printed(*rounding) {
-                    Some(Printed::Decimal(digits)) => Cell::Number(digits),
+                    Some(Numeral::Decimal(digits)) => Cell::Number(digits),
                     // No format has a number for it.
-                    Some(Printed::Special(special)) => Cell::Text(special.text().as_bytes()),
+                    Some(Numeral::Special(special)) => Cell::Text(special.text().as_bytes()),
                     None => Cell::Null,
                 },
             });

@@ -6,6 +6,7 @@
 mod again;
 mod aggregate;
 mod allocator;
+mod answer_flags;
 mod bench;
 mod ceiling;
 mod command;
@@ -35,7 +36,6 @@ mod query;
 mod quote;
 mod reading;
 mod records;
-mod shown;
 mod size;
 mod skipped;
 mod spell;

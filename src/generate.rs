@@ -49,7 +49,7 @@ pub struct Generate {
 
 /// What was generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Generated {
+pub struct Volume {
     /// Lines written.
     pub rows: u64,
     /// Bytes written.
@@ -67,7 +67,7 @@ impl Generate {
         &self,
         out: &mut impl Write,
         progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> io::Result<Generated> {
+    ) -> io::Result<Volume> {
         let rows_max = self.rows_max()?;
         let threads = match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -77,10 +77,10 @@ impl Generate {
             out,
             progress,
             bytes_max: self.bytes,
-            written: Generated::default(),
+            written: Volume::default(),
         };
         match KeySet::new(self.keys) {
-            KeySet::Stored(keys) => pump(&Rows::new(keys, self.seed), rows_max, threads, writer),
+            KeySet::KeyTable(keys) => pump(&Rows::new(keys, self.seed), rows_max, threads, writer),
             KeySet::Invented(keys) => pump(&Rows::new(keys, self.seed), rows_max, threads, writer),
         }
     }
@@ -180,7 +180,7 @@ struct Writer<'a, W> {
     out: &'a mut W,
     progress: &'a (dyn Fn(u64, u64) + Sync),
     bytes_max: Option<u64>,
-    written: Generated,
+    written: Volume,
 }
 
 impl<W: Write> Writer<'_, W> {
@@ -202,7 +202,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(fits)
     }
 
-    fn finish(self) -> io::Result<Generated> {
+    fn finish(self) -> io::Result<Volume> {
         self.out.flush()?;
         Ok(self.written)
     }
@@ -224,7 +224,7 @@ fn pump<K: Keys>(
     rows_max: u64,
     threads: usize,
     mut writer: Writer<'_, impl Write>,
-) -> io::Result<Generated> {
+) -> io::Result<Volume> {
     let chunks = rows_max.div_ceil(CHUNK_ROWS);
     let rows_of = |chunk: u64| (rows_max - chunk * CHUNK_ROWS).min(CHUNK_ROWS);
     if threads == 1 || chunks <= 1 {

@@ -129,12 +129,12 @@ impl State for Values {
 }
 
 /// A number and how many digits after its point are known.
-struct Known {
+struct Estimate {
     number: Exact,
     digits: u32,
 }
 
-impl Known {
+impl Estimate {
     fn into_outcome(self) -> Outcome<'static> {
         Outcome::Quotient {
             value: Quotient::new(self.number, 1),
@@ -145,7 +145,7 @@ impl Known {
 
 /// An estimate of what lies in a range, in units of the greatest power of ten that isn't more than the range's width. It stays in
 /// the range.
-fn known(estimate: f64, range: RangeInclusive<f64>, digits_max: u32) -> Option<Known> {
+fn known(estimate: f64, range: RangeInclusive<f64>, digits_max: u32) -> Option<Estimate> {
     let power = (range.end() - range.start()).log10().floor() as i32;
     let digits = (-power).max(0).unsigned_abs().min(digits_max);
     let power = power.max(-(digits.cast_signed()));
@@ -153,7 +153,7 @@ fn known(estimate: f64, range: RangeInclusive<f64>, digits_max: u32) -> Option<K
     let units = [nearest, nearest - 1.0, nearest + 1.0].into_iter();
     let known = units.filter(|units| units.abs() < 1e18).map(|units| {
         let units = BigInt::from(units as i64) * BigInt::from(10).pow(power.max(0).unsigned_abs());
-        Known {
+        Estimate {
             number: Exact::new(units, digits),
             digits,
         }
@@ -165,14 +165,14 @@ fn known(estimate: f64, range: RangeInclusive<f64>, digits_max: u32) -> Option<K
 const DOUBLE_DIGITS: i32 = 15;
 
 /// The shortest decimal of a double, with up to so many digits after the point.
-fn shortest(value: f64, scale: u32) -> Known {
+fn shortest(value: f64, scale: u32) -> Estimate {
     if !value.is_finite() {
         let special = match value {
             f64::INFINITY => Special::Infinity,
             f64::NEG_INFINITY => Special::NegativeInfinity,
             _ => Special::Nan,
         };
-        return Known {
+        return Estimate {
             number: Exact::of(special),
             digits: scale + MORE,
         };
@@ -193,7 +193,7 @@ fn shortest(value: f64, scale: u32) -> Known {
         value.abs().log10().floor() as i32
     };
     let digits = (DOUBLE_DIGITS - 1 - place).max(0).unsigned_abs();
-    Known {
+    Estimate {
         number: Exact::new(mantissa, decimals(&text) as u32),
         digits: digits.min(scale + MORE),
     }

@@ -101,23 +101,23 @@ impl Rounding {
 
 /// What is printed of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Printed {
+pub(crate) enum Numeral {
     Decimal(Digits<'static>),
     Special(Special),
 }
 
-impl Printed {
+impl Numeral {
     pub(crate) fn text(&self) -> &str {
         match self {
-            Printed::Decimal(digits) => digits,
-            Printed::Special(special) => special.text(),
+            Numeral::Decimal(digits) => digits,
+            Numeral::Special(special) => special.text(),
         }
     }
 }
 
 impl Outcome<'_> {
     /// What is printed, if it is a number.
-    pub(crate) fn printed(&self, rounding: Rounding) -> Option<Printed> {
+    pub(crate) fn printed(&self, rounding: Rounding) -> Option<Numeral> {
         let exact = match (self, rounding) {
             (Outcome::Null | Outcome::Text(_) | Outcome::Time(_), _) => return None,
             (Outcome::Number(exact), Rounding::Double) => return Some(double(exact.nearest())),
@@ -126,7 +126,7 @@ impl Outcome<'_> {
             }
             (Outcome::Quotient { value, .. }, Rounding::OfDoubles(digits)) => {
                 let mean = value.of_tenths();
-                return Some(Printed::Decimal(
+                return Some(Numeral::Decimal(
                     format!("{mean:.*}", digits as usize).into(),
                 ));
             }
@@ -153,21 +153,21 @@ impl Outcome<'_> {
             }
         };
         Some(match exact.special() {
-            Some(special) => Printed::Special(special),
-            None => Printed::Decimal(exact.digits()),
+            Some(special) => Numeral::Special(special),
+            None => Numeral::Decimal(exact.digits()),
         })
     }
 }
 
-fn double(value: f64) -> Printed {
+fn double(value: f64) -> Numeral {
     match value {
-        f64::INFINITY => Printed::Special(Special::Infinity),
-        f64::NEG_INFINITY => Printed::Special(Special::NegativeInfinity),
-        value if value.is_nan() => Printed::Special(Special::Nan),
+        f64::INFINITY => Numeral::Special(Special::Infinity),
+        f64::NEG_INFINITY => Numeral::Special(Special::NegativeInfinity),
+        value if value.is_nan() => Numeral::Special(Special::Nan),
         value => {
             let text = format!("{value:?}");
             let short = text.strip_suffix(".0").map(String::from);
-            Printed::Decimal(short.unwrap_or(text).into())
+            Numeral::Decimal(short.unwrap_or(text).into())
         }
     }
 }
@@ -425,12 +425,12 @@ impl<S: State> States for Vec<S> {
 /// What is looked for in the values of a group, and the kind that keeps it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OfValues {
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: Statistic,
     pub(crate) settled: &'static Kind,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Wanted {
+pub(crate) enum Statistic {
     /// The number at a share of all.
     Percentile(Share),
     /// How many there are.

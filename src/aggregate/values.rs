@@ -6,7 +6,9 @@ use crate::aggregate::bag::Bag;
 use crate::aggregate::count::Count;
 use crate::aggregate::lexical::LexMin;
 use crate::aggregate::share::{MORE, Share};
-use crate::aggregate::state::{Kind, OfValues, Outcome, State, StateColumn, Takes, Value, Wanted};
+use crate::aggregate::state::{
+    Kind, OfValues, Outcome, State, StateColumn, Statistic, Takes, Value,
+};
 use crate::decimal::number::Exact;
 use crate::decimal::quotient::Quotient;
 use crate::partial::column::{ColumnView, Gathered};
@@ -20,7 +22,7 @@ pub(super) static DISTINCT: Kind = counted(
     "distinct",
     Takes::Bytes,
     OfValues {
-        wanted: Wanted::Distinct,
+        wanted: Statistic::Distinct,
         settled: &SETTLED_DISTINCT,
     },
 );
@@ -30,7 +32,7 @@ pub(super) static MODE: Kind = counted(
     "mode",
     Takes::Bytes,
     OfValues {
-        wanted: Wanted::Mode,
+        wanted: Statistic::Mode,
         settled: &SETTLED_MODE,
     },
 );
@@ -41,20 +43,20 @@ static SETTLED_MEDIAN: Kind = settled("median", Share::HALF);
 
 /// An exact percentile.
 pub(super) const fn percentile(name: &'static str, share: Share, settled: &'static Kind) -> Kind {
-    let wanted = Wanted::Percentile(share);
+    let wanted = Statistic::Percentile(share);
     counted(name, Takes::Numbers, OfValues { wanted, settled })
 }
 
 /// What keeps it once it is found.
 pub(super) const fn settled(name: &'static str, share: Share) -> Kind {
-    Kind::of::<Between>(name).of_share(share)
+    Kind::of::<Percentile>(name).of_share(share)
 }
 
 /// A percentile times the divisor of its share, if there are numbers.
 #[derive(Default)]
-struct Between(Option<Exact>);
+struct Percentile(Option<Exact>);
 
-impl State for Between {
+impl State for Percentile {
     const TAKES: Takes = Takes::Numbers;
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sum)];
 
@@ -62,7 +64,7 @@ impl State for Between {
         unreachable!("{value:?} for what is found already");
     }
 
-    fn merge(&mut self, from: Between) {
+    fn merge(&mut self, from: Percentile) {
         self.0 = self.0.take().or(from.0);
     }
 
@@ -85,6 +87,6 @@ impl State for Between {
     }
 
     fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
-        Ok(Between(from[0].exact(row)))
+        Ok(Percentile(from[0].exact(row)))
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use crate::aggregate::state::{Outcome, Printed, Rounding, text_of};
+use crate::aggregate::state::{Numeral, Outcome, Rounding, text_of};
 use crate::condition::{Condition, Operand};
 use crate::decimal::number::{Grammar, Number};
 use crate::error::Cause;
@@ -57,7 +57,7 @@ impl Operand for Tested<'_> {
             Outcome::Time(time) => Cow::Borrowed(text_of(time)),
             number => {
                 let printed = number.printed(self.rounding);
-                let text = printed.as_ref().map_or("", Printed::text);
+                let text = printed.as_ref().map_or("", Numeral::text);
                 text.as_bytes().to_vec().into()
             }
         }

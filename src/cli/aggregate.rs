@@ -12,13 +12,13 @@ use crate::{Config, Error, Input, Kind, Result, report};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
+use crate::cli::answer_flags::Form;
 use crate::cli::console::usage;
-use crate::cli::query::{Asked, DELIMITER, Run};
-use crate::cli::reading::{Files, Reading};
-use crate::cli::shown::Form;
+use crate::cli::query::{DELIMITER, QueryFlags, RunFlags};
+use crate::cli::reading::{Files, ReadFlags};
 use crate::cli::size::size;
 use crate::cli::skipped::Policy;
-use crate::cli::{ending, overview, shown};
+use crate::cli::{answer_flags, ending, overview};
 
 /// What is said of a flag without a question.
 const NEEDS_COLUMNS: &str =
@@ -68,7 +68,7 @@ pub(super) struct Command {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    asked: Asked,
+    asked: QueryFlags,
     /// The byte between fields; \t is a tab, \x1f a byte by its number [default: ; and with -k or -a by the file's ending,
     /// .csv, .tsv or .psv, else what the first records tell]
     #[arg(short, long, help_heading = None, value_name = "BYTE", value_parser = byte)]
@@ -95,7 +95,7 @@ pub(super) struct Command {
     #[arg(long, help_heading = None, value_name = "DIR")]
     spill_dir: Option<PathBuf>,
     #[command(flatten, next_help_heading = None)]
-    pub(super) reading: Reading,
+    pub(super) reading: ReadFlags,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -195,11 +195,11 @@ impl Command {
             Some(Format::Grid(format)) => Some(format),
             None => None,
         };
-        shown::form(format, self.output.as_deref())
+        answer_flags::form(format, self.output.as_deref())
     }
 
-    fn as_run<'a>(&'a self, paths: &'a [PathBuf], form: Form, is_pairs: bool) -> Run<'a> {
-        Run {
+    fn as_run<'a>(&'a self, paths: &'a [PathBuf], form: Form, is_pairs: bool) -> RunFlags<'a> {
+        RunFlags {
             paths,
             delimiter: self.delimiter,
             form,
@@ -214,7 +214,7 @@ impl Command {
     }
 
     /// Whether an input has no other lines than a key and a value. Where it can't be read, the run says so.
-    fn is_of_pairs(&self, input: &Input, run: &Run<'_>) -> bool {
+    fn is_of_pairs(&self, input: &Input, run: &RunFlags<'_>) -> bool {
         if self.asked.other_records().is_some() {
             return false;
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::Args;
 
 pub(super) use crate::cli::bench::field::run_words;
-use crate::cli::bench::field::{Job, Wanted};
+use crate::cli::bench::field::{FieldFlags, Job};
 use crate::cli::bench::tools::{Depth, Tool};
 use crate::cli::console::{about, columns, print, say, usage, write_file};
 use crate::cli::duration::duration;
@@ -301,12 +301,12 @@ impl Command {
         Ok(())
     }
 
-    fn wanted<'a>(&'a self, path: &'a Path) -> Wanted<'a> {
+    fn wanted<'a>(&'a self, path: &'a Path) -> FieldFlags<'a> {
         let one = |values: &[String]| match values {
             [value] => size(value).ok(),
             _ => None,
         };
-        Wanted {
+        FieldFlags {
             file: path,
             engines: &self.engine,
             variants: &self.variant,

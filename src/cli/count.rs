@@ -12,7 +12,7 @@ use crate::{Input, Result};
 use clap::Args;
 
 use crate::cli::console::{exit_code, open_output, say, write_output};
-use crate::cli::reading::{Files, Folded, Reading};
+use crate::cli::reading::{Files, FoldOutput, ReadFlags};
 use crate::cli::{memory, own_input, spell};
 
 /// A file's name as it was given. A newline in it is escaped, so that it doesn't look like two rows.
@@ -59,7 +59,7 @@ pub(super) struct Command {
     #[arg(short = 'c', long)]
     bytes: bool,
     #[command(flatten)]
-    pub(super) reading: Reading,
+    pub(super) reading: ReadFlags,
 }
 
 impl Command {
@@ -72,7 +72,7 @@ impl Command {
         let (input, paths, missing) = open(paths)?;
         let input = self.reading.text_of(input, None)?.without_holes();
         let memory = memory::Watch::start(self.reading.stats.is_some());
-        let Folded {
+        let FoldOutput {
             output: mut counted,
             stats: run,
             ..

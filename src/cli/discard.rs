@@ -4,7 +4,7 @@
 use clap::Args;
 
 use crate::cli::memory;
-use crate::cli::reading::{Files, Folded, Reading};
+use crate::cli::reading::{Files, FoldOutput, ReadFlags};
 use crate::{Block, BlockError, Fold, Framing, Input, Result};
 
 /// Read files and look at no byte of them: the rate that no job can exceed
@@ -13,7 +13,7 @@ pub(super) struct Command {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    pub(super) reading: Reading,
+    pub(super) reading: ReadFlags,
 }
 
 /// Counts the bytes of blocks, and looks at none.
@@ -50,7 +50,7 @@ impl Command {
     pub(super) fn run(&self) -> Result<()> {
         let input = Input::open(self.files.paths()?)?;
         let memory = memory::Watch::start(self.reading.stats.is_some());
-        let Folded {
+        let FoldOutput {
             output: bytes,
             stats,
             ..

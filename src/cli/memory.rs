@@ -25,12 +25,12 @@ pub(super) struct Peak {
 
 /// Samples the memory until it is asked for the peak.
 pub(super) struct Watch {
-    seen: Arc<Seen>,
+    samples: Arc<Samples>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Samples {
     stop: AtomicBool,
     anonymous: AtomicU64,
     mapped: AtomicU64,
@@ -39,12 +39,12 @@ struct Seen {
 impl Watch {
     /// Starts sampling, if the figures are wanted.
     pub(super) fn start(wanted: bool) -> Watch {
-        let seen = Arc::new(Seen::default());
+        let samples = Arc::new(Samples::default());
         let thread = wanted.then(|| {
-            let seen = Arc::clone(&seen);
+            let samples = Arc::clone(&samples);
             let watch = move || {
-                while !seen.stop.load(Relaxed) {
-                    seen.look();
+                while !samples.stop.load(Relaxed) {
+                    samples.look();
                     std::thread::park_timeout(TICK);
                 }
             };
@@ -55,29 +55,29 @@ impl Watch {
                 .ok()
         });
         Watch {
-            seen,
+            samples,
             thread: thread.flatten(),
         }
     }
 
     /// What was seen, and what there is now.
     pub(super) fn peak(mut self) -> Peak {
-        let now = self.seen.look();
-        self.seen.stop.store(true, Relaxed);
+        let now = self.samples.look();
+        self.samples.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             let _ = thread.join();
         }
-        let seen = |peak: &AtomicU64| now.map(|_| peak.load(Relaxed));
+        let samples = |peak: &AtomicU64| now.map(|_| peak.load(Relaxed));
         Peak {
-            anonymous: seen(&self.seen.anonymous),
-            mapped: seen(&self.seen.mapped),
+            anonymous: samples(&self.samples.anonymous),
+            mapped: samples(&self.samples.mapped),
             together: now.flatten(),
         }
     }
 }
 
-impl Seen {
+impl Samples {
     /// Takes a sample; returns the kernel's own peak, if /proc has any figures.
     fn look(&self) -> Option<Option<u64>> {
         let status = proc::text("/proc/self/status").ok()?;
@@ -99,7 +99,7 @@ mod tests {
         const SIZE: usize = 32 << 20;
         let watch = Watch::start(true);
         let held = std::hint::black_box(vec![1_u8; SIZE]);
-        let reached = || watch.seen.anonymous.load(Relaxed) >= SIZE as u64;
+        let reached = || watch.samples.anonymous.load(Relaxed) >= SIZE as u64;
         while !reached() {
             std::thread::yield_now();
         }

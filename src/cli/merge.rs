@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli::answer_flags::{self, AnswerFlags, first};
 use crate::cli::console::{open_output, say, usage, write_output};
 use crate::cli::own_input;
 use crate::cli::query::{tell_estimates, tell_spilled};
-use crate::cli::shown::{self, Shown, first};
 use crate::cli::size::size;
 use crate::cli::skipped::{counted, tell_unread_rows};
 use crate::linux::heap;
@@ -41,7 +41,7 @@ pub(super) struct Command {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    shown: Shown,
+    shown: AnswerFlags,
     /// The file to keep the groups in, as one partial, instead of printing them
     #[arg(long, value_name = "FILE")]
     save_partial: Option<PathBuf>,
@@ -81,7 +81,7 @@ impl Command {
             .map(Partial::open)
             .collect::<Result<_>>()?;
         let merged = Partial::merge(&partials)?;
-        let form = shown::form(self.format, self.output.as_deref())?;
+        let form = answer_flags::form(self.format, self.output.as_deref())?;
         let (sort, mut shown) = (self.shown.sort(form)?, self.shown.asked()?);
         if let Some(bytes) = self.memory {
             heap::return_large();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::cli::again;
 use crate::cli::console::{self, say};
-use crate::cli::query::Run;
+use crate::cli::query::RunFlags;
 use crate::cli::spell;
 use crate::probe::quoted;
 use crate::query::{Column, Form, Overview, Query, Values};
@@ -15,7 +15,12 @@ const WIDTH: usize = 100;
 
 /// Prints what is in an input, of which `query` says what the command line says, if it has so many columns; returns whether
 /// it has.
-pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>, columns: usize) -> Result<bool> {
+pub(super) fn print(
+    query: &Query,
+    input: &Input,
+    run: &RunFlags<'_>,
+    columns: usize,
+) -> Result<bool> {
     let config = Config {
         max_record: run.reading.max_record(),
         ..Config::default()

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rustix::fs::{FlockOperation, flock};
 
+use crate::cli::answer_flags::first;
 use crate::cli::console::{open_output, usage};
 use crate::cli::own_input;
-use crate::cli::shown::first;
 use crate::output::file::Output;
 use crate::query::{Answer, Partial, Plan};
 use crate::{Error, Input, Kind, Receipt, Result};
@@ -18,7 +18,7 @@ use crate::{Error, Input, Kind, Receipt, Result};
 /// Parts of the input, and what is kept of them.
 #[derive(Args)]
 #[command(next_help_heading = "Partials")]
-pub(super) struct Partials {
+pub(super) struct PartialFlags {
     /// Take only the I-th of N parts of the input, from 1; a record belongs to the part that its first byte lies in
     #[arg(long, hide_short_help = true, value_name = "I/N", value_parser = range)]
     range: Option<(u32, u32)>,
@@ -55,7 +55,7 @@ fn range(text: &str) -> Result<(u32, u32), String> {
 }
 
 /// Where groups are kept.
-pub(super) struct Keeping {
+pub(super) struct PartialOutput {
     output: Output,
     path: PathBuf,
     /// The state that is continued.
@@ -71,7 +71,7 @@ struct State {
     meta: Metadata,
 }
 
-impl Partials {
+impl PartialFlags {
     /// Which of the flags are set.
     pub(super) fn flags(&self) -> [(bool, &'static str); 4] {
         [
@@ -120,7 +120,7 @@ impl Partials {
         &self,
         output: Option<&PathBuf>,
         inputs: &[PathBuf],
-    ) -> Result<Option<Keeping>> {
+    ) -> Result<Option<PartialOutput>> {
         let Some((flag, path)) = self.output() else {
             return Ok(None);
         };
@@ -138,7 +138,7 @@ impl Partials {
         if self.state.is_some() && state.is_none() && !output.reserve() {
             return Err(changed(path));
         }
-        Ok(Some(Keeping {
+        Ok(Some(PartialOutput {
             output,
             path: path.clone(),
             state,
@@ -193,7 +193,7 @@ fn is_same(meta: &Metadata, path: &Path) -> bool {
     now.is_ok_and(|now| (now.dev(), now.ino()) == (meta.dev(), meta.ino()))
 }
 
-impl Keeping {
+impl PartialOutput {
     /// Looks whether the input can be added to the state, before it is read.
     ///
     /// # Errors

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::cli::answer_flags::{AnswerFlags, Form, first};
 use crate::cli::console::{open_output, say, usage, write_output};
-use crate::cli::partials::Partials;
-use crate::cli::reading::{Folded, Reading};
-use crate::cli::records::Records;
-use crate::cli::shown::{Form, Shown, first};
+use crate::cli::partials::PartialFlags;
+use crate::cli::reading::{FoldOutput, ReadFlags};
+use crate::cli::records::RecordFlags;
 use crate::cli::skipped::{
     Policy, nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows,
 };
@@ -24,7 +24,7 @@ use crate::{Config, Input, Receipt, Result, units};
 
 /// What is asked of which columns.
 #[derive(Args)]
-pub(super) struct Asked {
+pub(super) struct QueryFlags {
     /// Columns to group by: numbers from 1, ranges such as 2-4, or names in the first line
     ///
     /// `-k time@hour` cuts times down. Units are year, month, week, day, hour, minute, second, weekday, and minutes such as
@@ -50,7 +50,7 @@ pub(super) struct Asked {
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     filter: Vec<String>,
     #[command(flatten)]
-    shown: Shown,
+    shown: AnswerFlags,
     /// Lines are those of a web server's log: combined, common, vhost_combined, nginx, or a pattern as in the configuration of
     /// nginx or Apache
     ///
@@ -88,9 +88,9 @@ pub(super) struct Asked {
     #[arg(long, hide_short_help = true)]
     explain: bool,
     #[command(flatten)]
-    records: Records,
+    records: RecordFlags,
     #[command(flatten)]
-    partials: Partials,
+    partials: PartialFlags,
 }
 
 /// What stands between a key and its number, unless it is said.
@@ -112,7 +112,7 @@ fn quote(text: &str) -> Result<Quote, String> {
 }
 
 /// The rest of the command line that matters here.
-pub(super) struct Run<'a> {
+pub(super) struct RunFlags<'a> {
     pub(super) paths: &'a [PathBuf],
     pub(super) delimiter: Option<u8>,
     pub(super) form: Form,
@@ -124,10 +124,10 @@ pub(super) struct Run<'a> {
     pub(super) on_error: Option<Policy>,
     pub(super) memory: Option<u64>,
     pub(super) spill_dir: Option<&'a PathBuf>,
-    pub(super) reading: &'a Reading,
+    pub(super) reading: &'a ReadFlags,
 }
 
-impl Asked {
+impl QueryFlags {
     /// Whether there is a query: keys or aggregates.
     pub(super) fn is_query(&self) -> bool {
         !self.key.is_empty() || !self.aggregate.is_empty()
@@ -158,7 +158,7 @@ impl Asked {
     }
 
     /// The first flag that says how fields are written, which a log's pattern and JSON say, too.
-    fn written_otherwise(&self, run: &Run<'_>) -> Option<&'static str> {
+    fn written_otherwise(&self, run: &RunFlags<'_>) -> Option<&'static str> {
         let flags = [
             (run.delimiter.is_some(), "--delimiter"),
             (self.header, "--header"),
@@ -170,7 +170,7 @@ impl Asked {
     }
 
     /// The query that the flags describe.
-    pub(super) fn query(&self, run: &Run<'_>) -> Result<Query> {
+    pub(super) fn query(&self, run: &RunFlags<'_>) -> Result<Query> {
         let otherwise = self.written_otherwise(run);
         let form = [(self.log.is_some(), "--log"), (self.jsonl, "--jsonl")];
         let mut forms = form.iter().filter(|(is_set, _)| *is_set);
@@ -261,7 +261,7 @@ impl Asked {
     }
 
     /// Answers the query, over `input` if it was opened already.
-    pub(super) fn run(&self, run: &Run<'_>, input: Option<Input>) -> Result<()> {
+    pub(super) fn run(&self, run: &RunFlags<'_>, input: Option<Input>) -> Result<()> {
         if let (Form::Lines(_), Some(flag)) = (run.form, self.shown.of_columns()) {
             let why = format!("{flag} has no effect on this format: `-f csv` shows its columns");
             return Err(usage(why));
@@ -338,7 +338,7 @@ impl Asked {
         if let (Some(keeping), Some(receipt)) = (&keeping, &receipt) {
             keeping.check(&plan, &input, receipt)?;
         }
-        let Folded {
+        let FoldOutput {
             output: mut answer,
             stats: figures,
             pool,

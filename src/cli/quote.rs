@@ -8,7 +8,7 @@ use crate::quote::{Quote, Shell};
 use clap::{Args, ValueEnum};
 
 use crate::cli::console::open_output;
-use crate::cli::reading::{Files, Reading};
+use crate::cli::reading::{Files, ReadFlags};
 use crate::cli::{memory, own_input};
 
 /// Quote records for a shell: one word a line, read back to the byte
@@ -66,7 +66,7 @@ pub(super) struct Command {
     #[arg(short, long, value_name = "N")]
     bulk_lines: Option<usize>,
     #[command(flatten)]
-    pub(super) reading: Reading,
+    pub(super) reading: ReadFlags,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -26,7 +26,7 @@ const DECODERS_MAX: u64 = 1 << 30;
 
 /// The flags that all jobs that read share.
 #[derive(Args)]
-pub(super) struct Reading {
+pub(super) struct ReadFlags {
     /// Worker threads [default: one for each core; one less for pipes, which a thread of their own reads]
     #[arg(short = 'j', long, value_name = "N")]
     pub(super) threads: Option<usize>,
@@ -55,7 +55,7 @@ pub(super) struct Reading {
     #[arg(long)]
     pub(super) help_io: bool,
     #[command(flatten)]
-    pub(super) how: How,
+    pub(super) how: IoFlags,
     /// Looks at the reads, where the figures are wanted.
     #[arg(skip)]
     watch: Arc<ReadWatch>,
@@ -64,7 +64,7 @@ pub(super) struct Reading {
 /// How files are read: `--help-io`.
 #[derive(Args)]
 #[command(next_help_heading = "I/O")]
-pub(super) struct How {
+pub(super) struct IoFlags {
     /// What reads the input: auto (workers read what is cached, the ring reads the rest), uring,
     /// uring-raw, read, pread, mmap or memory
     #[arg(long, value_name = "ENGINE", default_value = "auto", hide_possible_values = true,
@@ -101,7 +101,7 @@ pub(super) struct How {
     switches: knobs::Switches,
 }
 
-impl Reading {
+impl ReadFlags {
     /// Whether reads have a limit.
     pub(super) fn is_limited(&self) -> bool {
         self.how.io_timeout.is_some()
@@ -233,7 +233,11 @@ impl Reading {
     }
 
     /// Folds files and draws progress. What follows may use the threads of the run.
-    pub(super) fn fold<F: crate::Fold>(&self, input: &Input, job: &F) -> Result<Folded<F::Output>> {
+    pub(super) fn fold<F: crate::Fold>(
+        &self,
+        input: &Input,
+        job: &F,
+    ) -> Result<FoldOutput<F::Output>> {
         let done = Arc::new(AtomicU64::new(0));
         let mut config = self.config(input, Arc::clone(&done))?;
         let pool = crate::pool(input, &config)?;
@@ -242,7 +246,7 @@ impl Reading {
         let folded = crate::fold(input, &config, job);
         bar.finish();
         let (output, stats) = folded?;
-        Ok(Folded {
+        Ok(FoldOutput {
             output,
             stats,
             pool,
@@ -253,7 +257,7 @@ impl Reading {
 /// As many bytes are read once more for the number of a line in a notice. An error's line takes as many as it needs.
 const LINE_BYTES: u64 = 256 << 20;
 
-impl Reading {
+impl ReadFlags {
     /// The number of the line where a record of a run begins, at this byte of this file.
     pub(super) fn line(
         &self,
@@ -288,7 +292,7 @@ pub(super) fn place_of(input: &Input, (file, byte): (u32, u64), line: Option<u64
 }
 
 /// The output of a job, what the run did, and its threads.
-pub(super) struct Folded<T> {
+pub(super) struct FoldOutput<T> {
     pub(super) output: T,
     pub(super) stats: crate::Stats,
     pub(super) pool: Arc<rayon::ThreadPool>,

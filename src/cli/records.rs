@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use crate::Result;
+use crate::cli::answer_flags::first;
 use crate::cli::console::{open_output, usage};
 use crate::cli::ending;
 use crate::cli::own_input;
-use crate::cli::shown::first;
 use crate::cli::size::count;
 use crate::cli::skipped::Policy;
 use crate::output::file::Output;
@@ -18,7 +18,7 @@ use crate::report::grid::GridFormat;
 /// The flags that say what a record is.
 #[derive(Args)]
 #[command(next_help_heading = "Records")]
-pub(super) struct Records {
+pub(super) struct RecordFlags {
     /// Quoted fields hold no newline: a quote that isn't closed ends with its line
     #[arg(long, hide_short_help = true)]
     single_line: bool,
@@ -56,7 +56,7 @@ pub(super) struct Records {
         hide_default_value = true,
         hide_possible_values = true
     )]
-    repeated_header: Repeated,
+    repeated_header: RepeatedHeader,
     /// A comma stands before the decimals of numbers, as in 3,50; the answer has a point all the same
     #[arg(long, hide_short_help = true)]
     decimal_comma: bool,
@@ -75,7 +75,7 @@ pub(super) struct Records {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Repeated {
+enum RepeatedHeader {
     Skip,
     Keep,
 }
@@ -87,7 +87,7 @@ fn byte(text: &str) -> Result<u8, String> {
     }
 }
 
-impl Records {
+impl RecordFlags {
     /// The flags about records that are left out, and whether they are set.
     pub(super) fn of_rejects(&self) -> [(bool, &'static str); 2] {
         [
@@ -119,7 +119,7 @@ impl Records {
     }
 
     fn keeps_headers(&self) -> bool {
-        self.repeated_header == Repeated::Keep
+        self.repeated_header == RepeatedHeader::Keep
     }
 
     pub(super) fn is_float(&self) -> bool {

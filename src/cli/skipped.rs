@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use rayon::ThreadPool;
 
 use crate::cli::console::say;
-use crate::cli::reading::{Reading, place_of};
+use crate::cli::reading::{ReadFlags, place_of};
 use crate::cli::spell;
 use crate::query::Answer;
 use crate::reject::skipped::Skipped;
@@ -31,7 +31,7 @@ pub(super) fn tell_skipped(input: &Input, first: Option<&Skipped>, skipped: u64)
 pub(super) fn tell_unread(
     answer: &Answer,
     input: &Input,
-    reading: &Reading,
+    reading: &ReadFlags,
     pool: &Arc<ThreadPool>,
 ) {
     let tell = |count: u64, first: &Option<Skipped>, noun: &str, what: &str| {

@@ -2,7 +2,7 @@
 
 use crate::condition::fault::Fault;
 use crate::condition::literal::Literal;
-use crate::condition::parse::{Expression, Node, Predicate, Written};
+use crate::condition::parse::{Expression, Node, Predicate, Term};
 use crate::condition::tree::{Check, Condition, Test};
 use crate::decimal::number::{Number, shown};
 use crate::error::Result;
@@ -19,7 +19,7 @@ impl Expression {
         find: impl Fn(&Columns) -> Result<usize, String>,
         is_time: impl Fn(usize) -> bool,
     ) -> Result<Condition> {
-        let find = |written: &Written| {
+        let find = |written: &Term| {
             let find = |columns: &Columns| find(columns).map_err(|why| Fault::new(written.at, why));
             let (column, clock) = (
                 find(&written.column)?,
@@ -40,7 +40,7 @@ impl Expression {
 fn compile(
     node: &Node,
     is_negated: bool,
-    find: &impl Fn(&Written) -> Result<Subject, Fault>,
+    find: &impl Fn(&Term) -> Result<Subject, Fault>,
 ) -> Result<Condition, Fault> {
     let each = |nodes: &[Node]| {
         let compiled = nodes.iter().map(|node| compile(node, is_negated, find));
@@ -65,7 +65,7 @@ struct Subject {
 }
 
 /// A literal, as values are compared with it.
-enum Wanted {
+enum Operand {
     Number(Number),
     Time(Time),
     Text(Vec<u8>),
@@ -73,21 +73,21 @@ enum Wanted {
 
 impl Subject {
     /// How its values are compared with a literal.
-    fn wanted(&self, literal: &Literal, is_order: bool) -> Result<Wanted, Fault> {
+    fn wanted(&self, literal: &Literal, is_order: bool) -> Result<Operand, Fault> {
         let refused = |why: String| Err(Fault::new(self.literal_at, why));
         match (literal, self.unit) {
             (Literal::Number(number), None | Some(Unit::Year | Unit::Weekday)) if !self.is_time => {
-                Ok(Wanted::Number(*number))
+                Ok(Operand::Number(*number))
             }
             (Literal::Number(number), Some(Unit::Year | Unit::Weekday)) => {
-                Ok(Wanted::Number(*number))
+                Ok(Operand::Number(*number))
             }
             (Literal::Number(_), unit) => {
                 let example = unit.map_or("2026-03-12 06:25", Unit::example);
                 refused(format!("a time stands in single quotes, as '{example}'"))
             }
             (Literal::Text(text), Some(unit)) => match unit.literal(text) {
-                Some(own) => Ok(Wanted::Text(own)),
+                Some(own) => Ok(Operand::Text(own)),
                 None => refused(format!(
                     "`{}` is no value of @{unit}: one is written '{}'",
                     shown(text),
@@ -95,11 +95,11 @@ impl Subject {
                 )),
             },
             (Literal::Text(text), None) => match read(text) {
-                Ok(time) if self.is_time || is_date(text, &time) => Ok(Wanted::Time(time)),
+                Ok(time) if self.is_time || is_date(text, &time) => Ok(Operand::Time(time)),
                 Err(why) if self.is_time || is_order && why.is_like_time() => {
                     refused(format!("`{}` {}", shown(text), why.why(text)))
                 }
-                _ => Ok(Wanted::Text(text.clone())),
+                _ => Ok(Operand::Text(text.clone())),
             },
         }
     }
@@ -126,9 +126,9 @@ impl Subject {
                     false => comparison.opposite(),
                 };
                 test(match self.wanted(literal, comparison.is_order())? {
-                    Wanted::Number(number) => Check::Number(comparison, number),
-                    Wanted::Time(time) => Check::Time(comparison, time),
-                    Wanted::Text(text) => match Number::read(&text) {
+                    Operand::Number(number) => Check::Number(comparison, number),
+                    Operand::Time(time) => Check::Time(comparison, time),
+                    Operand::Text(text) => match Number::read(&text) {
                         Ok(number) if comparison.is_order() && self.unit.is_none() => {
                             Check::Digits(comparison, text, number)
                         }
@@ -140,9 +140,9 @@ impl Subject {
                 let (mut numbers, mut times, mut texts) = (Vec::new(), Vec::new(), Vec::new());
                 for literal in literals {
                     match self.wanted(literal, false)? {
-                        Wanted::Number(number) => numbers.push(number),
-                        Wanted::Time(time) => times.push(time),
-                        Wanted::Text(text) => texts.push(text),
+                        Operand::Number(number) => numbers.push(number),
+                        Operand::Time(time) => times.push(time),
+                        Operand::Text(text) => texts.push(text),
                     }
                 }
                 numbers.sort_unstable();

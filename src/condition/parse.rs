@@ -13,7 +13,7 @@ use regex::bytes::Regex;
 
 use crate::condition::fault::Fault;
 use crate::condition::literal::{Comparison, Literal};
-use crate::condition::token::{Placed, Token, tokens};
+use crate::condition::token::{Lexeme, Token, tokens};
 use crate::error::Result;
 use crate::error::setting::Setting;
 use crate::format::time::Unit;
@@ -33,12 +33,12 @@ pub(super) enum Node {
     All(Vec<Node>),
     Any(Vec<Node>),
     Not(Box<Node>),
-    Test(Written),
+    Test(Term),
 }
 
 /// A test as it is written.
 #[derive(Debug, Clone)]
-pub(super) struct Written {
+pub(super) struct Term {
     pub(super) column: Columns,
     /// The column of the time of day, where the first has the date.
     pub(super) clock: Option<Columns>,
@@ -109,14 +109,14 @@ const DEEPEST: usize = 100;
 
 struct Parser {
     /// In reverse: the next one is the last. The end stays.
-    tokens: Vec<Placed>,
+    tokens: Vec<Lexeme>,
     depth: usize,
     /// It is about rows of an answer, whose keys join two columns before.
     is_of_answer: bool,
 }
 
 impl Parser {
-    fn new(mut tokens: Vec<Placed>) -> Parser {
+    fn new(mut tokens: Vec<Lexeme>) -> Parser {
         tokens.reverse();
         Parser {
             tokens,
@@ -125,11 +125,11 @@ impl Parser {
         }
     }
 
-    fn peek(&self) -> &Placed {
+    fn peek(&self) -> &Lexeme {
         self.tokens.last().expect("the end stays")
     }
 
-    fn next(&mut self) -> Placed {
+    fn next(&mut self) -> Lexeme {
         match self.tokens.len() {
             1 => self.peek().clone(),
             _ => self.tokens.pop().expect("there are more"),
@@ -151,14 +151,14 @@ impl Parser {
         }
         let root = self.any()?;
         match self.next() {
-            Placed {
+            Lexeme {
                 token: Token::End, ..
             } => Ok(root),
-            Placed {
+            Lexeme {
                 token: Token::Close,
                 at,
             } => Err(Fault::new(at, "no parenthesis is open here")),
-            Placed { at, .. } => Err(Fault::new(at, "`and` or `or` is missing")),
+            Lexeme { at, .. } => Err(Fault::new(at, "`and` or `or` is missing")),
         }
     }
 
@@ -188,7 +188,7 @@ impl Parser {
             Node::Not(Box::new(self.one()?))
         } else if self.take(&Token::Open) {
             let inner = self.any()?;
-            let Placed { token, at: end } = self.next();
+            let Lexeme { token, at: end } = self.next();
             match token {
                 Token::Close => inner,
                 Token::End => {
@@ -207,13 +207,13 @@ impl Parser {
     }
 
     fn test(&mut self) -> Result<Node, Fault> {
-        let Placed { token, at } = self.next();
+        let Lexeme { token, at } = self.next();
         let column = match token {
             Token::Literal(literal) => return self.turned(literal, at),
             token => column(token, at)?,
         };
         let (clock, unit) = self.time()?;
-        let Placed {
+        let Lexeme {
             token,
             at: operator,
         } = self.next();
@@ -244,7 +244,7 @@ impl Parser {
                 return Err(Fault::new(operator, why));
             }
         };
-        let test = Node::Test(Written {
+        let test = Node::Test(Term {
             column,
             clock,
             unit,
@@ -266,7 +266,7 @@ impl Parser {
                 return Err(Fault::new(plus, "columns of an answer aren't joined"));
             }
             true => {
-                let Placed { token, at } = self.next();
+                let Lexeme { token, at } = self.next();
                 Some(column(token, at)?)
             }
             false => None,
@@ -298,15 +298,15 @@ impl Parser {
 
     /// A comparison that begins with its literal.
     fn turned(&mut self, literal: Literal, literal_at: usize) -> Result<Node, Fault> {
-        let Placed { token, at } = self.next();
+        let Lexeme { token, at } = self.next();
         let Token::Compare(comparison) = token else {
             let why = "a value stands in front of =, !=, <, <=, > or >= only";
             return Err(Fault::new(at, why));
         };
-        let Placed { token, at } = self.next();
+        let Lexeme { token, at } = self.next();
         let column = column(token, at)?;
         let (clock, unit) = self.time()?;
-        Ok(Node::Test(Written {
+        Ok(Node::Test(Term {
             column,
             clock,
             unit,
@@ -323,7 +323,7 @@ impl Parser {
         }
         let mut literals = vec![literal(self.next())?];
         loop {
-            let Placed { token, at: end } = self.next();
+            let Lexeme { token, at: end } = self.next();
             match token {
                 Token::Comma => literals.push(literal(self.next())?),
                 Token::Close => return Ok(literals),
@@ -337,7 +337,7 @@ impl Parser {
     }
 
     fn pattern(&mut self) -> Result<Regex, Fault> {
-        let Placed { token, at } = self.next();
+        let Lexeme { token, at } = self.next();
         let Token::Literal(Literal::Text(text)) = token else {
             let why = "a regular expression in single quotes is missing";
             return Err(Fault::new(at, why));
@@ -374,7 +374,7 @@ fn column(token: Token, at: usize) -> Result<Columns, Fault> {
     Err(Fault::new(at, why))
 }
 
-fn literal(Placed { token, at }: Placed) -> Result<Literal, Fault> {
+fn literal(Lexeme { token, at }: Lexeme) -> Result<Literal, Fault> {
     let why = match token {
         Token::Literal(literal) => return Ok(literal),
         Token::Name(name) | Token::Quoted(name) => format!(

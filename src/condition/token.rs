@@ -36,23 +36,23 @@ pub(super) enum Token {
 
 /// A token and the byte where it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct Lexeme {
     pub(super) token: Token,
     pub(super) at: usize,
 }
 
 /// The tokens of a text; the last one is its end.
-pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, Fault> {
+pub(super) fn tokens(text: &str) -> Result<Vec<Lexeme>, Fault> {
     let (mut tokens, mut at) = (Vec::new(), 0);
     loop {
         at = text.len() - text[at..].trim_start().len();
         if at == text.len() {
             let token = Token::End;
-            tokens.push(Placed { token, at });
+            tokens.push(Lexeme { token, at });
             return Ok(tokens);
         }
         let (token, len) = first(&text[at..]).map_err(|why| Fault::new(at, why))?;
-        tokens.push(Placed { token, at });
+        tokens.push(Lexeme { token, at });
         at += len;
     }
 }

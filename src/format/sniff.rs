@@ -99,7 +99,7 @@ pub enum DoubtKind {
 
 /// What the first records of an input say about a delimiter.
 #[derive(Default)]
-struct Seen {
+struct Trial {
     /// How many fields it makes of the first record.
     fields: usize,
     /// It makes several fields of each record, and as many of all; a header may have one less.
@@ -157,8 +157,8 @@ impl Style {
                 (Delimiter::Sniffed, None) => self.sniff(source, preamble, text)?,
             };
             let quote = self.quote_of(text, found);
-            let seen = self.seen(text, found, quote);
-            if seen.is_doubled && !matches!(delimiter, Delimiter::Named(_)) {
+            let trial = self.trial(text, found, quote);
+            if trial.is_doubled && !matches!(delimiter, Delimiter::Named(_)) {
                 let why = "every second field of the first records is empty";
                 let (why, hint) = (why.into(), Hint::DoubledDelimiter(found));
                 return Err(refused(source, Refusal::Malformed { why, hint }));
@@ -166,8 +166,11 @@ impl Style {
             let returns = memmem::find(text, b"\r\r\n");
             let is_undecided = self.quote.is_none() && quote.is_none();
             let doubts = [
-                (DoubtKind::Quotes, seen.first_quote.filter(|_| is_undecided)),
-                (DoubtKind::BlanksBeforeQuotes, seen.first_blank),
+                (
+                    DoubtKind::Quotes,
+                    trial.first_quote.filter(|_| is_undecided),
+                ),
+                (DoubtKind::BlanksBeforeQuotes, trial.first_blank),
                 (DoubtKind::CarriageReturns, returns),
             ];
             let doubts = doubts.iter().filter_map(|(kind, at)| {
@@ -182,7 +185,7 @@ impl Style {
             Ok(Sample {
                 delimiter: Some(found),
                 quote,
-                longer: seen.longer,
+                longer: trial.longer,
                 has_separator_line: separator.is_some(),
                 has_empty_lines: matches!(text.first(), Some(b'\n' | b'\r')),
                 doubts: doubts.collect(),
@@ -208,9 +211,9 @@ impl Style {
             b',' => Some(QUOTE),
             _ if self.comment.starts_with(&[QUOTE]) => None,
             _ => {
-                let quoted = self.seen(text, delimiter, Some(QUOTE));
+                let quoted = self.trial(text, delimiter, Some(QUOTE));
                 let is_sound = quoted.is_quoted && !quoted.is_broken;
-                let is_even = || quoted.is_even || !self.seen(text, delimiter, None).is_even;
+                let is_even = || quoted.is_even || !self.trial(text, delimiter, None).is_even;
                 (is_sound && is_even()).then_some(QUOTE)
             }
         }
@@ -224,19 +227,19 @@ impl Style {
         if is_object(text) {
             return Err(refused(source, Refusal::LooksLikeJson));
         }
-        let seen = |byte: u8| self.seen(text, byte, self.quote_of(text, byte));
-        let all = COMMON.map(|byte| (byte, seen(byte)));
-        let is_none_there = all.iter().all(|(_, seen)| !seen.is_there);
+        let trial = |byte: u8| self.trial(text, byte, self.quote_of(text, byte));
+        let all = COMMON.map(|byte| (byte, trial(byte)));
+        let is_none_there = all.iter().all(|(_, trial)| !trial.is_there);
         let is_meant = |byte: u8| !(byte == b',' && self.has_decimal_comma);
         let mut even: Vec<(u8, usize)> = (all.iter())
-            .filter(|(byte, seen)| seen.is_even && is_meant(*byte))
-            .map(|(byte, seen)| (*byte, seen.fields))
+            .filter(|(byte, trial)| trial.is_even && is_meant(*byte))
+            .map(|(byte, trial)| (*byte, trial.fields))
             .collect();
         if is_none_there {
-            let blank = seen(b' ');
+            let blank = trial(b' ');
             even.extend(blank.is_even.then_some((b' ', blank.fields)));
         }
-        let is_quoted = |byte: &u8| self.seen(text, *byte, Some(QUOTE)).is_even;
+        let is_quoted = |byte: &u8| self.trial(text, *byte, Some(QUOTE)).is_even;
         let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
         match (&*even, log::named(line.trim_ascii_end())) {
             // Some of a log's blanks are in quotes and brackets.
@@ -254,11 +257,11 @@ impl Style {
                 }
                 let is_unquoted = self.quote == Some(None) && even.is_empty();
                 let lines = |text: &[u8]| memchr_iter(b'\n', text).count() as u64;
-                let mut uneven = all.iter().filter_map(|(byte, seen)| {
-                    let (at, found) = seen.uneven.filter(|_| seen.fields > 1)?;
+                let mut uneven = all.iter().filter_map(|(byte, trial)| {
+                    let (at, found) = trial.uneven.filter(|_| trial.fields > 1)?;
                     Some(Uneven {
                         delimiter: *byte,
-                        fields: seen.fields,
+                        fields: trial.fields,
                         found,
                         line: 1 + lines(preamble) + lines(&text[..at]),
                     })
@@ -280,8 +283,8 @@ impl Style {
     /// The first records are plainly separated by semicolons: not all have the same number of fields, more than one, with
     /// the delimiter, and all have with semicolons.
     fn check(&self, source: &Source, text: &[u8], delimiter: u8) -> Result<()> {
-        let seen = |byte: u8| self.seen(text, byte, self.quote_of(text, byte));
-        let (named, other) = (seen(delimiter), seen(b';'));
+        let trial = |byte: u8| self.trial(text, byte, self.quote_of(text, byte));
+        let (named, other) = (trial(delimiter), trial(b';'));
         if delimiter == b';' || named.is_even || !other.is_even {
             return Ok(());
         }
@@ -353,7 +356,7 @@ impl Style {
         };
         let is_even = |byte: &u8| {
             let quote = commented.quote_of(text, *byte);
-            commented.seen(text, *byte, quote).is_even
+            commented.trial(text, *byte, quote).is_even
         };
         [b'\t', b' ', b','].into_iter().find(is_even)
     }
@@ -368,8 +371,8 @@ impl Style {
                 comment: comment.to_vec(),
                 ..self.clone()
             };
-            let seen = |byte: u8| style.seen(text, byte, style.quote_of(text, byte));
-            delimiters.iter().any(|&byte| seen(byte).is_even)
+            let trial = |byte: u8| style.trial(text, byte, style.quote_of(text, byte));
+            delimiters.iter().any(|&byte| trial(byte).is_even)
         };
         let begins = |mark: &&str| text.trim_ascii_start().starts_with(mark.as_bytes());
         let mut marks = ["##", "#"].into_iter().filter(begins);
@@ -391,10 +394,10 @@ impl Style {
     }
 
     /// What the records of a text say. The last one may be cut.
-    fn seen(&self, text: &[u8], delimiter: u8, quote: Option<u8>) -> Seen {
-        let mut seen = Seen {
+    fn trial(&self, text: &[u8], delimiter: u8, quote: Option<u8>) -> Trial {
+        let mut trial = Trial {
             is_there: memchr(delimiter, text).is_some(),
-            ..Seen::default()
+            ..Trial::default()
         };
         let quote = quote.filter(|quote| *quote != delimiter);
         let comment = match self.comment.first() {
@@ -403,7 +406,7 @@ impl Style {
         };
         let dialect = Dialect::new(delimiter, quote).and_then(|dialect| dialect.comment(comment));
         let Ok(dialect) = dialect.and_then(|dialect| dialect.escape(self.escape)) else {
-            return seen;
+            return trial;
         };
         let dialect = (dialect.single_line(self.is_single_line)).squeeze(self.is_squeezed);
         let dialect = dialect.trim(self.is_trimmed).many_returns(true);
@@ -419,13 +422,13 @@ impl Style {
                 Ok(record) => {
                     let is_plain = |field: &&Field| !field.is_quoted(at, text, quote);
                     let is_empty = |field: &Field| field.start == field.end && is_plain(&field);
-                    seen.is_quoted |= fields.iter().any(|field| !is_plain(&field));
+                    trial.is_quoted |= fields.iter().any(|field| !is_plain(&field));
                     for field in fields.iter().filter(is_plain) {
                         let value = &text[field.start..field.end];
                         let blanks = value.iter().take_while(|byte| **byte == b' ').count();
                         let first = match (blanks, value.get(blanks)) {
-                            (0, Some(&QUOTE)) if quote.is_none() => &mut seen.first_quote,
-                            (1.., Some(byte)) if Some(*byte) == quote => &mut seen.first_blank,
+                            (0, Some(&QUOTE)) if quote.is_none() => &mut trial.first_quote,
+                            (1.., Some(byte)) if Some(*byte) == quote => &mut trial.first_blank,
                             _ => continue,
                         };
                         first.get_or_insert(field.start);
@@ -436,7 +439,7 @@ impl Style {
                         is_doubled &= fields.len() > 1 && !is_empty(&fields[0]);
                         ends_empty &= counts.is_empty() || fields.last().is_some_and(is_empty);
                         if counts.first().is_some_and(|&first| first != fields.len()) {
-                            seen.uneven.get_or_insert((at, fields.len()));
+                            trial.uneven.get_or_insert((at, fields.len()));
                         }
                         counts.push(fields.len());
                     }
@@ -446,33 +449,33 @@ impl Style {
                 Err(bad) if bad.is_open => break,
                 Err(bad) => {
                     broken += 1;
-                    seen.is_broken = true;
+                    trial.is_broken = true;
                     at = bad.next;
                 }
             }
         }
         let Some(&first) = counts.first() else {
-            return seen;
+            return trial;
         };
         let is_longer = self.has_header && !self.is_ragged && counts.len() > 1;
         if is_longer && counts[1..].iter().all(|&count| count == first + 1) {
-            seen.longer = Some(match ends_empty {
+            trial.longer = Some(match ends_empty {
                 true => Hint::LastDelimiter(delimiter),
                 false => Hint::RowNames(delimiter),
             });
         }
         // One empty column is usual between commas.
-        seen.is_doubled = is_doubled && counts.len() > 1 && (first > 3 || delimiter == b'|');
-        seen.fields = first;
+        trial.is_doubled = is_doubled && counts.len() > 1 && (first > 3 || delimiter == b'|');
+        trial.fields = first;
         // A record that can't be split says nothing, if few are like it: the run says what is wrong with it.
-        seen.is_even = first > 1
+        trial.is_even = first > 1
             && broken < counts.len()
-            && (seen.longer.is_some()
+            && (trial.longer.is_some()
                 || counts.iter().all(|&count| match self.is_ragged {
                     true => count > 1,
                     false => count == first,
                 }));
-        seen
+        trial
     }
 }
 

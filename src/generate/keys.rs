@@ -31,7 +31,7 @@ pub trait Keys: Sync {
 /// The keys of a run.
 pub enum KeySet {
     /// Kept in memory.
-    Stored(Stored),
+    KeyTable(KeyTable),
     /// Made from their index each time.
     Invented(Inventor),
 }
@@ -40,11 +40,11 @@ impl KeySet {
     /// `count` invented names, or the stations for `None`.
     pub fn new(count: Option<u64>) -> Self {
         match count {
-            None => Self::Stored(stations()),
+            None => Self::KeyTable(stations()),
             Some(count) => {
                 let inventor = Inventor::new(count);
                 if count <= STORED_MAX {
-                    Self::Stored(Stored::from_inventor(&inventor))
+                    Self::KeyTable(KeyTable::from_inventor(&inventor))
                 } else {
                     Self::Invented(inventor)
                 }
@@ -55,7 +55,7 @@ impl KeySet {
 
 /// Keys in memory: each key's first bytes, padded, in a slot of fixed size, so that most keys take
 /// a single copy of fixed length; the rest of the long ones lies in one string of tails.
-pub struct Stored {
+pub struct KeyTable {
     slots: Vec<Slot>,
     tails: Vec<u8>,
     longest: usize,
@@ -68,7 +68,7 @@ struct Slot {
     len: u8,
 }
 
-impl Stored {
+impl KeyTable {
     fn with_capacity(keys: usize) -> Self {
         Self {
             slots: Vec::with_capacity(keys),
@@ -107,7 +107,7 @@ impl Stored {
     }
 }
 
-impl Keys for Stored {
+impl Keys for KeyTable {
     fn count(&self) -> u64 {
         self.slots.len() as u64
     }
@@ -130,8 +130,8 @@ impl Keys for Stored {
 }
 
 /// The challenge's stations, with their mean temperatures.
-fn stations() -> Stored {
-    let mut stored = Stored::with_capacity(413);
+fn stations() -> KeyTable {
+    let mut stored = KeyTable::with_capacity(413);
     for line in include_str!("stations.txt").lines() {
         let (name, mean) = line.split_once(';').expect("stations.txt: name;mean");
         let mean: f64 = mean.parse().expect("stations.txt: a mean is a decimal");
@@ -556,7 +556,7 @@ mod tests {
     #[test]
     fn stored_names_are_the_invented_ones() {
         let inventor = Inventor::new(5000);
-        let stored = Stored::from_inventor(&inventor);
+        let stored = KeyTable::from_inventor(&inventor);
         let (mut one, mut other) = ([0; WINDOW], [0; WINDOW]);
         for index in 0..5000 {
             let (len, mean) = inventor.put(index, &mut one);

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use std::io::{self, Read, Seek};
 
 use crate::measure::participant::{Participant, Prints};
-use crate::measure::process::Ended;
+use crate::measure::process::Output;
 
 /// The answers of a case so far.
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl Answers {
     ///
     /// # Errors
     /// It failed, or its answer is another one.
-    pub fn check(&mut self, participant: &Participant, ended: &mut Ended) -> Result<(), String> {
+    pub fn check(&mut self, participant: &Participant, ended: &mut Output) -> Result<(), String> {
         if !ended.status.success() {
             let last = ended.stderr.trim_end().lines().last().unwrap_or_default();
             let last = last.strip_prefix("ringfold: ").unwrap_or(last);

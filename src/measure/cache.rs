@@ -53,7 +53,7 @@ impl State {
 
 /// A state as it was found right before a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Found {
+pub struct Residency {
     /// Resident pages among all.
     pub resident_share: f64,
     /// Whether that is the state that was wanted.
@@ -117,7 +117,7 @@ impl CachedFile {
     ///
     /// # Errors
     /// The kernel can't read the file, or tell what is cached.
-    pub fn begin(&self, state: State) -> io::Result<Found> {
+    pub fn begin(&self, state: State) -> io::Result<Residency> {
         self.evict(0)?;
         self.prepare(state)
     }
@@ -136,7 +136,7 @@ impl CachedFile {
     ///
     /// # Errors
     /// As [`CachedFile::begin`].
-    pub fn prepare(&self, state: State) -> io::Result<Found> {
+    pub fn prepare(&self, state: State) -> io::Result<Residency> {
         let cut = match state {
             State::Cached => self.len,
             State::Cold => 0,
@@ -147,7 +147,7 @@ impl CachedFile {
         }
         self.evict(cut)?;
         let (kept, evicted) = (self.share(0..cut)?, self.share(cut..self.len)?);
-        Ok(Found {
+        Ok(Residency {
             resident_share: self.share(0..self.len)?.unwrap_or(0.0),
             proven: kept.is_none_or(|share| share >= CACHED)
                 && evicted.is_none_or(|share| share < 1.0 - CACHED),

@@ -173,7 +173,7 @@ pub fn cpu(case: &Case) -> Option<String> {
 fn parts(row: &Row, summary: &Summary) -> Parts {
     let of = |part: fn(&crate::measure::reads::CpuByThread) -> f64| {
         let parts = row.runs.iter().filter_map(|run| run.own.as_ref());
-        median(parts.map(|own| part(&own.seen.cpu_by_thread))).unwrap_or(0.0)
+        median(parts.map(|own| part(&own.figures.cpu_by_thread))).unwrap_or(0.0)
     };
     let known = [
         of(|cpu| cpu.ring_s),
@@ -201,7 +201,8 @@ fn parts(row: &Row, summary: &Summary) -> Parts {
 
 /// Percentiles of the latency of reads, on a logarithmic scale.
 pub fn latency(case: &Case) -> Option<String> {
-    let of = |row: &'_ Row| -> Option<Latency> { row.typical()?.own.as_ref()?.seen.read_latency };
+    let of =
+        |row: &'_ Row| -> Option<Latency> { row.typical()?.own.as_ref()?.figures.read_latency };
     let rows: Vec<(&Row, Latency)> = case
         .shown()
         .filter_map(|row| Some((row, of(row)?)))
@@ -272,7 +273,7 @@ fn time_name(power: f64) -> String {
 /// Reads in flight over the time of a typical run, a small picture a participant.
 pub fn depth(case: &Case) -> Vec<String> {
     let of =
-        |row: &Row| -> Option<InFlight> { row.typical()?.own.as_ref()?.seen.in_flight.clone() };
+        |row: &Row| -> Option<InFlight> { row.typical()?.own.as_ref()?.figures.in_flight.clone() };
     let with = case.shown().filter_map(|row| Some((row, of(row)?)));
     with.map(|(row, in_flight)| depth_of(row, &in_flight))
         .collect()

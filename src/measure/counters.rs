@@ -14,7 +14,7 @@ use crate::linux::proc;
 
 /// What was counted; `None` is what this processor doesn't count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counted {
+pub struct Counts {
     /// Cycles of all its threads.
     pub cycles: Option<f64>,
     /// Instructions.
@@ -32,7 +32,7 @@ const USER_SPACE: i32 = 2;
 
 /// Counters that run.
 pub struct Counters {
-    /// In the order of the fields of [`Counted`].
+    /// In the order of the fields of [`Counts`].
     counters: [Option<Counter>; 4],
     with_kernel: bool,
 }
@@ -67,13 +67,13 @@ impl Counters {
     }
 
     /// What was counted by children that have ended.
-    pub fn end(mut self) -> Counted {
+    pub fn end(mut self) -> Counts {
         let mut counted = self
             .counters
             .iter_mut()
             .map(|counter| scaled(counter.as_mut()?));
         let mut next = || counted.next().flatten();
-        Counted {
+        Counts {
             cycles: next(),
             instructions: next(),
             llc_misses: next(),

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::measure::counters::Counted;
-use crate::measure::results::{Case, Own, Results, Row, Run};
+use crate::measure::counters::Counts;
+use crate::measure::results::{Case, OwnStats, Results, Row, Run};
 use crate::measure::table;
 use crate::units::GIB;
 
@@ -18,11 +18,11 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    fn own<T: ToString>(&self, figure: impl Fn(&Own) -> T) -> String {
+    fn own<T: ToString>(&self, figure: impl Fn(&OwnStats) -> T) -> String {
         or_empty(self.run.own.as_ref().map(figure))
     }
 
-    fn counted(&self, count: fn(Counted) -> Option<f64>) -> String {
+    fn counted(&self, count: fn(Counts) -> Option<f64>) -> String {
         or_empty(self.run.cost.counted.and_then(count))
     }
 }
@@ -85,7 +85,11 @@ const COLUMNS: [Column; 34] = [
         line.own(|own| own.workers_waited_s)
     }),
     ("read_latency_p99_us", |line| {
-        let latency = line.run.own.as_ref().and_then(|own| own.seen.read_latency);
+        let latency = line
+            .run
+            .own
+            .as_ref()
+            .and_then(|own| own.figures.read_latency);
         or_empty(latency.map(|latency| latency.p99_us))
     }),
     ("cycles", |line| line.counted(|counted| counted.cycles)),

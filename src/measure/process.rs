@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::linux::proc;
-use crate::measure::counters::{Counted, Counters};
+use crate::measure::counters::{Counters, Counts};
 
 /// What a run cost.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub struct Cost {
     pub device_read_bytes: u64,
     /// What the processor counted.
     #[serde(default)]
-    pub counted: Option<Counted>,
+    pub counted: Option<Counts>,
     /// Processor time that other processes and the kernel's own threads used meanwhile, on all cores.
     pub others_cpu_s: f64,
     /// Processor time that the host kept from this machine meanwhile, on all cores.
@@ -70,7 +70,7 @@ impl Cost {
 
 /// A run that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct Output {
     /// What it cost.
     pub cost: Cost,
     /// How it ended.
@@ -81,7 +81,7 @@ pub struct Ended {
     pub stderr: String,
 }
 
-impl Ended {
+impl Output {
     /// All that it printed.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ const BLOCK: u64 = 512;
 ///
 /// # Errors
 /// It can't be started or waited for.
-pub fn run(line: &[OsString]) -> io::Result<Ended> {
+pub fn run(line: &[OsString]) -> io::Result<Output> {
     let [program, arguments @ ..] = line else {
         return Err(io::Error::other("an empty command line"));
     };
@@ -159,7 +159,7 @@ pub fn run(line: &[OsString]) -> io::Result<Ended> {
     stderr.seek(io::SeekFrom::Start((len - SAID).max(0) as u64))?;
     let mut said = Vec::new();
     stderr.read_to_end(&mut said)?;
-    Ok(Ended {
+    Ok(Output {
         cost,
         status,
         stdout,

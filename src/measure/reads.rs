@@ -66,7 +66,7 @@ pub struct CpuByThread {
 
 /// Watches reads, from all threads.
 #[derive(Default)]
-pub struct ReadWatch(Mutex<Seen>);
+pub struct ReadWatch(Mutex<WatchState>);
 
 /// Pieces of time, at most. When there are more, two become one.
 const BINS: usize = 256;
@@ -75,15 +75,15 @@ const BIN: u64 = 500_000;
 /// Latencies of more than an hour count as one.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-struct Seen {
+struct WatchState {
     latency: Option<Histogram<u64>>,
     depth: Depth,
     cpu: CpuByThread,
 }
 
-impl Default for Seen {
+impl Default for WatchState {
     fn default() -> Self {
-        Seen {
+        WatchState {
             latency: Histogram::new_with_bounds(1, LONGEST_NS, 3).ok(),
             depth: Depth::default(),
             cpu: CpuByThread::default(),
@@ -112,7 +112,7 @@ impl ReadWatch {
         }
     }
 
-    fn with(&self, change: impl FnOnce(&mut Seen)) {
+    fn with(&self, change: impl FnOnce(&mut WatchState)) {
         change(&mut self.0.lock().unwrap_or_else(|error| error.into_inner()));
     }
 }

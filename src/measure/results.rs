@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::cache::State;
-use crate::measure::counters::Counted;
+use crate::measure::counters::Counts;
 use crate::measure::limits::{Bound, Ceilings};
 use crate::measure::machine::Machine;
 use crate::measure::participant::Kind;
@@ -124,13 +124,13 @@ pub struct Run {
     pub cost: Cost,
     /// What ringfold tells of itself.
     #[serde(default)]
-    pub own: Option<Own>,
+    pub own: Option<OwnStats>,
 }
 
 /// What ringfold tells of a run of its own: some of the figures of `--stats=json`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Own {
+pub struct OwnStats {
     /// What read the input, and why that.
     pub engine: String,
     /// See `engine`.
@@ -157,7 +157,7 @@ pub struct Own {
     pub workers_waited_s: f64,
     /// Latencies, reads in flight, processor time by kind of thread.
     #[serde(flatten)]
-    pub seen: ReadFigures,
+    pub figures: ReadFigures,
     /// The most anonymous memory.
     pub peak_anonymous_bytes: Option<u64>,
     /// Switches that had no effect.
@@ -192,7 +192,7 @@ pub struct Summary {
     pub device_read_bytes: f64,
     /// What the processor counted, medians.
     #[serde(default)]
-    pub counted: Option<Counted>,
+    pub counted: Option<Counts>,
     /// What limits it.
     #[serde(default)]
     pub bound: Option<Bound>,
@@ -391,11 +391,11 @@ impl Summary {
 }
 
 /// The medians of what the processor counted, where it did.
-fn counted(runs: &[Run]) -> Option<Counted> {
+fn counted(runs: &[Run]) -> Option<Counts> {
     let all = || runs.iter().filter_map(|run| run.cost.counted);
     let first = all().next()?;
-    let of = |figure: fn(Counted) -> Option<f64>| median(all().filter_map(figure));
-    Some(Counted {
+    let of = |figure: fn(Counts) -> Option<f64>| median(all().filter_map(figure));
+    Some(Counts {
         cycles: of(|counted| counted.cycles),
         instructions: of(|counted| counted.instructions),
         llc_misses: of(|counted| counted.llc_misses),

@@ -7,10 +7,10 @@ use std::io;
 use std::time::Duration;
 
 use crate::measure::answers::Answers;
-use crate::measure::cache::{CachedFile, Found, State};
+use crate::measure::cache::{CachedFile, Residency, State};
 use crate::measure::participant::{Kind, Participant};
-use crate::measure::process::{self, Ended};
-use crate::measure::results::{Case, Own, Row, Run};
+use crate::measure::process::{self, Output};
+use crate::measure::results::{Case, OwnStats, Row, Run};
 
 /// How a case is measured.
 pub struct Rounds<'a> {
@@ -119,7 +119,7 @@ impl Rounds<'_> {
     }
 
     /// Makes the state and proves it; `None` when it can't be proven.
-    fn proven(&self, state: State) -> io::Result<Option<Found>> {
+    fn proven(&self, state: State) -> io::Result<Option<Residency>> {
         for _ in 0..TRIES {
             let found = self.file.prepare(state)?;
             if found.proven {
@@ -131,7 +131,7 @@ impl Rounds<'_> {
 }
 
 /// Why a state can't be made of this file, if it can't.
-fn impossible(state: State, found: Found, is_told: bool) -> Option<String> {
+fn impossible(state: State, found: Residency, is_told: bool) -> Option<String> {
     if !is_told {
         let why = "the file belongs to somebody else, and the kernel tells only its owner, and who may write to it, what \
                    of it is in the page cache";
@@ -177,7 +177,7 @@ impl Row {
 }
 
 /// What ringfold has told on stderr, in its last line of JSON.
-fn own(participant: &Participant, ended: &Ended) -> Option<Own> {
+fn own(participant: &Participant, ended: &Output) -> Option<OwnStats> {
     if participant.kind == Kind::Command {
         return None;
     }
@@ -186,6 +186,6 @@ fn own(participant: &Participant, ended: &Ended) -> Option<Own> {
     let rows = ["records", "rows"]
         .iter()
         .find_map(|name| told["job"][name].as_u64());
-    let own: Own = serde_json::from_value(told).ok()?;
-    Some(Own { rows, ..own })
+    let own: OwnStats = serde_json::from_value(told).ok()?;
+    Some(OwnStats { rows, ..own })
 }

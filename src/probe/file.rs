@@ -44,7 +44,7 @@ pub(crate) struct Subject {
 }
 
 /// What was found out about reading it.
-struct Allowed {
+struct Support {
     direct: bool,
     dontcache: bool,
 }
@@ -138,11 +138,11 @@ impl Subject {
         };
         let source = &input.sources()[0];
         let file = &*source.file().expect("it isn't in memory and open");
-        let allowed = Allowed {
+        let support = Support {
             direct: direct(&mut section, source),
             dontcache: drops(&mut section, source, file),
         };
-        section.check(match (allowed.direct, self.fs()) {
+        section.check(match (support.direct, self.fs()) {
             (_, "tmpfs" | "ramfs") => Check::good(format!("{name} lies in memory")),
             (true, _) => Check::good(format!("{name} can be read past the page cache (O_DIRECT)")),
             (false, fs) => Check::fair(
@@ -153,7 +153,7 @@ impl Subject {
         self.resident(&mut section, source, file);
         self.folios(&mut section, source, file);
         self.read_ahead(&mut section);
-        let plan = self.plan(input, machine, &allowed);
+        let plan = self.plan(input, machine, &support);
         (section, plan)
     }
 
@@ -289,16 +289,16 @@ impl Subject {
         if places.is_empty() {
             return section.unknown(NAME, "none of the pages looked at is cached");
         }
-        let held: io::Result<Vec<_>> = places.iter().map(|&at| pages::held(file, at)).collect();
-        let held = match held {
-            Ok(held) => held,
+        let pages: io::Result<Vec<_>> = places.iter().map(|&at| pages::mapping(file, at)).collect();
+        let pages = match pages {
+            Ok(pages) => pages,
             Err(error) => {
                 return section.unknown(NAME, format!("a mapping of it: {}", named(&error)));
             }
         };
-        let of = held.len();
-        let whole = held.iter().filter(|held| held.by_one_entry).count();
-        let sizes: Vec<u64> = held.iter().filter_map(|held| held.folio_bytes).collect();
+        let of = pages.len();
+        let whole = pages.iter().filter(|page| page.by_one_entry).count();
+        let sizes: Vec<u64> = pages.iter().filter_map(|page| page.folio_bytes).collect();
         let follows = match whole {
             0 => "mmap pays a fault for a few pages each, pread may be cheaper; auto tries both",
             _ => "mmap costs next to nothing where 2 MiB are one entry of the page table",
@@ -345,7 +345,7 @@ impl Subject {
     }
 
     /// What `auto` would do, and a command to try.
-    fn plan(&self, input: &Input, machine: &Machine, allowed: &Allowed) -> Vec<String> {
+    fn plan(&self, input: &Input, machine: &Machine, support: &Support) -> Vec<String> {
         let spans = input.spans();
         let small = residency::is_small(spans);
         let (mut auto, cached) = if small {
@@ -365,23 +365,23 @@ impl Subject {
             )
         };
         if !cached {
-            auto += match (machine.auto_rings(), allowed.direct) {
+            auto += match (machine.auto_rings(), support.direct) {
                 (true, true) => ", past the page cache (O_DIRECT)",
                 (true, false) => ", through the page cache, because O_DIRECT is refused",
                 (false, _) => "; pread, because there is no io_uring",
             };
         }
         let direct = format!("--engine uring --direct --queue-depth {DEPTH}");
-        let flags = match (&machine.ring, allowed) {
-            (Ok(()), Allowed { direct: true, .. }) => &*direct,
+        let flags = match (&machine.ring, support) {
+            (Ok(()), Support { direct: true, .. }) => &*direct,
             (
                 Ok(()),
-                Allowed {
+                Support {
                     dontcache: true, ..
                 },
             ) => "--engine uring --dontcache",
             (Ok(()), _) => "--engine uring",
-            (Err(_), Allowed { direct: true, .. }) => "--engine pread --direct",
+            (Err(_), Support { direct: true, .. }) => "--engine pread --direct",
             (Err(_), _) => "--engine pread",
         };
         let name = quoted(&self.name);
@@ -390,7 +390,7 @@ impl Subject {
             plan.push(format!("try: ringfold count --stats {name}"));
         }
         let in_memory = matches!(self.fs(), "tmpfs" | "ramfs");
-        if !cached || (allowed.direct && !in_memory && !small) {
+        if !cached || (support.direct && !in_memory && !small) {
             plan.push(format!("try: ringfold count {flags} --stats {name}"));
         }
         plan

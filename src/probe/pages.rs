@@ -24,7 +24,7 @@ const FRAME: u64 = (1 << 55) - 1;
 
 /// How the page cache holds a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct PageMapping {
     /// Whether one entry of the page table maps the 2 MiB around it.
     pub by_one_entry: bool,
     /// The size of its folio, which the kernel shows to root only.
@@ -38,7 +38,7 @@ pub(crate) fn populate() -> io::Result<()> {
 }
 
 /// How the page cache holds the page at `offset`. A page that isn't cached is read.
-pub(crate) fn held(file: &File, offset: u64) -> io::Result<Held> {
+pub(crate) fn mapping(file: &File, offset: u64) -> io::Result<PageMapping> {
     let range = AddressRange::new(2 * HUGE_PAGE)?;
     let skip = range.base.as_ptr().align_offset(HUGE_PAGE);
     let start = offset / HUGE_PAGE as u64 * HUGE_PAGE as u64;
@@ -63,7 +63,7 @@ pub(crate) fn held(file: &File, offset: u64) -> io::Result<Held> {
     range.populate(at)?;
     let address = range.base.as_ptr() as usize + at;
     let mapped = smaps::bytes(address, &["FilePmdMapped", "ShmemPmdMapped"])?;
-    Ok(Held {
+    Ok(PageMapping {
         by_one_entry: mapped > 0,
         folio_bytes: folio_bytes(address),
     })

@@ -35,13 +35,13 @@ pub struct Explanation {
 
 /// How many first records there are, and how many of them have another width or can't be split.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Looked {
+pub(crate) struct RecordCounts {
     pub(crate) records: usize,
     unequal: usize,
     malformed: usize,
 }
 
-impl Looked {
+impl RecordCounts {
     /// Whether so many are all of them, and none has another number of fields.
     pub(crate) fn has_all(&self, count: usize) -> bool {
         count >= self.records && self.unequal == 0
@@ -64,7 +64,7 @@ pub enum Values {
 
 /// What the first values of a column are.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct ColumnSample {
     pub(crate) nulls: usize,
     texts: usize,
     /// Times, and how they are written where all are alike.
@@ -78,7 +78,7 @@ pub(crate) struct Seen {
     different: BTreeSet<Vec<u8>>,
 }
 
-impl Seen {
+impl ColumnSample {
     fn add(&mut self, plan: &Plan, value: &[u8], takes_times: bool) {
         self.longest = self.longest.max(value.len());
         let time = read(value).ok();
@@ -195,7 +195,7 @@ impl Plan {
     }
 
     /// How records are written, and how many were looked at.
-    pub(crate) fn facts(&self, looked: Looked) -> Vec<(&'static str, String)> {
+    pub(crate) fn facts(&self, looked: RecordCounts) -> Vec<(&'static str, String)> {
         let width = self.shape.as_ref().map_or(0, |shape| shape.width);
         let is_json = self.dialect.is_json();
         let is_log = self.dialect.names().is_some() && !is_json;
@@ -218,7 +218,7 @@ impl Plan {
             let between = between(self.delimiter());
             facts.push(("fields", format!("{between}{quotes}")));
         }
-        let Looked {
+        let RecordCounts {
             records,
             unequal,
             malformed,
@@ -274,7 +274,7 @@ impl Plan {
         };
         let (
             seen,
-            Looked {
+            RecordCounts {
                 records, malformed, ..
             },
         ) = self.first_records(input, names.len())?;
@@ -330,13 +330,17 @@ impl Plan {
     }
 
     /// What the first records hold in each column, and how many they are.
-    fn first_records(&self, input: &Input, width: usize) -> Result<(Vec<Seen>, Looked)> {
-        let mut seen: Vec<Seen> = (0..width).map(|_| Seen::default()).collect();
+    fn first_records(
+        &self,
+        input: &Input,
+        width: usize,
+    ) -> Result<(Vec<ColumnSample>, RecordCounts)> {
+        let mut seen: Vec<ColumnSample> = (0..width).map(|_| ColumnSample::default()).collect();
         let times: Vec<bool> = (0..width).map(|column| self.takes_times(column)).collect();
         let add = |column: usize, value: &[u8]| seen[column].add(self, value, times[column]);
         Ok(match self.each_value(input, width, add)? {
             Some(looked) => (seen, looked),
-            None => (Vec::new(), Looked::default()),
+            None => (Vec::new(), RecordCounts::default()),
         })
     }
 
@@ -402,7 +406,7 @@ impl Plan {
         input: &Input,
         width: usize,
         mut show: impl FnMut(usize, &[u8]),
-    ) -> Result<Option<Looked>> {
+    ) -> Result<Option<RecordCounts>> {
         look_at_heads(input.sources(), |source, bytes, ended| {
             self.values_of(source, bytes, ended, width, &mut show)
         })
@@ -416,7 +420,7 @@ impl Plan {
         ended: bool,
         width: usize,
         show: &mut impl FnMut(usize, &[u8]),
-    ) -> Option<Option<Looked>> {
+    ) -> Option<Option<RecordCounts>> {
         let begin = self.begins.get(source.index() as usize);
         let begin = begin.map_or(0, |&at| at as usize);
         let mark = match bytes.starts_with(BYTE_ORDER_MARK) {
@@ -425,7 +429,7 @@ impl Plan {
         };
         let mut at = begin.max(mark);
         let mut is_header = self.has_header;
-        let mut looked = Looked::default();
+        let mut looked = RecordCounts::default();
         let (mut fields, mut scratch) = (Vec::new(), Vec::new());
         while at < bytes.len() && looked.records < RECORDS {
             if let Some(next) = self.dialect.behind_comment(bytes, at) {

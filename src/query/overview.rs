@@ -13,7 +13,7 @@ use crate::input::head::look_at_heads;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::query::ask::Query;
-use crate::query::explain::{Seen, Values, write_table};
+use crate::query::explain::{ColumnSample, Values, write_table};
 use crate::refusal::Refusal;
 use crate::visible::visible;
 
@@ -127,7 +127,7 @@ impl Query {
         }
         let header = plan.shape.as_ref().and_then(|shape| shape.header.as_ref());
         let width = plan.shape.as_ref().map_or(0, |shape| shape.width);
-        let mut seen: Vec<Seen> = (0..width).map(|_| Seen::default()).collect();
+        let mut seen: Vec<ColumnSample> = (0..width).map(|_| ColumnSample::default()).collect();
         let looked = plan.each_value(input, width, |column, value| {
             seen[column].show(&plan, value)
         })?;

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::aggregate::bag::{Bag, Digests, NAME, name};
 use crate::aggregate::share::Share;
-use crate::aggregate::state::{Kind, Slot, Takes, Wanted};
+use crate::aggregate::state::{Kind, Slot, Statistic, Takes};
 use crate::decimal::number::{Exact, Number};
 use crate::partial::block::Groups as Gathered;
 use crate::partial::column::{ColumnView, Gathered as Column};
@@ -312,9 +312,9 @@ impl<'a> Values<'a> {
         }
     }
 
-    fn find(&mut self, wanted: Wanted, scale: u32) -> Found {
+    fn find(&mut self, wanted: Statistic, scale: u32) -> Found {
         match wanted {
-            Wanted::Percentile(share) => {
+            Statistic::Percentile(share) => {
                 let count = self.bag.count();
                 if count == 0 {
                     return Found::Number(None);
@@ -327,8 +327,8 @@ impl<'a> Values<'a> {
                 let [low, high] = pair;
                 Found::Number(Some(share.between(low, high, rest, scale)))
             }
-            Wanted::Distinct => Found::Count(self.each_counted().count() as u64),
-            Wanted::Mode => {
+            Statistic::Distinct => Found::Count(self.each_counted().count() as u64),
+            Statistic::Mode => {
                 let text = |digest| self.table.with_text(digest, <[u8]>::to_vec);
                 let mut mode: Option<(u64, u64)> = None;
                 let mut least = Vec::new();
@@ -571,9 +571,9 @@ enum Sought {
 }
 
 impl Search {
-    fn new(wanted: Wanted, owner: usize, all: u64) -> Search {
+    fn new(wanted: Statistic, owner: usize, all: u64) -> Search {
         let kept = match wanted {
-            Wanted::Percentile(share) => {
+            Statistic::Percentile(share) => {
                 let (place, rest) = if all == 0 { (0, 0) } else { share.place(all) };
                 Sought::Percentile {
                     share,
@@ -583,8 +583,8 @@ impl Search {
                     high: None,
                 }
             }
-            Wanted::Distinct => Sought::Distinct(0),
-            Wanted::Mode => Sought::Mode {
+            Statistic::Distinct => Sought::Distinct(0),
+            Statistic::Mode => Sought::Mode {
                 count: 0,
                 value: Vec::new(),
             },

@@ -25,7 +25,7 @@ const DEFAULT: [&str; 8] = [
 ];
 
 /// What the flags ask for.
-pub(super) struct Wanted<'a> {
+pub(super) struct FieldFlags<'a> {
     pub(super) file: &'a Path,
     pub(super) engines: &'a [String],
     pub(super) variants: &'a [String],
@@ -74,7 +74,7 @@ fn words(flag: &str, text: &str) -> Result<Vec<String>> {
 
 /// The participants of a job from a state, and tools that can't take part.
 pub(super) fn of_case(
-    wanted: &Wanted<'_>,
+    wanted: &FieldFlags<'_>,
     job: &Job,
     state: State,
 ) -> Result<(Vec<Participant>, Vec<Row>)> {
@@ -132,7 +132,7 @@ fn left_out(name: &str, kind: Kind, why: String) -> Row {
 }
 
 /// The flags of each way of reading, and whether what is refused is left out.
-fn variants(wanted: &Wanted<'_>) -> (Vec<String>, bool) {
+fn variants(wanted: &FieldFlags<'_>) -> (Vec<String>, bool) {
     let named = wanted.engines.iter().chain(wanted.variants).cloned();
     let mut variants: Vec<String> = named.collect();
     let optional = variants.is_empty();
@@ -197,7 +197,7 @@ fn ringfold(file: &Path, job: &[String], variant: &str, optional: bool) -> Resul
 }
 
 /// The raw read that the others are held against: past the page cache where something isn't cached, else out of it.
-fn ceiling(wanted: &Wanted<'_>, state: State) -> Result<Participant> {
+fn ceiling(wanted: &FieldFlags<'_>, state: State) -> Result<Participant> {
     let (name, flags) = match state {
         State::Cached => ("raw read, pread", "pread"),
         State::Cold | State::Half => ("raw read, uring --direct", "uring --direct"),
@@ -212,7 +212,7 @@ fn ceiling(wanted: &Wanted<'_>, state: State) -> Result<Participant> {
 }
 
 /// Another program by its command line, in which `{}` is the file.
-fn other(wanted: &Wanted<'_>, job: &Job, text: &str) -> Result<Participant> {
+fn other(wanted: &FieldFlags<'_>, job: &Job, text: &str) -> Result<Participant> {
     let file = (wanted.file.to_str())
         .ok_or_else(|| usage("--command takes only files whose names are UTF-8"))?;
     // A shell is only started where it is needed: it takes a millisecond.

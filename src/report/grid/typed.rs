@@ -39,8 +39,8 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     /// The threads of a `pool` look for the types.
     pub(super) fn new(names: &[Vec<u8>], rows: &'a dyn Rows, pool: Option<&ThreadPool>) -> Self {
-        let start = vec![Seen::default(); names.len()];
-        let columns = fold_columns(rows, pool, &start, Seen::add, Seen::merge);
+        let start = vec![CellKinds::default(); names.len()];
+        let columns = fold_columns(rows, pool, &start, CellKinds::add, CellKinds::merge);
         let named = unique(names).into_iter().zip(&columns);
         let fields = named.map(|(name, column)| {
             let name = String::from_utf8(name);
@@ -133,7 +133,7 @@ fn unwrapped(error: ArrowError) -> io::Error {
 
 /// What the cells of a column are.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct CellKinds {
     numbers: bool,
     /// Doubles that no decimal is.
     doubles: bool,
@@ -145,7 +145,7 @@ struct Seen {
     fraction: usize,
 }
 
-impl Seen {
+impl CellKinds {
     fn add(&mut self, cell: &Cell<'_>) {
         match cell {
             Cell::Null => {}
@@ -165,7 +165,7 @@ impl Seen {
         }
     }
 
-    fn merge(&mut self, other: &Seen) {
+    fn merge(&mut self, other: &CellKinds) {
         self.numbers |= other.numbers;
         self.doubles |= other.doubles;
         self.texts |= other.texts;
@@ -205,7 +205,7 @@ enum Column {
 }
 
 impl Column {
-    /// Of one of the types that [`Seen::data_type`] gives.
+    /// Of one of the types that [`CellKinds::data_type`] gives.
     fn new(data_type: &DataType) -> Column {
         match data_type {
             DataType::Null => Column::Null(0),

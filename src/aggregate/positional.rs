@@ -4,20 +4,20 @@ use crate::aggregate::state::{Outcome, State, StateColumn, Takes, Value, set};
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
 
-pub(super) type First = Placed<false>;
-pub(super) type Last = Placed<true>;
+pub(super) type First = Positional<false>;
+pub(super) type Last = Positional<true>;
 
 type Place = (u32, u64);
 
 #[derive(Default)]
-pub(super) struct Placed<const LAST: bool>(Option<(Place, Vec<u8>)>);
+pub(super) struct Positional<const LAST: bool>(Option<(Place, Vec<u8>)>);
 
 /// Whether a value counts and not one of a known place.
 fn counts<const LAST: bool>(place: Place, known: Place) -> bool {
     if LAST { place > known } else { place < known }
 }
 
-impl<const LAST: bool> State for Placed<LAST> {
+impl<const LAST: bool> State for Positional<LAST> {
     const TAKES: Takes = Takes::Bytes;
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(if LAST {
         Rule::LastText
@@ -63,6 +63,7 @@ impl<const LAST: bool> State for Placed<LAST> {
 
     fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
         let value = from[0].placed(row);
-        Ok(Placed(value.map(|(place, bytes)| (place, bytes.to_vec()))))
+        let value = value.map(|(place, bytes)| (place, bytes.to_vec()));
+        Ok(Positional(value))
     }
 }

@@ -11,7 +11,7 @@ use crate::cli::console::{usage, write_output};
 use crate::cli::ending;
 use crate::cli::size::rows;
 use crate::output::Output;
-use crate::query::{Answer, Columns, Shown as Asked, Sort};
+use crate::query::{Answer, Columns, Shown, Sort};
 use crate::report::grid::{GridFormat, write_grid, write_table_within};
 use crate::report::{self, Format};
 use crate::visible::visible;
@@ -30,7 +30,7 @@ pub(super) fn first<'a>(
 
 /// How an answer is shown.
 #[derive(Args)]
-pub(super) struct Shown {
+pub(super) struct AnswerFlags {
     /// The order of the rows: columns of the answer, as count:desc,city [default: by key]
     ///
     /// `key` and `none` are orders, too. -count means count:desc, and an aggregate's name its only column.
@@ -56,7 +56,7 @@ pub(super) struct Shown {
     pub(super) names: Vec<String>,
 }
 
-impl Shown {
+impl AnswerFlags {
     /// Which of the flags are set.
     pub(super) fn flags(&self) -> [(bool, &'static str); 5] {
         [
@@ -130,8 +130,8 @@ impl Shown {
     }
 
     /// What is asked of an answer of partials.
-    pub(super) fn asked(&self) -> Result<Asked> {
-        let mut asked = Asked::default().precision(self.precision);
+    pub(super) fn asked(&self) -> Result<Shown> {
+        let mut asked = Shown::default().precision(self.precision);
         for condition in &self.having {
             asked = asked.having(condition)?;
         }
