@@ -785,7 +785,10 @@ fn who_follows_a_hint_gets_the_answer() {
 #[test]
 fn every_kind_of_hint_is_followed() {
     let mut variants = variants("src/refusal.rs", "Hint");
-    variants.extend(self::variants("src/error/refusal.rs", "Foreign"));
+    variants.extend(self::variants(
+        "crates/read/src/error/refusal.rs",
+        "Foreign",
+    ));
     assert!(variants.len() > 5, "{variants:?}");
     for variant in &variants {
         let has_row = ROWS.iter().any(|row| row.hint == variant);

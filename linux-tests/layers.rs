@@ -1,4 +1,4 @@
-//! The layers of ARCHITECTURE.md, held against what each file under `src/` imports.
+//! The layers of ARCHITECTURE.md, held against what each file of a package imports.
 //!
 //! A file imports by its `use` items and by the paths in its code that begin with `crate`, `super`,
 //! `self`, a child module or an imported name. A path leads to the file that defines what it names:
@@ -15,11 +15,13 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 fn every_file_imports_from_its_own_layer_or_from_below() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    let mut files = Vec::new();
-    find(root, "src", &mut files);
-    files.retain(|(path, _)| path != "src/main.rs");
-    let wrong = check(&text, &files);
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    for (package, block) in [(".", "```layers"), ("crates/read", "```layers crates/read")] {
+        let mut files = Vec::new();
+        find(&root.join(package), "src", &mut files);
+        files.retain(|(path, _)| path != "src/main.rs");
+        let wrong = check(&text, block, &files);
+        assert!(wrong.is_empty(), "\n{package}: {}", wrong.join("\n"));
+    }
 }
 
 /// All Rust files of `dir`, a path below `root`, with their texts.
@@ -35,9 +37,9 @@ fn find(root: &Path, dir: &str, files: &mut Vec<(String, String)>) {
     }
 }
 
-/// What is wrong with `files` (path and text) by the layers that `architecture` tells, a line each.
-fn check(architecture: &str, files: &[(String, String)]) -> Vec<String> {
-    let layers = match Layers::read(architecture) {
+/// What is wrong with `files` (path and text) by the layers in a block of `architecture`, a line each.
+fn check(architecture: &str, block: &str, files: &[(String, String)]) -> Vec<String> {
+    let layers = match Layers::read(architecture, block) {
         Ok(layers) => layers,
         Err(why) => return vec![format!("ARCHITECTURE.md: {why}")],
     };
@@ -140,14 +142,13 @@ fn cycles<'a>(edges: &[&'a Edge]) -> Vec<Vec<&'a Edge>> {
 struct Layers(BTreeMap<String, usize>);
 
 impl Layers {
-    /// The code block that opens with ```` ```layers ````: a line a layer, blanks between its modules.
-    fn read(markdown: &str) -> Result<Layers, String> {
+    /// The code block that opens with this line: a line a layer, blanks between its modules.
+    fn read(markdown: &str, block: &str) -> Result<Layers, String> {
         let mut lines = markdown.lines().map(str::trim);
-        if !lines.any(|line| line == "```layers") {
-            return Err(
-                "no code block opens with ```layers; it lists the modules, the lowest layer first"
-                    .into(),
-            );
+        if !lines.any(|line| line == block) {
+            return Err(format!(
+                "no code block opens with {block}; it lists the modules, the lowest layer first"
+            ));
         }
         let block = lines.take_while(|line| *line != "```");
         let mut layers = BTreeMap::new();
@@ -430,6 +431,13 @@ impl Tree {
                 return;
             };
             let owner = self.owner(&target, &mut BTreeSet::new());
+            // The root re-exports it from another crate.
+            let is_foreign = |used: &Use| {
+                Some(&used.name) == target.first() && self.absolute("", &used.path).is_none()
+            };
+            if owner.is_empty() && self.modules[""].uses.iter().any(is_foreign) {
+                return;
+            }
             let (from, to) = (&module.file, &self.modules[&owner].file);
             let child = to.starts_with(&join(from, ""));
             let idle = reexported.is_some_and(|name| !module.words.contains(name));
@@ -634,7 +642,7 @@ mod tests {
             Some((_, whole)) => whole.push_str(&format!("\n{text}")),
             None => files.push((path, text.to_string())),
         }
-        check(LAYERS, &files)
+        check(LAYERS, "```layers", &files)
     }
 
     /// The files that `text`, in `src/high/part.rs`, imports from.
@@ -650,7 +658,7 @@ mod tests {
 
     #[test]
     fn a_tree_that_keeps_to_its_layers_passes() {
-        assert_eq!(check(LAYERS, &sound()), [""; 0]);
+        assert_eq!(check(LAYERS, "```layers", &sound()), [""; 0]);
     }
 
     #[test]
@@ -682,11 +690,11 @@ mod tests {
         files[1].1.push_str(a);
         files.push(("src/low/a.rs".into(), b.into()));
         files.push(("src/low/b.rs".into(), "struct B;".into()));
-        assert_eq!(check(LAYERS, &files), [""; 0]);
+        assert_eq!(check(LAYERS, "```layers", &files), [""; 0]);
         files[7].1.push_str("\nuse super::a::A;");
         let wrong = "a cycle in layer 1 (low): \
                      src/low/a.rs:1 imports super::b::B, src/low/b.rs:2 imports super::a::A";
-        assert_eq!(check(LAYERS, &files), [wrong]);
+        assert_eq!(check(LAYERS, "```layers", &files), [wrong]);
     }
 
     #[test]
@@ -695,7 +703,7 @@ mod tests {
             let mut files = sound();
             files[1].1.push_str(parent);
             files.push(("src/low/a.rs".into(), "use super::f; pub struct A;".into()));
-            check(LAYERS, &files)
+            check(LAYERS, "```layers", &files)
         };
         assert_eq!(wrong("mod a; pub use a::A;"), [""; 0]);
         let cycle = |import: &str| {
@@ -715,16 +723,19 @@ mod tests {
         let mut files = sound();
         files.remove(3);
         let wrong = "ARCHITECTURE.md: there is no module `right` under src/";
-        assert!(check(LAYERS, &files).contains(&wrong.to_string()));
+        assert!(check(LAYERS, "```layers", &files).contains(&wrong.to_string()));
     }
 
     #[test]
     fn layers_that_are_missing_or_doubled_are_told() {
         let wrong = "ARCHITECTURE.md: no code block opens with ```layers; \
                      it lists the modules, the lowest layer first";
-        assert_eq!(check("```\nlow\n```\n", &sound()), [wrong]);
+        assert_eq!(check("```\nlow\n```\n", "```layers", &sound()), [wrong]);
         let wrong = "ARCHITECTURE.md: `low` is in two layers";
-        assert_eq!(check("```layers\nlow\nhigh low\n```\n", &sound()), [wrong]);
+        assert_eq!(
+            check("```layers\nlow\nhigh low\n```\n", "```layers", &sound()),
+            [wrong]
+        );
     }
 
     #[test]

@@ -8,6 +8,8 @@ pub(crate) mod hint;
 pub(crate) mod json;
 pub(crate) mod log;
 pub(crate) mod pair_hint;
+#[cfg(feature = "cli")]
+pub(crate) mod pairs;
 pub(crate) mod repeats;
 pub(crate) mod sixteen;
 pub(crate) mod sniff;

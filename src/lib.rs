@@ -8,9 +8,12 @@
 //! `Cargo.toml` it took 0.7 s (two busy cores):
 //!
 //! ```toml
-//! [profile.dev.package.ringfold]
-//! opt-level = 3
+//! [profile.dev.package]
+//! ringfold.opt-level = 3
+//! ringfold-read.opt-level = 3
 //! ```
+//!
+//! The reader alone, for a program that wants blocks of records and nothing else, is the crate `ringfold-read`.
 //!
 //! Count the lines of a file:
 //!
@@ -93,21 +96,10 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("ringfold reads through io_uring and other Linux calls: it builds for Linux only");
 
-mod isa;
-mod level;
-mod prefetch;
-mod units;
-mod visible;
-
-mod error;
-mod linux;
+mod reader;
+use reader::{engine, error, input, isa, level, linux, prefetch, record, units, visible};
 
 pub mod output;
-
-mod input;
-mod record;
-
-mod engine;
 
 mod refusal;
 
@@ -154,42 +146,31 @@ mod measure;
 #[doc(hidden)]
 pub mod cli;
 
-pub use engine::config::{Config, Engine, Overdue, RingDefaults};
-pub use engine::knobs::{CacheUse, FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
-pub use engine::notice::Notice;
-pub use engine::observer::Observer;
-pub use engine::pool::pool;
-pub use engine::run::run;
-pub use engine::sink::{BlockError, Malformed, Ordered, Sink};
-pub use engine::stats::Stats;
-pub use engine::window::Finished;
-pub use error::refusal::{Facility, Fields, Foreign, Refusal, Refuser, Speller};
-pub use error::setting::{Choice, Setting};
-pub use error::{Cause, Error, Kind, Result};
-pub use input::source::Source;
-pub use input::spans::{Input, Span};
-pub use job::fold::{Fold, fold};
 pub use job::transform::Transform;
 pub use job::write::transform;
-pub use level::Level;
-pub use linux::sigbus::decline_sigbus_handler;
 pub use partial::combine::Missing;
 pub use partial::receipt::Receipt;
-pub use record::block::{Block, PADDING, PaddedBuf, SharedPages};
-pub use record::framing::{Delimited, Effect, Framing, STATES_MAX, State};
-pub use record::quoted::Quoted;
+pub use ringfold_read::internals::Level;
+#[doc(inline)]
+pub use ringfold_read::{
+    Block, BlockError, CacheUse, Cause, Choice, Config, Delimited, Effect, Engine, Error, Facility,
+    Fields, FileAdvice, Finished, Fold, Foreign, Framing, HugePages, Input, Kind, Knobs, Malformed,
+    MapAdvice, Notice, Observer, Ordered, Overdue, PADDING, PaddedBuf, Quoted, Refusal, Refuser,
+    Result, RingDefaults, STATES_MAX, Setting, SharedPages, Sink, Source, Span, Speller, State,
+    Stats, TaskRun, decline_sigbus_handler, fold, pool, run,
+};
 
 /// What benchmarks, fuzzing and the tests of the program look at. It may change at any time.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "cli")]
     pub use crate::generate::Generate;
-    #[cfg(fuzzing)]
-    pub use crate::job::simulated;
     #[cfg(feature = "cli")]
     pub use crate::measure::{cache, figures, machine, process, reads, statistics};
     pub use crate::partial::plain::PlainWriter;
-    pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
     #[cfg(fuzzing)]
     pub use crate::scan::fuzzed;
+    #[cfg(fuzzing)]
+    pub use ringfold_read::internals::simulated;
+    pub use ringfold_read::internals::{Oversized, Piece, Release, Stitcher};
 }

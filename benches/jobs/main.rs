@@ -315,7 +315,7 @@ impl Runner<'_> {
 fn judge(
     number: usize,
     tool: Option<&Found>,
-    ended: &process::Ended,
+    ended: &process::Output,
     reference: &Path,
     answer: &Path,
 ) -> Result<Option<Agreement>, String> {

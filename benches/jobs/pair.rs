@@ -12,7 +12,7 @@ use std::process::Command;
 
 use ringfold::internals::cache::{CachedFile, State};
 use ringfold::internals::figures;
-use ringfold::internals::process::{self, Cost, Ended};
+use ringfold::internals::process::{self, Cost, Output};
 use ringfold::internals::statistics::{Interval, median};
 use twox_hash::XxHash3_64;
 
@@ -216,7 +216,7 @@ enum Apart {
     Different(String),
 }
 
-fn judged(mut ended: Ended) -> io::Result<Ran> {
+fn judged(mut ended: Output) -> io::Result<Ran> {
     if !ended.status.success() {
         let said = ended.stderr.trim().lines().next().unwrap_or_default();
         return Ok(Err(format!("{}: {said}", ended.status)));

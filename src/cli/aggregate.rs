@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::budget::GROUP_MIN;
+use crate::format::pairs::has_pairs;
 use crate::linux::{cgroups, heap};
 use crate::query::Refusal;
 use crate::report::grid::GridFormat;
@@ -222,9 +223,7 @@ impl Command {
         match self.asked.has_form() {
             true => (self.asked.query(run))
                 .is_ok_and(|query| query.is_of_pairs(input, &config).unwrap_or(true)),
-            false => input
-                .has_pairs(self.delimiter.unwrap_or(DELIMITER))
-                .unwrap_or(true),
+            false => has_pairs(input, self.delimiter.unwrap_or(DELIMITER)).unwrap_or(true),
         }
     }
 }

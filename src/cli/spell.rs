@@ -109,7 +109,7 @@ pub(super) fn flag(setting: Setting) -> &'static str {
         HAVING => "--having",
         MEMORY => "--memory",
         PRECISION => "--precision",
-        Setting::Job(name) => name,
+        other => other.name(),
     }
 }
 
@@ -510,12 +510,13 @@ mod tests {
     /// The library names settings by their fields; what the probe tells is for the command line's users.
     #[test]
     fn no_flag_is_spelled_in_the_library() {
-        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let (mut folders, mut seen) = (vec![src.clone()], 0);
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let src = root.join("src");
+        let (mut folders, mut seen) = (vec![src.clone(), root.join("crates/read/src")], 0);
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
-                let name = path.strip_prefix(&src).unwrap().with_extension("");
+                let name = path.strip_prefix(&src).unwrap_or(&path).with_extension("");
                 if name.starts_with("cli") || name.starts_with("probe") {
                     continue;
                 }
@@ -567,7 +568,10 @@ mod tests {
             by: Refuser::DescriptorLimit,
             why: "io_uring_setup: no descriptor is left, see ulimit -n".into(),
         };
-        let refused = Error::from(missing).for_setting(Setting::Punt);
+        let refused = Error::from(Refusal::Missing {
+            setting: Setting::Punt,
+            what: Box::new(missing),
+        });
         assert_eq!(
             error(&refused.with_errno(&rustix::io::Errno::MFILE.into())),
             "--async: no io_uring: io_uring_setup: no descriptor is left, see ulimit -n: raise it, \

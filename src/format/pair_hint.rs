@@ -3,19 +3,13 @@
 use memchr::{memchr, memchr_iter};
 
 use crate::decimal::number::Number;
-use crate::error::Result;
-use crate::input::foreign::BYTE_ORDER_MARK;
-use crate::input::head::{STEP, first_bytes, look_at_heads};
-use crate::input::source::Source;
-use crate::input::spans::Input;
-use crate::linux::pages::PAGE;
 use crate::refusal::Hint;
 
 /// Those that are usual.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b'|', b';'];
 
 /// Records behind the first that a hint is tried on.
-const TRIED: usize = 100;
+pub(super) const TRIED: usize = 100;
 
 /// What an input looks like whose first record, trimmed, is malformed. `following` are the records behind it, as
 /// far as they are known: each of them is read as the hint would have it, and if one can't be there is no hint.
@@ -60,60 +54,10 @@ pub(crate) fn trim(record: &[u8]) -> &[u8] {
 }
 
 /// The key and the number of a trimmed record, if it is one.
-fn read(record: &[u8], delimiter: u8) -> Option<(&[u8], Number)> {
+pub(super) fn read(record: &[u8], delimiter: u8) -> Option<(&[u8], Number)> {
     let (key, value) = record.split_at(memchr(delimiter, record)?);
     let number = Number::read(&value[1..]).ok()?;
     Some((key, number))
-}
-
-impl Input {
-    /// Whether the first line of a file is a key and a number, as one read shows that leaves nothing in the page cache.
-    fn begins_with_pair(&self, delimiter: u8) -> bool {
-        let first = self
-            .sources()
-            .first()
-            .filter(|source| source.len().is_some());
-        let mut page = [0; PAGE];
-        let file = first.and_then(|source| source.file().ok());
-        let bytes = file.and_then(|file| first_bytes(&file, &mut page, 0).ok());
-        let line = bytes.and_then(|bytes| Some(&bytes[..memchr(b'\n', bytes)?]));
-        line.is_some_and(|line| read(trim(line), delimiter).is_some())
-    }
-
-    /// Whether the first record of an input is a key and a number, or only lacks a sound number before others that are. A
-    /// header isn't one. Waits for the first record of a pipe, and where that isn't one for some more.
-    ///
-    /// # Errors
-    /// It can't be read.
-    pub fn has_pairs(&self, delimiter: u8) -> Result<bool> {
-        let look = |_: &Source, bytes: &[u8], ended: bool| {
-            let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-            let lines = text.split_inclusive(|&byte| byte == b'\n');
-            let whole = lines.filter(|line| ended || line.ends_with(b"\n"));
-            let trimmed = whole.map(|line| trim(line.strip_suffix(b"\n").unwrap_or(line)));
-            let mut records = trimmed.filter(|record| !record.is_empty()).take(1 + TRIED);
-            let is_enough = ended || bytes.len() >= STEP || records.clone().count() > TRIED;
-            match records.next() {
-                None if ended => Some(None),
-                // It is longer than all that was looked at.
-                None if is_enough => Some(Some(true)),
-                None => None,
-                Some(first) if read(first, delimiter).is_some() => Some(Some(true)),
-                Some(_) if !is_enough => None,
-                Some(first) => {
-                    let is_alone = records.clone().next().is_none();
-                    let is_split = memchr_iter(delimiter, first).count() == 1;
-                    let are_rows = records.all(|record| is_row(record, delimiter));
-                    let is_row = are_rows && (is_split || !is_alone);
-                    Some(Some(is_row && !is_header(first, delimiter)))
-                }
-            }
-        };
-        Ok(
-            self.begins_with_pair(delimiter)
-                || look_at_heads(self.sources(), look)?.unwrap_or(true),
-        )
-    }
 }
 
 /// Whether one of the delimiters makes the same number of columns of all records, and more than two. Of those with
@@ -132,13 +76,13 @@ fn has_more_columns<'a>(record: &[u8], following: impl Iterator<Item = &'a [u8]>
 }
 
 /// Whether it is a key and a number. With a comma between two numbers it may as well be one number, as `1,5`.
-fn is_row(record: &[u8], delimiter: u8) -> bool {
+pub(super) fn is_row(record: &[u8], delimiter: u8) -> bool {
     let is_decimal_comma = |key: &[u8]| delimiter == b',' && Number::read(key).is_ok();
     read(record, delimiter).is_some_and(|(key, _)| !key.is_empty() && !is_decimal_comma(key))
 }
 
 /// Whether it is a name for a key and one for a number.
-fn is_header(record: &[u8], delimiter: u8) -> bool {
+pub(super) fn is_header(record: &[u8], delimiter: u8) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || b"_ ".contains(byte);
     let mut names = record.split(|&byte| byte == delimiter);
     let are_names = names

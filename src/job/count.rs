@@ -6,10 +6,10 @@
 #![allow(unsafe_code)]
 
 use crate::engine::sink::BlockError;
-use crate::job::fold::Fold;
 use crate::record::block::{Block, SharedPages};
 use crate::record::bytes;
 use crate::record::framing::{Delimited, Framing};
+use ringfold_read::Fold;
 
 /// Counts record ends and bytes, file by file.
 #[derive(Debug, Clone, Copy)]

@@ -39,7 +39,7 @@ impl Receipt {
         let sources: Vec<Source> = (input.sources().iter())
             .map(|source| identified(on_disk(source)))
             .collect::<Result<_>>()?;
-        let (part, parts) = input.part.unwrap_or((1, 1));
+        let (part, parts) = input.part_of().unwrap_or((1, 1));
         let division = match parts {
             1 => 0,
             _ => division(&sources, parts),

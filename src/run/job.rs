@@ -17,7 +17,6 @@ use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::dialect::BYTE_ORDER_MARK;
 use crate::format::repeats::Occurrences;
-use crate::job::fold::Fold;
 use crate::plan::Plan;
 use crate::record::block::{Block, Cut};
 use crate::record::framing::{Delimited, Framing};
@@ -36,6 +35,7 @@ use crate::table::lane_groups::LaneRows;
 use crate::table::pair_rows::PairRows;
 use crate::table::shared::SharedTables;
 use crate::table::states::Table;
+use ringfold_read::Fold;
 
 #[cfg(test)]
 mod tests;

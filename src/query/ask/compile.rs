@@ -61,7 +61,7 @@ impl Query {
             max_record: config.max_record,
         };
         let framing = dialect.framing();
-        if framing.is_stateful() && input.part.is_some_and(|(_, parts)| parts > 1) {
+        if framing.is_stateful() && input.part_of().is_some_and(|(_, parts)| parts > 1) {
             let why = "quoted fields may hold newlines, so where a part's first record begins is only known when all before \
                        it is read";
             let cause = hinted(why, Hint::SingleLine);

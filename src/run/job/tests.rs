@@ -483,7 +483,7 @@ fn outgrown_answers_are_sorted() {
     let of = |query: &Query, sort: &str, first| {
         let input = Input::memory([rows.as_bytes()]);
         let plan = query.plan(&input, &Config::default()).unwrap();
-        let (mut answer, _) = crate::job::fold::fold(&input, &Config::default(), &plan)?;
+        let (mut answer, _) = crate::fold(&input, &Config::default(), &plan)?;
         answer.sort(&Sort::read(sort).unwrap(), first)?;
         let mut all = Vec::new();
         let mut cells = Vec::new();
