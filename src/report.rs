@@ -53,13 +53,13 @@ impl Format {
         }
         let [first, around @ ..] = self.around();
         text.extend_from_slice(first);
-        for (cell, behind) in cells.iter().zip(around) {
+        for (cell, after) in cells.iter().zip(around) {
             match cell {
                 Cell::Null => {}
                 Cell::Text(bytes) => text.extend_from_slice(bytes),
                 Cell::Number(digits) => text.extend_from_slice(digits.as_bytes()),
             }
-            text.extend_from_slice(behind);
+            text.extend_from_slice(after);
         }
     }
 }

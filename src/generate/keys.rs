@@ -22,7 +22,7 @@ pub trait Keys: Sync {
     /// How many keys there are: at least one.
     fn count(&self) -> u64;
     /// Writes a key at the window's start; returns its length and its mean in tenths. The content of the
-    /// window behind the key is undefined.
+    /// window after the key is undefined.
     fn put(&self, index: u64, window: &mut [u8; WINDOW]) -> (usize, i32);
     /// The longest key's length.
     fn longest(&self) -> usize;
@@ -176,24 +176,17 @@ const HAN_COMPATIBILITY: usize = 4;
 const HAN_SUPPLEMENT: usize = 5;
 
 /// Which script a name is in, by four random bits: mostly ASCII, as in the list of stations.
-const SCRIPT_MIX: [usize; 16] = [
-    ASCII,
-    ASCII,
-    ASCII,
-    ASCII,
-    ASCII,
-    ASCII,
-    ASCII,
-    ASCII,
-    ASCII, //
-    ACCENTED,
-    ACCENTED,
-    ACCENTED,
-    CYRILLIC,
-    HAN,
-    HAN_COMPATIBILITY,
-    HAN_SUPPLEMENT,
-];
+fn script(bits: usize) -> usize {
+    match bits {
+        ..9 => ASCII,
+        9..12 => ACCENTED,
+        12 => CYRILLIC,
+        13 => HAN,
+        14 => HAN_COMPATIBILITY,
+        _ => HAN_SUPPLEMENT,
+    }
+}
+
 const CONSONANTS: [char; 16] = [
     'b', 'd', 'f', 'g', 'h', 'k', 'l', 'm', 'n', 'p', 'r', 's', 't', 'v', 'w', 'z',
 ];
@@ -279,7 +272,7 @@ impl Inventor {
     /// Writes a name that starts with its number.
     fn put_numbered(&self, index: u64, window: &mut [u8; WINDOW]) -> usize {
         let mut chance = mix(index ^ 0x6e61_6d65);
-        let script = &self.scripts[SCRIPT_MIX[take(&mut chance, 4)]];
+        let script = &self.scripts[script(take(&mut chance, 4))];
         let len = if index == self.shorts && self.count > 1 {
             KEY_BYTES_MAX
         } else {

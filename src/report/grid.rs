@@ -123,14 +123,15 @@ pub fn write_grid(
         pool,
     };
     let mut head = Vec::new();
+    let header: Vec<_> = names.iter().map(|name| Cell::Text(name)).collect();
     match format {
         GridFormat::Csv => {
-            csv::header(names, &mut head);
+            csv::row(&header, &mut head);
             out.write_all(&head)?;
             grid.write(|_, cells, text| csv::row(cells, text), out)
         }
         GridFormat::Tsv => {
-            tsv::header(names, &mut head);
+            tsv::row(&header, &mut head);
             out.write_all(&head)?;
             grid.write(|_, cells, text| tsv::row(cells, text), out)
         }
@@ -160,7 +161,7 @@ pub fn write_grid(
         }
         GridFormat::Markdown => {
             let columns = measure(names, rows, pool);
-            markdown::header(names, &columns, &mut head);
+            markdown::header(&header, &columns, &mut head);
             out.write_all(&head)?;
             grid.write(|_, cells, text| markdown::row(cells, text), out)
         }

@@ -11,7 +11,7 @@ pub enum Cell<'a> {
     Null,
     /// Any bytes, UTF-8 or not.
     Text(&'a [u8]),
-    /// A decimal: `-?digits(.digits)?`, or a double's shortest form, which may have an exponent behind it: `1e-7`.
+    /// A decimal: `-?digits(.digits)?`, or a double's shortest form, which may have an exponent after it: `1e-7`.
     Number(Digits<'a>),
 }
 

@@ -19,25 +19,27 @@ const SPECIAL: [bool; 256] = {
 /// A reader takes it off the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Appends the header.
-pub(super) fn header(names: &[Vec<u8>], out: &mut Vec<u8>) {
-    for (at, name) in names.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        push_text(name, out);
-    }
-    out.push(b'\n');
-}
-
 /// Appends a row.
 pub(super) fn row(cells: &[Cell<'_>], out: &mut Vec<u8>) {
+    match cells {
+        [Cell::Null] => out.extend_from_slice(b"\"\"\n"),
+        _ => push_line(cells, b',', push_text, out),
+    }
+}
+
+/// Appends a line of cells between delimiters; `push_text` appends a text.
+#[inline(always)]
+pub(super) fn push_line(
+    cells: &[Cell<'_>],
+    delimiter: u8,
+    push_text: impl Fn(&[u8], &mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
     for (at, cell) in cells.iter().enumerate() {
         if at > 0 {
-            out.push(b',');
+            out.push(delimiter);
         }
         match cell {
-            Cell::Null if cells.len() == 1 => push_text(b"", out),
             Cell::Null => (),
             Cell::Text(text) => push_text(text, out),
             Cell::Number(number) => out.extend_from_slice(number.as_bytes()),

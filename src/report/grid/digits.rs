@@ -9,7 +9,7 @@ const SHORT: usize = 23;
 /// Of a short number: a mantissa of 64 bits has 20 digits.
 const SCALE_MAX: u32 = 20;
 
-/// The text of a number: `-?digits(.digits)?`, or a double's shortest form, which may have an exponent behind it.
+/// The text of a number: `-?digits(.digits)?`, or a double's shortest form, which may have an exponent after it.
 #[derive(Clone)]
 pub struct Digits<'a>(Text<'a>);
 
@@ -24,7 +24,7 @@ enum Text<'a> {
 }
 
 impl Digits<'_> {
-    /// Of `mantissa / 10^scale`, with `scale` digits behind the point; zero has no sign.
+    /// Of `mantissa / 10^scale`, with `scale` digits after the point; zero has no sign.
     pub fn decimal(mantissa: i128, scale: u32) -> Digits<'static> {
         match u64::try_from(mantissa.unsigned_abs()) {
             Ok(magnitude) if scale <= SCALE_MAX => short(mantissa < 0, magnitude, scale),
@@ -83,7 +83,7 @@ fn short(is_negative: bool, mut left: u64, scale: u32) -> Digits<'static> {
     Digits(Text::Short { bytes, start })
 }
 
-/// A number of these digits, of which `scale` are behind the point.
+/// A number of these digits, of which `scale` are after the point.
 pub(crate) fn with_point(is_negative: bool, mut digits: String, scale: u32) -> String {
     let scale = scale as usize;
     if scale > 0 {

@@ -6,9 +6,8 @@ use crate::report::grid::columns::Column;
 use crate::visible::visible;
 
 /// Appends the names and the line that says on which side each column's cells are.
-pub(super) fn header(names: &[Vec<u8>], columns: &[Column], out: &mut Vec<u8>) {
-    let names: Vec<_> = names.iter().map(|name| Cell::Text(name)).collect();
-    row(&names, out);
+pub(super) fn header(names: &[Cell<'_>], columns: &[Column], out: &mut Vec<u8>) {
+    row(names, out);
     out.push(b'|');
     for column in columns {
         out.extend_from_slice(match column.has_numbers {

@@ -1,31 +1,11 @@
 //! Tab-separated values: a line a row, whatever the texts hold. A null and an empty text are both an empty field.
 
 use crate::report::grid::cell::Cell;
-
-/// Appends the header.
-pub(super) fn header(names: &[Vec<u8>], out: &mut Vec<u8>) {
-    for (at, name) in names.iter().enumerate() {
-        if at > 0 {
-            out.push(b'\t');
-        }
-        push_text(name, out);
-    }
-    out.push(b'\n');
-}
+use crate::report::grid::csv::push_line;
 
 /// Appends a row.
 pub(super) fn row(cells: &[Cell<'_>], out: &mut Vec<u8>) {
-    for (at, cell) in cells.iter().enumerate() {
-        if at > 0 {
-            out.push(b'\t');
-        }
-        match cell {
-            Cell::Null => (),
-            Cell::Text(text) => push_text(text, out),
-            Cell::Number(number) => out.extend_from_slice(number.as_bytes()),
-        }
-    }
-    out.push(b'\n');
+    push_line(cells, b'\t', push_text, out);
 }
 
 fn push_text(text: &[u8], out: &mut Vec<u8>) {

@@ -140,7 +140,7 @@ struct CellKinds {
     texts: bool,
     /// Texts that aren't UTF-8.
     bytes: bool,
-    /// The most digits before the point, and behind it.
+    /// The most digits before the point, and after it.
     whole: usize,
     fraction: usize,
 }
@@ -256,7 +256,7 @@ impl Column {
     }
 }
 
-/// A decimal times `10^scale`, behind whose point stand no more digits.
+/// A decimal times `10^scale`, after whose point stand no more digits.
 fn mantissa(number: &str, scale: usize) -> i128 {
     let (whole, fraction) = split(number);
     let fraction = fraction.strip_prefix('.').unwrap_or_default();
