@@ -124,7 +124,7 @@ fn random_lines_in_every_engine() {
 /// What is malformed behind a good line, its bytes and words of the error.
 const MALFORMED: [(&str, std::ops::Range<u64>, &str); 14] = [
     ("[{\"a\":1}]", 8..17, "isn't a JSON object"),
-    ("{\"a\":1} {}", 16..18, "something stands behind the object"),
+    ("{\"a\":1} {}", 16..18, "something follows the object"),
     ("{\"a\":1", 8..14, "the line ends before its object does"),
     ("{\"a\" 1}", 13..15, "a colon is expected"),
     ("{a:1}", 9..13, "a key in double quotes is expected"),

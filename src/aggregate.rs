@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// A partial of one group, whose numbers have up to `scale` digits behind the point.
+    /// A partial of one group, whose numbers have up to `scale` digits after the point.
     fn saved(kind: &Kind, states: &dyn States, scale: u32) -> Reader {
         let columns = kind.columns.iter().map(|column| column.column(scale));
         let aggregate = Aggregate {

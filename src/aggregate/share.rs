@@ -7,7 +7,7 @@ use crate::decimal::number::Exact;
 /// Digits of a percentile beyond the column's.
 pub(super) const MORE: u32 = 2;
 
-/// The most digits behind the point of a percentile's name.
+/// The most digits after the point of a percentile's name.
 const DECIMALS_MAX: usize = 6;
 
 /// A share of all values, up to 1.
@@ -50,7 +50,7 @@ impl Share {
         ((place / divisor) as u64, (place % divisor) as u64)
     }
 
-    /// What lies so far from one number towards the next one, times the divisor. Both have up to `scale` digits behind the
+    /// What lies so far from one number towards the next one, times the divisor. Both have up to `scale` digits after the
     /// point.
     pub(crate) fn between(self, mut low: Exact, high: Exact, rest: u64, scale: u32) -> Exact {
         if low.special().or(high.special()).is_some() {

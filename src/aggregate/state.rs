@@ -66,7 +66,7 @@ pub(crate) enum Outcome<'a> {
     Number(Exact),
     Quotient {
         value: Quotient,
-        /// How many digits behind the point are printed unless others are asked for: at least so many, and three
+        /// How many digits after the point are printed unless others are asked for: at least so many, and three
         /// significant ones.
         digits: u32,
     },
@@ -77,7 +77,7 @@ pub(crate) enum Outcome<'a> {
 pub(crate) enum Rounding {
     /// As its aggregate gives it.
     Own,
-    /// To so many digits behind the point, half away from zero.
+    /// To so many digits after the point, half away from zero.
     Digits(u32),
     /// The same, half towards +infinity: as the One Billion Row Challenge has it.
     Up(u32),
@@ -254,7 +254,7 @@ pub(crate) trait State: Default + Send + Sync + 'static {
         0
     }
 
-    /// The outcome in a column whose numbers have up to `scale` digits behind the point. It is printed with as many digits
+    /// The outcome in a column whose numbers have up to `scale` digits after the point. It is printed with as many digits
     /// as all outcomes of the column, whatever the order of rows.
     fn finish(&self, scale: u32) -> Outcome<'_>;
 
@@ -277,7 +277,7 @@ pub(crate) trait State: Default + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StateColumn {
     pub(crate) rule: Rule,
-    /// Its decimals have up to twice as many digits behind the point as the numbers.
+    /// Its decimals have up to twice as many digits after the point as the numbers.
     pub(crate) is_squared: bool,
 }
 

@@ -271,7 +271,7 @@ fn byte(text: &str) -> Result<u8, String> {
             match u8::from_str_radix(&text[2..], 16) {
                 Ok(b'\n' | b'\r') => Err("a line's end can't be the delimiter".into()),
                 Ok(byte) => Ok(byte),
-                Err(_) => Err("two hexadecimal digits stand behind \\x".into()),
+                Err(_) => Err("two hexadecimal digits follow \\x".into()),
             }
         }
         b"" => Err("one byte, \\t or \\x1f".into()),

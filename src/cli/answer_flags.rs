@@ -47,7 +47,7 @@ pub(super) struct AnswerFlags {
         hide_short_help = true
     )]
     pub(super) having: Vec<String>,
-    /// Digits behind the point of all computed numbers, which are rounded once, half away from zero [default: what each
+    /// Digits after the point of all computed numbers, which are rounded once, half away from zero [default: what each
     /// number needs]
     #[arg(long, value_name = "DIGITS", hide_short_help = true)]
     pub(super) precision: Option<u32>,

@@ -6,9 +6,9 @@ use crate::Error;
 use crate::query::Refusal;
 use crate::visible::visible;
 
-/// Letters of a condition that are shown before and behind the place.
+/// Letters of a condition that are shown before and after the place.
 const BEFORE: usize = 50;
-const BEHIND: usize = 20;
+const AFTER: usize = 20;
 
 /// The lines for an error about a condition; none for others.
 pub(super) fn lines(error: &Error) -> Vec<String> {
@@ -19,20 +19,20 @@ pub(super) fn lines(error: &Error) -> Vec<String> {
 }
 
 fn pointed(text: &str, at: usize) -> [String; 2] {
-    let (before, behind) = text.split_at(at);
+    let (before, after) = text.split_at(at);
     let from = before.char_indices().rev().nth(BEFORE - 1);
     let from = from.map_or(0, |(from, _)| from);
-    let to = behind.char_indices().nth(BEHIND);
-    let to = to.map_or(behind.len(), |(to, _)| to);
+    let to = after.char_indices().nth(AFTER);
+    let to = to.map_or(after.len(), |(to, _)| to);
     let cut = |is_cut| if is_cut { "…" } else { "" };
     let before = format!("  {}{}", cut(from > 0), visible(&before.as_bytes()[from..]));
-    let behind = format!(
+    let after = format!(
         "{}{}",
-        visible(&behind.as_bytes()[..to]),
-        cut(to < behind.len())
+        visible(&after.as_bytes()[..to]),
+        cut(to < after.len())
     );
     let blanks = " ".repeat(before.width());
-    [format!("{before}{behind}"), format!("{blanks}^")]
+    [format!("{before}{after}"), format!("{blanks}^")]
 }
 
 #[cfg(test)]

@@ -202,7 +202,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A text in lines of at most `width` characters, cut at blanks, and in longer words behind commas
+/// A text in lines of at most `width` characters, cut at blanks, and in longer words after commas
 /// or anywhere.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];

@@ -169,7 +169,7 @@ fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stderr().as_fd());
     let columns = size.map_or(0, |size| usize::from(size.ws_col));
     let columns = if columns == 0 { WIDTH } else { columns };
-    // The terminal may write `^C` behind the line, and wraps after the last column.
+    // The terminal may write `^C` after the line, and wraps after the last column.
     columns.saturating_sub(3)
 }
 

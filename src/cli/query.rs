@@ -34,7 +34,7 @@ pub(super) struct QueryFlags {
     /// What to compute of each group: count, sum:price, mean:3, ... [default: count]
     ///
     /// There are count, sum, min, max, mean, range, var, stddev, var_pop, stddev_pop, first, last, lexmin, lexmax, median,
-    /// percentiles such as p99.9, distinct and mode. The column follows behind a colon: `-a count,sum:price,mean:3`. A name with a comma or colon is quoted: `-a
+    /// percentiles such as p99.9, distinct and mode. The column follows after a colon: `-a count,sum:price,mean:3`. A name with a comma or colon is quoted: `-a
     /// 'sum:"a,b"'`. All numbers are exact. Estimates are asked for by name: approx_median, approx_p99.9, approx_distinct.
     /// Without -k the whole input is one group.
     #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]

@@ -44,7 +44,7 @@ pub(super) struct RecordFlags {
     /// Blanks around fields, and before their quotes, don't belong to them; quoted fields hold no newline
     #[arg(long, hide_short_help = true)]
     trim: bool,
-    /// The byte that says in a quoted field that the quote behind it doesn't close it, as \ does; quoted fields hold no newline
+    /// The byte that says in a quoted field that the quote after it doesn't close it, as \ does; quoted fields hold no newline
     #[arg(long, hide_short_help = true, value_name = "BYTE", value_parser = byte)]
     escape: Option<u8>,
     /// What to do with records that are the header again, as in files that were joined: skip, or keep them as records

@@ -14,7 +14,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         "M" => 20,
         "G" => 30,
         "T" => 40,
-        _ => return Err("a size is a number with K, M, G or T behind it, such as 256K".into()),
+        _ => return Err("a size is a number with K, M, G or T after it, such as 256K".into()),
     };
     if number.is_empty() {
         return Err("a size begins with a number, such as 256K".into());

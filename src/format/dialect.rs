@@ -249,7 +249,7 @@ impl Dialect {
         is_plain.then_some(Marks { delimiter, quote })
     }
 
-    /// Whether a byte of zero may stand behind a field.
+    /// Whether a byte of zero may follow a field.
     pub(crate) fn has_zeros(&self) -> bool {
         self.delimiter == 0 || self.quote == Some(0)
     }
@@ -271,7 +271,7 @@ impl Dialect {
     }
 
     /// Behind the comment that begins at `at`, if one does.
-    pub(crate) fn behind_comment(&self, bytes: &[u8], at: usize) -> Option<usize> {
+    pub(crate) fn after_comment(&self, bytes: &[u8], at: usize) -> Option<usize> {
         let is_comment = self.has_comments() && bytes[at..].starts_with(&self.comment);
         is_comment.then(|| {
             let end = memchr(b'\n', &bytes[at..]);
@@ -279,7 +279,7 @@ impl Dialect {
         })
     }
 
-    /// Splits the record that begins at `at` into fields. `bytes` end with it or with one behind it. An empty line has
+    /// Splits the record that begins at `at` into fields. `bytes` end with it or with one after it. An empty line has
     /// no field.
     ///
     /// # Errors
@@ -328,19 +328,19 @@ impl Dialect {
         fields.clear();
         let mut from = at;
         loop {
-            let open = self.behind_blanks(bytes, from);
+            let open = self.after_blanks(bytes, from);
             if let Some(quote) = self.quote
                 && bytes.get(open) == Some(&quote)
             {
                 let field = self.quoted(bytes, open, quote)?;
                 fields.push(field);
-                let behind = self.behind_blanks(bytes, field.end + 1);
-                match self.line_end(bytes, behind) {
+                let after = self.after_blanks(bytes, field.end + 1);
+                match self.line_end(bytes, after) {
                     Some(next) => return Ok(record(field.end + 1, next)),
-                    None if bytes[behind] == self.delimiter => from = behind + 1,
+                    None if bytes[after] == self.delimiter => from = after + 1,
                     None => {
                         let cause =
-                            "the quote that opens here is closed, and the field goes on behind it";
+                            "the quote that opens here is closed, and the field goes on after it";
                         let is_escaped = bytes[..field.end].ends_with(b"\\");
                         let hint = match is_escaped {
                             true => Hint::Escape,
@@ -375,7 +375,7 @@ impl Dialect {
     }
 
     /// Behind the blanks at `at`, if these don't belong to fields.
-    fn behind_blanks(&self, bytes: &[u8], at: usize) -> usize {
+    fn after_blanks(&self, bytes: &[u8], at: usize) -> usize {
         if !self.trim {
             return at;
         }
@@ -411,7 +411,7 @@ impl Dialect {
     /// The ends of a field without the blanks around it.
     #[inline(never)]
     fn trimmed(&self, bytes: &[u8], start: usize, end: usize) -> (usize, usize) {
-        let start = self.behind_blanks(&bytes[..end], start);
+        let start = self.after_blanks(&bytes[..end], start);
         let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
         let blanks = bytes[start..end].iter().rev().take_while(is_blank);
         (start, end - blanks.count())

@@ -44,7 +44,7 @@ impl Escape {
     }
 }
 
-/// Appends what stands for the bytes behind a backslash; returns how many these are.
+/// Appends what stands for the bytes after a backslash; returns how many these are.
 fn json(text: &[u8], to: &mut Vec<u8>) -> usize {
     let byte = match text.first() {
         Some(b'b') => 8,

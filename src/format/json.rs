@@ -13,7 +13,7 @@ use memchr::memchr;
 
 use crate::format::escape::Escape;
 use crate::format::field::{Field, Record, Unreadable};
-use token::{Bad, bad, behind_blanks, byte, scalar, string};
+use token::{Bad, after_blanks, bad, byte, scalar, string};
 
 /// How deep objects and arrays may stand in each other: a bit for each.
 const DEEPEST: u32 = u128::BITS;
@@ -33,15 +33,15 @@ impl Paths {
         fields: &mut Vec<Field>,
     ) -> Result<Record, Unreadable> {
         fields.clear();
-        let start = behind_blanks(bytes, at);
+        let start = after_blanks(bytes, at);
         let done = match byte(bytes, start) {
             b'\n' => Ok(start),
             b'{' => {
                 fields.resize(self.names.len(), Field::plain(start, start));
                 let end = self.object(bytes, start + 1, 0, fields, 1);
-                end.and_then(|end| match behind_blanks(bytes, end) {
+                end.and_then(|end| match after_blanks(bytes, end) {
                     last if byte(bytes, last) == b'\n' => Ok(last),
-                    more => bad(more, "something stands behind the object"),
+                    more => bad(more, "something follows the object"),
                 })
             }
             _ => bad(start, "the line isn't a JSON object"),
@@ -80,7 +80,7 @@ impl Paths {
         depth: u32,
     ) -> Result<usize, Bad> {
         let node = &self.nodes[node];
-        let mut at = behind_blanks(bytes, at);
+        let mut at = after_blanks(bytes, at);
         if byte(bytes, at) == b'}' {
             return Ok(at + 1);
         }
@@ -94,9 +94,9 @@ impl Paths {
                 Some(child) => self.value(bytes, value, child, fields, depth)?,
                 None => skip(bytes, value, depth)?,
             };
-            at = behind_blanks(bytes, end);
+            at = after_blanks(bytes, end);
             match byte(bytes, at) {
-                b',' => at = behind_blanks(bytes, at + 1),
+                b',' => at = after_blanks(bytes, at + 1),
                 b'}' => return Ok(at + 1),
                 _ => return bad(at, "a comma or `}` is expected"),
             }
@@ -156,7 +156,7 @@ pub(crate) fn keys(bytes: &[u8]) -> Vec<Vec<u8>> {
 
 /// Whether the object at `at` has no key.
 fn is_empty(bytes: &[u8], at: usize) -> bool {
-    byte(bytes, behind_blanks(bytes, at + 1)) == b'}'
+    byte(bytes, after_blanks(bytes, at + 1)) == b'}'
 }
 
 /// Adds the paths of an object whose first key stands at `at`; returns where it ends.
@@ -166,7 +166,7 @@ fn add_keys(
     before: &[u8],
     paths: &mut Vec<Vec<u8>>,
 ) -> Result<usize, Bad> {
-    let mut at = behind_blanks(bytes, at);
+    let mut at = after_blanks(bytes, at);
     loop {
         let (key, value) = key(bytes, at)?;
         let path = [before, key.value(bytes, &mut Vec::new())].concat();
@@ -180,9 +180,9 @@ fn add_keys(
                 end
             }
         };
-        at = behind_blanks(bytes, end);
+        at = after_blanks(bytes, end);
         match byte(bytes, at) {
-            b',' => at = behind_blanks(bytes, at + 1),
+            b',' => at = after_blanks(bytes, at + 1),
             _ => return Ok(at + 1),
         }
     }
@@ -195,7 +195,7 @@ fn key(bytes: &[u8], at: usize) -> Result<(Field, usize), Bad> {
         return bad(at, "a key in double quotes is expected");
     }
     let (end, has_escapes) = string(bytes, at + 1)?;
-    let colon = behind_blanks(bytes, end + 1);
+    let colon = after_blanks(bytes, end + 1);
     if byte(bytes, colon) != b':' {
         return bad(colon, "a colon is expected");
     }
@@ -204,7 +204,7 @@ fn key(bytes: &[u8], at: usize) -> Result<(Field, usize), Bad> {
         end,
         escape: has_escapes.then_some(Escape::Json),
     };
-    Ok((key, behind_blanks(bytes, colon + 1)))
+    Ok((key, after_blanks(bytes, colon + 1)))
 }
 
 /// Behind the value at `at`, `depth` objects deep.
@@ -230,7 +230,7 @@ fn container(bytes: &[u8], mut at: usize, depth: u32) -> Result<usize, Bad> {
                 );
             }
             (open, count) = (open << 1 | u128::from(opens == b'{'), count + 1);
-            at = behind_blanks(bytes, at + 1);
+            at = after_blanks(bytes, at + 1);
             match (byte(bytes, at), opens) {
                 (b'}', b'{') | (b']', b'[') => {}
                 (_, b'{') => {
@@ -240,7 +240,7 @@ fn container(bytes: &[u8], mut at: usize, depth: u32) -> Result<usize, Bad> {
                 _ => continue,
             }
         } else {
-            at = behind_blanks(bytes, scalar(bytes, at)?);
+            at = after_blanks(bytes, scalar(bytes, at)?);
         }
         // Behind a value, or at the end of what has none.
         loop {
@@ -251,14 +251,14 @@ fn container(bytes: &[u8], mut at: usize, depth: u32) -> Result<usize, Bad> {
                     if count == 0 {
                         return Ok(at);
                     }
-                    at = behind_blanks(bytes, at);
+                    at = after_blanks(bytes, at);
                 }
                 (b',', true) => {
-                    at = key(bytes, behind_blanks(bytes, at + 1))?.1;
+                    at = key(bytes, after_blanks(bytes, at + 1))?.1;
                     break;
                 }
                 (b',', false) => {
-                    at = behind_blanks(bytes, at + 1);
+                    at = after_blanks(bytes, at + 1);
                     break;
                 }
                 (_, true) => return bad(at, "a comma or `}` is expected"),

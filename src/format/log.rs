@@ -229,8 +229,8 @@ impl Pattern {
 
     /// The fields, each with what stands after it.
     pub(crate) fn steps(&self) -> impl Iterator<Item = (&Piece, &[u8])> {
-        let behind = self.pieces[1..].iter().map(|next| &*next.before);
-        self.pieces.iter().zip(behind.chain([&*self.tail]))
+        let after = self.pieces[1..].iter().map(|next| &*next.before);
+        self.pieces.iter().zip(after.chain([&*self.tail]))
     }
 
     /// The fields of a plain reading.
@@ -437,8 +437,8 @@ impl<'a> Search<'a> {
                 literal(&pieces[*piece].before)
             ),
             Misfit::After => {
-                let (_, behind) = self.pattern.steps().nth(*piece).expect("a piece");
-                format!("`{}` is missing after `{name}`", literal(behind))
+                let (_, after) = self.pattern.steps().nth(*piece).expect("a piece");
+                format!("`{}` is missing after `{name}`", literal(after))
             }
             Misfit::Value(end) => format!(
                 "`{name}` is {}, not `{}`",
@@ -513,12 +513,12 @@ impl<'a> Search<'a> {
 pub(crate) fn request(line: &[u8], start: usize, end: usize, fields: &mut Vec<Field>) {
     let text = &line[start..end];
     let protocol = memrchr(b' ', text).filter(|at| text[at + 1..].starts_with(b"HTTP/"));
-    let behind_path = protocol.map_or(end, |at| start + at);
-    let method = first_of(b' ', b' ', &line[..behind_path], start);
+    let after_path = protocol.map_or(end, |at| start + at);
+    let method = first_of(b' ', b' ', &line[..after_path], start);
     let (method_end, path) = method.map_or((start, start), |at| (at, at + 1));
     fields.push(Field::plain(start, method_end));
-    fields.push(Field::plain(path, behind_path));
-    fields.push(Field::plain((behind_path + 1).min(end), end));
+    fields.push(Field::plain(path, after_path));
+    fields.push(Field::plain((after_path + 1).min(end), end));
 }
 
 #[cfg(test)]
@@ -582,7 +582,7 @@ mod tests {
         let mut named = [&common[..], &more].concat();
         named.remove(1);
         check(nginx, LINE, &named);
-        // As it stands in a configuration, with more behind it.
+        // As it stands in a configuration, with more after it.
         let line = LINE.replace("\r\n", " 0.004 upstream\n");
         let escaped = COMBINED.replace('"', "\\\"");
         check(&escaped, &line, &[&common[..], &more].concat());

@@ -8,10 +8,10 @@ use crate::refusal::Hint;
 /// Those that are usual.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b'|', b';'];
 
-/// Records behind the first that a hint is tried on.
+/// Records after the first that a hint is tried on.
 pub(super) const TRIED: usize = 100;
 
-/// What an input looks like whose first record, trimmed, is malformed. `following` are the records behind it, as
+/// What an input looks like whose first record, trimmed, is malformed. `following` are the records after it, as
 /// far as they are known: each of them is read as the hint would have it, and if one can't be there is no hint.
 pub(crate) fn hint<'a>(
     record: &[u8],

@@ -335,7 +335,7 @@ impl Style {
             let hole = nuls::run(text).and_then(|run| memrchr(b'\n', &text[..run.start]));
             let text = hole.map_or(text, |end| &text[..=end]);
             let separator = separator_line(text);
-            let begin = self.behind_preamble(text);
+            let begin = self.after_preamble(text);
             let (preamble, text) = text.split_at(begin);
             let separator = separator.map(|(byte, _)| byte);
             let has_record = text.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
@@ -379,7 +379,7 @@ impl Style {
         marks.find(|mark| !is_even(b"") && is_even(mark.as_bytes()))
     }
 
-    fn behind_preamble(&self, bytes: &[u8]) -> usize {
+    fn after_preamble(&self, bytes: &[u8]) -> usize {
         let mut at = match (separator_line(bytes), bytes.starts_with(BYTE_ORDER_MARK)) {
             (Some((_, end)), _) => end,
             (None, true) => BYTE_ORDER_MARK.len(),
@@ -414,7 +414,7 @@ impl Style {
         let (mut is_doubled, mut ends_empty) = (true, true);
         let mut broken = 0;
         while at < text.len() {
-            if let Some(next) = dialect.behind_comment(text, at) {
+            if let Some(next) = dialect.after_comment(text, at) {
                 at = next;
                 continue;
             }
@@ -483,10 +483,10 @@ impl Style {
 fn names_in(text: &[u8], dialect: &Dialect) -> Option<Vec<Vec<u8>>> {
     let (mut fields, mut scratch, mut at) = (Vec::new(), Vec::new(), 0);
     let (mut names, mut line) = (Vec::new(), &text[..0]);
-    // Whether a column has values in the records behind, and each of them begins with a digit.
+    // Whether a column has values in the records after, and each of them begins with a digit.
     let mut has_figures: Vec<Option<bool>> = Vec::new();
     while at < text.len() {
-        if let Some(next) = dialect.behind_comment(text, at) {
+        if let Some(next) = dialect.after_comment(text, at) {
             at = next;
             continue;
         }

@@ -186,7 +186,7 @@ fn difference(answer: &Answer, right: &Answer, whose: &str) -> String {
             excerpt(answer),
             excerpt(right)
         ),
-        false => format!("another answer than {whose}, somewhere behind its first {SHOWN} bytes"),
+        false => format!("another answer than {whose}, somewhere after its first {SHOWN} bytes"),
     }
 }
 
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(answers.lines(), Some(12));
     }
 
-    /// A difference behind what is kept is one too.
+    /// A difference after what is kept is one too.
     #[test]
     fn long_answers_are_compared_to_their_end() {
         let mut answers = Answers::new(1);
@@ -277,7 +277,7 @@ mod tests {
         let long = |end: &str| format!("head -c 200000 /dev/zero; echo {end}");
         assert_eq!(ask(&long("x")), Ok(()));
         assert_eq!(ask(&long("x")), Ok(()));
-        assert!(ask(&long("y")).unwrap_err().contains("somewhere behind"));
+        assert!(ask(&long("y")).unwrap_err().contains("somewhere after"));
         assert!(ask(&long("xx")).is_err());
     }
 }

@@ -154,7 +154,7 @@ impl CachedFile {
         })
     }
 
-    /// Drops what lies behind `from`. Dirty pages can't be dropped, so they are written first.
+    /// Drops what lies after `from`. Dirty pages can't be dropped, so they are written first.
     fn evict(&self, from: u64) -> io::Result<()> {
         for _ in 0..TRIES {
             if from >= self.len {

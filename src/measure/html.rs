@@ -253,14 +253,14 @@ fn numbers(out: &mut String, case: &Case) {
     *out += "</tbody>\n</table></div>\n";
 }
 
-/// A name whose lines break only between its words: browsers also break them behind a dash.
+/// A name whose lines break only between its words: browsers also break them after a dash.
 fn words(name: &str) -> String {
     let words = name.split(' ');
     let words = words.map(|word| format!("<span>{}</span>", escaped(word)));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A cell whose lines break only behind a comma or a slash, and not between a number and its unit.
+/// A cell whose lines break only after a comma or a slash, and not between a number and its unit.
 fn unbroken(cell: &str) -> String {
     let kept = cell.replace(' ', "\u{a0}");
     kept.replace(",\u{a0}", ", ").replace("/\u{a0}", "/ ")

@@ -82,9 +82,9 @@ impl Machine {
     /// The facts for people, each with its name.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let or_unknown = |text: &Option<String>| text.clone().unwrap_or("unknown".into());
-        let with = |before: &str, text: &Option<String>, behind: &str| {
+        let with = |before: &str, text: &Option<String>, after: &str| {
             let text = text.as_ref();
-            text.map_or(String::new(), |text| format!("{before}{text}{behind}"))
+            text.map_or(String::new(), |text| format!("{before}{text}{after}"))
         };
         let kind = match self.virtual_machine {
             true => ", virtual machine",
@@ -126,7 +126,7 @@ pub fn place(file: &Path) -> Option<[String; 2]> {
     mount_of(&device_of(file)?)
 }
 
-/// What stands behind `name`, tabs and a colon.
+/// What follows `name`, tabs and a colon.
 fn cpu_field(text: &str, name: &str) -> Option<String> {
     field(&text.replace(['\t'], ""), name)
 }

@@ -40,7 +40,7 @@ pub enum Prints {
     Rows,
     /// The job's answer, which begins with the number of lines.
     Count,
-    /// The number of lines, with more behind it.
+    /// The number of lines, with more after it.
     Lines,
     /// fio's JSON: how much it has read, in blocks of this many bytes, and how long that took.
     Fio { block: u64 },

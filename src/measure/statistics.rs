@@ -35,7 +35,7 @@ pub struct Interval {
 pub struct Phase {
     /// The first run.
     pub from: usize,
-    /// The one behind the last.
+    /// The one after the last.
     pub to: usize,
     /// The median in it.
     pub level: f64,

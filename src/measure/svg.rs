@@ -101,7 +101,7 @@ impl Svg {
     }
 }
 
-/// Round values from 0 up to `max` or a little less, at most `count` of them behind 0.
+/// Round values from 0 up to `max` or a little less, at most `count` of them after 0.
 pub fn ticks(max: f64, count: usize) -> Vec<f64> {
     let rough = max / count as f64;
     let power = 10_f64.powf(rough.log10().floor());

@@ -108,7 +108,7 @@ impl Head {
             at += memchr(b'\n', bytes.get(at..)?)? + 1;
         }
         while at < bytes.len() {
-            match self.dialect.behind_comment(bytes, at) {
+            match self.dialect.after_comment(bytes, at) {
                 Some(next) => at = next,
                 None => return Some(at),
             }
@@ -144,7 +144,7 @@ impl Head {
         let last_comment = self.last_comment(bytes, at);
         let mut fields = Vec::new();
         while at < bytes.len() {
-            if let Some(next) = self.dialect.behind_comment(bytes, at) {
+            if let Some(next) = self.dialect.after_comment(bytes, at) {
                 if !ends(next) {
                     return None;
                 }
@@ -210,7 +210,7 @@ impl Head {
         let before = bytes[..at].strip_suffix(b"\n")?;
         let before = before.strip_suffix(b"\r").unwrap_or(before);
         let start = memrchr(b'\n', before).map_or(0, |end| end + 1);
-        let is_comment = self.dialect.behind_comment(bytes, start).is_some();
+        let is_comment = self.dialect.after_comment(bytes, start).is_some();
         is_comment.then_some(start..before.len())
     }
 

@@ -24,7 +24,7 @@ use crate::refusal::{FILTER, HAVING, PRECISION};
 use crate::reject::rejects::OnError;
 use crate::sketch::distinct::HashKey;
 
-/// The most digits behind the point that can be asked for.
+/// The most digits after the point that can be asked for.
 const PRECISION_MAX: u32 = 100;
 
 /// # Errors
@@ -537,7 +537,7 @@ impl Query {
         Ok(self)
     }
 
-    /// Digits behind the point of all numbers that are computed, instead of each aggregate's own. Counts have none.
+    /// Digits after the point of all numbers that are computed, instead of each aggregate's own. Counts have none.
     pub fn precision(mut self, digits: Option<u32>) -> Query {
         self.precision = digits;
         self

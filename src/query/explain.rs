@@ -432,7 +432,7 @@ impl Plan {
         let mut looked = RecordCounts::default();
         let (mut fields, mut scratch) = (Vec::new(), Vec::new());
         while at < bytes.len() && looked.records < RECORDS {
-            if let Some(next) = self.dialect.behind_comment(bytes, at) {
+            if let Some(next) = self.dialect.after_comment(bytes, at) {
                 at = next;
                 continue;
             }

@@ -109,7 +109,7 @@ impl Plan {
             true => BYTE_ORDER_MARK.len(),
             false => 0,
         };
-        let outcome = self.behind_preamble(partial, reading, &text, &mut done);
+        let outcome = self.after_preamble(partial, reading, &text, &mut done);
         let outcome = outcome.and_then(|is_behind| {
             if is_behind {
                 done = self.records(partial, &text, done, usize::MAX)?;
@@ -126,7 +126,7 @@ impl Plan {
     }
 
     /// Goes behind the lines that are left out and the header, from `at` on; `false` where the text ends before.
-    fn behind_preamble(
+    fn after_preamble(
         &self,
         partial: &mut Partial,
         reading: &mut InOrder,
@@ -142,7 +142,7 @@ impl Plan {
             *at = memchr(b'\n', &bytes[*at..]).map_or(bytes.len(), |end| *at + end + 1);
         }
         while reading.wants_header && *at < bytes.len() {
-            if let Some(next) = self.dialect.behind_comment(bytes, *at) {
+            if let Some(next) = self.dialect.after_comment(bytes, *at) {
                 *at = next;
                 continue;
             }

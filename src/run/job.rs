@@ -93,7 +93,7 @@ impl Plan {
         };
         let is_header = self.has_header && begin >= offset;
         if let Some(cut) = block.cut() {
-            let is_comment = self.dialect.behind_comment(bytes, at).is_some();
+            let is_comment = self.dialect.after_comment(bytes, at).is_some();
             // What the limit is about begins with the block.
             let start = if at == mark { 0 } else { at };
             let record = start..bytes.len() - 1;

@@ -345,7 +345,7 @@ impl Plan {
     ) -> Result<usize, BlockError> {
         let bytes = text.block.bytes();
         while at < bytes.len().min(until) {
-            if let Some(next) = self.dialect.behind_comment(bytes, at) {
+            if let Some(next) = self.dialect.after_comment(bytes, at) {
                 at = next;
                 continue;
             }

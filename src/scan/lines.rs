@@ -33,7 +33,7 @@ impl Lines<'_> {
         let end = memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         let mut at = 0;
         while at < end {
-            if let Some(next) = self.dialect.behind_comment(bytes, at) {
+            if let Some(next) = self.dialect.after_comment(bytes, at) {
                 at = next;
                 continue;
             }

@@ -14,7 +14,7 @@ pub(crate) struct Paths {
 pub(super) struct Node {
     /// The column that it is.
     pub(super) column: Option<usize>,
-    /// All columns that are here or behind it.
+    /// All columns that are here or after it.
     pub(super) below: Vec<usize>,
     /// Keys, and the nodes that they lead to. A key may have dots of its own, so one key may lead as far as several.
     pub(super) edges: Vec<(Box<[u8]>, usize)>,

@@ -21,7 +21,7 @@ pub(super) fn byte(bytes: &[u8], at: usize) -> u8 {
 
 /// Behind the blanks at `at`.
 #[inline(always)]
-pub(super) fn behind_blanks(bytes: &[u8], mut at: usize) -> usize {
+pub(super) fn after_blanks(bytes: &[u8], mut at: usize) -> usize {
     while matches!(byte(bytes, at), b' ' | b'\t' | b'\r') {
         at += 1;
     }
@@ -101,7 +101,7 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
 
 /// Behind the digits from `at` on.
 #[inline(always)]
-fn behind_digits(bytes: &[u8], mut at: usize) -> usize {
+fn after_digits(bytes: &[u8], mut at: usize) -> usize {
     while let Some(sixteen) = bytes.get(at..at + 16) {
         let others = sixteen.try_into().map_or(0xffff, no_digits);
         if others != 0 {
@@ -123,7 +123,7 @@ fn behind_digits(bytes: &[u8], mut at: usize) -> usize {
 pub(super) fn number(bytes: &[u8], at: usize) -> Result<usize, Bad> {
     const NONE: &str = "this isn't a number as JSON has them";
     let digits = at + usize::from(byte(bytes, at) == b'-');
-    let mut end = behind_digits(bytes, digits);
+    let mut end = after_digits(bytes, digits);
     let has_zeros = byte(bytes, digits) == b'0' && end > digits + 1;
     if end == digits || has_zeros {
         let infinity = b"-Infinity";
@@ -135,7 +135,7 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Result<usize, Bad> {
     }
     if byte(bytes, end) == b'.' {
         let decimals = end + 1;
-        end = behind_digits(bytes, decimals);
+        end = after_digits(bytes, decimals);
         if end == decimals {
             return bad(at, NONE);
         }
@@ -143,7 +143,7 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Result<usize, Bad> {
     if byte(bytes, end) | 0x20 == b'e' {
         let sign = end + 1;
         let digits = sign + usize::from(matches!(byte(bytes, sign), b'+' | b'-'));
-        end = behind_digits(bytes, digits);
+        end = after_digits(bytes, digits);
         if end == digits {
             return bad(at, NONE);
         }

@@ -74,7 +74,7 @@ fn the_only_even_one_is_meant() {
         let refusal = sniffed.err().and_then(|error| error.job().cloned());
         assert_eq!(refusal == Some(Refusal::LooksLikeJson), is_json, "{text}");
     }
-    // What comes behind the first records says nothing.
+    // What comes after the first records says nothing.
     let text = ["a,b\n".repeat(RECORDS), "a,b,c\n".into()].concat();
     assert_eq!(sniffed(plain(), &text), Ok(Some(b',')));
     let long = format!("a,b\nc,\"{}\n", "\n".repeat(2 * BYTES));

@@ -149,7 +149,7 @@ impl Framing for Quoted {
             head.iter().fold(state, step)
         });
         if !contains(Level::detect(), self.quote, rest) {
-            let without = |state| self.behind_unquoted(state, rest);
+            let without = |state| self.after_unquoted(state, rest);
             return behind_head.then(&Effect::of(without));
         }
         let mut all = behind_head;
@@ -207,13 +207,13 @@ const STRETCH: usize = 1024;
 
 impl Quoted {
     /// The state behind bytes without a quote.
-    fn behind_unquoted(&self, state: State, bytes: &[u8]) -> State {
+    fn after_unquoted(&self, state: State, bytes: &[u8]) -> State {
         match (state, bytes.last()) {
             (_, None) | (states::INSIDE, _) => state,
             (_, Some(_)) if is_at_file_start(state) => {
                 // At the latest behind a whole byte order mark it is another.
                 let (first, rest) = bytes.split_at(1);
-                self.behind_unquoted(self.step(state, first[0]), rest)
+                self.after_unquoted(self.step(state, first[0]), rest)
             }
             (_, Some(&last)) if self.ends_field(last) => states::FIELD,
             _ => states::PLAIN,
