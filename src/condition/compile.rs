@@ -65,7 +65,7 @@ struct Subject {
 }
 
 /// A literal, as values are compared with it.
-enum Operand {
+enum Comparand {
     Number(Number),
     Time(Time),
     Text(Vec<u8>),
@@ -73,21 +73,21 @@ enum Operand {
 
 impl Subject {
     /// How its values are compared with a literal.
-    fn wanted(&self, literal: &Literal, is_order: bool) -> Result<Operand, Fault> {
+    fn wanted(&self, literal: &Literal, is_order: bool) -> Result<Comparand, Fault> {
         let refused = |why: String| Err(Fault::new(self.literal_at, why));
         match (literal, self.unit) {
             (Literal::Number(number), None | Some(Unit::Year | Unit::Weekday)) if !self.is_time => {
-                Ok(Operand::Number(*number))
+                Ok(Comparand::Number(*number))
             }
             (Literal::Number(number), Some(Unit::Year | Unit::Weekday)) => {
-                Ok(Operand::Number(*number))
+                Ok(Comparand::Number(*number))
             }
             (Literal::Number(_), unit) => {
                 let example = unit.map_or("2026-03-12 06:25", Unit::example);
                 refused(format!("a time stands in single quotes, as '{example}'"))
             }
             (Literal::Text(text), Some(unit)) => match unit.literal(text) {
-                Some(own) => Ok(Operand::Text(own)),
+                Some(own) => Ok(Comparand::Text(own)),
                 None => refused(format!(
                     "`{}` is no value of @{unit}: one is written '{}'",
                     shown(text),
@@ -95,11 +95,11 @@ impl Subject {
                 )),
             },
             (Literal::Text(text), None) => match read(text) {
-                Ok(time) if self.is_time || is_date(text, &time) => Ok(Operand::Time(time)),
+                Ok(time) if self.is_time || is_date(text, &time) => Ok(Comparand::Time(time)),
                 Err(why) if self.is_time || is_order && why.is_like_time() => {
                     refused(format!("`{}` {}", shown(text), why.why(text)))
                 }
-                _ => Ok(Operand::Text(text.clone())),
+                _ => Ok(Comparand::Text(text.clone())),
             },
         }
     }
@@ -126,9 +126,9 @@ impl Subject {
                     false => comparison.opposite(),
                 };
                 test(match self.wanted(literal, comparison.is_order())? {
-                    Operand::Number(number) => Check::Number(comparison, number),
-                    Operand::Time(time) => Check::Time(comparison, time),
-                    Operand::Text(text) => match Number::read(&text) {
+                    Comparand::Number(number) => Check::Number(comparison, number),
+                    Comparand::Time(time) => Check::Time(comparison, time),
+                    Comparand::Text(text) => match Number::read(&text) {
                         Ok(number) if comparison.is_order() && self.unit.is_none() => {
                             Check::Digits(comparison, text, number)
                         }
@@ -140,9 +140,9 @@ impl Subject {
                 let (mut numbers, mut times, mut texts) = (Vec::new(), Vec::new(), Vec::new());
                 for literal in literals {
                     match self.wanted(literal, false)? {
-                        Operand::Number(number) => numbers.push(number),
-                        Operand::Time(time) => times.push(time),
-                        Operand::Text(text) => texts.push(text),
+                        Comparand::Number(number) => numbers.push(number),
+                        Comparand::Time(time) => times.push(time),
+                        Comparand::Text(text) => texts.push(text),
                     }
                 }
                 numbers.sort_unstable();

@@ -80,9 +80,7 @@ impl Condition {
             Condition::Test(test) => is_true(test),
         }
     }
-}
 
-impl Condition {
     /// Calls `each` with every test.
     pub(crate) fn each_test<'a>(&'a self, each: &mut impl FnMut(&'a Test)) {
         match self {

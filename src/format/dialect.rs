@@ -262,7 +262,7 @@ impl Dialect {
         }
     }
 
-    /// Behind the record that begins at `at`, as engines cut it.
+    /// After the record that begins at `at`, as engines cut it.
     #[cfg(test)]
     pub(crate) fn framed_end(&self, bytes: &[u8], at: usize) -> usize {
         use crate::record::framing::State;
@@ -270,7 +270,7 @@ impl Dialect {
         end.map_or(bytes.len(), |end| at + end)
     }
 
-    /// Behind the comment that begins at `at`, if one does.
+    /// After the comment that begins at `at`, if one does.
     pub(crate) fn after_comment(&self, bytes: &[u8], at: usize) -> Option<usize> {
         let is_comment = self.has_comments() && bytes[at..].starts_with(&self.comment);
         is_comment.then(|| {
@@ -374,7 +374,7 @@ impl Dialect {
         }
     }
 
-    /// Behind the blanks at `at`, if these don't belong to fields.
+    /// After the blanks at `at`, if these don't belong to fields.
     fn after_blanks(&self, bytes: &[u8], at: usize) -> usize {
         if !self.trim {
             return at;
@@ -383,7 +383,7 @@ impl Dialect {
         at + bytes[at..].iter().take_while(is_blank).count()
     }
 
-    /// Behind the line's end at `at`, if there is one, or the bytes end there.
+    /// After the line's end at `at`, if there is one, or the bytes end there.
     fn line_end(&self, bytes: &[u8], at: usize) -> Option<usize> {
         let returns = bytes[at..]
             .iter()

@@ -25,7 +25,7 @@ pub(crate) struct Unreadable {
     pub(crate) bytes: Range<usize>,
     pub(crate) cause: Cow<'static, str>,
     pub(crate) hint: Option<Hint>,
-    /// Behind that line.
+    /// After that line.
     pub(crate) next: usize,
     /// The bytes end before the quote is closed.
     pub(crate) is_open: bool,
@@ -34,9 +34,9 @@ pub(crate) struct Unreadable {
 /// Where a record stands.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Behind its last byte, the line's end not counted.
+    /// After its last byte, the line's end not counted.
     pub(crate) end: usize,
-    /// Behind its line's end.
+    /// After its line's end.
     pub(crate) next: usize,
 }
 

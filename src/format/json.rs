@@ -207,7 +207,7 @@ fn key(bytes: &[u8], at: usize) -> Result<(Field, usize), Bad> {
     Ok((key, after_blanks(bytes, colon + 1)))
 }
 
-/// Behind the value at `at`, `depth` objects deep.
+/// After the value at `at`, `depth` objects deep.
 #[inline(always)]
 fn skip(bytes: &[u8], at: usize, depth: u32) -> Result<usize, Bad> {
     match byte(bytes, at) {
@@ -216,7 +216,7 @@ fn skip(bytes: &[u8], at: usize, depth: u32) -> Result<usize, Bad> {
     }
 }
 
-/// Behind the object or array at `at`.
+/// After the object or array at `at`.
 fn container(bytes: &[u8], mut at: usize, depth: u32) -> Result<usize, Bad> {
     // What isn't closed yet: a bit for each, set for objects, the last one in the lowest place.
     let (mut open, mut count) = (0_u128, 0);
@@ -242,7 +242,7 @@ fn container(bytes: &[u8], mut at: usize, depth: u32) -> Result<usize, Bad> {
         } else {
             at = after_blanks(bytes, scalar(bytes, at)?);
         }
-        // Behind a value, or at the end of what has none.
+        // After a value, or at the end of what has none.
         loop {
             let is_object = open & 1 == 1;
             match (byte(bytes, at), is_object) {

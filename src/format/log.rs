@@ -266,11 +266,7 @@ impl Pattern {
 
     /// The pattern that reads a line which this one doesn't, if there is one.
     pub(crate) fn other(&self, line: &[u8]) -> Option<String> {
-        let fits = |text: &str| {
-            let found = pattern(text).ok()?;
-            found.split(line, 0, &mut Vec::new()).ok()
-        };
-        let named = NAMED.iter().find(|(name, _)| fits(name).is_some());
+        let named = NAMED.iter().find(|(name, _)| fits(name, line));
         if let Some((name, _)) = named {
             return Some((*name).into());
         }
@@ -281,18 +277,19 @@ impl Pattern {
             text.replacen("$remote_addr", "$http_x_forwarded_for", 1),
             format!("$prefix {text}"),
         ];
-        others.into_iter().find(|other| fits(other).is_some())
+        others.into_iter().find(|other| fits(other, line))
     }
 }
 
 /// The name of a pattern that reads a line, if there is one.
 pub(crate) fn named(line: &[u8]) -> Option<&'static str> {
-    let fits = |name: &str| {
-        let found = pattern(name).ok()?;
-        found.split(line, 0, &mut Vec::new()).ok()
-    };
     let names = ["combined", "common", "vhost_combined"];
-    names.into_iter().find(|name| fits(name).is_some())
+    names.into_iter().find(|name| fits(name, line))
+}
+
+/// Whether a pattern, or that of a name, reads a line.
+fn fits(text: &str, line: &[u8]) -> bool {
+    pattern(text).is_ok_and(|pattern| pattern.split(line, 0, &mut Vec::new()).is_ok())
 }
 
 impl Piece {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::condition::tree::Check;
 use crate::decimal::number::{Grammar, Number, shown};
 use crate::error::Result;
 use crate::format::dialect::BYTE_ORDER_MARK;
@@ -141,6 +140,15 @@ impl ColumnSample {
     }
 }
 
+/// The keys of the first object among JSON lines.
+pub(crate) fn first_keys(input: &Input) -> Result<Vec<Vec<u8>>> {
+    let look = |_: &Source, bytes: &[u8], ended: bool| {
+        let keys = Some(json::keys(bytes)).filter(|keys| !keys.is_empty());
+        (ended || keys.is_some()).then_some(keys)
+    };
+    Ok(look_at_heads(input.sources(), look)?.unwrap_or_default())
+}
+
 impl Plan {
     /// Says what the plan does with an input, of which it looks at the first records.
     ///
@@ -272,21 +280,12 @@ impl Plan {
         let Some(names) = self.dialect.names().filter(|_| self.dialect.is_json()) else {
             return Ok(Vec::new());
         };
-        let (
-            seen,
-            RecordCounts {
-                records, malformed, ..
-            },
-        ) = self.first_records(input, names.len())?;
-        let look = |_: &Source, bytes: &[u8], ended: bool| {
-            let keys = Some(json::keys(bytes)).filter(|keys| !keys.is_empty());
-            (ended || keys.is_some()).then_some(keys)
-        };
-        let known = look_at_heads(input.sources(), look)?.unwrap_or_default();
+        let (seen, counts) = self.first_records(input, names.len())?;
+        let known = first_keys(input)?;
         let columns = names.iter().zip(seen);
         let unseen = columns.filter(|(name, seen)| {
             !known.is_empty()
-                && seen.nulls == records - malformed
+                && seen.nulls == counts.records - counts.malformed
                 && !name.is_empty()
                 && !known.contains(name)
         });
@@ -302,9 +301,7 @@ impl Plan {
         let mut is_tested = false;
         if let Some(filter) = &self.filter {
             filter.each_test(&mut |test| {
-                let is_time = test.unit.is_some()
-                    || matches!(test.check, Check::Time(..) | Check::Times { .. });
-                is_tested |= test.column == column && is_time;
+                is_tested |= test.column == column && test.is_of_times();
             });
         }
         is_tested || self.times.contains(&column) || cuts.any(|(key, _)| *key == column)

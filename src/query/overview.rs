@@ -7,13 +7,12 @@ use memchr::memchr;
 use crate::decimal::number::shown;
 use crate::engine::config::Config;
 use crate::error::{Error, Kind, Result};
-use crate::format::json;
 use crate::format::sniff::Doubt;
 use crate::input::head::look_at_heads;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::query::ask::Query;
-use crate::query::explain::{ColumnSample, Values, write_table};
+use crate::query::explain::{ColumnSample, Values, first_keys, write_table};
 use crate::refusal::Refusal;
 use crate::visible::visible;
 
@@ -108,7 +107,8 @@ impl Query {
         }
         let mut named = Vec::new();
         if query.is_json() {
-            for key in first_keys(input)? {
+            let keys = first_keys(input)?.into_iter().take(KEYS);
+            for key in keys.filter_map(|key| String::from_utf8(key).ok()) {
                 query = query.key(&*key);
             }
         } else if form != Form::Plain {
@@ -169,17 +169,6 @@ fn is_text(input: &Input) -> Result<bool> {
         is_enough.then(|| Some(!bytes.iter().any(is_odd)))
     };
     Ok(look_at_heads(input.sources(), look)?.unwrap_or(false))
-}
-
-/// The keys of the first object among JSON lines.
-fn first_keys(input: &Input) -> Result<Vec<String>> {
-    let look = |_: &Source, bytes: &[u8], ended: bool| {
-        let keys = Some(json::keys(bytes)).filter(|keys| !keys.is_empty());
-        (ended || keys.is_some()).then_some(keys)
-    };
-    let keys = look_at_heads(input.sources(), look)?.unwrap_or_default();
-    let text = |key: Vec<u8>| String::from_utf8(key).ok();
-    Ok(keys.into_iter().take(KEYS).filter_map(text).collect())
 }
 
 /// The names in the line `#Fields: date time …` before the first record.

@@ -19,7 +19,7 @@ pub(super) fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(b'\n')
 }
 
-/// Behind the blanks at `at`.
+/// After the blanks at `at`.
 #[inline(always)]
 pub(super) fn after_blanks(bytes: &[u8], mut at: usize) -> usize {
     while matches!(byte(bytes, at), b' ' | b'\t' | b'\r') {
@@ -99,7 +99,7 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     at + rest.iter().position(special).unwrap_or(rest.len())
 }
 
-/// Behind the digits from `at` on.
+/// After the digits from `at` on.
 #[inline(always)]
 fn after_digits(bytes: &[u8], mut at: usize) -> usize {
     while let Some(sixteen) = bytes.get(at..at + 16) {
@@ -115,7 +115,7 @@ fn after_digits(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Behind the number that begins at `at`.
+/// After the number that begins at `at`.
 ///
 /// # Errors
 /// It isn't one.
@@ -151,7 +151,7 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Result<usize, Bad> {
     Ok(end)
 }
 
-/// Behind the value that begins at `at`, which is neither an object nor an array.
+/// After the value that begins at `at`, which is neither an object nor an array.
 ///
 /// # Errors
 /// There is none.

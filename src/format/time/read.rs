@@ -174,7 +174,7 @@ fn any(text: &[u8]) -> Result<Time, NoTime> {
 
 #[cold]
 fn digit_first(text: &[u8]) -> Result<Time, NoTime> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = leading_digits(text);
     match (digits, text.get(digits)) {
         (8 | 14, None) | (8, Some(b'T' | b't' | b' ')) => Rest(text).basic(),
         (1 | 2, Some(b'/' | b'-' | b' '))
@@ -186,9 +186,8 @@ fn digit_first(text: &[u8]) -> Result<Time, NoTime> {
         }
         (1 | 2, Some(&byte @ (b'/' | b'-' | b'.'))) => {
             let rest = &text[digits + 1..];
-            let second = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let year = rest.get(second + 1..).unwrap_or_default();
-            let year = year.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let second = leading_digits(rest);
+            let year = leading_digits(rest.get(second + 1..).unwrap_or_default());
             match (second, rest.get(second), year) {
                 (1 | 2, Some(next), 2 | 4) if *next == byte => Err(NoTime::DayOrMonth),
                 _ => epoch(text),
@@ -280,6 +279,11 @@ fn compact(text: &[u8]) -> Result<(), NoTime> {
     }
 }
 
+/// How many digits a text begins with.
+fn leading_digits(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
 fn number(digits: &[u8]) -> Result<u16, NoTime> {
     digits.iter().try_fold(0, |number, byte| match byte {
         b'0'..=b'9' => Ok(10 * number + u16::from(byte - b'0')),
@@ -337,13 +341,8 @@ impl<'a> Rest<'a> {
 
     /// The day of a month, of which the first nine may have a digit or two.
     fn short_day(&mut self) -> Result<u8, NoTime> {
-        let len = self
-            .0
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
-        match len {
-            1 | 2 => Ok(self.digits(len)? as u8),
+        match leading_digits(self.0) {
+            len @ (1 | 2) => Ok(self.digits(len)? as u8),
             _ => Err(NoTime::Other),
         }
     }
@@ -515,7 +514,7 @@ impl<'a> Rest<'a> {
         let [b'.' | b',', rest @ ..] = self.0 else {
             return Ok(());
         };
-        let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let len = leading_digits(rest);
         let (digits, rest) = rest.split_at(len);
         self.0 = rest;
         let kept = &digits[..len.min(FRACTION_DIGITS as usize)];
