@@ -1,9 +1,14 @@
 //! Each format against a reader, or a writer, that shares no code with it.
 
+mod naive;
+#[cfg(feature = "parquet")]
+mod typed;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::report::grid::parts::ROWS;
+use naive::*;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Owned {
@@ -55,282 +60,6 @@ fn written(
     let mut out = Vec::new();
     write_grid(names, answer, format, pool, &mut out).unwrap();
     out
-}
-
-// Readers.
-
-/// A field of CSV: its bytes, and whether it was quoted.
-type Field = (Vec<u8>, bool);
-
-/// RFC 4180 with LF, and nothing that it leaves open.
-fn read_csv(mut rest: &[u8]) -> Vec<Vec<Field>> {
-    let (mut records, mut record) = (Vec::new(), Vec::new());
-    while !rest.is_empty() {
-        let field = if let Some(mut quoted) = rest.strip_prefix(b"\"") {
-            let mut field = Vec::new();
-            loop {
-                let end = quoted.iter().position(|&byte| byte == b'"').unwrap();
-                field.extend(&quoted[..end]);
-                quoted = &quoted[end + 1..];
-                match quoted.strip_prefix(b"\"") {
-                    Some(more) => quoted = more,
-                    None => break,
-                }
-                field.push(b'"');
-            }
-            rest = quoted;
-            (field, true)
-        } else {
-            let end = rest.iter().position(|byte| b",\n".contains(byte)).unwrap();
-            let (field, behind) = rest.split_at(end);
-            assert!(!field.iter().any(|byte| b"\"\r".contains(byte)));
-            let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-            assert!(!is_blank(field.first()) && !is_blank(field.last()));
-            assert!(!field.starts_with(b"\xef\xbb\xbf"));
-            rest = behind;
-            (field.to_vec(), false)
-        };
-        record.push(field);
-        match rest[0] {
-            b',' => (),
-            b'\n' => records.push(std::mem::take(&mut record)),
-            byte => panic!("{byte} behind a field"),
-        }
-        rest = &rest[1..];
-    }
-    assert!(record.is_empty(), "the last line has its end");
-    records
-}
-
-fn read_tsv(text: &[u8]) -> Vec<Vec<Vec<u8>>> {
-    assert!(!text.contains(&b'\r'));
-    let lines = text.strip_suffix(b"\n").unwrap().split(|&b| b == b'\n');
-    let field = |field: &[u8]| {
-        let (mut out, mut bytes) = (Vec::new(), field.iter());
-        while let Some(&byte) = bytes.next() {
-            out.push(match byte {
-                b'\\' => match bytes.next() {
-                    Some(b'\\') => b'\\',
-                    Some(b't') => b'\t',
-                    Some(b'n') => b'\n',
-                    Some(b'r') => b'\r',
-                    other => panic!("{other:?} behind a backslash"),
-                },
-                byte => byte,
-            });
-        }
-        out
-    };
-    let fields = |line: &[u8]| line.split(|&byte| byte == b'\t').map(field).collect();
-    lines.map(fields).collect()
-}
-
-/// JSON that holds objects without objects in them.
-struct Json<'a>(&'a str);
-
-type Object = Vec<(Vec<u8>, Owned)>;
-
-impl Json<'_> {
-    fn takes(&mut self, token: &str) -> bool {
-        self.0 = self.0.trim_start_matches([' ', '\n', '\r', '\t']);
-        let rest = self.0.strip_prefix(token);
-        self.0 = rest.unwrap_or(self.0);
-        rest.is_some()
-    }
-
-    fn expect(&mut self, token: &str) {
-        assert!(self.takes(token), "{token} before {:?}", self.0);
-    }
-
-    fn array(&mut self) -> Vec<Object> {
-        let mut objects = Vec::new();
-        self.expect("[");
-        if !self.takes("]") {
-            objects.push(self.object());
-            while self.takes(",") {
-                objects.push(self.object());
-            }
-            self.expect("]");
-        }
-        self.end();
-        objects
-    }
-
-    fn object(&mut self) -> Object {
-        let mut members = Vec::new();
-        self.expect("{");
-        loop {
-            let name = self.string();
-            self.expect(":");
-            let value = self.value();
-            members.push((name, value));
-            if !self.takes(",") {
-                break;
-            }
-        }
-        self.expect("}");
-        members
-    }
-
-    fn value(&mut self) -> Owned {
-        if self.takes("null") {
-            return Owned::Null;
-        }
-        if self.0.starts_with('"') {
-            return Owned::Text(self.string());
-        }
-        let digits =
-            |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let whole = usize::from(self.0.starts_with('-'));
-        let mut end = whole + digits(&self.0[whole..]);
-        assert!(end == whole + 1 || !self.0[whole..].starts_with('0'));
-        assert!(end > whole);
-        if self.0[end..].starts_with('.') {
-            let fraction = digits(&self.0[end + 1..]);
-            assert!(fraction > 0);
-            end += 1 + fraction;
-        }
-        let (number, rest) = self.0.split_at(end);
-        self.0 = rest;
-        Owned::Number(number.into())
-    }
-
-    /// With the bytes that surrogates stand for.
-    fn string(&mut self) -> Vec<u8> {
-        self.expect("\"");
-        let mut out = Vec::new();
-        loop {
-            let char = self.0.chars().next().unwrap();
-            self.0 = &self.0[char.len_utf8()..];
-            assert!(char >= ' ', "a control character");
-            match char {
-                '"' => return out,
-                '\\' => self.escape(&mut out),
-                _ => out.extend(char.to_string().as_bytes()),
-            }
-        }
-    }
-
-    fn escape(&mut self, out: &mut Vec<u8>) {
-        let (escape, rest) = self.0.split_at(1);
-        self.0 = rest;
-        if escape != "u" {
-            let plain = "\"\\/bfnrt".find(escape).expect("a known escape");
-            return out.push(b"\"\\/\x08\x0c\n\r\t"[plain]);
-        }
-        let (digits, rest) = self.0.split_at(4);
-        self.0 = rest;
-        match u32::from_str_radix(digits, 16).unwrap() {
-            surrogate @ 0xdc80..=0xdcff => out.push(surrogate as u8),
-            code => out.extend(char::from_u32(code).unwrap().to_string().as_bytes()),
-        }
-    }
-
-    fn end(&mut self) {
-        self.takes("");
-        assert_eq!(self.0, "", "behind the end");
-    }
-}
-
-fn read_ndjson(text: &str) -> Vec<Object> {
-    let line = |line| {
-        let mut json = Json(line);
-        let object = json.object();
-        json.end();
-        object
-    };
-    assert!(text.is_empty() || text.ends_with('\n'));
-    text.lines().map(line).collect()
-}
-
-/// The texts of a GitHub table without control characters. What has a meaning there and isn't escaped is refused.
-fn read_markdown(text: &str) -> Vec<Vec<String>> {
-    text.lines().map(read_markdown_line).collect()
-}
-
-fn read_markdown_line(line: &str) -> Vec<String> {
-    let mut cells = Vec::new();
-    let mut rest = line.strip_prefix('|').unwrap();
-    while !rest.is_empty() {
-        let mut cell = String::new();
-        // Blanks at the end of a cell that are no escapes.
-        let mut trailing = 0;
-        rest = rest.trim_start_matches(' ');
-        loop {
-            if let Some(more) = rest.strip_prefix("<br>") {
-                (rest, trailing) = (more, 0);
-                cell.push('\n');
-            } else if let Some(more) = rest.strip_prefix("&#32;") {
-                (rest, trailing) = (more, 0);
-                cell.push(' ');
-            } else {
-                let mut chars = rest.chars();
-                let char = chars.next().unwrap();
-                match char {
-                    '|' => {
-                        rest = chars.as_str();
-                        break;
-                    }
-                    '\\' => {
-                        let escaped = chars.next().unwrap();
-                        assert!(escaped.is_ascii_punctuation());
-                        cell.push(escaped);
-                    }
-                    _ => {
-                        assert!(!"`*[]<>&~$".contains(char), "{char} in {line}");
-                        cell.push(char);
-                    }
-                }
-                trailing = if char == ' ' { trailing + 1 } else { 0 };
-                rest = chars.as_str();
-            }
-        }
-        cell.truncate(cell.len() - trailing);
-        cells.push(cell);
-    }
-    cells
-}
-
-/// A table of printable ASCII, column by column.
-fn naive_table(names: &[Vec<u8>], rows: &[Vec<Owned>]) -> String {
-    let mut lines = vec![String::new(); rows.len() + 2];
-    for (at, name) in names.iter().enumerate() {
-        let cells: Vec<_> = rows.iter().map(|row| &row[at]).collect();
-        let is_number = |cell: &&Owned| matches!(cell, Owned::Number(_));
-        let fraction = |cell: &&Owned| match cell {
-            Owned::Number(number) => number
-                .split_once('.')
-                .map_or(0, |(_, digits)| digits.len() + 1),
-            _ => 0,
-        };
-        let fractions = cells.iter().map(fraction).max().unwrap_or(0);
-        let has_numbers = cells.iter().any(is_number);
-        // Each cell with blanks for the digits that it lacks, which say on which side it stands.
-        let cell = |cell: &&Owned| match cell {
-            Owned::Text(text) => (String::from_utf8(text.clone()).unwrap(), false),
-            Owned::Null if has_numbers => (format!("-{}", " ".repeat(fractions)), true),
-            Owned::Null => ("-".into(), false),
-            Owned::Number(number) => {
-                let lacks = fractions - fraction(cell);
-                (format!("{number}{}", " ".repeat(lacks)), true)
-            }
-        };
-        let name = String::from_utf8(name.clone()).unwrap();
-        let mut column = vec![(name, has_numbers), (String::new(), false)];
-        column.extend(cells.iter().map(cell));
-        let width = column.iter().map(|(text, _)| text.len()).max().unwrap();
-        column[1].0 = "-".repeat(width);
-        for (line, (text, right)) in lines.iter_mut().zip(column) {
-            *line += &match right {
-                true => format!("{text:>width$}  "),
-                false => format!("{text:<width$}  "),
-            };
-        }
-    }
-    let lines = lines
-        .iter()
-        .map(|line| format!("{}\n", line.trim_end_matches(' ')));
-    lines.collect()
 }
 
 /// What is printed is what was meant, in every format for programs.
@@ -386,180 +115,6 @@ fn check(names: &[Vec<u8>], answer: &Answer, pool: Option<&ThreadPool>) {
     }
 }
 
-/// What is read back of typed columns is what was meant.
-#[cfg(feature = "parquet")]
-mod typed {
-    use std::io::{Cursor, Write};
-
-    use arrow_array::cast::AsArray;
-    use arrow_array::types::{Decimal128Type, Float64Type, Int64Type};
-    use arrow_array::{Array, RecordBatch, RecordBatchReader};
-    use arrow_ipc::reader::FileReader;
-    use arrow_schema::DataType;
-    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-
-    use super::*;
-
-    fn batches(
-        names: &[Vec<u8>],
-        answer: &Answer,
-        pool: Option<&ThreadPool>,
-    ) -> [Vec<RecordBatch>; 2] {
-        let arrow = written(names, answer, GridFormat::Arrow, pool);
-        let arrow = FileReader::try_new(Cursor::new(arrow), None).unwrap();
-        let mut file = tempfile::tempfile().unwrap();
-        let parquet = written(names, answer, GridFormat::Parquet, pool);
-        file.write_all(&parquet).unwrap();
-        let parquet = ParquetRecordBatchReaderBuilder::try_new(file)
-            .unwrap()
-            .build()
-            .unwrap();
-        assert_eq!(arrow.schema(), parquet.schema());
-        [
-            arrow.map(Result::unwrap).collect(),
-            parquet.map(Result::unwrap).collect(),
-        ]
-    }
-
-    /// A decimal without zeros that say nothing.
-    fn plain(number: &str) -> String {
-        let number = match number.contains('.') {
-            true => number.trim_end_matches('0').trim_end_matches('.'),
-            false => number,
-        };
-        number.replace("-0", "0").trim_start_matches('+').to_owned()
-    }
-
-    fn check_cell(column: &dyn Array, at: usize, want: &Owned) {
-        if column.is_null(at) || *column.data_type() == DataType::Null {
-            return assert_eq!(*want, Owned::Null);
-        }
-        let (text, number) = match want {
-            Owned::Null => panic!("there is a value for none"),
-            Owned::Text(text) => (&**text, ""),
-            Owned::Number(number) => (number.as_bytes(), &**number),
-        };
-        match column.data_type() {
-            DataType::Utf8 => assert_eq!(column.as_string::<i32>().value(at).as_bytes(), text),
-            DataType::Binary => assert_eq!(column.as_binary::<i32>().value(at), text),
-            DataType::Int64 => {
-                let value = column.as_primitive::<Int64Type>().value(at);
-                assert_eq!(value.to_string(), plain(number));
-            }
-            DataType::Float64 => {
-                let value = column.as_primitive::<Float64Type>().value(at);
-                let want: f64 = std::str::from_utf8(text).unwrap().parse().unwrap();
-                assert!(value == want || value.is_nan() && want.is_nan(), "{want}");
-            }
-            DataType::Decimal128(_, _) => {
-                let value = column.as_primitive::<Decimal128Type>().value_as_string(at);
-                assert_eq!(plain(&value), plain(number));
-            }
-            other => panic!("{other}"),
-        }
-    }
-
-    fn check(names: &[Vec<u8>], answer: &Answer, pool: Option<&ThreadPool>) -> Vec<DataType> {
-        let mut types = Vec::new();
-        for batches in batches(names, answer, pool) {
-            let mut rows = answer.0.iter();
-            for batch in batches {
-                types = batch
-                    .columns()
-                    .iter()
-                    .map(|column| column.data_type().clone())
-                    .collect();
-                for (at, row) in rows.by_ref().take(batch.num_rows()).enumerate() {
-                    assert_eq!(row.len(), batch.num_columns());
-                    for (column, want) in batch.columns().iter().zip(row) {
-                        check_cell(column, at, want);
-                    }
-                }
-            }
-            assert_eq!(rows.count(), 0);
-        }
-        types
-    }
-
-    #[test]
-    #[cfg(feature = "cli")]
-    fn a_wide_table_of_few_rows_is_upright() {
-        let names = names(&["city", "sum_price", "ü"]);
-        let rows = vec![
-            vec![text("Oslo"), number("-1.25"), Owned::Null],
-            vec![text("two\nlines"), number("1034.5"), text("x")],
-        ];
-        let answer = Answer(rows.clone());
-        let within = |answer: &Answer, columns: usize| {
-            let mut out = Vec::new();
-            write_table_within(&names, answer, columns, None, &mut out).unwrap();
-            String::from_utf8(out).unwrap()
-        };
-        let upright = "city       Oslo\nsum_price  -1.25\nü          -\n\n\
-                   city       two\\nlines\nsum_price  1034.5\nü          x\n";
-        assert_eq!(within(&answer, 23), upright);
-        let table = |answer: &Answer| {
-            String::from_utf8(written(&names, answer, GridFormat::Table, None)).unwrap()
-        };
-        assert_eq!(within(&answer, 24), table(&answer));
-        let many = Answer(vec![rows[0].clone(); UPRIGHT_MAX + 1]);
-        assert_eq!(within(&many, 5), table(&many));
-    }
-
-    #[test]
-    fn typed_columns_are_read_back() {
-        let text = any_text().boxed();
-        proptest!(cases(300), |((names, answer) in any_answer(text, 12))| {
-            check(&names, &answer, None);
-        });
-    }
-
-    #[test]
-    fn a_column_has_the_type_of_its_values() {
-        let of = |values: &[Owned]| {
-            let rows = values.iter().map(|value| vec![value.clone(), Owned::Null]);
-            let types = check(&names(&["a", "b"]), &Answer(rows.collect()), None);
-            assert_eq!(types[1], DataType::Null);
-            types[0].clone()
-        };
-        let digits = |count| number("9".repeat(count));
-        assert_eq!(of(&[Owned::Null]), DataType::Null);
-        assert_eq!(of(&[number(-3), Owned::Null, digits(18)]), DataType::Int64);
-        assert_eq!(of(&[number(-3), digits(19)]), DataType::Decimal128(38, 0));
-        assert_eq!(of(&[digits(38), number(0)]), DataType::Decimal128(38, 0));
-        assert_eq!(of(&[digits(39)]), DataType::Utf8);
-        assert_eq!(
-            of(&[number("-0.5"), number("1.25"), number(7)]),
-            DataType::Decimal128(18, 2)
-        );
-        assert_eq!(
-            of(&[number("0.123"), digits(35)]),
-            DataType::Decimal128(38, 3)
-        );
-        assert_eq!(of(&[number("0.123"), digits(36)]), DataType::Utf8);
-        assert_eq!(
-            of(&[number("1e-7"), number("0.1"), number(2)]),
-            DataType::Float64
-        );
-        assert_eq!(
-            of(&[number("0.1"), text("-inf"), text("nan")]),
-            DataType::Float64
-        );
-        assert_eq!(of(&[text("inf"), text("nan")]), DataType::Utf8);
-        assert_eq!(of(&[text("a"), number("1.50"), text("")]), DataType::Utf8);
-        assert_eq!(of(&[text("a"), Owned::Text(vec![0xff])]), DataType::Binary);
-    }
-
-    #[test]
-    fn many_rows_are_several_batches() {
-        let names = names(&["key", "count", "mean"]);
-        let pool = pool(3);
-        for rows in [0, 1, 64 << 10, (64 << 10) + 1] {
-            check(&names, &many(rows), Some(&pool));
-        }
-    }
-}
-
 fn any_text() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => any::<u8>().prop_map(|byte| vec![byte]),
@@ -602,6 +157,31 @@ impl std::fmt::Debug for Answer {
 
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig::with_cases(if cfg!(miri) { 2 } else { cases })
+}
+
+#[test]
+#[cfg(feature = "cli")]
+fn a_wide_table_of_few_rows_is_upright() {
+    let names = names(&["city", "sum_price", "ü"]);
+    let rows = vec![
+        vec![text("Oslo"), number("-1.25"), Owned::Null],
+        vec![text("two\nlines"), number("1034.5"), text("x")],
+    ];
+    let answer = Answer(rows.clone());
+    let within = |answer: &Answer, columns: usize| {
+        let mut out = Vec::new();
+        write_table_within(&names, answer, columns, None, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let upright = "city       Oslo\nsum_price  -1.25\nü          -\n\n\
+               city       two\\nlines\nsum_price  1034.5\nü          x\n";
+    assert_eq!(within(&answer, 23), upright);
+    let table = |answer: &Answer| {
+        String::from_utf8(written(&names, answer, GridFormat::Table, None)).unwrap()
+    };
+    assert_eq!(within(&answer, 24), table(&answer));
+    let many = Answer(vec![rows[0].clone(); UPRIGHT_MAX + 1]);
+    assert_eq!(within(&many, 5), table(&many));
 }
 
 #[test]
