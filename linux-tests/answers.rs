@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use ringfold::query::{Answer as Rows, OnError, Query, Sort};
 use ringfold::{Config, Engine, Error, HugePages, Input, Knobs, MapAdvice, report};
 
+use crate::catalogue::drawn;
 use crate::probe::{Feature, skips};
 use crate::reference::{self, Answer, Style};
 use crate::support::{
@@ -725,7 +726,7 @@ fn filled(texts: &[Vec<u8>], config: &Config) -> bool {
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(cases(drawn(80, 300)))]
 
     #[test]
     fn any_files_in_any_way(

@@ -14,6 +14,11 @@ pub fn are_all_wanted() -> bool {
     std::env::var_os(ALL).is_some()
 }
 
+/// How many cases a test draws at random: all of them where tests take all of their cases.
+pub fn drawn(some: u32, all: u32) -> u32 {
+    if are_all_wanted() { all } else { some }
+}
+
 /// What `make test-all` leaves out by its `--skip`s: what `make soak` runs, and tests that are but
 /// children of others.
 const ELSEWHERE: &[(&str, &str)] = &[

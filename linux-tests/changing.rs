@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ringfold::Engine;
 
+use crate::catalogue::drawn;
 use crate::fuse::{At, Content, Fault, Fuse, Pages, Rule};
 use crate::liveness::{all_at_once, ways};
 use crate::probe::{Feature, skips};
@@ -382,7 +383,7 @@ fn a_byte_written_to_a_real_file_is_told_but_not_one_written_before() {
         let chmod = || fs::set_permissions(&path, fs::metadata(&path).unwrap().permissions());
         let ended = held(*way, &path, || chmod().unwrap());
         assert!(ended.answer() == want, "{way:?}");
-        for _ in 0..20 {
+        for _ in 0..drawn(6, 20) {
             again();
             let mut command = ringfold(["count", "-l", str(&path)]);
             end(command.args(way.flags())).answer();
@@ -449,7 +450,7 @@ fn a_file_that_is_written_all_the_time_with_valid_rows_has_an_answer() {
         assert_eq!(got, keys, "{way:?}");
         true
     };
-    let answers = stormed(10, write, check);
+    let answers = stormed(drawn(4, 10) as usize, write, check);
     eprintln!("{answers} runs, as many answers");
 }
 
@@ -468,7 +469,7 @@ fn a_file_that_anything_happens_to_all_the_time_ends_every_run_in_order() {
             _ => file.write_all_at(&text, 0).unwrap(),
         }
     };
-    let runs = 20;
+    let runs = drawn(6, 20) as usize;
     let check = |way, ended| ends_in_order(ended, &format!("{way:?}"));
     let answers = stormed(runs, write, check);
     eprintln!(

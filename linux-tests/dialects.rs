@@ -261,12 +261,12 @@ fn a_file_has_one_answer_whatever_reads_it() {
 fn repeated_headers_are_counted_in_every_block() {
     let dir = dir();
     let rows: String = (0..3000).map(|n| format!("city{},{n}\n", n % 7)).collect();
-    let text = format!("city,price\n{rows}").repeat(40);
+    let text = format!("city,price\n{rows}").repeat(10);
     let path = write(dir.path(), "f.csv", text.as_bytes());
     let alone = write(
         dir.path(),
         "alone.csv",
-        format!("city,price\n{}", rows.repeat(40)).as_bytes(),
+        format!("city,price\n{}", rows.repeat(10)).as_bytes(),
     );
     for asked in [
         &["-k", "city"][..],
@@ -283,7 +283,7 @@ fn repeated_headers_are_counted_in_every_block() {
                 let (got, said) = ended.answer_and_notices();
                 assert_eq!(got, want, "{way:?} {asked:?}");
                 let place = format!(
-                    "39 records are the header again and are left out, the first at {} byte {} line {}:",
+                    "9 records are the header again and are left out, the first at {} byte {} line {}:",
                     str(&path),
                     11 + rows.len(),
                     2 + rows.matches('\n').count()

@@ -7,6 +7,7 @@ use ringfold::Config;
 use ringfold::query::OnError;
 
 use crate::answers::{any_config, compare};
+use crate::catalogue::drawn;
 use crate::reference;
 use crate::support::{WAYS, dir, end, ringfold, str, write};
 
@@ -204,7 +205,7 @@ fn any_lens() -> impl Strategy<Value = Vec<usize>> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 200, failure_persistence: None, ..ProptestConfig::default()
+        cases: drawn(60, 200), failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]

@@ -14,6 +14,7 @@ use ringfold::{
 };
 
 use crate::answers::{any_config, fifo};
+use crate::catalogue::drawn;
 use crate::probe::{Feature, skip, skips};
 use crate::support::{KEYS_10K, STATIONS, WAYS, Way, dir, write};
 
@@ -159,7 +160,7 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 300, failure_persistence: None, ..ProptestConfig::default()
+        cases: drawn(100, 300), failure_persistence: None, ..ProptestConfig::default()
     })]
 
     /// Any cuts share the files out, whatever the engine; and a part brings its own records only.

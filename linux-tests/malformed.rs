@@ -493,11 +493,7 @@ fn a_hole_of_nuls_is_no_key() {
 #[test]
 fn any_number_of_records_over_the_limit() {
     let dir = dir();
-    let many = write(
-        dir.path(),
-        "many",
-        &b"abcdefgh;1.0\na;2.0\n".repeat(200_000),
-    );
+    let many = write(dir.path(), "many", &b"abcdefgh;1.0\na;2.0\n".repeat(20_000));
     let hole = [&b"a;1.0\n"[..], &[b'x'; 1500], &[0; 1000], b";2.0\n"].concat();
     let hole = write(dir.path(), "hole", &hole);
     for way in cached_ways() {
@@ -515,7 +511,7 @@ fn any_number_of_records_over_the_limit() {
             };
             let (said, notices) = run("6", &many);
             assert_eq!(said, b"{a=2.0/2.0/2.0}\n", "{way:?}");
-            assert!(notices.contains("200,000 records skipped"), "{notices}");
+            assert!(notices.contains("20,000 records skipped"), "{notices}");
             let (said, notices) = run("1000", &hole);
             assert_eq!(said, b"{a=1.0/1.0/1.0}\n", "{way:?}");
             let why = "byte 6 line 2: a record of more than 1000 bytes";

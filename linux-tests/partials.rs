@@ -8,6 +8,7 @@ use proptest::test_runner::{Config as Cases, TestRunner};
 use ringfold::query::{Partial, Query, SavedGroup, Shown};
 use ringfold::{Config, Input, Receipt, fold};
 
+use crate::catalogue::drawn;
 use crate::probe::skip;
 use crate::query::{NUMERIC, OF_BYTES};
 use crate::support::{csv, dir, end, names, ringfold, start, str, write};
@@ -77,7 +78,7 @@ fn merged_is_computed_at_once() {
         any::<bool>(),
     );
     let cases = Cases {
-        cases: 80,
+        cases: drawn(25, 80),
         failure_persistence: None,
         ..Cases::default()
     };
@@ -602,7 +603,8 @@ fn a_killed_run_leaves_the_old_or_the_new_state() {
     let new = std::fs::read(dir.join("state")).unwrap();
     assert!(old != new);
     let (mut olds, mut news) = (0, 0);
-    for turn in 0..60_u32 {
+    let turns = drawn(20, 60);
+    for turn in 0..turns {
         write(dir, "state", &old);
         let mut command = ringfold(QUERY);
         let mut child = start(
@@ -611,7 +613,7 @@ fn a_killed_run_leaves_the_old_or_the_new_state() {
                 .current_dir(dir),
         );
         std::thread::sleep(Duration::from_nanos(
-            took.as_nanos() as u64 * u64::from(turn) / 80,
+            took.as_nanos() as u64 * u64::from(3 * turn) / u64::from(4 * turns),
         ));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -11,6 +11,7 @@ use ringfold::query::Query;
 use ringfold::{Config, Engine, Error, Input, Kind, fold};
 
 use crate::answers::fifo;
+use crate::catalogue::drawn;
 use crate::support::{cached_ways, csv, dir, end, ringfold, str, ways_in_small_blocks, write};
 
 pub(crate) type Row = Vec<Vec<u8>>;
@@ -355,7 +356,7 @@ fn tables_of(
 fn random_tables_in_every_engine() {
     let dir = dir();
     let mut runner = TestRunner::new(Cases {
-        cases: 12,
+        cases: drawn(5, 12),
         failure_persistence: None,
         ..Cases::default()
     });

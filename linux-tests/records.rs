@@ -11,6 +11,7 @@ use ringfold::query::{OnError, Query};
 use ringfold::report::grid::{GridFormat, write_grid};
 use ringfold::{Config, Error, Input, Kind, fold};
 
+use crate::catalogue::drawn;
 use crate::support::{
     STATIONS, WAYS, cached_ways, dir, end, end_of, feed, names, ringfold, start, str,
     ways_in_small_blocks, write,
@@ -330,7 +331,7 @@ fn readers() -> impl Strategy<Value = Reader> {
 fn any_text_in_every_engine() {
     let dir = dir();
     let cases = Cases {
-        cases: 40,
+        cases: drawn(15, 40),
         failure_persistence: None,
         ..Cases::default()
     };
