@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::aggregate::state::{Outcome, Rounding, States, Takes, Value, text_of};
+    use crate::aggregate::state::{Argument, Outcome, Rounding, States, Value, text_of};
     use crate::decimal::number::{Grammar, Number};
     use crate::partial::column::ColumnView;
     use crate::partial::description::{Aggregate, Counts, Description, Rule, Source};
@@ -187,7 +187,7 @@ mod tests {
             name: kind.name.into(),
             title: kind.name.into(),
             scale,
-            is_numeric: kind.takes == Takes::Numbers,
+            is_numeric: kind.argument == Argument::Numbers,
             columns: columns.collect(),
         };
         let source = Source {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 
-use crate::aggregate::state::{Digest, Kind, Slot, Takes};
+use crate::aggregate::state::{Argument, Digest, Kind, Slot};
 use crate::answer::order::Sort;
 use crate::answer::{LINES, no_lines};
 use crate::budget::Budget;
@@ -283,7 +283,7 @@ impl Plan {
                 self.times.push(at);
             }
             let kind = of_times.unwrap_or(kind);
-            let takes_numbers = kind.takes == Takes::Numbers;
+            let takes_numbers = kind.argument == Argument::Numbers;
             let number = takes_numbers.then(|| self.number(at));
             let shares = |of: &Aggregate| of.column == Some(at) && of.kind.shares_states(kind);
             let place = self.aggregates.len();

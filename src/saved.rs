@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::aggregate::state::{Slot, Takes};
+use crate::aggregate::state::{Argument, Slot};
 use crate::aggregate::{ALL, named};
 use crate::answer::Answer;
 use crate::error::{Error, Result};
@@ -32,7 +32,7 @@ impl Plan {
             name: slot.kind.name.into(),
             title: title.clone(),
             scale,
-            is_numeric: slot.kind.takes == Takes::Numbers,
+            is_numeric: slot.kind.argument == Argument::Numbers,
             columns: slot.columns(scale),
         });
         Description {
@@ -265,7 +265,7 @@ fn slots(description: &Description) -> Result<Vec<Slot>, String> {
         };
         let rules = aggregate.columns.iter().map(|column| column.rule);
         let is_right = rules.eq(slot.kind.columns.iter().map(|column| column.rule))
-            && aggregate.is_numeric == (slot.kind.takes == Takes::Numbers)
+            && aggregate.is_numeric == (slot.kind.argument == Argument::Numbers)
             && has_owner(&slot);
         if !is_right {
             return Err(format!("`{name}` has other columns in this ringfold"));

@@ -6,7 +6,7 @@
 //! counted. Numbers that have no digest are groups of their own (`spill::exact`).
 
 use crate::aggregate::lanes::Kept;
-use crate::aggregate::state::{Digest, Outcome, State, StateColumn, Takes, Value};
+use crate::aggregate::state::{Argument, Digest, Outcome, State, StateColumn, Value};
 use crate::decimal::number::{Exact, Number};
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
@@ -255,7 +255,7 @@ impl Bag {
 }
 
 impl State for Bag {
-    const TAKES: Takes = Takes::Bytes;
+    const ARGUMENT: Argument = Argument::Bytes;
     const DIGEST: Option<Digest> = Some(Digest::Values);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Values)];
 

@@ -1,7 +1,7 @@
 //! `count`: rows, or a column's values that aren't null.
 
 use crate::aggregate::lanes::{Kept, Part};
-use crate::aggregate::state::{Outcome, Ratio, State, StateColumn, Takes, Value};
+use crate::aggregate::state::{Argument, Outcome, Ratio, State, StateColumn, Value};
 use crate::decimal::number::Exact;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
@@ -10,7 +10,7 @@ use crate::partial::description::Rule;
 pub(super) struct Count(u64);
 
 impl State for Count {
-    const TAKES: Takes = Takes::Anything;
+    const ARGUMENT: Argument = Argument::Anything;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known]);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Count)];
 

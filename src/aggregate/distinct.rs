@@ -1,6 +1,6 @@
 //! `distinct`: how many different values there are, compared as bytes; exact while they are few.
 
-use crate::aggregate::state::{Digest, Outcome, State, StateColumn, Takes, Value};
+use crate::aggregate::state::{Argument, Digest, Outcome, State, StateColumn, Value};
 use crate::decimal::number::Exact;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
@@ -10,7 +10,7 @@ use crate::sketch::{self, Sketch};
 pub(super) struct Distinct(sketch::distinct::Distinct);
 
 impl State for Distinct {
-    const TAKES: Takes = Takes::Bytes;
+    const ARGUMENT: Argument = Argument::Bytes;
     const DIGEST: Option<Digest> = Some(Digest::Hash);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Distinct))];
 

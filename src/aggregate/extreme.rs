@@ -1,7 +1,7 @@
 //! `min` and `max`: the least and the greatest number, at the column's scale.
 
 use crate::aggregate::lanes::{Kept, Part};
-use crate::aggregate::state::{Outcome, Ratio, State, StateColumn, Takes, Value};
+use crate::aggregate::state::{Argument, Outcome, Ratio, State, StateColumn, Value};
 use crate::decimal::number::Number;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
@@ -27,7 +27,7 @@ impl<const GREATEST: bool> Extreme<GREATEST> {
 }
 
 impl<const GREATEST: bool> State for Extreme<GREATEST> {
-    const TAKES: Takes = Takes::Numbers;
+    const ARGUMENT: Argument = Argument::Numbers;
     const PARTS: Option<&'static [Part]> = Some(if GREATEST {
         &[Part::Greatest]
     } else {

@@ -1,6 +1,6 @@
 //! `lexmin` and `lexmax`: the least and the greatest value, compared as bytes.
 
-use crate::aggregate::state::{Outcome, State, StateColumn, Takes, Value, set};
+use crate::aggregate::state::{Argument, Outcome, State, StateColumn, Value, set};
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
 
@@ -20,7 +20,7 @@ fn counts<const GREATEST: bool>(bytes: &[u8], known: &[u8]) -> bool {
 }
 
 impl<const GREATEST: bool> State for Lexical<GREATEST> {
-    const TAKES: Takes = Takes::Bytes;
+    const ARGUMENT: Argument = Argument::Bytes;
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(if GREATEST {
         Rule::GreatestText
     } else {

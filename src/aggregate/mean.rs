@@ -1,7 +1,7 @@
 //! `mean`: the exact sum over the count, printed at the column's scale and 2 digits more.
 
 use crate::aggregate::lanes::{Kept, Part};
-use crate::aggregate::state::{Outcome, Ratio, State, StateColumn, Takes, Value};
+use crate::aggregate::state::{Argument, Outcome, Ratio, State, StateColumn, Value};
 use crate::decimal::number::{Exact, Number};
 use crate::decimal::quotient::Quotient;
 use crate::partial::column::{ColumnView, Gathered};
@@ -17,7 +17,7 @@ pub(super) struct Mean {
 }
 
 impl State for Mean {
-    const TAKES: Takes = Takes::Numbers;
+    const ARGUMENT: Argument = Argument::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known, Part::Sum]);
     const COLUMNS: &'static [StateColumn] =
         &[StateColumn::of(Rule::Count), StateColumn::of(Rule::Sum)];

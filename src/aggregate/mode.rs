@@ -1,6 +1,6 @@
 //! `mode`: the most frequent value; of several the least, compared as bytes. It keeps every value of a group.
 
-use crate::aggregate::state::{Outcome, State, StateColumn, Takes, Value};
+use crate::aggregate::state::{Argument, Outcome, State, StateColumn, Value};
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
 use crate::sketch::Sketch;
@@ -10,7 +10,7 @@ use crate::sketch::frequencies::Frequencies;
 pub(super) struct Mode(Frequencies);
 
 impl State for Mode {
-    const TAKES: Takes = Takes::Bytes;
+    const ARGUMENT: Argument = Argument::Bytes;
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Frequencies))];
 
     fn update(&mut self, value: &Value<'_>) {

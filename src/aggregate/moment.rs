@@ -3,7 +3,7 @@
 //! Kept is the time's rank, whose bytes are ordered as instants are, and the text after it: so of equal instants the
 //! lesser text remains for `min`, the greater for `max`, whatever the order.
 
-use crate::aggregate::state::{Outcome, State, StateColumn, Takes, Value, set};
+use crate::aggregate::state::{Argument, Outcome, State, StateColumn, Value, set};
 use crate::format::time::read;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::{RANK_BYTES, Rule};
@@ -24,7 +24,7 @@ impl<const IS_LATEST: bool> Moment<IS_LATEST> {
 }
 
 impl<const IS_LATEST: bool> State for Moment<IS_LATEST> {
-    const TAKES: Takes = Takes::Bytes;
+    const ARGUMENT: Argument = Argument::Bytes;
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(match IS_LATEST {
         true => Rule::LatestTime,
         false => Rule::EarliestTime,

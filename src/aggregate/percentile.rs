@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use num_bigint::BigInt;
 
 use crate::aggregate::share::{MORE, Share};
-use crate::aggregate::state::{Digest, Kind, Outcome, State, StateColumn, Takes, Value};
+use crate::aggregate::state::{Argument, Digest, Kind, Outcome, State, StateColumn, Value};
 use crate::aggregate::values;
 use crate::decimal::number::{Exact, Special, nearest_each};
 use crate::decimal::quotient::Quotient;
@@ -33,8 +33,8 @@ pub(super) fn named(name: &str) -> Option<&'static Kind> {
         if exact.is_some() {
             return Box::leak(Box::new(kind));
         }
-        let settled = Box::leak(Box::new(values::settled(name, share)));
-        let exact = Box::leak(Box::new(values::percentile(name, share, settled)));
+        let result = Box::leak(Box::new(values::result(name, share)));
+        let exact = Box::leak(Box::new(values::percentile(name, share, result)));
         Box::leak(Box::new(kind.exactly(exact)))
     });
     Some(kind)
@@ -59,7 +59,7 @@ fn digests(numbers: &[i64], scale: u32, to: &mut [u64]) {
 }
 
 impl State for Values {
-    const TAKES: Takes = Takes::Numbers;
+    const ARGUMENT: Argument = Argument::Numbers;
     const DIGEST: Option<Digest> = Some(Digest::Numbers(digests));
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Histogram))];
 

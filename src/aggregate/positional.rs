@@ -1,6 +1,6 @@
 //! `first` and `last`: the first and the last value in the input, by file and byte.
 
-use crate::aggregate::state::{Outcome, State, StateColumn, Takes, Value, set};
+use crate::aggregate::state::{Argument, Outcome, State, StateColumn, Value, set};
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
 
@@ -18,7 +18,7 @@ fn counts<const LAST: bool>(place: Place, known: Place) -> bool {
 }
 
 impl<const LAST: bool> State for Positional<LAST> {
-    const TAKES: Takes = Takes::Bytes;
+    const ARGUMENT: Argument = Argument::Bytes;
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(if LAST {
         Rule::LastText
     } else {

@@ -1,7 +1,7 @@
 //! `range`: the greatest number less the least one, at the column's scale.
 
 use crate::aggregate::lanes::{Kept, Part};
-use crate::aggregate::state::{Outcome, State, StateColumn, Takes, Value};
+use crate::aggregate::state::{Argument, Outcome, State, StateColumn, Value};
 use crate::decimal::number::Number;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
@@ -20,7 +20,7 @@ impl Range {
 }
 
 impl State for Range {
-    const TAKES: Takes = Takes::Numbers;
+    const ARGUMENT: Argument = Argument::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Least, Part::Greatest]);
     const COLUMNS: &'static [StateColumn] = &[
         StateColumn::of(Rule::Least),

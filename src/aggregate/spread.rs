@@ -4,7 +4,7 @@
 use num_bigint::BigInt;
 
 use crate::aggregate::lanes::{Kept, Part};
-use crate::aggregate::state::{Outcome, State, StateColumn, Takes, Value};
+use crate::aggregate::state::{Argument, Outcome, State, StateColumn, Value};
 use crate::decimal::number::{Exact, Number, Special};
 use crate::decimal::quotient::Quotient;
 use crate::partial::column::{ColumnView, Gathered};
@@ -26,7 +26,7 @@ pub(super) struct Spread<const POPULATION: bool, const ROOT: bool> {
 }
 
 impl<const POPULATION: bool, const ROOT: bool> State for Spread<POPULATION, ROOT> {
-    const TAKES: Takes = Takes::Numbers;
+    const ARGUMENT: Argument = Argument::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known, Part::Sum, Part::Squares]);
     const COLUMNS: &'static [StateColumn] = &[
         StateColumn::of(Rule::Count),

@@ -15,7 +15,7 @@ use crate::sketch::distinct::HashKey;
 
 /// What an aggregate takes of each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum Argument {
     /// The row, or of a column each value that isn't null.
     Anything,
     /// A column's values as bytes.
@@ -37,7 +37,7 @@ pub(crate) enum Digest {
 
 /// The digest of a value, and whose it is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Digested {
+pub(crate) struct DigestRow {
     /// The number of the states, and that of the group among them.
     pub(crate) states: u32,
     pub(crate) group: u32,
@@ -215,7 +215,7 @@ impl Ratio {
 
 /// What is kept of a column in one group.
 pub(crate) trait State: Default + Send + Sync + 'static {
-    const TAKES: Takes;
+    const ARGUMENT: Argument;
     /// What it must know of many rows at once; `None` if it must see each value.
     const PARTS: Option<&'static [Part]> = None;
     /// What is kept of it in a partial. Merging the columns by their rules is merging states.
@@ -308,7 +308,7 @@ const AHEAD: usize = 16;
 
 /// Adds values to the states of their groups, by their digests; returns by how much the states' [heap](State::heap) has
 /// grown.
-fn add_all<S: State>(states: &mut [&mut dyn States], digests: &[Digested]) -> isize {
+fn add_all<S: State>(states: &mut [&mut dyn States], digests: &[DigestRow]) -> isize {
     let of_type = states.iter_mut().map(|states| {
         let states: &mut dyn Any = *states;
         let states = states.downcast_mut::<Vec<S>>();
@@ -425,8 +425,8 @@ impl<S: State> States for Vec<S> {
 /// What is looked for in the values of a group, and the kind that keeps it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OfValues {
-    pub(crate) wanted: Statistic,
-    pub(crate) settled: &'static Kind,
+    pub(crate) statistic: Statistic,
+    pub(crate) result: &'static Kind,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -443,7 +443,7 @@ pub(crate) enum Statistic {
 #[derive(Debug)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    pub(crate) takes: Takes,
+    pub(crate) argument: Argument,
     /// See [`State::PARTS`].
     pub(crate) parts: Option<&'static [Part]>,
     /// See [`State::COLUMNS`].
@@ -451,7 +451,7 @@ pub(crate) struct Kind {
     /// See [`State::DIGEST`].
     pub(crate) digest: Option<Digest>,
     /// See [`add_all`].
-    pub(crate) add_all: fn(&mut [&mut dyn States], &[Digested]) -> isize,
+    pub(crate) add_all: fn(&mut [&mut dyn States], &[DigestRow]) -> isize,
     /// Makes the states of no groups.
     pub(crate) states: fn() -> Box<dyn States>,
     outcome: fn(&Kept, u32) -> Outcome<'static>,
@@ -472,7 +472,7 @@ impl Kind {
     pub(super) const fn of<S: State>(name: &'static str) -> Kind {
         Kind {
             name,
-            takes: S::TAKES,
+            argument: S::ARGUMENT,
             parts: S::PARTS,
             columns: S::COLUMNS,
             digest: S::DIGEST,
@@ -510,9 +510,9 @@ impl Kind {
     }
 
     /// Of all values.
-    pub(super) const fn of_values(self, takes: Takes, of_values: OfValues) -> Kind {
+    pub(super) const fn of_values(self, argument: Argument, of_values: OfValues) -> Kind {
         Kind {
-            takes,
+            argument,
             of_values: Some(of_values),
             ..self
         }
@@ -529,7 +529,7 @@ impl Kind {
     /// Whether an aggregate of the same column can have the same states.
     pub(crate) fn shares_states(&self, other: &Kind) -> bool {
         let are_kept = self.of_values.is_some() && other.of_values.is_some();
-        self.share.is_some() && other.share.is_some() || are_kept && self.takes == other.takes
+        self.share.is_some() && other.share.is_some() || are_kept && self.argument == other.argument
     }
 
     /// Adds the state of a group of which this is known to its columns, where there are [`Kind::parts`].
@@ -545,7 +545,7 @@ impl Kind {
         rounding: Rounding,
     ) -> Option<Digits<'static>> {
         let ratio = self.ratio?;
-        match kept.known == 0 && self.takes == Takes::Numbers {
+        match kept.known == 0 && self.argument == Argument::Numbers {
             true => None,
             false => ratio(kept).digits(scale, rounding),
         }

@@ -1,7 +1,7 @@
 //! `sum`: exact, at the column's scale.
 
 use crate::aggregate::lanes::{Kept, Part};
-use crate::aggregate::state::{Outcome, Ratio, State, StateColumn, Takes, Value};
+use crate::aggregate::state::{Argument, Outcome, Ratio, State, StateColumn, Value};
 use crate::decimal::number::{Exact, Number};
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
@@ -10,7 +10,7 @@ use crate::partial::description::Rule;
 pub(super) struct Sum(Option<Exact>);
 
 impl State for Sum {
-    const TAKES: Takes = Takes::Numbers;
+    const ARGUMENT: Argument = Argument::Numbers;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Sum]);
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sum)];
 

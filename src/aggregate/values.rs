@@ -7,48 +7,48 @@ use crate::aggregate::count::Count;
 use crate::aggregate::lexical::LexMin;
 use crate::aggregate::share::{MORE, Share};
 use crate::aggregate::state::{
-    Kind, OfValues, Outcome, State, StateColumn, Statistic, Takes, Value,
+    Argument, Kind, OfValues, Outcome, State, StateColumn, Statistic, Value,
 };
 use crate::decimal::number::Exact;
 use crate::decimal::quotient::Quotient;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
 
-const fn counted(name: &'static str, takes: Takes, of_values: OfValues) -> Kind {
-    Kind::of::<Bag>(name).of_values(takes, of_values)
+const fn counted(name: &'static str, argument: Argument, of_values: OfValues) -> Kind {
+    Kind::of::<Bag>(name).of_values(argument, of_values)
 }
 
 pub(super) static DISTINCT: Kind = counted(
     "distinct",
-    Takes::Bytes,
+    Argument::Bytes,
     OfValues {
-        wanted: Statistic::Distinct,
-        settled: &SETTLED_DISTINCT,
+        statistic: Statistic::Distinct,
+        result: &DISTINCT_RESULT,
     },
 );
-static SETTLED_DISTINCT: Kind = Kind::of::<Count>("distinct");
+static DISTINCT_RESULT: Kind = Kind::of::<Count>("distinct");
 
 pub(super) static MODE: Kind = counted(
     "mode",
-    Takes::Bytes,
+    Argument::Bytes,
     OfValues {
-        wanted: Statistic::Mode,
-        settled: &SETTLED_MODE,
+        statistic: Statistic::Mode,
+        result: &MODE_RESULT,
     },
 );
-static SETTLED_MODE: Kind = Kind::of::<LexMin>("mode");
+static MODE_RESULT: Kind = Kind::of::<LexMin>("mode");
 
-pub(super) static MEDIAN: Kind = percentile("median", Share::HALF, &SETTLED_MEDIAN);
-static SETTLED_MEDIAN: Kind = settled("median", Share::HALF);
+pub(super) static MEDIAN: Kind = percentile("median", Share::HALF, &MEDIAN_RESULT);
+static MEDIAN_RESULT: Kind = result("median", Share::HALF);
 
 /// An exact percentile.
-pub(super) const fn percentile(name: &'static str, share: Share, settled: &'static Kind) -> Kind {
-    let wanted = Statistic::Percentile(share);
-    counted(name, Takes::Numbers, OfValues { wanted, settled })
+pub(super) const fn percentile(name: &'static str, share: Share, result: &'static Kind) -> Kind {
+    let statistic = Statistic::Percentile(share);
+    counted(name, Argument::Numbers, OfValues { statistic, result })
 }
 
 /// What keeps it once it is found.
-pub(super) const fn settled(name: &'static str, share: Share) -> Kind {
+pub(super) const fn result(name: &'static str, share: Share) -> Kind {
     Kind::of::<Percentile>(name).of_share(share)
 }
 
@@ -57,7 +57,7 @@ pub(super) const fn settled(name: &'static str, share: Share) -> Kind {
 struct Percentile(Option<Exact>);
 
 impl State for Percentile {
-    const TAKES: Takes = Takes::Numbers;
+    const ARGUMENT: Argument = Argument::Numbers;
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sum)];
 
     fn update(&mut self, value: &Value<'_>) {

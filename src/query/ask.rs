@@ -5,7 +5,7 @@ mod described;
 
 use std::path::PathBuf;
 
-use crate::aggregate::state::Takes;
+use crate::aggregate::state::Argument;
 use crate::aggregate::{ALL, named};
 use crate::answer::LINES;
 use crate::condition::Expression;
@@ -471,7 +471,7 @@ impl Query {
                 "there is no aggregate `{name}`, but {names}, and percentiles such as p50 and p99.9"
             )));
         };
-        if columns.is_none() && kind.takes != Takes::Anything {
+        if columns.is_none() && kind.argument != Argument::Anything {
             return Err(refused(format!("`{name}` needs a column")));
         }
         self.aggregates.push(Asked {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::aggregate::bag;
 use crate::aggregate::lanes::{Kept, Lane, MAGNITUDE_MAX, NARROW_MAX, Part, Traits};
-use crate::aggregate::state::{Digest, Digested, Takes, Value};
+use crate::aggregate::state::{Argument, Digest, DigestRow, Value};
 use crate::condition::{Condition, Doubts, Reading};
 use crate::decimal::number::Number;
 use crate::engine::sink::BlockError;
@@ -105,7 +105,7 @@ struct Scratch {
     composed: Box<[u8]>,
     added: Box<[[i64; BATCH]; UNIT_LANES]>,
     groups: Vec<Group>,
-    digests: Vec<Digested>,
+    digests: Vec<DigestRow>,
     digest: Box<[u64; BATCH]>,
 }
 
@@ -239,7 +239,7 @@ impl Passes {
                 sources.iter().position(|source| source.at == at)
             };
             if of.kind.parts.is_none() {
-                let numbers = (of.kind.takes == Takes::Numbers).then(|| known(&sources));
+                let numbers = (of.kind.argument == Argument::Numbers).then(|| known(&sources));
                 return Served::Values(among(column), numbers.flatten());
             }
             let known = known(&sources).unwrap_or_else(|| {

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::aggregate::bag::{Bag, Digests, NAME, name};
 use crate::aggregate::share::Share;
-use crate::aggregate::state::{Kind, Slot, Statistic, Takes};
+use crate::aggregate::state::{Argument, Kind, Slot, Statistic};
 use crate::decimal::number::{Exact, Number};
 use crate::partial::block::Groups as Gathered;
 use crate::partial::column::{ColumnView, Gathered as Column};
@@ -44,7 +44,7 @@ impl StoredForm {
             .enumerate()
             .map(|(owner, slot)| match slot.kind.of_values {
                 Some(of) => Slot {
-                    kind: of.settled,
+                    kind: of.result,
                     owner,
                 },
                 None => *slot,
@@ -217,7 +217,7 @@ impl StoredForm {
     ) -> Result<(), Lost> {
         let table = all.table();
         let mut counted = table.bag(group, owner).counted();
-        if kind.takes != Takes::Numbers {
+        if kind.argument != Argument::Numbers {
             // Short texts are in order, and stay so.
             counted.sort_by(|one, two| {
                 table.with_text(one.0, |one| table.with_text(two.0, |two| one.cmp(two)))
@@ -232,8 +232,8 @@ impl StoredForm {
         let mut bytes = Vec::new();
         for (digest, mut times) in counted {
             bytes.clear();
-            match kind.takes {
-                Takes::Numbers => table.number_of(owner, digest).push_ordered(&mut bytes),
+            match kind.argument {
+                Argument::Numbers => table.number_of(owner, digest).push_ordered(&mut bytes),
                 _ => table.with_text(digest, |text| bytes.extend_from_slice(text)),
             }
             while let Some((value, times)) = own.next_if(|(value, _)| *value < &bytes[..]) {
@@ -269,7 +269,7 @@ impl StoredForm {
         for (owner, kind) in self.owners() {
             let slots = self.slots.iter().enumerate();
             let slots = slots.filter(|(_, slot)| slot.owner == owner);
-            let wanted = slots.filter_map(|(at, slot)| Some((at, slot.kind.of_values?.wanted)));
+            let wanted = slots.filter_map(|(at, slot)| Some((at, slot.kind.of_values?.statistic)));
             let bag = table.bag(group, owner);
             let is_whole = !own.iter().any(|own| table.bag(*own, owner).count() > 0);
             if is_whole && bag.is_whole() {
@@ -513,7 +513,8 @@ impl<'a, W: Write> Settling<'a, W> {
             match slot.kind.of_values {
                 Some(of) => {
                     let all = row.count(slot.owner);
-                    self.searches.push(Search::new(of.wanted, slot.owner, all));
+                    self.searches
+                        .push(Search::new(of.statistic, slot.owner, all));
                 }
                 None => row.copy(
                     at,

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::aggregate::bag::{self, Bag, Text};
 use crate::aggregate::lanes::Kept;
-use crate::aggregate::state::{Digested, Kind, Outcome, Slot, States, Takes, Value};
+use crate::aggregate::state::{Argument, DigestRow, Kind, Outcome, Slot, States, Value};
 use crate::decimal::number::Number;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::prefetch;
@@ -77,8 +77,8 @@ impl Group {
     }
 
     /// The digest of a value of its own.
-    pub(crate) fn digested(self, digest: u64) -> Digested {
-        Digested {
+    pub(crate) fn digested(self, digest: u64) -> DigestRow {
+        DigestRow {
             states: self.shard,
             group: self.at,
             digest,
@@ -304,7 +304,7 @@ impl Table {
     }
 
     /// Adds values to the states of their groups, by their digests.
-    pub(crate) fn add(&mut self, aggregate: usize, digests: &[Digested]) {
+    pub(crate) fn add(&mut self, aggregate: usize, digests: &[DigestRow]) {
         let place = self.places[aggregate];
         let states = self
             .shards
@@ -317,7 +317,7 @@ impl Table {
 
     /// Adds a value to a group's bag.
     fn keep(&mut self, group: Group, aggregate: usize, value: &Value<'_>) {
-        let is_number = self.slots[aggregate].kind.takes == Takes::Numbers;
+        let is_number = self.slots[aggregate].kind.argument == Argument::Numbers;
         let digest = match is_number {
             true => self.number_digest(aggregate, &value.number),
             false => Some(self.text_digest(value.bytes)),
@@ -529,8 +529,8 @@ impl Table {
         };
         let slots = self.slots.iter().enumerate();
         let of_texts = slots.filter(|(at, slot)| {
-            let takes = slot.kind.takes;
-            slot.owner == *at && slot.kind.of_values.is_some() && takes != Takes::Numbers
+            let takes = slot.kind.argument;
+            slot.owner == *at && slot.kind.of_values.is_some() && takes != Argument::Numbers
         });
         let places: Vec<usize> = of_texts.map(|(at, _)| self.places[at]).collect();
         from.shards.par_iter_mut().for_each(|shard| {
