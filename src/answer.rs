@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use memchr::memchr;
 use rayon::prelude::*;
+use ringfold_read::{Cause, Error, Kind as ErrorKind, Result};
 
 use crate::aggregate::state::{Numeral, Outcome, Rounding, text_of};
 use crate::answer::having::{DoubtedRows, Having, Tested};
@@ -19,7 +20,6 @@ use crate::answer::outgrown::{Page, StoredRows};
 use crate::answer::sorted::{Columns, Sorting, memory_of, part};
 use crate::condition::{Doubts, Operand, Reading};
 use crate::decimal::number::{Grammar, Number, shown};
-use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::format::hint::comparison_cause;
 use crate::format::repeats::Occurrences;
 use crate::reject::rejects::Rejects;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use crate::error::{describe, errno_name};
-use crate::linux::{cgroups, proc};
+use ringfold_read::internals::{cgroups, describe, errno_name, proc};
+
 use crate::refusal::Refusal;
 
 /// Bytes of the available memory that are left to buffers and everything else.

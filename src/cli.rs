@@ -46,11 +46,11 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use ringfold_read::internals::OutOfMemory;
 
 pub use crate::cli::allocator::Allocator;
 use crate::cli::command::{Cli, Command};
 use crate::cli::console::{exit_code, give_up, print, say_error};
-use crate::error::OutOfMemory;
 use crate::{Error, Kind};
 
 /// Runs the program.
@@ -73,7 +73,7 @@ pub fn main() -> ExitCode {
         process::guard();
     }
     // There are at most as many files as arguments.
-    crate::input::descriptors::raise_descriptor_limit(std::env::args_os().len());
+    ringfold_read::internals::raise_descriptor_limit(std::env::args_os().len());
     process::take_signals();
     let done = match command {
         Command::Aggregate(command) => command.run().map(|()| ExitCode::SUCCESS),

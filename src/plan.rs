@@ -10,6 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ahash::RandomState;
+use ringfold_read::internals::Level;
+use ringfold_read::{Cause, Error, Framing, Kind as ErrorKind, Result};
 
 use crate::aggregate::state::{Argument, Digest, Kind, Slot};
 use crate::answer::order::Sort;
@@ -17,16 +19,13 @@ use crate::answer::{LINES, no_lines};
 use crate::budget::Budget;
 use crate::condition::{Bytes, Condition};
 use crate::decimal::number::{Grammar, Number};
-use crate::error::{Cause, Error, Kind as ErrorKind, Result};
 use crate::format::dialect::Dialect;
 use crate::format::hint::number_cause;
 use crate::format::repeats::Repeats;
 use crate::format::sniff::Doubt;
 use crate::format::time::Unit;
-use crate::level::Level;
 use crate::plan::columns::Columns;
 use crate::plan::order::Order;
-use crate::record::framing::Framing;
 use crate::refusal::{Hint, Refusal};
 use crate::reject::rejects::{OnError, Rejecting};
 use crate::sketch::distinct::HashKey;

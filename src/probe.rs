@@ -18,8 +18,9 @@ mod user;
 
 use std::path::Path;
 
-use crate::error::Result;
-use crate::level::Level;
+use ringfold_read::Result;
+use ringfold_read::internals::Level;
+
 use crate::probe::findings::SCHEMA;
 use crate::probe::machine::Machine;
 

@@ -5,11 +5,10 @@
 mod expand;
 mod words;
 
-use crate::engine::sink::{BlockError, Malformed};
+use ringfold_read::internals::Level;
+use ringfold_read::{Block, BlockError, Delimited, Framing, Malformed};
+
 use crate::job::transform::Transform;
-use crate::level::Level;
-use crate::record::block::Block;
-use crate::record::framing::{Delimited, Framing};
 
 use crate::quote::expand::Expansion;
 use crate::quote::words::Words;
@@ -171,8 +170,8 @@ impl Transform for Quote {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::block::PaddedBuf;
-    use crate::record::framing::texts;
+    use ringfold_read::PaddedBuf;
+    use ringfold_read::internals::texts;
 
     /// Quoting by the book: record by record, byte by byte.
     fn naive(quote: &Quote, text: &[u8]) -> (Vec<u8>, Option<usize>) {

@@ -1,12 +1,10 @@
-//! Why a query is refused, as data. What the reader refuses is [`error::refusal`](crate::error::refusal).
+//! Why a query is refused, as data. What the reader refuses is [`ringfold_read::Refusal`].
 
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::error::refusal::{self as reader, Fields, Speller};
-use crate::error::setting::Setting;
-use crate::error::{Cause, Error, Kind};
-use crate::units;
+use ringfold_read::internals::units;
+use ringfold_read::{Cause, Error, Fields, Kind, Setting, Speller};
 
 /// [`Query::filter`](crate::query::Query::filter).
 pub const FILTER: Setting = Setting::Job("filter");
@@ -298,7 +296,7 @@ pub(crate) fn after(words: &str, mut cause: Cause) -> Cause {
     match &mut cause {
         Cause::Words(why) => why.insert_str(0, words),
         Cause::Refused(refusal) => {
-            if let reader::Refusal::NotText { why, .. } = &mut **refusal {
+            if let ringfold_read::Refusal::NotText { why, .. } = &mut **refusal {
                 why.insert_str(0, words);
             }
         }

@@ -8,10 +8,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use ringfold_read::{Error, Result};
+
 use crate::aggregate::state::{Argument, Slot};
 use crate::aggregate::{ALL, named};
 use crate::answer::Answer;
-use crate::error::{Error, Result};
 use crate::partial::description::{Aggregate, Counts, Description, Rule};
 use crate::partial::merge::Merge;
 use crate::partial::reader::{Cursor, Reader};

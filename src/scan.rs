@@ -19,11 +19,11 @@ pub(crate) mod spans;
 #[cfg(fuzzing)]
 pub mod fuzzed {
     use crate::format::dialect::Marks;
-    use crate::level::Level;
-    use crate::record::block::PaddedBuf;
     use crate::scan::decimal::decode;
     use crate::scan::index::{Index, TextWindow, WINDOW, index};
     use crate::scan::numbers::Numbers;
+    use ringfold_read::PaddedBuf;
+    use ringfold_read::internals::Level;
 
     /// The most decimals.
     pub const SCALE_MAX: u32 = crate::scan::numbers::SCALE_MAX;

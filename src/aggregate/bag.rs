@@ -5,12 +5,13 @@
 //! in a small hash table. Others are appended, and looked at again from time to time: where they repeat after all, they are
 //! counted. Numbers that have no digest are groups of their own (`spill::exact`).
 
+use ringfold_read::internals::prefetch;
+
 use crate::aggregate::lanes::Kept;
 use crate::aggregate::state::{Argument, Digest, Outcome, State, StateColumn, Value};
 use crate::decimal::number::{Exact, Number};
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
-use crate::prefetch;
 use crate::sketch::few::Few;
 
 /// Values that are counted at first, however seldom they repeat.

@@ -3,13 +3,14 @@
 use std::any::Any;
 use std::borrow::Cow;
 
+use ringfold_read::internals::prefetch;
+
 use crate::aggregate::lanes::{Kept, Part};
 use crate::aggregate::share::Share;
 use crate::decimal::number::{Exact, Number, Special};
 use crate::decimal::quotient::{Quotient, short_quotient};
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::{Column, RANK_BYTES, Rule};
-use crate::prefetch;
 use crate::report::grid::Digits;
 use crate::sketch::distinct::HashKey;
 

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use ringfold_read::Cause;
+
 use crate::aggregate::state::{Numeral, Outcome, Rounding, text_of};
 use crate::condition::{Condition, Operand};
 use crate::decimal::number::{Grammar, Number};
-use crate::error::Cause;
 
 /// A condition on rows.
 #[derive(Debug, Clone, Copy)]

@@ -2,10 +2,11 @@
 
 use std::cmp::{Ordering, Reverse};
 
+use ringfold_read::{Error, Kind, Result};
+
 use crate::aggregate::state::Outcome;
 use crate::aggregate::{ALL, named};
 use crate::decimal::number::shown;
-use crate::error::{Error, Kind, Result};
 use crate::plan::columns::{Columns, unknown};
 
 /// The order of an answer's rows.

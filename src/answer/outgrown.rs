@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use crate::error::Error;
+use ringfold_read::Error;
+
 use crate::report::grid::{Cell, Rows};
 use crate::spill::stored::{Lost, Stored, StoredForm};
 

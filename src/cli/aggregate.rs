@@ -5,13 +5,12 @@ use std::sync::LazyLock;
 
 use crate::budget::GROUP_MIN;
 use crate::format::pairs::has_pairs;
-use crate::linux::{cgroups, heap};
 use crate::query::Refusal;
 use crate::report::grid::GridFormat;
-use crate::units;
 use crate::{Config, Error, Input, Kind, Result, report};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use ringfold_read::internals::{cgroups, heap, units};
 
 use crate::cli::answer_flags::Form;
 use crate::cli::console::usage;

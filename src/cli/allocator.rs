@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::io::{Cursor, Write};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
-use crate::linux::heap;
+use ringfold_read::internals::heap;
 
 /// An allocator that never fails, because it ends the process.
 pub struct Allocator<A>(pub A);

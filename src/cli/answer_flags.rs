@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use rayon::ThreadPool;
+use ringfold_read::internals::visible;
 
 use crate::cli::bench::width as terminal_width;
 use crate::cli::console::{usage, write_output};
@@ -14,7 +15,6 @@ use crate::output::Output;
 use crate::query::{Answer, Columns, Shown, Sort};
 use crate::report::grid::{GridFormat, write_grid, write_table_within};
 use crate::report::{self, Format};
-use crate::visible::visible;
 use crate::{Error, Result};
 
 /// Bytes of a key that are shown.

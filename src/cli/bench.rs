@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
+use ringfold_read::internals::{sizing, units::GIB};
 
 pub(super) use crate::cli::bench::field::run_words;
 use crate::cli::bench::field::{FieldFlags, Job};
@@ -16,7 +17,6 @@ use crate::cli::console::{about, columns, print, say, usage, write_file};
 use crate::cli::duration::duration;
 use crate::cli::progress::{self, When};
 use crate::cli::size::size;
-use crate::engine::plan::sizing;
 use crate::measure::answers::Answers;
 use crate::measure::bound;
 use crate::measure::cache::{CachedFile, State};
@@ -29,7 +29,6 @@ use crate::measure::rounds::Rounds;
 use crate::measure::statistics::Spread;
 use crate::measure::{compare, export, html, process, table};
 use crate::probe::probe;
-use crate::units::GIB;
 use crate::{Engine, Error, Kind as ErrorKind, Result};
 
 /// Columns of a table where there is no terminal.

@@ -4,9 +4,10 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ringfold_read::internals::visible;
+
 use crate::cli::{inherited, pointer, process, progress, spell};
 use crate::output::file::Output;
-use crate::visible::visible;
 use crate::{Cause, Error, Kind, Result};
 
 /// Opens the output. Called before the work, so that a wrong path is reported first.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::job::count::{Count, Counted};
-use crate::visible::visible;
 use crate::{Input, Result};
 use clap::Args;
+use ringfold_read::internals::visible;
 
 use crate::cli::console::{exit_code, open_output, say, write_output};
 use crate::cli::reading::{Files, FoldOutput, ReadFlags};

@@ -29,7 +29,7 @@ impl Fold for Discard {
 
     /// No record's end is looked for.
     fn framing(&self) -> &dyn Framing {
-        &crate::record::framing::Delimited::EVERY_BYTE
+        &ringfold_read::Delimited::EVERY_BYTE
     }
 
     fn block(&self, bytes: &mut u64, block: &Block<'_>) -> Result<(), BlockError> {

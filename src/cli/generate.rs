@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::Result;
 use crate::generate::Generate;
-use crate::{Result, units};
 use clap::Args;
+use ringfold_read::internals::units;
 
 use crate::cli::console::{open_output, say, usage, write_output};
 use crate::cli::progress::{Bar, When};

@@ -1,8 +1,8 @@
 //! The flags of the kernel's switches: what each sets, since which kernel, and when it helps.
 //! docs/knobs.md has the rest.
 
-use crate::engine::knobs::{CacheUse, FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
 use clap::Args;
+use ringfold_read::{CacheUse, FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
 
 use crate::cli::size::size;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::linux::proc;
+use ringfold_read::internals::proc;
 
 /// The time between two samples.
 const TICK: Duration = Duration::from_millis(20);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use ringfold_read::internals::heap;
 
 use crate::cli::answer_flags::{self, AnswerFlags, first};
 use crate::cli::console::{open_output, say, usage, write_output};
@@ -10,7 +11,6 @@ use crate::cli::own_input;
 use crate::cli::query::{tell_estimates, tell_spilled};
 use crate::cli::size::size;
 use crate::cli::skipped::{counted, tell_unread_rows};
-use crate::linux::heap;
 use crate::query::{Partial, Refusal};
 use crate::report::grid::GridFormat;
 use crate::{Error, Kind, Result};

@@ -1,10 +1,10 @@
 //! Points into a condition: two lines below an error, the condition and a caret.
 
+use ringfold_read::internals::visible;
 use unicode_width::UnicodeWidthStr;
 
 use crate::Error;
 use crate::query::Refusal;
-use crate::visible::visible;
 
 /// Letters of a condition that are shown before and after the place.
 const BEFORE: usize = 50;

@@ -3,9 +3,10 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
+use crate::Result;
 use crate::probe::{Check, Entry, Findings, Mark, Section, Value, probe};
-use crate::{Result, units};
 use clap::Args;
+use ringfold_read::internals::units;
 
 use crate::cli::console::{columns, open_output, write_output};
 

@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ringfold_read::internals::units;
 use rustix::event::{PollFd, PollFlags, poll};
-
-use crate::units;
 
 /// When to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use ringfold_read::internals::{describe, units, visible};
 
 use crate::cli::answer_flags::{AnswerFlags, Form, first};
 use crate::cli::console::{open_output, say, usage, write_output};
@@ -17,10 +18,8 @@ use crate::cli::skipped::{
     Policy, nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows,
 };
 use crate::cli::{log_pattern, memory, own_input, spell};
-use crate::error::describe;
 use crate::query::{Answer, Columns, Occurrences, Query};
-use crate::visible::visible;
-use crate::{Config, Input, Receipt, Result, units};
+use crate::{Config, Input, Receipt, Result};
 
 /// What is asked of which columns.
 #[derive(Args)]

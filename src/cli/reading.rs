@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use clap::Args;
+use ringfold_read::internals::line_of;
 
 use crate::budget::default_bytes;
 use crate::cli::console::{give_up, say, usage};
@@ -14,7 +15,6 @@ use crate::cli::duration::duration;
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
 use crate::cli::{inherited, knobs, memory, profile, spell, stats};
-use crate::engine::run::line_of;
 use crate::measure::reads::ReadWatch;
 use crate::output::file::Output;
 use crate::{Config, Engine, Input, Result, RingDefaults};

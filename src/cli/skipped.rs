@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use rayon::ThreadPool;
+use ringfold_read::internals::units;
 
 use crate::cli::console::say;
 use crate::cli::reading::{ReadFlags, place_of};
 use crate::cli::spell;
 use crate::query::Answer;
 use crate::reject::skipped::Skipped;
-use crate::{Error, Input, Kind, units};
+use crate::{Error, Input, Kind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Policy {

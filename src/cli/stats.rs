@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
+use crate::Stats;
 use crate::cli::memory::Peak;
 use crate::cli::spell;
 use crate::measure::reads::ReadFigures;
-use crate::units::{GIB, grouped};
-use crate::{Stats, units};
+use ringfold_read::internals::units::{self, GIB, grouped};
 use serde_json::{Value, json};
 
 /// How to print it.

@@ -6,13 +6,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use ringfold_read::internals::{
+    sizing,
+    units::{self, GIB},
+};
 
 use crate::cli::bench::{now_unix_s, run_words, width};
 use crate::cli::console::{about, print, say, usage, write_file};
 use crate::cli::duration::duration;
 use crate::cli::profile::{self, Profile};
 use crate::cli::progress::{self, When};
-use crate::engine::plan::sizing;
 use crate::measure::answers::Answers;
 use crate::measure::cache::{CachedFile, State};
 use crate::measure::figures::digits;
@@ -22,8 +25,7 @@ use crate::measure::machine::{Machine, place};
 use crate::measure::participant::{Kind, Participant, Prints};
 use crate::measure::statistics::median;
 use crate::measure::{html, process};
-use crate::units::GIB;
-use crate::{Error, Kind as ErrorKind, Result, units};
+use crate::{Error, Kind as ErrorKind, Result};
 
 /// What is tried: bytes of a read, and reads in flight.
 const BLOCKS: [u64; 7] = [

@@ -1,11 +1,12 @@
 //! Finds the columns of a condition and moves each "not" down into the tests.
 
+use ringfold_read::Result;
+
 use crate::condition::fault::Fault;
 use crate::condition::literal::Literal;
 use crate::condition::parse::{Expression, Node, Predicate, Term};
 use crate::condition::tree::{Check, Condition, Test};
 use crate::decimal::number::{Number, shown};
-use crate::error::Result;
 use crate::format::time::{Time, Unit, read};
 use crate::plan::columns::Columns;
 

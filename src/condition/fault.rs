@@ -1,7 +1,7 @@
 //! What is wrong with the text of a condition, and where.
 
-use crate::error::Error;
-use crate::error::setting::Setting;
+use ringfold_read::{Error, Setting};
+
 use crate::refusal::Refusal;
 
 /// A place in the text and what is wrong there.

@@ -10,12 +10,11 @@
 //! ```
 
 use regex::bytes::Regex;
+use ringfold_read::{Result, Setting};
 
 use crate::condition::fault::Fault;
 use crate::condition::literal::{Comparison, Literal};
 use crate::condition::token::{Lexeme, Token, tokens};
-use crate::error::Result;
-use crate::error::setting::Setting;
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
 use crate::refusal::HAVING;

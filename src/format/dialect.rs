@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use memchr::{memchr, memchr2};
+use ringfold_read::{Cause, Delimited, Framing, Quoted};
 
-use crate::error::Cause;
 use crate::format::escape::Escape;
 use crate::format::field::{Field, QUOTE, Record, Unreadable};
 use crate::format::json::Paths;
 use crate::format::log::Pattern;
-use crate::record::framing::{Delimited, Framing};
-use crate::record::quoted::Quoted;
 use crate::refusal::{Hint, Refusal};
 
 /// What may stand at a file's start and belongs to no field.
@@ -265,7 +263,7 @@ impl Dialect {
     /// After the record that begins at `at`, as engines cut it.
     #[cfg(test)]
     pub(crate) fn framed_end(&self, bytes: &[u8], at: usize) -> usize {
-        use crate::record::framing::State;
+        use ringfold_read::State;
         let end = self.framing().first_end(State::START, &bytes[at..]);
         end.map_or(bytes.len(), |end| at + end)
     }
@@ -481,7 +479,8 @@ pub(crate) fn unreadable(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::framing::{State, texts};
+    use ringfold_read::State;
+    use ringfold_read::internals::texts;
 
     fn fields(dialect: Dialect, bytes: &[u8]) -> Vec<Result<Vec<Vec<u8>>, usize>> {
         let (mut all, mut at, mut fields) = (Vec::new(), 0, Vec::new());

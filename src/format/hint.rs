@@ -1,7 +1,8 @@
 //! What may help where a value isn't a number, or fields stand in quotes.
 
+use ringfold_read::Cause;
+
 use crate::decimal::number::{Grammar, Number};
-use crate::error::Cause;
 use crate::format::field::QUOTE;
 use crate::format::time::read;
 use crate::refusal::{Hint, Refusal};

@@ -1,14 +1,14 @@
 //! Whether an input is one of keys and numbers.
 
 use memchr::{memchr, memchr_iter};
+use ringfold_read::internals::{
+    foreign::BYTE_ORDER_MARK,
+    head::{STEP, first_bytes, look_at_heads},
+    pages::PAGE,
+};
+use ringfold_read::{Input, Result, Source};
 
-use crate::error::Result;
 use crate::format::pair_hint::{TRIED, is_header, is_row, read, trim};
-use crate::input::foreign::BYTE_ORDER_MARK;
-use crate::input::head::{STEP, first_bytes, look_at_heads};
-use crate::input::source::Source;
-use crate::input::spans::Input;
-use crate::linux::pages::PAGE;
 
 /// Whether the first line of a file is a key and a number, as one read shows that leaves nothing in the page cache.
 fn begins_with_pair(input: &Input, delimiter: u8) -> bool {

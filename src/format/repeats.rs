@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use memchr::memmem::Finder;
+use ringfold_read::internals::lines::{Counted, Mark};
 
 use crate::format::dialect::BYTE_ORDER_MARK;
-use crate::record::lines::{Counted, Mark};
 
 /// Records that are the header again, byte for byte.
 #[derive(Debug)]

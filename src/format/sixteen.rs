@@ -1,13 +1,15 @@
 //! Looks at sixteen bytes at a time: where few are looked through, a call of memchr would take longer than the look.
 
-#[cfg(target_arch = "x86_64")]
-use crate::isa::x86::sixteen::equal;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use crate::isa::x86::sixteen::{no_digits, special};
 #[cfg(not(target_arch = "x86_64"))]
 use naive::equal;
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use naive::{no_digits, special};
+#[cfg(target_arch = "x86_64")]
+use ringfold_read::internals::isa::x86::sixteen::equal;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use ringfold_read::internals::isa::x86::sixteen::no_digits;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use ringfold_read::internals::isa::x86::sixteen::special;
 
 /// Where the first of two bytes stands from `at` on.
 #[inline(always)]

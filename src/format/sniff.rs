@@ -3,16 +3,13 @@
 use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memmem, memrchr};
+use ringfold_read::internals::{head::look_at_heads, nuls};
+use ringfold_read::{Error, Input, Kind, Result, Source};
 
-use crate::error::{Error, Kind, Result};
 use crate::format::dialect::{BYTE_ORDER_MARK, Dialect};
 use crate::format::field::{Field, QUOTE, names_of};
 use crate::format::hint::is_usual_null;
 use crate::format::log;
-use crate::input::head::look_at_heads;
-use crate::input::source::Source;
-use crate::input::spans::Input;
-use crate::record::nuls;
 use crate::refusal::{Hint, Refusal, Uneven};
 
 /// Records that are looked at, and how many bytes of them at most. Both bound how long a pipe is waited for.

@@ -5,11 +5,8 @@
 //! Each byte of a block is compared once, and no length or index comes of it: so blocks may change meanwhile.
 #![allow(unsafe_code)]
 
-use crate::engine::sink::BlockError;
-use crate::record::block::{Block, SharedPages};
-use crate::record::bytes;
-use crate::record::framing::{Delimited, Framing};
-use ringfold_read::Fold;
+use ringfold_read::internals::bytes;
+use ringfold_read::{Block, BlockError, Delimited, Fold, Framing, SharedPages};
 
 /// Counts record ends and bytes, file by file.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,6 @@
 //! The second kind of job: a block in, bytes out.
 
-use crate::engine::sink::BlockError;
-use crate::record::block::Block;
-use crate::record::framing::{Delimited, Framing};
+use ringfold_read::{Block, BlockError, Delimited, Framing};
 
 /// A job that makes bytes of records.
 ///

@@ -5,10 +5,8 @@ mod unordered;
 
 use std::io::Write;
 
-use crate::engine::config::Config;
-use crate::engine::stats::Stats;
-use crate::error::Result;
-use crate::input::spans::Input;
+use ringfold_read::{Config, Input, Result, Stats};
+
 use crate::job::transform::Transform;
 
 /// Has a job make bytes of an input's records, and writes them in the input's order on a thread of its own.

@@ -1,9 +1,10 @@
 //! Finds what limits a result, by its shares of rates that were measured in the same run.
 
+use ringfold_read::internals::units::GIB;
+
 use crate::measure::limits::{Bound, Ceilings, Resource, Share};
 use crate::measure::results::{Case, Row};
 use crate::measure::statistics::median;
-use crate::units::GIB;
 
 /// A program that takes more processor time than this share of its time has several threads.
 const ONE: f64 = 1.03;

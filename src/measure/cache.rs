@@ -13,11 +13,10 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
+use ringfold_read::internals::pages::{HUGE_PAGE, PAGE};
 use rustix::fs::{Access, Advice, AtFlags, CWD};
 use rustix::mm::{MapFlags, ProtFlags};
 use serde::{Deserialize, Serialize};
-
-use crate::linux::pages::{HUGE_PAGE, PAGE};
 
 /// How much of the file lies in the page cache when a run starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]

@@ -7,12 +7,10 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use crate::engine::arena::{Arena, Layout, Slot};
-use crate::engine::knobs::HugePages;
-use crate::engine::plan::sizing::MemoryLimit;
-use crate::error::Result;
+use ringfold_read::internals::{Arena, Layout, Slot, sizing::MemoryLimit, units::GIB};
+use ringfold_read::{HugePages, Result};
+
 use crate::measure::limits::MemoryRate;
-use crate::units::GIB;
 
 /// Bytes of a thread's buffer, and the fewest that say anything.
 const BUFFER: u64 = 128 << 20;
@@ -27,9 +25,10 @@ const PASSES: usize = 5;
 /// # Errors
 /// There is no memory for the buffers.
 pub fn memory(threads: usize) -> Result<Vec<MemoryRate>> {
-    let meminfo = crate::linux::proc::text("/proc/meminfo").unwrap_or_default();
-    let free = crate::linux::proc::kib_field(&meminfo, "MemAvailable").unwrap_or(1 << 30);
-    let free = free.min(crate::linux::cgroups::memory_limit().unwrap_or(u64::MAX));
+    let meminfo = ringfold_read::internals::proc::text("/proc/meminfo").unwrap_or_default();
+    let free =
+        ringfold_read::internals::proc::kib_field(&meminfo, "MemAvailable").unwrap_or(1 << 30);
+    let free = free.min(ringfold_read::internals::cgroups::memory_limit().unwrap_or(u64::MAX));
     let block = (free / PART / threads as u64).clamp(BUFFER_MIN, BUFFER) as usize;
     let layout = Layout {
         block: block / 4096 * 4096,

@@ -7,10 +7,8 @@ use std::io;
 
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware};
 use perf_event::{Builder, Counter, ReadFormat};
+use ringfold_read::internals::{describe, proc};
 use serde::{Deserialize, Serialize};
-
-use crate::error::describe;
-use crate::linux::proc;
 
 /// What was counted; `None` is what this processor doesn't count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use ringfold_read::internals::units::GIB;
+
 use crate::measure::counters::Counts;
 use crate::measure::results::{Case, OwnStats, Results, Row, Run};
 use crate::measure::table;
-use crate::units::GIB;
 
 /// A run with what belongs to it.
 struct Line<'a> {

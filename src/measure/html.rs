@@ -214,7 +214,9 @@ const COLUMNS: [Column; 15] = [
 fn middle(row: &Row, count: fn(&crate::measure::results::Run) -> u64) -> String {
     let counts = row.runs.iter().map(|run| count(run) as f64);
     let median = crate::measure::statistics::median(counts);
-    median.map_or(String::new(), |median| crate::units::grouped(median as u64))
+    median.map_or(String::new(), |median| {
+        ringfold_read::internals::units::grouped(median as u64)
+    })
 }
 
 fn numbers(out: &mut String, case: &Case) {

@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ringfold_read::internals::{
+    mounts,
+    proc::{chosen, field, kib_field, number, text},
+};
 use serde::{Deserialize, Serialize};
-
-use crate::linux::mounts;
-use crate::linux::proc::{chosen, field, kib_field, number, text};
 
 /// Where a run took place. What can't be found out is `None`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -109,7 +110,10 @@ impl Machine {
             ("ringfold", self.ringfold.clone()),
             ("kernel", self.kernel.clone()),
             ("processor", processor),
-            ("memory", crate::units::size(self.memory_bytes)),
+            (
+                "memory",
+                ringfold_read::internals::units::size(self.memory_bytes),
+            ),
             ("load before", or_unknown(&self.load_average)),
             ("file system", or_unknown(&self.file_system)),
             ("drive", drive),

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use ringfold_read::internals::proc;
 use serde::{Deserialize, Serialize};
 
-use crate::linux::proc;
 use crate::measure::counters::{Counters, Counts};
 
 /// What a run cost.

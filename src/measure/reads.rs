@@ -5,9 +5,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use ringfold_read::Observer;
 use serde::{Deserialize, Serialize};
-
-use crate::engine::observer::Observer;
 
 /// The figures of a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

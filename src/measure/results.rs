@@ -1,5 +1,6 @@
 //! What was measured, and the figures made of it. Serialised, this is the JSON of `ringfold bench`; names have units.
 
+use ringfold_read::internals::units::GIB;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::cache::State;
@@ -10,7 +11,6 @@ use crate::measure::participant::Kind;
 use crate::measure::process::Cost;
 use crate::measure::reads::ReadFigures;
 use crate::measure::statistics::{Interval, Phase, Spread, median, phases};
-use crate::units::GIB;
 
 /// The version of the JSON's shape: it changes when a field goes or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 3;
@@ -217,7 +217,10 @@ impl Results {
             seconds => format!(", {seconds} s of rest before each run that isn't cached"),
         };
         let lines = file.lines.map_or(String::new(), |lines| {
-            format!(", {} lines", crate::units::grouped(lines))
+            format!(
+                ", {} lines",
+                ringfold_read::internals::units::grouped(lines)
+            )
         });
         let runs = match settings.runs {
             1 => "1 run".to_string(),
@@ -226,7 +229,7 @@ impl Results {
         format!(
             "{}: {}{lines}; {runs} of each, in turns{pause}",
             file.path,
-            crate::units::size(file.size_bytes),
+            ringfold_read::internals::units::size(file.size_bytes),
         )
     }
 }

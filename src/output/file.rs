@@ -16,7 +16,7 @@
 //! What is no regular file (`/dev/null`, a FIFO, `/dev/stdout`) is written to directly, unless it is to
 //! be held back until [`Output::finish`].
 
-use crate::error::{describe, errno_name};
+use ringfold_read::internals::{describe, errno_name};
 use rustix::fs::{self as sys, AtFlags, CWD, FsWord, Mode, OFlags};
 use rustix::io::Errno;
 use std::error::Error;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use crate::error::{Error, Kind, Result};
+use ringfold_read::{Error, Kind, Result};
+
 use crate::partial::description::{Description, Rule, Source, Span};
 use crate::partial::reader::Reader;
 

@@ -7,7 +7,8 @@ pub(crate) mod batch;
 mod columns;
 mod order;
 
-use crate::error::Result;
+use ringfold_read::Result;
+
 use crate::partial::block::{BLOCK_BYTES, Groups};
 use crate::partial::column::{ColumnView, Variable};
 use crate::partial::key::prefix;

@@ -9,9 +9,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use ringfold_read::{Error, Kind, Result};
 use zerocopy::FromBytes;
 
-use crate::error::{Error, Kind, Result};
 use crate::partial::block::{Block, Sections};
 use crate::partial::column::{ColumnView, Variable};
 use crate::partial::description::{Column, Description};
@@ -221,7 +221,7 @@ impl Reader {
     }
 
     /// What to say of the whole.
-    pub(crate) fn wrong(&self, cause: impl Into<crate::error::Cause>) -> Error {
+    pub(crate) fn wrong(&self, cause: impl Into<ringfold_read::Cause>) -> Error {
         Error::new(Kind::Data, cause).in_file(0, &self.name)
     }
 

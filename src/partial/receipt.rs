@@ -6,13 +6,11 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::FileExt;
 
-use crate::error::{Error, Kind, Result};
-#[cfg(feature = "decompress")]
-use crate::input::decode;
-use crate::input::source::Source as Open;
-use crate::input::spans::Input;
 use crate::partial::description::{Source, Span};
 use crate::partial::layout::checksum;
+#[cfg(feature = "decompress")]
+use ringfold_read::internals::reopened;
+use ringfold_read::{Error, Input, Kind, Result, Source as Open};
 
 /// As many bytes at a file's start and at its end are looked at to know it again.
 const LOOKED_AT: u64 = 64 << 10;
@@ -152,7 +150,7 @@ fn text_among<'k>(open: &Open, files: &[&'k Source]) -> Option<&'k Source> {
     };
     let files: Vec<&Source> = files.iter().filter(may_be).copied().collect();
     let most = files.iter().map(|known| known.bytes).max()?;
-    let text = decode::reopened(open)?;
+    let text = reopened(open)?;
     let (mut first, mut last, mut all) = (Vec::new(), VecDeque::<u8>::new(), 0);
     let mut bytes = vec![0; LOOKED_AT as usize];
     loop {

@@ -1,7 +1,8 @@
 //! Columns as they are asked for, by number, range or name, and where they stand.
 
+use ringfold_read::{Error, Kind, Result};
+
 use crate::decimal::number::shown;
-use crate::error::{Error, Kind, Result};
 use crate::format::time::Unit;
 
 /// Columns that are asked for.

@@ -1,8 +1,9 @@
 //! The conditions of a plan, and where their columns stand.
 
+use ringfold_read::Result;
+
 use crate::answer::having::Having;
 use crate::condition::{Condition, Expression};
-use crate::error::Result;
 use crate::plan::Plan;
 use crate::plan::columns::{Columns, plural, unknown};
 

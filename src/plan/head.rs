@@ -4,18 +4,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memrchr};
+use ringfold_read::internals::{
+    head::{look_at_head, look_at_heads},
+    nuls,
+};
+use ringfold_read::{Cause, Error, Input, Kind, Refusal, Result, Source};
 
 use crate::decimal::number::Number;
-use crate::error::refusal::Refusal;
-use crate::error::{Cause, Error, Kind, Result};
 use crate::format::dialect::{BYTE_ORDER_MARK, Dialect, last_multiline, unreadable};
 use crate::format::field::names_of;
 use crate::format::sniff::separator_line;
-use crate::input::head::{look_at_head, look_at_heads};
-use crate::input::source::Source;
-use crate::input::spans::Input;
 use crate::plan::{Shape, hinted};
-use crate::record::nuls;
 use crate::refusal::Hint;
 
 /// How the first bytes of a file are read.

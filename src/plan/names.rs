@@ -1,7 +1,8 @@
 //! Other names for the columns of an answer.
 
+use ringfold_read::{Error, Kind, Result};
+
 use crate::decimal::number::shown;
-use crate::error::{Error, Kind, Result};
 use crate::plan::Plan;
 use crate::plan::columns::plural;
 

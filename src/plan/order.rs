@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::record::block::PaddedBuf;
+use ringfold_read::PaddedBuf;
 
 /// Whether a plan's input is read in order.
 #[derive(Debug, Default)]

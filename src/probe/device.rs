@@ -4,12 +4,15 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::linux::mounts::Mount;
-use crate::linux::pages::PAGE;
-use crate::linux::proc::{self, chosen};
+use ringfold_read::internals::{
+    mounts::Mount,
+    pages::PAGE,
+    proc::{self, chosen},
+    units::size,
+};
+
 use crate::probe::check::Check;
 use crate::probe::findings::Section;
-use crate::units::size;
 
 /// The value of drivers that have no limit on a request.
 const NO_LIMIT_KB: u64 = i32::MAX as u64;
@@ -96,7 +99,11 @@ pub(crate) fn look(device: Device) -> Vec<Section> {
     let dir = match link.canonicalize() {
         Ok(dir) => dir,
         Err(error) => {
-            let why = format!("{}: {}", link.display(), crate::error::describe(&error));
+            let why = format!(
+                "{}: {}",
+                link.display(),
+                ringfold_read::internals::describe(&error)
+            );
             return none(&why);
         }
     };

@@ -7,24 +7,24 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::engine::arena::{Arena, Layout};
-use crate::engine::cache::residency::{self, pages_of, resident_pages};
-use crate::engine::knobs::HugePages;
-use crate::engine::plan::sizing::{DEPTH, MemoryLimit};
-use crate::error::{Error, Result};
-use crate::input::source::Source;
-use crate::input::spans::Input;
-use crate::linux::mounts::{self, Mount};
-use crate::linux::pages::{HUGE_PAGE, PAGE};
-use crate::linux::proc;
+use ringfold_read::internals::{
+    Arena, Layout,
+    mounts::{self, Mount},
+    pages::{HUGE_PAGE, PAGE},
+    proc,
+    residency::{self, pages_of, resident_pages},
+    sizing::{DEPTH, MemoryLimit},
+    units::size,
+    visible,
+};
+use ringfold_read::{Error, HugePages, Input, Result, Source};
+
 use crate::probe::check::Check;
 use crate::probe::device::Device;
 use crate::probe::findings::{Section, Value};
 use crate::probe::kernel::{dontcache, named};
 use crate::probe::machine::Machine;
 use crate::probe::pages;
-use crate::units::size;
-use crate::visible::visible;
 
 /// How many pages of a file are sampled where cachestat is refused.
 const SAMPLES: u64 = 32;

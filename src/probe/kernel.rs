@@ -4,12 +4,9 @@ use std::fs::File;
 use std::io;
 
 use io_uring::{Builder, IoUring, cqueue, opcode, squeue};
+use ringfold_read::internals::{describe, errno_name, proc, residency, uring};
+use ringfold_read::{Refusal, Refuser, Result};
 
-use crate::engine::cache::residency;
-use crate::engine::ring::uring;
-use crate::error::refusal::{Refusal, Refuser};
-use crate::error::{Result, describe, errno_name};
-use crate::linux::proc;
 use crate::probe::check::Check;
 use crate::probe::findings::{Section, Value};
 use crate::probe::pages;

@@ -1,7 +1,7 @@
 //! What several sections need to know about the machine.
 
-use crate::engine::plan::sizing::MemoryLimit;
-use crate::error::Result;
+use ringfold_read::Result;
+use ringfold_read::internals::sizing::MemoryLimit;
 
 /// What the summary and other sections need to know about the machine.
 pub(crate) struct Machine {

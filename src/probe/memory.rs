@@ -1,11 +1,14 @@
 //! Memory: huge pages, as configured and as granted, and NUMA nodes.
 
-use crate::engine::arena::{Arena, Layout};
-use crate::engine::knobs::HugePages;
-use crate::linux::proc::{self, chosen, kib_field};
+use ringfold_read::HugePages;
+use ringfold_read::internals::{
+    Arena, Layout,
+    proc::{self, chosen, kib_field},
+    units::size,
+};
+
 use crate::probe::check::Check;
 use crate::probe::findings::{Section, Value};
-use crate::units::size;
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// Bytes that are mapped to see what is granted: two huge pages.
@@ -96,7 +99,12 @@ fn granted(section: &mut Section) -> Option<bool> {
     };
     let is_granted = huge.as_ref().ok().map(|huge| *huge > 0);
     let huge = huge.map(|huge| (Value::Bytes(huge), meaning(huge)));
-    let why = |error| format!("/proc/self/smaps: {}", crate::error::describe(&error));
+    let why = |error| {
+        format!(
+            "/proc/self/smaps: {}",
+            ringfold_read::internals::describe(&error)
+        )
+    };
     section.fact(NAME, huge.map_err(why));
     is_granted
 }

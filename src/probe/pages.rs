@@ -10,10 +10,11 @@ use std::fs::File;
 use std::io;
 use std::ptr::NonNull;
 
+use ringfold_read::internals::{
+    pages::{HUGE_PAGE, PAGE},
+    smaps,
+};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
-
-use crate::linux::pages::{HUGE_PAGE, PAGE};
-use crate::linux::smaps;
 
 /// Bits of /proc/kpageflags: the first page of a folio of several pages, and a later one.
 const COMPOUND_HEAD: u64 = 1 << 15;

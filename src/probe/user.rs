@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
+use ringfold_read::internals::{
+    cgroups::{self, Found},
+    mounts, proc,
+    sizing::MemoryLimit,
+    units::size,
+};
 use rustix::process::{Resource, getrlimit};
 
 use crate::budget::GROUP_MIN;
-use crate::engine::plan::sizing::MemoryLimit;
-use crate::linux::cgroups::{self, Found};
-use crate::linux::{mounts, proc};
 use crate::probe::check::Check;
 use crate::probe::findings::{Section, Value};
-use crate::units::size;
 
 /// The capability that lifts the limit on locked memory.
 const CAP_IPC_LOCK: u32 = 14;

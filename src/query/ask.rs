@@ -5,19 +5,17 @@ mod described;
 
 use std::path::PathBuf;
 
+use ringfold_read::internals::Level;
+use ringfold_read::{Config, Error, Input, Kind as ErrorKind, Refusal, Result};
+
 use crate::aggregate::state::Argument;
 use crate::aggregate::{ALL, named};
 use crate::answer::LINES;
 use crate::condition::Expression;
 use crate::decimal::number::Grammar;
-use crate::engine::config::Config;
-use crate::error::refusal::Refusal;
-use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::log::{self, Pattern};
 use crate::format::sniff::{Delimiter, Style};
 use crate::format::time::Unit;
-use crate::input::spans::Input;
-use crate::level::Level;
 use crate::plan::columns::Columns;
 use crate::plan::{Asked, Key};
 use crate::refusal::{FILTER, HAVING, PRECISION};

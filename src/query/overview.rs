@@ -3,18 +3,14 @@
 use std::fmt;
 
 use memchr::memchr;
+use ringfold_read::internals::{head::look_at_heads, visible};
+use ringfold_read::{Config, Error, Input, Kind, Result, Source};
 
 use crate::decimal::number::shown;
-use crate::engine::config::Config;
-use crate::error::{Error, Kind, Result};
 use crate::format::sniff::Doubt;
-use crate::input::head::look_at_heads;
-use crate::input::source::Source;
-use crate::input::spans::Input;
 use crate::query::ask::Query;
 use crate::query::explain::{ColumnSample, Values, first_keys, write_table};
 use crate::refusal::Refusal;
-use crate::visible::visible;
 
 /// Keys of JSON lines that are shown.
 const KEYS: usize = 200;

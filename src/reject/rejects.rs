@@ -13,18 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
+use ringfold_read::internals::{
+    bytes,
+    lines::{Counted, Lines, Mark},
+    lines_before,
+};
+use ringfold_read::{Block, BlockError, Cause, Config, Error, Input, Malformed, Sink, run};
 
 use crate::budget::default_directory;
-use crate::engine::config::Config;
-use crate::engine::lines;
-use crate::engine::run::run;
-use crate::engine::sink::Sink;
-use crate::engine::sink::{BlockError, Malformed};
-use crate::error::{Cause, Error};
-use crate::input::spans::Input;
-use crate::record::block::Block;
-use crate::record::bytes;
-use crate::record::lines::{Counted, Lines, Mark};
 use crate::reject::skipped::Skipped;
 use crate::report::grid::push_csv_text;
 
@@ -138,9 +134,9 @@ impl Spilled {
 
 fn failed(directory: &Path, what: &str, error: &io::Error) -> Error {
     let directory = directory.display();
-    let why = crate::error::describe(error);
+    let why = ringfold_read::internals::describe(error);
     let cause = format!("rejected records can't be {what} in {directory}: {why}");
-    Error::new(crate::error::Kind::Io, cause).with_errno(error)
+    Error::new(ringfold_read::Kind::Io, cause).with_errno(error)
 }
 
 /// What a partial knows of records that were left out.
@@ -383,7 +379,7 @@ impl Rejects {
                 continue;
             };
             let all = |input: &Input, sink: &dyn Sink| run(input, &Config::default(), sink);
-            if let Some(before) = lines::before(input, part.file, from, b'\n', all) {
+            if let Some(before) = lines_before(input, part.file, from, b'\n', all) {
                 lines.begin(part.file, before);
             }
         }

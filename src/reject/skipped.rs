@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use crate::engine::sink::Malformed;
-use crate::error::Cause;
-use crate::record::block::Block;
+use ringfold_read::{Block, Cause, Malformed};
 
 /// A malformed record that was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Values that a run couldn't read as numbers, and didn't fail for: how many, and which is the first of the input.
 
-use crate::error::Cause;
-use crate::record::block::Block;
-use crate::record::lines::{Counted, Mark};
+use ringfold_read::internals::lines::{Counted, Mark};
+use ringfold_read::{Block, Cause};
+
 use crate::reject::skipped::Skipped;
 
 /// What a partial knows of them.

@@ -1,9 +1,10 @@
 //! Which records a plan's condition leaves.
 
+use ringfold_read::Cause;
+
 use crate::condition::tree::Test;
 use crate::condition::{Condition, Doubts, Reading};
 use crate::decimal::number::{Number, shown};
-use crate::error::Cause;
 use crate::format::field::Field;
 use crate::format::hint::comparison_cause;
 use crate::format::time::read;

@@ -4,15 +4,13 @@
 //! too long. Here a record that isn't whole yet is kept until it is. Memory: the longest record and a block.
 
 use memchr::memchr;
+use ringfold_read::internals::{Cut, bytes};
+use ringfold_read::{Block, BlockError, Error, Kind, PaddedBuf, Result};
 
-use crate::engine::sink::BlockError;
-use crate::error::{Error, Kind, Result};
 use crate::format::dialect::BYTE_ORDER_MARK;
 use crate::format::sniff::separator_line;
 use crate::plan::Plan;
 use crate::plan::order::InOrder;
-use crate::record::block::{Block, Cut, PaddedBuf};
-use crate::record::bytes;
 use crate::run::one_by_one::{End, Text};
 use crate::run::partial::Partial;
 

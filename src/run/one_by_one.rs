@@ -4,23 +4,19 @@
 use std::ops::Range;
 
 use memchr::{memchr, memmem};
+use ringfold_read::internals::{Cut, foreign, nuls};
+use ringfold_read::{Block, BlockError, Cause, Malformed, Refusal, Result};
 
 use crate::aggregate::state::Value;
 use crate::condition::tree::Test;
 use crate::decimal::number::{Number, shown};
-use crate::engine::sink::{BlockError, Malformed};
-use crate::error::refusal::Refusal;
-use crate::error::{Cause, Result};
 use crate::format::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
 use crate::format::field::{Field, Unreadable, names_of};
 use crate::format::pair_hint;
 use crate::format::repeats::Repeats;
 use crate::format::time::{self, Cutter};
-use crate::input::foreign;
 use crate::plan::head::unclosed;
 use crate::plan::{Plan, Shape, hinted};
-use crate::record::block::{Block, Cut};
-use crate::record::nuls;
 use crate::refusal::Hint;
 use crate::reject::rejects::OnError;
 use crate::run::partial::{Partial, Scratch};

@@ -3,10 +3,11 @@
 //! A test gives a bit for each row; "and" and "or" combine the bits. Numbers are decoded as those of aggregates are, and
 //! short texts compared as words. What else there is goes value by value.
 
+use ringfold_read::internals::Level;
+
 use crate::condition::Doubts;
 use crate::condition::tree::{Check, Comparison, Condition, Test};
 use crate::decimal::number::Number;
-use crate::level::Level;
 use crate::plan::Plan;
 use crate::scan::decimal::{decode, usual_scale};
 use crate::scan::index::TextWindow;

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::error::Result;
+use ringfold_read::Result;
+
 use crate::partial::block::Block;
 use crate::partial::column::{ColumnView, Decimal as Stored};
 use crate::partial::description::{RANK_BYTES, Rule};

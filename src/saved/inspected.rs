@@ -1,12 +1,12 @@
 //! A partial in words.
 
+use ringfold_read::internals::{units::grouped, visible};
+
 use crate::decimal::number::shown;
 use crate::partial::combine::combine;
 use crate::partial::description::{Description, Source, Span};
 use crate::partial::layout::VERSION;
 use crate::saved::Partial;
-use crate::units::grouped;
-use crate::visible::visible;
 
 impl Partial {
     /// What it says of itself, as aligned lines.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ahash::RandomState;
+use ringfold_read::{Error, Kind, Result};
 
 use crate::aggregate::state::{Rounding, Slot};
 use crate::answer::Answer;
@@ -14,7 +15,6 @@ use crate::answer::outgrown::GROWTH;
 use crate::budget::{self, Budget};
 use crate::condition::Expression;
 use crate::decimal::number::Grammar;
-use crate::error::{Error, Kind, Result};
 use crate::partial::combine::{Combined, Missing, combine};
 use crate::partial::description::Description;
 use crate::partial::key;

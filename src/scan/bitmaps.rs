@@ -1,8 +1,11 @@
 //! Bitmaps of a window: for each of some sets of bytes a bit for each byte of the window that belongs to it.
 //! Newlines belong to every set.
 
-use crate::isa::{Isa, dispatch};
-use crate::level::Level;
+use ringfold_read::internals::{
+    Level,
+    isa::{Isa, dispatch},
+};
+
 use crate::scan::index::{CHUNKS, TextWindow, WINDOW};
 
 /// The bytes of a set beside the newline, which is in each.
@@ -221,7 +224,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::block::PaddedBuf;
+    use ringfold_read::PaddedBuf;
 
     #[test]
     fn bits_are_those_of_the_bytes() {

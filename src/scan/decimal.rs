@@ -4,13 +4,12 @@
 //! there is it leaves to a caller, by row.
 
 use crate::decimal::number::Number;
-use crate::isa::dispatch;
-#[cfg(target_arch = "x86_64")]
-use crate::isa::lanes::Lanes;
-use crate::level::Level;
 use crate::scan::index::{TextWindow, WINDOW};
 use crate::scan::numbers::{FACTORS, Numbers, SCALE_MAX};
 use crate::scan::spans::value;
+#[cfg(target_arch = "x86_64")]
+use ringfold_read::internals::isa::lanes::Lanes;
+use ringfold_read::internals::{Level, isa::dispatch};
 
 /// The most decimals among those of some values that are numbers, as far as they can be decoded.
 pub(crate) fn usual_scale(window: TextWindow<'_>, spans: &[u32]) -> u32 {
@@ -193,8 +192,8 @@ fn read(value: &[u8]) -> Option<(i64, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::block::PaddedBuf;
     use proptest::prelude::*;
+    use ringfold_read::PaddedBuf;
 
     /// Every level against the parser of single numbers.
     fn check(values: &[String], scale: u32) {

@@ -1,9 +1,10 @@
 //! Where values stand in the lines of a log: what [`Pattern::split`] finds, by bitmaps of the bytes that its literals
 //! begin with, one field of all lines after the other. These are plain readings; other lines are left to the pattern.
 
+use ringfold_read::internals::Level;
+
 use crate::format::field::Field;
 use crate::format::log::{Form, Pattern, Piece, request};
-use crate::level::Level;
 use crate::scan::bitmaps::{Bitmap, Bitmaps, Literal, Places, Set};
 use crate::scan::index::TextWindow;
 
@@ -351,7 +352,7 @@ mod tests {
 
     use super::*;
     use crate::format::log::pattern;
-    use crate::record::block::PaddedBuf;
+    use ringfold_read::PaddedBuf;
 
     /// Where rows begin, where other lines do, and the bytes of each row's columns.
     type Found = (Vec<u32>, Vec<u32>, Vec<Vec<Vec<u8>>>);

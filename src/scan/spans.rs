@@ -81,7 +81,7 @@ pub(crate) fn strip_quotes(window: TextWindow<'_>, quote: u8, spans: &mut [u32])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::block::PaddedBuf;
+    use ringfold_read::PaddedBuf;
 
     #[test]
     fn spans_of_columns() {

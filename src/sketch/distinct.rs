@@ -3,10 +3,10 @@
 //! A value is a hash. Unless a key is given it has a fixed seed, because sketches of several machines are merged. Whoever chooses
 //! values with such hashes in mind can make the estimate wrong, but no larger than the number of values, which is counted.
 
+use ringfold_read::internals::prefetch;
 use siphasher::{sip::SipHasher13, sip128};
 use twox_hash::XxHash3_64;
 
-use crate::prefetch;
 use crate::sketch::few::Few;
 
 /// Bits of a hash that choose a register.

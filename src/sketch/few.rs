@@ -4,8 +4,7 @@
 use std::sync::LazyLock;
 
 use ahash::RandomState;
-
-use crate::prefetch;
+use ringfold_read::internals::prefetch;
 
 /// What keys are multiplied by, drawn for each run, so that nobody can choose keys that meet.
 static MULTIPLIER: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0_u64) | 1);

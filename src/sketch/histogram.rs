@@ -6,7 +6,8 @@
 
 use std::borrow::Cow;
 
-use crate::prefetch;
+use ringfold_read::internals::prefetch;
+
 use crate::sketch::bytes::take_u64;
 use crate::sketch::few::Few;
 

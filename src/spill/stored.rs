@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use ringfold_read::Error;
+
 use crate::aggregate::state::Slot;
 use crate::budget::Budget;
-use crate::error::Error;
 use crate::partial::block::{BLOCK_BYTES, Block, Groups as Gathered, Sections};
 use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
 use crate::partial::key;

@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use std::panic::panic_any;
 use std::ptr::NonNull;
 
-use crate::error::OutOfMemory;
+use ringfold_read::internals::OutOfMemory;
 
 /// From this size on the kernel is asked for huge pages.
 const HUGE_FROM: usize = 2 << 20;

@@ -195,6 +195,7 @@ impl Error {
     }
 
     /// The same place with another cause.
+    #[doc(hidden)]
     pub fn because(mut self, cause: Cause) -> Self {
         self.cause = cause;
         self
@@ -302,6 +303,7 @@ impl Error {
     }
 
     /// Where it stands in the input: of several failures the lowest is reported.
+    #[doc(hidden)]
     pub fn place(&self) -> (u32, u64) {
         (
             self.file_index,

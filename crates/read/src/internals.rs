@@ -1,4 +1,5 @@
-//! What `ringfold`, which is made of this crate, uses of it beside the public face. It may change at any time.
+//! What `ringfold`, which is made of this crate, uses of it beside the public face, with methods that the documentation
+//! leaves out. It may change at any time.
 //!
 //! The job needs kernels over bytes and the lines of records, `probe` asks by the engines' own functions, and both share
 //! words for numbers, names and the kernel's files.

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::linux::pages::HUGE_PAGE;
+use ringfold_read::internals::pages::HUGE_PAGE;
+
 use crate::measure::participant::{Kind, Participant, Prints};
 
 /// A program that takes part by name.

@@ -4,17 +4,13 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::engine::config::Config;
-use crate::engine::run::run;
-use crate::engine::sink::{BlockError, Ordered, Sink};
-use crate::engine::stats::Stats;
-use crate::engine::window::Finished;
-use crate::error::{Error, Kind, Result};
-use crate::input::spans::Input;
+use ringfold_read::{
+    Block, BlockError, Config, Error, Finished, Framing, Input, Kind, Ordered, Result, Sink, Stats,
+    run,
+};
+
 use crate::job::transform::Transform;
 use crate::output::ordered::{self, Text};
-use crate::record::block::Block;
-use crate::record::framing::Framing;
 
 /// How far blocks run ahead of the first whose bytes aren't written: enough for all reads in flight, and a block for each
 /// of some workers.

@@ -4,15 +4,9 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::engine::config::Config;
-use crate::engine::run::run;
-use crate::engine::sink::{BlockError, Sink};
-use crate::engine::stats::Stats;
-use crate::error::{Error, Result};
-use crate::input::spans::Input;
+use ringfold_read::{Block, BlockError, Config, Error, Framing, Input, Result, Sink, Stats, run};
+
 use crate::job::transform::Transform;
-use crate::record::block::Block;
-use crate::record::framing::Framing;
 
 /// See [`transform`](crate::transform).
 pub(super) fn transform<T: Transform>(

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use ahash::RandomState;
+use ringfold_read::{Config, Error, Input, Kind as ErrorKind, Result};
 
 use crate::aggregate::named;
 use crate::budget::{self, Budget};
 use crate::decimal::number::Number;
-use crate::engine::config::Config;
-use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::dialect::Dialect;
 use crate::format::json::Paths;
 use crate::format::repeats::Repeats;
 use crate::format::sniff::{Delimiter, DoubtKind, Sample, Style};
-use crate::input::spans::Input;
 use crate::plan::columns::Columns;
 use crate::plan::head::Head;
 use crate::plan::order::Order;

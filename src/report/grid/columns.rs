@@ -1,11 +1,11 @@
 //! What the cells of each column have in common: a pass over all rows, before a format writes them.
 
 use rayon::ThreadPool;
+use ringfold_read::internals::visible;
 use unicode_width::UnicodeWidthStr;
 
 use crate::report::grid::cell::{Cell, Rows};
 use crate::report::grid::parts::fold_columns;
-use crate::visible::visible;
 
 /// A column's widths on a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! A table of GitHub's Markdown that shows each text as it is: what Markdown, HTML or mathematics would take as a sign is
 //! escaped. A null and an empty text are both an empty cell.
 
+use ringfold_read::internals::visible;
+
 use crate::report::grid::cell::Cell;
 use crate::report::grid::columns::Column;
-use crate::visible::visible;
 
 /// Appends the names and the line that says on which side each column's cells are.
 pub(super) fn header(names: &[Cell<'_>], columns: &[Column], out: &mut Vec<u8>) {

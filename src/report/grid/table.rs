@@ -1,8 +1,9 @@
 //! A table for people: texts on the left of their column, numbers with their points below each other.
 
+use ringfold_read::internals::visible;
+
 use crate::report::grid::cell::Cell;
 use crate::report::grid::columns::{Column, NULL, split, width as text_width};
-use crate::visible::visible;
 
 /// Blanks between two columns.
 const GAP: usize = 2;

@@ -12,12 +12,12 @@ use arrow_array::{ArrayRef, NullArray, RecordBatch};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use rayon::ThreadPool;
+use ringfold_read::internals::visible;
 
 use crate::report::grid::cell::{Cell, Rows};
 use crate::report::grid::columns::split;
 use crate::report::grid::json::unique;
 use crate::report::grid::parts::{fold_columns, for_rows};
-use crate::visible::visible;
 
 /// The most rows of a batch, and bytes after which it takes no more.
 const BATCH: usize = 64 << 10;

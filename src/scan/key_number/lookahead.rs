@@ -7,7 +7,8 @@
 //!   which has more fill buffers: the index prefetches one half, the tables the other. Requests take turns
 //!   over four pages, because the processor's own prefetching ends with a page.
 
-use crate::prefetch;
+use ringfold_read::internals::prefetch;
+
 use crate::scan::key_number::window::{ScanWindow, WINDOW};
 
 /// Rows of more bytes than this, on average, are long.
@@ -130,8 +131,8 @@ fn uses_l2<K>(window: ScanWindow<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::block::PaddedBuf;
     use crate::scan::key_number::lookahead::*;
+    use ringfold_read::PaddedBuf;
     use std::collections::HashMap;
 
     /// Of long rows every line is prefetched, and no later than in its own window.

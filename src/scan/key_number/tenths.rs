@@ -11,7 +11,8 @@
 //! row's, and a list can hold 16 more rows than a window.
 #![allow(unsafe_code)]
 
-use crate::level::Level;
+use ringfold_read::internals::Level;
+
 use crate::scan::key_number::index::Ends;
 use crate::scan::key_number::rows::Rows;
 use crate::scan::key_number::window::ScanWindow;
@@ -412,12 +413,12 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::block::PaddedBuf;
     use crate::scan::key_number::index;
     use crate::scan::key_number::rows::{INLINE, LONG, WIDE};
     use crate::scan::key_number::tenths::*;
     use crate::scan::key_number::window::WINDOW;
     use proptest::prelude::*;
+    use ringfold_read::PaddedBuf;
 
     /// In tenths, if `text` has the shape that is read here.
     fn naive(text: &[u8]) -> Option<u32> {

@@ -2,7 +2,8 @@
 
 use std::ops::Deref;
 
-use crate::record::block::{Block, Padded};
+use ringfold_read::Block;
+use ringfold_read::internals::Padded;
 
 /// The most bytes of a window. Positions, one past the last included, fit 15 bits, so that what is packed
 /// above 16 bits stays positive.

@@ -140,6 +140,7 @@ impl Source {
     }
 
     /// The compressed source that this is the text of.
+    #[doc(hidden)]
     pub fn origin(&self) -> Option<&Arc<Source>> {
         #[cfg(feature = "decompress")]
         return self.origin.as_ref();
@@ -162,6 +163,7 @@ impl Source {
     }
 
     /// Whether its bytes can be read a second time: it is no pipe, and no text of one.
+    #[doc(hidden)]
     pub fn can_repeat(&self) -> bool {
         self.origin()
             .map_or(self.len(), |origin| origin.len())
@@ -180,6 +182,7 @@ impl Source {
     ///
     /// # Errors
     /// The kernel's, or compressed data is damaged.
+    #[doc(hidden)]
     pub fn read_stream(&self, to: &mut [u8]) -> io::Result<usize> {
         #[cfg(feature = "decompress")]
         if let Some(decoder) = &self.decoder {
@@ -427,11 +430,13 @@ impl Source {
     }
 
     /// Which file it is: the device that it lies on, and its number there.
+    #[doc(hidden)]
     pub fn inode(&self) -> Option<(u64, u64)> {
         self.inode
     }
 
     /// When a regular file was last written to, as it was opened; seconds and nanoseconds.
+    #[doc(hidden)]
     pub fn written(&self) -> Option<(i64, i64)> {
         self.written
     }
@@ -442,11 +447,13 @@ impl Source {
     }
 
     /// What offsets, lengths and memory must be multiples of under O_DIRECT.
+    #[doc(hidden)]
     pub fn direct_align(&self) -> u64 {
         u64::from(self.reported_align().unwrap_or(4096))
     }
 
     /// Whether that is known, not assumed.
+    #[doc(hidden)]
     pub fn direct_align_is_known(&self) -> bool {
         self.reported_align().is_some()
     }
@@ -460,6 +467,7 @@ impl Source {
     ///
     /// # Errors
     /// The file system refuses it, or the path names another file by now.
+    #[doc(hidden)]
     pub fn direct(&self) -> Result<Arc<File>> {
         let asked = self.direct.get_or_init(|| {
             let file = Arc::new(self.open_direct()?);

@@ -134,6 +134,7 @@ impl Input {
     }
 
     /// Whether what some decoder keeps is for the data to say.
+    #[doc(hidden)]
     #[cfg(feature = "decompress")]
     pub fn has_windows(&self) -> bool {
         let mut decoders = self.sources.iter().filter_map(|source| source.decoder());
@@ -141,6 +142,7 @@ impl Input {
     }
 
     /// Whether it can be read a second time: nothing is a pipe.
+    #[doc(hidden)]
     pub fn can_repeat(&self) -> bool {
         self.sources.iter().all(|source| source.can_repeat())
     }
