@@ -10,7 +10,7 @@
 
 use crate::isa::{Isa, dispatch};
 use crate::level::Level;
-use crate::quote::words::{Special, Word, Words};
+use crate::quote::words::Words;
 use crate::record::block::{Block, Padded};
 
 /// Bytes for which there is one mask.
@@ -56,86 +56,85 @@ fn expand<I: Isa>(isa: I, words: &Words, text: Padded<'_>, out: &mut Vec<u8>) ->
     let length = text.bytes().len();
     let special = words.special();
     let room = WINDOW * (words.longest() + 1);
-    let mut at = 0;
-    while at < length {
-        out.reserve(room);
-        let count = WINDOW.min(length - at);
-        // SAFETY: there is as much room as the module's invariant says, and as many bytes were written.
-        unsafe {
-            let to = out.as_mut_ptr().add(out.len());
-            let written = window(isa, words, special, (text, at), count, to)?;
-            out.set_len(out.len() + written);
+    let mut written = out.len();
+    for at in (0..length).step_by(WINDOW) {
+        if out.capacity() - written < room {
+            // SAFETY: so many bytes have been written.
+            unsafe { out.set_len(written) };
+            out.reserve(room);
         }
-        at += count;
+        let mut mask = isa.special(text.from(at), special.up_to, special.others);
+        if length - at < WINDOW {
+            mask &= !(!0 << (length - at));
+        }
+        // SAFETY: there is as much room as the module's invariant says; `at` and the bytes of the mask are in the text,
+        // whose padding is readable.
+        let expanded = unsafe {
+            let to = out.as_mut_ptr().add(written);
+            window(isa, words, text.pointer().add(at), mask, to)
+        };
+        written += expanded.map_err(|place| at + place)?;
     }
+    // The last window goes on after the text.
+    written -= length.next_multiple_of(WINDOW) - length;
+    // SAFETY: so many bytes have been written.
+    unsafe { out.set_len(written) };
     Ok(())
 }
 
-/// Expands `count` bytes of `text` from `at` on, at most 64; returns how many were written, or the place in `text` of the
-/// first that is refused.
+/// Expands 64 bytes, of which those of `mask` are special; returns how many were written, or the place of the first that
+/// is refused.
 ///
 /// # Safety
-/// At `to` there is room for `count` of the longest words and 64 bytes more.
+/// 64 bytes can be read from `from` and from after every byte of the mask, and at `to` there is room for 64 of the
+/// longest words and 64 bytes more.
 #[inline(always)]
 unsafe fn window<I: Isa>(
     isa: I,
     words: &Words,
-    special: Special,
-    (text, at): (Padded<'_>, usize),
-    count: usize,
+    from: *const u8,
+    mut mask: u64,
     to: *mut u8,
 ) -> Result<usize, usize> {
-    let bytes = text.from(at);
-    let vector = isa.load(bytes);
-    let mask = isa.at_most(vector, special.up_to) | isa.among(vector, special.others);
-    let mut mask = mask & u64::MAX >> (WINDOW - count);
-    let (mut read, mut write) = (0, to);
     // SAFETY: as the caller's; a run or a word begins within the bytes that were written or follow them, and what is
     // stored past its end still lies in the room.
     unsafe {
         if mask == 0 {
-            to.cast::<[u8; WINDOW]>().write_unaligned(*bytes);
-            return Ok(count);
+            to.cast::<[u8; WINDOW]>().write(*from.cast());
+            return Ok(WINDOW);
         }
+        let (mut read, mut write) = (0, to);
         while mask != 0 {
             let place = mask.trailing_zeros() as usize;
             mask &= mask - 1;
-            write = run(text.from(at + read), place - read, write);
-            let word = words.of(bytes[place]);
+            write = run(isa, from.add(read), place - read, write);
+            let word = words.of(*from.add(place));
             if word.len() == 0 {
-                return Err(at + place);
+                return Err(place);
             }
-            write.cast::<Word>().write_unaligned(*word);
+            isa.copy_sixteen(&word.0, &mut *write.cast());
             write = write.add(word.len());
             read = place + 1;
         }
-        write = run(text.from(at + read), count - read, write);
+        write = run(isa, from.add(read), WINDOW - read, write);
         Ok(write.offset_from_unsigned(to))
     }
 }
 
 /// Copies `length` bytes, at most 64, and what follows them; returns where the copy of what follows begins. Most runs
-/// are short, and a store across the end of a cache line costs two: so the first vector is a small one.
+/// are short, and a store across the end of a cache line costs two: so vectors are small ones.
 ///
 /// # Safety
-/// 64 bytes can be written.
+/// 64 bytes can be read and written.
 #[inline(always)]
-unsafe fn run(from: &[u8; WINDOW], length: usize, to: *mut u8) -> *mut u8 {
-    // SAFETY: as the caller's; 16, 16 and 32 bytes of 64.
+unsafe fn run<I: Isa>(isa: I, from: *const u8, length: usize, to: *mut u8) -> *mut u8 {
+    // SAFETY: as the caller's.
     unsafe {
-        if length > 0 {
-            to.cast::<[u8; 16]>()
-                .write_unaligned(*from.first_chunk().expect("16 bytes"));
-        }
-        if length > 16 {
-            to.add(16)
-                .cast::<[u8; 16]>()
-                .write_unaligned(*from[16..].first_chunk().expect("16 bytes"));
-        }
-        if length > 32 {
-            to.add(32)
-                .cast::<[u8; 32]>()
-                .write_unaligned(*from[32..].first_chunk().expect("32 bytes"));
+        for at in (0..WINDOW).step_by(16) {
+            if length <= at {
+                break;
+            }
+            isa.copy_sixteen(&*from.add(at).cast(), &mut *to.add(at).cast());
         }
         to.add(length)
     }

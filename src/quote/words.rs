@@ -10,36 +10,28 @@ pub enum Shell {
     Posix,
 }
 
-/// What a byte becomes: up to 15 bytes, or none where it is refused.
+/// What a byte becomes: up to 15 bytes, or none where it is refused. The last byte is their number.
 #[derive(Debug, Clone, Copy)]
-#[repr(C, align(16))]
-pub(super) struct Word {
-    bytes: [u8; 15],
-    len: u8,
-}
+#[repr(align(16))]
+pub(super) struct Word(pub(super) [u8; 16]);
 
 impl Word {
-    const REFUSED: Word = Word {
-        bytes: [0; 15],
-        len: 0,
-    };
+    const REFUSED: Word = Word([0; 16]);
 
     fn of(text: &[u8]) -> Word {
-        let mut bytes = [0; 15];
-        bytes[..text.len()].copy_from_slice(text);
-        Word {
-            bytes,
-            len: text.len() as u8,
-        }
+        let mut word = Word::REFUSED;
+        word.0[..text.len()].copy_from_slice(text);
+        word.0[15] = text.len() as u8;
+        word
     }
 
     /// How many bytes it becomes; 0: it is refused.
     pub(super) fn len(&self) -> usize {
-        usize::from(self.len)
+        usize::from(self.0[15])
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len()]
+        &self.0[..self.len()]
     }
 }
 

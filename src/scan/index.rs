@@ -155,6 +155,7 @@ fn pass<I: Isa, const QUOTED: bool>(isa: I, window: TextWindow<'_>, marks: Marks
     let quote = marks.quote.unwrap_or_default();
     let mut seen = 0;
     let (mut count, mut records) = (1, 0);
+    let (list, mut base) = (&mut *to.ends, isa.base(1));
     let (mut was_inside, mut may_open, mut was_closed) = (0_u64, 1_u64, 0_u64);
     let mut offence = 0_u64;
     to.doubled.clear();
@@ -194,8 +195,9 @@ fn pass<I: Isa, const QUOTED: bool>(isa: I, window: TextWindow<'_>, marks: Marks
         *masks = [ends, newlines];
         records += newlines.count_ones() as usize;
         // There is room for 64 more ends than a window has bytes.
-        let out = to.ends[count..].first_chunk_mut().expect("room for 64");
-        count += isa.list(ends, (at + 1) as u16, out);
+        let out = list[count..].first_chunk_mut().expect("room for 64");
+        base = isa.list(ends, ends.count_ones(), base, out);
+        count += ends.count_ones() as usize;
     }
     to.count = count - 1;
     to.records = records;

@@ -26,6 +26,8 @@ pub mod lanes;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 
+use std::mem::MaybeUninit;
+
 /// An instruction set: a value of no size that proves its features.
 pub trait Isa: Copy {
     /// 64 bytes.
@@ -43,8 +45,14 @@ pub trait Isa: Copy {
         self.equal(bytes, one) | self.equal(bytes, two)
     }
 
-    /// A bit for each byte up to `most`, which is below 128.
-    fn at_most(self, bytes: Self::Bytes, most: u8) -> u64;
+    /// A bit for each byte up to `most`, which is below 128, or that equals one of two.
+    fn special(self, bytes: &[u8; 64], most: u8, others: [u8; 2]) -> u64;
+
+    /// Copies as one vector. The compiler takes an array for an integer, whose address it computes first.
+    #[inline(always)]
+    fn copy_sixteen(self, from: &[u8; 16], to: &mut MaybeUninit<[u8; 16]>) {
+        to.write(*from);
+    }
 
     /// Bits set from each set bit up to the next one, which isn't set, and so on.
     #[inline(always)]
@@ -52,20 +60,15 @@ pub trait Isa: Copy {
         between(quotes)
     }
 
-    /// Writes `base` plus the place of each bit that is set, and returns their number. The rest of `to` may be
-    /// overwritten.
-    #[inline(always)]
-    fn list(self, mut bits: u64, base: u16, to: &mut [u16; 64]) -> usize {
-        let count = bits.count_ones() as usize;
-        // A mispredicted branch costs as much as several places.
-        for four in to.chunks_exact_mut(4).take(count.div_ceil(4).max(2)) {
-            for to in four {
-                *to = base + bits.trailing_zeros() as u16;
-                bits &= bits.wrapping_sub(1);
-            }
-        }
-        count
-    }
+    /// A place that [`Isa::list`] counts from.
+    type Base: Copy;
+
+    /// The base of the first places.
+    fn base(self, place: u16) -> Self::Base;
+
+    /// Writes `base` plus the place of each of `bits`, of which there are `count`, and returns the base of the next 64.
+    /// The rest of `to` may be overwritten.
+    fn list(self, bits: u64, count: u32, base: Self::Base, to: &mut [u16; 64]) -> Self::Base;
 }
 
 /// Runs a kernel with the instructions of a level: `dispatch!(level, isa => kernel(isa, …))`. After `else` is what runs
@@ -128,6 +131,7 @@ fn gather(words: [u64; 8], tops: impl Fn(u64) -> u64) -> u64 {
 
 impl Isa for Portable {
     type Bytes = [u64; 8];
+    type Base = u16;
 
     #[inline(always)]
     fn load(self, from: &[u8; 64]) -> [u64; 8] {
@@ -144,8 +148,30 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn at_most(self, bytes: [u64; 8], most: u8) -> u64 {
-        gather(bytes, |word| !(((word & LOW) + LOW - splat(most)) | word))
+    fn special(self, bytes: &[u8; 64], most: u8, others: [u8; 2]) -> u64 {
+        let bytes = self.load(bytes);
+        let up_to = |word: u64| !(((word & LOW) + LOW - splat(most)) | word);
+        gather(bytes, up_to) | self.among(bytes, others)
+    }
+
+    #[inline(always)]
+    fn base(self, place: u16) -> u16 {
+        place
+    }
+
+    #[inline(always)]
+    fn list(self, mut bits: u64, count: u32, base: u16, to: &mut [u16; 64]) -> u16 {
+        // A mispredicted branch costs as much as several places.
+        for four in to
+            .chunks_exact_mut(4)
+            .take(count.div_ceil(4).max(2) as usize)
+        {
+            for to in four {
+                *to = base.wrapping_add(bits.trailing_zeros() as u16);
+                bits &= bits.wrapping_sub(1);
+            }
+        }
+        base.wrapping_add(64)
     }
 }
 
@@ -156,12 +182,12 @@ mod tests {
 
     /// The masks of 64 bytes and of a mask.
     #[inline(always)]
-    fn masks<I: Isa>(isa: I, bytes: &[u8; 64], byte: u8, quotes: u64) -> [u64; 4] {
-        let bytes = isa.load(bytes);
+    fn masks<I: Isa>(isa: I, text: &[u8; 64], byte: u8, quotes: u64) -> [u64; 4] {
+        let bytes = isa.load(text);
         [
             isa.equal(bytes, byte),
             isa.among(bytes, [byte, 0x86]),
-            isa.at_most(bytes, byte & 0x7f),
+            isa.special(text, byte & 0x7f, [0x83, 0x84]),
             isa.between(quotes),
         ]
     }
@@ -178,7 +204,7 @@ mod tests {
             let want = [
                 bits(&|other| other == byte),
                 bits(&|other| other == byte || other == 0x86),
-                bits(&|other| other <= byte & 0x7f),
+                bits(&|other| other <= byte & 0x7f || matches!(other, 0x83 | 0x84)),
                 between(quotes),
             ];
             for level in Level::available() {
@@ -212,8 +238,20 @@ mod tests {
             let want: Vec<u16> = places.map(|place| 9 + place).collect();
             for level in Level::available() {
                 let mut places = [0; 64];
-                let count = dispatch!(level, isa => isa.list(bits, 9, &mut places));
-                assert_eq!(places[..count], want, "{level:?}");
+                // The bits come a second time, as those of the next 64 places.
+                for (count, first) in [(bits.count_ones(), 0), (bits.count_ones(), 64)] {
+                    dispatch!(level, isa => {
+                        let mut base = isa.base(9);
+                        for _ in (0..=first).step_by(64) {
+                            base = isa.list(bits, count, base, &mut places);
+                        }
+                    });
+                    let want = want.iter().map(|place| place + first);
+                    assert!(
+                        places[..count as usize].iter().copied().eq(want),
+                        "{level:?}"
+                    );
+                }
             }
         }
     }

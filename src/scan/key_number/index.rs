@@ -87,6 +87,11 @@ pub(crate) fn index(
     terminator: u8,
     to: &mut Ends,
 ) {
+    if delimiter == terminator {
+        // Each such byte would be counted twice.
+        (to.count, to.balanced) = (0, false);
+        return;
+    }
     let marks = [delimiter, terminator];
     // A loop for each kind of rows is faster than one that checks.
     match window.has_long_rows() {
@@ -122,42 +127,62 @@ fn pass<I: Isa, const LONG_ROWS: bool>(
     to: &mut Ends,
 ) {
     let length = window.bytes().len();
-    let mut balance = Balance::default();
-    to.count = 0;
-    for step in (0..length).step_by(STEP) {
-        lookahead::by_index::<LONG_ROWS>(window, step);
-        if step + STEP <= length {
-            for at in (step..step + STEP).step_by(64) {
-                chunk(isa, window, marks, (at, !0), &mut balance, to);
-            }
-        } else {
-            for at in (step..length).step_by(64) {
-                let valid = !0 >> (64 - (length - at).min(64));
-                chunk(isa, window, marks, (at, valid), &mut balance, to);
-            }
+    let mut index = Pass {
+        isa,
+        marks,
+        ends: &mut to.ends,
+        count: 1,
+        base: isa.base(1),
+        balance: Balance::default(),
+    };
+    let (steps, rest) = window.bytes().as_chunks::<STEP>();
+    for (step, bytes) in steps.iter().enumerate() {
+        lookahead::by_index::<LONG_ROWS>(window, STEP * step);
+        for chunk in bytes.as_chunks().0 {
+            index.chunk(chunk, !0);
         }
     }
-    to.balanced = balance.mismatches == 0;
+    if !rest.is_empty() {
+        lookahead::by_index::<LONG_ROWS>(window, length - rest.len());
+    }
+    for at in (length - rest.len()..length).step_by(64) {
+        let valid = !0 >> (64 - (length - at).min(64));
+        index.chunk(window.from(at), valid);
+    }
+    to.count = index.count - 1;
+    to.balanced = index.balance.mismatches == 0;
 }
 
-/// The `valid` ones of 64 bytes.
-#[inline(always)]
-fn chunk<I: Isa>(
+/// A pass over a window.
+struct Pass<'a, I: Isa> {
     isa: I,
-    window: ScanWindow<'_>,
-    [delimiter, terminator]: [u8; 2],
-    (at, valid): (usize, u64),
-    balance: &mut Balance,
-    to: &mut Ends,
-) {
-    let bytes = isa.load(window.from(at));
-    let delimiters = isa.equal(bytes, delimiter) & valid;
-    let terminators = isa.equal(bytes, terminator) & valid;
-    balance.take(delimiters, terminators);
-    // There is room for 64 more ends than a window has bytes.
-    let out = to.ends[1 + to.count..].first_chunk_mut();
-    let out = out.expect("room for 64");
-    to.count += isa.list(delimiters | terminators, (at + 1) as u16, out);
+    marks: [u8; 2],
+    ends: &'a mut [u16; CAPACITY],
+    count: usize,
+    base: I::Base,
+    balance: Balance,
+}
+
+impl<I: Isa> Pass<'_, I> {
+    /// Takes the `valid` ones of 64 bytes.
+    #[inline(always)]
+    fn chunk(&mut self, bytes: &[u8; 64], valid: u64) {
+        // There is room for 64 more ends than a window has bytes. No branch is between the masks and their use, so that
+        // they are combined where they are.
+        assert!(self.count <= CAPACITY - 64);
+        let out = self.ends[self.count..].first_chunk_mut();
+        let out = out.expect("room for 64");
+        let bytes = self.isa.load(bytes);
+        let [delimiter, terminator] = self.marks;
+        let delimiters = self.isa.equal(bytes, delimiter) & valid;
+        let terminators = self.isa.equal(bytes, terminator) & valid;
+        self.balance.take(delimiters, terminators);
+        // Two counts are faster than moving the combined mask.
+        let count = delimiters.count_ones() + terminators.count_ones();
+        let ends = delimiters | terminators;
+        self.base = self.isa.list(ends, count, self.base, out);
+        self.count += count as usize;
+    }
 }
 
 #[cfg(test)]
@@ -232,7 +257,7 @@ mod tests {
         for level in Level::available() {
             let mut ends = Ends::new();
             index(level, window, b';', b';', &mut ends);
-            assert_eq!(ends.count, WINDOW, "{level:?}");
+            assert!(!ends.balanced(), "{level:?}");
         }
     }
 

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
 
 use crate::isa::Isa;
 use crate::level::{Avx2, Avx512};
@@ -34,6 +35,28 @@ unsafe fn tops(low: __m256i, high: __m256i) -> u64 {
     u64::from(low as u32) | u64::from(high as u32) << 32
 }
 
+/// [`Isa::special`] in half vectors.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn special([low, high]: [__m256i; 2], most: u8, [one, two]: [u8; 2]) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe {
+        let most = _mm256_set1_epi8(most as i8);
+        let one = _mm256_set1_epi8(one as i8);
+        let two = _mm256_set1_epi8(two as i8);
+        let up_to_low = _mm256_cmpeq_epi8(_mm256_min_epu8(low, most), low);
+        let up_to_high = _mm256_cmpeq_epi8(_mm256_min_epu8(high, most), high);
+        let low = _mm256_or_si256(_mm256_cmpeq_epi8(low, one), _mm256_cmpeq_epi8(low, two));
+        let high = _mm256_or_si256(_mm256_cmpeq_epi8(high, one), _mm256_cmpeq_epi8(high, two));
+        tops(
+            _mm256_or_si256(up_to_low, low),
+            _mm256_or_si256(up_to_high, high),
+        )
+    }
+}
+
 /// The places of the bits of each byte, the lowest first.
 static PLACES: [[u8; 8]; 256] = {
     let mut places = [[0; 8]; 256];
@@ -54,6 +77,7 @@ static PLACES: [[u8; 8]; 256] = {
 
 impl Isa for Avx2 {
     type Bytes = [__m256i; 2];
+    type Base = __m128i;
 
     #[inline(always)]
     fn load(self, from: &[u8; 64]) -> [__m256i; 2] {
@@ -91,15 +115,14 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn at_most(self, [low, high]: [__m256i; 2], most: u8) -> u64 {
+    fn special(self, bytes: &[u8; 64], most: u8, others: [u8; 2]) -> u64 {
         // SAFETY: the token's features.
-        unsafe {
-            let most = _mm256_set1_epi8(most as i8);
-            tops(
-                _mm256_cmpeq_epi8(_mm256_min_epu8(low, most), low),
-                _mm256_cmpeq_epi8(_mm256_min_epu8(high, most), high),
-            )
-        }
+        unsafe { special(self.load(bytes), most, others) }
+    }
+
+    #[inline(always)]
+    fn copy_sixteen(self, from: &[u8; 16], to: &mut MaybeUninit<[u8; 16]>) {
+        sixteen::copy(from, to);
     }
 
     #[inline(always)]
@@ -108,13 +131,18 @@ impl Isa for Avx2 {
         unsafe { parities(quotes) }
     }
 
+    #[inline(always)]
+    fn base(self, place: u16) -> __m128i {
+        // SAFETY: the token's features.
+        unsafe { _mm_set1_epi16(place as i16) }
+    }
+
     /// Eight bits at a time without a branch: the time doesn't depend on how many are set.
     #[inline(always)]
-    fn list(self, bits: u64, base: u16, to: &mut [u16; 64]) -> usize {
+    fn list(self, bits: u64, _: u32, mut base: __m128i, to: &mut [u16; 64]) -> __m128i {
         let (to, mut count) = (to.as_mut_ptr(), 0);
         // SAFETY: the token's features; before each byte are at most as many places as bits, and eight are written.
         unsafe {
-            let mut base = _mm_set1_epi16(base as i16);
             for byte in bits.to_le_bytes() {
                 let places = _mm_loadl_epi64(PLACES[usize::from(byte)].as_ptr().cast());
                 let places = _mm_add_epi16(_mm_cvtepu8_epi16(places), base);
@@ -123,12 +151,13 @@ impl Isa for Avx2 {
                 count += byte.count_ones() as usize;
             }
         }
-        count
+        base
     }
 }
 
 impl Isa for Avx512 {
     type Bytes = __m512i;
+    type Base = __m512i;
 
     #[inline(always)]
     fn load(self, from: &[u8; 64]) -> __m512i {
@@ -143,9 +172,22 @@ impl Isa for Avx512 {
     }
 
     #[inline(always)]
-    fn at_most(self, bytes: __m512i, most: u8) -> u64 {
-        // SAFETY: the token's features.
-        unsafe { _mm512_cmple_epu8_mask(bytes, _mm512_set1_epi8(most as i8)) }
+    fn special(self, bytes: &[u8; 64], most: u8, others: [u8; 2]) -> u64 {
+        let (low, high) = (bytes.as_ptr(), bytes[32..].as_ptr());
+        // SAFETY: 64 bytes; the token's features.
+        unsafe {
+            // Faster than three masks of 64 bits.
+            let (low, high) = (
+                _mm256_loadu_si256(low.cast()),
+                _mm256_loadu_si256(high.cast()),
+            );
+            special([low, high], most, others)
+        }
+    }
+
+    #[inline(always)]
+    fn copy_sixteen(self, from: &[u8; 16], to: &mut MaybeUninit<[u8; 16]>) {
+        sixteen::copy(from, to);
     }
 
     #[inline(always)]
@@ -155,12 +197,17 @@ impl Isa for Avx512 {
     }
 
     #[inline(always)]
-    fn list(self, bits: u64, base: u16, to: &mut [u16; 64]) -> usize {
+    fn base(self, place: u16) -> __m512i {
+        // SAFETY: the token's features.
+        unsafe { _mm512_set1_epi16(place as i16) }
+    }
+
+    #[inline(always)]
+    fn list(self, bits: u64, count: u32, base: __m512i, to: &mut [u16; 64]) -> __m512i {
         let places: [u8; 64] = std::array::from_fn(|place| place as u8);
-        let (to, count) = (to.as_mut_ptr(), bits.count_ones() as usize);
+        let to = to.as_mut_ptr();
         // SAFETY: the token's features; 16 places are written, or 64.
         unsafe {
-            let base = _mm512_set1_epi16(base as i16);
             // In a register: compressing to memory is microcoded on some processors.
             let places = _mm512_maskz_compress_epi8(bits, self.load(&places));
             // Most chunks have no more, and half a vector crosses a cache line half as often.
@@ -173,19 +220,26 @@ impl Isa for Avx512 {
                 _mm512_storeu_si512(to.cast(), _mm512_add_epi16(first, base));
                 _mm512_storeu_si512(to.add(32).cast(), _mm512_add_epi16(rest, base));
             }
+            _mm512_add_epi16(base, _mm512_set1_epi16(64))
         }
-        count
     }
 }
 
 /// Masks of sixteen bytes, by SSE2.
 pub mod sixteen {
     use std::arch::x86_64::*;
+    use std::mem::MaybeUninit;
 
     #[inline(always)]
     fn load(bytes: &[u8; 16]) -> __m128i {
         // SAFETY: 16 bytes.
         unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    pub(super) fn copy(from: &[u8; 16], to: &mut MaybeUninit<[u8; 16]>) {
+        // SAFETY: 16 bytes.
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), load(from)) }
     }
 
     /// A bit for each quote, backslash and control character.
