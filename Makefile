@@ -145,7 +145,7 @@ miri: toolchain ## The pure modules' tests under Miri (takes a nightly toolchain
 	  near_misses every_way_at_once
 
 mutants: toolchain ## Mutants of stitching, decoding and merging (hours; takes cargo-mutants)
-	CARGO_PROFILE_DEV_DEBUG=0 cargo mutants --no-shuffle -o target/mutants
+	CARGO_PROFILE_DEV_DEBUG=0 cargo mutants --workspace --no-shuffle -o target/mutants
 
 deny: toolchain ## Licences, advisories, sources and bans of all dependencies (takes cargo-deny)
 	cargo deny --locked check
