@@ -8,10 +8,13 @@
 //! begin within those words stay in it.
 #![allow(unsafe_code)]
 
-use crate::isa::{Isa, dispatch};
-use crate::level::Level;
+use ringfold_read::Block;
+use ringfold_read::internals::{
+    Level, Padded,
+    isa::{Isa, dispatch},
+};
+
 use crate::quote::words::Words;
-use crate::record::block::{Block, Padded};
 
 /// Bytes for which there is one mask.
 const WINDOW: usize = 64;

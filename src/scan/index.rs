@@ -6,10 +6,13 @@
 
 use std::ops::Deref;
 
+use ringfold_read::Block;
+use ringfold_read::internals::{
+    Level, Padded,
+    isa::{Isa, dispatch},
+};
+
 use crate::format::dialect::Marks;
-use crate::isa::{Isa, dispatch};
-use crate::level::Level;
-use crate::record::block::{Block, Padded};
 
 /// The most bytes of a window: few enough for 16-bit positions and the first-level cache.
 pub(crate) const WINDOW: usize = 16 << 10;
@@ -209,8 +212,8 @@ fn pass<I: Isa, const QUOTED: bool>(isa: I, window: TextWindow<'_>, marks: Marks
 mod tests {
     use super::*;
     use crate::format::dialect::Dialect;
-    use crate::record::block::PaddedBuf;
     use proptest::prelude::*;
+    use ringfold_read::PaddedBuf;
 
     /// A window's index is what the dialect says of its records one by one.
     fn check(level: Level, text: &[u8], marks: Marks, index: &mut Index) {

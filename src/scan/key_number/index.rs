@@ -10,8 +10,11 @@
 //! Otherwise the first mismatch shows as a set terminator bit or a clear delimiter bit. The borrow carries an
 //! open span into the next 64 bytes.
 
-use crate::isa::{Isa, dispatch};
-use crate::level::Level;
+use ringfold_read::internals::{
+    Level,
+    isa::{Isa, dispatch},
+};
+
 use crate::scan::key_number::lookahead::{self, STEP};
 use crate::scan::key_number::window::{ScanWindow, WINDOW};
 
@@ -187,9 +190,9 @@ impl<I: Isa> Pass<'_, I> {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::block::PaddedBuf;
     use crate::scan::key_number::index::*;
     use proptest::prelude::*;
+    use ringfold_read::PaddedBuf;
 
     fn check(bytes: &[u8], delimiter: u8, terminator: u8) {
         let naive: Vec<u16> = std::iter::once(0)
