@@ -13,7 +13,7 @@ use ringfold_read::internals::{sizing, units::GIB};
 pub(super) use crate::cli::bench::field::run_words;
 use crate::cli::bench::field::{FieldFlags, Job};
 use crate::cli::bench::tools::{Depth, Tool};
-use crate::cli::console::{about, columns, print, say, usage, write_file};
+use crate::cli::console::{about, columns, notice, print, say, usage, write_file};
 use crate::cli::duration::duration;
 use crate::cli::progress::{self, When};
 use crate::cli::size::size;
@@ -202,7 +202,7 @@ impl Command {
             probe: serde_json::to_value(&probed).expect("plain values"),
         };
         if file.len() > results.machine.memory_bytes / 10 * 8 && !self.quiet {
-            say("notice: the file may not fit into memory: look at what was resident");
+            notice("the file may not fit into memory: look at what was resident");
         }
         if !self.no_ceilings {
             match memory_rates() {

@@ -85,6 +85,11 @@ pub(super) fn say(line: &str) {
     tell(line);
 }
 
+/// Writes a notice to stderr, in place of progress.
+pub(super) fn notice(text: impl std::fmt::Display) {
+    say(&format!("notice: {text}"));
+}
+
 /// Writes an error to stderr, in place of progress.
 pub(super) fn say_error(error: &Error) {
     progress::clear();

@@ -6,7 +6,7 @@ use clap::Args;
 use ringfold_read::internals::heap;
 
 use crate::cli::answer_flags::{self, AnswerFlags, first};
-use crate::cli::console::{open_output, say, usage, write_output};
+use crate::cli::console::{notice, open_output, say, usage, write_output};
 use crate::cli::own_input;
 use crate::cli::query::{tell_estimates, tell_spilled};
 use crate::cli::size::size;
@@ -97,7 +97,7 @@ impl Command {
                 let missing = missing.to_string();
                 return Err(Refusal::Incomplete { missing }.into());
             }
-            say(&format!("notice: {missing}"));
+            notice(missing);
         }
         if let Some(kept) = kept {
             write_output(kept, |out| merged.save(out))?;
@@ -112,9 +112,7 @@ impl Command {
         let mut answer = pool.install(|| merged.answer(&shown))?;
         let directory = shown.directory();
         let odd = (self.shown).print(&mut answer, &sort, form, output, &directory, &pool)?;
-        if let Some(odd) = odd {
-            say(&format!("notice: {odd}"));
-        }
+        odd.into_iter().for_each(notice);
         tell_estimates(&answer);
         tell_unread_rows(&answer);
         if answer.spilled_bytes > 0 {

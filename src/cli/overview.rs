@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::again;
-use crate::cli::console::{self, say};
+use crate::cli::console::{self, notice};
 use crate::cli::query::RunFlags;
 use crate::cli::spell;
 use crate::probe::quoted;
@@ -42,7 +42,7 @@ pub(super) fn print(
     }
     console::print(text.as_bytes())?;
     for doubt in overview.doubts.iter().filter(|_| !run.reading.quiet) {
-        say(&format!("notice: {}", spell::doubt(doubt)));
+        notice(spell::doubt(doubt));
     }
     Ok(true)
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use ringfold_read::internals::{describe, units, visible};
 
 use crate::cli::answer_flags::{AnswerFlags, Form, first};
-use crate::cli::console::{open_output, say, usage, write_output};
+use crate::cli::console::{notice, open_output, usage, write_output};
 use crate::cli::partials::PartialFlags;
 use crate::cli::reading::{FoldOutput, ReadFlags};
 use crate::cli::records::RecordFlags;
@@ -18,7 +18,7 @@ use crate::cli::skipped::{
     Policy, nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows,
 };
 use crate::cli::{log_pattern, memory, own_input, spell};
-use crate::query::{Answer, Columns, Occurrences, Query};
+use crate::query::{Answer, Columns, Occurrences, Plan, Query};
 use crate::{Config, Input, Receipt, Result};
 
 /// What is asked of which columns.
@@ -309,29 +309,7 @@ impl QueryFlags {
             });
         }
         if !reading.quiet {
-            for unseen in plan.unseen(&input)? {
-                say(&format!("notice: {unseen}"));
-            }
-            for doubt in plan.doubts() {
-                say(&format!("notice: {}", spell::doubt(doubt)));
-            }
-            let mut sources = input.sources().iter();
-            let stream = sources.find(|source| !source.can_repeat());
-            if let (Some(("--continue", _)), Some(stream)) = (kept, stream) {
-                say(&format!(
-                    "notice: {}: a stream isn't known again: added a second time, it counts twice",
-                    stream.name()
-                ));
-            }
-        }
-        if !reading.quiet {
-            for (column, value) in plan.thousands(&input)? {
-                say(&format!(
-                    "notice: --decimal-comma reads `{value}` (column {column}) as {}: if commas stand between thousands, they \
-                     have to be taken out before (docs/not-for.md)",
-                    value.replace(',', ".")
-                ));
-            }
+            self.notices(&plan, &input)?.iter().for_each(notice);
         }
         let receipt = keeping.as_ref().map(|_| Receipt::of(&input)).transpose()?;
         if let (Some(keeping), Some(receipt)) = (&keeping, &receipt) {
@@ -343,8 +321,8 @@ impl QueryFlags {
             pool,
         } = reading.fold(&input, &plan)?;
         if plan.has_unread_names() && !reading.quiet {
-            say(
-                "notice: the first record looks like a header, and is counted: `-H` takes it for the names of the columns, \
+            notice(
+                "the first record looks like a header, and is counted: `-H` takes it for the names of the columns, \
                  `--no-header` for a record",
             );
         }
@@ -376,25 +354,16 @@ impl QueryFlags {
         if let Some(output) = output {
             let directory = plan.spill_directory();
             let odd = (self.shown).print(&mut answer, &sort, run.form, output, directory, &pool)?;
-            if let Some(key) = odd.filter(|_| !reading.quiet) {
-                say(&format!("notice: {key}"));
-            }
+            odd.filter(|_| !reading.quiet).into_iter().for_each(notice);
         }
         tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
         if !reading.quiet {
-            tell_longer(&answer.longer, |place, line| {
-                reading.place(&input, &pool, place, line)
-            });
-        }
-        let repeated = answer.repeated_headers;
-        if let Some(place) = repeated.first.filter(|_| !reading.quiet) {
-            let place = reading.place(&input, &pool, place, repeated.line);
-            say(&format!(
-                "notice: {}",
-                spell::repeated(repeated.count, &place)
-            ));
-        }
-        if !reading.quiet {
+            let place = |place, line| reading.place(&input, &pool, place, line);
+            tell_longer(&answer.longer, place);
+            let repeated = answer.repeated_headers;
+            if let Some(first) = repeated.first.map(|first| place(first, repeated.line)) {
+                notice(spell::repeated(repeated.count, &first));
+            }
             tell_estimates(&answer);
         }
         tell_unread(&answer, &input, reading, &pool);
@@ -414,26 +383,42 @@ impl QueryFlags {
         }
         Ok(())
     }
+
+    /// What is to be known of the first records before a run.
+    fn notices(&self, plan: &Plan, input: &Input) -> Result<Vec<String>> {
+        let mut notices = plan.unseen(input)?;
+        notices.extend(plan.doubts().iter().map(spell::doubt));
+        let mut sources = input.sources().iter();
+        let stream = sources.find(|source| !source.can_repeat());
+        if let (Some(("--continue", _)), Some(stream)) = (self.partials.output(), stream) {
+            let name = stream.name();
+            notices.push(format!(
+                "{name}: a stream isn't known again: added a second time, it counts twice"
+            ));
+        }
+        for (column, value) in plan.thousands(input)? {
+            notices.push(format!(
+                "--decimal-comma reads `{value}` (column {column}) as {}: if commas stand between thousands, they have to be \
+                 taken out before (docs/not-for.md)",
+                value.replace(',', ".")
+            ));
+        }
+        Ok(notices)
+    }
 }
 
 /// The secret in a file.
 fn secret(path: &Path) -> Result<Vec<u8>> {
     const BYTES: RangeInclusive<usize> = 16..=4096;
+    let name = visible(path.as_os_str().as_bytes());
     let mut secret = Vec::new();
     File::open(path)
         .and_then(|file| file.take(*BYTES.end() as u64 + 1).read_to_end(&mut secret))
-        .map_err(|error| {
-            usage(format!(
-                "{}: {}",
-                visible(path.as_os_str().as_bytes()),
-                describe(&error)
-            ))
-        })?;
+        .map_err(|error| usage(format!("{name}: {}", describe(&error))))?;
     match BYTES.contains(&secret.len()) {
         true => Ok(secret),
         false => Err(usage(format!(
-            "{}: a hash key has 16 to 4096 bytes: head -c 32 /dev/urandom makes one",
-            visible(path.as_os_str().as_bytes())
+            "{name}: a hash key has 16 to 4096 bytes: head -c 32 /dev/urandom makes one"
         ))),
     }
 }
@@ -450,10 +435,8 @@ pub(super) fn tell_estimates(answer: &Answer) {
     let distinct = named(false, "within 2% in 95 of 100 cases");
     let all: Vec<_> = percentiles.into_iter().chain(distinct).collect();
     if !all.is_empty() {
-        say(&format!(
-            "notice: estimates where groups are large: {}",
-            all.join("; ")
-        ));
+        let all = all.join("; ");
+        notice(format!("estimates where groups are large: {all}"));
     }
 }
 
@@ -466,16 +449,16 @@ fn tell_longer(longer: &Occurrences, place: impl Fn((u32, u64), Option<u64>) -> 
         1 => ("1 line".to_string(), "goes"),
         count => (format!("{} lines", units::grouped(count)), "go"),
     };
-    say(&format!(
-        "notice: {count} {go} on after the log's pattern, the first at {first}: what follows isn't read"
+    notice(format!(
+        "{count} {go} on after the log's pattern, the first at {first}: what follows isn't read"
     ));
 }
 
 /// Says that groups went to files.
 pub(super) fn tell_spilled(bytes: u64) {
     let bytes = units::grouped(bytes);
-    say(&format!(
-        "notice: the keys outgrew the memory (--memory): {bytes} bytes went to temporary files"
+    notice(format!(
+        "the keys outgrew the memory (--memory): {bytes} bytes went to temporary files"
     ));
 }
 

@@ -10,7 +10,7 @@ use clap::Args;
 use ringfold_read::internals::line_of;
 
 use crate::budget::default_bytes;
-use crate::cli::console::{give_up, say, usage};
+use crate::cli::console::{give_up, notice, usage};
 use crate::cli::duration::duration;
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
@@ -171,7 +171,7 @@ impl ReadFlags {
         let path = first.map(|source| Path::new(&**source.name()));
         let found = profile::find(name, path)?;
         if found.is_none() && !self.quiet {
-            say("notice: there is no profile for this device: `ringfold tune FILE` makes one");
+            notice("there is no profile for this device: `ringfold tune FILE` makes one");
         }
         Ok(
             found.map_or(RingDefaults::default(), |profile| RingDefaults {
@@ -201,9 +201,9 @@ impl ReadFlags {
                 .is_watched()
                 .then(|| Arc::clone(&self.watch) as Arc<dyn crate::Observer>),
             overdue: Some(Arc::new(|error| give_up(error))),
-            notice: Arc::new(move |notice| {
+            notice: Arc::new(move |said| {
                 if !quiet {
-                    say(&format!("notice: {}", spell::notice(notice)));
+                    notice(spell::notice(said));
                 }
             }),
             ..Config::default()
