@@ -24,7 +24,7 @@ use crate::measure::counters::{self, Counters};
 use crate::measure::limits::{Ceilings, MemoryRate};
 use crate::measure::machine::Machine;
 use crate::measure::participant::Kind;
-use crate::measure::results::{Case, FileFacts, Results, Row, SCHEMA_VERSION, Settings};
+use crate::measure::results::{Case, FileFacts, Results, Row, Run, SCHEMA_VERSION, Settings};
 use crate::measure::rounds::Rounds;
 use crate::measure::statistics::Spread;
 use crate::measure::{compare, export, html, process, table};
@@ -279,7 +279,7 @@ impl Command {
             case.summarise(file.len(), self.baseline.as_deref());
             results.file.lines = results.file.lines.or(answers.lines());
             let lines = case.rows.iter().flat_map(|row| &row.runs);
-            let counted = |run: &crate::measure::results::Run| run.own.as_ref()?.rows;
+            let counted = |run: &Run| run.own.as_ref()?.rows;
             results.file.lines = results.file.lines.or(lines.filter_map(counted).next());
             count_ceilings(&case, file.len(), &mut results.ceilings);
             let ceilings = &results.ceilings;
@@ -441,7 +441,7 @@ fn count_ceilings(case: &Case, size_bytes: u64, ceilings: &mut Ceilings) {
 
 /// The rates of a raw read by its own clock, which leaves out the start and the end of the process.
 fn rates(row: &Row, size_bytes: u64) -> Option<Spread> {
-    let rate = |run: &crate::measure::results::Run| {
+    let rate = |run: &Run| {
         let elapsed = run.own.as_ref()?.elapsed_s;
         Some(size_bytes as f64 / elapsed / GIB)
     };

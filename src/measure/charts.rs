@@ -9,6 +9,7 @@ use crate::measure::reads::{InFlight, Latency};
 use crate::measure::results::{Case, Row, Run, Summary};
 use crate::measure::statistics::median;
 use crate::measure::svg::{Svg, ticks};
+use crate::measure::table::cut;
 
 /// Full width, where bars begin and end, and the height of a row with its bar.
 const WIDTH: f64 = 900.0;
@@ -22,7 +23,7 @@ const AXIS: f64 = 34.0;
 const LINE: f64 = 16.0;
 /// A ceiling further away than so many times the fastest result isn't drawn: it doesn't matter.
 const NEAR: f64 = 2.5;
-/// Letters of a name that fit before its bar.
+/// Columns of a name that fit before its bar.
 const NAME: usize = 32;
 
 /// Rows with figures, ceilings left out.
@@ -292,7 +293,7 @@ fn depth_of(row: &Row, in_flight: &InFlight) -> String {
         left,
         16.0,
         "name",
-        &format!("{}: {:.1} on average", cut(&row.name), in_flight.mean),
+        &format!("{}: {:.1} on average", cut(&row.name, NAME), in_flight.mean),
     );
     for value in ticks(max, 4) {
         svg.line([left, y(value), right, y(value)], "grid");
@@ -431,15 +432,12 @@ fn axis(svg: &mut Svg, max: f64, top: f64, bottom: f64, unit: &str) {
 }
 
 fn name(svg: &mut Svg, y: f64, name: &str) {
-    svg.text(FROM - 10.0, y + ROW / 2.0 + 4.0, "name end", &cut(name));
-}
-
-/// A name that fits before its bar.
-fn cut(name: &str) -> String {
-    match name.chars().count() > NAME {
-        true => name.chars().take(NAME - 1).chain(['…']).collect(),
-        false => name.into(),
-    }
+    svg.text(
+        FROM - 10.0,
+        y + ROW / 2.0 + 4.0,
+        "name end",
+        &cut(name, NAME),
+    );
 }
 
 /// A round number without the noise of its last digits.

@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 
+use ringfold_read::internals::units;
+
 use crate::measure::charts;
 use crate::measure::figures::{digits, seconds};
 use crate::measure::heat::Heat;
 use crate::measure::machine::Machine;
-use crate::measure::results::{Case, Results, Row, Summary};
+use crate::measure::results::{Case, Results, Row, Run, Summary};
+use crate::measure::statistics::{Interval, median};
 use crate::measure::svg::escaped;
 use crate::measure::table;
 
@@ -169,9 +172,7 @@ const COLUMNS: [Column; 15] = [
             .map_or(String::new(), |ratio| digits(ratio.median))
     }),
     ("95% interval", |_, summary| {
-        let text = |ratio: crate::measure::statistics::Interval| {
-            format!("{} – {}", digits(ratio.low), digits(ratio.high))
-        };
+        let text = |ratio: Interval| format!("{} – {}", digits(ratio.low), digits(ratio.high));
         summary.ratio.map_or(String::new(), text)
     }),
     ("limit", |_, summary| {
@@ -197,13 +198,12 @@ const COLUMNS: [Column; 15] = [
         })
     }),
     ("ring / workers waited", |row, _| {
-        let own = |run: &crate::measure::results::Run| run.own.clone();
+        let own = |run: &Run| run.own.clone();
         let waits = row.runs.iter().filter_map(own);
         let (ring, workers): (Vec<f64>, Vec<f64>) = waits
             .map(|own| (own.starved_s, own.workers_waited_s))
             .unzip();
-        let middle = |values: Vec<f64>| crate::measure::statistics::median(values);
-        match (middle(ring), middle(workers)) {
+        match (median(ring), median(workers)) {
             (Some(ring), Some(workers)) => format!("{} / {}", seconds(ring), seconds(workers)),
             _ => String::new(),
         }
@@ -211,12 +211,9 @@ const COLUMNS: [Column; 15] = [
 ];
 
 /// The median of a count, in groups of digits.
-fn middle(row: &Row, count: fn(&crate::measure::results::Run) -> u64) -> String {
+fn middle(row: &Row, count: fn(&Run) -> u64) -> String {
     let counts = row.runs.iter().map(|run| count(run) as f64);
-    let median = crate::measure::statistics::median(counts);
-    median.map_or(String::new(), |median| {
-        ringfold_read::internals::units::grouped(median as u64)
-    })
+    median(counts).map_or(String::new(), |count| units::grouped(count as u64))
 }
 
 fn numbers(out: &mut String, case: &Case) {

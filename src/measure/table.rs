@@ -199,7 +199,7 @@ fn padded(text: &str, width: usize) -> String {
 }
 
 /// A text of at most so many columns.
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.into();
     }
