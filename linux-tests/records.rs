@@ -432,7 +432,7 @@ fn a_lone_quote_ends_with_the_longest_record() {
         .windows(4)
         .position(|bytes| bytes == b"\"11\n")
         .unwrap() as u64;
-    for (max_record, words) in [(60, "within 60 bytes"), (1 << 20, "goes on behind it")] {
+    for (max_record, words) in [(60, "within 60 bytes"), (1 << 20, "goes on after it")] {
         for way in cached_ways() {
             let config = Config {
                 block_size: Some(4096),
@@ -509,7 +509,7 @@ fn records_of_a_pipe() {
             assert_eq!(rejects(&std::fs::read(&target).unwrap()), want.rejects);
             let first = &want.rejects[0].1;
             let told = format!(
-                "ringfold: 5 records skipped, the first at - byte {} line {}: the quote that opens here is closed, and the field goes on behind it\n",
+                "ringfold: 5 records skipped, the first at - byte {} line {}: the quote that opens here is closed, and the field goes on after it\n",
                 first.byte, first.line
             );
             assert_eq!(said, told, "{way:?} {block}");
