@@ -198,6 +198,13 @@ mod tests {
     /// Every level against the parser of single numbers.
     fn check(values: &[String], scale: u32) {
         let text: String = values.iter().map(|value| format!("{value}\n")).collect();
+        // The last line may lack its newline.
+        for text in [&*text, text.strip_suffix('\n').unwrap_or_default()] {
+            check_text(text, values, scale);
+        }
+    }
+
+    fn check_text(text: &str, values: &[String], scale: u32) {
         let padded = PaddedBuf::from(text.as_bytes());
         let block = padded.block(0, 0, 0);
         let window = TextWindow::at(&block, 0);

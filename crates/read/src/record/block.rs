@@ -189,12 +189,13 @@ impl<'a> Padded<'a> {
         unsafe { &*self.pointer().add(start).cast() }
     }
 
-    /// The `N` bytes before `end`. They may begin in the padding.
+    /// The `N` bytes before `end`. They may begin or end in the padding: the byte after the last value of a text that
+    /// doesn't end with a newline is there.
     #[inline(always)]
     pub fn before<const N: usize>(self, end: usize) -> &'a [u8; N] {
         const { assert!(N <= PADDING) };
-        assert!(end <= self.bytes.len());
-        // SAFETY: as many bytes as the padding has are readable before the part.
+        assert!(end <= self.bytes.len() + PADDING);
+        // SAFETY: as many bytes as the padding has are readable before the part and after it.
         unsafe { &*self.pointer().add(end).sub(N).cast() }
     }
 }
