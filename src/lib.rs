@@ -86,7 +86,7 @@
 //! A job that makes bytes of records, written in the input's order, is a [`Transform`] for [`transform()`]. One that
 //! wants the blocks themselves, in order if it likes, is a [`Sink`] for [`run`].
 //!
-//! What can't be had is an [`Error`] with a [`Refusal`] that a program can match. Nothing that was asked for is given up in
+//! What isn't available is an [`Error`] with a [`Refusal`] that a program can match. Nothing that was asked for is given up in
 //! silence: [`Stats`] tell what a run did, and [`Config::notice`] gets what the user should know meanwhile.
 //!
 //! Without the feature `cli` (on by default) there is only the library.

@@ -24,7 +24,7 @@ impl Order {
         self.is_wanted.load(Relaxed)
     }
 
-    /// Wants it from now on; `false` where it was wanted before, or can't be had.
+    /// Wants it from now on; `false` where it was wanted before, or isn't possible.
     pub(crate) fn want(&self) -> bool {
         self.can_repeat && !self.is_wanted.swap(true, Relaxed)
     }

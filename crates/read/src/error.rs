@@ -23,7 +23,7 @@ pub enum Kind {
     Data,
     /// The kernel refused to open, read or write.
     Io,
-    /// The engine or a knob that was asked for can't be had here.
+    /// The engine or a knob that was asked for isn't available here.
     Engine,
     /// A worker panicked: a fault of the program.
     Panic,
@@ -98,7 +98,7 @@ impl From<Refusal> for Cause {
 
 /// A failure with the place it concerns.
 ///
-/// What can't be had is a [`Refusal`], which a program can match:
+/// What isn't available is a [`Refusal`], which a program can match:
 ///
 /// ```
 /// use ringfold_read::{Block, BlockError, Config, Input, Refusal, Setting, Sink, run};
@@ -180,7 +180,7 @@ impl Error {
         self
     }
 
-    /// The same for a setting that needs what can't be had, unless one is named already.
+    /// The same for a setting that needs what isn't available, unless one is named already.
     pub(crate) fn for_setting(mut self, setting: Setting) -> Self {
         if let Cause::Refused(what) = self.cause {
             self.cause = match *what {
@@ -355,7 +355,7 @@ fn one_line(text: String) -> String {
     }
 }
 
-/// The kernel's words for an error, without the number that std puts behind them.
+/// The kernel's words for an error, without the number that std puts after them.
 pub fn describe(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error") {

@@ -161,7 +161,7 @@ fn dispatch(
     choices: &mut Choices,
 ) -> Result<()> {
     thread_local! {
-        // For the clock behind the notice of a silent device; it never gets to tick.
+        // For the clock after the notice of a silent device; it never gets to tick.
         static RUNTIME: Runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
     }
     // Nothing in memory is waited for: it starts no thread.

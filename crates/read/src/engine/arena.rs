@@ -349,7 +349,7 @@ impl Slot {
         self.index
     }
 
-    /// Where a read may write, and how much, behind `filled` bytes of the block.
+    /// Where a read may write, and how much, after `filled` bytes of the block.
     pub(crate) fn target(&mut self, filled: usize) -> (NonNull<u8>, usize) {
         assert!(filled <= self.block);
         // SAFETY: `filled` is within the block.
@@ -386,7 +386,7 @@ impl Slot {
         sequence: u64,
     ) -> Block<'_> {
         // SAFETY: before the first slot lies a page, before every other one the padding of its neighbour,
-        // which nobody writes; behind the piece `append` leaves PADDING bytes.
+        // which nobody writes; after the piece `append` leaves PADDING bytes.
         unsafe { Block::new(&self.bytes()[range], file, offset, sequence) }
     }
 }

@@ -17,7 +17,7 @@ use crate::input::caching::Caching;
 /// How the input is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Engine {
-    /// Chooses by what is cached, falling back where something can't be had.
+    /// Chooses by what is cached, falling back where something isn't available.
     #[default]
     Auto,
     /// Many reads in flight through io_uring.
@@ -122,7 +122,7 @@ pub struct Config {
     pub notice: Arc<dyn Fn(&Notice) + Send + Sync>,
 }
 
-/// Defaults of a ring other than the usual ones. They aren't named settings: what can't be had is given up, and workers
+/// Defaults of a ring other than the usual ones. They aren't named settings: what isn't available is given up, and workers
 /// that fetch blocks by themselves don't follow them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RingDefaults {

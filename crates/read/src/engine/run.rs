@@ -33,7 +33,7 @@ use crate::linux::threads;
 ///
 /// # Errors
 /// The lowest of all failures: in the data, from the kernel, or of a worker. Or the engine or a
-/// setting that was asked for can't be had.
+/// setting that was asked for isn't available.
 pub fn run(input: &Input, config: &Config, sink: &dyn Sink) -> Result<Stats> {
     run_then(input, config, sink, || ()).map(|(stats, ())| stats)
 }

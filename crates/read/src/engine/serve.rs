@@ -145,7 +145,7 @@ impl<'a> Session<'a> {
         let (plan, _) = self.plan(spans, MAX_DEPTH, caching, rings);
         let mut shares = Vec::new();
         let mut sequence = self.sequence;
-        // Within a file the ring behind a cut would wait until the one before it had read all.
+        // Within a file the ring after a cut would wait until the one before it had read all.
         let cut = match self.delivery.framing.is_stateful() {
             true => u64::MAX,
             false => plan.block,
@@ -249,7 +249,7 @@ impl<'a> Session<'a> {
                     .collect::<Result<Vec<_>>>()
             };
             thread::scope(|threads| {
-                // A thread that can't be had leaves its share to the others.
+                // A thread that can't be started leaves its share to the others.
                 let others: Vec<_> = (1..readers)
                     .map_while(|_| thread::Builder::new().spawn_scoped(threads, work).ok())
                     .collect();

@@ -1,4 +1,4 @@
-//! A run in progress: which way each part of the input is read, and what is done where a way can't be had.
+//! A run in progress: which way each part of the input is read, and what is done where a way isn't available.
 
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@ pub trait Sink: Sync {
     }
 
     /// How many bytes over the limit a record may be for the sink to refuse it or leave it out: it comes alone in a block,
-    /// without what is behind its start. Otherwise it ends the run. It has no effect where the framing has a state.
+    /// without what is after its start. Otherwise it ends the run. It has no effect where the framing has a state.
     #[doc(hidden)]
     fn cut_reach(&self) -> Option<u64> {
         None
@@ -58,7 +58,7 @@ pub trait Ordered: Sync {
         drop(finished);
     }
 
-    /// Called when something has failed at this byte of this file. The answer ends there: blocks behind it don't count,
+    /// Called when something has failed at this byte of this file. The answer ends there: blocks after it don't count,
     /// even if they have been taken. It may be called several times; the lowest place counts.
     fn failed(&self, file: u32, offset: u64) {
         let _ = (file, offset);

@@ -271,7 +271,7 @@ mod tests {
                 assert!(reader.reader.blocks.lock().unwrap().all.len() <= kept);
             }
             assert!(got == text, "seed {seed}");
-            // From several places that move on, and from one that stays behind.
+            // From several places that move on, and from one that stays where it is.
             let reader = AheadReader::new(file);
             for step in 0..40_u64 {
                 for place in [0, 1, 3, 7, 11] {

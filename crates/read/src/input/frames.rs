@@ -242,7 +242,7 @@ fn hand_on(mut from: impl Read, to: &SyncSender<Piece>) -> Result<(), Option<io:
     loop {
         let mut piece = Vec::with_capacity(PIECE);
         let read = (&mut from).take(PIECE as u64).read_to_end(&mut piece);
-        // A decoder isn't read again behind its end.
+        // A decoder isn't read again after its end.
         let is_last = piece.len() < PIECE;
         // What stands before a damaged place is text, too.
         if !piece.is_empty() {
@@ -441,7 +441,7 @@ mod tests {
         [noise(5), Vec::new(), vec![b'a'; 300_000], noise(700_000)]
     }
 
-    /// Each frame ends where the next one begins, however it is written. Cut short it has no end, or one behind the file.
+    /// Each frame ends where the next one begins, however it is written. Cut short it has no end, or one after the file.
     fn check(end_of_frame: EndOfFrame, frames: &[Vec<u8>], is_told: bool) {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&frames.concat()).unwrap();
@@ -573,7 +573,7 @@ mod tests {
         );
     }
 
-    /// A decoder that fails loses nothing that stands before, and what is behind it isn't text.
+    /// A decoder that fails loses nothing that stands before, and what is after it isn't text.
     #[test]
     fn failures_come_in_order() {
         let mut file = tempfile::tempfile().unwrap();

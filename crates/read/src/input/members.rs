@@ -131,7 +131,7 @@ impl<R: BufRead> Peek<R> {
         }
     }
 
-    /// The same behind all frames that are to be skipped.
+    /// The same after all frames that are to be skipped.
     pub(super) fn magic_of_data(&mut self) -> io::Result<Option<u32>> {
         loop {
             let magic = self.magic()?;

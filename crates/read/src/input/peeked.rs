@@ -11,7 +11,7 @@ pub(crate) struct State {
     pub(crate) bytes: Vec<u8>,
     /// How many of them the run has had.
     given: usize,
-    /// Nothing comes behind them. A terminal would go on behind its end.
+    /// Nothing comes after them. A terminal would go on after its end.
     pub(crate) ended: bool,
 }
 

@@ -107,7 +107,7 @@ impl<'a> Block<'a> {
     /// The block's first `len` bytes.
     #[inline]
     pub fn prefix(&self, len: usize) -> Self {
-        // What lies behind them is more of the block, and readable all the same.
+        // What lies after them is more of the block, and readable all the same.
         Block {
             bytes: &self.bytes[..len],
             ..*self
@@ -154,7 +154,7 @@ impl<'a> Block<'a> {
 
     /// The number of the read that the block's first byte belongs to, counted over the whole run
     /// in the order of submission. It grows with the position within a span, but blocks may share
-    /// it, one behind the other: what was claimed at once, or a record longer than a buffer. For
+    /// it, one after the other: what was claimed at once, or a record longer than a buffer. For
     /// order among blocks go by file and offset.
     #[inline]
     pub fn sequence(&self) -> u64 {

@@ -2,7 +2,7 @@
 //!
 //! An engine asks a [`Framing`] where in a piece of a file the first record ends, and where the last. With quotes the
 //! answer depends on all bytes before the piece, since a newline inside quotes ends no record. Such a framing has a
-//! [`State`]. Pieces arrive in any order, so each is first reduced to its [`Effect`]: the state behind it, for every
+//! [`State`]. Pieces arrive in any order, so each is first reduced to its [`Effect`]: the state after it, for every
 //! state before it. Effects are small, and combine in file order.
 
 use std::fmt;
@@ -18,7 +18,7 @@ pub const STATES_MAX: usize = 8;
 pub struct State(u8);
 
 impl State {
-    /// The state behind a record's end, and so at the start of every record but a file's first.
+    /// The state after a record's end, and so at the start of every record but a file's first.
     pub const START: State = State(0);
 
     /// A state by its number.
@@ -36,7 +36,7 @@ impl State {
     }
 }
 
-/// What some bytes do to the state: the state behind them, for every state before them.
+/// What some bytes do to the state: the state after them, for every state before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effect([State; STATES_MAX]);
 
@@ -58,12 +58,12 @@ impl Effect {
         Effect(Effect::NONE.0.map(&mut behind))
     }
 
-    /// The state behind the bytes.
+    /// The state after the bytes.
     pub fn apply(&self, before: State) -> State {
         self.0[usize::from(before.0)]
     }
 
-    /// Whether the state behind the bytes is the same whatever it was before.
+    /// Whether the state after the bytes is the same whatever it was before.
     pub(crate) fn is_constant(&self) -> bool {
         self.0.iter().all(|state| *state == self.0[0])
     }

@@ -62,7 +62,7 @@ impl Lines {
         }
     }
 
-    /// The mark of the place behind the last bytes that were added.
+    /// The mark of the place after the last bytes that were added.
     pub fn mark(&self) -> Mark {
         let last = self.stretches.last();
         last.map_or(Mark { from: 0, ends: 0 }, |last| Mark {

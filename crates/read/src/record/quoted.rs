@@ -28,13 +28,13 @@ mod states {
 
     /// At the start of a field.
     pub(super) const FIELD: State = State::START;
-    /// In a field without quotes, or behind the closing quote of one.
+    /// In a field without quotes, or after the closing quote of one.
     pub(super) const PLAIN: State = State::new(1);
     /// Between quotes.
     pub(super) const INSIDE: State = State::new(2);
     /// Behind a quote between quotes, which closes them unless another quote follows.
     pub(super) const CLOSING: State = State::new(3);
-    /// At the start of a file, and behind the first and the second byte of a byte order mark.
+    /// At the start of a file, and after the first and the second byte of a byte order mark.
     pub(super) const FILE: State = State::new(4);
     pub(super) const MARK_1: State = State::new(5);
     pub(super) const MARK_2: State = State::new(6);
@@ -56,12 +56,12 @@ impl Quoted {
     /// RFC 4180: commas and double quotes.
     pub const CSV: Quoted = Quoted::new(b',', b'"');
 
-    /// Whether a field begins behind this byte, if it stands outside quotes.
+    /// Whether a field begins after this byte, if it stands outside quotes.
     fn ends_field(&self, byte: u8) -> bool {
         byte == self.delimiter || byte == b'\n'
     }
 
-    /// The state behind one more byte: the definition of this framing.
+    /// The state after one more byte: the definition of this framing.
     fn step(&self, state: State, byte: u8) -> State {
         match state {
             states::INSIDE if byte == self.quote => states::CLOSING,
@@ -77,7 +77,7 @@ impl Quoted {
     }
 
     /// Goes over `bytes` in stretches: `outside` is called with each stretch that lies outside quotes, and may end the
-    /// walk by `true`. Returns the state behind the last byte.
+    /// walk by `true`. Returns the state after the last byte.
     fn walk(
         &self,
         mut state: State,
@@ -206,12 +206,12 @@ impl Framing for Quoted {
 const STRETCH: usize = 1024;
 
 impl Quoted {
-    /// The state behind bytes without a quote.
+    /// The state after bytes without a quote.
     fn after_unquoted(&self, state: State, bytes: &[u8]) -> State {
         match (state, bytes.last()) {
             (_, None) | (states::INSIDE, _) => state,
             (_, Some(_)) if is_at_file_start(state) => {
-                // At the latest behind a whole byte order mark it is another.
+                // At the latest after a whole byte order mark it is another.
                 let (first, rest) = bytes.split_at(1);
                 self.after_unquoted(self.step(state, first[0]), rest)
             }
@@ -224,7 +224,7 @@ impl Quoted {
     fn last_end_of_tail(&self, bytes: &[u8]) -> Option<usize> {
         let start = bytes.len().checked_sub(8 * STRETCH)?;
         let (head, tail) = bytes[start..].split_at(4 * STRETCH);
-        // Whatever the state was before, it is the same behind the head.
+        // Whatever the state was before, it is the same after the head.
         let mut states = [
             states::FIELD,
             states::PLAIN,
@@ -257,7 +257,7 @@ impl Quoted {
     }
 
     /// Goes over `bytes`, which begin in `state`, and calls `each` with the places that have record ends: a bit for each
-    /// byte from there on. Returns the state behind them.
+    /// byte from there on. Returns the state after them.
     fn pass(&self, state: State, bytes: &[u8], each: impl FnMut(usize, u64)) -> State {
         self.pass_of(Level::detect(), state, bytes, each)
     }
@@ -441,7 +441,7 @@ mod tests {
     fn a_byte_order_mark_belongs_to_no_field() {
         let text = b"\xef\xbb\xbf\"a\nb\"\nc\n";
         assert_eq!(Quoted::CSV.first_end(Quoted::CSV.initial(), text), Some(9));
-        // Elsewhere it is text like any other, and a quote behind it opens nothing.
+        // Elsewhere it is text like any other, and a quote after it opens nothing.
         assert_eq!(Quoted::CSV.first_end(State::START, text), Some(6));
     }
 

@@ -2,22 +2,22 @@
 //!
 //! A *piece* is what one read brought. Its *head* is everything up to and with its first record
 //! end; the head completes the last record of the piece before it. So a piece's own records run
-//! from behind its head to the end of the next piece's head, and
+//! from after its head to the end of the next piece's head, and
 //!
 //! - a piece may be released when its own head was handed to the piece before it and it has been
-//!   completed by the head of the piece behind it; no other piece need have arrived;
+//!   completed by the head of the piece after it; no other piece need have arrived;
 //! - a piece without any record end is absorbed whole by the piece that opened the record;
-//! - a completion is appended in place, in the spare bytes behind the piece. Where it doesn't fit,
+//! - a completion is appended in place, in the spare bytes after the piece. Where it doesn't fit,
 //!   the record is gathered apart and the rest of the piece is released without it.
 //!
 //! A span that doesn't start at its file's start reads from one byte before it, and its first head
-//! is foreign: whoever owns the span before delivers it. It ends behind the first record end at or
+//! is foreign: whoever owns the span before delivers it. It ends after the first record end at or
 //! after the last byte before its end. Neighbouring spans agree, whoever serves them.
 //!
 //! With a stateful framing a piece waits, unframed, until the state before it is known: from the effects of the pieces
 //! before it, and for a span's first piece from [`Stitcher::begin`].
 //!
-//! A piece that is known to end where a record ends ([`Stitcher::arrive_whole`]) waits for no piece behind it, and the
+//! A piece that is known to end where a record ends ([`Stitcher::arrive_whole`]) waits for no piece after it, and the
 //! next piece has no head. So a stream is handed out as far as it has come.
 
 use std::collections::VecDeque;
@@ -45,7 +45,7 @@ pub struct Release<P> {
     pub range: Range<usize>,
     /// Where in the file the first of them begins.
     pub offset: u64,
-    /// The record behind them, where it didn't fit behind the piece.
+    /// The record after them, where it didn't fit after the piece.
     pub gathered: Option<Gathered>,
     /// The piece's number in its span.
     pub index: u64,
@@ -82,7 +82,7 @@ enum Entry<P> {
 struct Open<P> {
     piece: P,
     offset: u64,
-    /// Own records begin here: behind the head.
+    /// Own records begin here: after the head.
     start: usize,
     /// Own records end here once `completed`.
     end: usize,
@@ -102,7 +102,7 @@ pub struct Stitcher<'a, P> {
     max_record: usize,
     /// Of a record that is no more than this over the limit the start is kept.
     reach: Option<u64>,
-    /// A piece that begins where a record begins: the first one of a file, or the one behind the last whole piece.
+    /// A piece that begins where a record begins: the first one of a file, or the one after the last whole piece.
     begins: Option<u64>,
     /// Where the span doesn't start so: the next piece that may end the record of the span before.
     foreign: Option<u64>,
@@ -140,7 +140,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
         }
     }
 
-    /// The same where a record that is so much over the limit is no error: it is released without what is behind its start.
+    /// The same where a record that is so much over the limit is no error: it is released without what is after its start.
     pub(crate) fn cutting(self, reach: Option<u64>) -> Self {
         Stitcher { reach, ..self }
     }
@@ -163,7 +163,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
         self.end.is_some_and(|end| self.base >= end)
     }
 
-    /// The state behind the last piece that was framed, if it is known.
+    /// The state after the last piece that was framed, if it is known.
     pub fn state(&self) -> Option<State> {
         self.state
     }
@@ -194,7 +194,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
     /// [`Stitcher::take_wanted`].
     ///
     /// # Errors
-    /// A record over the limit. All before it is still delivered, nothing behind it is.
+    /// A record over the limit. All before it is still delivered, nothing after it is.
     pub fn arrive(
         &mut self,
         index: u64,
@@ -389,7 +389,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
         }
     }
 
-    /// Completes the open piece `opener` with the pieces behind it as far as they have arrived.
+    /// Completes the open piece `opener` with the pieces after it as far as they have arrived.
     fn complete(&mut self, opener: u64, out: &mut Vec<Release<P>>) -> Result<(), Oversized> {
         loop {
             let (end, begins) = (self.end, self.begins);

@@ -30,7 +30,7 @@ struct File {
     at: u64,
     /// The state there.
     state: State,
-    /// Tiles behind it, by their first byte.
+    /// Tiles after it, by their first byte.
     posted: BTreeMap<u64, Tile>,
     /// The state at the start of each tile before it that is still to be asked for.
     before: BTreeMap<u64, State>,

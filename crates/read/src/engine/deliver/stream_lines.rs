@@ -86,7 +86,7 @@ mod tests {
             assert_eq!((counted.to, counted.ends), (10, 3));
             assert!(counted.ahead.is_empty());
         }
-        // What fails ends the count, whatever comes behind.
+        // What fails ends the count, whatever comes after.
         let mut counted = Counted::default();
         counted.add(8..20, 5);
         counted.add(0..3, 1);

@@ -163,7 +163,7 @@ impl<'a> Claims<'a> {
 pub(crate) struct Own {
     /// The whole records in the view.
     pub whole: Range<usize>,
-    /// Whether the record behind them is the claim's too, and goes on past the view.
+    /// Whether the record after them is the claim's too, and goes on past the view.
     pub open: bool,
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn own(
     // Records begin in this state.
     let (start, state) = match claim.start {
         None => (0, framing.initial()),
-        // A record end at or behind the end's cut belongs to the next claim.
+        // A record end at or after the end's cut belongs to the next claim.
         Some(_) => match framing.first_end(cuts[0], view) {
             Some(end) if end <= end_cut => (end, State::START),
             _ => {

@@ -62,7 +62,7 @@ impl Mapping {
     /// # Errors
     /// The address space is limited.
     pub(crate) fn new(window: usize, knobs: &Knobs, no_read_around: bool) -> Result<Mapping> {
-        // A range may begin just before a huge page and end just behind one.
+        // A range may begin just before a huge page and end just after one.
         let window = (window + HUGE_PAGE).next_multiple_of(HUGE_PAGE);
         let map_len = HUGE_PAGE + window + PAGE + HUGE_PAGE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.
@@ -160,7 +160,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Maps `len` bytes of the file from `from` on over the window. Pages behind them that showed a file
+    /// Maps `len` bytes of the file from `from` on over the window. Pages after them that showed a file
     /// before become guard pages again.
     fn map_file(
         &mut self,

@@ -18,7 +18,7 @@
 //!
 //! While workers have many bytes of long records, nothing is submitted. They give these back without waiting for a read.
 //!
-//! With a window, what is released behind its end is held. The first piece in the window never is: it is with a
+//! With a window, what is released after its end is held. The first piece in the window never is: it is with a
 //! worker, or with the sink, which retires it, or waits for its neighbours as above, and then a read goes past the
 //! window.
 //!
@@ -99,7 +99,7 @@ struct Read {
     index: u64,
     /// The bytes of the file that are wanted.
     want: Range<u64>,
-    /// Of a stream: so many of them hold no record end, and the state behind these.
+    /// Of a stream: so many of them hold no record end, and the state after these.
     searched: (usize, State),
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct Dispatcher<'a> {
     released: Vec<Release<Slot>>,
     /// Released, with their places, and on their way to the workers.
     ready: Vec<Ready>,
-    /// Released, but behind the window's end.
+    /// Released, but after the window's end.
     held: Vec<Ready>,
     counters: Counters,
     starved_since: Option<Instant>,
@@ -563,7 +563,7 @@ impl<'a> Dispatcher<'a> {
         slot.position = u64::MAX;
     }
 
-    /// Keeps what is behind the window's end from the workers, and marks the rest as theirs. Only
+    /// Keeps what is after the window's end from the workers, and marks the rest as theirs. Only
     /// a read that went past the window, or two pieces that were released together, are held.
     fn hold_back(&mut self) {
         if let Some(window) = &self.window {

@@ -145,9 +145,9 @@ struct Stream {
     came: Option<(Instant, Instant)>,
     /// Retries without progress.
     tries: u32,
-    /// It has brought nothing more. A terminal would go on behind its end.
+    /// It has brought nothing more. A terminal would go on after its end.
     ended: bool,
-    /// What has gone wrong behind the bytes that have come.
+    /// What has gone wrong after the bytes that have come.
     error: Option<io::Error>,
 }
 

@@ -72,7 +72,7 @@ impl Ordered for Keep {
 }
 
 impl Keep {
-    /// All blocks of a file, one behind the other without gap or overlap.
+    /// All blocks of a file, one after the other without gap or overlap.
     fn joined(&self, file: u32) -> Vec<u8> {
         let mut all = Vec::new();
         let mut next = None;

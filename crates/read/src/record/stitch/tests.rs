@@ -2,7 +2,7 @@ use crate::record::framing::{Delimited, texts};
 use crate::record::quoted::Quoted;
 use crate::record::stitch::*;
 
-/// A piece with `spare` bytes behind what was read.
+/// A piece with `spare` bytes after what was read.
 #[derive(Debug, Clone)]
 struct Buf {
     bytes: Vec<u8>,

@@ -29,7 +29,7 @@ struct Next {
 
 impl Dispatcher<'_> {
     /// The cursor, moved on to the next span where one is exhausted; `None` at the end of the
-    /// input or behind a failure.
+    /// input or after a failure.
     pub(super) fn current(&mut self) -> Option<&Cursor> {
         while self
             .cursor
