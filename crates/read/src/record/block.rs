@@ -359,7 +359,8 @@ mod tests {
         assert_eq!(part.from(2), b"dxxx");
         assert_eq!(part.from(PADDING), b"xx");
         assert_eq!(part.before(2), b"xxabc");
+        assert_eq!(part.before(3), b"abcd");
         assert!(std::panic::catch_unwind(|| part.from::<3>(PADDING)).is_err());
-        assert!(std::panic::catch_unwind(|| part.before::<1>(3)).is_err());
+        assert!(std::panic::catch_unwind(|| part.before::<1>(PADDING + 3)).is_err());
     }
 }
