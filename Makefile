@@ -141,7 +141,7 @@ miri: toolchain ## The pure modules' tests under Miri (takes a nightly toolchain
 	  rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation" PROPTEST_CASES=4 \
 	  cargo +nightly miri test --locked $(BOTH) --target-dir target/miri --lib -- \
-	  record::block record::stitch record::framing record::quoted scan:: table::slots table::stats table::accumulator table::merge table::shards \
+	  record::block record::stitch record::framing record::quoted scan:: table::lane_table table::stats table::merged table::shared \
 	  near_misses every_way_at_once
 
 mutants: toolchain ## Mutants of stitching, decoding and merging (hours; takes cargo-mutants)

@@ -10,7 +10,9 @@
 pub(crate) const MAGNITUDE_MAX: u64 = 1 << 59;
 /// Past the magnitude of values that are squared, or whose sum is in one lane.
 pub(crate) const NARROW_MAX: u64 = 1 << 31;
-/// The most rows of a group in its lanes; tests reach it.
+/// Past the magnitude of values of which the least and the greatest share a lane with the rows.
+pub(crate) const SHORT_MAX: u64 = 1 << 15;
+/// The most rows of a group in its lanes; tests reach it. They fill less than 32 bits.
 pub(crate) const ROWS_MAX: u64 = if cfg!(test) { 1 << 9 } else { 1 << 30 };
 /// Added to values of which the greatest is kept, so that the zero of a new lane is less than any.
 const OFFSET: i64 = 1 << 60;
@@ -80,6 +82,8 @@ impl Kept {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Rows,
+    /// In one lane: the rows in the low 32 bits, then 16 bits for the least value of a column, and for the greatest.
+    RowsExtremes(usize),
     /// The number of the group; nothing is added to it.
     Group,
     Known(usize),
@@ -98,8 +102,66 @@ pub(crate) enum Lane {
 pub(crate) struct Traits {
     /// Some are null.
     pub(crate) has_nulls: bool,
+    /// Some aren't less than [`SHORT_MAX`].
+    pub(crate) exceeds_short: bool,
     /// Some aren't less than [`NARROW_MAX`].
     pub(crate) is_wide: bool,
+}
+
+/// How a row, or a group's other lanes, are added to a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Addition {
+    Sum,
+    /// The greatest is kept.
+    Greatest,
+    /// The low 32 bits are a sum, of the 16 bits above and those above these the greatest is kept.
+    RowsExtremes,
+}
+
+impl Addition {
+    #[inline(always)]
+    pub(crate) fn of(self, one: i64, other: i64) -> i64 {
+        match self {
+            Addition::Sum => one + other,
+            Addition::Greatest => one.max(other),
+            Addition::RowsExtremes => {
+                let greatest = |shift: u32| {
+                    let bits = |lane: i64| lane as u64 >> shift & 0xffff;
+                    bits(one).max(bits(other)) << shift
+                };
+                let rows = rows_of(one) + rows_of(other);
+                (rows | greatest(LEAST_AT) | greatest(GREATEST_AT)) as i64
+            }
+        }
+    }
+}
+
+/// Where the least and the greatest value stand in a lane beside the rows.
+const LEAST_AT: u32 = 32;
+const GREATEST_AT: u32 = 48;
+
+/// The rows of a group, by the first of its lanes.
+#[inline(always)]
+pub(crate) fn rows_of(first: i64) -> u64 {
+    first as u64 & 0xffff_ffff
+}
+
+/// What a value adds to the lane that it shares with the rows.
+#[inline(always)]
+fn short_extremes(least: i64, greatest: i64) -> i64 {
+    let offset = SHORT_MAX as i64;
+    (offset - least) << LEAST_AT | (offset + greatest) << GREATEST_AT
+}
+
+impl Traits {
+    /// Those of both.
+    pub(crate) fn union(self, other: Traits) -> Traits {
+        Traits {
+            has_nulls: self.has_nulls || other.has_nulls,
+            exceeds_short: self.exceeds_short || other.exceeds_short,
+            is_wide: self.is_wide || other.is_wide,
+        }
+    }
 }
 
 /// The lanes of each group.
@@ -115,7 +177,12 @@ impl Layout {
         traits: &[Traits],
         has_groups: bool,
     ) -> Layout {
-        let mut lanes = vec![Lane::Rows];
+        let wanted: Vec<(usize, Part)> = wanted.into_iter().collect();
+        let is_extreme = |part: &Part| matches!(part, Part::Least | Part::Greatest);
+        let beside = wanted.iter().find(|(_, part)| is_extreme(part));
+        let beside = beside.map(|(column, _)| *column);
+        let beside = beside.filter(|&column| !traits[column].exceeds_short);
+        let mut lanes = vec![beside.map_or(Lane::Rows, Lane::RowsExtremes)];
         if has_groups {
             lanes.push(Lane::Group);
         }
@@ -125,13 +192,16 @@ impl Layout {
             }
         };
         for (column, part) in wanted {
-            let Traits { has_nulls, is_wide } = traits[column];
+            let Traits {
+                has_nulls, is_wide, ..
+            } = traits[column];
             // Whether anything is known at all must be known.
             if has_nulls {
                 push(Lane::Known(column));
             }
             match part {
                 Part::Known => {}
+                Part::Least | Part::Greatest if beside == Some(column) => {}
                 Part::Sum if is_wide => {
                     push(Lane::SumLow(column));
                     push(Lane::SumHigh(column));
@@ -164,11 +234,14 @@ impl Layout {
         let (layout, scales, values) = from;
         let lanes = self.lanes.iter().zip(to);
         let converted = lanes.map(|(lane, to)| {
-            *to = match lane.column() {
-                None => layout.find(values, *lane).unwrap_or_default(),
-                Some(column) => {
+            let rows = rows_of(values[0]);
+            *to = match lane {
+                Lane::Rows => rows as i64,
+                Lane::Group => layout.find(values, *lane).unwrap_or_default(),
+                _ => {
+                    let column = lane.column()?;
                     let kept = layout.kept(values, column, scales[column]);
-                    lane.of(&kept.at(to_scales[column])?, traits[column])?
+                    lane.of(&kept.at(to_scales[column])?, traits[column], rows)?
                 }
             };
             Some(())
@@ -176,15 +249,44 @@ impl Layout {
         converted.collect::<Option<()>>().is_some()
     }
 
-    /// Lanes of rows whose only column is of these traits and this scale; `None` if that is more than lanes may hold.
-    pub(crate) fn hold(&self, kept: &Kept, traits: Traits, scale: u32) -> Option<Vec<i64>> {
-        let kept = kept.at(scale)?;
-        let lanes = self.lanes.iter().map(|lane| match lane {
-            Lane::Rows => i64::try_from(kept.known).ok(),
-            Lane::Group => Some(0),
-            _ => lane.of(&kept, traits),
-        });
-        lanes.collect()
+    /// Writes lanes of rows whose only column is of these traits and this scale. Says whether lanes may hold them.
+    pub(crate) fn hold(&self, kept: &Kept, traits: Traits, scale: u32, to: &mut [i64]) -> bool {
+        let Some(kept) = kept.at(scale) else {
+            return false;
+        };
+        self.lanes.iter().zip(to).all(|(lane, to)| {
+            let held = match lane {
+                Lane::Rows => i64::try_from(kept.known).ok(),
+                Lane::Group => Some(0),
+                _ => lane.of(&kept, traits, kept.known),
+            };
+            *to = held.unwrap_or_default();
+            held.is_some()
+        })
+    }
+
+    /// How four lanes from `first` on are added to; those that don't exist are sums.
+    pub(crate) fn additions<const LANES: usize>(&self, first: usize) -> [Addition; LANES] {
+        std::array::from_fn(|at| match self.lanes.get(first + at) {
+            Some(lane) => lane.addition(),
+            None => Addition::Sum,
+        })
+    }
+
+    /// Adds lanes to others.
+    pub(crate) fn add(&self, to: &mut [i64], from: &[i64]) {
+        for ((lane, to), &from) in self.lanes.iter().zip(to).zip(from) {
+            *to = lane.addition().of(*to, from);
+        }
+    }
+
+    /// The same, unless that makes more rows than lanes may hold: then it says so.
+    pub(crate) fn add_up_to_max(&self, to: &mut [i64], from: &[i64]) -> bool {
+        let fits = rows_of(to[0]) + rows_of(from[0]) <= ROWS_MAX;
+        if fits {
+            self.add(to, from);
+        }
+        fits
     }
 
     fn find(&self, values: &[i64], lane: Lane) -> Option<i64> {
@@ -206,8 +308,16 @@ impl Layout {
         for (&lane, &value) in self.lanes.iter().zip(values) {
             let wide = i128::from(value);
             match lane {
-                // The first one. Where some are null, there is another lane behind it.
+                // The first one. Where some are null, there is another lane after it.
                 Lane::Rows => kept.known = value as u64,
+                Lane::RowsExtremes(of) => {
+                    kept.known = rows_of(value);
+                    if of == column {
+                        let bits = |shift: u32| (value as u64 >> shift & 0xffff) as i64;
+                        kept.least = SHORT_MAX as i64 - bits(LEAST_AT);
+                        kept.greatest = bits(GREATEST_AT) - SHORT_MAX as i64;
+                    }
+                }
                 _ if lane.column() != Some(column) => {}
                 Lane::Known(_) => kept.known = value as u64,
                 Lane::Sum(_) | Lane::SumLow(_) => kept.sum += wide,
@@ -224,8 +334,18 @@ impl Layout {
 }
 
 impl Lane {
-    /// What the lane holds of what is known of its column; `None` if that is more than lanes may hold.
-    fn of(self, kept: &Kept, traits: Traits) -> Option<i64> {
+    /// What the lane holds of what is known of its column in so many rows; `None` if that is more than lanes may hold.
+    fn of(self, kept: &Kept, traits: Traits, rows: u64) -> Option<i64> {
+        if let Lane::RowsExtremes(_) = self {
+            let fits = |value: i64| value.unsigned_abs() < SHORT_MAX;
+            return match kept.known {
+                0 => Some(rows as i64),
+                _ if fits(kept.least) && fits(kept.greatest) => {
+                    Some(rows as i64 | short_extremes(kept.least, kept.greatest))
+                }
+                _ => None,
+            };
+        }
         if kept.known == 0 {
             return Some(0);
         }
@@ -239,7 +359,7 @@ impl Lane {
         };
         let value_fits = |value: i64| value.unsigned_abs() < MAGNITUDE_MAX;
         match self {
-            Lane::Rows | Lane::Group => None,
+            Lane::Rows | Lane::RowsExtremes(_) | Lane::Group => None,
             Lane::Known(_) => i64::try_from(kept.known).ok(),
             Lane::Sum(_) | Lane::SumLow(_) | Lane::SumHigh(_) if !fits(kept.sum, limit) => None,
             Lane::Sum(_) => i64::try_from(kept.sum).ok(),
@@ -261,7 +381,8 @@ impl Lane {
     pub(crate) fn column(self) -> Option<usize> {
         match self {
             Lane::Rows | Lane::Group => None,
-            Lane::Known(column)
+            Lane::RowsExtremes(column)
+            | Lane::Known(column)
             | Lane::Sum(column)
             | Lane::SumLow(column)
             | Lane::SumHigh(column)
@@ -272,9 +393,13 @@ impl Lane {
         }
     }
 
-    /// Whether the greatest is kept.
-    pub(crate) fn is_extreme(self) -> bool {
-        matches!(self, Lane::Least(_) | Lane::Greatest(_))
+    /// How values are added.
+    pub(crate) fn addition(self) -> Addition {
+        match self {
+            Lane::Least(_) | Lane::Greatest(_) => Addition::Greatest,
+            Lane::RowsExtremes(_) => Addition::RowsExtremes,
+            _ => Addition::Sum,
+        }
     }
 
     /// Writes what each row adds to the lane. A null's value is zero.
@@ -282,6 +407,10 @@ impl Lane {
     pub(crate) fn fill(self, values: &[i64], is_null: impl Fn(usize) -> bool, to: &mut [i64]) {
         match self {
             Lane::Rows => to.fill(1),
+            Lane::RowsExtremes(_) => {
+                map(values, is_null, to, |value| short_extremes(value, value));
+                to.iter_mut().for_each(|lane| *lane |= 1);
+            }
             Lane::Group => to.fill(0),
             Lane::Known(_) => map(values, is_null, to, |_| 1),
             Lane::Sum(_) => to.copy_from_slice(values),
@@ -312,16 +441,17 @@ mod tests {
         #[test]
         fn lanes_keep_everything(
             values in prop::collection::vec(prop::option::weighted(0.8, any::<i64>()), 1..40),
-            is_wide: bool,
+            magnitude in 0..3_usize,
         ) {
-            let limit = if is_wide { MAGNITUDE_MAX } else { NARROW_MAX } as i64;
+            let limit = [SHORT_MAX, NARROW_MAX, MAGNITUDE_MAX][magnitude] as i64;
+            let (exceeds_short, is_wide) = (magnitude > 0, magnitude > 1);
             let values: Vec<Option<i64>> = values.into_iter().map(|v| v.map(|v| v % limit)).collect();
             let has_nulls = values.contains(&None);
             let mut parts = vec![Part::Known, Part::Sum, Part::Least, Part::Greatest];
             if !is_wide {
                 parts.push(Part::Squares);
             }
-            let traits = [Traits { has_nulls, is_wide }];
+            let traits = [Traits { has_nulls, exceeds_short, is_wide }];
             let layout = Layout::new(parts.iter().map(|part| (0, *part)), &traits, true);
             let numbers: Vec<i64> = values.iter().map(|value| value.unwrap_or_default()).collect();
             let mut lanes = vec![0_i64; layout.lanes().len()];
@@ -329,10 +459,22 @@ mod tests {
                 let mut adds = vec![0; values.len()];
                 lane.fill(&numbers, |row| values[row].is_none(), &mut adds);
                 for add in adds {
-                    *kept = if lane.is_extreme() { add.max(*kept) } else { *kept + add };
+                    *kept = lane.addition().of(*kept, add);
                 }
             }
-            let kept = layout.kept(&lanes, 0, 3);
+            let wider = [Traits { has_nulls, exceeds_short: true, is_wide }];
+            let wide_layout = Layout::new(parts.iter().map(|part| (0, *part)), &wider, true);
+            let mut to = vec![0; wide_layout.lanes().len()];
+            prop_assert!(wide_layout.convert((&layout, &[3], &lanes), &wider, &[3], &mut to));
+            let kept = wide_layout.kept(&to, 0, 3);
+            // Without a value the rest means nothing.
+            let shown = |kept: Kept| (kept.known > 0).then(|| format!("{kept:?}"));
+            prop_assert_eq!(shown(kept), shown(layout.kept(&lanes, 0, 3)));
+            if kept.known == values.len() as u64 {
+                let mut held = vec![0; layout.lanes().len()];
+                prop_assert!(layout.hold(&kept, traits[0], 3, &mut held));
+                prop_assert_eq!(shown(layout.kept(&held, 0, 3)), shown(kept));
+            }
             let known = || values.iter().flatten().copied();
             prop_assert_eq!(kept.scale, 3);
             prop_assert_eq!(kept.known, known().count() as u64);

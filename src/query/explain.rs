@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::decimal::number::{Grammar, Number, shown};
 use crate::error::Result;
@@ -15,8 +16,8 @@ use crate::input::spans::Input;
 use crate::level::Level;
 use crate::plan::Plan;
 use crate::plan::columns::{plural, unknown};
-use crate::run::pairs::Pairs;
 use crate::run::passes::Passes;
+use crate::table::shared::SharedGroups;
 use crate::visible::visible;
 
 /// Records that are looked at.
@@ -168,7 +169,7 @@ impl Plan {
             let cut = "cut as they are written: zones aren't looked at";
             facts.push(("times", cut.into()));
         }
-        match Passes::new(self, Pairs::shared(self, &self.budget).as_ref()) {
+        match Passes::new(self, &Arc::new(SharedGroups::new(&self.budget))) {
             Some(passes) => {
                 facts.push(("passes", passes.names(self)));
                 let level = level_name(self.level);
@@ -572,7 +573,7 @@ mod tests {
         let plan = query_of_pairs.unwrap().plan(&pairs, &config).unwrap();
         let explained = plan.explain(&pairs).unwrap().to_string();
         let part =
-            "one loop where numbers have 1 decimal, else index, spans, numbers, keys, 2 lanes";
+            "one loop where numbers have 1 decimal, else index, spans, numbers, keys, 1 lane";
         assert!(explained.contains(part), "{explained}");
         let lines = Input::memory([&b"{\"a\": 1}\n"[..]]);
         let plan = Query::json_lines().key("a").plan(&lines, &config).unwrap();

@@ -26,14 +26,12 @@ use crate::refusal;
 use crate::reject::rejects::Rejected;
 use crate::reject::unread::Unread;
 use crate::run::one_by_one::{End, Text};
-use crate::run::pairs::Pairs;
 use crate::run::partial::{Doubted, Partial, Scratch};
 use crate::run::passes::{OneByOne, Passes};
 use crate::scan::index::WINDOW;
 use crate::table::groups::Groups;
-use crate::table::lane_groups::LaneRows;
-use crate::table::pair_rows::PairRows;
-use crate::table::shared::SharedTables;
+use crate::table::lane_rows::LaneRows;
+use crate::table::shared::SharedGroups;
 use crate::table::states::Table;
 use ringfold_read::Fold;
 
@@ -169,23 +167,14 @@ impl Plan {
 
     fn answer_in_memory(&self, total: &mut Partial) -> Answer {
         let (lanes, mut table) = self.take_groups(total);
-        let lanes = LaneRows::merge(lanes, &mut table);
+        let lanes = LaneRows::merge(lanes, total.shared.drain(), &mut table);
         if self.keys.is_empty() && lanes.as_ref().is_none_or(LaneRows::is_empty) {
             // One group, also of nothing.
             let mut key = Vec::new();
             self.end_key(&mut key);
             table.group(&key);
         }
-        let mut pairs = None;
-        if let Some(shared) = &total.shared {
-            let all = std::mem::take(&mut total.merged_pairs);
-            let drained = shared.drain_all();
-            pairs = Some(PairRows::merge(all, drained, &mut table, &self.nulls));
-        }
-        let mut groups = Groups::new(table, lanes);
-        if let Some(pairs) = pairs {
-            groups = groups.with_pairs(pairs);
-        }
+        let groups = Groups::new(table, lanes);
         if !self.has_values() {
             return self.answer(total, groups, self.having());
         }
@@ -297,14 +286,14 @@ impl OneByOne for Rest<'_> {
 }
 
 impl Plan {
-    /// A partial that shares these tables of pairs with others.
-    fn partial_of(&self, shared: Option<&Arc<SharedTables>>) -> Partial {
+    /// A partial that may share these groups with others.
+    fn partial_of(&self, shared: &Arc<SharedGroups>) -> Partial {
+        shared.add_partial();
         Partial {
             table: Table::new(&self.hasher, &self.slots()),
             tables: Vec::new(),
             merged: Vec::new(),
-            merged_pairs: Vec::new(),
-            shared: shared.cloned(),
+            shared: Arc::clone(shared),
             drained: Vec::new(),
             key_sharers: 0,
             lane_groups: 0,
@@ -342,8 +331,8 @@ impl Fold for Plan {
     }
 
     fn partials(&self) -> impl Fn() -> Partial + Sync {
-        let shared = Pairs::shared(self, &self.budget);
-        move || self.partial_of(shared.as_ref())
+        let shared = Arc::new(SharedGroups::new(&self.budget));
+        move || self.partial_of(&shared)
     }
 
     fn framing(&self) -> &dyn Framing {
@@ -379,7 +368,7 @@ impl Fold for Plan {
     fn complete(&self, total: &mut Partial) -> Result<()> {
         let done = self.end_of_file(total);
         done.map_err(|error| self.explained(error, std::mem::take(&mut total.rejected)))?;
-        total.key_sharers = total.shared.as_ref().map_or(0, |shared| shared.sharers());
+        total.key_sharers = total.shared.sharers();
         self.merge_spilled(total)
     }
 
@@ -412,13 +401,9 @@ impl Fold for Plan {
         into.runs.append(&mut from.runs);
         into.spilled_bytes += from.spilled_bytes;
         into.merged.append(&mut from.merged);
-        into.merged_pairs.append(&mut from.merged_pairs);
         into.drained.append(&mut from.drained);
-        if let (Some(one), Some(other)) = (&into.shared, &from.shared)
-            && !Arc::ptr_eq(one, other)
-            && other.holds_keys()
-        {
-            into.drained.push(other.drain_all());
+        if !Arc::ptr_eq(&into.shared, &from.shared) && from.shared.holds_keys() {
+            into.drained.push(from.shared.drain());
         }
         for (most, scale) in into.scales.iter_mut().zip(from.scales) {
             *most = scale.max(*most);

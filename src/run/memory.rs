@@ -9,10 +9,10 @@ use crate::run::partial::Partial;
 use crate::run::passes::Passes;
 use crate::spill::stored::{Stored, StoredForm};
 use crate::table::groups::Groups;
-use crate::table::lane_groups::{LaneGroups, LaneRows};
-use crate::table::pair_rows::PairRows;
+use crate::table::lane_groups::LaneGroups;
+use crate::table::lane_rows::{LaneRows, bytes_merged};
+use crate::table::shared::Drained;
 use crate::table::states::{ORDER_BYTES, Table};
-use crate::table::tables::{DrainedClasses, Tables};
 
 /// The most bytes by which groups are expected to grow until the next look, as they did since the last one: a few long records.
 const GROWTH_MAX: usize = 16 << 20;
@@ -25,14 +25,15 @@ impl Plan {
         }
     }
 
-    /// What a partial has in memory but for pairs, and what it takes beside to write it or to put it in order.
+    /// What a partial has in memory, and what it takes beside to write it or to put it in order.
     fn bytes(&self, partial: &mut Partial, passes: Option<&mut Passes>) -> (u64, u64) {
         let before = partial.lane_groups;
         let lane_bytes = passes.map_or(0, |passes| {
+            let pair_bytes = passes.pair_bytes();
             let slots = &passes.groups().slots;
             partial.lane_groups = slots.len();
             // What comes until the next look may bring as many new groups as came since the last one, and some more.
-            slots.bytes_with(2 * slots.len().saturating_sub(before))
+            pair_bytes + slots.bytes_with(2 * slots.len().saturating_sub(before))
         });
         let table_bytes = partial.table.bytes();
         let growth = table_bytes.saturating_sub(partial.table_bytes);
@@ -42,7 +43,7 @@ impl Plan {
         ((lane_bytes + table_bytes + growth) as u64, more as u64)
     }
 
-    /// If all partials together exceed the budget, they share the tables of pairs, so that each key is in memory once; if
+    /// If all partials together exceed the budget, they share their groups in lanes, so that each key is in memory once; if
     /// that is too much too, groups are written to files.
     pub(super) fn enforce_budget(
         &self,
@@ -50,25 +51,29 @@ impl Plan {
         mut passes: Option<&mut Passes>,
     ) -> Result<()> {
         let (bytes, more) = self.bytes(partial, passes.as_deref_mut());
-        let mut shared = None;
-        let exceeds = match passes.as_deref_mut().and_then(|passes| passes.pairs()) {
-            None => partial.share.set_with(bytes, more),
-            Some(pairs) => {
-                if partial.share.set_with(bytes + pairs.bytes(), more) {
-                    pairs.shared_tables().request_sharing();
-                }
-                pairs.share_if_requested();
-                shared = Some(Arc::clone(pairs.shared_tables()));
-                partial.share.set_with(bytes + pairs.bytes(), more)
+        let mut exceeds = partial.share.set_with(bytes, more);
+        if let Some(passes) = passes.as_deref_mut()
+            && passes.groups().may_share()
+        {
+            if exceeds {
+                partial.shared.request();
             }
-        };
+            if partial.shared.is_requested() && !passes.groups().shares() {
+                passes.drain_pairs(true, &mut partial.table);
+                passes.groups().share(&mut partial.table);
+                partial.shared.add_sharer();
+                partial.lane_groups = 0;
+                let (bytes, more) = self.bytes(partial, Some(passes));
+                exceeds = partial.share.set_with(bytes, more);
+            }
+        }
         if exceeds {
             self.spill_own(partial, passes)?;
         }
-        if let Some(shared) = shared
-            && let Some((drained, share)) = shared.drain_excess(&self.budget)
-        {
-            self.spill_pairs(partial, Vec::new(), drained)?;
+        let shared = Arc::clone(&partial.shared);
+        if let Some((drained, share)) = shared.drain_excess(&self.budget) {
+            let table = partial.table.like();
+            self.spill(partial, Vec::new(), drained, table)?;
             drop(share);
         }
         Ok(())
@@ -78,10 +83,6 @@ impl Plan {
     fn spill_own(&self, partial: &mut Partial, mut passes: Option<&mut Passes>) -> Result<()> {
         if let Some(passes) = &mut passes {
             passes.settle(&mut partial.table);
-            if let Some(pairs) = passes.pairs().filter(|pairs| pairs.len() > 0) {
-                let (own, none) = (pairs.take(), pairs.shared_tables().drain_none());
-                self.spill_pairs(partial, vec![own], none)?;
-            }
         }
         let mut lanes = passes.as_mut().map(|passes| passes.groups());
         let count = lanes.as_ref().map_or(0, |groups| groups.slots.len());
@@ -89,31 +90,29 @@ impl Plan {
             let taken = lanes.as_mut().map(|groups| groups.take());
             let table = partial.table.like();
             let table = std::mem::replace(&mut partial.table, table);
-            self.spill(partial, taken.into_iter().collect(), table)?;
+            self.spill(
+                partial,
+                taken.into_iter().collect(),
+                Drained::default(),
+                table,
+            )?;
         }
         partial.lane_groups = 0;
         partial.table_bytes = 0;
-        // No pairs are left.
         let (left, _) = self.bytes(partial, passes);
         partial.share.set(left);
         Ok(())
     }
 
-    /// Writes groups of pairs to a file.
-    fn spill_pairs(
+    /// Writes groups to a file.
+    fn spill(
         &self,
         partial: &mut Partial,
-        own: Vec<Tables>,
-        drained: DrainedClasses,
+        lanes: Vec<LaneGroups>,
+        drained: Drained,
+        mut table: Table,
     ) -> Result<()> {
-        let mut table = partial.table.like();
-        let pairs = PairRows::merge(own, drained, &mut table, &self.nulls);
-        self.write(partial, Groups::new(table, None).with_pairs(pairs))
-    }
-
-    /// Writes groups to a file.
-    fn spill(&self, partial: &mut Partial, lanes: Vec<LaneGroups>, mut table: Table) -> Result<()> {
-        let lanes = LaneRows::merge(lanes, &mut table);
+        let lanes = LaneRows::merge(lanes, drained, &mut table);
         self.write(partial, Groups::new(table, lanes))
     }
 
@@ -149,34 +148,28 @@ impl Plan {
         self.gather_lanes(total);
         let settled = if self.has_values() { 2 } else { 1 };
         let bytes = settled * total.table.bytes() + total.table.bytes_in_order();
-        let bytes = bytes + LaneGroups::bytes_merged(&total.merged);
+        let bytes = bytes + bytes_merged(&total.merged);
         for drained in std::mem::take(&mut total.drained) {
-            self.spill_pairs(total, Vec::new(), drained)?;
+            let table = total.table.like();
+            self.spill(total, Vec::new(), drained, table)?;
         }
         let has_room = total.tables.is_empty() && self.budget.has_room(bytes as u64);
         if total.runs.is_empty() && has_room {
             return Ok(());
         }
         for table in std::mem::take(&mut total.tables) {
-            self.spill(total, Vec::new(), table)?;
+            self.spill(total, Vec::new(), Drained::default(), table)?;
         }
         if !has_room {
             for lanes in std::mem::take(&mut total.merged) {
-                self.spill(total, vec![lanes], total.table.like())?;
-            }
-        }
-        // There is no memory to merge the rest into one table.
-        if let Some(shared) = total.shared.clone() {
-            for own in std::mem::take(&mut total.merged_pairs) {
-                self.spill_pairs(total, vec![own], shared.drain_none())?;
-            }
-            if shared.holds_keys() {
-                self.spill_pairs(total, Vec::new(), shared.drain_all())?;
+                let table = total.table.like();
+                self.spill(total, vec![lanes], Drained::default(), table)?;
             }
         }
         let (lanes, table) = self.take_groups(total);
-        if lanes.len() + table.len() > 0 {
-            self.spill(total, lanes, table)?;
+        let drained = total.shared.drain();
+        if lanes.len() + table.len() > 0 || !drained.is_empty() {
+            self.spill(total, lanes, drained, table)?;
         }
         let runs = std::mem::take(&mut total.runs);
         let merged = self.stored_form().merge(runs, &self.scales(total));
@@ -194,8 +187,7 @@ impl Plan {
     /// Puts the groups of the passes beside those of other workers.
     pub(super) fn gather_lanes(&self, total: &mut Partial) {
         self.settle(total);
-        if let Some(mut passes) = total.passes.take() {
-            (total.merged_pairs).extend(passes.pairs().map(|pairs| pairs.take()));
+        if let Some(passes) = total.passes.take() {
             total.merged.push(passes.into_groups());
         }
     }

@@ -1,38 +1,34 @@
 //! Windows whose records are a key and a number with one decimal, where a query asks for no more than count, sum, least
-//! and greatest value: they are added by the loop of [`key_number`](crate::scan::key_number) to its own
-//! [tables](crate::table).
+//! and greatest value: the loop of [`key_number`](crate::scan::key_number) reads them, and while keys are few adds them to
+//! [direct tables](crate::table::direct).
 //!
 //! That loop reads one form of number, finds both fields at once and keeps all four results beside the key. What it
 //! doesn't read in a window is listed for others. A window with much of that, or with records of another number of
-//! fields, or with quotes, is left to the passes as a whole.
+//! fields, or with quotes, is left to the passes as a whole. Rows of more keys than direct tables have are added to lanes.
 
-use std::sync::Arc;
-
-use crate::aggregate::lanes::Part;
-use crate::budget::Budget;
+use crate::aggregate::lanes::{Kept, Part};
 use crate::format::dialect::Marks;
 use crate::level::Level;
 use crate::plan::Plan;
 use crate::record::block::Block;
 use crate::scan::key_number::index::{Ends, index};
-use crate::scan::key_number::rows::Rows;
+use crate::scan::key_number::rows::{List, Rows};
 use crate::scan::key_number::tenths;
 use crate::scan::key_number::window::{ScanWindow, WINDOW};
-use crate::table::config::TableConfig;
-use crate::table::isa::Seeds;
-use crate::table::lane_groups::LaneGroups;
-use crate::table::pair_rows::{PairRows, kept, rows_to_table};
-use crate::table::shared::SharedTables;
-use crate::table::slots::Unit;
-use crate::table::states::Table;
-use crate::table::tables::Tables;
+use crate::table::direct::DirectTable;
+use crate::table::isa::{InlineKey, LongKey, Seeds, WideKey};
+use crate::table::key::Key;
+use crate::table::stats::Stats;
+
+/// Digits after the point of the numbers.
+pub(crate) const SCALE: u32 = 1;
 
 /// A window is left to the passes if more than one row of so many is for others.
 const ROWS_PER_OTHER: usize = 32;
 /// The most windows that are left to the passes before the next one is tried.
 const PAUSE_MAX: u32 = 64;
 
-/// The groups of such windows, and what is known of the current one.
+/// The direct tables, and what is known of the current window.
 pub(crate) struct Pairs {
     level: Level,
     marks: Marks,
@@ -40,16 +36,66 @@ pub(crate) struct Pairs {
     rows: Rows,
     /// Where records begin that are for others.
     others: Vec<u32>,
-    shared: Arc<SharedTables>,
-    tables: Tables,
+    inline: SizeClass<InlineKey>,
+    long: SizeClass<LongKey>,
+    wide: SizeClass<WideKey>,
     /// Windows that aren't tried, and how many these were the last time.
     pause: u32,
     last_pause: u32,
 }
 
+/// The keys of some sizes.
+struct SizeClass<K: Key> {
+    table: Option<Box<DirectTable<K>>>,
+    seeds: Seeds,
+    /// Rows are for lanes: there are many keys, or little memory.
+    is_full: bool,
+    /// Rows of the window that were added.
+    added: usize,
+}
+
+impl<K: Key> SizeClass<K> {
+    fn new(seeds: &Seeds) -> SizeClass<K> {
+        SizeClass {
+            table: None,
+            seeds: seeds.clone(),
+            is_full: false,
+            added: 0,
+        }
+    }
+
+    /// Adds the rows that are listed, up to the first one of too many keys.
+    #[inline]
+    fn fold(&mut self, level: Level, window: ScanWindow<'_>, list: &List) {
+        self.added = 0;
+        if self.is_full || list.keys().is_empty() {
+            return;
+        }
+        let new = || Box::new(DirectTable::new(level, self.seeds.clone()));
+        let table = self.table.get_or_insert_with(new);
+        self.added = table.fold(window, list.keys(), list.values());
+        self.is_full = self.added < list.keys().len();
+    }
+
+    fn bytes(&self) -> usize {
+        self.table.as_ref().map_or(0, |table| table.bytes())
+    }
+
+    fn len(&self) -> usize {
+        self.table.as_ref().map_or(0, |table| table.len())
+    }
+
+    /// Gives all keys, with their delimiters, and their statistics away; without `all` only if they are too many.
+    fn drain(&mut self, all: bool, to: &mut dyn FnMut(&[u8], &Stats)) {
+        let table = self.table.take_if(|_| all || self.is_full);
+        let keys = table.into_iter().flat_map(|table| table.drain());
+        keys.for_each(|(key, stats)| to(key.text(), &stats));
+    }
+}
+
 impl Pairs {
-    /// The tables of all workers of a run, for a plan that asks for no more than is kept here.
-    pub(crate) fn shared(plan: &Plan, budget: &Arc<Budget>) -> Option<Arc<SharedTables>> {
+    /// Of one worker, for a plan that asks for no more than is kept here.
+    pub(crate) fn new(plan: &Plan) -> Option<Pairs> {
         let (level, marks) = (plan.level?, plan.dialect.marks()?);
         let is_known = |part: &Part| *part != Part::Squares;
         let is_served = plan.aggregates.iter().all(|of| match of.column {
@@ -61,25 +107,19 @@ impl Pairs {
         });
         let has_form = plan.keys == [0] && plan.numbers == [1] && plan.shape.as_ref()?.width == 2;
         let is_plain = plan.filter.is_none() && !plan.has_numeric_nulls;
-        (has_form && is_plain && is_served).then(|| {
-            let config = TableConfig::new(level, Seeds::drawn(&plan.hasher), marks.delimiter);
-            Arc::new(SharedTables::new(config, budget))
-        })
-    }
-
-    /// Of one worker.
-    pub(crate) fn new(level: Level, marks: Marks, shared: &Arc<SharedTables>) -> Pairs {
-        Pairs {
+        let seeds = Seeds::drawn(&plan.hasher);
+        (has_form && is_plain && is_served).then(|| Pairs {
             level,
             marks,
             ends: Ends::new(),
             rows: Rows::new(),
             others: Vec::new(),
-            tables: shared.tables(),
-            shared: Arc::clone(shared),
+            inline: SizeClass::new(&seeds),
+            long: SizeClass::new(&seeds),
+            wide: SizeClass::new(&seeds),
             pause: 0,
             last_pause: 0,
-        }
+        })
     }
 
     /// Reads the window of `block` that begins at `at` with a record; `None` if it is for the passes.
@@ -125,52 +165,61 @@ impl Pairs {
         self.ends.end()
     }
 
-    /// Adds the rows of the window but for the others; returns how many they are.
-    pub(crate) fn fold(&mut self, window: ScanWindow<'_>) -> usize {
-        self.tables.fold(window, &self.rows)
+    /// Adds rows of the window to the direct tables; returns how many rows there are, and whether some are
+    /// [for lanes](Pairs::for_lanes).
+    #[inline]
+    pub(crate) fn fold(&mut self, window: ScanWindow<'_>) -> (usize, bool) {
+        let (level, rows) = (self.level, &self.rows);
+        self.inline.fold(level, window, &rows.inline);
+        self.long.fold(level, window, &rows.long);
+        self.wide.fold(level, window, &rows.wide);
+        let all = rows.lists().map(|list| list.keys().len()).sum();
+        let added = self.inline.added + self.long.added + self.wide.added;
+        (all, added < all)
     }
 
-    /// How many keys there are, those of the shared tables aside.
+    /// Rows of the window that were not added, as lists of keys and values.
+    pub(crate) fn for_lanes(&self) -> [(&[u32], &[u32]); 3] {
+        let added = [self.inline.added, self.long.added, self.wide.added];
+        let lists = [&self.rows.inline, &self.rows.long, &self.rows.wide];
+        std::array::from_fn(|at| {
+            let (keys, values) = (lists[at].keys(), lists[at].values());
+            (&keys[added[at]..], &values[added[at]..])
+        })
+    }
+
+    /// How many keys there are.
     pub(crate) fn len(&self) -> usize {
-        self.tables.len()
+        self.inline.len() + self.long.len() + self.wide.len()
     }
 
-    /// Memory that is taken by groups, those of the shared tables aside.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.tables.bytes()
+    /// Memory that is taken by groups.
+    pub(crate) fn bytes(&self) -> usize {
+        self.inline.bytes() + self.long.bytes() + self.wide.bytes()
     }
 
-    /// What this worker shares with others.
-    pub(crate) fn shared_tables(&self) -> &Arc<SharedTables> {
-        &self.shared
+    /// Gives keys, with their delimiters, and what is known of their rows away: all, or those of sizes that have too many.
+    pub(crate) fn drain(&mut self, all: bool, mut to: impl FnMut(&[u8], Kept)) {
+        let mut to = |key: &[u8], stats: &Stats| to(key, kept(stats));
+        self.inline.drain(all, &mut to);
+        self.long.drain(all, &mut to);
+        self.wide.drain(all, &mut to);
     }
 
-    /// Shares the keys, so that each is in memory once, if all workers were asked to.
-    pub(crate) fn share_if_requested(&mut self) {
-        if !self.tables.shares() && self.shared.sharing_requested() {
-            self.tables.share();
-            self.shared.add_sharer();
-        }
+    /// From now on all rows are for lanes.
+    pub(crate) fn stop(&mut self) {
+        (self.inline.is_full, self.long.is_full, self.wide.is_full) = (true, true, true);
     }
+}
 
-    /// Takes the keys, those of the shared tables aside; none are left then.
-    pub(crate) fn take(&mut self) -> Tables {
-        self.tables.take()
-    }
-
-    /// Moves all groups to lanes, and to the table what these can't hold.
-    pub(crate) fn drain(&mut self, lanes: &mut LaneGroups, table: &mut Table) {
-        let (own, none) = (vec![self.take()], self.shared.drain_none());
-        let rows = PairRows::merge(own, none, table, &lanes.plan().nulls);
-        let (mut key, mut whole) = (Vec::new(), Vec::new());
-        rows.each(|part, stats| {
-            key.clear();
-            key.extend_from_slice(part);
-            key.push(self.marks.delimiter);
-            let unit = Unit::of_key(&key);
-            if !unit.is_some_and(|unit| lanes.hold(&unit, &kept(stats), table)) {
-                rows_to_table(table, part, &kept(stats), &mut whole);
-            }
-        });
+/// What is known of a group's rows.
+fn kept(stats: &Stats) -> Kept {
+    Kept {
+        known: stats.count(),
+        scale: SCALE,
+        sum: stats.sum().into(),
+        least: stats.min(),
+        greatest: stats.max(),
+        squares: 0,
     }
 }

@@ -15,22 +15,21 @@ use crate::reject::rejects::Rejected;
 use crate::reject::unread::Unread;
 use crate::run::passes::Passes;
 use crate::table::lane_groups::LaneGroups;
-use crate::table::shared::SharedTables;
+use crate::table::shared::{Drained, SharedGroups};
 use crate::table::states::Table;
-use crate::table::tables::{DrainedClasses, Tables};
 
 /// What a worker knows.
 pub struct Partial {
     pub(super) table: Table,
     /// Tables of partials that were merged into this one and had no room in its own.
     pub(super) tables: Vec<Table>,
-    /// The groups in lanes of partials that were merged into this one, and those of pairs.
+    /// The groups in lanes of partials that were merged into this one.
     pub(super) merged: Vec<LaneGroups>,
-    pub(super) merged_pairs: Vec<Tables>,
-    /// The tables of pairs that all partials of the run share, and what was taken out of those of another run.
-    pub(super) shared: Option<Arc<SharedTables>>,
-    pub(super) drained: Vec<DrainedClasses>,
-    /// Partials that shared their tables of pairs.
+    /// The groups that all partials of the run share.
+    pub(super) shared: Arc<SharedGroups>,
+    /// What partials of another run shared.
+    pub(super) drained: Vec<Drained>,
+    /// Partials that shared their groups.
     pub(super) key_sharers: u64,
     /// Groups in lanes, and bytes of the table, when the budget was last looked at.
     pub(super) lane_groups: usize,

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::aggregate::bag;
-use crate::aggregate::lanes::{Kept, Lane, MAGNITUDE_MAX, NARROW_MAX, Part, Traits};
+use crate::aggregate::lanes::{Kept, Lane, MAGNITUDE_MAX, NARROW_MAX, Part, SHORT_MAX, Traits};
 use crate::aggregate::state::{Argument, Digest, DigestRow, Value};
 use crate::condition::{Condition, Doubts, Reading};
 use crate::decimal::number::Number;
@@ -21,22 +21,26 @@ use crate::format::time::read;
 use crate::level::Level;
 use crate::plan::Plan;
 use crate::record::block::{Block, PADDING};
-use crate::run::pairs::Pairs;
+use crate::run::pairs::{self, Pairs};
 use crate::run::selection::{Candidates, Selection};
 use crate::scan::decimal::{decode, usual_scale};
 use crate::scan::index::{Index, TextWindow, WINDOW, index};
-use crate::scan::keys::{COMPOSED_BYTES, compose};
+use crate::scan::key_number::window::ScanWindow;
+use crate::scan::keys::{COMPOSED_BYTES, COMPOSED_KEY_MAX, compose};
 use crate::scan::lines::Lines;
 use crate::scan::log_lines::LogLines;
 use crate::scan::numbers::{Numbers, ROWS, SCALE_MAX};
 use crate::scan::spans::{RecordStarts, is_empty, spans, strip_quotes, strip_returns, value};
 use crate::sketch::distinct::HashKey;
+use crate::table::batch::BATCH;
+use crate::table::entries::KEY_MAX;
 use crate::table::isa::Seeds;
-use crate::table::lane_groups::{KeyForm, LaneAggregate, LaneGroups, LanePlan, Served};
-use crate::table::pair_rows;
-use crate::table::shared::SharedTables;
-use crate::table::slots::{BATCH, KEY_MAX, UNIT_LANES};
+use crate::table::lane_groups::{KeptBatch, LaneGroups};
+use crate::table::lane_plan::{KeyForm, LaneAggregate, LanePlan, Served};
+use crate::table::lane_table::GROUP_LANES;
+use crate::table::shared::SharedGroups;
 use crate::table::states::{Group, Table};
+use crate::table::stats::BIAS;
 
 /// What a worker needs for the passes, and the lanes of the groups that it has found.
 pub(crate) struct Passes {
@@ -103,7 +107,7 @@ struct Scratch {
     key: Vec<u8>,
     key_spans: Vec<u32>,
     composed: Box<[u8]>,
-    added: Box<[[i64; BATCH]; UNIT_LANES]>,
+    added: Box<[[i64; BATCH]; GROUP_LANES]>,
     groups: Vec<Group>,
     digests: Vec<DigestRow>,
     digest: Box<[u64; BATCH]>,
@@ -120,7 +124,7 @@ impl Scratch {
             key: Vec::new(),
             key_spans: Vec::new(),
             composed: vec![0; COMPOSED_BYTES * BATCH + PADDING].into(),
-            added: Box::new([[0; BATCH]; UNIT_LANES]),
+            added: Box::new([[0; BATCH]; GROUP_LANES]),
             groups: Vec::new(),
             digests: Vec::new(),
             digest: Box::new([0; BATCH]),
@@ -169,9 +173,8 @@ pub(crate) trait OneByOne {
 }
 
 impl Passes {
-    /// The passes of a plan, if they can be used for it. `shared` are the tables of pairs that all workers share, where the
-    /// plan allows pairs.
-    pub(crate) fn new(plan: &Plan, shared: Option<&Arc<SharedTables>>) -> Option<Passes> {
+    /// The passes of a plan, if they can be used for it. `shared` are the groups that all workers share.
+    pub(crate) fn new(plan: &Plan, shared: &Arc<SharedGroups>) -> Option<Passes> {
         let level = plan.level?;
         if plan.cuts.iter().any(Option::is_some) {
             return None;
@@ -294,9 +297,8 @@ impl Passes {
             keys: plan.keys.iter().map(|&column| among(column)).collect(),
             has_raw_keys,
             columns,
-            groups: LaneGroups::new(lanes, sources.len()),
-            pairs: (marks.zip(shared))
-                .map(|(marks, shared)| Box::new(Pairs::new(level, marks, shared))),
+            pairs: Pairs::new(plan).map(Box::new),
+            groups: LaneGroups::new(lanes, sources.len(), shared),
             sources,
             index: Index::new(),
             selection: Selection::new(level),
@@ -340,37 +342,69 @@ impl Passes {
     }
 
     /// Has lanes for what is known of the columns now.
-    fn adopt(&mut self, table: &mut Table) {
+    fn set_columns(&mut self, table: &mut Table) {
         let scales = self
             .sources
             .iter()
             .map(|source| source.scale.unwrap_or_default());
         let traits = self.sources.iter().map(|source| source.traits);
-        self.groups.adopt(scales.collect(), traits.collect(), table);
+        self.groups
+            .set_columns(scales.collect(), traits.collect(), table);
     }
 
-    /// Moves the groups of pairs to lanes where these have more. Moves lanes to the table where groups have values besides,
-    /// because a group's number says where in this table it is.
+    /// Moves lanes to the table where groups have values besides, because a group's number says where in this table it is.
     pub(crate) fn settle(&mut self, table: &mut Table) {
-        if let Some(pairs) = &mut self.pairs
-            && (1..=self.groups.slots.len()).contains(&pairs.len())
-        {
-            // Lanes are about the numbers alone.
-            let source = &mut self.sources[0];
-            source.scale = source.scale.max(Some(pair_rows::SCALE));
-            self.adopt(table);
-            if let Some(pairs) = &mut self.pairs {
-                pairs.drain(&mut self.groups, table);
-            }
-        }
+        self.drain_pairs(false, table);
         if self.groups.plan().has_values() {
             self.groups.flush(table);
         }
     }
 
-    /// What knows of pairs, where the plan allows them.
-    pub(crate) fn pairs(&mut self) -> Option<&mut Pairs> {
-        self.pairs.as_deref_mut()
+    /// Moves the groups of pairs to lanes, and to the table what these can't hold. From now on rows are for lanes if memory
+    /// is short.
+    pub(crate) fn drain_pairs(&mut self, is_short: bool, table: &mut Table) {
+        let Some(pairs) = &mut self.pairs else {
+            return;
+        };
+        if is_short {
+            pairs.stop();
+        }
+        if pairs.len() > 0 {
+            self.set_pair_columns(table);
+            self.move_pairs(true, table);
+        }
+    }
+
+    /// Moves groups of pairs to lanes: all, or those of sizes that have too many keys.
+    fn move_pairs(&mut self, all: bool, table: &mut Table) {
+        let (groups, mut batch) = (&mut self.groups, KeptBatch::default());
+        let pairs = self.pairs.as_mut();
+        pairs.into_iter().for_each(|pairs| {
+            pairs.drain(all, |key, kept| {
+                if !batch.push(key, kept) {
+                    groups.add_kept(&mut batch, table);
+                }
+            });
+        });
+        if !batch.is_empty() {
+            groups.add_kept(&mut batch, table);
+        }
+    }
+
+    /// Has lanes for the numbers of pairs, and for many keys.
+    fn set_pair_columns(&mut self, table: &mut Table) {
+        // Lanes are about the numbers alone.
+        let source = &mut self.sources[0];
+        if source.scale < Some(pairs::SCALE) {
+            source.scale = Some(pairs::SCALE);
+            self.set_columns(table);
+        }
+        self.groups.slots.expect_many();
+    }
+
+    /// Bytes of the groups of pairs.
+    pub(crate) fn pair_bytes(&self) -> usize {
+        self.pairs.as_ref().map_or(0, |pairs| pairs.bytes())
     }
 
     /// Adds the records of a window that is one of pairs; returns where the next one begins.
@@ -393,13 +427,51 @@ impl Passes {
             let start = at + start as usize;
             others.add(start, start + 1)?;
         }
-        let rows = pairs.fold(window);
+        let (rows, has_more) = pairs.fold(window);
+        let end = pairs.end();
+        if has_more {
+            self.fold_pairs(window, others.table());
+        }
         others.added(rows);
         if rows > 0 {
             let scale = &mut others.scales()[0];
-            *scale = pair_rows::SCALE.max(*scale);
+            *scale = pairs::SCALE.max(*scale);
         }
-        Ok(Some(at + pairs.end()))
+        Ok(Some(at + end))
+    }
+
+    /// Adds the rows of pairs that are for lanes.
+    #[inline(never)]
+    fn fold_pairs(&mut self, window: ScanWindow<'_>, table: &mut Table) {
+        self.set_pair_columns(table);
+        self.move_pairs(false, table);
+        let Some(pairs) = self.pairs.take() else {
+            return;
+        };
+        let source = &mut self.sources[0];
+        source.numbers.has_nulls = false;
+        let factor = 10_i64.pow(source.scale.unwrap_or_default() - pairs::SCALE);
+        for (keys, values) in pairs.for_lanes() {
+            let most = self.groups.slots.batch_rows();
+            for (keys, values) in keys.chunks(most).zip(values.chunks(most)) {
+                self.groups.reserve(keys.len(), table);
+                let spans = &mut self.scratch.key_spans;
+                spans.clear();
+                // A start, and in the high half a length.
+                spans.extend(keys.iter().map(|key| key + (key << 16)));
+                let numbers = &mut self.sources[0].numbers.values;
+                for (number, &value) in numbers.iter_mut().zip(values) {
+                    *number = (i64::from(value) - i64::from(BIAS)) * factor;
+                }
+                // SAFETY: keys are in the window, after which 64 bytes are readable, and no longer than those of the
+                // lists' classes.
+                unsafe { self.groups.slots.find(window.pointer(), spans) };
+                for first in (0..self.groups.layout().lanes().len()).step_by(GROUP_LANES) {
+                    self.add_lanes(first, 0, keys.len());
+                }
+            }
+        }
+        self.pairs = Some(pairs);
     }
 
     /// The groups that lanes know of.
@@ -669,6 +741,7 @@ impl Passes {
                 continue;
             }
             traits.has_nulls |= numbers.has_nulls;
+            traits.exceeds_short |= numbers.magnitudes >= SHORT_MAX;
             if numbers.magnitudes >= NARROW_MAX {
                 traits.is_wide |= !*is_squared;
                 if *is_squared {
@@ -682,7 +755,7 @@ impl Passes {
         self.sources[source].traits = traits;
         let scale = self.sources[source].scale.unwrap_or_default();
         if !self.groups.is_about(source, scale, traits) {
-            self.adopt(table);
+            self.set_columns(table);
         }
     }
 
@@ -815,8 +888,11 @@ impl Passes {
     fn fold(&mut self, plan: &Plan, window: TextWindow<'_>, place: (u32, u64), table: &mut Table) {
         self.fold_long(plan, window, place, table);
         let rows = self.scratch.starts.len();
-        for from in (0..rows).step_by(BATCH) {
-            let count = BATCH.min(rows - from);
+        let mut next = 0;
+        while next < rows {
+            let from = next;
+            let count = self.groups.slots.batch_rows().min(rows - from);
+            next += count;
             self.groups.reserve(count, table);
             let text = self.key_spans(window, from, count);
             // SAFETY: keys are in the window or in the buffer for composed ones, behind both of which 64 bytes are
@@ -826,7 +902,7 @@ impl Passes {
                 self.find_groups(plan, window, from, lane, table);
                 self.see_values(plan, window, place, from, table);
             }
-            for first in (0..self.groups.layout().lanes().len()).step_by(UNIT_LANES) {
+            for first in (0..self.groups.layout().lanes().len()).step_by(GROUP_LANES) {
                 self.add_lanes(first, from, count);
             }
         }
@@ -850,12 +926,15 @@ impl Passes {
             let longest = pairs
                 .take(rows)
                 .map(|(first, last)| raw_length(*first, *last));
-            if longest.max().is_none_or(|longest| longest <= KEY_MAX) {
+            if longest
+                .max()
+                .is_none_or(|longest| longest <= self.key_max())
+            {
                 return;
             }
         }
         for row in 0..rows {
-            if self.key_length(row) <= KEY_MAX {
+            if self.key_length(row) <= self.key_max() {
                 continue;
             }
             self.scratch.out.push(row as u32);
@@ -887,7 +966,15 @@ impl Passes {
         self.remove_out(false, true);
     }
 
-    /// Bytes of a row's key in a slot, with the one behind it.
+    /// The most bytes of a key that has lanes, with the one after it.
+    fn key_max(&self) -> usize {
+        match self.has_raw_keys {
+            true => KEY_MAX,
+            false => COMPOSED_KEY_MAX,
+        }
+    }
+
+    /// Bytes of a row's key beside its lanes, with the one after it.
     fn key_length(&self, row: usize) -> usize {
         let span = |column: usize| self.spans[column][row];
         match &*self.keys {
@@ -1120,7 +1207,7 @@ impl Passes {
         static ZEROS: [i64; BATCH] = [0; BATCH];
         static ONES: [i64; BATCH] = [1; BATCH];
         let lanes = &self.groups.layout().lanes()[first..];
-        let mut values = [&ZEROS[..count]; UNIT_LANES];
+        let mut values = [&ZEROS[..count]; GROUP_LANES];
         let places = values.iter_mut().zip(&mut *self.scratch.added);
         for (lane, (values, added)) in lanes.iter().zip(places) {
             let Some(source) = lane.column() else {
@@ -1143,9 +1230,8 @@ impl Passes {
                 }
             };
         }
-        let is_extreme = |at: usize| lanes.get(at).is_some_and(|lane: &Lane| lane.is_extreme());
-        let extremes = std::array::from_fn(is_extreme);
-        self.groups.slots.add(first, values, extremes);
+        let additions = self.groups.layout().additions(first);
+        self.groups.slots.add(first, values, additions);
     }
 }
 

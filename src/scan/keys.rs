@@ -5,7 +5,7 @@ use crate::scan::index::TextWindow;
 /// Bytes that each key has place in: a part may be copied 32 bytes at a time wherever it begins.
 pub(crate) const COMPOSED_BYTES: usize = 64;
 /// The most bytes of a key.
-const KEY_MAX: usize = 32;
+pub(crate) const COMPOSED_KEY_MAX: usize = 32;
 
 /// Composes the keys of rows, whose parts are spans of `window`, in `to`, and replaces `keys` by where they stand.
 ///
@@ -29,7 +29,8 @@ pub(crate) fn compose<'a>(
             let length = end - start - 1;
             let at = (*key >> 16) as usize;
             assert!(
-                at + 1 + length < COMPOSED_BYTES * row + KEY_MAX && end <= window.bytes().len()
+                at + 1 + length < COMPOSED_BYTES * row + COMPOSED_KEY_MAX
+                    && end <= window.bytes().len()
             );
             to[at] = length as u8;
             to[at + 1..][..32].copy_from_slice(window.from::<32>(start));

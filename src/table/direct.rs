@@ -12,15 +12,12 @@ use crate::linux::pages::{HUGE_PAGE, PAGE};
 use crate::prefetch;
 use crate::scan::key_number::lookahead::RowLookahead;
 use crate::scan::key_number::window::ScanWindow;
-use crate::table::accumulator::Accumulator;
 #[cfg(target_arch = "x86_64")]
 use crate::table::isa::{Avx2, Avx512};
 use crate::table::isa::{Isa, Portable, Seeds};
 use crate::table::key::{Key, hash};
 use crate::table::pages::{Pages, Zeroed};
-use crate::table::sorted::SortedKeys;
 use crate::table::stats::Stats;
-use rayon::slice::ParallelSliceMut;
 
 /// A key and its statistics. Empty if they count no row.
 #[derive(Clone, Copy)]
@@ -218,17 +215,14 @@ impl<K: Key> DirectTable<K> {
             unsafe {
                 let [first, second] = places.map(|place| Self::bucket(buckets, place));
                 if K::equal_two::<I>(keys, [&(*first).key, &(*second).key]) {
-                    Stats::add_two::<I>(
-                        [&raw mut (*first).stats, &raw mut (*second).stats],
-                        values,
-                    );
+                    I::update_two([&raw mut (*first).stats, &raw mut (*second).stats], values);
                     continue;
                 }
                 cold();
                 *displaced += 1;
                 for row in 0..2 {
                     let bucket = Self::probe::<I>(buckets, mask, used, &keys[row], places[row]);
-                    (*bucket).stats.add::<I>(values[row]);
+                    I::update(&mut (*bucket).stats, values[row]);
                 }
             }
         }
@@ -236,7 +230,7 @@ impl<K: Key> DirectTable<K> {
             // SAFETY: as above.
             unsafe {
                 let bucket = Self::probe::<I>(buckets, mask, used, key, *place);
-                (*bucket).stats.add::<I>(*value);
+                I::update(&mut (*bucket).stats, *value);
             }
         }
     }
@@ -295,11 +289,6 @@ impl<K: Key> DirectTable<K> {
     /// Whether the keys are too many for a direct table; then no row may be added.
     pub(crate) fn is_full(&self) -> bool {
         self.used + Self::ROWS > Self::used_max_of(Self::BUCKETS_MAX)
-    }
-
-    /// Whether a direct table can hold so many keys.
-    pub(crate) fn holds(keys: usize) -> bool {
-        keys <= Self::used_max_of(Self::BUCKETS_MAX)
     }
 
     /// The number of keys.
@@ -400,62 +389,6 @@ impl<K: Key> DirectTable<K> {
     }
 }
 
-impl<K: Key> DirectTable<K> {
-    /// The keys in byte order, without their `delimiter`.
-    pub(crate) fn into_sorted(self, delimiter: u8) -> SortedBuckets<K> {
-        SortedBuckets::new(self.buckets, delimiter)
-    }
-}
-
-/// A table's buckets, sorted in place by their keys.
-///
-/// Keys have lost their delimiter; the statistics hold the key's length.
-pub(crate) struct SortedBuckets<K: Key> {
-    buckets: Pages<Bucket<K>>,
-    used: usize,
-}
-
-impl<K: Key> SortedBuckets<K> {
-    fn new(mut buckets: Pages<Bucket<K>>, delimiter: u8) -> Self {
-        let mut used = 0;
-        for at in 0..buckets.len() {
-            let mut bucket = buckets[at];
-            if bucket.stats.count > 0 {
-                bucket.stats.length = bucket.key.strip(delimiter) as u64;
-                buckets[used] = bucket;
-                used += 1;
-            }
-        }
-        // Keys may end with zero bytes of their own; of two with equal bytes the shorter comes first.
-        let order = |bucket: &Bucket<K>| (bucket.key.order(), bucket.stats.length);
-        buckets[..used].par_sort_unstable_by(|a, b| order(a).cmp(&order(b)));
-        SortedBuckets { buckets, used }
-    }
-}
-
-impl<K: Key> SortedKeys for SortedBuckets<K> {
-    fn len(&self) -> usize {
-        self.used
-    }
-
-    fn key(&self, at: usize) -> &[u8] {
-        let bucket = &self.buckets[at];
-        &bucket.key.bytes()[..bucket.stats.length as usize]
-    }
-
-    fn stats(&self, at: usize) -> Stats {
-        self.buckets[at].stats
-    }
-
-    fn remove(&mut self, at: usize) {
-        self.buckets[at].stats.count = 0;
-    }
-
-    fn prefetch(&self, at: usize) {
-        prefetch::into_l1(self.buckets.as_ptr().wrapping_add(at).cast());
-    }
-}
-
 /// Marks a branch as unlikely, so that the compiler lays out the other one straight.
 #[cold]
 fn cold() {}
@@ -464,7 +397,7 @@ fn cold() {}
 mod tests {
     use crate::record::block::PaddedBuf;
     use crate::table::direct::*;
-    use crate::table::isa::{InlineKey, LongKey, MiddleKey, WideKey};
+    use crate::table::isa::{InlineKey, LongKey, WideKey};
     use crate::table::stats::BIAS;
 
     /// Keys in a set.
@@ -622,7 +555,6 @@ mod tests {
     fn few_keys_end_in_their_home_buckets() {
         for level in Level::available() {
             without_collisions::<InlineKey>(level);
-            without_collisions::<MiddleKey>(level);
             without_collisions::<LongKey>(level);
             without_collisions::<WideKey>(level);
         }
@@ -633,7 +565,6 @@ mod tests {
     fn hash_flooding() {
         for level in Level::available() {
             check::<InlineKey>(level);
-            check::<MiddleKey>(level);
             check::<LongKey>(level);
             check::<WideKey>(level);
         }

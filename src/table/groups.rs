@@ -1,4 +1,4 @@
-//! All groups of an answer: those of pairs, those of short keys, of which lanes are known, and those of a table.
+//! All groups of an answer: those of which lanes are known, and those of a table.
 
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,45 +9,20 @@ use rayon::prelude::*;
 use crate::aggregate::state::{Kind, Outcome, Rounding};
 use crate::partial::column::Gathered;
 use crate::report::grid::Digits;
+use crate::table::entries::KEY_MAX;
 use crate::table::key_order::KeyOrder;
-use crate::table::lane_groups::LaneRows;
-use crate::table::pair_rows::PairRows;
-use crate::table::slots::KEY_MAX;
+use crate::table::lane_rows::LaneRows;
 use crate::table::states::{Group, Table, parts};
 
 /// The groups of an answer, each once.
 pub(crate) struct Groups {
     table: Table,
     lanes: Option<LaneRows>,
-    pairs: Option<PairRows>,
 }
 
 impl Groups {
     pub(crate) fn new(table: Table, lanes: Option<LaneRows>) -> Groups {
-        Groups {
-            table,
-            lanes,
-            pairs: None,
-        }
-    }
-
-    /// With those of pairs.
-    pub(crate) fn with_pairs(self, mut pairs: PairRows) -> Groups {
-        let Groups {
-            mut table,
-            mut lanes,
-            ..
-        } = self;
-        pairs.settle(&mut table, lanes.as_mut());
-        Groups {
-            table,
-            lanes,
-            pairs: Some(pairs),
-        }
-    }
-
-    fn pair(&self, group: Group) -> Option<(&PairRows, (usize, usize))> {
-        Some((self.pairs.as_ref()?, group.pair()?))
+        Groups { table, lanes }
     }
 
     /// All of them, in no order.
@@ -55,12 +30,6 @@ impl Groups {
         let mut all: Vec<Group> = self.table.groups().collect();
         if let Some(lanes) = &self.lanes {
             all.par_extend(lanes.groups());
-        }
-        if let Some(pairs) = &self.pairs {
-            match all.is_empty() {
-                true => all = pairs.groups(),
-                false => all.append(&mut pairs.groups()),
-            }
         }
         all
     }
@@ -71,20 +40,14 @@ impl Groups {
 
     /// The parts of a group's key.
     pub(crate) fn parts(&self, group: Group) -> impl Iterator<Item = &[u8]> {
-        if let Some((pairs, (list, at))) = self.pair(group) {
-            return Either::Left(Either::Left(std::iter::once(pairs.key(list, at))));
-        }
         match (group.lanes(), &self.lanes) {
-            (Some(place), Some(lanes)) => Either::Left(Either::Right(lanes.parts(place))),
+            (Some(place), Some(lanes)) => Either::Left(lanes.parts(place)),
             _ => Either::Right(parts(self.table.key(group))),
         }
     }
 
     /// Bytes of a group's key, and those that its states have elsewhere.
     pub(crate) fn bytes_of(&self, group: Group) -> usize {
-        if let Some((pairs, (list, at))) = self.pair(group) {
-            return pairs.key(list, at).len();
-        }
         match group.lanes() {
             Some(_) => KEY_MAX,
             None => self.table.bytes_of(group),
@@ -93,9 +56,6 @@ impl Groups {
 
     /// The outcome of one of the aggregates in a group.
     pub(crate) fn finish(&self, group: Group, aggregate: usize, scale: u32) -> Outcome<'_> {
-        if let Some((pairs, place)) = self.pair(group) {
-            return pairs.finish(place, aggregate, scale);
-        }
         match (group.lanes(), &self.lanes) {
             (Some(place), Some(lanes)) => lanes.finish(place, aggregate, scale),
             _ => self.table.finish(group, aggregate, scale),
@@ -110,9 +70,6 @@ impl Groups {
         scale: u32,
         rounding: Rounding,
     ) -> Option<Digits<'static>> {
-        if let Some((pairs, place)) = self.pair(group) {
-            return pairs.digits(place, aggregate, scale, rounding);
-        }
         let (place, lanes) = group.lanes().zip(self.lanes.as_ref())?;
         lanes.digits(place, aggregate, scale, rounding)
     }
@@ -124,9 +81,6 @@ impl Groups {
 
     /// Adds a group's state of one of the aggregates to its columns in a partial.
     pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
-        if let Some((pairs, place)) = self.pair(group) {
-            return pairs.encode(place, aggregate, to);
-        }
         match (group.lanes(), &self.lanes) {
             (Some(place), Some(lanes)) => lanes.encode(place, aggregate, to),
             _ => self.table.encode(group, aggregate, to),
@@ -135,9 +89,6 @@ impl Groups {
 
     /// Fetches what is known of a group, and where its key is, into the cache.
     fn prefetch(&self, group: Group) {
-        if let Some((pairs, place)) = self.pair(group) {
-            return pairs.prefetch(place);
-        }
         match (group.lanes(), &self.lanes) {
             (Some(place), Some(lanes)) => lanes.prefetch(place),
             _ => self.table.prefetch(group),
@@ -146,7 +97,7 @@ impl Groups {
 
     /// Fetches a group's key into the cache.
     fn prefetch_key(&self, group: Group) {
-        if group.lanes().is_none() && group.pair().is_none() {
+        if group.lanes().is_none() {
             self.table.prefetch_key(group);
         }
     }
@@ -175,10 +126,8 @@ impl Groups {
 
     /// In the order of their keys.
     pub(crate) fn sorted(&self, groups: Vec<Group>, order: &KeyOrder) -> Vec<Group> {
-        if let Some(pairs) = &self.pairs
-            && order.is_of_bytes()
-            && pairs.are_sorted(&groups)
-        {
+        let are_sorted = self.lanes.as_ref().is_some_and(LaneRows::are_sorted);
+        if are_sorted && self.table.len() == 0 && order.is_of_bytes() && groups.is_sorted() {
             return groups;
         }
         let by_key = ByKey {
@@ -269,7 +218,7 @@ impl ByKey<'_> {
 }
 
 /// How many groups ahead of their turn keys are fetched, and groups.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 pub(crate) const FETCHED: usize = 2 * AHEAD;
 /// So few groups are sorted by comparing their whole keys.
 const COMPARED: usize = 8;

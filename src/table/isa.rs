@@ -39,22 +39,10 @@ pub(crate) struct WideKey(pub(crate) [u8; 128]);
 #[repr(C, align(32))]
 pub(crate) struct LongKey(pub(crate) [u8; 96]);
 
-/// A key of middle length with its delimiter, zeros after it.
-#[derive(Clone, Copy)]
-#[repr(C, align(32))]
-pub(crate) struct MiddleKey(pub(crate) [u8; 64]);
-
 /// An inline key with its delimiter, zeros after it.
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
 pub(crate) struct InlineKey(pub(crate) [u8; 32]);
-
-impl InlineKey {
-    /// Words whose order is that of the bytes.
-    pub(crate) fn big_endian(&self) -> [u64; 4] {
-        words(&self.0).map(u64::from_be)
-    }
-}
 
 /// An instruction set.
 ///
@@ -102,10 +90,6 @@ pub(crate) unsafe trait Isa: Sized {
                 && Self::equals(Self::read(&keys[1]), others[1])
         }
     }
-
-    /// The first `length` (at most 64) bytes from `start`, zeros after them, and their hash.
-    unsafe fn load_middle(seeds: &Seeds, start: *const u8, length: u32, to: &mut MiddleKey) -> u64;
-    unsafe fn equals_middle(key: &MiddleKey, other: &MiddleKey) -> bool;
 
     /// The first `length` (at most 96) bytes from `start`, zeros after them, and their hash.
     unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64;
@@ -245,17 +229,6 @@ unsafe impl Isa for Portable {
     }
 
     #[inline(always)]
-    unsafe fn load_middle(seeds: &Seeds, start: *const u8, length: u32, to: &mut MiddleKey) -> u64 {
-        // SAFETY: a window's key is readable as far as its length.
-        unsafe { load_bytes(seeds, start, length, &mut to.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn equals_middle(key: &MiddleKey, other: &MiddleKey) -> bool {
-        key.0 == other.0
-    }
-
-    #[inline(always)]
     unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
         // SAFETY: a window's key is readable as far as its length.
         unsafe { load_bytes(seeds, start, length, &mut to.0) }
@@ -291,9 +264,7 @@ pub(crate) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use crate::table::isa::{
-        FLIP, InlineKey, Isa, LongKey, MASKS, MiddleKey, Seeds, Stats, WideKey,
-    };
+    use crate::table::isa::{FLIP, InlineKey, Isa, LongKey, MASKS, Seeds, Stats, WideKey};
     use std::arch::x86_64::*;
 
     /// AVX2 and AES.
@@ -446,17 +417,6 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn load_middle(
-            seeds: &Seeds,
-            start: *const u8,
-            length: u32,
-            to: &mut MiddleKey,
-        ) -> u64 {
-            // SAFETY: 64 bytes from a key's start are readable.
-            unsafe { load256::<64>(seeds, start, length, to.0.as_mut_ptr()) }
-        }
-
-        #[inline(always)]
         unsafe fn load_long(seeds: &Seeds, start: *const u8, length: u32, to: &mut LongKey) -> u64 {
             // SAFETY: the first 64 bytes are readable in any case, the next as far as the length
             // goes and 64 past it.
@@ -473,19 +433,6 @@ mod x86 {
                     differences256(key, other, 32),
                 );
                 let all = _mm256_or_si256(low, differences256(key, other, 64));
-                _mm256_testz_si256(all, all) != 0
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn equals_middle(key: &MiddleKey, other: &MiddleKey) -> bool {
-            let (key, other) = (key.0.as_ptr(), other.0.as_ptr());
-            // SAFETY: 2 aligned vectors each.
-            unsafe {
-                let all = _mm256_or_si256(
-                    differences256(key, other, 0),
-                    differences256(key, other, 32),
-                );
                 _mm256_testz_si256(all, all) != 0
             }
         }
@@ -755,30 +702,6 @@ mod x86 {
                 let rows = _mm512_xor_si512(rows, _mm512_broadcast_i64x4(lanes(&FLIPS)));
                 add(&mut *stats[0], _mm512_castsi512_si256(rows));
                 add(&mut *stats[1], _mm512_extracti64x4_epi64::<1>(rows));
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn load_middle(
-            seeds: &Seeds,
-            start: *const u8,
-            length: u32,
-            to: &mut MiddleKey,
-        ) -> u64 {
-            // SAFETY: masked to the key.
-            unsafe {
-                let key = _mm512_maskz_loadu_epi8(_bzhi_u64(!0, length), start.cast());
-                _mm512_storeu_si512(to.0.as_mut_ptr().cast(), key);
-                low64_of_folded(folded512(rounds512(seeds, key, 0)))
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn equals_middle(key: &MiddleKey, other: &MiddleKey) -> bool {
-            // SAFETY: a vector each.
-            unsafe {
-                let key = _mm512_loadu_si512(key.0.as_ptr().cast());
-                _mm512_cmpneq_epi64_mask(key, _mm512_loadu_si512(other.0.as_ptr().cast())) == 0
             }
         }
 

@@ -5,22 +5,17 @@
 #![allow(unsafe_code)]
 
 use crate::level::Level;
-use crate::table::accumulator::EntryStats;
 #[cfg(target_arch = "x86_64")]
 use crate::table::isa::{Avx2, Avx512};
-use crate::table::isa::{InlineKey, Isa, LongKey, MiddleKey, Portable, Seeds, WideKey};
-use crate::table::stats::{PackedStats, Stats};
+use crate::table::isa::{InlineKey, Isa, LongKey, Portable, Seeds, WideKey};
 
 /// A key of a size class.
 ///
 /// # Safety
 /// - All zeros are a valid value, and [`Key::bytes`] is the whole of it.
 pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
-    /// The statistics in an entry of a dense table.
-    type EntryStats: EntryStats;
     /// The alignment of a direct table's bucket, so that it spans no more cache lines than it must.
     type Line: Copy + Send + Sync;
-    type Order: Ord;
     const EMPTY: Self;
 
     /// Loads a key and returns its hash.
@@ -62,20 +57,12 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
     }
 
     fn bytes(&self) -> &[u8];
+    #[cfg(test)]
     fn bytes_mut(&mut self) -> &mut [u8];
-    /// Orders keys without delimiters as their bytes do, except for zeros at their ends.
-    fn order(&self) -> Self::Order;
-
-    /// Bytes before the delimiter.
-    fn length(&self, delimiter: u8) -> usize {
-        memchr::memchr(delimiter, self.bytes()).unwrap_or(self.bytes().len())
-    }
-
-    /// Replaces the delimiter by zero; returns the length.
-    fn strip(&mut self, delimiter: u8) -> usize {
-        let length = self.length(delimiter);
-        self.bytes_mut()[length..].fill(0);
-        length
+    /// The bytes with the delimiter, which isn't zero.
+    fn text(&self) -> &[u8] {
+        let last = self.bytes().iter().rposition(|&byte| byte != 0);
+        &self.bytes()[..last.map_or(0, |last| last + 1)]
     }
 }
 
@@ -161,52 +148,9 @@ pub(crate) struct Line;
 #[repr(align(128))]
 pub(crate) struct TwoLines;
 
-/// A key of up to 15 bytes.
-#[derive(Clone, Copy)]
-#[repr(C, align(16))]
-pub(crate) struct ShortKey(pub(crate) [u8; 16]);
-
-// SAFETY: bytes.
-unsafe impl Key for ShortKey {
-    type EntryStats = PackedStats;
-    type Line = Line;
-    type Order = u128;
-    const EMPTY: Self = ShortKey([0; 16]);
-
-    #[inline(always)]
-    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe {
-            let mut key = InlineKey::EMPTY;
-            let hash = InlineKey::load::<I>(seeds, start, length, &mut key);
-            to.0.copy_from_slice(&key.0[..16]);
-            hash
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
-        u128::from_ne_bytes(self.0) == u128::from_ne_bytes(other.0)
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-
-    fn order(&self) -> u128 {
-        u128::from_be_bytes(self.0)
-    }
-}
-
 // SAFETY: bytes.
 unsafe impl Key for InlineKey {
-    type EntryStats = Stats;
     type Line = Line;
-    type Order = [u64; 4];
     const EMPTY: Self = InlineKey([0; 32]);
 
     #[inline(always)]
@@ -246,12 +190,9 @@ unsafe impl Key for InlineKey {
         &self.0
     }
 
+    #[cfg(test)]
     fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
-    }
-
-    fn order(&self) -> [u64; 4] {
-        self.big_endian()
     }
 }
 
@@ -264,9 +205,7 @@ macro_rules! key {
     ) => {
         // SAFETY: bytes.
         unsafe impl Key for $key {
-            type EntryStats = Stats;
             type Line = $line;
-            type Order = [u8; $bytes];
             const EMPTY: Self = $key([0; $bytes]);
 
             #[inline(always)]
@@ -309,18 +248,14 @@ macro_rules! key {
                 &self.0
             }
 
-            fn bytes_mut(&mut self) -> &mut [u8] {
+            #[cfg(test)]
+    fn bytes_mut(&mut self) -> &mut [u8] {
                 &mut self.0
-            }
-
-            fn order(&self) -> [u8; $bytes] {
-                self.0
             }
         }
     };
 }
 
-key!(MiddleKey, 64, TwoLines, load_middle, equals_middle);
 key!(
     LongKey,
     96,

@@ -14,9 +14,15 @@ use crate::aggregate::state::{Argument, DigestRow, Kind, Outcome, Slot, States, 
 use crate::decimal::number::Number;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::prefetch;
+use crate::table::entries::EntryRef;
+use crate::table::merged::Place;
 
 /// A power of two, of which a hash tells one by bits that hash tables don't look at.
 const SHARDS: usize = 64;
+
+/// Groups of lanes are in shards from this number on, a table of them in as many as keys have units.
+const LANES_FROM: usize = SHARDS;
+const KEY_UNIT_BITS: u32 = 3;
 
 /// The most digits behind the point of numbers in bags: no pass over a window has more.
 const BAG_SCALE_MAX: u32 = 7;
@@ -42,7 +48,7 @@ pub(crate) struct Table {
 }
 
 /// A group of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Group {
     shard: u32,
     at: u32,
@@ -50,30 +56,22 @@ pub(crate) struct Group {
 
 impl Group {
     /// A group that no table has, by its place among those of lanes.
-    pub(crate) fn in_lanes(place: usize) -> Group {
+    pub(crate) fn in_lanes(place: Place) -> Group {
+        let of_lanes = place.table << KEY_UNIT_BITS | (place.entry.key_units() - 1);
         Group {
-            shard: SHARDS as u32,
-            at: u32::try_from(place).expect("a table of less than 128 GiB"),
+            shard: (LANES_FROM + of_lanes) as u32,
+            at: place.entry.place(),
         }
     }
 
-    /// Its place among the groups of lanes, if it isn't a table's.
-    pub(crate) fn lanes(self) -> Option<usize> {
-        (self.shard as usize == SHARDS).then_some(self.at as usize)
-    }
-
-    /// A group that no table has, by its place in one of the lists of pairs.
-    pub(crate) fn in_pairs(list: usize, at: usize) -> Group {
-        Group {
-            shard: (SHARDS + 1 + list) as u32,
-            at: u32::try_from(at).expect("less than 4 billion keys"),
-        }
-    }
-
-    /// Its list of pairs and its place there, if it isn't of a table or lanes.
-    pub(crate) fn pair(self) -> Option<(usize, usize)> {
-        let list = (self.shard as usize).checked_sub(SHARDS + 1)?;
-        Some((list, self.at as usize))
+    /// Its place among the groups of lanes, if it is one of these.
+    pub(crate) fn lanes(self) -> Option<Place> {
+        let of_lanes = (self.shard as usize).checked_sub(LANES_FROM)?;
+        let key_units = (of_lanes & ((1 << KEY_UNIT_BITS) - 1)) + 1;
+        Some(Place {
+            table: of_lanes >> KEY_UNIT_BITS,
+            entry: EntryRef::new(self.at, key_units),
+        })
     }
 
     /// The digest of a value of its own.
@@ -282,15 +280,6 @@ impl Table {
             shard: shard as u32,
             at: self.shards[shard].group(hash, key),
         }
-    }
-
-    /// The group of a key, if there is one.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<Group> {
-        let hash = self.hasher.hash_one(key);
-        let shard = (hash >> 48) as usize % SHARDS;
-        let at = self.shards[shard].keys.find(hash, key)?;
-        let shard = shard as u32;
-        Some(Group { shard, at })
     }
 
     /// Adds a value to a group's state of one of the aggregates.

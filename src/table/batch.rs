@@ -1,0 +1,92 @@
+//! The rows that are looked up at once: their keys, loaded and hashed, and where their lanes are found.
+//!
+//! Invariant of this module: keys that are loaded are readable for 64 bytes.
+#![allow(unsafe_code)]
+
+use crate::table::entries::{KEY_MAX, SHORT_MAX, tag_of};
+use crate::table::isa::{InlineKey, Isa, Seeds, WideKey};
+
+/// The most rows.
+pub(crate) const BATCH: usize = 256;
+
+/// The rows.
+pub(crate) struct Batch {
+    /// Short keys.
+    pub(crate) keys: [InlineKey; BATCH],
+    /// All keys, if some are longer.
+    pub(crate) wide: Vec<WideKey>,
+    /// Where the lanes of each row are, in units. Before they are found, the keys' hashes, or tags.
+    pub(crate) places: [u32; BATCH],
+    /// Rows whose keys are new, each key once.
+    pub(crate) fresh: Vec<u32>,
+}
+
+impl Batch {
+    pub(crate) fn new() -> Batch {
+        Batch {
+            keys: [InlineKey([0; SHORT_MAX]); BATCH],
+            wide: Vec::new(),
+            places: [0; BATCH],
+            fresh: Vec::new(),
+        }
+    }
+
+    /// Loads keys of up to [`SHORT_MAX`] bytes, which are spans of `text`; their hashes are in `places` then.
+    ///
+    /// # Safety
+    /// Each span is of bytes that are readable for 64 bytes; the features of `I` are enabled.
+    #[inline(always)]
+    pub(crate) unsafe fn load<I: Isa>(&mut self, seeds: &Seeds, text: *const u8, spans: &[u32]) {
+        let (fours, rest) = spans.as_chunks::<4>();
+        let (keys, rest_keys) = self.keys[..spans.len()].as_chunks_mut::<4>();
+        let (places, rest_places) = self.places[..spans.len()].as_chunks_mut::<4>();
+        for ((spans, keys), places) in fours.iter().zip(keys).zip(places) {
+            // A start, and in the high half a length.
+            let spans = spans.map(|span| span - (span << 16));
+            // SAFETY: as the caller's.
+            *places = unsafe { I::load_four(seeds, text, &spans, keys) };
+        }
+        for ((&span, key), place) in rest.iter().zip(rest_keys).zip(rest_places) {
+            let (start, end) = (span & 0xffff, span >> 16);
+            // SAFETY: as the caller's.
+            unsafe {
+                let loaded = I::load(text.add(start as usize), end - start);
+                I::write(loaded, key);
+                *place = I::hash(seeds, loaded) as u32;
+            }
+        }
+    }
+
+    /// Loads keys of up to [`KEY_MAX`] bytes; their tags are in `places` then.
+    ///
+    /// # Safety
+    /// As that of [`Batch::load`].
+    #[inline(always)]
+    pub(crate) unsafe fn load_wide<I: Isa>(
+        &mut self,
+        seeds: &Seeds,
+        text: *const u8,
+        spans: &[u32],
+    ) {
+        self.wide.resize(BATCH, WideKey([0; KEY_MAX]));
+        let rows = spans.iter().zip(&mut self.wide).zip(&mut self.places);
+        for ((span, key), place) in rows {
+            let (start, length) = (span & 0xffff, (span >> 16) - (span & 0xffff));
+            // SAFETY: as the caller's.
+            let hash = unsafe {
+                let start = text.add(start as usize);
+                match length as usize <= SHORT_MAX {
+                    true => {
+                        let loaded = I::load(start, length);
+                        let mut short = InlineKey([0; SHORT_MAX]);
+                        I::write(loaded, &mut short);
+                        key.0[..SHORT_MAX].copy_from_slice(&short.0);
+                        I::hash(seeds, loaded)
+                    }
+                    false => I::load_wide(seeds, start, length, key),
+                }
+            };
+            *place = tag_of(hash as u32, length as usize);
+        }
+    }
+}

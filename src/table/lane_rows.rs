@@ -1,0 +1,259 @@
+//! The groups of all workers whose lanes are all that is known of them: each key once, until it is printed.
+
+use rayon::prelude::*;
+
+use crate::aggregate::lanes::{Kept, rows_of};
+use crate::aggregate::state::{Outcome, Rounding};
+use crate::partial::column::Gathered;
+use crate::report::grid::Digits;
+use crate::table::entries::EntryTable;
+use crate::table::lane_groups::{LaneGroups, empty};
+use crate::table::lane_plan::{Columns, KeyForm, KeyParts, LanePlan};
+use crate::table::merged::{Merged, Place};
+use crate::table::shared::{Drained, Shard};
+use crate::table::states::{Group, ORDER_BYTES, Table, parts};
+
+/// Of so many groups in lanes one at least must be in the table, so that all go there.
+const TABLE_SHARE: usize = 4;
+
+/// Merged groups: each key once, and none that a table has.
+pub(crate) struct LaneRows {
+    plan: LanePlan,
+    columns: Columns,
+    groups: Merged,
+    /// The byte after each key.
+    after: u8,
+    /// Whether groups without rows, which are in the table, may be here too.
+    has_empty: bool,
+}
+
+impl LaneRows {
+    /// Merges the groups of all workers of a run, and those that they shared. What lanes can't hold is added to the table, and
+    /// so are all if that makes `None`.
+    pub(crate) fn merge(
+        mut all: Vec<LaneGroups>,
+        mut drained: Drained,
+        table: &mut Table,
+    ) -> Option<LaneRows> {
+        let plan = all
+            .first()
+            .map(LaneGroups::plan)
+            .or(drained.plan.as_ref())?;
+        let plan = plan.clone();
+        let most = all.iter().map(|groups| groups.slots.len()).max();
+        let in_shards = drained
+            .shards
+            .iter()
+            .flatten()
+            .map(|shard| shard.entries.len());
+        let most = most.unwrap_or_default().max(in_shards.sum());
+        if plan.has_values() || most <= TABLE_SHARE * table.len() {
+            flush_all(all, &drained, &plan, table);
+            return None;
+        }
+        let known = all.iter().map(LaneGroups::columns);
+        let known = known.chain(drained.shards.iter().flatten().map(|shard| &shard.columns));
+        let columns = known
+            .cloned()
+            .reduce(|one, other| one.union(&plan, &other))?;
+        each(
+            &mut all,
+            &mut drained.shards,
+            table,
+            |groups, table| match groups {
+                Part::Own(groups) => groups.convert(columns.clone(), table),
+                Part::Shared(shard) => shard.convert(&plan, &columns, table),
+            },
+        );
+        let counts = all.iter().map(|groups| groups.slots.after());
+        let shards = drained.shards.iter().flatten();
+        let counts: Vec<_> = counts
+            .chain(shards.map(|shard| shard.entries.after()))
+            .collect();
+        let after = usual_after(&counts);
+        let has_others = counts.iter().any(|counts| {
+            let mut counts = counts.iter().enumerate();
+            counts.any(|(byte, &count)| count > 0 && byte != usize::from(after))
+        });
+        if plan.form != KeyForm::None && (has_others || !plan.nulls.is_empty()) {
+            each(
+                &mut all,
+                &mut drained.shards,
+                table,
+                |groups, table| match groups {
+                    Part::Own(groups) => groups.move_twins(after, table),
+                    Part::Shared(shard) => shard.move_twins(&plan, after, table),
+                },
+            );
+        }
+        if most <= TABLE_SHARE * table.len() {
+            flush_all(all, &drained, &plan, table);
+            return None;
+        }
+        let tables = all
+            .into_par_iter()
+            .map(|groups| groups.slots.into_entries());
+        let tables: Vec<EntryTable> = tables.collect();
+        let add = |to: &mut [i64], from: &[i64]| columns.layout.add_up_to_max(to, from);
+        let (groups, mut refused) = match drained.is_empty() {
+            true => Merged::new(tables, add),
+            false => {
+                let parts = drained.shards.into_iter().map(|shard| Some(shard?.entries));
+                Merged::with_parts(parts.collect(), &tables, columns.layout.lanes().len(), add)
+            }
+        };
+        columns.absorb_all(&plan, table, &mut refused);
+        let mut rows = LaneRows {
+            plan,
+            columns,
+            groups,
+            after,
+            has_empty: false,
+        };
+        rows.move_to_table(table);
+        rows.has_empty = table.len() > 0;
+        if rows.plan.form == KeyForm::One {
+            rows.groups.sort();
+        }
+        Some(rows)
+    }
+
+    /// Adds the lanes of all groups that the table has to it.
+    fn move_to_table(&mut self, table: &mut Table) {
+        let of_table = table.groups().filter_map(|group| {
+            let key = (self.plan.form).key(parts(table.key(group)), self.after)?;
+            self.groups
+                .find(key.tag(self.plan.level, &self.plan.seeds), &key)
+        });
+        let mut key = Vec::new();
+        for place in of_table.collect::<Vec<_>>() {
+            self.move_group(place, table, &mut key);
+        }
+    }
+
+    /// Adds the lanes of a group to the table, if it has some.
+    fn move_group(&mut self, place: Place, table: &mut Table, key: &mut Vec<u8>) {
+        let lanes = self.groups.lanes(place);
+        if rows_of(lanes[0]) > 0 {
+            let slot = (self.groups.key(place), lanes);
+            self.columns.absorb(&self.plan, table, slot, key);
+            empty(self.groups.lanes_mut(place), None);
+        }
+    }
+
+    /// Whether [groups](LaneRows::groups) are in the order of the bytes of their keys.
+    pub(crate) fn are_sorted(&self) -> bool {
+        self.groups.is_sorted()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.groups().find_any(|_| true).is_none()
+    }
+
+    /// All groups, in no order unless they are sorted.
+    pub(crate) fn groups(&self) -> impl ParallelIterator<Item = Group> {
+        let has_rows = |place: &Place| rows_of(self.groups.lanes(*place)[0]) > 0;
+        let places = self.groups.places();
+        let places = places.filter(move |place| !self.has_empty || has_rows(place));
+        places.map(Group::in_lanes)
+    }
+
+    /// The parts of a group's key.
+    pub(crate) fn parts(&self, place: Place) -> KeyParts<'_> {
+        self.plan.form.parts_of(self.groups.text(place))
+    }
+
+    /// The outcome of one of the aggregates in a group.
+    pub(crate) fn finish(&self, place: Place, aggregate: usize, scale: u32) -> Outcome<'static> {
+        let kept = self.kept(place, aggregate);
+        self.plan.aggregates[aggregate].kind.outcome(&kept, scale)
+    }
+
+    /// What is printed of it.
+    pub(crate) fn digits(
+        &self,
+        place: Place,
+        aggregate: usize,
+        scale: u32,
+        rounding: Rounding,
+    ) -> Option<Digits<'static>> {
+        let kept = self.kept(place, aggregate);
+        (self.plan.aggregates[aggregate].kind).digits(&kept, scale, rounding)
+    }
+
+    /// Adds a group's state of one of the aggregates to its columns.
+    pub(crate) fn encode(&self, place: Place, aggregate: usize, to: &mut [Gathered]) {
+        let kept = self.kept(place, aggregate);
+        self.plan.aggregates[aggregate].kind.encode(&kept, to);
+    }
+
+    fn kept(&self, place: Place, aggregate: usize) -> Kept {
+        let lanes = self.groups.lanes(place);
+        let kept = self
+            .columns
+            .kept(self.plan.aggregates[aggregate].served, lanes);
+        kept.expect("all aggregates have lanes")
+    }
+
+    /// Fetches a group into the cache.
+    pub(crate) fn prefetch(&self, place: Place) {
+        self.groups.prefetch(place);
+    }
+}
+
+/// Groups of a worker, or shared ones.
+enum Part<'a> {
+    Own(&'a mut LaneGroups),
+    Shared(&'a mut Shard),
+}
+
+/// Calls `change` for all of them, in parallel; what that adds to a table is added to `table`.
+fn each(
+    all: &mut [LaneGroups],
+    shards: &mut [Option<Shard>],
+    table: &mut Table,
+    change: impl Fn(Part<'_>, &mut Table) + Sync,
+) {
+    let own = all.par_iter_mut().map(Part::Own);
+    let shared = shards.par_iter_mut().flatten().map(Part::Shared);
+    let like = &*table;
+    let tables = own.chain(shared).fold(
+        || like.like(),
+        |mut table, part| {
+            change(part, &mut table);
+            table
+        },
+    );
+    let tables: Vec<Table> = tables.collect();
+    tables.into_iter().for_each(|from| table.merge(from));
+}
+
+/// The byte that stands after most keys.
+fn usual_after(counts: &[&[u32; 256]]) -> u8 {
+    let count = |byte: &u8| -> u64 {
+        let counts = counts.iter().map(|counts| counts[usize::from(*byte)]);
+        counts.map(u64::from).sum()
+    };
+    (0..=u8::MAX).max_by_key(count).unwrap_or_default()
+}
+
+/// The most memory that the groups of all workers take while they are merged, and then put in order.
+pub(crate) fn bytes_merged(all: &[LaneGroups]) -> usize {
+    let sum: usize = all.iter().map(LaneGroups::bytes).sum();
+    let keys: usize = all.iter().map(|groups| groups.slots.len()).sum();
+    let most = all.iter().map(LaneGroups::bytes).max().unwrap_or_default();
+    // At most all keys of the others are new to the largest.
+    (sum + (sum - most)).max(sum + ORDER_BYTES * keys)
+}
+
+/// Adds the lanes of all groups to a table.
+fn flush_all(mut all: Vec<LaneGroups>, drained: &Drained, plan: &LanePlan, table: &mut Table) {
+    each(&mut all, &mut [], table, |groups, table| {
+        if let Part::Own(groups) = groups {
+            groups.flush(table);
+        }
+    });
+    for shard in drained.shards.iter().flatten() {
+        shard.flush(plan, table);
+    }
+}
