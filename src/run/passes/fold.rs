@@ -1,0 +1,245 @@
+//! Rows go to their groups: keys are looked up, and values are added to lanes.
+//!
+//! Invariant of this module: keys that are looked up are spans of a window or of the buffer for composed keys.
+#![allow(unsafe_code)]
+
+use crate::aggregate::lanes::{Kept, Lane};
+use crate::plan::Plan;
+use crate::run::passes::{Passes, Scratch};
+use crate::scan::index::TextWindow;
+use crate::scan::keys::{COMPOSED_KEY_MAX, compose};
+use crate::scan::spans::value;
+use crate::table::batch::BATCH;
+use crate::table::entries::KEY_MAX;
+use crate::table::lane_plan::Served;
+use crate::table::lane_table::GROUP_LANES;
+use crate::table::states::{Group, Table};
+
+impl Passes {
+    /// Adds the rows to their groups.
+    #[inline(never)]
+    pub(super) fn fold(
+        &mut self,
+        plan: &Plan,
+        window: TextWindow<'_>,
+        place: (u32, u64),
+        table: &mut Table,
+    ) {
+        self.fold_long(plan, window, place, table);
+        let rows = self.scratch.starts.len();
+        let mut next = 0;
+        while next < rows {
+            let from = next;
+            let count = self.groups.slots.batch_rows().min(rows - from);
+            next += count;
+            self.groups.reserve(count, table);
+            let text = self.key_spans(window, from, count);
+            // SAFETY: keys are in the window or in the buffer for composed ones, behind both of which 64 bytes are
+            // readable; long ones were taken out.
+            unsafe { self.groups.slots.find(text, &self.scratch.key_spans) };
+            if let Some(lane) = self.groups.layout().group_lane() {
+                self.find_groups(plan, window, from, lane, table);
+                self.see_values(plan, window, place, from, table);
+            }
+            for first in (0..self.groups.layout().lanes().len()).step_by(GROUP_LANES) {
+                self.add_lanes(first, from, count);
+            }
+        }
+    }
+
+    /// Adds rows whose keys don't fit a slot, and takes them out.
+    pub(super) fn fold_long(
+        &mut self,
+        plan: &Plan,
+        window: TextWindow<'_>,
+        place: (u32, u64),
+        table: &mut Table,
+    ) {
+        let rows = self.scratch.starts.len();
+        let (Some(&first), Some(&last)) = (self.keys.first(), self.keys.last()) else {
+            return;
+        };
+        if self.has_raw_keys {
+            // Without a branch for each row.
+            let pairs = self.spans[first].iter().zip(&*self.spans[last]);
+            let longest = pairs
+                .take(rows)
+                .map(|(first, last)| raw_length(*first, *last));
+            if longest
+                .max()
+                .is_none_or(|longest| longest <= self.key_max())
+            {
+                return;
+            }
+        }
+        for row in 0..rows {
+            if self.key_length(row) <= self.key_max() {
+                continue;
+            }
+            self.scratch.out.push(row as u32);
+            let mut key = std::mem::take(&mut self.scratch.key);
+            self.key_of_row(plan, window, row, &mut key);
+            let group = table.group(&key);
+            self.scratch.key = key;
+            for (at, of) in self.groups.plan().aggregates.iter().enumerate() {
+                match of.served {
+                    Served::Lanes(source) => {
+                        let kept = source.map_or(Kept::of(Some(0), 0), |source| {
+                            let source = &self.sources[source];
+                            let value = source.numbers.values[row];
+                            let value = (!source.numbers.is_null(row)).then_some(value);
+                            Kept::of(value, source.scale.unwrap_or_default())
+                        });
+                        table.absorb(group, at, &kept);
+                    }
+                    Served::Shared => {}
+                    Served::Values(column, source) => {
+                        if let Some(value) = self.value(plan, window, place, (column, source), row)
+                        {
+                            table.update(group, at, &value);
+                        }
+                    }
+                }
+            }
+        }
+        self.remove_out(false, true);
+    }
+
+    /// The most bytes of a key that has lanes, with the one after it.
+    pub(super) fn key_max(&self) -> usize {
+        match self.has_raw_keys {
+            true => KEY_MAX,
+            false => COMPOSED_KEY_MAX,
+        }
+    }
+
+    /// Bytes of a row's key beside its lanes, with the one after it.
+    pub(super) fn key_length(&self, row: usize) -> usize {
+        let span = |column: usize| self.spans[column][row];
+        match &*self.keys {
+            [first, ..] if self.has_raw_keys => {
+                raw_length(span(*first), span(self.keys[self.keys.len() - 1]))
+            }
+            keys => {
+                let parts = keys.iter().map(|&key| raw_length(span(key), span(key)));
+                1 + parts.sum::<usize>()
+            }
+        }
+    }
+
+    /// The key of a row as the table has it.
+    pub(super) fn key_of_row(
+        &self,
+        plan: &Plan,
+        window: TextWindow<'_>,
+        row: usize,
+        to: &mut Vec<u8>,
+    ) {
+        to.clear();
+        for &column in &self.keys {
+            plan.push_key(to, value(window, self.spans[column][row]));
+        }
+        plan.end_key(to);
+    }
+
+    /// The keys of a batch: spans in what is returned.
+    #[inline(never)]
+    pub(super) fn key_spans(
+        &mut self,
+        window: TextWindow<'_>,
+        from: usize,
+        count: usize,
+    ) -> *const u8 {
+        let Scratch {
+            key_spans,
+            composed,
+            ..
+        } = &mut self.scratch;
+        key_spans.clear();
+        match &*self.keys {
+            [] => {
+                composed[0] = 1;
+                key_spans.resize(count, 1 << 16);
+            }
+            [one] => {
+                key_spans.extend_from_slice(&self.spans[*one][from..from + count]);
+                return window.pointer();
+            }
+            [first, .., last] if self.has_raw_keys => {
+                let first = &self.spans[*first][from..from + count];
+                let last = &self.spans[*last][from..from + count];
+                let pairs = first.iter().zip(last);
+                key_spans.extend(pairs.map(|(first, last)| first & 0xffff | last & 0xffff_0000));
+                return window.pointer();
+            }
+            keys => {
+                let parts = keys
+                    .iter()
+                    .map(|&column| &self.spans[column][from..from + count]);
+                compose(window, parts, composed, key_spans);
+            }
+        }
+        composed.as_ptr()
+    }
+
+    /// Finds the groups of a batch's rows, whose numbers are in `lane`; new slots get those of theirs.
+    pub(super) fn find_groups(
+        &mut self,
+        plan: &Plan,
+        window: TextWindow<'_>,
+        from: usize,
+        lane: usize,
+        table: &mut Table,
+    ) {
+        let mut key = std::mem::take(&mut self.scratch.key);
+        for fresh in 0..self.groups.slots.fresh().len() {
+            let row = self.groups.slots.fresh()[fresh] as usize;
+            self.key_of_row(plan, window, from + row, &mut key);
+            self.groups.slots.lanes(row)[lane] = table.group(&key).number();
+        }
+        self.scratch.key = key;
+        self.scratch.groups.clear();
+        for row in 0..self.scratch.key_spans.len() {
+            let group = Group::numbered(self.groups.slots.lanes(row)[lane]);
+            self.scratch.groups.push(group);
+        }
+    }
+
+    /// Adds a batch's rows to four lanes, the first of which is `first`.
+    #[inline(never)]
+    pub(super) fn add_lanes(&mut self, first: usize, from: usize, count: usize) {
+        static ZEROS: [i64; BATCH] = [0; BATCH];
+        static ONES: [i64; BATCH] = [1; BATCH];
+        let lanes = &self.groups.layout().lanes()[first..];
+        let mut values = [&ZEROS[..count]; GROUP_LANES];
+        let places = values.iter_mut().zip(&mut *self.scratch.added);
+        for (lane, (values, added)) in lanes.iter().zip(places) {
+            let Some(source) = lane.column() else {
+                if *lane == Lane::Rows {
+                    *values = &ONES[..count];
+                }
+                continue;
+            };
+            let numbers = &self.sources[source].numbers;
+            let column = &numbers.values[from..from + count];
+            *values = match lane {
+                Lane::Sum(_) => column,
+                _ => {
+                    let to = &mut added[..count];
+                    match numbers.has_nulls {
+                        true => lane.fill(column, |row| numbers.is_null(from + row), to),
+                        false => lane.fill(column, |_| false, to),
+                    }
+                    to
+                }
+            };
+        }
+        let additions = self.groups.layout().additions(first);
+        self.groups.slots.add(first, values, additions);
+    }
+}
+
+/// Bytes from the start of one span to the end of another, with the byte behind it.
+fn raw_length(first: u32, last: u32) -> usize {
+    (last >> 16) as usize - (first & 0xffff) as usize
+}

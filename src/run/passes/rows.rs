@@ -1,0 +1,253 @@
+//! Which records of a window are rows, and where the values of their columns stand.
+
+use crate::condition::{Condition, Doubts};
+use crate::format::dialect::Marks;
+use crate::plan::Plan;
+use crate::run::passes::{Columns, OneByOne, Passes, Scratch};
+use crate::run::selection::Candidates;
+use crate::scan::index::TextWindow;
+use crate::scan::lines::Lines;
+use crate::scan::spans::{RecordStarts, is_empty, spans, strip_quotes, strip_returns, value};
+
+impl Passes {
+    /// Lists rows and their values as the dialect splits them; returns where the last record ends.
+    #[inline(never)]
+    pub(super) fn lines(&mut self, plan: &Plan, window: TextWindow<'_>) -> usize {
+        let lists = &mut self.scratch;
+        lists.out.clear();
+        lists.others.clear();
+        lists.starts.clear();
+        if let Some(lines) = &mut self.log_lines {
+            let (starts, others) = (&mut lists.starts, &mut lists.others);
+            return lines.read(self.level, window, &mut self.spans, starts, others);
+        }
+        let mut lines = Lines {
+            dialect: &plan.dialect,
+            width: self.fields,
+            columns: &self.columns,
+            fields: &mut self.fields_of_line,
+            spans: &mut self.spans,
+        };
+        lines.read(window, &mut lists.starts, &mut lists.others)
+    }
+
+    /// Lists where rows begin, and where records that are none. Returns whether there is none of these, and where the
+    /// last record ends.
+    #[inline(never)]
+    pub(super) fn list(&mut self, window: TextWindow<'_>) -> (bool, usize) {
+        let lists = &mut self.scratch;
+        lists.out.clear();
+        lists.others.clear();
+        let regular = (self.index).regular_starts(window, self.fields, &mut lists.starts);
+        if let Some(end) = regular {
+            return (true, end);
+        }
+        let ends = self.index.ends();
+        self.index.last_ends(self.level, &mut lists.last_ends);
+        lists.starts.clear();
+        lists.firsts.clear();
+        let mut first = 0;
+        for &last in &lists.last_ends {
+            let start = u32::from(ends[usize::from(first)]);
+            if usize::from(last - first) == self.fields {
+                lists.firsts.push(first);
+                lists.starts.push(start);
+            } else {
+                lists.others.push(start);
+            }
+            first = last;
+        }
+        (false, usize::from(ends[usize::from(first)]))
+    }
+
+    /// Lists which end is before the first field of each row, where all records are rows.
+    pub(super) fn list_firsts(&mut self) {
+        let Scratch { firsts, starts, .. } = &mut self.scratch;
+        firsts.clear();
+        firsts.extend((0..starts.len()).map(|row| (row * self.fields) as u16));
+    }
+
+    /// Where the values of some columns stand, if it isn't known yet. Takes out rows that passes can't add because of
+    /// these.
+    pub(super) fn columns(&mut self, window: TextWindow<'_>, which: Columns, is_regular: bool) {
+        let Some(marks) = self.marks else {
+            return;
+        };
+        let columns = match which {
+            Columns::Tested => std::mem::take(&mut self.tested),
+            Columns::Untested => std::mem::take(&mut self.untested),
+        };
+        for &column in &columns {
+            self.column(window, marks, column, is_regular);
+        }
+        if !columns.is_empty() {
+            self.take_out_unusual(&columns);
+        }
+        match which {
+            Columns::Tested => self.tested = columns,
+            Columns::Untested => self.untested = columns,
+        }
+    }
+
+    /// Where the values of a column stand.
+    #[inline(never)]
+    pub(super) fn column(
+        &mut self,
+        window: TextWindow<'_>,
+        marks: Marks,
+        column: usize,
+        is_regular: bool,
+    ) {
+        let records = match is_regular {
+            true => RecordStarts::Every(self.fields),
+            false => RecordStarts::Listed(&self.scratch.firsts),
+        };
+        let rows = self.scratch.starts.len();
+        let list = &mut self.spans[column][..rows];
+        spans(self.index.ends(), records, self.columns[column], list);
+        if self.columns[column] + 1 == self.fields {
+            strip_returns(window, list);
+        }
+        if let Some(quote) = marks.quote.filter(|_| self.index.has_quotes) {
+            strip_quotes(window, quote, list);
+        }
+        self.spans[column][rows..rows + 8].fill(0);
+    }
+
+    /// Takes out empty lines, and rows with doubled quotes in a value of these columns.
+    #[inline(never)]
+    pub(super) fn take_out_unusual(&mut self, columns: &[usize]) {
+        let Scratch { starts, out, .. } = &mut self.scratch;
+        if self.fields == 1 {
+            let lines = (0..).zip(&self.spans[0][..starts.len()]);
+            let empty = lines.filter(|(_, span)| is_empty(**span));
+            out.extend(empty.map(|(row, _)| row));
+        }
+        let mut row = 0;
+        for &quote in &self.index.doubled {
+            let quote = u32::from(quote);
+            while starts.get(row + 1).is_some_and(|&next| next <= quote) {
+                row += 1;
+            }
+            let has_it = |spans: &[u32]| spans[row] & 0xffff <= quote && quote < spans[row] >> 16;
+            let mut spans = columns.iter().map(|&column| &self.spans[column]);
+            if row < starts.len() && spans.any(|spans| has_it(spans)) {
+                out.push(row as u32);
+            }
+        }
+    }
+
+    /// Keeps only the rows that a condition takes; returns how many the others are.
+    #[inline(never)]
+    pub(super) fn filter(
+        &mut self,
+        plan: &Plan,
+        filter: &Condition,
+        (window, at): (TextWindow<'_>, usize),
+        others: &mut impl OneByOne,
+    ) -> usize {
+        let starts = &mut self.scratch.starts;
+        let rows = Candidates {
+            window,
+            count: starts.len(),
+            columns: &self.columns,
+            spans: &self.spans,
+        };
+        let mut doubts = Doubts::default();
+        let taken = self.selection.select(plan, filter, &rows, &mut doubts);
+        for reading in doubts.readings() {
+            let mut doubts = Doubts::of(reading);
+            let otherwise = self.selection.select(plan, filter, &rows, &mut doubts);
+            let bits = taken.iter().zip(&otherwise);
+            let differ: Vec<u64> = bits.map(|(one, other)| one ^ other).collect();
+            let Some(word) = differ.iter().position(|bits| *bits != 0) else {
+                continue;
+            };
+            let row = 64 * word + differ[word].trailing_zeros() as usize;
+            let count = differ.iter().map(|bits| u64::from(bits.count_ones())).sum();
+            let start = at + starts[row] as usize;
+            others.doubted(reading, count, (at, start), |column| {
+                value(window, rows.spans(column)[row])
+            });
+        }
+        for (column, spans) in self.spans.iter_mut().enumerate() {
+            // By an index the others aren't known yet.
+            if self.marks.is_none() || self.tested.contains(&column) {
+                let kept = keep(&taken, spans);
+                spans[kept..kept + 8].fill(0);
+            }
+        }
+        if self.marks.is_some() {
+            keep(&taken, &mut self.scratch.firsts);
+        }
+        let before = starts.len();
+        let count = keep(&taken, starts);
+        starts.truncate(count);
+        before - count
+    }
+
+    /// Removes the rows that were taken out from all lists; they are added one by one if `to_others`. Numbers are among
+    /// the lists if `has_numbers`.
+    pub(super) fn remove_out(&mut self, to_others: bool, has_numbers: bool) {
+        let lists = &mut self.scratch;
+        if lists.out.is_empty() {
+            return;
+        }
+        lists.out.sort_unstable();
+        lists.out.dedup();
+        let out = &lists.out;
+        if to_others {
+            let starts = out.iter().map(|&row| lists.starts[row as usize]);
+            lists.others.extend(starts);
+        }
+        let rows = lists.starts.len();
+        for spans in &mut self.spans {
+            keep_others(out, rows, |from, to| spans[to] = spans[from]);
+            spans[rows - out.len()..][..8].fill(0);
+        }
+        for source in self.sources.iter_mut().filter(|_| has_numbers) {
+            let numbers = &mut source.numbers;
+            let has_nulls = numbers.has_nulls;
+            keep_others(out, rows, |from, to| {
+                numbers.values[to] = numbers.values[from];
+                if has_nulls {
+                    let is_null = numbers.is_null(from);
+                    numbers.set_null(to, is_null);
+                }
+            });
+        }
+        let (starts, firsts) = (&mut lists.starts, &mut lists.firsts);
+        keep_others(out, rows, |from, to| starts[to] = starts[from]);
+        starts.truncate(rows - out.len());
+        if firsts.len() == rows {
+            keep_others(out, rows, |from, to| firsts[to] = firsts[from]);
+        }
+        lists.out.clear();
+    }
+}
+
+/// Keeps the values whose bits are set, at the list's start; returns how many they are.
+fn keep<T: Copy>(bits: &[u64], list: &mut [T]) -> usize {
+    let mut kept = 0;
+    for (word, &bits) in bits.iter().enumerate() {
+        let mut left = bits;
+        while left != 0 {
+            list[kept] = list[64 * word + left.trailing_zeros() as usize];
+            kept += 1;
+            left &= left - 1;
+        }
+    }
+    kept
+}
+
+/// Calls `copy` for each of `rows` that isn't `out`, with its place and its new one.
+fn keep_others(out: &[u32], rows: usize, mut copy: impl FnMut(usize, usize)) {
+    let mut to = out[0] as usize;
+    for (removed, &row) in out.iter().enumerate() {
+        let next = out.get(removed + 1).map_or(rows, |&next| next as usize);
+        for from in row as usize + 1..next {
+            copy(from, to);
+            to += 1;
+        }
+    }
+}
