@@ -96,10 +96,6 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("ringfold reads through io_uring and other Linux calls: it builds for Linux only");
 
-mod reader;
-#[allow(unused_imports)]
-use reader::{engine, error, input, isa, level, linux, prefetch, record, units, visible};
-
 pub mod output;
 
 mod refusal;

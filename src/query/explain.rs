@@ -4,21 +4,18 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use ringfold_read::internals::{Level, head::look_at_heads, visible};
+use ringfold_read::{Input, Result, Source};
+
 use crate::decimal::number::{Grammar, Number, shown};
-use crate::error::Result;
 use crate::format::dialect::BYTE_ORDER_MARK;
 use crate::format::hint::is_grouped;
 use crate::format::json;
 use crate::format::time::{Form, read};
-use crate::input::head::look_at_heads;
-use crate::input::source::Source;
-use crate::input::spans::Input;
-use crate::level::Level;
 use crate::plan::Plan;
 use crate::plan::columns::{plural, unknown};
 use crate::run::passes::Passes;
 use crate::table::shared::SharedGroups;
-use crate::visible::visible;
 
 /// Records that are looked at.
 const RECORDS: usize = 1000;
@@ -539,8 +536,8 @@ fn between(delimiter: u8) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::config::Config;
     use crate::query::ask::Query;
+    use ringfold_read::Config;
 
     #[test]
     fn a_plan_is_explained() {

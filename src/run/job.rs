@@ -6,22 +6,21 @@
 
 use std::sync::Arc;
 
+use ringfold_read::internals::{Cut, lines::Counted, nuls};
+use ringfold_read::{
+    Block, BlockError, Delimited, Error, Fold, Framing, Kind as ErrorKind, Malformed, Refusal,
+    Result,
+};
+
 use crate::aggregate::state::Rounding;
 use crate::answer::Answer;
 use crate::answer::having::Having;
 use crate::budget::Share;
 use crate::condition::Reading;
 use crate::condition::tree::Test;
-use crate::engine::sink::{BlockError, Malformed};
-use crate::error::refusal::Refusal;
-use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::dialect::BYTE_ORDER_MARK;
 use crate::format::repeats::Occurrences;
 use crate::plan::Plan;
-use crate::record::block::{Block, Cut};
-use crate::record::framing::{Delimited, Framing};
-use crate::record::lines::Counted;
-use crate::record::nuls;
 use crate::refusal;
 use crate::reject::rejects::Rejected;
 use crate::reject::unread::Unread;
@@ -33,7 +32,6 @@ use crate::table::groups::Groups;
 use crate::table::lane_rows::LaneRows;
 use crate::table::shared::SharedGroups;
 use crate::table::states::Table;
-use ringfold_read::Fold;
 
 #[cfg(test)]
 mod tests;

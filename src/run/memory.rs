@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
-use crate::linux::heap;
+use ringfold_read::Result;
+use ringfold_read::internals::heap;
+
 use crate::plan::Plan;
 use crate::run::partial::Partial;
 use crate::run::passes::Passes;

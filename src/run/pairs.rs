@@ -6,11 +6,12 @@
 //! doesn't read in a window is listed for others. A window with much of that, or with records of another number of
 //! fields, or with quotes, is left to the passes as a whole. Rows of more keys than direct tables have are added to lanes.
 
+use ringfold_read::Block;
+use ringfold_read::internals::Level;
+
 use crate::aggregate::lanes::{Kept, Part};
 use crate::format::dialect::Marks;
-use crate::level::Level;
 use crate::plan::Plan;
-use crate::record::block::Block;
 use crate::scan::key_number::index::{Ends, index};
 use crate::scan::key_number::rows::{List, Rows};
 use crate::scan::key_number::tenths;

@@ -6,15 +6,15 @@
 
 use std::sync::Arc;
 
+use ringfold_read::internals::Level;
+use ringfold_read::{Block, BlockError, PADDING};
+
 use crate::aggregate::lanes::{Part, Traits};
 use crate::aggregate::state::{Argument, DigestRow};
 use crate::condition::Reading;
-use crate::engine::sink::BlockError;
 use crate::format::dialect::Marks;
 use crate::format::field::Field;
-use crate::level::Level;
 use crate::plan::Plan;
-use crate::record::block::{Block, PADDING};
 use crate::run::pairs::Pairs;
 use crate::run::passes::numbers::Source;
 use crate::run::selection::Selection;

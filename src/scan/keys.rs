@@ -46,8 +46,8 @@ pub(crate) fn compose<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::block::PaddedBuf;
     use crate::scan::spans::value;
+    use ringfold_read::PaddedBuf;
 
     #[test]
     fn keys_of_parts() {

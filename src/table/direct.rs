@@ -7,9 +7,12 @@
 //! masked by `mask` is a bucket's place in units of `UNIT` bytes.
 #![allow(unsafe_code)]
 
-use crate::level::Level;
-use crate::linux::pages::{HUGE_PAGE, PAGE};
-use crate::prefetch;
+use ringfold_read::internals::{
+    Level,
+    pages::{HUGE_PAGE, PAGE},
+    prefetch,
+};
+
 use crate::scan::key_number::lookahead::RowLookahead;
 use crate::scan::key_number::window::ScanWindow;
 #[cfg(target_arch = "x86_64")]
@@ -395,10 +398,10 @@ fn cold() {}
 
 #[cfg(test)]
 mod tests {
-    use crate::record::block::PaddedBuf;
     use crate::table::direct::*;
     use crate::table::isa::{InlineKey, LongKey, WideKey};
     use crate::table::stats::BIAS;
+    use ringfold_read::PaddedBuf;
 
     /// Keys in a set.
     const KEYS: usize = 256;

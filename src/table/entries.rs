@@ -10,9 +10,8 @@
 #![allow(unsafe_code)]
 
 use rayon::prelude::*;
+use ringfold_read::internals::{Level, prefetch};
 
-use crate::level::Level;
-use crate::prefetch;
 use crate::table::hash_range::HashRange;
 use crate::table::isa::{InlineKey, Seeds, WideKey};
 use crate::table::key::hash;

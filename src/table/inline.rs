@@ -5,7 +5,8 @@
 //! units before a slot's lanes. Keys that are looked up are readable for 64 bytes.
 #![allow(unsafe_code)]
 
-use crate::prefetch;
+use ringfold_read::internals::prefetch;
+
 use crate::table::batch::{BATCH, Batch};
 use crate::table::entries::{SHORT_MAX, UNIT};
 use crate::table::isa::{InlineKey, Isa, Seeds};

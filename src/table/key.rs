@@ -4,7 +4,8 @@
 //! Invariant of this module: an instruction set is only used by a caller that has its features.
 #![allow(unsafe_code)]
 
-use crate::level::Level;
+use ringfold_read::internals::Level;
+
 #[cfg(target_arch = "x86_64")]
 use crate::table::isa::{Avx2, Avx512};
 use crate::table::isa::{InlineKey, Isa, LongKey, Portable, Seeds, WideKey};

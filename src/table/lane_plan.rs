@@ -1,9 +1,10 @@
 //! What lanes are about: the parts of a key, the columns and the scales of their numbers, and how an aggregate gets its
 //! values. From it a group goes to the lanes of other columns, or to the states of a [`Table`].
 
+use ringfold_read::internals::Level;
+
 use crate::aggregate::lanes::{Kept, Layout, Part, Traits, rows_of};
 use crate::aggregate::state::Kind;
-use crate::level::Level;
 use crate::table::entries::{EntryTable, KEY_MAX, Key, Refused};
 use crate::table::isa::Seeds;
 use crate::table::lane_table::LaneTable;

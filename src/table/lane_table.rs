@@ -8,9 +8,9 @@
 #![allow(unsafe_code)]
 
 use rayon::iter::Either;
+use ringfold_read::internals::Level;
 
 use crate::aggregate::lanes::Addition;
-use crate::level::Level;
 use crate::table::batch::{BATCH, Batch};
 use crate::table::entries::{EntryTable, KEY_MAX, Key, SHORT_MAX, UNIT};
 use crate::table::inline::InlineTable;

@@ -185,8 +185,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::level::Level;
     use crate::table::isa::Seeds;
+    use ringfold_read::internals::Level;
 
     /// Tables with common keys and without, some larger than others, against a map.
     #[test]

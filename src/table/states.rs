@@ -7,13 +7,13 @@ use std::any::Any;
 use ahash::RandomState;
 use hashbrown::HashTable;
 use rayon::prelude::*;
+use ringfold_read::internals::prefetch;
 
 use crate::aggregate::bag::{self, Bag, Text};
 use crate::aggregate::lanes::Kept;
 use crate::aggregate::state::{Argument, DigestRow, Kind, Outcome, Slot, States, Value};
 use crate::decimal::number::Number;
 use crate::partial::column::{ColumnView, Gathered};
-use crate::prefetch;
 use crate::table::entries::EntryRef;
 use crate::table::merged::Place;
 

@@ -1,14 +1,12 @@
 //! The passes of every level against single records, and groups that outgrow the memory.
 
 use proptest::prelude::*;
+use ringfold_read::internals::Level;
+use ringfold_read::{Config, Input, PaddedBuf};
 
 use super::*;
 use crate::answer::order::Sort;
-use crate::engine::config::Config;
-use crate::input::spans::Input;
-use crate::level::Level;
 use crate::query::ask::Query;
-use crate::record::block::PaddedBuf;
 use crate::reject::rejects::OnError;
 use crate::report::grid::{GridFormat, Rows, write_grid};
 

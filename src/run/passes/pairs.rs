@@ -3,8 +3,8 @@
 //! Invariant of this module: keys that are looked up are spans of the window.
 #![allow(unsafe_code)]
 
-use crate::engine::sink::BlockError;
-use crate::record::block::Block;
+use ringfold_read::{Block, BlockError};
+
 use crate::run::pairs;
 use crate::run::passes::{OneByOne, Passes};
 use crate::scan::key_number::window::ScanWindow;
