@@ -9,6 +9,7 @@ use crate::format::escape::Escape;
 use crate::format::field::{Field, QUOTE, Record, Unreadable};
 use crate::format::json::Paths;
 use crate::format::log::Pattern;
+use crate::format::sniff::Style;
 use crate::refusal::{Hint, Refusal};
 
 /// What may stand at a file's start and belongs to no field.
@@ -159,62 +160,43 @@ impl Dialect {
         self.delimiter
     }
 
-    /// The same where no quoted field holds a newline.
-    pub(crate) fn single_line(self, single_line: bool) -> Dialect {
-        Dialect {
-            single_line,
-            ..self
-        }
-    }
-
-    /// The same where delimiters side by side are one.
-    pub(crate) fn squeeze(self, squeeze: bool) -> Dialect {
-        Dialect { squeeze, ..self }
-    }
-
-    /// The same with lines that are no records, by the bytes that they begin with; without bytes there are none.
+    /// The same with what a style says beside delimiter and quote.
     ///
     /// # Errors
     /// Why that can't be.
-    pub(crate) fn comment(self, comment: &[u8]) -> Result<Dialect, &'static str> {
-        if comment.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+    pub(crate) fn styled(self, style: &Style) -> Result<Dialect, &'static str> {
+        let is_mark = |byte: u8| byte == self.delimiter || Some(byte) == self.quote;
+        if style
+            .comment
+            .iter()
+            .any(|byte| matches!(byte, b'\n' | b'\r'))
+        {
             return Err("a comment's beginning can't hold a line's end");
         }
-        match comment.first().copied() {
-            Some(byte) if byte == self.delimiter || Some(byte) == self.quote => {
-                Err("a comment can't begin with the delimiter or the quote")
-            }
-            _ => Ok(Dialect {
-                comment: comment.into(),
-                ..self
-            }),
+        if style.comment.first().is_some_and(|byte| is_mark(*byte)) {
+            return Err("a comment can't begin with the delimiter or the quote");
         }
+        match style.escape {
+            Some(b'\n' | b'\r') => return Err("a line's end can't be the escape"),
+            Some(byte) if byte == self.delimiter => {
+                return Err("delimiter and escape are the same byte");
+            }
+            _ => {}
+        }
+        Ok(Dialect {
+            single_line: style.is_single_line,
+            squeeze: style.is_squeezed,
+            comment: style.comment[..].into(),
+            trim: style.is_trimmed,
+            // An escape that is the quote is a doubled quote.
+            escape: style.escape.filter(|byte| Some(*byte) != self.quote),
+            ..self
+        })
     }
 
     /// Whether some lines are no records.
     pub(crate) fn has_comments(&self) -> bool {
         !self.comment.is_empty()
-    }
-
-    /// The same where blanks around fields don't belong to them.
-    pub(crate) fn trim(self, trim: bool) -> Dialect {
-        Dialect { trim, ..self }
-    }
-
-    /// The same where this byte before a quote within quotes says that it closes nothing.
-    ///
-    /// # Errors
-    /// Why that can't be.
-    pub(crate) fn escape(self, escape: Option<u8>) -> Result<Dialect, &'static str> {
-        match escape {
-            Some(b'\n' | b'\r') => Err("a line's end can't be the escape"),
-            Some(byte) if byte == self.delimiter => Err("delimiter and escape are the same byte"),
-            // That is what a doubled quote means.
-            _ => Ok(Dialect {
-                escape: escape.filter(|byte| Some(*byte) != self.quote),
-                ..self
-            }),
-        }
     }
 
     /// The same where all carriage returns before a newline belong to the line's end.
@@ -537,13 +519,25 @@ mod tests {
 
     #[test]
     fn squeezed_and_single_lines() {
-        let blanks = Dialect::new(b' ', Some(b'"')).unwrap().squeeze(true);
+        let styled = |delimiter, style| {
+            let plain = Dialect::new(delimiter, Some(b'"')).unwrap();
+            plain.styled(&style).unwrap()
+        };
+        let squeezed = Style {
+            is_squeezed: true,
+            ..Style::default()
+        };
+        let blanks = styled(b' ', squeezed);
         let row = |fields: &[&str]| Ok(fields.iter().map(|f| f.as_bytes().to_vec()).collect());
         let want: Vec<Result<_, usize>> =
             vec![row(&["a", "b c", "", "d\"e"]), row(&[]), row(&["x"])];
         let text = b"  a   \"b c\" \"\"   d\"e  \r\n   \nx";
         assert_eq!(fields(blanks, text), want);
-        let lines = Dialect::new(b',', Some(b'"')).unwrap().single_line(true);
+        let single_line = Style {
+            is_single_line: true,
+            ..Style::default()
+        };
+        let lines = styled(b',', single_line);
         let want: Vec<Result<_, usize>> = vec![
             row(&["a", "b"]),
             Err(7),

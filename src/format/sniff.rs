@@ -397,16 +397,18 @@ impl Style {
             ..Trial::default()
         };
         let quote = quote.filter(|quote| *quote != delimiter);
-        let comment = match self.comment.first() {
-            Some(byte) if *byte == delimiter || Some(*byte) == quote => &[],
-            _ => &*self.comment,
+        let is_mark = |byte: &u8| *byte == delimiter || Some(*byte) == quote;
+        let style = match self.comment.first().is_some_and(is_mark) {
+            true => &Style {
+                comment: Vec::new(),
+                ..self.clone()
+            },
+            false => self,
         };
-        let dialect = Dialect::new(delimiter, quote).and_then(|dialect| dialect.comment(comment));
-        let Ok(dialect) = dialect.and_then(|dialect| dialect.escape(self.escape)) else {
+        let dialect = Dialect::new(delimiter, quote).and_then(|plain| plain.styled(style));
+        let Ok(dialect) = dialect.map(|dialect| dialect.many_returns(true)) else {
             return trial;
         };
-        let dialect = (dialect.single_line(self.is_single_line)).squeeze(self.is_squeezed);
-        let dialect = dialect.trim(self.is_trimmed).many_returns(true);
         let (mut fields, mut at, mut counts) = (Vec::new(), 0, Vec::new());
         let (mut is_doubled, mut ends_empty) = (true, true);
         let mut broken = 0;

@@ -40,12 +40,8 @@ impl Query {
                 Dialect::of_json(self.paths().map_err(|why| refused(&why))?)
             }
             None => Dialect::new(sample.delimiter.unwrap_or(ANY), sample.quote)
-                .and_then(|dialect| dialect.comment(&self.style.comment))
-                .and_then(|dialect| dialect.escape(self.style.escape))
+                .and_then(|dialect| dialect.styled(&self.style))
                 .map_err(refused)?
-                .single_line(self.style.is_single_line)
-                .squeeze(self.style.is_squeezed)
-                .trim(self.style.is_trimmed)
                 .many_returns(sample.has(DoubtKind::CarriageReturns)),
         };
         let leaves_out = self.on_error != OnError::Fail;
