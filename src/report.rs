@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use rayon::ThreadPool;
 
-use crate::report::grid::{Cell, Rows, write_rows};
+use crate::report::grid::{Cell, Grid, Rows};
 
 /// A style of report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,11 @@ pub fn write(
     };
     out.write_all(open.as_bytes())?;
     let push = |at: usize, cells: &[Cell<'_>], text: &mut Vec<u8>| format.push(at, cells, text);
-    write_rows(rows, 4, pool, push, out)?;
+    let grid = Grid {
+        columns: 4,
+        rows,
+        pool,
+    };
+    grid.write(push, out)?;
     out.write_all(close.as_bytes())
 }

@@ -201,32 +201,18 @@ pub(crate) fn write_table_within(
     out.write_all(&text)
 }
 
-/// Writes all rows in order, which have so many cells; `row` appends a row's text.
-pub(crate) fn write_rows(
-    rows: &dyn Rows,
-    columns: usize,
-    pool: Option<&ThreadPool>,
-    row: impl Fn(usize, &[Cell<'_>], &mut Vec<u8>) + Sync,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let grid = Grid {
-        columns,
-        rows,
-        pool,
-    };
-    grid.write(row, out)
-}
-
 /// Rows on their way to a writer.
-struct Grid<'a> {
-    columns: usize,
-    rows: &'a dyn Rows,
-    pool: Option<&'a ThreadPool>,
+pub(crate) struct Grid<'a> {
+    /// How many cells a row has.
+    pub(crate) columns: usize,
+    pub(crate) rows: &'a dyn Rows,
+    /// Its threads make the text, if rows are many.
+    pub(crate) pool: Option<&'a ThreadPool>,
 }
 
 impl Grid<'_> {
     /// Writes all rows in order; `row` appends a row's text.
-    fn write(
+    pub(crate) fn write(
         &self,
         row: impl Fn(usize, &[Cell<'_>], &mut Vec<u8>) + Sync,
         out: &mut dyn Write,
