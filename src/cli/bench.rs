@@ -8,15 +8,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
-use ringfold_read::internals::{sizing, units::GIB};
+use ringfold_read::internals::units::GIB;
 
 pub(super) use crate::cli::bench::field::run_words;
 use crate::cli::bench::field::{FieldFlags, Job};
-use crate::cli::bench::tools::{Depth, Tool};
-use crate::cli::console::{about, columns, notice, print, say, usage, write_file};
+use crate::cli::console::{about, columns, notice, print, say, write_file};
 use crate::cli::duration::duration;
 use crate::cli::progress::{self, When};
-use crate::cli::size::size;
 use crate::measure::answers::Answers;
 use crate::measure::bound;
 use crate::measure::cache::{CachedFile, State};
@@ -29,7 +27,7 @@ use crate::measure::rounds::Rounds;
 use crate::measure::statistics::Spread;
 use crate::measure::{compare, export, html, process, table};
 use crate::probe::probe;
-use crate::{Engine, Error, Kind as ErrorKind, Result};
+use crate::{Error, Kind as ErrorKind, Result};
 
 /// Columns of a table where there is no terminal.
 const WIDTH: usize = 132;
@@ -72,39 +70,8 @@ pub(super) struct Command {
         hide_possible_values = true
     )]
     state: Vec<State>,
-    /// Engines to compare, each with flags if wanted: auto,'uring --direct' [default: eight common ways]
-    #[arg(long, value_name = "ENGINES", value_delimiter = ',')]
-    engine: Vec<String>,
-    /// One more way of reading: an engine and flags of --help-io. As often as wanted
-    #[arg(long, value_name = "'ENGINE FLAGS'")]
-    variant: Vec<String>,
-    /// Each way of reading with each of these block sizes
-    #[arg(short, long, value_name = "SIZES", value_delimiter = ',', value_parser = size_text)]
-    block_size: Vec<String>,
-    /// Each way of reading with each of these queue depths
-    #[arg(long, alias = "iodepth", value_name = "NUMBERS", value_delimiter = ',', value_parser = number_text)]
-    queue_depth: Vec<String>,
-    /// Each way of reading with each of these numbers of threads
-    #[arg(short = 'j', long, value_name = "NUMBERS", value_delimiter = ',', value_parser = number_text)]
-    threads: Vec<String>,
-    /// Another program, such as 'wc -l {}', where {} is the file. As often as wanted. A count must begin with the number
-    /// of lines, and other answers must be the job's
-    #[arg(long, value_name = "COMMAND")]
-    command: Vec<String>,
-    /// Other programs by name: wc, fio, fio-small-pages, duckdb, polars
-    #[arg(
-        long,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        hide_possible_values = true
-    )]
-    with: Vec<Tool>,
-    /// What the ratios divide by: the name of a participant [default: the first]
-    #[arg(long, value_name = "NAME")]
-    baseline: Option<String>,
-    /// Compare the answers of each --command only with each other
-    #[arg(long)]
-    own_answers: bool,
+    #[command(flatten)]
+    field: FieldFlags,
     /// Runs of each that count
     #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     runs: u16,
@@ -144,19 +111,6 @@ pub(super) struct Command {
     quiet: bool,
 }
 
-/// A size as it was given.
-fn size_text(text: &str) -> Result<String, String> {
-    size(text).map(|_| text.to_string())
-}
-
-/// A number as it was given.
-fn number_text(text: &str) -> Result<String, String> {
-    let number = text.parse::<usize>();
-    number
-        .map(|_| text.to_string())
-        .map_err(|error| error.to_string())
-}
-
 impl Command {
     pub(super) fn run(&self) -> Result<ExitCode> {
         match &self.file {
@@ -178,7 +132,7 @@ impl Command {
     fn bench(&self, path: &Path) -> Result<ExitCode> {
         let jobs = self.job.iter().map(|job| Job::parse(job));
         let jobs: Vec<Job> = jobs.collect::<Result<_>>()?;
-        self.check_engines()?;
+        self.field.check_engines()?;
         let file = CachedFile::open(path).map_err(|error| about(path, &error))?;
         let probed = probe([path])?;
         let mut results = Results {
@@ -195,7 +149,7 @@ impl Command {
                 runs: self.runs.into(),
                 warmup: self.warmup.into(),
                 pause_s: self.pause.unwrap_or_default().as_secs_f64(),
-                baseline: self.baseline.clone(),
+                baseline: self.field.baseline.clone(),
             },
             ceilings: Ceilings::default(),
             cases: Vec::new(),
@@ -241,7 +195,6 @@ impl Command {
             warmup: self.warmup.into(),
             pause: self.pause.unwrap_or_default(),
         };
-        let wanted = self.wanted(path);
         let cases = jobs
             .iter()
             .flat_map(|job| self.state.iter().map(move |&state| (job, state)));
@@ -255,8 +208,9 @@ impl Command {
                 answers = Answers::new(file.len());
                 job_before = &job.name;
             }
-            let (field, missing) = field::of_case(&wanted, job, state)?;
-            self.check_baseline(&field)?;
+            let (field, missing) =
+                (self.field).participants(path, job, state, !self.no_ceilings)?;
+            self.field.check_baseline(&field)?;
             let each = field.len() * (rounds.runs + rounds.warmup);
             let mut tell = |now: crate::measure::rounds::Progress<'_>| {
                 if draws {
@@ -276,7 +230,7 @@ impl Command {
             progress::clear();
             done_before += each;
             case.rows.extend(missing);
-            case.summarise(file.len(), self.baseline.as_deref());
+            case.summarise(file.len(), self.field.baseline.as_deref());
             results.file.lines = results.file.lines.or(answers.lines());
             let lines = case.rows.iter().flat_map(|row| &row.runs);
             let counted = |run: &Run| run.own.as_ref()?.rows;
@@ -298,57 +252,6 @@ impl Command {
             print((line + "\n").as_bytes())?;
         }
         Ok(())
-    }
-
-    fn wanted<'a>(&'a self, path: &'a Path) -> FieldFlags<'a> {
-        let one = |values: &[String]| match values {
-            [value] => size(value).ok(),
-            _ => None,
-        };
-        FieldFlags {
-            file: path,
-            engines: &self.engine,
-            variants: &self.variant,
-            block_sizes: &self.block_size,
-            queue_depths: &self.queue_depth,
-            threads: &self.threads,
-            commands: &self.command,
-            tools: &self.with,
-            own_answers: self.own_answers,
-            depth: Depth {
-                block: one(&self.block_size).unwrap_or(sizing::RING_BLOCK as u64),
-                reads: one(&self.queue_depth).map_or(sizing::DEPTH, |depth| depth as usize),
-            },
-            ceilings: !self.no_ceilings,
-        }
-    }
-
-    /// The first word of each way of reading is an engine.
-    fn check_engines(&self) -> Result<()> {
-        for variant in self.engine.iter().chain(&self.variant) {
-            let first = variant.split_whitespace().next().unwrap_or_default();
-            if !first.starts_with('-') {
-                first.parse::<Engine>()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_baseline(&self, field: &[crate::measure::participant::Participant]) -> Result<()> {
-        let Some(name) = &self.baseline else {
-            return Ok(());
-        };
-        let shown = field
-            .iter()
-            .filter(|participant| participant.kind != Kind::Ceiling);
-        let names: Vec<&str> = shown.map(|participant| &*participant.name).collect();
-        match names.contains(&&**name) {
-            true => Ok(()),
-            false => {
-                let names = names.join(", ");
-                Err(usage(format!("--baseline {name}: there are {names}")))
-            }
-        }
     }
 
     /// Prints the last case.

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use ringfold_read::internals::units::GIB;
+use serde_json::Value;
 
-use crate::measure::counters::Counts;
-use crate::measure::results::{Case, OwnStats, Results, Row, Run};
+use self::Cell::{At, Computed};
+use crate::measure::results::{Case, Results, Row, Run};
 use crate::measure::table;
 
 /// A run with what belongs to it.
@@ -13,102 +14,92 @@ struct Line<'a> {
     case: &'a Case,
     row: &'a Row,
     run: &'a Run,
+    json: Value,
     /// Its time over the baseline's in the same round.
     ratio: Option<f64>,
     size_bytes: u64,
 }
 
+/// A cell of the CSV.
+enum Cell {
+    /// What the JSON of the run has at this place.
+    At(&'static str),
+    Computed(fn(&Line<'_>) -> String),
+}
+
+/// The names of the columns, with the unit, and their cells.
+const COLUMNS: [(&str, Cell); 34] = [
+    ("job", Computed(|line| line.case.job.clone())),
+    ("state", Computed(|line| line.case.state.name().into())),
+    ("name", Computed(|line| line.row.name.clone())),
+    ("command", Computed(|line| line.row.command.join(" "))),
+    ("round", At("/round")),
+    ("place", At("/place")),
+    ("time_s", Computed(|line| line.time_s().to_string())),
+    ("wall_s", At("/wall_s")),
+    (
+        "gib_per_s",
+        Computed(|line| (line.size_bytes as f64 / line.time_s() / GIB).to_string()),
+    ),
+    (
+        "rows_per_s",
+        Computed(|line| {
+            let rows = line.run.own.as_ref().and_then(|own| own.rows);
+            or_empty(rows.map(|rows| rows as f64 / line.time_s()))
+        }),
+    ),
+    ("user_s", At("/user_s")),
+    ("system_s", At("/system_s")),
+    (
+        "peak_anonymous_bytes",
+        Computed(|line| or_empty(line.run.peak_anonymous_bytes())),
+    ),
+    ("peak_memory_bytes", At("/peak_memory_bytes")),
+    ("minor_faults", At("/minor_faults")),
+    ("major_faults", At("/major_faults")),
+    ("voluntary_switches", At("/voluntary_switches")),
+    ("involuntary_switches", At("/involuntary_switches")),
+    ("device_read_bytes", At("/device_read_bytes")),
+    ("others_cpu_s", At("/others_cpu_s")),
+    ("stolen_cpu_s", At("/stolen_cpu_s")),
+    ("resident_share", At("/resident_share")),
+    ("engine", At("/own/engine")),
+    ("reads", At("/own/reads")),
+    ("block_size", At("/own/block_size")),
+    ("max_in_flight", At("/own/max_in_flight")),
+    ("starved_s", At("/own/starved_s")),
+    ("workers_waited_s", At("/own/workers_waited_s")),
+    ("read_latency_p99_us", At("/own/read_latency/p99_us")),
+    ("cycles", At("/counted/cycles")),
+    ("instructions", At("/counted/instructions")),
+    ("llc_misses", At("/counted/llc_misses")),
+    ("dtlb_misses", At("/counted/dtlb_misses")),
+    ("ratio", Computed(|line| or_empty(line.ratio))),
+];
+
 impl Line<'_> {
-    fn own<T: ToString>(&self, figure: impl Fn(&OwnStats) -> T) -> String {
-        or_empty(self.run.own.as_ref().map(figure))
+    fn time_s(&self) -> f64 {
+        self.run.cost.time_s()
     }
 
-    fn counted(&self, count: fn(Counts) -> Option<f64>) -> String {
-        or_empty(self.run.cost.counted.and_then(count))
+    fn cell(&self, cell: &Cell) -> String {
+        let place = match cell {
+            Computed(text) => return text(self),
+            At(place) => place,
+        };
+        match self.json.pointer(place) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            // Without the `.0` of a whole number.
+            Some(Value::Number(number)) if number.is_f64() => or_empty(number.as_f64()),
+            Some(other) => other.to_string(),
+        }
     }
 }
 
-/// A column of the CSV: its name, with the unit, and the cell of a run.
-type Column = (&'static str, fn(&Line<'_>) -> String);
-
-const COLUMNS: [Column; 34] = [
-    ("job", |line| line.case.job.clone()),
-    ("state", |line| line.case.state.name().into()),
-    ("name", |line| line.row.name.clone()),
-    ("command", |line| line.row.command.join(" ")),
-    ("round", |line| line.run.round.to_string()),
-    ("place", |line| line.run.place.to_string()),
-    ("time_s", |line| line.run.cost.time_s().to_string()),
-    ("wall_s", |line| line.run.cost.wall_s.to_string()),
-    ("gib_per_s", |line| {
-        (line.size_bytes as f64 / line.run.cost.time_s() / GIB).to_string()
-    }),
-    ("rows_per_s", |line| {
-        let rows = line.run.own.as_ref().and_then(|own| own.rows);
-        or_empty(rows.map(|rows| rows as f64 / line.run.cost.time_s()))
-    }),
-    ("user_s", |line| line.run.cost.user_s.to_string()),
-    ("system_s", |line| line.run.cost.system_s.to_string()),
-    ("peak_anonymous_bytes", |line| {
-        or_empty(line.run.peak_anonymous_bytes())
-    }),
-    ("peak_memory_bytes", |line| {
-        line.run.cost.peak_memory_bytes.to_string()
-    }),
-    ("minor_faults", |line| {
-        line.run.cost.minor_faults.to_string()
-    }),
-    ("major_faults", |line| {
-        line.run.cost.major_faults.to_string()
-    }),
-    ("voluntary_switches", |line| {
-        line.run.cost.voluntary_switches.to_string()
-    }),
-    ("involuntary_switches", |line| {
-        line.run.cost.involuntary_switches.to_string()
-    }),
-    ("device_read_bytes", |line| {
-        line.run.cost.device_read_bytes.to_string()
-    }),
-    ("others_cpu_s", |line| {
-        line.run.cost.others_cpu_s.to_string()
-    }),
-    ("stolen_cpu_s", |line| {
-        line.run.cost.stolen_cpu_s.to_string()
-    }),
-    ("resident_share", |line| line.run.resident_share.to_string()),
-    ("engine", |line| line.own(|own| own.engine.clone())),
-    ("reads", |line| line.own(|own| own.reads)),
-    ("block_size", |line| line.own(|own| own.block_size)),
-    ("max_in_flight", |line| line.own(|own| own.max_in_flight)),
-    ("starved_s", |line| line.own(|own| own.starved_s)),
-    ("workers_waited_s", |line| {
-        line.own(|own| own.workers_waited_s)
-    }),
-    ("read_latency_p99_us", |line| {
-        let latency = line
-            .run
-            .own
-            .as_ref()
-            .and_then(|own| own.figures.read_latency);
-        or_empty(latency.map(|latency| latency.p99_us))
-    }),
-    ("cycles", |line| line.counted(|counted| counted.cycles)),
-    ("instructions", |line| {
-        line.counted(|counted| counted.instructions)
-    }),
-    ("llc_misses", |line| {
-        line.counted(|counted| counted.llc_misses)
-    }),
-    ("dtlb_misses", |line| {
-        line.counted(|counted| counted.dtlb_misses)
-    }),
-    ("ratio", |line| or_empty(line.ratio)),
-];
-
 /// A line for each run, after a header.
 pub fn csv(results: &Results) -> String {
-    let mut text = COLUMNS.map(|(name, _)| name).join(",") + "\n";
+    let mut text = COLUMNS.each_ref().map(|(name, _)| *name).join(",") + "\n";
     for case in &results.cases {
         let baseline = case.baseline(results.settings.baseline.as_deref());
         for row in &case.rows {
@@ -117,11 +108,12 @@ pub fn csv(results: &Results) -> String {
                     case,
                     row,
                     run,
+                    json: serde_json::to_value(run).expect("plain values"),
                     ratio: baseline.and_then(|row| run.ratio(&row.runs)),
                     size_bytes: results.file.size_bytes,
                 };
-                let cells = COLUMNS.map(|(_, cell)| quoted(&cell(&line)));
-                text += &(cells.join(",") + "\n");
+                let cells = COLUMNS.iter().map(|(_, cell)| quoted(&line.cell(cell)));
+                text += &(cells.collect::<Vec<_>>().join(",") + "\n");
             }
         }
     }

@@ -8,10 +8,8 @@ use crate::measure::statistics::Spread;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Ceilings {
     /// The device's rate: our ring with O_DIRECT, and nobody looks at the bytes. Of runs of the cold cases.
-    #[serde(default)]
     pub device_gib_per_s: Option<Spread>,
     /// The rate at which all threads copy out of the page cache. Of runs of the cached cases.
-    #[serde(default)]
     pub page_cache_copy_gib_per_s: Option<Spread>,
     /// The rate at which so many threads read memory.
     #[serde(default)]

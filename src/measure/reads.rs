@@ -12,10 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ReadFigures {
     /// How long reads took, from submission to completion; `None` where no read went through a ring or `read()`.
-    #[serde(default)]
     pub read_latency: Option<Latency>,
     /// How many were in flight.
-    #[serde(default)]
     pub in_flight: Option<InFlight>,
     /// Processor time by kind of thread.
     #[serde(default)]

@@ -23,7 +23,6 @@ pub struct Results {
     /// When it began.
     pub started_unix_s: u64,
     /// What the user wants to be kept with it.
-    #[serde(default)]
     pub note: Option<String>,
     /// Where it took place, in short.
     pub machine: Machine,
@@ -48,7 +47,6 @@ pub struct FileFacts {
     /// Its size.
     pub size_bytes: u64,
     /// Lines, where somebody counted them.
-    #[serde(default)]
     pub lines: Option<u64>,
 }
 
@@ -62,7 +60,6 @@ pub struct Settings {
     /// Rest before each run that isn't from the cache.
     pub pause_s: f64,
     /// Whose times the ratios divide by; the first one's of a case if that is `None`.
-    #[serde(default)]
     pub baseline: Option<String>,
 }
 
@@ -74,10 +71,8 @@ pub struct Case {
     /// Where its runs start from.
     pub state: State,
     /// Why there are no runs.
-    #[serde(default)]
     pub impossible: Option<String>,
     /// The share of the file that was resident before the runs.
-    #[serde(default)]
     pub resident_share: Option<Spread>,
     /// Runs that weren't made, because the state wasn't proven before them.
     pub discarded_runs: usize,
@@ -98,13 +93,10 @@ pub struct Row {
     /// Its command line.
     pub command: Vec<String>,
     /// Why it was left out, where the machine refuses what it needs.
-    #[serde(default)]
     pub left_out: Option<String>,
     /// What went wrong; then none of its runs count.
-    #[serde(default)]
     pub failed: Option<String>,
     /// Figures of its runs.
-    #[serde(default)]
     pub summary: Option<Summary>,
     /// Its runs, in order.
     pub runs: Vec<Run>,
@@ -123,7 +115,6 @@ pub struct Run {
     #[serde(flatten)]
     pub cost: Cost,
     /// What ringfold tells of itself.
-    #[serde(default)]
     pub own: Option<OwnStats>,
 }
 
@@ -172,10 +163,8 @@ pub struct Summary {
     /// The file's bytes in the median time.
     pub gib_per_s: f64,
     /// Rows in the median time.
-    #[serde(default)]
     pub rows_per_s: Option<f64>,
     /// Of the times of the same round.
-    #[serde(default)]
     pub ratio: Option<Interval>,
     /// Processor time, the median.
     pub cpu_s: f64,
@@ -184,17 +173,14 @@ pub struct Summary {
     /// See `user_s`.
     pub system_s: f64,
     /// The most anonymous memory of all runs.
-    #[serde(default)]
     pub peak_anonymous_bytes: Option<u64>,
     /// The most memory of all runs, mapped files included.
     pub peak_memory_bytes: u64,
     /// Bytes read from the device, the median.
     pub device_read_bytes: f64,
     /// What the processor counted, medians.
-    #[serde(default)]
     pub counted: Option<Counts>,
     /// What limits it.
-    #[serde(default)]
     pub bound: Option<Bound>,
 }
 
@@ -352,6 +338,21 @@ impl Case {
             }
         }
         remarks
+    }
+}
+
+impl Row {
+    /// Of a participant that has not run.
+    pub fn new(name: &str, kind: Kind) -> Row {
+        Row {
+            name: name.into(),
+            kind,
+            command: Vec::new(),
+            left_out: None,
+            failed: None,
+            summary: None,
+            runs: Vec::new(),
+        }
     }
 }
 

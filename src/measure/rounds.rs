@@ -56,7 +56,7 @@ impl Rounds<'_> {
             impossible: None,
             resident_share: None,
             discarded_runs: 0,
-            rows: participants.iter().map(row).collect(),
+            rows: participants.iter().map(Row::of).collect(),
             phases: Vec::new(),
         };
         let found = self.file.begin(state)?;
@@ -149,20 +149,15 @@ fn impossible(state: State, found: Residency, is_told: bool) -> Option<String> {
     })
 }
 
-fn row(participant: &Participant) -> Row {
-    let word = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
-    Row {
-        name: participant.name.clone(),
-        kind: participant.kind,
-        command: participant.line.iter().map(word).collect(),
-        left_out: None,
-        failed: None,
-        summary: None,
-        runs: Vec::new(),
-    }
-}
-
 impl Row {
+    fn of(participant: &Participant) -> Row {
+        let words = participant.line.iter().map(|word| word.to_string_lossy());
+        Row {
+            command: words.map(|word| word.into_owned()).collect(),
+            ..Row::new(&participant.name, participant.kind)
+        }
+    }
+
     fn is_out(&self) -> bool {
         self.left_out.is_some() || self.failed.is_some()
     }
