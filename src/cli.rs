@@ -22,7 +22,6 @@ mod inspect;
 mod knobs;
 mod log_pattern;
 mod man;
-mod memory;
 mod merge;
 mod overview;
 mod own_input;

@@ -13,7 +13,7 @@ use ringfold_read::internals::visible;
 
 use crate::cli::console::{exit_code, open_output, say, write_output};
 use crate::cli::reading::{Files, FoldOutput, ReadFlags};
-use crate::cli::{memory, own_input, spell};
+use crate::cli::{own_input, spell};
 
 /// A file's name as it was given. A newline in it is escaped, so that it doesn't look like two rows.
 fn written(path: &Path) -> Cow<'_, [u8]> {
@@ -71,7 +71,7 @@ impl Command {
         own_input::refuse(None, &paths)?;
         let (input, paths, missing) = open(paths)?;
         let input = self.reading.text_of(input, None)?.without_holes();
-        let memory = memory::Watch::start(self.reading.stats.is_some());
+        let memory = self.reading.memory();
         let FoldOutput {
             output: mut counted,
             stats: run,
@@ -116,7 +116,7 @@ impl Command {
             Ok(())
         })?;
         let records = [("records", total.records)];
-        self.reading.print_stats(&run, &records, &[], memory.peak());
+        self.reading.print_stats(&run, &records, &[], memory);
         Ok(missing)
     }
 }

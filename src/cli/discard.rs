@@ -3,7 +3,6 @@
 
 use clap::Args;
 
-use crate::cli::memory;
 use crate::cli::reading::{Files, FoldOutput, ReadFlags};
 use crate::{Block, BlockError, Fold, Framing, Input, Result};
 
@@ -49,7 +48,7 @@ impl Fold for Discard {
 impl Command {
     pub(super) fn run(&self) -> Result<()> {
         let input = Input::open(self.files.paths()?)?;
-        let memory = memory::Watch::start(self.reading.stats.is_some());
+        let memory = self.reading.memory();
         let FoldOutput {
             output: bytes,
             stats,
@@ -57,8 +56,7 @@ impl Command {
         } = self.reading.fold(&input, &Discard)?;
         crate::cli::console::print(format!("{bytes}\n").as_bytes())?;
         let counted = [("bytes", bytes)];
-        self.reading
-            .print_stats(&stats, &counted, &[], memory.peak());
+        self.reading.print_stats(&stats, &counted, &[], memory);
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use crate::cli::records::RecordFlags;
 use crate::cli::skipped::{
     Policy, nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows,
 };
-use crate::cli::{log_pattern, memory, own_input, spell};
+use crate::cli::{log_pattern, own_input, spell};
 use crate::query::{Answer, Columns, Occurrences, Plan, Query};
 use crate::{Config, Input, Receipt, Result};
 
@@ -285,7 +285,7 @@ impl QueryFlags {
             None => run.reading.open(run.paths, run.memory)?,
         };
         let input = self.partials.part(input)?;
-        let memory = memory::Watch::start(reading.stats.is_some());
+        let memory = reading.memory();
         let config = Config {
             max_record: reading.max_record(),
             ..Config::default()
@@ -379,7 +379,7 @@ impl QueryFlags {
             let numbers = (self.records.is_float()).then(|| ("numbers", "doubles".to_string()));
             let told: Vec<_> = delimiter.into_iter().chain(numbers).collect();
             let counted = counted(&answer);
-            reading.print_stats(&figures, &counted, &told, memory.peak());
+            reading.print_stats(&figures, &counted, &told, memory);
         }
         Ok(())
     }

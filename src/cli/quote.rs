@@ -8,8 +8,8 @@ use crate::quote::{Quote, Shell};
 use clap::{Args, ValueEnum};
 
 use crate::cli::console::open_output;
+use crate::cli::own_input;
 use crate::cli::reading::{Files, ReadFlags};
-use crate::cli::{memory, own_input};
 
 /// Quote records for a shell: one word a line, read back to the byte
 ///
@@ -109,14 +109,14 @@ impl Command {
         own_input::refuse(output.as_ref(), &paths)?;
         let mut output = open_output(output.as_ref())?;
         let input = self.reading.open(&paths, None)?;
-        let memory = memory::Watch::start(self.reading.stats.is_some());
+        let memory = self.reading.memory();
         let run = self
             .reading
             .transform(&input, self.workers, &job, &mut output)?;
         output
             .finish()
             .map_err(|error| crate::Error::output(&error))?;
-        self.reading.print_stats(&run, &[], &[], memory.peak());
+        self.reading.print_stats(&run, &[], &[], memory);
         Ok(())
     }
 }

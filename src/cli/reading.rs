@@ -14,7 +14,8 @@ use crate::cli::console::{give_up, notice, usage};
 use crate::cli::duration::duration;
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
-use crate::cli::{inherited, knobs, memory, profile, spell, stats};
+use crate::cli::{inherited, knobs, profile, spell, stats};
+use crate::measure::memory::Sampler;
 use crate::measure::reads::ReadWatch;
 use crate::output::file::Output;
 use crate::{Config, Engine, Input, Result, RingDefaults};
@@ -147,6 +148,11 @@ impl ReadFlags {
         matches!(self.stats, Some(stats::Format::Full | stats::Format::Json))
     }
 
+    /// Samples the memory of this process, if the figures are wanted.
+    pub(super) fn memory(&self) -> Option<Sampler> {
+        self.stats.map(|_| Sampler::of_this_process())
+    }
+
     /// Prints the figures of a run, if they are wanted. `job` has what the job counted, the rows first; `found` what it
     /// found that isn't a number.
     pub(super) fn print_stats(
@@ -154,11 +160,11 @@ impl ReadFlags {
         stats: &crate::Stats,
         job: &[(&str, u64)],
         found: &[(&str, String)],
-        memory: memory::Peak,
+        memory: Option<Sampler>,
     ) {
-        if let Some(format) = self.stats {
+        if let (Some(format), Some(memory)) = (self.stats, memory) {
             let reads = self.is_watched().then(|| self.watch.figures());
-            stats::print(format, stats, job, found, memory, reads.as_ref());
+            stats::print(format, stats, job, found, memory.peak(), reads.as_ref());
         }
     }
 

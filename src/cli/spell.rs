@@ -5,7 +5,7 @@ use ringfold_read::internals::units;
 use crate::cli::again;
 use crate::probe::quoted;
 use crate::query::{self, Doubt, DoubtKind, Hint};
-use crate::refusal::{FILTER, HAVING, MEMORY, PRECISION};
+use crate::refusal::FILTER;
 use crate::{Cause, Choice, Error, Facility, Foreign, Notice, Refusal, Refuser, Setting, Speller};
 
 /// An error's line.
@@ -78,40 +78,15 @@ pub(super) fn repeated(count: u64, place: &str) -> String {
     format!("{records}, the first at {place}: `--repeated-header keep` takes them for records")
 }
 
-/// The flag that makes a setting.
-pub(super) fn flag(setting: Setting) -> &'static str {
-    match setting {
-        Setting::Engine => "--engine",
-        Setting::Direct => "--direct",
-        Setting::BlockSize => "--block-size",
-        Setting::QueueDepth => "--queue-depth",
-        Setting::Buffers => "--buffers",
-        Setting::Threads => "--threads",
-        Setting::Cache => "--cache",
-        Setting::MaxRecord => "--max-record",
-        Setting::IoTimeout => "--io-timeout",
-        Setting::Dontcache => "--dontcache",
-        Setting::HugePages => "--huge-pages",
-        Setting::RegisteredBuffers => "--registered-buffers",
-        Setting::RegisteredFiles => "--registered-files",
-        Setting::Sqpoll => "--sqpoll",
-        Setting::Punt => "--async",
-        Setting::TaskRun => "--task-run",
-        Setting::Entries => "--entries",
-        Setting::Iopoll => "--iopoll",
-        Setting::Rings => "--rings",
-        Setting::Pin => "--pin",
-        Setting::Fadvise => "--fadvise",
-        Setting::Readahead => "--readahead",
-        Setting::Populate => "--populate",
-        Setting::MapAdvice => "--map-advice",
-        Setting::DecoderMemory => "--decoder-memory",
-        FILTER => "--where",
-        HAVING => "--having",
-        MEMORY => "--memory",
-        PRECISION => "--precision",
+/// The flag that makes a setting: mostly the name of its field.
+pub(super) fn flag(setting: Setting) -> String {
+    let name = match setting {
+        Setting::Cache => "cache",
+        Setting::Punt => "async",
+        FILTER => "where",
         other => other.name(),
-    }
+    };
+    format!("--{}", name.replace('_', "-"))
 }
 
 /// Settings as flags.
@@ -207,7 +182,7 @@ impl Speller for Flags<'_> {
     fn choice(&self, choice: &Choice) -> String {
         let flag = flag(choice.setting);
         match (&choice.value, choice.setting) {
-            (None, _) => flag.to_string(),
+            (None, _) => flag,
             // The value of these flags is optional, so it needs the `=`.
             (Some(value), Setting::Sqpoll | Setting::Punt) => format!("{flag}={value}"),
             (Some(value), _) => format!("{flag} {value}"),
@@ -437,6 +412,7 @@ mod tests {
 
     use crate::cli::command::Cli;
     use crate::cli::spell::*;
+    use crate::refusal::{HAVING, MEMORY, PRECISION};
 
     /// The string literals of a Rust file, each with its line; comments are no strings.
     fn literals(text: &str) -> Vec<(usize, String)> {
@@ -548,8 +524,8 @@ mod tests {
         let aggregate = program.find_subcommand("aggregate").unwrap();
         let of_queries = [FILTER, HAVING, MEMORY, PRECISION];
         for &setting in Setting::ALL.iter().chain(&of_queries) {
-            let name = flag(setting).strip_prefix("--").unwrap();
-            assert!(has(aggregate, name), "{setting} isn't --{name}");
+            let flag = flag(setting);
+            assert!(has(aggregate, &flag[2..]), "{setting} isn't {flag}");
         }
     }
 

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use crate::Stats;
-use crate::cli::memory::Peak;
 use crate::cli::spell;
+use crate::measure::memory::Peak;
 use crate::measure::reads::ReadFigures;
 use ringfold_read::internals::units::{self, GIB, grouped};
 use serde_json::{Value, json};
@@ -245,7 +245,7 @@ fn threads(stats: &Stats) -> String {
 }
 
 /// The flags that were given and had no effect.
-fn without_effect(stats: &Stats) -> Vec<&'static str> {
+fn without_effect(stats: &Stats) -> Vec<String> {
     let settings = stats.without_effect.iter();
     settings.map(|setting| spell::flag(*setting)).collect()
 }

@@ -11,13 +11,13 @@ use std::io::{self, Read, Seek};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ringfold_read::internals::proc;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::counters::{Counters, Counts};
+use crate::measure::memory::Sampler;
 
 /// What a run cost.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Cost {
     /// From before fork and exec to after the end.
     pub wall_s: f64,
     /// How long its work took by its own clock, without start and end; counts where it is there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub own_clock_s: Option<f64>,
     /// Processor time of all its threads, in user space and in the kernel.
     pub user_s: f64,
@@ -34,7 +34,6 @@ pub struct Cost {
     /// The most memory at a time, mapped files included. No less than the parent's own: a child inherits that mark.
     pub peak_memory_bytes: u64,
     /// The most anonymous memory that was seen; `None` where the run was too short for a sample.
-    #[serde(default)]
     pub peak_anonymous_bytes: Option<u64>,
     /// Page faults without and with a read from the device.
     pub minor_faults: u64,
@@ -48,7 +47,6 @@ pub struct Cost {
     #[serde(default)]
     pub device_read_bytes: u64,
     /// What the processor counted.
-    #[serde(default)]
     pub counted: Option<Counts>,
     /// Processor time that other processes and the kernel's own threads used meanwhile, on all cores.
     pub others_cpu_s: f64,
@@ -97,8 +95,6 @@ impl Output {
 /// The process group of the child that runs, 0 for none: who ends this process early ends that too.
 pub static CHILD: AtomicI32 = AtomicI32::new(0);
 
-/// The time between two samples of a child's memory.
-const TICK: Duration = Duration::from_millis(20);
 /// How much of what a program says is kept.
 const SAID: i64 = 64 << 10;
 /// A block of `ru_inblock`, whatever the device's own are.
@@ -128,11 +124,11 @@ pub fn run(line: &[OsString]) -> io::Result<Output> {
     let started = Instant::now();
     let child = command.spawn()?;
     CHILD.store(child.id().cast_signed(), Relaxed);
-    if let Some(sampler) = &sampler {
-        sampler.watch(child.id());
-    }
+    sampler.watch(child.id());
     let waited = wait(&child);
     let wall = started.elapsed();
+    // Its number may be another's from now on.
+    sampler.watch(0);
     CHILD.store(0, Relaxed);
     let counted = counters.map(Counters::end);
     let (status, usage) = waited?;
@@ -145,7 +141,7 @@ pub fn run(line: &[OsString]) -> io::Result<Output> {
         user_s: cpu[0],
         system_s: cpu[1],
         peak_memory_bytes: usage.ru_maxrss as u64 * 1024,
-        peak_anonymous_bytes: sampler.and_then(Sampler::peak),
+        peak_anonymous_bytes: sampler.peak().anonymous,
         minor_faults: usage.ru_minflt as u64,
         major_faults: usage.ru_majflt as u64,
         voluntary_switches: usage.ru_nvcsw as u64,
@@ -193,45 +189,6 @@ fn wait(child: &Child) -> io::Result<(ExitStatus, libc::rusage)> {
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
         }
-    }
-}
-
-/// Looks at a child's anonymous memory now and then.
-struct Sampler {
-    /// Sends the child's number; its end ends the sampling.
-    child: mpsc::Sender<u32>,
-    thread: std::thread::JoinHandle<Option<u64>>,
-}
-
-impl Sampler {
-    /// `None` where no thread can be started.
-    fn start() -> Option<Sampler> {
-        let (child, started) = mpsc::channel();
-        let look = move || {
-            let mut peak = None;
-            let path = format!("/proc/{}/status", started.recv().ok()?);
-            while started.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // A child that has ended has no memory.
-                let status = proc::text(&path).unwrap_or_default();
-                let now = proc::kib_field(&status, "RssAnon")
-                    .map(|bytes| bytes + proc::kib_field(&status, "HugetlbPages").unwrap_or(0));
-                peak = peak.max(now);
-            }
-            peak
-        };
-        let thread = std::thread::Builder::new().name("sampler".into());
-        let thread = thread.spawn(look).ok()?;
-        Some(Sampler { child, thread })
-    }
-
-    fn watch(&self, child: u32) {
-        // Without its thread there are no samples.
-        let _ = self.child.send(child);
-    }
-
-    fn peak(self) -> Option<u64> {
-        drop(self.child);
-        self.thread.join().ok().flatten()
     }
 }
 
