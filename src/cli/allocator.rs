@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::io::{Cursor, Write};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
-use ringfold_read::internals::heap;
+use ringfold_read::internals::{calls, heap};
 
 /// An allocator that never fails, because it ends the process.
 pub struct Allocator<A>(pub A);
@@ -19,13 +19,10 @@ static IS_SAID: AtomicBool = AtomicBool::new(false);
 /// Makes this thread the one that ends the process with a line. Any other one waits for that.
 fn claim_end() {
     static ENDING: AtomicI32 = AtomicI32::new(0);
-    // SAFETY: the calls take no pointer.
-    unsafe {
-        let own = libc::gettid();
-        let first = ENDING.compare_exchange(0, own, Relaxed, Relaxed);
-        while first.is_err_and(|first| first != own) {
-            libc::pause();
-        }
+    let own = rustix::thread::gettid().as_raw_pid();
+    let first = ENDING.compare_exchange(0, own, Relaxed, Relaxed);
+    while first.is_err_and(|first| first != own) {
+        rustix::event::pause();
     }
 }
 
@@ -54,13 +51,10 @@ pub(super) fn end(size: usize) -> ! {
     );
     let len = line.position() as usize;
     claim_end();
-    // SAFETY: the bytes are on the stack; the process ends at once, so that nobody sees what is half done.
-    unsafe {
-        if !IS_SAID.load(Relaxed) {
-            libc::write(libc::STDERR_FILENO, line.get_ref().as_ptr().cast(), len);
-        }
-        libc::_exit(1)
+    if !IS_SAID.load(Relaxed) {
+        let _ = rustix::io::write(rustix::stdio::stderr(), &line.get_ref()[..len]);
     }
+    calls::exit(1)
 }
 
 // SAFETY: the allocator below is one, and what it returns is returned.

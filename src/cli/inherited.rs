@@ -9,6 +9,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use ringfold_read::internals::calls;
+
 use crate::{Error, Kind, Result};
 
 /// Standard input and standard output.
@@ -21,8 +23,7 @@ static LOOK: extern "C" fn() = look;
 
 extern "C" fn look() {
     for (fd, closed) in (0..).zip(&CLOSED) {
-        // SAFETY: it takes numbers, and asks only whether there is such a descriptor.
-        closed.store(unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0, Relaxed);
+        closed.store(!calls::is_open(fd), Relaxed);
     }
 }
 

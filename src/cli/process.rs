@@ -9,28 +9,24 @@
 //! interrupted ends after the read. So with `--io-timeout` a child does the work. The process that the
 //! user sees waits until the child ends or reports that it gives up. When the guard ends, for any
 //! reason, the child gets a SIGTERM and handles it as any other.
-//!
-//! # Invariant of this module
-//! [`guard`] is called while there is one thread, so the fork copies the whole state. Signal sets are
-//! on the caller's stack. No descriptor is closed behind its owner's back: those of the output are
-//! redirected to /dev/null right before the process ends.
-#![allow(unsafe_code)]
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, PipeWriter, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use crate::cli::{allocator, progress};
-use crate::measure::process::CHILD;
+use ringfold_read::internals::calls::{self, SignalSet, exit, exit_without};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, waitpid,
 };
 
+use crate::cli::{allocator, progress};
+use crate::measure::process::CHILD;
+
 /// What the process exits with when a signal ends it.
-const SIGNALS: [(libc::c_int, u8); 2] = [(libc::SIGINT, 130), (libc::SIGTERM, 143)];
+const SIGNALS: [(Signal, u8); 2] = [(Signal::INT, 130), (Signal::TERM, 143)];
 
 /// The output's descriptors are below: it is opened before any input.
 const OUTPUT_MAX: RawFd = 64;
@@ -49,39 +45,19 @@ pub(super) fn ending() -> MutexGuard<'static, ()> {
     ENDING.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Ends the process at once.
-fn exit(code: i32) -> ! {
-    // SAFETY: it takes a number and doesn't return.
-    unsafe { libc::_exit(code) }
-}
-
 /// The signals that weren't ignored when the program began. It sets no handlers of its own.
-fn signal_set() -> libc::sigset_t {
-    // SAFETY: any bytes are a set or an action, and the calls get those on this stack.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        for (signal, _) in SIGNALS {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &mut action);
-            if action.sa_sigaction != libc::SIG_IGN {
-                libc::sigaddset(&mut set, signal);
-            }
-        }
-        set
-    }
+fn signal_set() -> SignalSet {
+    SignalSet::not_ignored(SIGNALS.into_iter().map(|(signal, _)| signal))
 }
 
 /// Blocks the signals in this thread and those that it starts. They stay pending until [`take_signals`].
 pub(super) fn hold_signals() {
-    // SAFETY: the set is on the stack, and the old one isn't asked for.
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signal_set(), std::ptr::null_mut()) };
+    signal_set().block();
 }
 
 /// A write beyond the limit on the size of files (`ulimit -f`) is an error, and no signal that ends the process.
 pub(super) fn ignore_file_size_signal() {
-    // SAFETY: the call sets how one signal is taken, and no handler.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    calls::ignore_signal(Signal::XFSZ);
 }
 
 /// From now on SIGINT and SIGTERM, unless they were ignored, end the process at once: nothing is on
@@ -101,21 +77,17 @@ fn end_measured_child() {
 /// The same, but calls `first` before.
 fn take_signals_after(first: impl FnOnce(Signal) + Send + 'static) {
     let wait = || {
-        let set = signal_set();
-        let mut taken = 0;
-        // SAFETY: set and number are on the stack.
-        while unsafe { libc::sigwait(&set, &mut taken) } != 0 {}
-        if let Some(signal) = Signal::from_named_raw(taken) {
+        let taken = Signal::from_named_raw(signal_set().wait());
+        if let Some(signal) = taken {
             first(signal);
         }
-        let code = SIGNALS.iter().find(|(signal, _)| *signal == taken);
+        let code = SIGNALS.iter().find(|(signal, _)| Some(*signal) == taken);
         give_up(code.map_or(1, |(_, code)| *code), progress::clear_for_good)
     };
     let thread = std::thread::Builder::new().name("signals".to_string());
     if thread.spawn(wait).is_err() {
         // Without a thread, the kernel ends the process by the signal. A shell sees the same code.
-        // SAFETY: as above.
-        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &signal_set(), std::ptr::null_mut()) };
+        signal_set().unblock();
     }
 }
 
@@ -126,10 +98,9 @@ pub(super) fn guard() {
         return;
     };
     let guard = getpid();
-    // SAFETY: there is but this thread.
-    match unsafe { libc::fork() } {
-        ..0 => {}
-        0 => {
+    match calls::fork() {
+        Err(_) => {}
+        Ok(None) => {
             drop(receiver);
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
             // The guard may have ended before that call.
@@ -138,9 +109,8 @@ pub(super) fn guard() {
             }
             let _ = GUARD.set(sender);
         }
-        child => {
+        Ok(Some(child)) => {
             drop(sender);
-            let child = Pid::from_raw(child).expect("a child has a number");
             // Gives the child time to clear the progress line before the shell writes.
             take_signals_after(move |signal| {
                 let _ = kill_process(child, signal);
@@ -182,14 +152,7 @@ pub(super) fn give_up(code: u8, last_word: impl FnOnce()) -> ! {
     // Readers of the output see its end now, even if the kernel keeps this process for long.
     let leads = |fd: RawFd| fs::read_link(format!("/proc/self/fd/{fd}")).ok();
     let output = [leads(1), leads(2)];
-    let nowhere = File::options().read(true).write(true).open("/dev/null");
-    if let Ok(nowhere) = nowhere {
-        for fd in 0..OUTPUT_MAX {
-            if fd <= 2 || leads(fd).is_some_and(|to| output.contains(&Some(to))) {
-                // SAFETY: see the invariant.
-                unsafe { libc::dup3(nowhere.as_raw_fd(), fd, libc::O_CLOEXEC) };
-            }
-        }
-    }
-    exit(code.into())
+    let is_output =
+        |fd: &RawFd| *fd <= 2 || leads(*fd).is_some_and(|to| output.contains(&Some(to)));
+    exit_without((0..OUTPUT_MAX).filter(is_output), code.into())
 }

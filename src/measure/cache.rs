@@ -1,9 +1,4 @@
 //! States of the page cache: brought about before a run, and proven by looking.
-//!
-//! # Invariant of this module
-//! mincore(2) needs a mapping. The mapping is never read or written, lives within one function,
-//! and its pages' states go to a vector with a byte a page.
-#![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -13,9 +8,9 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
+use ringfold_read::internals::calls::AddressRange;
 use ringfold_read::internals::pages::{HUGE_PAGE, PAGE};
 use rustix::fs::{Access, Advice, AtFlags, CWD};
-use rustix::mm::{MapFlags, ProtFlags};
 use serde::{Deserialize, Serialize};
 
 /// How much of the file lies in the page cache when a run starts.
@@ -188,30 +183,11 @@ impl CachedFile {
         let mut at = range.start;
         while at < range.end {
             let end = (at + WINDOW).min(range.end);
-            let pages = (end - at).div_ceil(PAGE as u64);
-            resident += self.resident_pages(at, (end - at) as usize, pages as usize)?;
-            all += pages;
+            let pages = AddressRange::of_file(&self.file, at, (end - at) as usize)?.resident()?;
+            resident += pages.iter().filter(|&&page| page).count();
+            all += pages.len();
             at = end;
         }
         Ok((all > 0).then(|| resident as f64 / all as f64))
-    }
-
-    fn resident_pages(&self, at: u64, len: usize, pages: usize) -> io::Result<u64> {
-        let mut states = vec![0u8; pages];
-        let flags = (ProtFlags::READ, MapFlags::SHARED);
-        // SAFETY: a new mapping at an address of the kernel's choice touches nobody else.
-        let map = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), len, flags.0, flags.1, &self.file, at)?
-        };
-        // SAFETY: the range is the mapping just made, and `states` has a byte for each of its
-        // pages.
-        let done = unsafe { libc::mincore(map, len, states.as_mut_ptr()) };
-        let error = io::Error::last_os_error();
-        // SAFETY: the mapping is ours and nobody keeps a pointer into it.
-        unsafe { rustix::mm::munmap(map, len)? };
-        match done {
-            0 => Ok(states.iter().filter(|&&state| state & 1 == 1).count() as u64),
-            _ => Err(error),
-        }
     }
 }

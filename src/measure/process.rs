@@ -1,19 +1,14 @@
 //! Runs a program and tells what it cost: wall time, processor time, memory, and what else the machine did.
-//!
-//! # Invariant of this module
-//! One call, wait4(2): it alone gives the resources of one child, and neither std nor rustix has
-//! it. It writes to two structures on our stack.
-#![allow(unsafe_code)]
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::Instant;
 
-use ringfold_read::internals::proc;
+use ringfold_read::internals::{calls, proc};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::counters::{Counters, Counts};
@@ -125,7 +120,7 @@ pub fn run(line: &[OsString]) -> io::Result<Output> {
     let child = command.spawn()?;
     CHILD.store(child.id().cast_signed(), Relaxed);
     sampler.watch(child.id());
-    let waited = wait(&child);
+    let waited = calls::wait4(&child);
     let wall = started.elapsed();
     // Its number may be another's from now on.
     sampler.watch(0);
@@ -172,24 +167,6 @@ pub fn own_peak_bytes() -> u64 {
 fn memory_file() -> io::Result<File> {
     let file = rustix::fs::memfd_create("output", rustix::fs::MemfdFlags::CLOEXEC)?;
     Ok(File::from(file))
-}
-
-fn wait(child: &Child) -> io::Result<(ExitStatus, libc::rusage)> {
-    let mut status = 0;
-    // SAFETY: a rusage is made of integers; all zeros is one.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: both are ours and outlive the call. The child is ours, and as nobody else waits
-        // for it its number isn't another's.
-        let pid = unsafe { libc::wait4(child.id().cast_signed(), &mut status, 0, &mut usage) };
-        if pid >= 0 {
-            return Ok((ExitStatus::from_raw(status), usage));
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
 }
 
 /// What all cores have done since the machine started.

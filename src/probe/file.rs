@@ -9,10 +9,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringfold_read::internals::{
     Arena, Layout,
+    calls::cachestat,
     mounts::{self, Mount},
     pages::{HUGE_PAGE, PAGE},
     proc,
-    residency::{self, pages_of, resident_pages},
+    residency::{self, pages_of},
     sizing::{DEPTH, MemoryLimit},
     units::size,
     visible,
@@ -280,7 +281,7 @@ impl Subject {
         const NAME: &str = "large folios";
         let len = source.len().unwrap_or(0);
         let cached = |&at: &u64| {
-            resident_pages(file, at, (at + PAGE as u64).min(len)).is_ok_and(|pages| pages == 1)
+            cachestat(file, at, (at + PAGE as u64).min(len)).is_ok_and(|pages| pages == 1)
         };
         if let Err(error) = self.cached_pages(file, len) {
             return section.unknown(NAME, error);
@@ -336,7 +337,7 @@ impl Subject {
         if self.fs() == "overlay" {
             return Err("an overlay's pages are cached as those of its layers".into());
         }
-        resident_pages(file, 0, len).map_err(|error| format!("cachestat: {}", named(&error)))
+        cachestat(file, 0, len).map_err(|error| format!("cachestat: {}", named(&error)))
     }
 
     /// The name of its file system, where that is known.
@@ -400,7 +401,7 @@ impl Subject {
 /// Whether `auto` can use cachestat and needn't take samples.
 fn source_tells(input: &Input) -> bool {
     let file = input.sources()[0].file();
-    file.is_ok_and(|file| resident_pages(&file, 0, PAGE as u64).is_ok())
+    file.is_ok_and(|file| cachestat(&file, 0, PAGE as u64).is_ok())
 }
 
 /// The mount that an open file lies in.

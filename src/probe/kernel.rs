@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 
 use io_uring::{Builder, IoUring, cqueue, opcode, squeue};
-use ringfold_read::internals::{describe, errno_name, proc, residency, uring};
+use ringfold_read::internals::{calls, describe, errno_name, proc, uring};
 use ringfold_read::{Refusal, Refuser, Result};
 
 use crate::probe::check::Check;
@@ -207,10 +207,7 @@ fn calls(section: &mut Section, release: &str) {
     let program = File::open("/proc/self/exe");
     let program = program.map_err(|error| format!("/proc/self/exe: {}", describe(&error)));
     let program = program.as_ref();
-    cachestat(
-        section,
-        program.map(|file| residency::resident_pages(file, 0, 1)),
-    );
+    cachestat(section, program.map(|file| calls::cachestat(file, 0, 1)));
     let taken = program.map(|file| dontcache(file, file.metadata()?.len()));
     rwf_dontcache(section, taken, release);
     let populated = pages::populate()

@@ -1,20 +1,14 @@
-//! The folios in which the page cache holds a file, found through a mapping of our own.
-//!
-//! # Invariant of this module
-//! An [`AddressRange`] owns a range of addresses until it is dropped. Nothing ever reads or writes there:
-//! pages are populated by madvise, which reports a truncated file as an error instead of SIGBUS, and are
-//! examined through procfs.
-#![allow(unsafe_code)]
+//! The folios in which the page cache holds a file, found through a mapping of our own: its pages are populated by
+//! madvise, and are examined through procfs.
 
 use std::fs::File;
 use std::io;
-use std::ptr::NonNull;
 
 use ringfold_read::internals::{
+    calls::AddressRange,
     pages::{HUGE_PAGE, PAGE},
     smaps,
 };
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 /// Bits of /proc/kpageflags: the first page of a folio of several pages, and a later one.
 const COMPOUND_HEAD: u64 = 1 << 15;
@@ -34,35 +28,19 @@ pub(crate) struct PageMapping {
 
 /// Whether the kernel has MADV_POPULATE_READ.
 pub(crate) fn populate() -> io::Result<()> {
-    let range = AddressRange::new(PAGE)?;
+    let range = AddressRange::reserve(PAGE)?;
     range.populate(0)
 }
 
 /// How the page cache holds the page at `offset`. A page that isn't cached is read.
 pub(crate) fn mapping(file: &File, offset: u64) -> io::Result<PageMapping> {
-    let range = AddressRange::new(2 * HUGE_PAGE)?;
-    let skip = range.base.as_ptr().align_offset(HUGE_PAGE);
+    let mut range = AddressRange::reserve(2 * HUGE_PAGE)?;
+    let skip = range.address().next_multiple_of(HUGE_PAGE) - range.address();
     let start = offset / HUGE_PAGE as u64 * HUGE_PAGE as u64;
-    // SAFETY: skip + HUGE_PAGE <= 2 * HUGE_PAGE, so the file replaces a part of our own range.
-    unsafe {
-        mmap(
-            range.base.as_ptr().add(skip).cast(),
-            HUGE_PAGE,
-            ProtFlags::READ,
-            MapFlags::SHARED | MapFlags::FIXED,
-            file,
-            start,
-        )?;
-        // So that nothing is read ahead.
-        madvise(
-            range.base.as_ptr().add(skip).cast(),
-            HUGE_PAGE,
-            Advice::Random,
-        )?;
-    }
+    range.put_file(skip, file, start, HUGE_PAGE)?;
     let at = skip + (offset - start) as usize / PAGE * PAGE;
     range.populate(at)?;
-    let address = range.base.as_ptr() as usize + at;
+    let address = range.address() + at;
     let mapped = smaps::bytes(address, &["FilePmdMapped", "ShmemPmdMapped"])?;
     Ok(PageMapping {
         by_one_entry: mapped > 0,
@@ -109,45 +87,6 @@ fn folio_pages(flags: &[u64], at: usize) -> Option<u64> {
 fn words(file: &File, first: u64, words: &mut [[u8; 8]]) -> Option<usize> {
     let read = rustix::io::pread(file, words.as_flattened_mut(), first * 8).ok()?;
     (read >= 8).then_some(read / 8)
-}
-
-/// A reserved range of addresses.
-struct AddressRange {
-    base: NonNull<u8>,
-    len: usize,
-}
-
-impl AddressRange {
-    fn new(len: usize) -> io::Result<AddressRange> {
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
-        let base = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                len,
-                ProtFlags::READ,
-                MapFlags::PRIVATE,
-            )?
-        };
-        let base = NonNull::new(base.cast()).expect("mmap returns no null");
-        Ok(AddressRange { base, len })
-    }
-
-    /// Maps the page at `at` bytes from the base.
-    fn populate(&self, at: usize) -> io::Result<()> {
-        assert!(at + PAGE <= self.len);
-        // SAFETY: the page lies within our range; its content stays as it is.
-        let page = unsafe { self.base.as_ptr().add(at) };
-        // SAFETY: as above.
-        unsafe { madvise(page.cast(), PAGE, Advice::LinuxPopulateRead)? };
-        Ok(())
-    }
-}
-
-impl Drop for AddressRange {
-    fn drop(&mut self) {
-        // SAFETY: the range is ours and nobody accesses it.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
-    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub use crate::input::head;
 pub use crate::level::Level;
 #[cfg(target_arch = "x86_64")]
 pub use crate::level::{Avx2, Avx512};
-pub use crate::linux::{cgroups, heap, mounts, pages, proc, smaps};
+pub use crate::linux::{calls, cgroups, heap, mounts, pages, proc, smaps};
 pub use crate::record::block::{Cut, Padded};
 pub use crate::record::framing::texts;
 pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};

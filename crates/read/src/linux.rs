@@ -2,6 +2,7 @@
 
 pub(crate) mod affinity;
 pub(crate) mod block_device;
+pub mod calls;
 pub mod cgroups;
 pub mod heap;
 pub(crate) mod io_priority;

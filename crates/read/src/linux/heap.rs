@@ -1,10 +1,8 @@
 //! The allocator's memory.
-//!
-//! # Invariant of this module
-//! What is called takes no pointer.
-#![allow(unsafe_code)]
 
 use std::cell::Cell;
+
+use crate::linux::calls;
 
 thread_local! {
     static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
@@ -26,19 +24,11 @@ pub fn may_fail() -> bool {
 /// Has glibc give large blocks back to the kernel as soon as they are freed. By default it keeps them for others once some
 /// were freed. To be called before there are threads.
 pub fn return_large() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: it takes no pointer, and no other thread allocates meanwhile.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
-    }
+    calls::set_mmap_threshold(256 << 10);
 }
 
 /// Gives freed memory back to the kernel. glibc keeps what it thinks is needed soon again, in each thread's own heap, and
 /// the kernel counts it towards a control group's limit.
 pub fn release() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: it takes no pointer, and any thread may call it at any time.
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    calls::trim_heap();
 }

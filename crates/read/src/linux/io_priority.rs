@@ -3,10 +3,8 @@
 //! It merges adjacent reads of one priority that are submitted together, and then none of them completes
 //! before all do. A neighbouring priority in the same class prevents that, and makes next to no difference
 //! to schedulers and devices.
-//!
-//! # Invariant of this module
-//! The one system call takes and returns numbers, and accesses no memory.
-#![allow(unsafe_code)]
+
+use crate::linux::calls;
 
 const CLASS_SHIFT: u16 = 13;
 const NONE: u16 = 0;
@@ -19,10 +17,7 @@ const LEVELS: u16 = 7;
 /// A priority other than the calling thread's that needs no privilege; 0, which means its own, if there is
 /// none.
 pub(crate) fn other_than_own() -> u16 {
-    const THREAD: libc::c_int = 1; // IOPRIO_WHO_PROCESS, and its 0 is the calling thread
-    // SAFETY: two numbers go in and one comes out.
-    let own = unsafe { libc::syscall(libc::SYS_ioprio_get, THREAD, 0) };
-    u16::try_from(own).map_or(0, neighbour)
+    calls::io_priority().map_or(0, neighbour)
 }
 
 fn neighbour(own: u16) -> u16 {

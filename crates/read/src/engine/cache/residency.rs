@@ -1,23 +1,16 @@
 //! Which parts of a file are in the page cache.
-//!
-//! # Invariant of this module
-//! One system call has no wrapper in libc; it writes to one structure on our stack. Mappings are made, queried
-//! and unmapped; nobody reads their bytes.
-#![allow(unsafe_code)]
 
 use std::fs::File;
-use std::io;
 use std::os::fd::AsRawFd;
 
 use rayon::prelude::*;
 
 use crate::engine::plan::sizing::MemoryLimit;
 use crate::input::spans::{Input, Span};
+use crate::linux::calls::{self, AddressRange};
 use crate::linux::pages::PAGE;
 use crate::linux::proc;
 
-/// The number of cachestat(2), the same on all architectures, since Linux 6.5.
-const CACHESTAT: libc::c_long = 451;
 /// Bytes of the smallest part that is classified as resident or cold.
 const GRAIN: u64 = 1 << 20;
 /// Bytes that are queried at once. Only a stride that is partly resident is queried by the grain.
@@ -26,42 +19,6 @@ const STRIDE: u64 = 64 << 20;
 const SAMPLES: u64 = 8;
 /// Bytes of a small input: see [`is_small`].
 const SMALL: u64 = 8 << 20;
-
-#[repr(C)]
-#[derive(Default)]
-struct Range {
-    off: u64,
-    len: u64,
-}
-
-#[repr(C)]
-#[derive(Default)]
-struct Stat {
-    cache: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
-}
-
-/// How many pages of `from..to` are in the page cache.
-///
-/// # Errors
-/// The kernel lacks cachestat (ENOSYS), or this process neither owns the file nor may write it (EPERM).
-pub fn resident_pages(file: &File, from: u64, to: u64) -> io::Result<u64> {
-    let range = Range {
-        off: from,
-        len: to - from,
-    };
-    let mut stat = Stat::default();
-    let flags: libc::c_uint = 0;
-    // SAFETY: both structures are laid out as the kernel has them and outlive the call.
-    let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &range, &mut stat, flags) };
-    match done {
-        0 => Ok(stat.cache),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
 
 /// Whether samples of `from..to` are in the page cache, for files on which cachestat is refused. `None` where
 /// sampling fails too.
@@ -83,20 +40,9 @@ fn sampled(file: &File, from: u64, to: u64) -> Option<bool> {
 /// Whether all of `from..to` is in the page cache, by mincore on a mapping: on an overlay it reports the pages
 /// of the layer below. `None` where it fails.
 fn mapped_is_resident(file: &File, from: u64, to: u64) -> Option<bool> {
-    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
     let begin = from / PAGE as u64 * PAGE as u64;
-    let bytes = (to - begin) as usize;
-    let mut pages = vec![0_u8; bytes.div_ceil(PAGE)];
-    let (anywhere, shared) = (std::ptr::null_mut(), MapFlags::SHARED);
-    // SAFETY: a new mapping at an address of the kernel's choice, unmapped below, and accessed by nobody;
-    // `pages` has a byte for each of its pages.
-    let done = unsafe {
-        let map = mmap(anywhere, bytes, ProtFlags::READ, shared, file, begin).ok()?;
-        let done = libc::mincore(map, bytes, pages.as_mut_ptr());
-        munmap(map, bytes).ok()?;
-        done
-    };
-    (done == 0).then(|| pages.iter().all(|page| page & 1 == 1))
+    let mapped = AddressRange::of_file(file, begin, (to - begin) as usize).ok()?;
+    Some(mapped.resident().ok()?.iter().all(|&page| page))
 }
 
 /// Whether the file lies on an overlay, which has no cached pages of its own: they belong to the layer below.
@@ -169,7 +115,7 @@ fn split_stride(input: &Input, stride: Span) -> Split {
     };
     let (file, Span { from, to, .. }) = (&*file, stride);
     let by_samples = || opened_to_sample(file).and_then(|again| sampled(&again, from, to));
-    match resident_pages(file, from, to) {
+    match calls::cachestat(file, from, to) {
         Err(_) => {
             let resident = by_samples();
             split.known = resident.is_some();
@@ -184,7 +130,7 @@ fn split_stride(input: &Input, stride: Span) -> Split {
             let mut grain = from;
             while grain < to {
                 let end = ((grain / GRAIN + 1) * GRAIN).min(to);
-                let pages = resident_pages(file, grain, end).unwrap_or(0);
+                let pages = calls::cachestat(file, grain, end).unwrap_or(0);
                 let part = Span {
                     from: grain,
                     to: end,
