@@ -3,8 +3,7 @@
 //! A hash covers all bytes of a key and is seeded at run time, so that no input can be made to collide. It
 //! uses AES rounds where the processor has them, and folded multiplication elsewhere.
 //!
-//! Invariant of this module: a key starts in a window, so that its `length` bytes and 64 bytes in any case
-//! are readable from there. An implementation's methods are only called from a function that has its target
+//! Invariant of this module: the `length` bytes of a key are readable, and 32 more after them. An implementation's methods are only called from a function that has its target
 //! features, and are inlined into it.
 #![allow(unsafe_code)]
 
@@ -192,7 +191,7 @@ unsafe impl Isa for Portable {
     #[inline(always)]
     unsafe fn load(start: *const u8, length: u32) -> [u64; 4] {
         let masks = &MASKS[128 - length as usize..][..32];
-        // SAFETY: 64 bytes from a key's start are readable.
+        // SAFETY: 32 bytes from a key's start are readable.
         let bytes = unsafe { start.cast::<[u8; 32]>().read_unaligned() };
         let [keep, key]: [[u64; 4]; 2] = [
             words::<32, 4>(masks.try_into().expect("32 bytes")),
@@ -252,10 +251,7 @@ unsafe impl Isa for Portable {
 
     #[inline(always)]
     unsafe fn update(stats: &mut Stats, value: u32) {
-        stats.sum += u64::from(value);
-        stats.count += 1;
-        stats.max = stats.max.max(value);
-        stats.max_flipped = stats.max_flipped.max(value ^ FLIP);
+        stats.add(value);
     }
 }
 
@@ -378,7 +374,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn load(start: *const u8, length: u32) -> __m256i {
-            // SAFETY: 64 bytes from a key's start are readable; the masks have 32 from any length.
+            // SAFETY: 32 bytes from a key's start are readable; the masks have 32 from any length.
             unsafe {
                 let keep = _mm256_loadu_si256(MASKS.as_ptr().add(128 - length as usize).cast());
                 _mm256_and_si256(_mm256_loadu_si256(start.cast()), keep)
@@ -524,7 +520,7 @@ mod x86 {
         kept: __mmask64,
         to: *mut InlineKey,
     ) -> __m512i {
-        // SAFETY: as the caller's; 64 bytes from a key's start are readable; the seeds are 16 vectors
+        // SAFETY: as the caller's; 32 bytes from a key's start are readable; the seeds are 16 vectors
         // of half the width.
         unsafe {
             // Volatile, or the compiler would load a vector and extract from it at twice the price.

@@ -3,8 +3,8 @@
 //! Rows come in batches: hash and prefetch all, then compare, then add. Both tables say where a row's lanes are by the units
 //! before them, so one loop adds to either.
 //!
-//! Invariant of this module: the places of a batch are those of lanes in the table. Keys that are looked up are readable for
-//! 64 bytes.
+//! Invariant of this module: the places of a batch are those of lanes in the table. After a key that is looked up
+//! [`READABLE`] bytes can be read.
 #![allow(unsafe_code)]
 
 use rayon::iter::Either;
@@ -22,7 +22,7 @@ use crate::table::key::hash;
 /// Lanes that are added to at once.
 pub(crate) const GROUP_LANES: usize = 4;
 /// Bytes that are readable after a key.
-const READABLE: usize = 64;
+const READABLE: usize = 32;
 /// The most rows of a batch where keys are in entries: what is fetched for them stays in the first-level cache.
 const ENTRY_ROWS: usize = 128;
 
@@ -202,32 +202,28 @@ impl LaneTable {
 
     /// The same as [`LaneTable::find`] for keys in a text, to which some bytes are added.
     pub(crate) fn find_in(&mut self, text: &mut Vec<u8>, spans: &[u32]) {
-        let is_key = |span: &u32| {
-            let (start, end) = ((span & 0xffff) as usize, (span >> 16) as usize);
-            start < end && end - start <= KEY_MAX && end <= text.len()
-        };
-        assert!(spans.iter().all(is_key));
         text.extend_from_slice(&[0; READABLE]);
-        // SAFETY: checked above.
-        unsafe { self.find(text.as_ptr(), spans) }
+        self.find(text, spans);
     }
 
     /// Looks up the keys of a batch, which are spans of `text`; each is a key's start and, in the high half, the end of
-    /// the byte after it. New keys get lanes of zeros, and their rows are [fresh](LaneTable::fresh).
-    ///
-    /// # Safety
-    /// The spans are of bytes that are readable for 64 bytes more, and no longer than [`KEY_MAX`].
-    pub(crate) unsafe fn find(&mut self, text: *const u8, spans: &[u32]) {
+    /// the byte after it. In the text [`READABLE`] bytes follow each key. New keys get lanes of zeros, and their rows are
+    /// [fresh](LaneTable::fresh).
+    pub(crate) fn find(&mut self, text: &[u8], spans: &[u32]) {
         assert!(spans.len() <= BATCH);
         self.batch.fresh.clear();
-        let length = |span: &u32| (span >> 16) - (span & 0xffff);
-        let longest = spans.iter().map(length).max().unwrap_or_default() as usize;
+        // Without the byte after the key; more than any key has if the end isn't after the start.
+        let length = |span: &u32| (span >> 16).wrapping_sub(span & 0xffff).wrapping_sub(1);
+        let longest = (spans.iter().map(length).max()).map_or(0, |length| length as usize + 1);
+        let end = spans.iter().max().map_or(0, |span| span >> 16) as usize;
+        assert!(longest <= KEY_MAX && end + READABLE <= text.len());
+        let text = text.as_ptr();
         self.reserve(spans.len(), longest);
         let is_short = longest <= SHORT_MAX;
         match self.level {
-            // SAFETY: as the caller's; needs no feature.
+            // SAFETY: checked above; needs no feature.
             Level::Portable => unsafe { self.find_by::<Portable>(text, spans, is_short) },
-            // SAFETY: as the caller's; a level is only made where the processor has its features.
+            // SAFETY: as above; a level is only made where the processor has its features.
             #[cfg(target_arch = "x86_64")]
             Level::Avx2(_) => unsafe { self.find_avx2(text, spans, is_short) },
             // SAFETY: as above.
@@ -251,7 +247,8 @@ impl LaneTable {
     }
 
     /// # Safety
-    /// As that of [`LaneTable::find`]; the features of `I` are enabled, and there is room for as many new keys.
+    /// After each key [`READABLE`] bytes of the text are readable, and no key has more than [`KEY_MAX`]; the features of `I` are enabled,
+    /// and there is room for as many new keys.
     #[inline(always)]
     unsafe fn find_by<I: Isa>(&mut self, text: *const u8, spans: &[u32], is_short: bool) {
         let (seeds, batch) = (&self.seeds, &mut *self.batch);
@@ -541,13 +538,12 @@ mod tests {
                         merge(&mut want, key.as_bytes(), &add);
                         adds.push(add);
                     }
-                    text.extend_from_slice(&[0; 64]);
+                    text.extend_from_slice(&[0; READABLE]);
                     if round == rows / batch / 2 {
                         take(&table, &mut got);
                         table.clear();
                     }
-                    // SAFETY: 64 bytes more are readable.
-                    unsafe { table.find(text.as_ptr(), &spans) };
+                    table.find(&text, &spans);
                     fresh += table.fresh().len();
                     for first in (0..lanes).step_by(GROUP_LANES) {
                         let values: [Vec<i64>; GROUP_LANES] = std::array::from_fn(|at| {

@@ -1,7 +1,4 @@
 //! Rows go to their groups: keys are looked up, and values are added to lanes.
-//!
-//! Invariant of this module: keys that are looked up are spans of a window or of the buffer for composed keys.
-#![allow(unsafe_code)]
 
 use crate::aggregate::lanes::{Kept, Lane};
 use crate::plan::Plan;
@@ -33,10 +30,11 @@ impl Passes {
             let count = self.groups.slots.batch_rows().min(rows - from);
             next += count;
             self.groups.reserve(count, table);
-            let text = self.key_spans(window, from, count);
-            // SAFETY: keys are in the window or in the buffer for composed ones, behind both of which 64 bytes are
-            // readable; long ones were taken out.
-            unsafe { self.groups.slots.find(text, &self.scratch.key_spans) };
+            let text = match self.compose_keys(window, from, count) {
+                true => &*self.scratch.composed,
+                false => window.bytes_and_padding(),
+            };
+            self.groups.slots.find(text, &self.scratch.key_spans);
             if let Some(lane) = self.groups.layout().group_lane() {
                 self.find_groups(plan, window, from, lane, table);
                 self.see_values(plan, window, place, from, table);
@@ -142,14 +140,9 @@ impl Passes {
         plan.end_key(to);
     }
 
-    /// The keys of a batch: spans in what is returned.
+    /// Finds the keys of a batch. Returns whether they are spans of the composed keys, and not of the window.
     #[inline(never)]
-    pub(super) fn key_spans(
-        &mut self,
-        window: TextWindow<'_>,
-        from: usize,
-        count: usize,
-    ) -> *const u8 {
+    fn compose_keys(&mut self, window: TextWindow<'_>, from: usize, count: usize) -> bool {
         let Scratch {
             key_spans,
             composed,
@@ -163,14 +156,14 @@ impl Passes {
             }
             [one] => {
                 key_spans.extend_from_slice(&self.spans[*one][from..from + count]);
-                return window.pointer();
+                return false;
             }
             [first, .., last] if self.has_raw_keys => {
                 let first = &self.spans[*first][from..from + count];
                 let last = &self.spans[*last][from..from + count];
                 let pairs = first.iter().zip(last);
                 key_spans.extend(pairs.map(|(first, last)| first & 0xffff | last & 0xffff_0000));
-                return window.pointer();
+                return false;
             }
             keys => {
                 let parts = keys
@@ -179,7 +172,7 @@ impl Passes {
                 compose(window, parts, composed, key_spans);
             }
         }
-        composed.as_ptr()
+        true
     }
 
     /// Finds the groups of a batch's rows, whose numbers are in `lane`; new slots get those of theirs.

@@ -1,7 +1,4 @@
 //! Windows of pairs: direct tables take the rows, and lanes those of too many keys.
-//!
-//! Invariant of this module: keys that are looked up are spans of the window.
-#![allow(unsafe_code)]
 
 use ringfold_read::{Block, BlockError};
 
@@ -117,9 +114,7 @@ impl Passes {
                 for (number, &value) in numbers.iter_mut().zip(values) {
                     *number = (i64::from(value) - i64::from(BIAS)) * factor;
                 }
-                // SAFETY: keys are in the window, after which 64 bytes are readable, and no longer than those of the
-                // lists' classes.
-                unsafe { self.groups.slots.find(window.pointer(), spans) };
+                self.groups.slots.find(window.bytes_and_padding(), spans);
                 for first in (0..self.groups.layout().lanes().len()).step_by(GROUP_LANES) {
                     self.add_lanes(first, 0, keys.len());
                 }

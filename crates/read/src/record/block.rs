@@ -175,6 +175,13 @@ impl<'a> Padded<'a> {
         self.bytes
     }
 
+    /// Its bytes and the padding after them.
+    #[inline(always)]
+    pub fn bytes_and_padding(self) -> &'a [u8] {
+        // SAFETY: as many bytes as the padding has are readable after the part.
+        unsafe { std::slice::from_raw_parts(self.pointer(), self.bytes.len() + PADDING) }
+    }
+
     /// The first byte.
     #[inline(always)]
     pub fn pointer(self) -> *const u8 {
