@@ -5,6 +5,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use ringfold_read::internals::{
+    describe,
     mounts::Mount,
     pages::PAGE,
     proc::{self, chosen},
@@ -86,25 +87,17 @@ impl Device {
 
 /// A section for the device and for each device below it.
 pub(crate) fn look(device: Device) -> Vec<Section> {
-    let none = |why: &str| {
-        let mut section = Section::new("device", None);
-        section.unknown("device", why);
-        vec![section]
-    };
-    let (major, minor) = match device.number {
-        Ok(number) => number,
-        Err(why) => return none(&why),
-    };
-    let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    let dir = match link.canonicalize() {
+    let dir = device.number.and_then(|(major, minor)| {
+        let link = format!("/sys/dev/block/{major}:{minor}");
+        let dir = Path::new(&link).canonicalize();
+        dir.map_err(|error| format!("{link}: {}", describe(&error)))
+    });
+    let dir = match dir {
         Ok(dir) => dir,
-        Err(error) => {
-            let why = format!(
-                "{}: {}",
-                link.display(),
-                ringfold_read::internals::describe(&error)
-            );
-            return none(&why);
+        Err(why) => {
+            let mut section = Section::new("device", None);
+            section.unknown("device", why);
+            return vec![section];
         }
     };
     let mut sections = Vec::new();
@@ -409,16 +402,15 @@ fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
         section.check(host());
     }
     match machine {
-        true => section.add(
-            NAME,
-            "perhaps",
-            format!("the machine is a virtual one, so its disks may be, too: {CAVEAT}"),
-        ),
-        false => section.add(
-            NAME,
-            false,
-            "no sign of a virtual machine: a cold read is the drive's",
-        ),
+        true => {
+            let meaning =
+                format!("the machine is a virtual one, so its disks may be, too: {CAVEAT}");
+            section.add(NAME, "perhaps", meaning);
+        }
+        false => {
+            let meaning = "no sign of a virtual machine: a cold read is the drive's";
+            section.add(NAME, false, meaning);
+        }
     }
 }
 

@@ -256,13 +256,11 @@ impl Subject {
         };
         match self.cached_pages(file, len) {
             Ok(pages) => {
-                let share = 100.0 * pages as f64 / pages_of(0, len) as f64;
-                let text = format!(
-                    "{} of {} pages in the page cache (cachestat): {}",
-                    pages,
-                    pages_of(0, len),
-                    meaning(share)
-                );
+                let all = pages_of(0, len);
+                let share = 100.0 * pages as f64 / all as f64;
+                let meaning = meaning(share);
+                let text =
+                    format!("{pages} of {all} pages in the page cache (cachestat): {meaning}");
                 section.add(NAME, Value::Percent(share), text);
             }
             Err(error) => match sampled(file, len) {
@@ -304,32 +302,23 @@ impl Subject {
             0 => "mmap pays a fault for a few pages each, pread may be cheaper; auto tries both",
             _ => "mmap costs next to nothing where 2 MiB are one entry of the page table",
         };
-        if sizes.len() == of {
+        let fact = if sizes.len() == of {
             let large = sizes.iter().filter(|&&bytes| bytes > PAGE as u64).count();
             let largest = sizes.iter().max().copied().unwrap_or(0);
-            section.add(
-                NAME,
-                Value::Bytes(largest),
-                format!(
-                    "the largest of {of} cached pages looked at, {large} of which lie in folios of more than a \
-                     page: {follows}"
-                ),
+            let meaning = format!(
+                "the largest of {of} cached pages looked at, {large} of which lie in folios of more than a page: {follows}"
             );
+            Ok((Value::Bytes(largest), meaning))
         } else if whole > 0 {
-            section.add(
-                NAME,
-                Value::Bytes(HUGE_PAGE as u64),
-                format!("{whole} of {of} cached pages looked at are mapped so: {follows}"),
-            );
+            let meaning =
+                format!("{whole} of {of} cached pages looked at are mapped so: {follows}");
+            Ok((Value::Bytes(HUGE_PAGE as u64), meaning))
         } else {
-            section.unknown(
-            NAME,
-            format!(
-                "none of {of} cached pages looked at is mapped by 2 MiB, smaller folios are shown to root only: \
-                 {follows}"
-            ),
-        );
-        }
+            Err(format!(
+                "none of {of} cached pages looked at is mapped by 2 MiB, smaller folios are shown to root only: {follows}"
+            ))
+        };
+        section.fact(NAME, fact);
     }
 
     /// How many of its pages are cached, if cachestat isn't refused.
@@ -360,10 +349,8 @@ impl Subject {
                 false => (split.words(), split.cold.is_empty()),
             }
         } else {
-            (
-                "samples show which part is cached, and the rest is read".into(),
-                false,
-            )
+            let words = "samples show which part is cached, and the rest is read";
+            (words.to_string(), false)
         };
         if !cached {
             auto += match (machine.auto_rings(), support.direct) {
@@ -373,17 +360,12 @@ impl Subject {
             };
         }
         let direct = format!("--engine uring --direct --queue-depth {DEPTH}");
-        let flags = match (&machine.ring, support) {
-            (Ok(()), Support { direct: true, .. }) => &*direct,
-            (
-                Ok(()),
-                Support {
-                    dontcache: true, ..
-                },
-            ) => "--engine uring --dontcache",
-            (Ok(()), _) => "--engine uring",
-            (Err(_), Support { direct: true, .. }) => "--engine pread --direct",
-            (Err(_), _) => "--engine pread",
+        let flags = match (&machine.ring, support.direct, support.dontcache) {
+            (Ok(()), true, _) => &*direct,
+            (Ok(()), false, true) => "--engine uring --dontcache",
+            (Ok(()), false, false) => "--engine uring",
+            (Err(_), true, _) => "--engine pread --direct",
+            (Err(_), false, _) => "--engine pread",
         };
         let name = quoted(&self.name);
         let mut plan = vec![format!("{}: auto: {auto}", visible(self.name.as_bytes()))];

@@ -13,6 +13,8 @@ use crate::probe::pages;
 
 /// Entries of the rings that are tried.
 const ENTRIES: u32 = 8;
+/// Why something of rings is unknown.
+const NO_RING: &str = "there is no ring";
 
 /// The section; whether a ring works; whether `auto` would use one on this kernel.
 pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
@@ -70,15 +72,12 @@ pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
             Err(why) => Err(format!("{why} (the sysctl exists from 6.6 on)")),
         },
     );
-    match ring.is_ok() {
-        true => {
-            features(&mut section);
-            opcodes(&mut section);
-        }
-        false => {
-            section.unknown("features", "there is no ring");
-            section.unknown("opcodes", "there is no ring");
-        }
+    if ring.is_ok() {
+        features(&mut section);
+        opcodes(&mut section);
+    } else {
+        section.unknown("features", NO_RING);
+        section.unknown("opcodes", NO_RING);
     }
     flags(&mut section, ring.is_ok());
     calls(&mut section, &release);
@@ -145,11 +144,9 @@ fn opcodes(section: &mut Section) {
         ];
         let (have, lack): (Vec<_>, Vec<_>) =
             (all.into_iter()).partition(|(_, code)| probe.is_supported(*code));
-        let names = |of: Vec<(&str, u8)>| {
-            of.iter()
-                .map(|(name, _)| *name)
-                .collect::<Vec<_>>()
-                .join(" ")
+        let names = |of: Vec<(&'static str, u8)>| {
+            let names: Vec<&str> = of.into_iter().map(|(name, _)| name).collect();
+            names.join(" ")
         };
         let meaning = match lack.is_empty() {
             true => "all that ringfold submits".to_string(),
@@ -191,7 +188,7 @@ fn flags(section: &mut Section, ring: bool) {
     ];
     for (name, set, granted, refused) in flags {
         if !ring {
-            section.unknown(name, "there is no ring");
+            section.unknown(name, NO_RING);
             continue;
         }
         let tried = set_up(set).map(|_| granted);

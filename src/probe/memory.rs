@@ -2,7 +2,7 @@
 
 use ringfold_read::HugePages;
 use ringfold_read::internals::{
-    Arena, Layout,
+    Arena, Layout, describe,
     proc::{self, chosen, kib_field},
     units::size,
 };
@@ -99,13 +99,8 @@ fn granted(section: &mut Section) -> Option<bool> {
     };
     let is_granted = huge.as_ref().ok().map(|huge| *huge > 0);
     let huge = huge.map(|huge| (Value::Bytes(huge), meaning(huge)));
-    let why = |error| {
-        format!(
-            "/proc/self/smaps: {}",
-            ringfold_read::internals::describe(&error)
-        )
-    };
-    section.fact(NAME, huge.map_err(why));
+    let huge = huge.map_err(|error| format!("/proc/self/smaps: {}", describe(&error)));
+    section.fact(NAME, huge);
     is_granted
 }
 

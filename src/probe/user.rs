@@ -53,15 +53,10 @@ fn locked_memory(section: &mut Section) {
     });
     match (limit, lifted) {
         (Some(limit), None | Some(false)) if buffers.within(limit) < buffers.count() => {
+            let (limit, kib) = (size(limit), buffers.locks().div_ceil(1024));
             section.check(Check::fair(
-                format!(
-                    "only {} of locked memory: buffers aren't registered with the ring",
-                    size(limit)
-                ),
-                format!(
-                    "raise the limit: ulimit -l {} (in KiB)",
-                    buffers.locks().div_ceil(1024)
-                ),
+                format!("only {limit} of locked memory: buffers aren't registered with the ring"),
+                format!("raise the limit: ulimit -l {kib} (in KiB)"),
             ));
         }
         _ => section.check(Check::good("buffers can be registered with the ring")),
@@ -100,52 +95,56 @@ fn processors(section: &mut Section) {
 
 fn cgroups(section: &mut Section) {
     let groups = proc::text("/proc/self/cgroup");
-    let (groups, mounts) = match (groups, mounts::mounts()) {
-        (Ok(groups), Ok(mounts)) => (groups, mounts),
-        (Err(why), _) | (_, Err(why)) => {
-            section.unknown("cgroup memory", &why);
-            section.unknown("cgroup cpu", &why);
-            return;
-        }
+    let (memory, processors) = match groups.and_then(|groups| Ok((groups, mounts::mounts()?))) {
+        Ok((groups, mounts)) => (
+            cgroups::memory(&groups, &mounts),
+            cgroups::limit(&groups, &mounts, "cpu", processors_of_group),
+        ),
+        Err(why) => (Found::Hidden(why.clone()), Found::Hidden(why)),
     };
-    group_memory(section, cgroups::memory(&groups, &mounts));
-    group_cpu(
-        section,
-        cgroups::limit(&groups, &mounts, "cpu", processors_of_group),
-    );
+    if let Some(bytes) = limit(section, "cgroup memory", memory, "memory") {
+        group_memory(section, bytes as u64);
+    }
+    if let Some(processors) = limit(section, "cgroup cpu", processors, "processor time") {
+        section.check(Check::fair(
+            format!("the control group has the time of {processors:.2} processors"),
+            "more --threads don't help; raise cpu.max",
+        ));
+        let meaning =
+            "the group is stopped when it has used up its time: more --threads don't help";
+        section.add("cgroup cpu", format!("{processors:.2} processors"), meaning);
+    }
 }
 
-fn group_memory(section: &mut Section, limit: Found) {
-    let memory = MemoryLimit::of_this_process();
+/// The limit of a control group; without one, that is added to the section.
+fn limit(section: &mut Section, name: &'static str, limit: Found, of: &str) -> Option<f64> {
     match limit {
-        Found::Limit(bytes) => {
-            if (bytes as u64) < GROUP_MIN {
-                section.check(Check::bad(
-                    format!("the control group allows {} of memory", size(bytes as u64)),
-                    format!(
-                        "aggregate needs {}: raise memory.max; count works",
-                        size(GROUP_MIN)
-                    ),
-                ));
-            }
-            section.add(
-                "cgroup memory",
-                Value::Bytes(bytes as u64),
-                format!(
-                    "beyond it processes are killed; cached pages of files count too, but go first; a run \
-                     with defaults stays below it (threads: {}, buffers of {})",
-                    memory.threads(&[]),
-                    size(crate::probe::machine::default_block())
-                ),
-            );
+        Found::Limit(limit) => return Some(limit),
+        Found::None => {
+            let meaning = format!("no control group limits the {of}");
+            section.add(name, "no limit", meaning);
         }
-        Found::None => section.add(
-            "cgroup memory",
-            "no limit",
-            "no control group limits the memory",
-        ),
-        Found::Hidden(why) => section.unknown("cgroup memory", why),
+        Found::Hidden(why) => section.unknown(name, why),
     }
+    None
+}
+
+fn group_memory(section: &mut Section, bytes: u64) {
+    let memory = MemoryLimit::of_this_process();
+    if bytes < GROUP_MIN {
+        let least = size(GROUP_MIN);
+        section.check(Check::bad(
+            format!("the control group allows {} of memory", size(bytes)),
+            format!("aggregate needs {least}: raise memory.max; count works"),
+        ));
+    }
+    let meaning = format!(
+        "beyond it processes are killed; cached pages of files count too, but go first; a run with defaults stays below \
+         it (threads: {}, buffers of {})",
+        memory.threads(&[]),
+        size(crate::probe::machine::default_block())
+    );
+    section.add("cgroup memory", Value::Bytes(bytes), meaning);
 }
 
 /// How many processors' time a group has, by its directory.
@@ -159,26 +158,4 @@ fn processors_of_group(dir: &Path) -> Option<f64> {
         let period = proc::number(dir.join("cpu.cfs_period_us")).ok()?;
         Some(quota.parse::<f64>().ok().filter(|&quota| quota > 0.0)? / period as f64)
     })
-}
-
-fn group_cpu(section: &mut Section, limit: Found) {
-    match limit {
-        Found::Limit(processors) => {
-            section.check(Check::fair(
-                format!("the control group has the time of {processors:.2} processors"),
-                "more --threads don't help; raise cpu.max",
-            ));
-            section.add(
-                "cgroup cpu",
-                format!("{processors:.2} processors"),
-                "the group is stopped when it has used up its time: more --threads don't help",
-            );
-        }
-        Found::None => section.add(
-            "cgroup cpu",
-            "no limit",
-            "no control group limits the processor time",
-        ),
-        Found::Hidden(why) => section.unknown("cgroup cpu", why),
-    }
 }
