@@ -2,7 +2,7 @@
 //!
 //! `read` knows the forms, `unit` cuts a time down to a day, an hour and the like, `calendar` has the arithmetic.
 
-mod calendar;
+pub(crate) mod calendar;
 mod read;
 mod unit;
 

@@ -104,7 +104,7 @@ pub(crate) fn combine(partials: &[&Reader]) -> Result<Combined> {
     for (at, partial) in partials.iter().enumerate() {
         let other = &partial.description;
         if at > 0 {
-            let counts = description.counts.plus(&other.counts);
+            let counts = description.counts.plus(other.counts);
             description.counts = counts.ok_or_else(|| partial.wrong("its counts are too large"))?;
         }
         for (to, from) in description.aggregates.iter_mut().zip(&other.aggregates) {

@@ -128,36 +128,24 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    fn all(&self) -> [u64; 5] {
+    fn all(&mut self) -> [&mut u64; 5] {
         let Counts {
             rows,
             filtered,
             empty_lines,
             nulled,
             skipped,
-        } = *self;
+        } = self;
         [rows, filtered, empty_lines, nulled, skipped]
     }
 
-    fn of([rows, filtered, empty_lines, nulled, skipped]: [u64; 5]) -> Counts {
-        Counts {
-            rows,
-            filtered,
-            empty_lines,
-            nulled,
-            skipped,
-        }
-    }
-
     /// Both together; `None` where a number isn't one that a column can hold.
-    pub(crate) fn plus(&self, other: &Counts) -> Option<Counts> {
-        let (mut both, other) = (self.all(), other.all());
-        for (to, from) in both.iter_mut().zip(other) {
-            *to = to
-                .checked_add(from)
-                .filter(|sum| i64::try_from(*sum).is_ok())?;
+    pub(crate) fn plus(mut self, mut other: Counts) -> Option<Counts> {
+        for (to, from) in self.all().into_iter().zip(other.all()) {
+            let sum = to.checked_add(*from);
+            *to = sum.filter(|sum| i64::try_from(*sum).is_ok())?;
         }
-        Some(Counts::of(both))
+        Some(self)
     }
 }
 
@@ -237,8 +225,9 @@ impl Description {
                 to.short(column.scale);
             });
         });
-        for count in self.counts.all() {
-            to.long(count);
+        let mut counts = self.counts;
+        for count in counts.all() {
+            to.long(*count);
         }
         to.list(&self.sources, |to, source| {
             to.bytes(&source.name);
@@ -285,11 +274,11 @@ impl Description {
                 })
             })?,
             counts: {
-                let mut counts = [0; 5];
-                for count in &mut counts {
+                let mut counts = Counts::default();
+                for count in counts.all() {
                     *count = from.long()?;
                 }
-                Counts::of(counts)
+                counts
             },
             sources: from.list(|from| {
                 Ok(Source {
@@ -321,7 +310,7 @@ impl Description {
     }
 
     fn check(&self) -> Result<(), &'static str> {
-        if self.counts.plus(&Counts::default()).is_none() {
+        if self.counts.plus(Counts::default()).is_none() {
             return Err("a count is too large");
         }
         let mut before = (0, 0);

@@ -1,8 +1,12 @@
 //! A partial in words.
 
-use ringfold_read::internals::{units::grouped, visible};
+use ringfold_read::internals::{
+    units::{counted, grouped},
+    visible,
+};
 
 use crate::decimal::number::shown;
+use crate::format::time::calendar;
 use crate::partial::combine::combine;
 use crate::partial::description::{Description, Source, Span};
 use crate::partial::layout::VERSION;
@@ -16,17 +20,9 @@ impl Partial {
             "{}: partial, version {VERSION}\n",
             visible(self.name().as_bytes())
         );
-        let size = format!(
-            "{} in {} {}, {} bytes",
-            grouped(self.len()),
-            grouped(self.blocks() as u64),
-            if self.blocks() == 1 {
-                "block"
-            } else {
-                "blocks"
-            },
-            grouped(self.bytes())
-        );
+        let [groups, bytes] = [self.len(), self.bytes()].map(grouped);
+        let blocks = counted(self.blocks() as u64, "block");
+        let size = format!("{groups} in {blocks}, {bytes} bytes");
         let counts = description.counts;
         let rows = match description.key_parts() == description.keys.len() {
             true => "groups",
@@ -133,20 +129,7 @@ fn place(span: &Span, source: &Source) -> String {
 /// A time as `2026-11-25 13:05:00 UTC`.
 fn time(seconds: i64) -> String {
     let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Years begin in March here, so that a leap day is the last one.
-    let days = days.saturating_add(719_468);
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, is_next) = match month {
-        0..10 => (month + 3, 0),
-        _ => (month - 9, 1),
-    };
-    let year = year_of_era + era * 400 + is_next;
+    let (year, month, day) = calendar::date(days);
     let (hours, minutes, seconds) = (rest / 3600, rest / 60 % 60, rest % 60);
     format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02} UTC")
 }

@@ -37,7 +37,7 @@ pub mod prefetch {
 
 /// Numbers in words.
 pub mod units {
-    pub use crate::units::{GIB, grouped, rate, size};
+    pub use crate::units::{GIB, counted, grouped, rate, size};
 }
 
 /// Runs that a seed decides.

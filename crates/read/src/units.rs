@@ -40,6 +40,12 @@ pub fn grouped(n: u64) -> String {
     text
 }
 
+/// A number of things: `1 record`, `2,000 records`.
+pub fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(count))
+}
+
 /// The largest unit of which there is one.
 fn unit(bytes: u64) -> usize {
     (bytes.max(1).ilog2() / 10) as usize
@@ -67,6 +73,10 @@ mod tests {
     fn digits_in_groups() {
         let numbers = [0, 999, 1000, 12_345_678].map(grouped);
         assert_eq!(numbers, ["0", "999", "1,000", "12,345,678"]);
+        assert_eq!(
+            [1, 1000].map(|count| counted(count, "row")),
+            ["1 row", "1,000 rows"]
+        );
     }
 
     #[test]

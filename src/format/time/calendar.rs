@@ -16,7 +16,7 @@ pub(super) fn days(year: i64, month: u8, day: u8) -> i64 {
 }
 
 /// Year, month and day of a number of days since 1970-01-01.
-pub(super) fn date(days: i64) -> (i64, u8, u8) {
+pub(crate) fn date(days: i64) -> (i64, u8, u8) {
     let days = days + DAYS_TO_1970;
     let (era, of_era) = (days.div_euclid(DAYS_IN_ERA), days.rem_euclid(DAYS_IN_ERA));
     let leap_days = of_era / 1460 - of_era / 36_524 + of_era / (DAYS_IN_ERA - 1);

@@ -26,15 +26,18 @@ fn value(fixed: &[&[Fixed]], row: Row) -> i64 {
     fixed[row.input()][row.row()].get()
 }
 
+/// Adds the value of each group's first row; returns what was added.
+fn push_firsts<'t>(batch: &Batch, fixed: &[&[Fixed]], to: &'t mut Gathered) -> &'t mut [Fixed] {
+    let start = to.fixed.len();
+    let firsts = batch.firsts.iter();
+    let firsts = firsts.map(|&row| Fixed::new(value(fixed, row)));
+    to.fixed.extend(firsts);
+    &mut to.fixed[start..]
+}
+
 fn merge_counts(batch: &Batch, views: &[ColumnView<'_>], to: &mut Gathered) {
     let counts: Vec<&[Fixed]> = views.iter().map(ColumnView::fixed).collect();
-    let start = to.fixed.len();
-    let firsts = batch
-        .firsts
-        .iter()
-        .map(|&row| Fixed::new(value(&counts, row)));
-    to.fixed.extend(firsts);
-    let merged = &mut to.fixed[start..];
+    let merged = push_firsts(batch, &counts, to);
     for &(group, row) in &batch.others {
         let count = &mut merged[group as usize];
         // All rows of the inputs together are fewer than 2^63.
@@ -97,19 +100,14 @@ fn merge_decimals(batch: &Batch, views: &[ColumnView<'_>], to: &mut Gathered) {
 
 /// Mantissas of one scale; adds nothing and returns `false` where a sum doesn't fit.
 fn merge_mantissas(batch: &Batch, fixed: &[&[Fixed]], to: &mut Gathered) -> bool {
-    let start = to.fixed.len();
-    let firsts = batch
-        .firsts
-        .iter()
-        .map(|&row| Fixed::new(value(fixed, row)));
-    to.fixed.extend(firsts);
-    let merged = &mut to.fixed[start..];
+    let (rule, start) = (to.column.rule, to.fixed.len());
+    let merged = push_firsts(batch, fixed, to);
     let each = batch
         .others
         .iter()
         .map(|&(group, row)| (group as usize, value(fixed, row)));
     let mut fits = true;
-    match to.column.rule {
+    match rule {
         Rule::Sum => each.for_each(|(group, mantissa)| {
             let sum = &mut merged[group];
             let both = plus(sum.get(), mantissa);
