@@ -1,5 +1,6 @@
 //! `ringfold tune`: searches block size and queue depth for a file's device, and keeps them as a profile.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -176,44 +177,38 @@ impl Command {
             let name = self.file.display().to_string();
             return Err(Error::new(ErrorKind::Io, cause).in_file(0, &name.into()));
         }
-        let mut tuning = Tuning {
-            file,
-            settings: Vec::new(),
-            lines: Vec::new(),
-            search: Search::new(0),
-            answers: Answers::new(file.len()),
-            started: Instant::now(),
-            budget: self.budget,
-            draws: progress::is_wanted(self.progress, self.quiet),
-            runs: 0,
-            default_s: 0.0,
-            slow: Vec::new(),
-            skipped: 0,
-        };
         // The first run fetches the program itself and tells what a run takes.
-        let line = self.line(None)?;
-        let before = Instant::now();
-        let ended = process::run(&line.line).map_err(|error| about(&self.file, &error))?;
+        let started = Instant::now();
+        let ended = process::run(&self.line(None)?.line);
+        let ended = ended.map_err(|error| about(&self.file, &error))?;
         if !ended.status.success() {
-            let last = ended.stderr.trim_end().lines().last().unwrap_or_default();
-            let last = last.strip_prefix("ringfold: ").unwrap_or(last).to_string();
-            return Err(Error::new(ErrorKind::Engine, last));
+            return Err(Error::new(ErrorKind::Engine, ended.last_line().to_string()));
         }
-        tuning.default_s = ended.cost.time_s();
-        let cost = before.elapsed() + Duration::from_millis(60);
-        tuning.settings = settings(file.len(), affordable(self.budget, cost));
-        if tuning.settings.len() < ARMS_MIN {
+        let cost = started.elapsed() + Duration::from_millis(60);
+        let settings = settings(file.len(), affordable(self.budget, cost));
+        if settings.len() < ARMS_MIN {
             let cause = format!(
                 "--budget: a run takes {:.1} s, so there is time for {} settings only: allow more, or take a smaller file",
                 cost.as_secs_f64(),
-                tuning.settings.len()
+                settings.len()
             );
             return Err(usage(cause));
         }
-        tuning.search = Search::new(tuning.settings.len());
-        let lines = tuning.settings.iter().map(|setting| self.line(*setting));
-        tuning.lines = lines.collect::<Result<_>>()?;
-        Ok(tuning)
+        let lines = settings.iter().map(|setting| self.line(*setting));
+        Ok(Tuning {
+            file,
+            lines: lines.collect::<Result<_>>()?,
+            search: Search::new(settings.len()),
+            settings,
+            answers: Answers::new(file.len()),
+            started,
+            budget: self.budget,
+            draws: progress::is_wanted(self.progress, self.quiet),
+            runs: 0,
+            default_s: ended.cost.time_s(),
+            slow: Vec::new(),
+            skipped: 0,
+        })
     }
 
     fn line(&self, setting: Setting) -> Result<Participant> {
@@ -299,32 +294,21 @@ fn affordable(budget: Duration, cost: Duration) -> usize {
 
 /// The default, and then settings in the order of the memory that they take; a coarser grid when there is less time.
 fn settings(len: u64, most: usize) -> Vec<Setting> {
+    let bytes = |&(block, depth): &(u64, usize)| block * depth as u64;
     let grid = |step: usize| -> Vec<Setting> {
-        let blocks = BLOCKS.iter().step_by(step);
-        let mut all: Vec<(u64, usize)> = blocks
-            .flat_map(|&block| {
-                DEPTHS
-                    .iter()
-                    .step_by(step)
-                    .map(move |&depth| (block, depth))
-            })
-            .filter(|&(block, depth)| {
-                block * depth as u64 <= MOST.min(len) && (block, depth) != DEFAULT
-            })
-            .collect();
-        all.sort_by_key(|&(block, depth)| block * depth as u64);
-        std::iter::once(None)
-            .chain(all.into_iter().map(Some))
-            .collect()
+        let depths = DEPTHS.into_iter().step_by(step);
+        let blocks = BLOCKS.into_iter().step_by(step);
+        let all = blocks.flat_map(|block| depths.clone().map(move |depth| (block, depth)));
+        let is_tried = |setting: &_| bytes(setting) <= MOST.min(len) && *setting != DEFAULT;
+        let mut all: Vec<_> = all.filter(is_tried).collect();
+        all.sort_by_key(bytes);
+        let all = all.into_iter().map(Some);
+        std::iter::once(None).chain(all).collect()
     };
     let fine = grid(1);
     match fine.len() <= most {
         true => fine,
-        false => {
-            let mut coarse = grid(2);
-            coarse.truncate(most);
-            coarse
-        }
+        false => grid(2).into_iter().take(most).collect(),
     }
 }
 
@@ -420,30 +404,24 @@ impl Tuning<'_> {
             };
             Some((rate / self.search.ratio(arm)?, mark))
         };
-        let has = |setting: &dyn Fn(u64, usize) -> bool| {
-            self.settings.iter().any(|&known| {
-                let (block, depth) = known.unwrap_or(DEFAULT);
-                setting(block, depth)
-            })
+        let settings = || {
+            self.settings
+                .iter()
+                .map(|setting| setting.unwrap_or(DEFAULT))
         };
-        let blocks: Vec<u64> = (BLOCKS.into_iter())
-            .filter(|&size| has(&|block, _| block == size))
-            .collect();
-        let depths: Vec<usize> = (DEPTHS.into_iter())
-            .filter(|&number| has(&|_, depth| depth == number))
-            .collect();
+        let blocks: BTreeSet<u64> = settings().map(|(block, _)| block).collect();
+        let depths: BTreeSet<usize> = settings().map(|(_, depth)| depth).collect();
+        let row = |block: u64| {
+            let cells = depths.iter().map(|&depth| cell(block, depth));
+            (short(block), cells.collect())
+        };
         Heat {
             corner: "GiB/s".into(),
             columns: depths
                 .iter()
                 .map(|depth| format!("depth {depth}"))
                 .collect(),
-            rows: (blocks.iter())
-                .map(|&block| {
-                    let cells = depths.iter().map(|&depth| cell(block, depth));
-                    (short(block), cells.collect())
-                })
-                .collect(),
+            rows: blocks.into_iter().map(row).collect(),
         }
     }
 

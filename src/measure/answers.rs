@@ -50,13 +50,11 @@ impl Answers {
     /// It failed, or its answer is another one.
     pub fn check(&mut self, participant: &Participant, ended: &mut Output) -> Result<(), String> {
         if !ended.status.success() {
-            let last = ended.stderr.trim_end().lines().last().unwrap_or_default();
-            let last = last.strip_prefix("ringfold: ").unwrap_or(last);
             let status = match ended.status.code() {
                 Some(code) => format!("exit code {code}"),
                 None => ended.status.to_string(),
             };
-            return Err(match last {
+            return Err(match ended.last_line() {
                 "" => status,
                 last => format!("{last} ({status})"),
             });

@@ -27,48 +27,27 @@ fn bound(row: &Row, ceilings: &Ceilings, size_bytes: u64, cores: usize) -> Optio
     let rate = |bytes: f64| bytes / time / GIB;
     let mut shares = Vec::new();
     let mut add = |of, share: Option<f64>| {
-        shares.extend(
-            share
-                .filter(|share| *share > 0.0)
-                .map(|share| Share { of, share }),
-        );
+        let share = share.filter(|share| *share > 0.0);
+        shares.extend(share.map(|share| Share { of, share }));
     };
+    let runs = || row.runs.iter();
     let device = ceilings.device_gib_per_s;
-    add(
-        Resource::Device,
-        device.map(|ceiling| rate(summary.device_read_bytes) / ceiling.median),
-    );
-    let copied = row
-        .runs
-        .iter()
-        .filter_map(|run| Some(run.own.as_ref()?.copied_bytes as f64));
-    let copy = ceilings.page_cache_copy_gib_per_s;
-    add(
-        Resource::PageCacheCopy,
-        copy.zip(median(copied))
-            .map(|(ceiling, bytes)| rate(bytes) / ceiling.median),
-    );
-    let fastest = ceilings
-        .memory
-        .iter()
-        .map(|rate| rate.gib_per_s)
-        .reduce(f64::max);
-    add(
-        Resource::Memory,
-        fastest.map(|ceiling| rate(size_bytes as f64) / ceiling),
-    );
+    let device = device.map(|ceiling| rate(summary.device_read_bytes) / ceiling.median);
+    add(Resource::Device, device);
+    let copied = median(runs().filter_map(|run| Some(run.own.as_ref()?.copied_bytes as f64)));
+    let copy = ceilings.page_cache_copy_gib_per_s.zip(copied);
+    let copy = copy.map(|(ceiling, bytes)| rate(bytes) / ceiling.median);
+    add(Resource::PageCacheCopy, copy);
+    let memory = ceilings.memory.iter().map(|rate| rate.gib_per_s);
+    let memory = memory.reduce(f64::max);
+    let memory = memory.map(|ceiling| rate(size_bytes as f64) / ceiling);
+    add(Resource::Memory, memory);
     // A clock of a program's own leaves out its start and end, but its processor time doesn't.
-    let busy = row
-        .runs
-        .iter()
-        .map(|run| run.cost.cpu_s() / run.cost.wall_s);
-    let busy = median(busy)?;
+    let busy = median(runs().map(|run| run.cost.cpu_s() / run.cost.wall_s))?;
     add(Resource::Processors, Some(busy / cores as f64));
     // A program of several threads may use each of them for a while.
-    add(
-        Resource::OneProcessor,
-        (cores > 1 && busy <= ONE && row.runs.iter().all(|run| run.own.is_none())).then_some(busy),
-    );
+    let is_one = cores > 1 && busy <= ONE && runs().all(|run| run.own.is_none());
+    add(Resource::OneProcessor, is_one.then_some(busy));
     shares.sort_by(|a, b| b.share.total_cmp(&a.share));
     let first = shares.first().filter(|share| share.share >= LIMITS)?;
     Some(Bound {

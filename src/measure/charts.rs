@@ -48,22 +48,15 @@ impl Row {
 /// Bars of GiB/s with whiskers, and lines where no result can go beyond.
 pub fn throughput(case: &Case, ceilings: &Ceilings) -> Option<String> {
     let rows = measured(case);
-    let fastest = rows
-        .iter()
-        .map(|(_, summary)| summary.gib_per_s)
-        .reduce(f64::max)?;
+    let fastest = greatest(&rows, |(_, summary)| summary.gib_per_s)?;
     let lines: Vec<(f64, String)> = near(ceilings, case.state, fastest);
     let head = LINE * lines.len() as f64 + 10.0;
     let bottom = head + ROW * rows.len() as f64;
     let label = format!("GiB/s of {}", case.title());
     let mut svg = Svg::new(WIDTH, bottom + AXIS, &label);
     let gb = |summary: &Summary, time: f64| summary.gib_per_s * summary.time_s.median / time;
-    let ends = rows
-        .iter()
-        .map(|(_, summary)| gb(summary, summary.time_s.p5));
-    let max = ends
-        .chain(lines.iter().map(|line| line.0))
-        .fold(0.0, f64::max);
+    let max = greatest(&rows, |(_, summary)| gb(summary, summary.time_s.p5))?;
+    let max = greatest(&lines, |line| line.0).map_or(max, |line| line.max(max));
     let x = |value: f64| FROM + (TO - FROM) * value / max;
     axis(&mut svg, max, head, bottom, "GiB/s");
     for (at, (row, summary)) in rows.iter().enumerate() {
@@ -112,11 +105,7 @@ fn near(ceilings: &Ceilings, state: State, fastest: f64) -> Vec<(f64, String)> {
     });
     let copy = ceilings.page_cache_copy_gib_per_s;
     let copy = copy.map(|spread| ("copying from the page cache", spread.median));
-    let memory = ceilings
-        .memory
-        .iter()
-        .map(|rate| rate.gib_per_s)
-        .reduce(f64::max);
+    let memory = greatest(&ceilings.memory, |rate| rate.gib_per_s);
     let memory = memory.map(|rate| ("memory", rate));
     let all = [device, copy, memory].into_iter().flatten();
     let near = all.filter(|(_, value)| *value < NEAR * fastest);
@@ -137,11 +126,7 @@ pub fn cpu(case: &Case) -> Option<String> {
     let bottom = head + ROW * rows.len() as f64;
     let label = format!("processor time of {}", case.title());
     let mut svg = Svg::new(WIDTH, bottom + AXIS, &label);
-    let max = rows
-        .iter()
-        .map(|(_, summary)| summary.cpu_s)
-        .reduce(f64::max)?;
-    let max = max.max(1e-6);
+    let max = greatest(&rows, |(_, summary)| summary.cpu_s)?.max(1e-6);
     let x = |value: f64| FROM + (TO - FROM) * value / max;
     axis(&mut svg, max, head, bottom, "s");
     let mut legend: Vec<(&str, &str)> = Vec::new();
@@ -212,10 +197,7 @@ pub fn latency(case: &Case) -> Option<String> {
         .iter()
         .map(|(_, latency)| latency.p50_us)
         .reduce(f64::min)?;
-    let most = rows
-        .iter()
-        .map(|(_, latency)| latency.max_us)
-        .reduce(f64::max)?;
+    let most = greatest(&rows, |(_, latency)| latency.max_us)?;
     let (low, high) = (least.max(0.1).log10().floor(), most.max(1.0).log10().ceil());
     let head = 10.0;
     let bottom = head + ROW * rows.len() as f64;
@@ -295,10 +277,7 @@ fn depth_of(row: &Row, in_flight: &InFlight) -> String {
         "name",
         &format!("{}: {:.1} on average", cut(&row.name, NAME), in_flight.mean),
     );
-    for value in ticks(max, 4) {
-        svg.line([left, y(value), right, y(value)], "grid");
-        svg.text(left - 6.0, y(value) + 4.0, "tick end", &value);
-    }
+    heights(&mut svg, &ticks(max, 4), [left, right], y, "");
     for value in ticks(end, 4) {
         svg.text(
             x(value),
@@ -339,15 +318,7 @@ pub fn order(case: &Case) -> Option<String> {
     );
     let x = |place: usize| left + (right - left) * place as f64 / last as f64;
     let y = |over: f64| bottom - (bottom - top) * over / max;
-    for value in ticks(max, 4) {
-        svg.line([left, y(value), right, y(value)], "grid");
-        svg.text(
-            left - 6.0,
-            y(value) + 4.0,
-            "tick end",
-            &format!("{}x", trimmed(value)),
-        );
-    }
+    heights(&mut svg, &ticks(max, 4), [left, right], y, "x");
     for phase in &case.phases {
         let level = y(phase.level);
         svg.line(
@@ -386,10 +357,7 @@ pub fn memory(rates: &[MemoryRate], ceilings: &Ceilings) -> Option<String> {
         _ => left + (right - left) * (threads as f64).log2() / (most as f64).log2(),
     };
     let y = |rate: f64| bottom - (bottom - top) * rate / max;
-    for value in ticks(max, 5) {
-        svg.line([left, y(value), right, y(value)], "grid");
-        svg.text(left - 6.0, y(value) + 4.0, "tick end", &trimmed(value));
-    }
+    heights(&mut svg, &ticks(max, 5), [left, right], y, "");
     let others = [
         ("device", ceilings.device_gib_per_s),
         ("copying", ceilings.page_cache_copy_gib_per_s),
@@ -420,6 +388,26 @@ pub fn memory(rates: &[MemoryRate], ceilings: &Ceilings) -> Option<String> {
         &"threads that read memory; GiB/s",
     );
     Some(svg.finish())
+}
+
+/// The greatest figure of some things.
+fn greatest<T>(of: &[T], figure: impl Fn(&T) -> f64) -> Option<f64> {
+    of.iter().map(figure).reduce(f64::max)
+}
+
+/// Lines at some heights, from left to right, with their values and a unit.
+fn heights(
+    svg: &mut Svg,
+    values: &[f64],
+    [left, right]: [f64; 2],
+    y: impl Fn(f64) -> f64,
+    unit: &str,
+) {
+    for &value in values {
+        svg.line([left, y(value), right, y(value)], "grid");
+        let text = format!("{}{unit}", trimmed(value));
+        svg.text(left - 6.0, y(value) + 4.0, "tick end", &text);
+    }
 }
 
 fn axis(svg: &mut Svg, max: f64, top: f64, bottom: f64, unit: &str) {

@@ -75,6 +75,12 @@ pub struct Output {
 }
 
 impl Output {
+    /// The last line that it said, without this program's name.
+    pub fn last_line(&self) -> &str {
+        let last = self.stderr.trim_end().lines().last().unwrap_or_default();
+        last.strip_prefix("ringfold: ").unwrap_or(last)
+    }
+
     /// All that it printed.
     ///
     /// # Errors

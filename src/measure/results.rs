@@ -1,6 +1,6 @@
 //! What was measured, and the figures made of it. Serialised, this is the JSON of `ringfold bench`; names have units.
 
-use ringfold_read::internals::units::GIB;
+use ringfold_read::internals::units::{self, GIB};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::cache::State;
@@ -187,12 +187,8 @@ pub struct Summary {
 impl Results {
     /// Whether somebody failed or answered wrongly, or no run was made at all.
     pub fn any_failed(&self) -> bool {
-        let mut rows = self.cases.iter().flat_map(|case| &case.rows);
-        rows.any(|row| row.failed.is_some())
-            || self
-                .cases
-                .iter()
-                .all(|case| case.rows.iter().all(|row| row.summary.is_none()))
+        let rows = || self.cases.iter().flat_map(|case| &case.rows);
+        rows().any(|row| row.failed.is_some()) || rows().all(|row| row.summary.is_none())
     }
 
     /// The input and how it was gone over, in a line.
@@ -202,20 +198,13 @@ impl Results {
             0.0 => String::new(),
             seconds => format!(", {seconds} s of rest before each run that isn't cached"),
         };
-        let lines = file.lines.map_or(String::new(), |lines| {
-            format!(
-                ", {} lines",
-                ringfold_read::internals::units::grouped(lines)
-            )
-        });
-        let runs = match settings.runs {
-            1 => "1 run".to_string(),
-            runs => format!("{runs} runs"),
-        };
+        let lines =
+            (file.lines).map_or(String::new(), |n| format!(", {} lines", units::grouped(n)));
+        let runs = units::counted(settings.runs as u64, "run");
         format!(
             "{}: {}{lines}; {runs} of each, in turns{pause}",
             file.path,
-            ringfold_read::internals::units::size(file.size_bytes),
+            units::size(file.size_bytes)
         )
     }
 }
@@ -269,16 +258,13 @@ impl Case {
 
     /// Processor time of others and of the host, in shares of what the cores could do.
     pub fn noise(&self, cores: usize) -> [f64; 2] {
-        let costs = || {
-            self.rows
-                .iter()
-                .flat_map(|row| &row.runs)
-                .map(|run| &run.cost)
+        let sum = |figure: fn(&Cost) -> f64| -> f64 {
+            let runs = self.rows.iter().flat_map(|row| &row.runs);
+            runs.map(|run| figure(&run.cost)).sum()
         };
-        let all = costs().map(|cost| cost.wall_s).sum::<f64>() * cores as f64;
-        let others = costs().map(|cost| cost.others_cpu_s).sum::<f64>();
-        let stolen = costs().map(|cost| cost.stolen_cpu_s).sum::<f64>();
-        [others, stolen].map(|time| time / all.max(f64::MIN_POSITIVE))
+        let all = sum(|cost| cost.wall_s) * cores as f64;
+        let noise = [sum(|cost| cost.others_cpu_s), sum(|cost| cost.stolen_cpu_s)];
+        noise.map(|time| time / all.max(f64::MIN_POSITIVE))
     }
 
     /// What a reader has to know beside the table, a sentence or two each.

@@ -1,5 +1,6 @@
 //! A case as a table: on a terminal as wide as that is, with bars; or in Markdown.
 
+use ringfold_read::internals::units::counted;
 use unicode_width::UnicodeWidthStr;
 
 use crate::measure::figures::{bare, digits, seconds};
@@ -69,15 +70,9 @@ pub fn terminal(case: &Case, width: usize) -> String {
         text.push('\n');
     };
     line("", "", &|column| column.header.to_string());
-    let rate = |row: &Row| {
-        row.summary
-            .as_ref()
-            .map_or(0.0, |summary| summary.gib_per_s)
-    };
-    let fastest = rows
-        .iter()
-        .map(|row| rate(row))
-        .fold(f64::MIN_POSITIVE, f64::max);
+    let rate = |row: &Row| row.summary.as_ref().map_or(0.0, |own| own.gib_per_s);
+    let rates = rows.iter().map(|row| rate(row));
+    let fastest = rates.fold(f64::MIN_POSITIVE, f64::max);
     for (at, row) in rows.iter().enumerate() {
         let drawn = drawn(rate(row) / fastest, bar);
         line(&row.name, &drawn, &|column| column.cells[at].clone());
@@ -113,22 +108,11 @@ pub fn ceilings(ceilings: &Ceilings) -> Option<String> {
             digits(copy.median)
         ));
     }
-    let rates: Vec<String> = ceilings
-        .memory
-        .iter()
-        .map(|rate| {
-            let threads = if rate.threads == 1 {
-                "thread"
-            } else {
-                "threads"
-            };
-            format!(
-                "{} GiB/s with {} {threads}",
-                digits(rate.gib_per_s),
-                rate.threads
-            )
-        })
-        .collect();
+    let rates = ceilings.memory.iter().map(|rate| {
+        let threads = counted(rate.threads as u64, "thread");
+        format!("{} GiB/s with {threads}", digits(rate.gib_per_s))
+    });
+    let rates: Vec<String> = rates.collect();
     if !rates.is_empty() {
         parts.push(format!("memory {}", rates.join(", ")));
     }

@@ -177,12 +177,12 @@ impl FieldFlags {
         for tool in &self.with {
             if !tool.fits(&job.words) {
                 let why = format!("it has no query for `{}`: --command takes one", job.name);
-                missing.push(left_out(tool.name(), Kind::Command, why));
+                missing.push(left_out(&tool.name(), Kind::Command, why));
                 continue;
             }
             match tool.participant(file, self.depth()) {
                 Ok(participant) => field.push(participant),
-                Err(why) => missing.push(left_out(tool.name(), Kind::Command, why)),
+                Err(why) => missing.push(left_out(&tool.name(), Kind::Command, why)),
             }
         }
         for text in &self.command {

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use clap::ValueEnum;
 use ringfold_read::internals::pages::HUGE_PAGE;
 
 use crate::measure::participant::{Kind, Participant, Prints};
 
 /// A program that takes part by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Tool {
     /// `wc -l`, which counts newlines on one thread
     Wc,
@@ -36,14 +37,9 @@ const POLARS: (&str, &str, &str) = ("polars", "Polars", include_str!("query_pola
 
 impl Tool {
     /// Its name as a flag has it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Tool::Wc => "wc",
-            Tool::Fio => "fio",
-            Tool::FioSmallPages => "fio-small-pages",
-            Tool::Duckdb => "duckdb",
-            Tool::Polars => "polars",
-        }
+    pub(super) fn name(self) -> String {
+        let value = self.to_possible_value().expect("none is skipped");
+        value.get_name().to_string()
     }
 
     /// Whether it answers what this job asks, or its time says something all the same.
