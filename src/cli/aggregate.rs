@@ -14,7 +14,7 @@ use ringfold_read::internals::{cgroups, heap, units};
 
 use crate::cli::answer_flags::Form;
 use crate::cli::console::usage;
-use crate::cli::query::{DELIMITER, QueryFlags, RunFlags};
+use crate::cli::query::{DELIMITER, QueryFlags, Run};
 use crate::cli::reading::{Files, ReadFlags};
 use crate::cli::size::size;
 use crate::cli::skipped::Policy;
@@ -72,34 +72,34 @@ pub(super) struct Command {
     /// The byte between fields; \t is a tab, \x1f a byte by its number [default: ; and with -k or -a by the file's ending,
     /// .csv, .tsv or .psv, else what the first records tell]
     #[arg(short, long, help_heading = None, value_name = "BYTE", value_parser = byte)]
-    delimiter: Option<u8>,
+    pub(super) delimiter: Option<u8>,
     /// The format of the answer; 1brc, hovinen and lines are for one key and the min, mean and max of a column, in this order
     /// [default: 1brc; with -k or -a csv, or table on a terminal]
     #[arg(short, long, help_heading = None, value_name = "FORMAT")]
-    format: Option<Format>,
+    pub(super) format: Option<Format>,
     /// The file to write; it appears when the answer is complete [default: standard output]
     #[arg(short, long, help_heading = None, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// What to do with a malformed record: fail, or skip it and print on stderr how many were skipped and which was the
     /// first; null also takes what isn't a number for no value [default: fail]
     #[arg(long, help_heading = None, value_name = "WHAT", hide_possible_values = true)]
-    on_error: Option<Policy>,
+    pub(super) on_error: Option<Policy>,
     /// Memory for the keys of all workers together, such as 512M or 8G [default: two fifths of the
     /// free memory, or of what a control group allows]
     ///
     /// When the keys need more, they go to temporary files without names. Where a record is a key and a number, the
     /// workers share their tables before. A control group must allow at least 64M.
     #[arg(long, help_heading = None, value_name = "SIZE", value_parser = size)]
-    memory: Option<u64>,
+    pub(super) memory: Option<u64>,
     /// The directory for keys that don't fit into the memory [default: $TMPDIR, else /var/tmp]
     #[arg(long, help_heading = None, value_name = "DIR")]
-    spill_dir: Option<PathBuf>,
+    pub(super) spill_dir: Option<PathBuf>,
     #[command(flatten, next_help_heading = None)]
     pub(super) reading: ReadFlags,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Format {
+pub(super) enum Format {
     /// Of min, mean and max of one key.
     Lines(report::Format),
     /// Of rows and columns.
@@ -198,23 +198,17 @@ impl Command {
         answer_flags::form(format, self.output.as_deref())
     }
 
-    fn as_run<'a>(&'a self, paths: &'a [PathBuf], form: Form, is_pairs: bool) -> RunFlags<'a> {
-        RunFlags {
+    fn as_run<'a>(&'a self, paths: &'a [PathBuf], form: Form, is_pairs: bool) -> Run<'a> {
+        Run {
+            command: self,
             paths,
-            delimiter: self.delimiter,
             form,
-            has_format: self.format.is_some(),
             is_pairs,
-            output: self.output.as_ref(),
-            on_error: self.on_error,
-            memory: self.memory,
-            spill_dir: self.spill_dir.as_ref(),
-            reading: &self.reading,
         }
     }
 
     /// Whether an input has no other lines than a key and a value. Where it can't be read, the run says so.
-    fn is_of_pairs(&self, input: &Input, run: &RunFlags<'_>) -> bool {
+    fn is_of_pairs(&self, input: &Input, run: &Run<'_>) -> bool {
         if self.asked.other_records().is_some() {
             return false;
         }

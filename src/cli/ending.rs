@@ -47,6 +47,12 @@ const COMPRESSORS: [(&str, &str); 6] = [
     ("lz4", "lz4"),
 ];
 
+/// Whether an ending in small letters is that of a compressed file.
+pub(super) fn is_compressed(ending: &str) -> bool {
+    let mut known = COMPRESSORS.iter().map(|(known, _)| *known);
+    known.any(|known| known == ending) || matches!(ending, "gzip" | "zstd")
+}
+
 /// The format that a name's ending says, if it says one.
 ///
 /// # Errors

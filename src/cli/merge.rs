@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ringfold_read::internals::heap;
+use ringfold_read::internals::{heap, units::counted};
 
 use crate::cli::answer_flags::{self, AnswerFlags, first};
 use crate::cli::console::{notice, open_output, say, usage, write_output};
 use crate::cli::own_input;
 use crate::cli::query::{tell_estimates, tell_spilled};
 use crate::cli::size::size;
-use crate::cli::skipped::{counted, tell_unread_rows};
+use crate::cli::skipped::tell_unread_rows;
 use crate::query::{Partial, Refusal};
 use crate::report::grid::GridFormat;
 use crate::{Error, Kind, Result};

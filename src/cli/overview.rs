@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::cli::again;
 use crate::cli::console::{self, notice};
-use crate::cli::query::RunFlags;
+use crate::cli::query::Run;
 use crate::cli::spell;
 use crate::probe::quoted;
 use crate::query::{Column, Form, Overview, Query, Values};
@@ -15,14 +15,9 @@ const WIDTH: usize = 100;
 
 /// Prints what is in an input, of which `query` says what the command line says, if it has so many columns; returns whether
 /// it has.
-pub(super) fn print(
-    query: &Query,
-    input: &Input,
-    run: &RunFlags<'_>,
-    columns: usize,
-) -> Result<bool> {
+pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>, columns: usize) -> Result<bool> {
     let config = Config {
-        max_record: run.reading.max_record(),
+        max_record: run.command.reading.max_record(),
         ..Config::default()
     };
     input.check_text()?;
@@ -41,7 +36,11 @@ pub(super) fn print(
         text += &format!("  {line}\n");
     }
     console::print(text.as_bytes())?;
-    for doubt in overview.doubts.iter().filter(|_| !run.reading.quiet) {
+    for doubt in overview
+        .doubts
+        .iter()
+        .filter(|_| !run.command.reading.quiet)
+    {
         notice(spell::doubt(doubt));
     }
     Ok(true)

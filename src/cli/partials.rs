@@ -130,10 +130,7 @@ impl PartialFlags {
             return Err(usage(format!("name a file for {flag}")));
         }
         own_input::refuse(Some(path), inputs)?;
-        let state = match self.state.is_some() {
-            true => open_state(path)?,
-            false => None,
-        };
+        let state = self.state.as_deref().map(open_state).transpose()?.flatten();
         let mut output = open_output(Some(path))?;
         if self.state.is_some() && state.is_none() && !output.reserve() {
             return Err(changed(path));
@@ -149,33 +146,20 @@ impl PartialFlags {
 
 /// Opens a state that is there, and locks it.
 fn open_state(path: &Path) -> Result<Option<State>> {
-    let failed = |error: io::Error| {
-        let why = Error::io(&error).to_string();
-        Error::new(Kind::Io, format!("{}: {why}", path.display()))
-    };
+    let wrong = |kind: Kind, why: &str| Error::new(kind, format!("{}: {why}", path.display()));
+    let failed = |error: io::Error| wrong(Kind::Io, &Error::io(&error).to_string());
+    let taken = |_| wrong(Kind::Io, "another run continues it at this moment");
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
     };
-    let taken = |_| {
-        let cause = format!(
-            "{}: another run continues it at this moment",
-            path.display()
-        );
-        Error::new(Kind::Io, cause)
-    };
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(taken)?;
     let meta = file.metadata().map_err(failed)?;
     if meta.is_file() && meta.len() == 0 {
         // As `mktemp` and `touch` make it.
-        return Err(Error::new(
-            Kind::Data,
-            format!(
-                "{}: it is empty, and no partial: remove it to begin one",
-                path.display()
-            ),
-        ));
+        let why = "it is empty, and no partial: remove it to begin one";
+        return Err(wrong(Kind::Data, why));
     }
     if !is_same(&meta, path) {
         return Err(taken(rustix::io::Errno::AGAIN));

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ringfold_read::internals::{describe, units, visible};
 
+use crate::cli::aggregate::Command;
 use crate::cli::answer_flags::{AnswerFlags, Form, first};
 use crate::cli::console::{notice, open_output, usage, write_output};
+use crate::cli::ending::is_compressed;
 use crate::cli::partials::PartialFlags;
-use crate::cli::reading::{FoldOutput, ReadFlags};
+use crate::cli::reading::FoldOutput;
 use crate::cli::records::RecordFlags;
-use crate::cli::skipped::{
-    Policy, nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows,
-};
+use crate::cli::skipped::{nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows};
 use crate::cli::{log_pattern, own_input, spell};
 use crate::query::{Answer, Columns, Occurrences, Plan, Query};
 use crate::{Config, Input, Receipt, Result};
@@ -95,9 +95,6 @@ pub(super) struct QueryFlags {
 /// What stands between a key and its number, unless it is said.
 pub(super) const DELIMITER: u8 = b';';
 
-/// How the names of compressed files end.
-const COMPRESSED: [&str; 8] = ["gz", "bgz", "zst", "zstd", "bz2", "xz", "lz4", "gzip"];
-
 /// A byte, or none.
 #[derive(Debug, Clone, Copy)]
 struct Quote(Option<u8>);
@@ -110,20 +107,13 @@ fn quote(text: &str) -> Result<Quote, String> {
     }
 }
 
-/// The rest of the command line that matters here.
-pub(super) struct RunFlags<'a> {
+/// A run of `aggregate`.
+pub(super) struct Run<'a> {
+    pub(super) command: &'a Command,
     pub(super) paths: &'a [PathBuf],
-    pub(super) delimiter: Option<u8>,
     pub(super) form: Form,
-    /// Whether the format was asked for.
-    pub(super) has_format: bool,
     /// Min, mean and max of a key and a number, because nothing else is asked.
     pub(super) is_pairs: bool,
-    pub(super) output: Option<&'a PathBuf>,
-    pub(super) on_error: Option<Policy>,
-    pub(super) memory: Option<u64>,
-    pub(super) spill_dir: Option<&'a PathBuf>,
-    pub(super) reading: &'a ReadFlags,
 }
 
 impl QueryFlags {
@@ -157,9 +147,9 @@ impl QueryFlags {
     }
 
     /// The first flag that says how fields are written, which a log's pattern and JSON say, too.
-    fn written_otherwise(&self, run: &RunFlags<'_>) -> Option<&'static str> {
+    fn written_otherwise(&self, run: &Run<'_>) -> Option<&'static str> {
         let flags = [
-            (run.delimiter.is_some(), "--delimiter"),
+            (run.command.delimiter.is_some(), "--delimiter"),
             (self.header, "--header"),
             (self.no_header, "--no-header"),
             (self.quote.is_some(), "--quote"),
@@ -169,7 +159,7 @@ impl QueryFlags {
     }
 
     /// The query that the flags describe.
-    pub(super) fn query(&self, run: &RunFlags<'_>) -> Result<Query> {
+    pub(super) fn query(&self, run: &Run<'_>) -> Result<Query> {
         let otherwise = self.written_otherwise(run);
         let form = [(self.log.is_some(), "--log"), (self.jsonl, "--jsonl")];
         let mut forms = form.iter().filter(|(is_set, _)| *is_set);
@@ -181,7 +171,7 @@ impl QueryFlags {
         }
         let is_json = |path: &PathBuf| matches!(ending(path), Some("jsonl" | "ndjson"));
         let is_named_json = !run.paths.is_empty() && run.paths.iter().all(is_json);
-        let query = match (&self.log, run.delimiter) {
+        let query = match (&self.log, run.command.delimiter) {
             (Some(pattern), _) => Query::log(&log_pattern::resolved(pattern)?)?,
             (None, _) if self.jsonl => Query::json_lines(),
             (None, delimiter) if run.is_pairs => Query::pairs(delimiter.unwrap_or(DELIMITER)),
@@ -203,7 +193,7 @@ impl QueryFlags {
         };
         let mut query = query
             .approximate(self.approximate)
-            .on_error(self.records.on_error(run.on_error)?)
+            .on_error(self.records.on_error(run.command.on_error)?)
             .precision(self.shown.precision);
         if let Some(path) = &self.hash_key {
             query = query.hash_key(&secret(path)?);
@@ -212,10 +202,10 @@ impl QueryFlags {
         if self.header || self.no_header {
             query = query.header(self.header);
         }
-        if let Some(bytes) = run.memory {
+        if let Some(bytes) = run.command.memory {
             query = query.memory(bytes);
         }
-        if let Some(directory) = run.spill_dir {
+        if let Some(directory) = &run.command.spill_dir {
             query = query.spill_directory(directory);
         }
         for value in &self.null_value {
@@ -260,29 +250,29 @@ impl QueryFlags {
     }
 
     /// Answers the query, over `input` if it was opened already.
-    pub(super) fn run(&self, run: &RunFlags<'_>, input: Option<Input>) -> Result<()> {
+    pub(super) fn run(&self, run: &Run<'_>, input: Option<Input>) -> Result<()> {
         if let (Form::Lines(_), Some(flag)) = (run.form, self.shown.of_columns()) {
             let why = format!("{flag} has no effect on this format: `-f csv` shows its columns");
             return Err(usage(why));
         }
         let query = self.query(run)?;
-        let reading = run.reading;
-        let (shown, has_output) = (self.shown.flags(), run.output.is_some());
-        let about_answer = [(has_output, "--output"), (run.has_format, "--format")];
+        let (reading, target) = (&run.command.reading, run.command.output.as_ref());
+        let shown = self.shown.flags();
+        let about_answer = [
+            (target.is_some(), "--output"),
+            (run.command.format.is_some(), "--format"),
+        ];
         let reports = (self.partials).reports(&[&shown[..], &about_answer].concat())?;
-        own_input::refuse(run.output, run.paths)?;
-        let answer = reports.then(|| own_input::answer(run.output));
+        own_input::refuse(target, run.paths)?;
+        let answer = reports.then(|| own_input::answer(target));
         let kept = self.partials.output().map(|(flag, path)| (flag, &**path));
         own_input::refuse_twice(&[answer, kept, self.records.output()])?;
-        let keeping = self.partials.open(run.output, run.paths)?;
-        let output = match reports {
-            true => Some(open_output(run.output)?),
-            false => None,
-        };
-        let rejects = self.records.open(run.output, run.paths)?;
+        let keeping = self.partials.open(target, run.paths)?;
+        let output = reports.then(|| open_output(target)).transpose()?;
+        let rejects = self.records.open(target, run.paths)?;
         let input = match input {
             Some(input) => input,
-            None => run.reading.open(run.paths, run.memory)?,
+            None => reading.open(run.paths, run.command.memory)?,
         };
         let input = self.partials.part(input)?;
         let memory = reading.memory();
@@ -292,7 +282,7 @@ impl QueryFlags {
         };
         let sort = self.shown.sort(run.form)?;
         input.check_text()?;
-        let query = match reading.memory_of_keys(run.memory, &input) {
+        let query = match reading.memory_of_keys(run.command.memory, &input) {
             Some(bytes) => query.memory(bytes),
             None => query,
         };
@@ -339,7 +329,7 @@ impl QueryFlags {
         }
         if let (Some(keeping), Some(receipt)) = (keeping, &receipt) {
             let mut asked = self.shown.asked()?;
-            if let Some(bytes) = run.memory {
+            if let Some(bytes) = run.command.memory {
                 asked = asked.memory(bytes);
             }
             asked = asked.spill_directory(plan.spill_directory());
@@ -445,12 +435,10 @@ fn tell_longer(longer: &Occurrences, place: impl Fn((u32, u64), Option<u64>) -> 
     let Some(first) = longer.first.map(|first| place(first, longer.line)) else {
         return;
     };
-    let (count, go) = match longer.count {
-        1 => ("1 line".to_string(), "goes"),
-        count => (format!("{} lines", units::grouped(count)), "go"),
-    };
+    let lines = units::counted(longer.count, "line");
+    let go = if longer.count == 1 { "goes" } else { "go" };
     notice(format!(
-        "{count} {go} on after the log's pattern, the first at {first}: what follows isn't read"
+        "{lines} {go} on after the log's pattern, the first at {first}: what follows isn't read"
     ));
 }
 
@@ -480,20 +468,13 @@ fn counted(answer: &Answer) -> [(&'static str, u64); 11] {
 
 /// The ending of a file's name, in small letters that are known, before that of a compressed file.
 fn ending(path: &Path) -> Option<&'static str> {
-    let ending = path.extension()?.to_str()?;
-    let is_compressed = |known: &&str| ending.eq_ignore_ascii_case(known);
-    if COMPRESSED.iter().any(is_compressed) {
-        return ending_of_text(Path::new(path.file_stem()?));
-    }
-    ending_of_text(path)
-}
-
-fn ending_of_text(path: &Path) -> Option<&'static str> {
-    let ending = path.extension()?.to_str()?;
-    let is = |known: &&str| ending.eq_ignore_ascii_case(known);
-    ["csv", "tsv", "psv", "jsonl", "ndjson"]
-        .into_iter()
-        .find(|known| is(known))
+    let of = |name: &Path| name.extension()?.to_str().map(str::to_ascii_lowercase);
+    let ending = match of(path)? {
+        compressed if is_compressed(&compressed) => of(Path::new(path.file_stem()?))?,
+        plain => plain,
+    };
+    let mut known = ["csv", "tsv", "psv", "jsonl", "ndjson"].into_iter();
+    known.find(|known| *known == ending)
 }
 
 /// The delimiter that the files' names tell, if they all do.

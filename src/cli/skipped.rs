@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use rayon::ThreadPool;
-use ringfold_read::internals::units;
+use ringfold_read::internals::units::{self, counted};
 
 use crate::cli::console::say;
 use crate::cli::reading::{ReadFlags, place_of};
@@ -73,11 +73,6 @@ pub(super) fn tell_unread_rows(answer: &Answer) {
     };
     tell(doubted.unread, &doubted.first_unread, UNREAD);
     tell(doubted.bytewise, &doubted.first_bytewise, BYTEWISE);
-}
-
-pub(super) fn counted(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", units::grouped(count))
 }
 
 fn tell_first(input: &Input, what: &str, first: &Skipped, cause: &str, line: Option<u64>) {

@@ -6,7 +6,7 @@ use crate::Stats;
 use crate::cli::spell;
 use crate::measure::memory::Peak;
 use crate::measure::reads::ReadFigures;
-use ringfold_read::internals::units::{self, GIB, grouped};
+use ringfold_read::internals::units::{self, GIB, grouped, size};
 use serde_json::{Value, json};
 
 /// How to print it.
@@ -51,10 +51,8 @@ pub(super) fn print(
                 object["in_flight"] = json!(reads.in_flight);
                 object["cpu_by_thread"] = json!(reads.cpu_by_thread);
             }
-            object["job"] = job
-                .iter()
-                .map(|(name, n)| (name.to_string(), json!(n)))
-                .collect::<Value>();
+            let counted = job.iter().map(|(name, n)| (name.to_string(), json!(n)));
+            object["job"] = counted.collect::<Value>();
             for (name, text) in found {
                 object["job"][*name] = json!(text);
             }
@@ -94,18 +92,13 @@ fn short<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
         });
         rows.push((*name, grouped(*n) + &keys));
     }
-    let rate = units::rate(stats.bytes, stats.elapsed_s);
-    let bytes = units::size(stats.bytes);
-    rows.push((
-        "time",
-        format!("{:.3} s for {bytes}, {rate}", stats.elapsed_s),
-    ));
+    let (rate, bytes) = (units::rate(stats.bytes, stats.elapsed_s), size(stats.bytes));
+    let time = format!("{:.3} s for {bytes}, {rate}", stats.elapsed_s);
+    rows.push(("time", time));
     if let (Some(anonymous), Some(mapped)) = (memory.anonymous, memory.mapped) {
-        let (anonymous, mapped) = (units::size(anonymous), units::size(mapped));
-        rows.push((
-            "memory",
-            format!("at most {anonymous}, and {mapped} of mapped files"),
-        ));
+        let (anonymous, mapped) = (size(anonymous), size(mapped));
+        let most = format!("at most {anonymous}, and {mapped} of mapped files");
+        rows.push(("memory", most));
     }
     if !stats.without_effect.is_empty() {
         rows.push(("without effect", without_effect(stats).join(" ")));
@@ -116,35 +109,24 @@ fn short<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
 /// All figures.
 fn full<'a>(stats: &Stats, job: &[(&'a str, u64)], memory: Peak) -> Rows<'a> {
     let mut rows = short(stats, job, memory);
-    let reason = match stats.engine_reason.as_str() {
-        "" => String::new(),
-        reason => format!(" ({reason})"),
-    };
+    let reason = in_brackets(&stats.engine_reason);
     rows.push(("engine", format!("{}{reason}", stats.engine)));
     rows.push(("bytes", grouped(stats.bytes)));
     for (name, n) in job.iter().skip(1) {
         rows.push((name, grouped(*n)));
     }
-    let largest = units::size(stats.block_size as u64);
-    rows.push((
-        "blocks",
-        format!("{} of up to {largest}", grouped(stats.blocks)),
-    ));
+    let (blocks, largest) = (grouped(stats.blocks), size(stats.block_size as u64));
+    rows.push(("blocks", format!("{blocks} of up to {largest}")));
     rows.push(("reads", reads(stats)));
     rows.push(("fetched", fetched(stats)));
-    if stats.buffers > 0 {
-        rows.push(("buffers", buffers(stats)));
-    }
-    if stats.entries > 0 {
-        rows.push(("ring", ring(stats)));
-    }
-    if stats.rings > 0 {
-        rows.push(("rings", rings(stats)));
-    }
-    let cache = cache(stats);
-    if !cache.is_empty() {
-        rows.push(("page cache", cache.join(", ")));
-    }
+    let parts = [
+        ("buffers", stats.buffers > 0, buffers(stats)),
+        ("ring", stats.entries > 0, ring(stats)),
+        ("rings", stats.rings > 0, rings(stats)),
+        ("page cache", !cache(stats).is_empty(), cache(stats)),
+    ];
+    let there = parts.into_iter().filter(|(_, is_there, _)| *is_there);
+    rows.extend(there.map(|(name, _, text)| (name, text)));
     rows.push(("threads", threads(stats)));
     if let Some(limit) = stats.io_timeout_s {
         rows.push(("io timeout", format!("{limit} s a read")));
@@ -178,6 +160,14 @@ fn of_reads<'a>(reads: &ReadFigures) -> Rows<'a> {
     rows
 }
 
+/// A text in brackets, after a blank, if there is any.
+fn in_brackets(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => format!(" ({text})"),
+    }
+}
+
 fn reads(stats: &Stats) -> String {
     let mut reads = grouped(stats.reads);
     if stats.dispatched_bytes > 0 {
@@ -203,24 +193,22 @@ fn fetched(stats: &Stats) -> String {
         ("mapped", stats.mapped_bytes),
     ];
     let taken = ways.iter().filter(|(_, bytes)| *bytes > 0);
-    let parts = taken.map(|(how, bytes)| format!("{} {how}", units::size(*bytes)));
+    let parts = taken.map(|(how, bytes)| format!("{} {how}", size(*bytes)));
     parts.collect::<Vec<_>>().join(", ")
 }
 
 fn buffers(stats: &Stats) -> String {
-    let kind = match stats.huge_pages.as_str() {
-        "" => String::new(),
-        kind => format!(" ({kind})"),
-    };
-    let registered = match stats.registered_buffers {
-        true => ", registered",
-        false => "",
+    let kind = in_brackets(&stats.huge_pages);
+    let registered = if stats.registered_buffers {
+        ", registered"
+    } else {
+        ""
     };
     format!(
         "{}: {} of anonymous memory, {} of it in huge pages{kind}{registered}",
         stats.buffers,
-        units::size(stats.buffer_bytes),
-        units::size(stats.huge_page_bytes)
+        size(stats.buffer_bytes),
+        size(stats.huge_page_bytes)
     )
 }
 
@@ -260,19 +248,16 @@ fn ring(stats: &Stats) -> String {
         ring.push(format!("task-run {mode}"));
     }
     if stats.async_reads {
-        let most = stats
-            .async_workers_allowed
-            .map_or(String::new(), |most| format!(" of at most {most}"));
-        ring.push(format!(
-            "reads punted to {}{most} kernel workers",
-            stats.async_workers
-        ));
+        let most = stats.async_workers_allowed;
+        let most = most.map_or(String::new(), |most| format!(" of at most {most}"));
+        let workers = stats.async_workers;
+        ring.push(format!("reads punted to {workers}{most} kernel workers"));
     }
     ring.join(", ")
 }
 
 /// How the page cache was used.
-fn cache(stats: &Stats) -> Vec<String> {
+fn cache(stats: &Stats) -> String {
     let mut cache = Vec::new();
     if stats.dontcache {
         cache.push("nothing new left in it (dontcache)".to_string());
@@ -281,11 +266,11 @@ fn cache(stats: &Stats) -> Vec<String> {
         cache.push(format!("fadvise {advice}"));
     }
     if stats.readahead_bytes > 0 {
-        let ahead = units::size(stats.readahead_bytes);
+        let ahead = size(stats.readahead_bytes);
         cache.push(format!("{ahead} read ahead"));
     }
     if let Some(advice) = &stats.map_advice {
         cache.push(format!("madvise {advice}"));
     }
-    cache
+    cache.join(", ")
 }
