@@ -18,11 +18,13 @@
 //! - `#[inline(always)]` on the kernel and on what it calls for each vector: only what is inlined has the features. A
 //!   closure over vectors may not be inlined, so loops are better.
 //! - The operations take arrays. Where a window ends, [`Padded`](crate::record::block::Padded) gives whole ones.
-//! - [`lanes`] has vectors of numbers.
+//! - [`lanes`] and [`lanes32`] have vectors of numbers.
 //! - A level that a kernel forgets doesn't compile. A test runs it at each of [`Level::available`](crate::level::Level).
 
 #[cfg(target_arch = "x86_64")]
 pub mod lanes;
+#[cfg(target_arch = "x86_64")]
+pub mod lanes32;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 

@@ -65,10 +65,11 @@ impl Ends {
         &self.ends[..=self.count & !1]
     }
 
-    /// The first end, for reading as far as the zeros after the last.
+    /// The ends from one of them on, with the zeros after the last.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn pointer(&self) -> *const u16 {
-        self.ends.as_ptr()
+    #[inline(always)]
+    pub(crate) fn from(&self, end: usize) -> &[u16] {
+        &self.ends[end..]
     }
 
     /// Whether the rows are long on average, for what is prefetched in the next window.

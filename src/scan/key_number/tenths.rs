@@ -6,15 +6,15 @@
 //! then point, units, tens. One saturating addition checks digits and point: after an exclusive-or with
 //! `00.0` a digit is at most 9 and the point 0, so adding 0x76 (0x7f for the point) sets the top bit of
 //! every other byte.
-//!
-//! Invariant of this module: the ends of [`Ends`] rise and lie within the window, 32 zeros follow the last
-//! row's, and a list can hold 16 more rows than a window.
-#![allow(unsafe_code)]
 
-use ringfold_read::internals::Level;
+use ringfold_read::internals::{Level, isa::dispatch};
+#[cfg(target_arch = "x86_64")]
+use ringfold_read::{PADDING, internals::isa::lanes32::Lanes32};
 
 use crate::scan::key_number::index::Ends;
 use crate::scan::key_number::rows::Rows;
+#[cfg(target_arch = "x86_64")]
+use crate::scan::key_number::rows::{INLINE, LONG, List, WIDE};
 use crate::scan::key_number::window::ScanWindow;
 use crate::table::stats::BIAS;
 
@@ -29,20 +29,15 @@ pub(crate) fn decode(
 ) {
     debug_assert!(ends.balanced());
     to.clear();
-    match level {
-        // SAFETY: a level is only made where the processor has its features.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512(_) => unsafe { x86::avx512(window, ends, trims_cr, to) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2(_) => unsafe { x86::avx2(window, ends, trims_cr, to) },
-        Level::Portable => portable(window, ends, trims_cr, to),
-    }
+    dispatch!(level, isa => vectors(isa, window, ends, trims_cr, to), else {
+        portable(window, ends, trims_cr, to);
+    });
 }
 
-const SHAPE: u64 = u64::from_le_bytes([0, 0, 0, 0, b'0', b'0', b'.', b'0']);
-const LIMITS: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x76, 0x76, 0x7f, 0x76]);
-const INVALID: u64 = u64::from_le_bytes([0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80]);
+/// Of the last four bytes of a number.
+const SHAPE: u32 = u32::from_le_bytes(*b"00.0");
+const LIMITS: u32 = u32::from_le_bytes([0x76, 0x76, 0x7f, 0x76]);
+const INVALID: u32 = u32::from_le_bytes([0x80; 4]);
 
 /// The scalar counterpart of the vector kernels, row by row in 64-bit words. A byte carries into its
 /// neighbour only if it is invalid already.
@@ -60,11 +55,11 @@ fn portable(window: ScanWindow<'_>, ends: &Ends, trims_cr: bool, to: &mut Rows) 
         let negative = u32::from(word.wrapping_shr(unused) as u8 == b'-');
         unused = unused.wrapping_add(8 * negative);
         let fits = unused.wrapping_sub(32) & !8 == 0;
-        let word = (word ^ SHAPE) & u64::MAX.wrapping_shl(unused);
+        let word = (word ^ u64::from(SHAPE) << 32) & u64::MAX.wrapping_shl(unused);
         let digits = (word >> 32) as u32;
         // Bytes below 0x80 can't carry; those above are invalid by themselves.
         let low = digits & 0x7f7f_7f7f;
-        let invalid = (low.wrapping_add((LIMITS >> 32) as u32) | digits) & (INVALID >> 32) as u32;
+        let invalid = (low.wrapping_add(LIMITS) | digits) & INVALID;
         let good = fits & (invalid == 0);
         let tenths = ((digits & 0xff) * 100 + (digits >> 8 & 0xff) * 10).wrapping_add(digits >> 24);
         let sign = negative.wrapping_neg();
@@ -74,341 +69,97 @@ fn portable(window: ScanWindow<'_>, ends: &Ends, trims_cr: bool, to: &mut Rows) 
     }
 }
 
+/// A vector of rows at a time, each a 32-bit lane: the last four bytes of its number hold all digits, and only
+/// a number of five bytes has one before them, which must be its sign.
 #[cfg(target_arch = "x86_64")]
-mod x86 {
-    use crate::scan::key_number::index::Ends;
-    use crate::scan::key_number::rows::{INLINE, LONG, List, Rows, WIDE};
-    use crate::scan::key_number::tenths::{INVALID, LIMITS, SHAPE};
-    use crate::scan::key_number::window::ScanWindow;
-    use crate::table::stats::BIAS;
-    use std::arch::x86_64::*;
-
-    const WEIGHTS: u64 = u64::from_le_bytes([0, 0, 0, 0, 100, 10, 0, 1]);
-
-    /// The 8 bytes before the terminators of two rows, of which the first ends at `end`.
-    ///
-    /// # Safety
-    /// Each terminator is within the window or, past its rows, at its start less one.
-    #[inline(always)]
-    unsafe fn two_words(window: ScanWindow<'_>, end: *const u16) -> __m128i {
-        // SAFETY: the 8 bytes are within the window or its padding; every other end is a terminator's.
-        unsafe {
-            // Volatile, or the compiler would load vectors and extract from them at twice the price.
-            let word = |end: *const u16| {
-                window
-                    .pointer()
-                    .add(usize::from(end.read_volatile()))
-                    .sub(9)
-            };
-            let low = _mm_castsi128_pd(_mm_loadl_epi64(word(end).cast()));
-            _mm_castpd_si128(_mm_loadh_pd(low, word(end.add(2)).cast()))
-        }
-    }
-
-    /// Sixteen rows at a time, each a 32-bit lane: the last four bytes of its number hold all digits,
-    /// and only a number of five bytes has one before them, which must be its sign.
-    ///
-    /// # Safety
-    /// The processor must have the features named, and `ends` must be of `window`.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
-    pub(crate) unsafe fn avx512(
-        window: ScanWindow<'_>,
-        ends: &Ends,
-        trims_cr: bool,
-        to: &mut Rows,
-    ) {
-        let lanes = |word: u32| _mm512_set1_epi32(word as i32);
-        let evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-        let odds = _mm512_add_epi32(evens, lanes(1));
-        let first_dash = lanes(b'-'.into());
-        let last_dash = lanes(u32::from(b'-') << 24);
-        let shape = lanes((SHAPE >> 32) as u32);
-        let limits = lanes((LIMITS >> 32) as u32);
-        let invalid = lanes((INVALID >> 32) as u32);
-        let weights = lanes((WEIGHTS >> 32) as u32);
-        let bias = lanes(BIAS);
-        let inline_max = lanes((INLINE << 16 | 0xffff) as u32);
-        let long_max = lanes((LONG << 16 | 0xffff) as u32);
-        let wide_max = lanes((WIDE << 16 | 0xffff) as u32);
-        let from = ends.pointer();
-        let rows = ends.rows();
-        let mut row = 0;
-        while row < rows {
-            let valid = _bzhi_u32(0xffff, (rows - row).min(16) as u32) as u16;
-            // SAFETY: `Ends` has zeros past its last row.
-            let (keys, spans) = unsafe {
-                let at = from.add(2 * row).cast::<u8>();
-                (
-                    _mm512_loadu_si512(at.cast()),
-                    _mm512_loadu_si512(at.add(2).cast()),
-                )
-            };
-            let keys = _mm512_sub_epi32(keys, _mm512_slli_epi32::<16>(keys));
-            // The terminator is counted.
-            let mut lengths = _mm512_sub_epi32(
-                _mm512_srli_epi32::<16>(spans),
-                _mm512_and_si512(spans, lanes(0xffff)),
-            );
-            // Gathers are slower than so many loads.
-            // SAFETY: `Ends` has zeros past its last row.
-            let words = |first: usize| unsafe {
-                let two = |lane: usize| two_words(window, from.add(2 * (row + first + lane) + 2));
-                let four = |lane: usize| {
-                    let low = _mm256_castsi128_si256(two(lane));
-                    _mm256_inserti128_si256::<1>(low, two(lane + 2))
-                };
-                _mm512_inserti64x4::<1>(_mm512_castsi256_si512(four(0)), four(4))
-            };
-            let (mut low, mut high) = (words(0), words(8));
-            let last = |low, high| _mm512_permutex2var_epi32(low, odds, high);
-            let mut ending = last(low, high);
-            if trims_cr {
-                let trim = _mm512_cmpge_epu32_mask(ending, lanes(u32::from(b'\r') << 24))
-                    & _mm512_cmplt_epu32_mask(ending, lanes((u32::from(b'\r') + 1) << 24));
-                if trim != 0 {
-                    low = _mm512_mask_slli_epi64::<8>(low, trim as u8, low);
-                    high = _mm512_mask_slli_epi64::<8>(high, (trim >> 8) as u8, high);
-                    ending = last(low, high);
-                    lengths = _mm512_mask_sub_epi32(lengths, trim, lengths, lanes(1));
-                }
-            }
-            let before = _mm512_permutex2var_epi32(low, evens, high);
-            let of_length = |length: u32| _mm512_cmpeq_epi32_mask(lengths, lanes(length + 1));
-            let three = of_length(3);
-            let four = of_length(4);
-            let negative = _mm512_mask_testn_epi32_mask(
-                four,
-                _mm512_xor_si512(ending, first_dash),
-                lanes(0xff),
-            );
-            let five = _mm512_mask_testn_epi32_mask(
-                of_length(5),
-                _mm512_xor_si512(before, last_dash),
-                lanes(0xff00_0000),
-            );
-            let digits = _mm512_xor_si512(ending, shape);
-            let digits =
-                _mm512_mask_and_epi32(digits, three | negative, digits, lanes(0xffff_ff00));
-            let good = _mm512_mask_testn_epi32_mask(
-                (three | four | five) & valid,
-                _mm512_adds_epu8(digits, limits),
-                invalid,
-            );
-            let tenths =
-                _mm512_madd_epi16(_mm512_maddubs_epi16(digits, weights), _mm512_set1_epi16(1));
-            let values = _mm512_add_epi32(bias, tenths);
-            let values = _mm512_mask_sub_epi32(values, negative | five, bias, tenths);
-
-            let inline = _mm512_mask_cmple_epu32_mask(good, keys, inline_max);
-            // SAFETY: a list can hold 16 more rows than a window.
-            unsafe {
-                let put_all = |list: &mut List| {
-                    _mm512_storeu_si512(list.keys.0.as_mut_ptr().add(list.count).cast(), keys);
-                    _mm512_storeu_si512(list.values.0.as_mut_ptr().add(list.count).cast(), values);
-                    list.count += 16;
-                };
-                let put = |to: *mut u32, mask, from| {
-                    _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(mask, from));
-                };
-                let put_some = |list: &mut List, mask: u16, values| {
-                    put(list.keys.0.as_mut_ptr().add(list.count), mask, keys);
-                    put(list.values.0.as_mut_ptr().add(list.count), mask, values);
-                    list.count += mask.count_ones() as usize;
-                };
-                if inline == 0xffff {
-                    put_all(&mut to.inline);
-                    row += 16;
-                    continue;
-                }
-                let long = _mm512_mask_cmple_epu32_mask(good & !inline, keys, long_max);
-                if long == 0xffff {
-                    put_all(&mut to.long);
-                    row += 16;
-                    continue;
-                }
-                put_some(&mut to.inline, inline, values);
-                if inline != valid {
-                    let good_and_wide = _mm512_mask_cmple_epu32_mask(good, keys, wide_max);
-                    put_some(&mut to.long, long, values);
-                    put_some(&mut to.wide, good_and_wide & !(inline | long), values);
-                    put_some(&mut to.rest, valid & !good_and_wide, spans);
-                }
-            }
-            row += 16;
-        }
-    }
-
-    /// For each set of eight lanes: the lanes in the set, compacted to the front.
-    static COMPACT: [[u8; 8]; 256] = {
-        let mut compact = [[0; 8]; 256];
-        let mut set = 0;
-        while set < 256 {
-            let (mut lane, mut to) = (0, 0);
-            while lane < 8 {
-                if set >> lane & 1 == 1 {
-                    compact[set][to] = lane;
-                    to += 1;
-                }
-                lane += 1;
-            }
-            set += 1;
-        }
-        compact
-    };
-
-    /// Eight rows at a time, as the sixteen of [`avx512`].
-    ///
-    /// # Safety
-    /// The processor must have the features named, and `ends` must be of `window`.
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub(crate) unsafe fn avx2(window: ScanWindow<'_>, ends: &Ends, trims_cr: bool, to: &mut Rows) {
-        let from = ends.pointer();
-        let rows = ends.rows();
-        let mut row = 0;
-        while row < rows {
-            let valid = _bzhi_u32(0xff, (rows - row).min(8) as u32) as u8;
-            // SAFETY: `Ends` has zeros past its last row.
-            let (keys, spans) = unsafe {
-                let at = from.add(2 * row).cast::<u8>();
-                (
-                    _mm256_loadu_si256(at.cast()),
-                    _mm256_loadu_si256(at.add(2).cast()),
-                )
-            };
-            let keys = _mm256_sub_epi32(keys, _mm256_slli_epi32::<16>(keys));
-            // The terminator is counted.
-            let lengths = _mm256_sub_epi32(
-                _mm256_srli_epi32::<16>(spans),
-                _mm256_and_si256(spans, _mm256_set1_epi32(0xffff)),
-            );
-            // SAFETY: `Ends` has zeros past its last row.
-            let words = |first: usize| unsafe {
-                let two = |lane: usize| two_words(window, from.add(2 * (row + lane) + 2));
-                let low = _mm256_castsi128_si256(two(first));
-                _mm256_inserti128_si256::<1>(low, two(first + 4))
-            };
-            // Rows 0, 1, 4, 5 and 2, 3, 6, 7, so that shuffles within the halves pick them in order.
-            let (values, good) = eight_tenths(words(0), words(2), lengths, trims_cr);
-            // SAFETY: the rows are of a window.
-            unsafe { list_eight(keys, values, spans, good & valid, valid, to) };
-            row += 8;
-        }
-    }
-
-    /// The set of lanes that are all ones.
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn set(lanes: __m256i) -> u8 {
-        _mm256_movemask_ps(_mm256_castsi256_ps(lanes)) as u8
-    }
-
-    /// The values of eight numbers, and the set of those that have the shape. The 8 bytes before the
-    /// terminators are in `low` (rows 0, 1, 4, 5) and `high` (rows 2, 3, 6, 7).
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn eight_tenths(
-        mut low: __m256i,
-        mut high: __m256i,
-        mut lengths: __m256i,
-        trims_cr: bool,
-    ) -> (__m256i, u8) {
-        let lanes = |word: u32| _mm256_set1_epi32(word as i32);
-        let equal = |a, b| _mm256_cmpeq_epi32(a, b);
-        let last = |low, high| {
-            let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
-            _mm256_castps_si256(_mm256_shuffle_ps::<0xdd>(low, high))
-        };
-        let first = |low, high| {
-            let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
-            _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(low, high))
-        };
-        let mut ending = last(low, high);
+#[inline(always)]
+fn vectors<I: Lanes32>(isa: I, window: ScanWindow<'_>, ends: &Ends, trims_cr: bool, to: &mut Rows) {
+    const WEIGHTS: u32 = u32::from_le_bytes([100, 10, 0, 1]);
+    let text = window.with_padding();
+    let dash = u32::from(b'-');
+    for row in (0..ends.rows()).step_by(I::COUNT) {
+        let valid = !(!0_u32 << (ends.rows() - row).min(I::COUNT)) as u16;
+        let keys = isa.pairs(ends.from(2 * row));
+        let keys = isa.sub(keys, isa.shl_16(keys));
+        // A key's end and that of the row.
+        let pairs = ends.from(2 * row + 1);
+        let spans = isa.pairs(pairs);
+        // The terminator is counted.
+        let mut lengths = isa.sub(isa.shr_16(spans), isa.and(spans, isa.splat(0xffff)));
+        // The bytes before the terminator.
+        let mut words = isa.eights(text, PADDING - 9, pairs);
+        let mut ending = isa.last_fours(words);
         if trims_cr {
-            let trim = equal(_mm256_srli_epi32::<24>(ending), lanes(b'\r'.into()));
-            if set(trim) != 0 {
-                let later =
-                    |words, trim| _mm256_blendv_epi8(words, _mm256_slli_epi64::<8>(words), trim);
-                low = later(low, _mm256_unpacklo_epi32(trim, trim));
-                high = later(high, _mm256_unpackhi_epi32(trim, trim));
-                ending = last(low, high);
-                lengths = _mm256_add_epi32(lengths, trim);
+            let trim = isa.equal_words(isa.shr_24(ending), isa.splat(b'\r'.into()));
+            if isa.set(trim) != 0 {
+                words = isa.move_bytes(trim, words);
+                ending = isa.last_fours(words);
+                lengths = isa.decrement(trim, lengths);
             }
         }
-        let of_length = |length: u32| equal(lengths, lanes(length + 1));
-        let (three, four) = (of_length(3), of_length(4));
-        let dash = lanes(b'-'.into());
-        let first_dash = equal(_mm256_and_si256(ending, lanes(0xff)), dash);
-        let negative = _mm256_and_si256(four, first_dash);
-        let before = _mm256_srli_epi32::<24>(first(low, high));
-        let five = _mm256_and_si256(of_length(5), equal(before, dash));
-        let digits = _mm256_xor_si256(ending, lanes((SHAPE >> 32) as u32));
-        let other = _mm256_srli_epi32::<24>(_mm256_or_si256(three, negative));
-        let digits = _mm256_andnot_si256(other, digits);
-        let invalid = _mm256_and_si256(
-            _mm256_adds_epu8(digits, lanes((LIMITS >> 32) as u32)),
-            lanes((INVALID >> 32) as u32),
-        );
-        let fits = _mm256_or_si256(_mm256_or_si256(three, four), five);
-        let good = _mm256_and_si256(fits, equal(invalid, _mm256_setzero_si256()));
-        let pairs = _mm256_maddubs_epi16(digits, lanes((WEIGHTS >> 32) as u32));
-        let tenths = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-        let sign = _mm256_or_si256(negative, five);
-        let tenths = _mm256_sub_epi32(_mm256_xor_si256(tenths, sign), sign);
-        (_mm256_add_epi32(lanes(BIAS), tenths), set(good))
+        let three = isa.equal_words(lengths, isa.splat(4));
+        let four = isa.equal_words(lengths, isa.splat(5));
+        let five = isa.equal_words(lengths, isa.splat(6));
+        let first_dash = isa.xor(ending, isa.splat(dash));
+        let negative = isa.both(four, isa.disjoint(first_dash, isa.splat(0xff)));
+        let before_dash = isa.xor(isa.first_fours(words), isa.splat(dash << 24));
+        let five = isa.both(five, isa.disjoint(before_dash, isa.splat(0xff << 24)));
+        let digits = isa.xor(ending, isa.splat(SHAPE));
+        let digits = isa.and_where(isa.either(three, negative), digits, isa.splat(!0xff));
+        let checked = isa.add_saturating_bytes(digits, isa.splat(LIMITS));
+        let fits = isa.either(isa.either(three, four), five);
+        let good = isa.both(fits, isa.disjoint(checked, isa.splat(INVALID)));
+        let tenths = isa.dot(digits, isa.splat(WEIGHTS));
+        let values = isa.add_or_sub(isa.either(negative, five), isa.splat(BIAS), tenths);
+        let good = isa.set(good) & valid;
+        list(isa, [keys, values, spans], good, valid, to);
     }
+}
 
-    /// Lists the `valid` ones of eight rows, of which `good` have a value.
-    ///
-    /// # Safety
-    /// The rows are of a window, and no row of it is listed twice.
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    unsafe fn list_eight(
-        keys: __m256i,
-        values: __m256i,
-        spans: __m256i,
-        good: u8,
-        valid: u8,
-        to: &mut Rows,
-    ) {
-        let within = |most: usize| {
-            let most = _mm256_set1_epi32((most << 16 | 0xffff) as i32);
-            !set(_mm256_cmpgt_epi32(keys, most))
-        };
-        let inline = good & within(INLINE);
-        // SAFETY: a list can hold 16 more rows than a window; there are 256 sets.
-        unsafe {
-            let put_all = |list: &mut List| {
-                _mm256_storeu_si256(list.keys.0.as_mut_ptr().add(list.count).cast(), keys);
-                _mm256_storeu_si256(list.values.0.as_mut_ptr().add(list.count).cast(), values);
-                list.count += 8;
-            };
-            let put_some = |list: &mut List, rows: u8, values| {
-                let compact = _mm_loadl_epi64(COMPACT.as_ptr().add(rows.into()).cast());
-                let put = |to: *mut u32, from| {
-                    let from = _mm256_permutevar8x32_epi32(from, _mm256_cvtepu8_epi32(compact));
-                    _mm256_storeu_si256(to.cast(), from);
-                };
-                put(list.keys.0.as_mut_ptr().add(list.count), keys);
-                put(list.values.0.as_mut_ptr().add(list.count), values);
-                list.count += rows.count_ones() as usize;
-            };
-            if inline == 0xff {
-                return put_all(&mut to.inline);
-            }
-            let long = good & !inline & within(LONG);
-            if long == 0xff {
-                return put_all(&mut to.long);
-            }
-            put_some(&mut to.inline, inline, values);
-            if inline != valid {
-                let good_and_wide = good & within(WIDE);
-                put_some(&mut to.long, long, values);
-                put_some(&mut to.wide, good_and_wide & !(inline | long), values);
-                put_some(&mut to.rest, valid & !good_and_wide, spans);
-            }
-        }
+/// Lists the `valid` ones of a vector's rows, of which `good` have a value.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn list<I: Lanes32>(
+    isa: I,
+    [keys, values, spans]: [I::Words; 3],
+    good: u16,
+    valid: u16,
+    to: &mut Rows,
+) {
+    let all = !(!0_u32 << I::COUNT) as u16;
+    let most = |length: usize| (length << 16 | 0xffff) as u32;
+    let inline = good & isa.at_most(keys, isa.splat(most(INLINE)));
+    if inline == all {
+        return put(isa, I::COUNT, keys, values, &mut to.inline);
     }
+    let long = good & !inline & isa.at_most(keys, isa.splat(most(LONG)));
+    if long == all {
+        return put(isa, I::COUNT, keys, values, &mut to.long);
+    }
+    put_some(isa, inline, keys, values, &mut to.inline);
+    if inline != valid {
+        let wide = good & isa.at_most(keys, isa.splat(most(WIDE)));
+        put_some(isa, long, keys, values, &mut to.long);
+        put_some(isa, wide & !(inline | long), keys, values, &mut to.wide);
+        put_some(isa, valid & !wide, keys, spans, &mut to.rest);
+    }
+}
+
+/// Lists the rows of a set.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn put_some<I: Lanes32>(isa: I, set: u16, keys: I::Words, values: I::Words, to: &mut List) {
+    let (keys, values) = (isa.compact(set, keys), isa.compact(set, values));
+    put(isa, set.count_ones() as usize, keys, values, to);
+}
+
+/// Writes a vector of rows past the end, and keeps the first `count`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn put<I: Lanes32>(isa: I, count: usize, keys: I::Words, values: I::Words, to: &mut List) {
+    isa.store(keys, &mut to.keys.0[to.count..]);
+    isa.store(values, &mut to.values.0[to.count..]);
+    to.count += count;
 }
 
 #[cfg(test)]

@@ -175,11 +175,19 @@ impl<'a> Padded<'a> {
         self.bytes
     }
 
+    /// The padding before its bytes, these, and the padding after them.
+    #[inline(always)]
+    pub fn with_padding(self) -> &'a [u8] {
+        // SAFETY: as many bytes as the padding has are readable before the part and after it.
+        unsafe {
+            std::slice::from_raw_parts(self.pointer().sub(PADDING), self.bytes.len() + 2 * PADDING)
+        }
+    }
+
     /// Its bytes and the padding after them.
     #[inline(always)]
     pub fn bytes_and_padding(self) -> &'a [u8] {
-        // SAFETY: as many bytes as the padding has are readable after the part.
-        unsafe { std::slice::from_raw_parts(self.pointer(), self.bytes.len() + PADDING) }
+        &self.with_padding()[PADDING..]
     }
 
     /// The first byte.
