@@ -1,10 +1,10 @@
 //! The rows that are looked up at once: their keys, loaded and hashed, and where their lanes are found.
 //!
-//! Invariant of this module: keys that are loaded are readable for 64 bytes.
+//! Invariant of this module: as that of [`isa`](crate::table::isa).
 #![allow(unsafe_code)]
 
 use crate::table::entries::{KEY_MAX, SHORT_MAX, tag_of};
-use crate::table::isa::{InlineKey, Isa, Seeds, WideKey};
+use crate::table::isa::{InlineKey, Kernels, Seeds, WideKey};
 
 /// The most rows.
 pub(crate) const BATCH: usize = 256;
@@ -34,9 +34,15 @@ impl Batch {
     /// Loads keys of up to [`SHORT_MAX`] bytes, which are spans of `text`; their hashes are in `places` then.
     ///
     /// # Safety
-    /// Each span is of bytes that are readable for 64 bytes; the features of `I` are enabled.
+    /// Each span is of a key, as readable as the module's invariant says.
     #[inline(always)]
-    pub(crate) unsafe fn load<I: Isa>(&mut self, seeds: &Seeds, text: *const u8, spans: &[u32]) {
+    pub(crate) unsafe fn load<I: Kernels>(
+        &mut self,
+        isa: I,
+        seeds: &Seeds,
+        text: *const u8,
+        spans: &[u32],
+    ) {
         let (fours, rest) = spans.as_chunks::<4>();
         let (keys, rest_keys) = self.keys[..spans.len()].as_chunks_mut::<4>();
         let (places, rest_places) = self.places[..spans.len()].as_chunks_mut::<4>();
@@ -44,15 +50,13 @@ impl Batch {
             // A start, and in the high half a length.
             let spans = spans.map(|span| span - (span << 16));
             // SAFETY: as the caller's.
-            *places = unsafe { I::load_four(seeds, text, &spans, keys) };
+            *places = unsafe { isa.load_four(seeds, text, &spans, keys) };
         }
         for ((&span, key), place) in rest.iter().zip(rest_keys).zip(rest_places) {
             let (start, end) = (span & 0xffff, span >> 16);
             // SAFETY: as the caller's.
             unsafe {
-                let loaded = I::load(text.add(start as usize), end - start);
-                I::write(loaded, key);
-                *place = I::hash(seeds, loaded) as u32;
+                *place = isa.load(seeds, text.add(start as usize), end - start, key) as u32;
             }
         }
     }
@@ -62,8 +66,9 @@ impl Batch {
     /// # Safety
     /// As that of [`Batch::load`].
     #[inline(always)]
-    pub(crate) unsafe fn load_wide<I: Isa>(
+    pub(crate) unsafe fn load_wide<I: Kernels>(
         &mut self,
+        isa: I,
         seeds: &Seeds,
         text: *const u8,
         spans: &[u32],
@@ -77,13 +82,12 @@ impl Batch {
                 let start = text.add(start as usize);
                 match length as usize <= SHORT_MAX {
                     true => {
-                        let loaded = I::load(start, length);
                         let mut short = InlineKey([0; SHORT_MAX]);
-                        I::write(loaded, &mut short);
+                        let hash = isa.load(seeds, start, length, &mut short);
                         key.0[..SHORT_MAX].copy_from_slice(&short.0);
-                        I::hash(seeds, loaded)
+                        hash
                     }
-                    false => I::load_wide(seeds, start, length, key),
+                    false => isa.load_wide(seeds, start, length, key),
                 }
             };
             *place = tag_of(hash as u32, length as usize);

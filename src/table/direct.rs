@@ -9,15 +9,14 @@
 
 use ringfold_read::internals::{
     Level,
+    isa::{Portable, dispatch},
     pages::{HUGE_PAGE, PAGE},
     prefetch,
 };
 
 use crate::scan::key_number::lookahead::RowLookahead;
 use crate::scan::key_number::window::ScanWindow;
-#[cfg(target_arch = "x86_64")]
-use crate::table::isa::{Avx2, Avx512};
-use crate::table::isa::{Isa, Portable, Seeds};
+use crate::table::isa::{Kernels, Seeds};
 use crate::table::key::{Key, hash};
 use crate::table::pages::{Pages, Zeroed};
 use crate::table::stats::Stats;
@@ -141,40 +140,23 @@ impl<K: Key> DirectTable<K> {
                 self.draw_seeds();
             }
             taken += keys.len();
-            match self.level {
-                // SAFETY: the list's keys are in the window.
-                Level::Portable => unsafe { self.batch::<Portable>(window, keys, values) },
-                // SAFETY: as above; the level is only made where the processor has its features.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx2(_) => unsafe { self.batch_avx2(window, keys, values) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx512(_) => unsafe { self.batch_avx512(window, keys, values) },
-            }
+            // SAFETY: the list's keys are in the window.
+            dispatch!(self.level, isa => unsafe { self.batch(isa, window, keys, values) });
         }
         taken
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx2(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
-        // SAFETY: as the caller's.
-        unsafe { self.batch::<Avx2>(window, keys, values) }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-    unsafe fn batch_avx512(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
-        // SAFETY: as the caller's.
-        unsafe { self.batch::<Avx512>(window, keys, values) }
     }
 
     /// # Safety
     /// - `keys` are of `window`, of this size class, and no more than [`Self::ROWS`], as are `values`.
     /// - There is space for as many new keys.
-    /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn batch<I: Isa>(&mut self, window: ScanWindow<'_>, keys: &[u32], values: &[u32]) {
+    unsafe fn batch<I: Kernels>(
+        &mut self,
+        isa: I,
+        window: ScanWindow<'_>,
+        keys: &[u32],
+        values: &[u32],
+    ) {
         let count = keys.len().min(values.len()).min(Self::ROWS);
         let buckets = self.buckets.pointer();
         let mask = self.mask;
@@ -187,7 +169,7 @@ impl<K: Key> DirectTable<K> {
             // SAFETY: the keys are in the window; a masked place is in the table.
             unsafe {
                 lookahead.prefetch::<K>(four);
-                let hashes = K::load_four::<I>(&self.seeds, window.pointer(), four, to);
+                let hashes = K::load_four(isa, &self.seeds, window.pointer(), four, to);
                 *places = hashes.map(|hash| hash & mask);
                 if exceeds_l1 {
                     for &place in &*places {
@@ -202,7 +184,7 @@ impl<K: Key> DirectTable<K> {
                 let key = *keys.get_unchecked(row);
                 let start = window.pointer().add((key & 0xffff) as usize);
                 let to = self.batch.keys.get_unchecked_mut(row);
-                let place = K::load::<I>(&self.seeds, start, key >> 16, to) as u32 & mask;
+                let place = K::load(isa, &self.seeds, start, key >> 16, to) as u32 & mask;
                 *self.batch.places.get_unchecked_mut(row) = place;
                 Self::prefetch(buckets, place);
             }
@@ -217,23 +199,23 @@ impl<K: Key> DirectTable<K> {
             // SAFETY: a masked place is in the table, and no bucket is borrowed but here.
             unsafe {
                 let [first, second] = places.map(|place| Self::bucket(buckets, place));
-                if K::equal_two::<I>(keys, [&(*first).key, &(*second).key]) {
-                    I::update_two([&raw mut (*first).stats, &raw mut (*second).stats], values);
+                if K::equal_two(isa, keys, [&(*first).key, &(*second).key]) {
+                    isa.update_two([&raw mut (*first).stats, &raw mut (*second).stats], values);
                     continue;
                 }
                 cold();
                 *displaced += 1;
                 for row in 0..2 {
-                    let bucket = Self::probe::<I>(buckets, mask, used, &keys[row], places[row]);
-                    I::update(&mut (*bucket).stats, values[row]);
+                    let bucket = Self::probe(isa, buckets, mask, used, &keys[row], places[row]);
+                    isa.update(&mut (*bucket).stats, values[row]);
                 }
             }
         }
         for ((key, place), value) in key.iter().zip(place).zip(value) {
             // SAFETY: as above.
             unsafe {
-                let bucket = Self::probe::<I>(buckets, mask, used, key, *place);
-                I::update(&mut (*bucket).stats, *value);
+                let bucket = Self::probe(isa, buckets, mask, used, key, *place);
+                isa.update(&mut (*bucket).stats, *value);
             }
         }
     }
@@ -263,9 +245,9 @@ impl<K: Key> DirectTable<K> {
     ///
     /// # Safety
     /// - `buckets` and `mask` are a table's, `place` is masked, and the table has an empty bucket to spare.
-    /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn probe<I: Isa>(
+    unsafe fn probe<I: Kernels>(
+        isa: I,
         buckets: *mut Bucket<K>,
         mask: u32,
         used: &mut usize,
@@ -281,7 +263,7 @@ impl<K: Key> DirectTable<K> {
                     *used += 1;
                     return bucket;
                 }
-                if key.equals::<I>(&(*bucket).key) {
+                if key.equals(isa, &(*bucket).key) {
                     return bucket;
                 }
                 place = place.wrapping_add(Self::STEP) & mask;
@@ -323,10 +305,9 @@ impl<K: Key> DirectTable<K> {
         }
         let place = hash(self.level, &self.seeds, key) & self.mask;
         let buckets = self.buckets.pointer();
-        // SAFETY: there is an empty bucket to spare; needs no feature.
-        let bucket = unsafe {
-            &mut *Self::probe::<Portable>(buckets, self.mask, &mut self.used, key, place)
-        };
+        // SAFETY: there is an empty bucket to spare.
+        let bucket =
+            unsafe { &mut *Self::probe(Portable, buckets, self.mask, &mut self.used, key, place) };
         bucket.stats.merge(stats);
     }
 

@@ -2,14 +2,14 @@
 //! lie in their own slot.
 //!
 //! Invariant of this module: at least one slot is empty, which is one whose key is all zeros. A place is the number of
-//! units before a slot's lanes. Keys that are looked up are readable for 64 bytes.
+//! units before a slot's lanes. Keys that are looked up are readable as [`isa`](crate::table::isa) says.
 #![allow(unsafe_code)]
 
 use ringfold_read::internals::prefetch;
 
 use crate::table::batch::{BATCH, Batch};
 use crate::table::entries::{SHORT_MAX, UNIT};
-use crate::table::isa::{InlineKey, Isa, Seeds};
+use crate::table::isa::{InlineKey, Kernels, Seeds};
 use crate::table::pages::{Pages, Zeroed};
 
 /// Lanes in a cell.
@@ -189,11 +189,12 @@ impl InlineTable {
     /// Looks up the keys of a batch, which are spans of `text`. Those that are new get slots of zeros.
     ///
     /// # Safety
-    /// As that of [`LaneTable::find`](crate::table::lane_table::LaneTable::find); keys are no longer than [`SHORT_MAX`], there
-    /// is room for as many, and the features of `I` are enabled.
+    /// As that of [`LaneTable::find`](crate::table::lane_table::LaneTable::find); keys are no longer than [`SHORT_MAX`], and
+    /// there is room for as many.
     #[inline(always)]
-    pub(crate) unsafe fn find<I: Isa>(
+    pub(crate) unsafe fn find<I: Kernels>(
         &mut self,
+        isa: I,
         seeds: &Seeds,
         text: *const u8,
         spans: &[u32],
@@ -219,7 +220,7 @@ impl InlineTable {
             }
         };
         // SAFETY: as the caller's.
-        unsafe { batch.load::<I>(seeds, text, spans) };
+        unsafe { batch.load(isa, seeds, text, spans) };
         for place in &mut batch.places[..spans.len()] {
             *place = home(*place, count) << stride_bits;
             if exceeds_l1 {
@@ -228,12 +229,11 @@ impl InlineTable {
         }
         let rows = batch.keys.iter().zip(&mut batch.places).take(spans.len());
         for (row, (key, place)) in rows.enumerate() {
-            // SAFETY: homes, and the slots that follow them, are in the table; the features of `I` are enabled.
+            // SAFETY: homes, and the slots that follow them, are in the table.
             unsafe {
-                let wanted = I::read(key);
                 let mut at = *place;
                 *place = (at + 1) * CELL_UNITS as u32;
-                if I::equals(wanted, &*cells.add(at as usize).cast()) {
+                if isa.equals(key, &*cells.add(at as usize).cast()) {
                     continue;
                 }
                 // Displaced or new.
@@ -248,7 +248,7 @@ impl InlineTable {
                         break;
                     }
                     at = following(at);
-                    if I::equals(wanted, &*cells.add(at as usize).cast()) {
+                    if isa.equals(key, &*cells.add(at as usize).cast()) {
                         break;
                     }
                 }

@@ -1,14 +1,12 @@
 //! The sizes of keys in the tables. A key is stored with its delimiter and zeros after it, so that two keys
 //! are equal if all their bytes are, and no length is compared.
 //!
-//! Invariant of this module: an instruction set is only used by a caller that has its features.
+//! Invariant of this module: as that of [`isa`](crate::table::isa).
 #![allow(unsafe_code)]
 
-use ringfold_read::internals::Level;
+use ringfold_read::internals::{Level, isa::dispatch};
 
-#[cfg(target_arch = "x86_64")]
-use crate::table::isa::{Avx2, Avx512};
-use crate::table::isa::{InlineKey, Isa, LongKey, Portable, Seeds, WideKey};
+use crate::table::isa::{InlineKey, Kernels, LongKey, READABLE, Seeds, WideKey};
 
 /// A key of a size class.
 ///
@@ -22,39 +20,37 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
     /// Loads a key and returns its hash.
     ///
     /// # Safety
-    /// - `length` bytes from `start` are in a window or the whole of another key, and fit the class.
-    /// - The features of `I` are enabled.
-    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64;
+    /// As that of [`Kernels::load`].
+    unsafe fn load<I: Kernels>(
+        isa: I,
+        seeds: &Seeds,
+        start: *const u8,
+        length: u32,
+        to: &mut Self,
+    ) -> u64;
 
-    /// Loads four keys: the low half of each word is where the key starts, the high half its length. Returns
-    /// the low halves of the hashes.
+    /// Loads four keys, and returns the low halves of their hashes.
     ///
     /// # Safety
-    /// - The keys are in `window`, and fit the class.
-    /// - The features of `I` are enabled.
+    /// As that of [`Kernels::load_four`].
     #[inline(always)]
-    unsafe fn load_four<I: Isa>(
+    unsafe fn load_four<I: Kernels>(
+        isa: I,
         seeds: &Seeds,
         window: *const u8,
         keys: &[u32; 4],
         to: &mut [Self; 4],
     ) -> [u32; 4] {
         // SAFETY: as the caller's.
-        unsafe { load_each::<I, _>(seeds, window, keys, to) }
+        unsafe { load_each(isa, seeds, window, keys, to) }
     }
 
-    /// # Safety
-    /// - The features of `I` are enabled.
-    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool;
+    fn equals<I: Kernels>(&self, isa: I, other: &Self) -> bool;
 
     /// Whether both keys are those of `others`.
-    ///
-    /// # Safety
-    /// - The features of `I` are enabled.
     #[inline(always)]
-    unsafe fn equal_two<I: Isa>(keys: &[Self; 2], others: [&Self; 2]) -> bool {
-        // SAFETY: as the caller's.
-        unsafe { equal_each::<I, _>(keys, others) }
+    fn equal_two<I: Kernels>(isa: I, keys: &[Self; 2], others: [&Self; 2]) -> bool {
+        equal_each(isa, keys, others)
     }
 
     fn bytes(&self) -> &[u8];
@@ -72,7 +68,8 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
 /// # Safety
 /// As there.
 #[inline(always)]
-pub(crate) unsafe fn load_each<I: Isa, K: Key>(
+pub(crate) unsafe fn load_each<I: Kernels, K: Key>(
+    isa: I,
     seeds: &Seeds,
     window: *const u8,
     keys: &[u32; 4],
@@ -83,60 +80,26 @@ pub(crate) unsafe fn load_each<I: Isa, K: Key>(
         // SAFETY: as the caller's.
         unsafe {
             let start = window.add((key & 0xffff) as usize);
-            *hash = K::load::<I>(seeds, start, key >> 16, to) as u32;
+            *hash = K::load(isa, seeds, start, key >> 16, to) as u32;
         }
     }
     hashes
 }
 
 /// [`Key::equal_two`], one by one.
-///
-/// # Safety
-/// As there.
 #[inline(always)]
-pub(crate) unsafe fn equal_each<I: Isa, K: Key>(keys: &[K; 2], others: [&K; 2]) -> bool {
-    // SAFETY: as the caller's.
-    unsafe { keys[0].equals::<I>(others[0]) && keys[1].equals::<I>(others[1]) }
+pub(crate) fn equal_each<I: Kernels, K: Key>(isa: I, keys: &[K; 2], others: [&K; 2]) -> bool {
+    keys[0].equals(isa, others[0]) && keys[1].equals(isa, others[1])
 }
 
 /// The hash of a key, the same as when it is loaded from a window.
 pub(crate) fn hash<K: Key>(level: Level, seeds: &Seeds, key: &K) -> u32 {
-    match level {
-        // SAFETY: needs no feature.
-        Level::Portable => unsafe { hash_of::<Portable, K>(seeds, key) },
-        // SAFETY: the level is only made where the processor has its features.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2(_) => unsafe { hash_avx2(seeds, key) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512(_) => unsafe { hash_avx512(seeds, key) },
-    }
-}
-
-/// # Safety
-/// - The features of `I` are enabled.
-#[inline(always)]
-unsafe fn hash_of<I: Isa, K: Key>(seeds: &Seeds, key: &K) -> u32 {
-    // A window has bytes after a key.
-    let mut bytes = [0_u8; 128];
+    let mut bytes = [0; 128 + READABLE];
     let length = key.bytes().len();
     bytes[..length].copy_from_slice(key.bytes());
-    // SAFETY: the whole of a key, and 64 bytes in any case.
-    unsafe { K::load::<I>(seeds, bytes.as_ptr(), length as u32, &mut { K::EMPTY }) as u32 }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
-unsafe fn hash_avx2<K: Key>(seeds: &Seeds, key: &K) -> u32 {
-    // SAFETY: as the caller's.
-    unsafe { hash_of::<Avx2, K>(seeds, key) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-unsafe fn hash_avx512<K: Key>(seeds: &Seeds, key: &K) -> u32 {
-    // SAFETY: as the caller's.
-    unsafe { hash_of::<Avx512, K>(seeds, key) }
+    let (start, mut to) = (bytes.as_ptr(), K::EMPTY);
+    // SAFETY: the whole of a key, and what is readable after it.
+    dispatch!(level, isa => unsafe { K::load(isa, seeds, start, length as u32, &mut to) as u32 })
 }
 
 /// Nothing, aligned to a line.
@@ -148,54 +111,6 @@ pub(crate) struct Line;
 #[derive(Clone, Copy)]
 #[repr(align(128))]
 pub(crate) struct TwoLines;
-
-// SAFETY: bytes.
-unsafe impl Key for InlineKey {
-    type Line = Line;
-    const EMPTY: Self = InlineKey([0; 32]);
-
-    #[inline(always)]
-    unsafe fn load<I: Isa>(seeds: &Seeds, start: *const u8, length: u32, to: &mut Self) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe {
-            let key = I::load(start, length);
-            I::write(key, to);
-            I::hash(seeds, key)
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_four<I: Isa>(
-        seeds: &Seeds,
-        window: *const u8,
-        keys: &[u32; 4],
-        to: &mut [Self; 4],
-    ) -> [u32; 4] {
-        // SAFETY: as the caller's.
-        unsafe { I::load_four(seeds, window, keys, to) }
-    }
-
-    #[inline(always)]
-    unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
-        // SAFETY: as the caller's.
-        unsafe { I::equals(I::read(self), other) }
-    }
-
-    #[inline(always)]
-    unsafe fn equal_two<I: Isa>(keys: &[Self; 2], others: [&Self; 2]) -> bool {
-        // SAFETY: as the caller's.
-        unsafe { I::equal_two(keys, others) }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    #[cfg(test)]
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
 
 /// Implements [`Key`] by an instruction set's methods for this length, and by those for several keys at once
 /// where it has any.
@@ -210,38 +125,38 @@ macro_rules! key {
             const EMPTY: Self = $key([0; $bytes]);
 
             #[inline(always)]
-            unsafe fn load<I: Isa>(
+            unsafe fn load<I: Kernels>(
+                isa: I,
                 seeds: &Seeds,
                 start: *const u8,
                 length: u32,
                 to: &mut Self,
             ) -> u64 {
                 // SAFETY: as the caller's.
-                unsafe { I::$load(seeds, start, length, to) }
+                unsafe { isa.$load(seeds, start, length, to) }
             }
 
             #[inline(always)]
-            unsafe fn equals<I: Isa>(&self, other: &Self) -> bool {
-                // SAFETY: as the caller's.
-                unsafe { I::$equals(self, other) }
+            fn equals<I: Kernels>(&self, isa: I, other: &Self) -> bool {
+                isa.$equals(self, other)
             }
 
             $(
                 #[inline(always)]
-                unsafe fn load_four<I: Isa>(
+                unsafe fn load_four<I: Kernels>(
+                    isa: I,
                     seeds: &Seeds,
                     window: *const u8,
                     keys: &[u32; 4],
                     to: &mut [Self; 4],
                 ) -> [u32; 4] {
                     // SAFETY: as the caller's.
-                    unsafe { I::$load_four(seeds, window, keys, to) }
+                    unsafe { isa.$load_four(seeds, window, keys, to) }
                 }
 
                 #[inline(always)]
-                unsafe fn equal_two<I: Isa>(keys: &[Self; 2], others: [&Self; 2]) -> bool {
-                    // SAFETY: as the caller's.
-                    unsafe { I::$equal_two(keys, others) }
+                fn equal_two<I: Kernels>(isa: I, keys: &[Self; 2], others: [&Self; 2]) -> bool {
+                    isa.$equal_two(keys, others)
                 }
             )?
 
@@ -250,13 +165,14 @@ macro_rules! key {
             }
 
             #[cfg(test)]
-    fn bytes_mut(&mut self) -> &mut [u8] {
+            fn bytes_mut(&mut self) -> &mut [u8] {
                 &mut self.0
             }
         }
     };
 }
 
+key!(InlineKey, 32, Line, load, equals, load_four, equal_two);
 key!(
     LongKey,
     96,

@@ -8,21 +8,17 @@
 #![allow(unsafe_code)]
 
 use rayon::iter::Either;
-use ringfold_read::internals::Level;
+use ringfold_read::internals::{Level, isa::dispatch};
 
 use crate::aggregate::lanes::Addition;
 use crate::table::batch::{BATCH, Batch};
 use crate::table::entries::{EntryTable, KEY_MAX, Key, SHORT_MAX, UNIT};
 use crate::table::inline::InlineTable;
-#[cfg(target_arch = "x86_64")]
-use crate::table::isa::{Avx2, Avx512};
-use crate::table::isa::{Isa, Portable, Seeds};
+use crate::table::isa::{Kernels, READABLE, Seeds};
 use crate::table::key::hash;
 
 /// Lanes that are added to at once.
 pub(crate) const GROUP_LANES: usize = 4;
-/// Bytes that are readable after a key.
-const READABLE: usize = 32;
 /// The most rows of a batch where keys are in entries: what is fetched for them stays in the first-level cache.
 const ENTRY_ROWS: usize = 128;
 
@@ -220,53 +216,37 @@ impl LaneTable {
         let text = text.as_ptr();
         self.reserve(spans.len(), longest);
         let is_short = longest <= SHORT_MAX;
-        match self.level {
-            // SAFETY: checked above; needs no feature.
-            Level::Portable => unsafe { self.find_by::<Portable>(text, spans, is_short) },
-            // SAFETY: as above; a level is only made where the processor has its features.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2(_) => unsafe { self.find_avx2(text, spans, is_short) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512(_) => unsafe { self.find_avx512(text, spans, is_short) },
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,aes,bmi1,bmi2,popcnt")]
-    unsafe fn find_avx2(&mut self, text: *const u8, spans: &[u32], is_short: bool) {
-        // SAFETY: as the caller's.
-        unsafe { self.find_by::<Avx2>(text, spans, is_short) }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,aes,bmi1,bmi2,popcnt")]
-    unsafe fn find_avx512(&mut self, text: *const u8, spans: &[u32], is_short: bool) {
-        // SAFETY: as the caller's.
-        unsafe { self.find_by::<Avx512>(text, spans, is_short) }
+        // SAFETY: checked above.
+        dispatch!(self.level, isa => unsafe { self.find_by(isa, text, spans, is_short) });
     }
 
     /// # Safety
-    /// After each key [`READABLE`] bytes of the text are readable, and no key has more than [`KEY_MAX`]; the features of `I` are enabled,
-    /// and there is room for as many new keys.
+    /// After each key [`READABLE`] bytes of the text are readable, and no key has more than [`KEY_MAX`]; there is room
+    /// for as many new keys.
     #[inline(always)]
-    unsafe fn find_by<I: Isa>(&mut self, text: *const u8, spans: &[u32], is_short: bool) {
+    unsafe fn find_by<I: Kernels>(
+        &mut self,
+        isa: I,
+        text: *const u8,
+        spans: &[u32],
+        is_short: bool,
+    ) {
         let (seeds, batch) = (&self.seeds, &mut *self.batch);
         let table = match &mut self.keys {
             // SAFETY: as the caller's.
-            Keys::Inline(table) => return unsafe { table.find::<I>(seeds, text, spans, batch) },
+            Keys::Inline(table) => return unsafe { table.find(isa, seeds, text, spans, batch) },
             Keys::Entries(table) => table,
         };
         // SAFETY: as the caller's.
         unsafe {
             match is_short {
                 true => {
-                    batch.load::<I>(seeds, text, spans);
+                    batch.load(isa, seeds, text, spans);
                     for (tag, span) in batch.places.iter_mut().zip(spans) {
                         *tag = *tag & !7 | u32::from((span >> 16) - (span & 0xffff) > UNIT as u32);
                     }
                 }
-                false => batch.load_wide::<I>(seeds, text, spans),
+                false => batch.load_wide(isa, seeds, text, spans),
             }
         }
         let tags = &mut batch.places[..spans.len()];
