@@ -24,7 +24,7 @@ pub(super) fn parsed() -> Result<Command, ExitCode> {
     let mut cli = showing(|arg| !is_io(arg));
     cli = cli.mut_subcommand("aggregate", |command| {
         command.mut_args(|arg| {
-            let is_first = FIRST.contains(&arg.get_id().as_str());
+            let is_first = FIRST.split(' ').any(|first| first == arg.get_id().as_str());
             arg.hide_short_help(!is_first)
         })
     });
@@ -40,16 +40,7 @@ pub(super) fn parsed() -> Result<Command, ExitCode> {
 }
 
 /// The flags of `aggregate` that `-h` shows: one screen.
-const FIRST: [&str; 8] = [
-    "files",
-    "key",
-    "aggregate",
-    "header",
-    "filter",
-    "sort",
-    "top",
-    "help",
-];
+const FIRST: &str = "files key aggregate header filter sort top help";
 
 /// The words of the command line; one that begins with a file is of `aggregate`, and so is one without words beside data.
 fn line() -> Vec<OsString> {

@@ -321,8 +321,7 @@ impl Dialect {
                     None => {
                         let cause =
                             "the quote that opens here is closed, and the field goes on after it";
-                        let is_escaped = bytes[..field.end].ends_with(b"\\");
-                        let hint = match is_escaped {
+                        let hint = match bytes[..field.end].ends_with(b"\\") {
                             true => Hint::Escape,
                             false => Hint::Quote,
                         };
@@ -365,10 +364,8 @@ impl Dialect {
 
     /// After the line's end at `at`, if there is one, or the bytes end there.
     fn line_end(&self, bytes: &[u8], at: usize) -> Option<usize> {
-        let returns = bytes[at..]
-            .iter()
-            .take_while(|byte| **byte == b'\r')
-            .count();
+        let returns = bytes[at..].iter().take_while(|byte| **byte == b'\r');
+        let returns = returns.count();
         let is_end = returns <= 1 || self.many_returns;
         match bytes.get(at + returns) {
             Some(b'\n') if is_end => Some(at + returns + 1),
@@ -446,14 +443,12 @@ pub(crate) fn unreadable(
     cause: &'static str,
     hint: Option<Hint>,
 ) -> Unreadable {
-    let line_end = memchr(b'\n', &bytes[open..]);
-    let end = line_end.map_or(bytes.len(), |end| open + end);
-    let trimmed = end - usize::from(bytes[open..end].ends_with(b"\r"));
+    let Record { end, next } = Record::line(bytes, open);
     Unreadable {
-        bytes: open..trimmed,
+        bytes: open..end,
         cause: cause.into(),
         hint,
-        next: end + usize::from(line_end.is_some()),
+        next,
         is_open: false,
     }
 }

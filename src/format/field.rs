@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memchr;
+
 use crate::format::escape::Escape;
 use crate::refusal::Hint;
 
@@ -70,6 +72,18 @@ impl Field {
         scratch.clear();
         escape.undo(raw, scratch);
         scratch
+    }
+}
+
+impl Record {
+    /// The line at `at`: where it ends, without a carriage return, and what follows it.
+    pub(crate) fn line(bytes: &[u8], at: usize) -> Record {
+        let newline = memchr(b'\n', &bytes[at..]).map(|end| at + end);
+        let end = newline.unwrap_or(bytes.len());
+        Record {
+            end: end - usize::from(bytes[at..end].ends_with(b"\r")),
+            next: newline.map_or(end, |end| end + 1),
+        }
     }
 }
 

@@ -8,37 +8,18 @@ use crate::format::time::read;
 use crate::refusal::{Hint, Refusal};
 
 /// Texts that many programs write where there is no value.
-const NULLS: [&str; 16] = [
-    "NA", "N/A", "n/a", "#N/A", "na", "NULL", "null", "Null", "None", "none", "nil", "\\N", "-",
-    "--", "?", ".",
-];
+const NULLS: &str = "NA N/A n/a #N/A na NULL null Null None none nil \\N - -- ? .";
 
 /// Infinities and nan as many programs write them.
-const NOT_FINITE: [&str; 16] = [
-    "NaN",
-    "nan",
-    "NAN",
-    "-nan",
-    "inf",
-    "-inf",
-    "+inf",
-    "Inf",
-    "-Inf",
-    "+Inf",
-    "INF",
-    "-INF",
-    "Infinity",
-    "-Infinity",
-    "infinity",
-    "-infinity",
-];
+const NOT_FINITE: &str =
+    "NaN nan NAN -nan inf -inf +inf Inf -Inf +Inf INF -INF Infinity -Infinity infinity -infinity";
 
 /// Signs of money and per cent.
 const SIGNS: [&str; 5] = ["$", "€", "£", "¥", "%"];
 
 /// Whether many programs write this where there is no value.
 pub(crate) fn is_usual_null(value: &[u8]) -> bool {
-    NULLS.iter().any(|null| null.as_bytes() == value)
+    NULLS.split(' ').any(|null| null.as_bytes() == value)
 }
 
 /// What is wrong with a value that isn't a number, and how it may be read, if there is a way.
@@ -63,11 +44,8 @@ fn is_date(value: &[u8]) -> bool {
 }
 
 fn hint(value: &[u8], grammar: Grammar) -> Option<Hint> {
-    let among = |words: &[&'static str]| {
-        let found = words.iter().find(|word| word.as_bytes() == value);
-        found.copied()
-    };
-    if let Some(null) = among(&NULLS) {
+    let among = |words: &'static str| words.split(' ').find(|word| word.as_bytes() == value);
+    if let Some(null) = among(NULLS) {
         return Some(Hint::NullValue(null));
     }
     if is_date(value) {
@@ -83,7 +61,7 @@ fn hint(value: &[u8], grammar: Grammar) -> Option<Hint> {
         ..Grammar::FLOAT
     };
     if is_number(value, float) {
-        let special = among(&NOT_FINITE).map(Hint::NotFinite);
+        let special = among(NOT_FINITE).map(Hint::NotFinite);
         return Some(special.unwrap_or(Hint::Float));
     }
     let other = Grammar {

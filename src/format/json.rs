@@ -9,8 +9,6 @@ mod token;
 
 pub(crate) use paths::Paths;
 
-use memchr::memchr;
-
 use crate::format::escape::Escape;
 use crate::format::field::{Field, Record, Unreadable};
 use token::{Bad, after_blanks, bad, byte, scalar, string};
@@ -46,15 +44,13 @@ impl Paths {
             }
             _ => bad(start, "the line isn't a JSON object"),
         };
-        let trimmed = |end: usize| end - usize::from(bytes[at..end].ends_with(b"\r"));
         match done {
             Ok(end) => Ok(Record {
-                end: trimmed(end),
+                end: end - usize::from(bytes[at..end].ends_with(b"\r")),
                 next: bytes.len().min(end + 1),
             }),
             Err(Bad { at: wrong, cause }) => {
-                let newline = memchr(b'\n', &bytes[at..]).map(|end| at + end);
-                let end = trimmed(newline.unwrap_or(bytes.len()));
+                let Record { end, next } = Record::line(bytes, at);
                 let (range, cause) = match wrong < end {
                     true => (wrong..end, cause),
                     false => (start.min(end)..end, CUT),
@@ -63,7 +59,7 @@ impl Paths {
                     bytes: range,
                     cause: cause.into(),
                     hint: None,
-                    next: newline.map_or(bytes.len(), |end| end + 1),
+                    next,
                     is_open: false,
                 })
             }

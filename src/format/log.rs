@@ -14,7 +14,7 @@ mod variable;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use memchr::{memchr, memrchr};
+use memchr::memrchr;
 
 use crate::decimal::number::shown;
 use crate::format::field::{Field, Record, Unreadable};
@@ -85,10 +85,8 @@ pub(crate) fn pattern(text: &str) -> Result<&'static Pattern, String> {
     if let Some(pattern) = known.get(text) {
         return Ok(pattern);
     }
-    let named = NAMED
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(text));
-    let pattern = match named {
+    let mut named = NAMED.iter();
+    let pattern = match named.find(|(name, _)| name.eq_ignore_ascii_case(text)) {
         Some((name, pattern)) => Pattern {
             // `apache` means the same.
             text: (if *name == "apache" { "combined" } else { name }).into(),
@@ -189,9 +187,7 @@ impl Pattern {
         fields: &mut Vec<Field>,
     ) -> Result<Record, Unreadable> {
         fields.clear();
-        let newline = memchr(b'\n', &bytes[at..]).map(|end| at + end);
-        let (end, next) = newline.map_or((bytes.len(), bytes.len()), |end| (end, end + 1));
-        let end = end - usize::from(bytes[at..end].ends_with(b"\r"));
+        let Record { end, next } = Record::line(bytes, at);
         let line = &bytes[..end];
         if end > at && self.plain(line, at, fields).is_none() {
             let mut search = Search::new(self, line);

@@ -36,43 +36,14 @@ impl Variable {
 }
 
 /// Variables of nginx whose values hold no blanks, and how the names of others end that don't, those of headers too.
-const WORDS: [&str; 14] = [
-    "connection",
-    "connection_requests",
-    "gzip_ratio",
-    "host",
-    "hostname",
-    "http2",
-    "http3",
-    "https",
-    "msec",
-    "pid",
-    "pipe",
-    "protocol",
-    "scheme",
-    "server_name",
-];
-const ENDS_OF_WORDS: [&str; 15] = [
-    "_addr",
-    "_bytes",
-    "_cipher",
-    "_code",
-    "_host",
-    "_id",
-    "_ip",
-    "_length",
-    "_method",
-    "_port",
-    "_protocol",
-    "_received",
-    "_sent",
-    "_size",
-    "_time",
-];
+const WORDS: &str = "\
+    connection connection_requests gzip_ratio host hostname http2 http3 https msec pid pipe protocol scheme \
+    server_name";
+const ENDS_OF_WORDS: &str = "_addr _bytes _cipher _code _host _id _ip _length _method _port _protocol _received _sent _size _time";
 
 fn is_word(name: &str) -> bool {
-    let has_end = ENDS_OF_WORDS.iter().any(|end| name.ends_with(end));
-    has_end || WORDS.contains(&name) || name.starts_with("tcpinfo_")
+    let has_end = ENDS_OF_WORDS.split(' ').any(|end| name.ends_with(end));
+    has_end || WORDS.split(' ').any(|word| word == name) || name.starts_with("tcpinfo_")
 }
 
 /// The variable such as `$status` or `${status}` that a text begins with, and its length.

@@ -197,10 +197,9 @@ fn digit_first(text: &[u8]) -> Result<Time, NoTime> {
             let mut clock = Rest(text);
             let mut time = EMPTY;
             let is_clock = clock.clock(&mut time).is_ok() && time.precision >= Precision::Minute;
-            Err(if is_clock {
-                NoTime::NoDate
-            } else {
-                NoTime::Other
+            Err(match is_clock {
+                true => NoTime::NoDate,
+                false => NoTime::Other,
             })
         }
         _ => epoch(text),
@@ -325,11 +324,8 @@ impl<'a> Rest<'a> {
 
     /// Letters at its start.
     fn letters(&mut self) -> &'a [u8] {
-        let len = self
-            .0
-            .iter()
-            .take_while(|byte| byte.is_ascii_alphabetic())
-            .count();
+        let is_letter = |byte: &&u8| byte.is_ascii_alphabetic();
+        let len = self.0.iter().take_while(is_letter).count();
         let (letters, rest) = self.0.split_at(len);
         self.0 = rest;
         letters
@@ -615,20 +611,12 @@ fn month(name: &[u8]) -> Option<u8> {
 }
 
 fn is_weekday(name: &[u8]) -> bool {
-    let names = [
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-    ];
-    let is = |known: &&str| {
+    let is = |known: &str| {
         let short = name.len() == 3 && name.eq_ignore_ascii_case(&known.as_bytes()[..3]);
         short || name.eq_ignore_ascii_case(known.as_bytes())
     };
-    names.iter().any(is)
+    let names = "monday tuesday wednesday thursday friday saturday sunday";
+    names.split(' ').any(is)
 }
 
 /// The zone of a name. Most names say no offset, or another one in each country.
