@@ -20,7 +20,7 @@ pub(crate) struct Ordered<T> {
 struct State<T> {
     /// The number that is written next.
     next: u64,
-    /// That number and those behind it.
+    /// That number and those after it.
     numbers: VecDeque<Number<T>>,
     closed: bool,
     /// Memory to be reused.

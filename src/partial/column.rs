@@ -31,7 +31,7 @@ pub(crate) type Place = (u32, u64);
 /// Values of up to so many bytes are copied as if they had as many.
 const SHORT: usize = 64;
 
-/// Values of any length, one behind the other.
+/// Values of any length, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Ragged {
     pub(crate) ends: Vec<usize>,
@@ -310,7 +310,7 @@ impl<'a> Variable<'a> {
         self.prefix(start, end)
     }
 
-    /// The bytes behind the first `skip` of some as numbers.
+    /// The bytes after the first `skip` of some as numbers.
     #[inline(always)]
     pub(crate) fn prefixes(&self, some: Range<usize>, skip: usize) -> impl Iterator<Item = u64> {
         let mut start = some
@@ -350,7 +350,7 @@ impl<'a> Variable<'a> {
 
     #[inline(always)]
     fn prefix(&self, start: usize, end: usize) -> u64 {
-        // The bytes behind a short one are there to be read, too.
+        // The bytes after a short one are there to be read, too.
         match self.bytes[start..].first_chunk::<8>() {
             Some(first) => u64::from_be_bytes(*first) & FIRST_BYTES[(end - start).min(8)],
             None => prefix(&self.bytes[start..end]),

@@ -2,7 +2,7 @@
 
 use crate::sketch::Sketch;
 
-/// The most digits behind the point in a column: more than twice those of a number with an exponent, for squares.
+/// The most digits after the point in a column: more than twice those of a number with an exponent, for squares.
 pub(crate) const SCALE_MAX: u32 = 1000;
 
 /// Bytes before the text of a time, which are ordered as instants are.
@@ -29,7 +29,7 @@ pub(crate) enum Rule {
     LastText,
     /// Sketches are merged.
     Sketch(Sketch),
-    /// Counts of values are added. Each value has a row of its own behind its group.
+    /// Counts of values are added. Each value has a row of its own after its group.
     Values,
     /// The lesser of two texts remains: [`RANK_BYTES`] that are ordered as instants are, and a time as it was written.
     EarliestTime,
@@ -88,7 +88,7 @@ impl Rule {
         matches!(self, Rule::Sketch(sketch) if sketch.is_estimate())
     }
 
-    /// Whether the values are bytes behind the place that they have in the input.
+    /// Whether the values are bytes after the place that they have in the input.
     pub(crate) fn is_placed(self) -> bool {
         matches!(self, Rule::FirstText | Rule::LastText)
     }
@@ -98,7 +98,7 @@ impl Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) rule: Rule,
-    /// Digits behind the point of its decimals. Of [`Rule::Values`], the aggregate whose values they are.
+    /// Digits after the point of its decimals. Of [`Rule::Values`], the aggregate whose values they are.
     pub(crate) scale: u32,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Aggregate {
     pub(crate) name: Vec<u8>,
     /// How its column of the answer is called.
     pub(crate) title: Vec<u8>,
-    /// The most digits behind the point of the numbers that it has seen.
+    /// The most digits after the point of the numbers that it has seen.
     pub(crate) scale: u32,
     /// Whether it computes on numbers.
     pub(crate) is_numeric: bool,
@@ -150,7 +150,7 @@ impl Counts {
 }
 
 /// A file or stream that was read, or a part of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) name: Vec<u8>,
     /// A stream has no bytes that can be read again.

@@ -42,7 +42,7 @@ pub(crate) struct Head {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct BlockHead {
-    /// Of all bytes of the block behind it.
+    /// Of all bytes of the block after it.
     pub(crate) checksum: U64,
     /// Bytes of the block with its head.
     pub(crate) bytes: U64,
@@ -65,7 +65,7 @@ pub(crate) struct SectionHead {
 
 /// A number of 64 bits for each group.
 pub(crate) const FIXED: u32 = 0;
-/// An [`End`] for each group, and behind them the values.
+/// An [`End`] for each group, and after them the values.
 pub(crate) const VARIABLE: u32 = 1;
 
 /// What the index says of a block.

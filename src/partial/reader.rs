@@ -134,8 +134,8 @@ impl Reader {
         };
         let head = reader.head()?;
         let tail = reader.tail(&head)?;
-        let behind = reader.describe(&head)?;
-        reader.read_index(&tail, behind)?;
+        let after = reader.describe(&head)?;
+        reader.read_index(&tail, after)?;
         Ok(reader)
     }
 
@@ -326,11 +326,11 @@ impl Reader {
         Ok(from + filled)
     }
 
-    fn read_index(&mut self, tail: &Tail, behind: u64) -> Result<()> {
+    fn read_index(&mut self, tail: &Tail, after: u64) -> Result<()> {
         let from = tail.index_offset.get();
         let end = self.bytes - TAIL_BYTES as u64;
         let bytes = tail.blocks.get().checked_mul(INDEX_ENTRY_BYTES as u64);
-        let fits = from >= behind && from <= end && bytes == Some(end - from);
+        let fits = from >= after && from <= end && bytes == Some(end - from);
         if !fits {
             return Err(self.damaged("tail", end, self.bytes));
         }
@@ -340,9 +340,9 @@ impl Reader {
             return Err(wrong());
         }
         let index = <[IndexEntry]>::ref_from_bytes(&bytes).map_err(|_| wrong())?;
-        let (mut at, mut groups) = (behind, 0_u64);
+        let (mut at, mut groups) = (after, 0_u64);
         for entry in index {
-            // Blocks lie one behind the other.
+            // Blocks lie one after the other.
             let bytes = entry.bytes.get();
             let is_right = entry.offset.get() == at
                 && bytes >= BLOCK_HEAD_BYTES as u64
@@ -367,7 +367,7 @@ impl Reader {
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     reader: &'a Reader,
-    /// Nothing behind the last block.
+    /// Nothing after the last block.
     loaded: Option<Loaded<'a>>,
     pub(crate) block: usize,
     /// The last key of the block before, if that was read.
@@ -375,7 +375,7 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At a block, or behind the last one.
+    /// At a block, or after the last one.
     ///
     /// # Errors
     /// It can't be read, or is damaged.
@@ -394,7 +394,7 @@ impl<'a> Cursor<'a> {
         self.reader
     }
 
-    /// The block in memory; `None` behind the last one.
+    /// The block in memory; `None` after the last one.
     pub(crate) fn loaded(&self) -> Option<&Loaded<'a>> {
         self.loaded.as_ref()
     }
@@ -421,8 +421,8 @@ impl<'a> Cursor<'a> {
         }
         let loaded = self.reader.load(self.block, buffer)?;
         let keys = loaded.keys();
-        let is_behind = |last: &Vec<u8>| last.as_slice() < keys.get(0);
-        if !self.last.as_ref().is_none_or(is_behind) || !keys.are_ascending() {
+        let is_after = |last: &Vec<u8>| last.as_slice() < keys.get(0);
+        if !self.last.as_ref().is_none_or(is_after) || !keys.are_ascending() {
             return Err(self
                 .reader
                 .damaged_block(self.block, "its keys aren't in order"));

@@ -49,7 +49,7 @@ impl<'a> SavedGroups<'a> {
         }
     }
 
-    /// The next groups; `None` behind the last. All of the block is checked, and the order of its keys.
+    /// The next groups; `None` after the last. All of the block is checked, and the order of its keys.
     ///
     /// # Errors
     /// It can't be read, or is damaged.
@@ -173,7 +173,7 @@ impl fmt::Display for Value<'_> {
 pub struct Decimal<'a>(Stored<'a>);
 
 impl Decimal<'_> {
-    /// The number as a mantissa and how many of its digits are behind the point, if the block has mantissas of 64 bits.
+    /// The number as a mantissa and how many of its digits are after the point, if the block has mantissas of 64 bits.
     #[inline]
     pub fn mantissa(&self) -> Option<(i64, u32)> {
         self.0.mantissa()

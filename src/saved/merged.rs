@@ -186,26 +186,21 @@ impl Merged<'_> {
             is_long: is_float,
             is_float,
         };
-        let having = having
-            .as_ref()
-            .map(|condition| Having { condition, grammar });
-        let scales = description
-            .aggregates
-            .iter()
-            .map(|aggregate| aggregate.scale);
-        let roundings = description
-            .aggregates
-            .iter()
+        let having = having.as_ref();
+        let having = having.map(|condition| Having { condition, grammar });
+        let aggregates = description.aggregates.iter();
+        let scales: Vec<u32> = (aggregates.clone())
+            .map(|aggregate| aggregate.scale)
+            .collect();
+        let roundings = aggregates
             .map(|aggregate| Rounding::of(aggregate.is_numeric, shown.precision, is_float));
         let budget = shown.budget();
         let bytes: u64 = self.partials.iter().map(|partial| partial.bytes()).sum();
         let fits = bytes.saturating_mul(GROWTH) <= budget.bytes();
-        let table = if fits {
-            self.table()?
-        } else {
-            self.no_groups()
+        let table = match fits {
+            true => self.table()?,
+            false => self.no_groups(),
         };
-        let scales: Vec<u32> = scales.collect();
         let form = self.form(&budget);
         let mut groups = AllGroups::new(table, None);
         if form.has_values() && fits {

@@ -38,17 +38,14 @@ impl StoredForm {
 
     /// How the groups lie without their values.
     pub(crate) fn settled(&self) -> StoredForm {
-        let slots = self
-            .slots
-            .iter()
-            .enumerate()
-            .map(|(owner, slot)| match slot.kind.of_values {
-                Some(of) => Slot {
-                    kind: of.result,
-                    owner,
-                },
-                None => *slot,
-            });
+        let slots = self.slots.iter().enumerate();
+        let slots = slots.map(|(owner, slot)| match slot.kind.of_values {
+            Some(of) => Slot {
+                kind: of.result,
+                owner,
+            },
+            None => *slot,
+        });
         StoredForm {
             slots: slots.collect(),
             keys: self.keys - 1,
@@ -476,20 +473,14 @@ impl<'a, W: Write> Settling<'a, W> {
     /// Adds a group or a value, with a key as it lies in a file.
     fn add(&mut self, key: &[u8], row: &StoredRow<'_>) -> Result<(), Lost> {
         // No other group's key begins with that of this one, because each of its parts has an end.
-        let value = self
-            .group
-            .as_ref()
-            .and_then(|group| key.strip_prefix(&group[..]));
-        let Some(value) = value else {
+        let group = self.group.as_ref();
+        let Some(value) = group.and_then(|group| key.strip_prefix(&group[..])) else {
             return self.begin(key, row);
         };
         let (owner, value) = value.split_first_chunk::<NAME>().ok_or(NO_GROUP)?;
         let mut is_known = false;
-        for search in self
-            .searches
-            .iter_mut()
-            .filter(|of| name(of.owner) == *owner)
-        {
+        let searches = self.searches.iter_mut();
+        for search in searches.filter(|of| name(of.owner) == *owner) {
             is_known = true;
             search.add(value, row.count(search.owner))?;
         }
@@ -513,13 +504,13 @@ impl<'a, W: Write> Settling<'a, W> {
             match slot.kind.of_values {
                 Some(of) => {
                     let all = row.count(slot.owner);
-                    self.searches
-                        .push(Search::new(of.statistic, slot.owner, all));
+                    let search = Search::new(of.statistic, slot.owner, all);
+                    self.searches.push(search);
                 }
-                None => row.copy(
-                    at,
-                    &mut to.columns[self.firsts[at]..][..slot.kind.columns.len()],
-                ),
+                None => {
+                    let own = &mut to.columns[self.firsts[at]..];
+                    row.copy(at, &mut own[..slot.kind.columns.len()]);
+                }
             }
         }
         self.group = Some(key.to_vec());

@@ -71,26 +71,17 @@ pub(crate) struct StoredForm {
 
 impl StoredForm {
     pub(crate) fn description(&self, scales: &[u32]) -> Description {
-        let aggregates = self
-            .slots
-            .iter()
-            .zip(scales)
-            .map(|(slot, &scale)| Aggregate {
-                name: slot.kind.name.into(),
-                title: slot.kind.name.into(),
-                scale,
-                is_numeric: false,
-                columns: slot.columns(scale),
-            });
-        let source = || Source {
-            name: Vec::new(),
+        let aggregates = self.slots.iter().zip(scales);
+        let aggregates = aggregates.map(|(slot, &scale)| Aggregate {
+            name: slot.kind.name.into(),
+            title: slot.kind.name.into(),
+            scale,
+            is_numeric: false,
+            columns: slot.columns(scale),
+        });
+        let source = Source {
             is_stream: true,
-            device: 0,
-            inode: 0,
-            bytes: 0,
-            seconds: 0,
-            nanoseconds: 0,
-            fingerprint: 0,
+            ..Source::default()
         };
         Description {
             aggregates: aggregates.collect(),
@@ -99,7 +90,7 @@ impl StoredForm {
                 rows: i64::MAX as u64,
                 ..Counts::default()
             },
-            sources: (0..self.sources).map(|_| source()).collect(),
+            sources: vec![source; self.sources],
             ..Description::default()
         }
     }
@@ -115,7 +106,7 @@ impl StoredForm {
         Reader::of_file(name, file).map_err(|_| Lost::Read)
     }
 
-    /// Writes groups in the order of their keys. No number has more digits behind the point than `scales` say of each
+    /// Writes groups in the order of their keys. No number has more digits after the point than `scales` say of each
     /// aggregate.
     pub(crate) fn write(&self, groups: &Groups, scales: &[u32]) -> Result<Reader, Lost> {
         let mut writer = self.writer(scales)?;
