@@ -5,7 +5,7 @@
 //! threads. `keys` makes the names.
 
 mod keys;
-mod noise;
+pub(crate) mod noise;
 
 use crate::generate::keys::{KEYS_MAX, KeySet, Keys, WINDOW};
 use crate::generate::noise::{Normal, Words};

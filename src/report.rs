@@ -11,12 +11,25 @@ use crate::report::grid::{Cell, Grid, Rows};
 
 /// A style of report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Format {
     /// `{key=min/mean/max, key=min/mean/max}` and a newline: the challenge's.
+    #[cfg_attr(
+        feature = "cli",
+        value(
+            name = "1brc",
+            help = "{key=min/mean/max, ...} on one line, as the One Billion Row Challenge has it"
+        )
+    )]
     OneBrc,
     /// The same over many lines, its mean computed in doubles, no newline at the end.
+    #[cfg_attr(
+        feature = "cli",
+        value(help = "The same with a line for each key; its mean is computed in doubles")
+    )]
     Hovinen,
     /// `City | key | min | mean | max`, a line a key, two decimals.
+    #[cfg_attr(feature = "cli", value(help = "City | key | min | mean | max"))]
     Lines,
 }
 

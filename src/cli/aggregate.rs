@@ -109,32 +109,19 @@ pub(super) enum Format {
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Format] {
         static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
-            let lines = [
-                report::Format::OneBrc,
-                report::Format::Hovinen,
-                report::Format::Lines,
-            ];
-            let grids = GridFormat::ALL.iter().copied();
-            let lines = lines.into_iter().map(Format::Lines);
+            let lines = report::Format::value_variants().iter().copied();
+            let grids = GridFormat::value_variants().iter().copied();
+            let lines = lines.map(Format::Lines);
             lines.chain(grids.map(Format::Grid)).collect()
         });
         &ALL
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        let (name, help) = match self {
-            Format::Lines(report::Format::OneBrc) => (
-                "1brc",
-                "{key=min/mean/max, ...} on one line, as the One Billion Row Challenge has it",
-            ),
-            Format::Lines(report::Format::Hovinen) => (
-                "hovinen",
-                "The same with a line for each key; its mean is computed in doubles",
-            ),
-            Format::Lines(report::Format::Lines) => ("lines", "City | key | min | mean | max"),
-            Format::Grid(format) => return format.to_possible_value(),
-        };
-        Some(PossibleValue::new(name).help(help))
+        match self {
+            Format::Lines(format) => format.to_possible_value(),
+            Format::Grid(format) => format.to_possible_value(),
+        }
     }
 }
 

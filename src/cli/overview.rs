@@ -79,18 +79,12 @@ fn flags(form: &Form) -> Vec<String> {
 fn questions(overview: &Overview) -> Vec<Vec<String>> {
     let columns = &overview.columns;
     let repeats = |column: &&Column| column.distinct > 1 && column.distinct < overview.records;
-    let texts = || {
-        columns
-            .iter()
-            .filter(|column| column.values == Values::Texts)
-    };
-    let others = || {
-        columns
-            .iter()
-            .filter(|column| column.values != Values::Nulls)
-    };
-    let key = texts().find(repeats).or(texts().next());
-    let key = key.or(others().find(repeats)).or(columns.first());
+    let is_text = |column: &&Column| column.values == Values::Texts;
+    let is_there = |column: &&Column| column.values != Values::Nulls;
+    let mut texts = columns.iter().filter(is_text);
+    let key = texts.clone().find(repeats).or(texts.next());
+    let key = key.or(columns.iter().filter(is_there).find(repeats));
+    let key = key.or(columns.first());
     let Some(key) = key else {
         return Vec::new();
     };
@@ -135,10 +129,8 @@ fn called(column: &Column, all: &[Column]) -> String {
     let name = column.name.as_deref().filter(|_| column.is_callable);
     let name = name.and_then(|name| std::str::from_utf8(name).ok());
     let is_alone = |name: &&str| {
-        let same = all
-            .iter()
-            .filter(|other| other.name.as_deref() == Some(name.as_bytes()));
-        !name.is_empty() && same.count() == 1
+        let is_same = |other: &&Column| other.name.as_deref() == Some(name.as_bytes());
+        !name.is_empty() && all.iter().filter(is_same).count() == 1
     };
     let Some(name) = name.filter(is_alone) else {
         return column.number.to_string();

@@ -4,7 +4,7 @@
 //! the same bytes on every machine.
 
 /// The step between the inputs of two consecutive rows: 2^64 over the golden ratio, made odd.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes a word so that every input bit reaches every output bit; a bijection.
 ///

@@ -305,37 +305,27 @@ fn facts(section: &mut Section, queue: &Path) {
 
 fn polls(section: &mut Section, disk: &Path, queue: &Path) {
     let name = name_of(disk);
-    let driver = match () {
-        () if name.starts_with("nvme") => Some("nvme"),
-        () if name.starts_with("vd") => Some("virtio_blk"),
-        () => None,
-    };
-    let wanted = driver.map(|driver| {
+    let drivers = [("nvme", "nvme"), ("vd", "virtio_blk")];
+    let driver = drivers.iter().find(|(disks, _)| name.starts_with(disks));
+    let wanted = driver.map(|(_, driver)| {
         let path = format!("/sys/module/{driver}/parameters/poll_queues");
         (driver, proc::number(path))
     });
     let polls = proc::number(queue.join("io_poll")).map(|n| match (n, wanted) {
-        (0, Some((driver, Ok(0)))) => (
-            false,
-            format!(
-                "--iopoll isn't available: the driver was loaded with {driver}.poll_queues=0; boot with \
-                 {driver}.poll_queues=2 to have some"
-            ),
-        ),
-        (0, Some((driver, Ok(n)))) => (
-            false,
-            format!("--iopoll isn't available, although {driver}.poll_queues is {n}"),
-        ),
-        (0, _) => (
-            false,
-            "--iopoll isn't available, and its driver has none".into(),
-        ),
-        _ => (
-            true,
-            "--iopoll is available (--engine uring-raw --direct); it helps with small blocks".into(),
-        ),
+        (0, Some((driver, Ok(0)))) => Err(format!(
+            "--iopoll isn't available: the driver was loaded with {driver}.poll_queues=0; boot with \
+             {driver}.poll_queues=2 to have some"
+        )),
+        (0, Some((driver, Ok(n)))) => {
+            Err(format!("--iopoll isn't available, although {driver}.poll_queues is {n}"))
+        }
+        (0, _) => Err("--iopoll isn't available, and its driver has none".into()),
+        _ => Ok("--iopoll is available (--engine uring-raw --direct); it helps with small blocks"),
     });
-    section.fact("poll queues", polls);
+    match polls {
+        Ok(tried) => section.works("poll queues", tried),
+        Err(why) => section.unknown("poll queues", why),
+    }
 }
 
 /// The NUMA node of the nearest device above it in sysfs that has one.

@@ -165,22 +165,16 @@ impl Subject {
     fn kind(&self) -> &'static str {
         let kind = self.meta.file_type();
         let stream = self.source().is_some_and(|source| source.len().is_none());
-        if kind.is_file() {
-            match stream {
-                true => "unsized file",
-                false => "regular file",
-            }
-        } else if kind.is_block_device() {
-            "block device"
-        } else if kind.is_char_device() {
-            "character device"
-        } else if kind.is_fifo() {
-            "pipe"
-        } else if kind.is_socket() {
-            "socket"
-        } else {
-            "something else"
-        }
+        let kinds = [
+            (kind.is_file() && stream, "unsized file"),
+            (kind.is_file(), "regular file"),
+            (kind.is_block_device(), "block device"),
+            (kind.is_char_device(), "character device"),
+            (kind.is_fifo(), "pipe"),
+            (kind.is_socket(), "socket"),
+        ];
+        let found = kinds.into_iter().find(|(is_it, _)| *is_it);
+        found.map_or("something else", |(_, name)| name)
     }
 
     fn file_system(&self, section: &mut Section) {

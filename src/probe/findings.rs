@@ -47,7 +47,8 @@ pub struct Entry {
 }
 
 /// What was found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Value {
     /// A name or a list of names.
     Text(String),
@@ -56,7 +57,7 @@ pub enum Value {
     /// A number of bytes.
     Bytes(u64),
     /// A percentage.
-    Percent(f64),
+    Percent(#[serde(serialize_with = "rounded")] f64),
     /// Yes or no.
     Flag(bool),
     /// Unknown; the meaning says why.
@@ -74,16 +75,9 @@ impl Value {
     }
 }
 
-impl Serialize for Value {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Value::Text(text) => serializer.serialize_str(text),
-            Value::Count(n) | Value::Bytes(n) => serializer.serialize_u64(*n),
-            Value::Percent(share) => serializer.serialize_f64((share * 10.0).round() / 10.0),
-            Value::Flag(flag) => serializer.serialize_bool(*flag),
-            Value::Unknown => serializer.serialize_none(),
-        }
-    }
+/// A percentage to a tenth.
+fn rounded<S: Serializer>(share: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((share * 10.0).round() / 10.0)
 }
 
 impl Serialize for Entry {
