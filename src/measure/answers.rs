@@ -1,8 +1,11 @@
 //! Compares what the runs of a case print. The first answer is the reference; any other one is an error.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::Hasher;
 use std::io::{self, Read, Seek};
+
+use twox_hash::XxHash3_64;
 
 use crate::measure::participant::{Participant, Prints};
 use crate::measure::process::Output;
@@ -15,11 +18,11 @@ pub struct Answers {
     job: Option<(String, Answer)>,
     lines: Option<(String, Answer)>,
     /// Of participants that are compared with nobody else.
-    own: Vec<(String, Answer)>,
+    own: BTreeMap<String, Answer>,
 }
 
 /// An answer: how long it is, a hash of it, and where it begins.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Answer {
     len: u64,
     hash: u64,
@@ -76,11 +79,8 @@ impl Answers {
             Prints::Answer => agree(&mut self.job, name, whole()?),
             Prints::Rows => {
                 let text = one_line(&ended.output().map_err(failed)?);
-                agree(
-                    &mut self.job,
-                    name,
-                    Answer::of(&mut &text[..]).map_err(failed)?,
-                )
+                let answer = Answer::of(&mut &text[..]).map_err(failed)?;
+                agree(&mut self.job, name, answer)
             }
             Prints::Lines => agree(&mut self.lines, name, whole()?.first_word()),
             Prints::Count => {
@@ -90,22 +90,16 @@ impl Answers {
             }
             Prints::Anything | Prints::Fio { .. } => {
                 let answer = whole()?;
-                self.agree_with_itself(participant, answer)
+                let first = self
+                    .own
+                    .entry(name.clone())
+                    .or_insert_with(|| answer.clone());
+                match *first == answer {
+                    true => Ok(()),
+                    false => Err(difference(&answer, first, "its first one")),
+                }
             }
         }
-    }
-
-    fn agree_with_itself(
-        &mut self,
-        participant: &Participant,
-        answer: Answer,
-    ) -> Result<(), String> {
-        match self.own.iter().find(|(name, _)| *name == participant.name) {
-            None => self.own.push((participant.name.clone(), answer)),
-            Some((_, first)) if *first == answer => {}
-            Some((_, first)) => return Err(difference(&answer, first, "its first one")),
-        }
-        Ok(())
     }
 }
 
@@ -136,34 +130,23 @@ impl Answer {
     }
 
     fn of(from: &mut dyn Read) -> io::Result<Answer> {
-        let mut answer = Answer {
-            len: 0,
-            hash: 0,
-            begin: Vec::new(),
-        };
-        let mut hasher = std::hash::DefaultHasher::new();
-        let mut buffer = vec![0; SHOWN];
+        let mut begin = Vec::new();
+        Read::take(&mut *from, SHOWN as u64).read_to_end(&mut begin)?;
+        // This hash doesn't depend on how the bytes come.
+        let mut hasher = XxHash3_64::new();
+        hasher.write(&begin);
+        let (mut len, mut rest) = (begin.len() as u64, vec![0; SHOWN]);
         loop {
-            // Filled to its end, so that the hash doesn't depend on how the bytes come.
-            let mut filled = 0;
-            while filled < buffer.len() {
-                match from.read(&mut buffer[filled..])? {
-                    0 => break,
-                    n => filled += n,
+            match from.read(&mut rest)? {
+                0 => break,
+                n => {
+                    hasher.write(&rest[..n]);
+                    len += n as u64;
                 }
             }
-            let bytes = &buffer[..filled];
-            if answer.len == 0 {
-                answer.begin = bytes.to_vec();
-            }
-            hasher.write(bytes);
-            answer.len += filled as u64;
-            if filled < buffer.len() {
-                break;
-            }
         }
-        answer.hash = hasher.finish();
-        Ok(answer)
+        let hash = hasher.finish();
+        Ok(Answer { len, hash, begin })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::measure::machine::Machine;
 use crate::measure::results::{Case, Results, Row, Run, Summary};
 use crate::measure::statistics::{Interval, median};
 use crate::measure::svg::escaped;
-use crate::measure::table;
+use crate::measure::table::ceilings;
 
 /// How the page looks.
 const STYLE: &str = include_str!("report.css");
@@ -216,40 +216,40 @@ fn middle(row: &Row, count: fn(&Run) -> u64) -> String {
     median(counts).map_or(String::new(), |count| units::grouped(count as u64))
 }
 
+/// A table of rows that have their cells as HTML, the name first.
+fn table(out: &mut String, class: &str, headers: &[&str], rows: impl Iterator<Item = String>) {
+    let headers: Vec<_> = (headers.iter())
+        .map(|header| format!("<th>{header}</th>"))
+        .collect();
+    let rows: Vec<_> = rows.map(|row| format!("<tr>{row}</tr>\n")).collect();
+    let _ = write!(
+        out,
+        "<div class=\"{class}\"><table>\n<thead><tr><th></th>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
+        headers.concat(),
+        rows.concat()
+    );
+}
+
 fn numbers(out: &mut String, case: &Case) {
     if case.rows.iter().all(|row| row.summary.is_none()) {
         return;
     }
-    *out += "<div class=\"table wide\"><table>\n<thead><tr><th></th>";
-    for (header, _) in COLUMNS {
-        let _ = write!(out, "<th>{header}</th>");
-    }
-    *out += "</tr></thead>\n<tbody>\n";
-    for row in case.rows.iter().filter(|row| row.left_out.is_none()) {
-        let _ = write!(
-            out,
-            "<tr><th title=\"{}\">{}</th>",
-            escaped(&row.command.join(" ")),
-            words(&row.name)
-        );
-        match &row.summary {
-            Some(summary) => {
-                for (_, cell) in COLUMNS {
-                    let text = unbroken(&cell(row, summary));
-                    let _ = write!(out, "<td>{}</td>", escaped(&text));
-                }
-            }
-            None => {
-                let _ = write!(
-                    out,
-                    "<td class=\"failed\" colspan=\"{}\">FAILED</td>",
-                    COLUMNS.len()
-                );
-            }
-        }
-        *out += "</tr>\n";
-    }
-    *out += "</tbody>\n</table></div>\n";
+    let rows = case.rows.iter().filter(|row| row.left_out.is_none());
+    let rows = rows.map(|row| {
+        let (command, name) = (escaped(&row.command.join(" ")), words(&row.name));
+        let cells = match &row.summary {
+            Some(summary) => COLUMNS
+                .map(|(_, cell)| escaped(&unbroken(&cell(row, summary))))
+                .map(|cell| format!("<td>{cell}</td>"))
+                .concat(),
+            None => format!(
+                "<td class=\"failed\" colspan=\"{}\">FAILED</td>",
+                COLUMNS.len()
+            ),
+        };
+        format!("<th title=\"{command}\">{name}</th>{cells}")
+    });
+    table(out, "table wide", &COLUMNS.map(|(header, _)| header), rows);
 }
 
 /// A name whose lines break only between its words: browsers also break them after a dash.
@@ -279,14 +279,16 @@ fn counters(out: &mut String, results: &Results, case: &Case) {
         true => "of user space and the kernel",
         false => "of user space only",
     };
-    let _ = write!(
-        out,
-        "<h3>The processor's counters, {of}</h3>\n<div class=\"table\"><table>\n<thead><tr><th></th><th>cycles a \
-         byte</th><th>instructions a byte</th><th>instructions a cycle</th><th>last-cache misses a KiB</th><th>data-TLB \
-         misses a KiB</th></tr></thead>\n<tbody>\n"
-    );
+    let _ = writeln!(out, "<h3>The processor's counters, {of}</h3>");
     let bytes = results.file.size_bytes as f64;
-    for (row, counted) in counted {
+    let headers = [
+        "cycles a byte",
+        "instructions a byte",
+        "instructions a cycle",
+        "last-cache misses a KiB",
+        "data-TLB misses a KiB",
+    ];
+    let rows = counted.iter().map(|(row, counted)| {
         let over = |count: Option<f64>, by: f64| {
             count.map_or(String::new(), |count| format!("{:.3}", count / by))
         };
@@ -298,15 +300,15 @@ fn counters(out: &mut String, results: &Results, case: &Case) {
             over(counted.dtlb_misses, bytes / 1024.0),
         ];
         let cells = cells.map(|cell| format!("<td>{cell}</td>")).concat();
-        let _ = writeln!(out, "<tr><th>{}</th>{cells}</tr>", escaped(&row.name));
-    }
-    *out += "</tbody>\n</table></div>\n";
+        format!("<th>{}</th>{cells}", escaped(&row.name))
+    });
+    table(out, "table", &headers, rows);
 }
 
 fn machine(out: &mut String, results: &Results) {
     *out += "<section>\n<h2>The machine</h2>\n";
     list(out, &results.machine);
-    let mut lines: Vec<String> = table::ceilings(&results.ceilings).into_iter().collect();
+    let mut lines: Vec<String> = ceilings(&results.ceilings).into_iter().collect();
     let missing = results.ceilings.missing.iter();
     lines.extend(missing.map(|missing| format!("Not measured: {missing}.")));
     remarks(out, &lines);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ringfold_read::internals::{
     mounts,
     proc::{chosen, field, kib_field, number, text},
+    units::size,
 };
 use serde::{Deserialize, Serialize};
 
@@ -53,10 +54,7 @@ impl Machine {
         let queue = device.as_deref().and_then(queue_of);
         let setting = |name: &str| text(queue.as_ref()?.join(name)).ok();
         let mount = device.and_then(|device| mount_of(&device));
-        let [file_system, source] = match mount {
-            Some([file_system, source]) => [Some(file_system), Some(source)],
-            None => [None, None],
-        };
+        let [file_system, source] = mount.map_or([None, None], |mount| mount.map(Some));
         Machine {
             ringfold: env!("CARGO_PKG_VERSION").into(),
             kernel: uname.release().to_string_lossy().into_owned(),
@@ -110,10 +108,7 @@ impl Machine {
             ("ringfold", self.ringfold.clone()),
             ("kernel", self.kernel.clone()),
             ("processor", processor),
-            (
-                "memory",
-                ringfold_read::internals::units::size(self.memory_bytes),
-            ),
+            ("memory", size(self.memory_bytes)),
             ("load before", or_unknown(&self.load_average)),
             ("file system", or_unknown(&self.file_system)),
             ("drive", drive),

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::generate::noise::{STEP, mix};
+
 /// Where some values lie.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
@@ -191,12 +193,8 @@ impl Random {
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        ((u128::from(mixed) * limit as u128) >> 64) as usize
+        self.0 = self.0.wrapping_add(STEP);
+        ((u128::from(mix(self.0)) * limit as u128) >> 64) as usize
     }
 }
 
