@@ -67,11 +67,7 @@ impl Format {
         let [first, around @ ..] = self.around();
         text.extend_from_slice(first);
         for (cell, after) in cells.iter().zip(around) {
-            match cell {
-                Cell::Null => {}
-                Cell::Text(bytes) => text.extend_from_slice(bytes),
-                Cell::Number(digits) => text.extend_from_slice(digits.as_bytes()),
-            }
+            cell.push(|key, text| text.extend_from_slice(key), text);
             text.extend_from_slice(after);
         }
     }

@@ -245,10 +245,7 @@ impl Command {
         for case in &mut results.cases {
             bound::find(case, &results.ceilings, file.len(), results.machine.cores);
         }
-        let ceilings = table::ceilings(&results.ceilings).into_iter();
-        let missing = results.ceilings.missing.iter();
-        let missing = missing.map(|missing| format!("Not measured: {missing}."));
-        for line in ceilings.chain(missing) {
+        for line in table::all_ceilings(&results.ceilings) {
             print((line + "\n").as_bytes())?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use crate::measure::machine::Machine;
 use crate::measure::results::{Case, Results, Row, Run, Summary};
 use crate::measure::statistics::{Interval, median};
 use crate::measure::svg::escaped;
-use crate::measure::table::ceilings;
+use crate::measure::table::all_ceilings;
 
 /// How the page looks.
 const STYLE: &str = include_str!("report.css");
@@ -308,10 +308,7 @@ fn counters(out: &mut String, results: &Results, case: &Case) {
 fn machine(out: &mut String, results: &Results) {
     *out += "<section>\n<h2>The machine</h2>\n";
     list(out, &results.machine);
-    let mut lines: Vec<String> = ceilings(&results.ceilings).into_iter().collect();
-    let missing = results.ceilings.missing.iter();
-    lines.extend(missing.map(|missing| format!("Not measured: {missing}.")));
-    remarks(out, &lines);
+    remarks(out, &all_ceilings(&results.ceilings));
     if let Some(picture) = charts::memory(&results.ceilings.memory, &results.ceilings) {
         let caption = "Threads sum buffers of their own that are larger than the caches. What looks at all bytes can't be \
                        faster.";

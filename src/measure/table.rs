@@ -119,6 +119,16 @@ pub fn ceilings(ceilings: &Ceilings) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Ceilings: {}.", parts.join("; ")))
 }
 
+/// The same, and what wasn't measured: a line each.
+pub fn all_ceilings(ceilings: &Ceilings) -> Vec<String> {
+    let missing = ceilings.missing.iter();
+    let missing = missing.map(|missing| format!("Not measured: {missing}."));
+    self::ceilings(ceilings)
+        .into_iter()
+        .chain(missing)
+        .collect()
+}
+
 fn columns(rows: &[&Row]) -> Vec<Column> {
     let cells = |cell: &dyn Fn(&Summary) -> String| -> Vec<String> {
         let cell = |row: &&Row| row.summary.as_ref().map_or(String::new(), cell);

@@ -16,6 +16,16 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
+    /// Appends a number's digits, what `push_text` makes of a text, and nothing for a null.
+    #[inline(always)]
+    pub(crate) fn push(&self, push_text: impl Fn(&[u8], &mut Vec<u8>), out: &mut Vec<u8>) {
+        match self {
+            Cell::Null => (),
+            Cell::Text(text) => push_text(text, out),
+            Cell::Number(number) => out.extend_from_slice(number.as_bytes()),
+        }
+    }
+
     /// Bytes that it has.
     pub(super) fn len(&self) -> usize {
         match self {

@@ -39,11 +39,7 @@ pub(super) fn push_line(
         if at > 0 {
             out.push(delimiter);
         }
-        match cell {
-            Cell::Null => (),
-            Cell::Text(text) => push_text(text, out),
-            Cell::Number(number) => out.extend_from_slice(number.as_bytes()),
-        }
+        cell.push(&push_text, out);
     }
     out.push(b'\n');
 }

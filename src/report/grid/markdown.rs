@@ -24,11 +24,7 @@ pub(super) fn row(cells: &[Cell<'_>], out: &mut Vec<u8>) {
     out.push(b'|');
     for cell in cells {
         out.push(b' ');
-        match cell {
-            Cell::Null => (),
-            Cell::Text(text) => push_text(text, out),
-            Cell::Number(number) => out.extend_from_slice(number.as_bytes()),
-        }
+        cell.push(push_text, out);
         out.extend_from_slice(b" |");
     }
     out.push(b'\n');
