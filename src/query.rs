@@ -5,6 +5,7 @@
 pub(crate) mod ask;
 pub(crate) mod explain;
 pub(crate) mod overview;
+pub(crate) mod shown;
 
 pub use crate::answer::Answer;
 pub use crate::answer::order::{By, Sort};
@@ -18,7 +19,8 @@ pub use crate::reject::rejects::{OnError, Rejects};
 pub use crate::reject::skipped::Skipped;
 pub use crate::saved::Partial;
 pub use crate::saved::groups::{Decimal, SavedBlock, SavedGroup, SavedGroups, Value};
-pub use crate::saved::merged::{Merged, Shown};
+pub use crate::saved::merged::Merged;
 pub use ask::Query;
 pub use explain::{Explanation, Values};
 pub use overview::{Column, Form, Overview};
+pub use shown::Shown;

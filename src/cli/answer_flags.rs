@@ -1,7 +1,7 @@
 //! The flags that say how an answer is shown.
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rayon::ThreadPool;
@@ -129,16 +129,26 @@ impl AnswerFlags {
         }))
     }
 
-    /// What is asked of an answer of partials.
-    pub(super) fn asked(&self) -> Result<Shown> {
-        let mut asked = Shown::default().precision(self.precision);
+    /// What is done with groups, within a memory.
+    pub(super) fn settings(
+        &self,
+        memory: Option<u64>,
+        spill_dir: Option<&PathBuf>,
+    ) -> Result<Shown> {
+        let mut shown = Shown::default().precision(self.precision);
+        if let Some(bytes) = memory {
+            shown = shown.memory(bytes);
+        }
+        if let Some(directory) = spill_dir {
+            shown = shown.spill_directory(directory);
+        }
         for condition in &self.having {
-            asked = asked.having(condition)?;
+            shown = shown.having(condition)?;
         }
         for name in self.names()? {
-            asked = asked.name(name);
+            shown = shown.name(name);
         }
-        Ok(asked)
+        Ok(shown)
     }
 }
 

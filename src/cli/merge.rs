@@ -7,7 +7,7 @@ use ringfold_read::internals::{heap, units::counted};
 
 use crate::cli::answer_flags::{self, AnswerFlags, first};
 use crate::cli::console::{notice, open_output, say, usage, write_output};
-use crate::cli::own_input;
+use crate::cli::own_input::{self, is_standard, is_standard_output};
 use crate::cli::query::{tell_estimates, tell_spilled};
 use crate::cli::size::size;
 use crate::cli::skipped::tell_unread_rows;
@@ -82,13 +82,10 @@ impl Command {
             .collect::<Result<_>>()?;
         let merged = Partial::merge(&partials)?;
         let form = answer_flags::form(self.format, self.output.as_deref())?;
-        let (sort, mut shown) = (self.shown.sort(form)?, self.shown.asked()?);
-        if let Some(bytes) = self.memory {
+        let sort = self.shown.sort(form)?;
+        let shown = (self.shown).settings(self.memory, self.spill_dir.as_ref())?;
+        if self.memory.is_some() {
             heap::return_large();
-            shown = shown.memory(bytes);
-        }
-        if let Some(directory) = &self.spill_dir {
-            shown = shown.spill_directory(directory);
         }
         merged.check_sort(&sort, &shown)?;
         let missing = merged.missing();
@@ -128,29 +125,26 @@ impl Command {
     }
 
     fn refuse_stray_flags(&self) -> Result<()> {
-        let is_stdout = |path: &PathBuf| path.as_os_str() == "-";
         let own = [
             (self.format.is_some(), "--format"),
             (self.output.is_some(), "--output"),
         ];
         let flags = self.shown.flags();
-        match (first(own.iter().chain(&flags)), &self.save_partial) {
-            (Some(flag), Some(_)) if !self.report_too => Err(usage(format!(
+        let asked = first(own.iter().chain(&flags));
+        if let (Some(flag), Some(_), false) = (asked, &self.save_partial, self.report_too) {
+            return Err(usage(format!(
                 "{flag} is about the answer, which isn't printed: add --report-too"
-            ))),
-            (_, Some(kept))
-                if is_stdout(kept)
-                    && self.report_too
-                    && self.output.as_ref().is_none_or(is_stdout) =>
-            {
-                Err(usage(
-                    "the answer goes to standard output: name a file for --save-partial",
-                ))
-            }
-            _ if self.files.iter().filter(|path| is_stdout(path)).count() > 1 => {
-                Err(usage("standard input can be read only once"))
-            }
-            _ => Ok(()),
+            )));
+        }
+        let is_kept_there = (self.save_partial.as_deref()).is_some_and(is_standard);
+        if is_kept_there && self.report_too && is_standard_output(self.output.as_ref()) {
+            return Err(usage(
+                "the answer goes to standard output: name a file for --save-partial",
+            ));
+        }
+        match self.files.iter().filter(|path| is_standard(path)).count() {
+            0 | 1 => Ok(()),
+            _ => Err(usage("standard input can be read only once")),
         }
     }
 }

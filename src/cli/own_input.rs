@@ -91,8 +91,13 @@ fn place(output: &Path) -> Option<Place> {
     Some(Place::New(directory, output.file_name()?.to_owned()))
 }
 
-fn is_standard(path: &Path) -> bool {
+pub(super) fn is_standard(path: &Path) -> bool {
     path == Path::new(STANDARD)
+}
+
+/// Whether the answer goes to standard output.
+pub(super) fn is_standard_output(output: Option<&PathBuf>) -> bool {
+    output.is_none_or(|output| is_standard(output))
 }
 
 fn metadata(path: &Path, standard: impl AsFd) -> Option<Metadata> {

@@ -124,9 +124,8 @@ impl PartialFlags {
         let Some((flag, path)) = self.output() else {
             return Ok(None);
         };
-        let is_stdout = path.as_os_str() == "-";
-        let prints_there = output.is_none_or(|output| output.as_os_str() == "-");
-        if is_stdout && (self.state.is_some() || self.report_too && prints_there) {
+        let prints_there = self.report_too && own_input::is_standard_output(output);
+        if own_input::is_standard(path) && (self.state.is_some() || prints_there) {
             return Err(usage(format!("name a file for {flag}")));
         }
         own_input::refuse(Some(path), inputs)?;

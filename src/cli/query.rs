@@ -18,7 +18,7 @@ use crate::cli::reading::FoldOutput;
 use crate::cli::records::RecordFlags;
 use crate::cli::skipped::{nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows};
 use crate::cli::{log_pattern, own_input, spell};
-use crate::query::{Answer, Columns, Occurrences, Plan, Query};
+use crate::query::{Answer, Columns, Occurrences, Plan, Query, Shown};
 use crate::{Config, Input, Receipt, Result};
 
 /// What is asked of which columns.
@@ -193,20 +193,13 @@ impl QueryFlags {
         };
         let mut query = query
             .approximate(self.approximate)
-            .on_error(self.records.on_error(run.command.on_error)?)
-            .precision(self.shown.precision);
+            .on_error(self.records.on_error(run.command.on_error)?);
         if let Some(path) = &self.hash_key {
             query = query.hash_key(&secret(path)?);
         }
         query = self.records.applied(query);
         if self.header || self.no_header {
             query = query.header(self.header);
-        }
-        if let Some(bytes) = run.command.memory {
-            query = query.memory(bytes);
-        }
-        if let Some(directory) = &run.command.spill_dir {
-            query = query.spill_directory(directory);
         }
         for value in &self.null_value {
             query = query.null_value(value.as_str());
@@ -240,13 +233,13 @@ impl QueryFlags {
                 visible(&name)
             )));
         }
-        for condition in &self.shown.having {
-            query = query.having(condition)?;
-        }
-        for name in self.shown.names()? {
-            query = query.name(name);
-        }
-        Ok(query)
+        Ok(query.shown(self.answer_settings(run)?))
+    }
+
+    /// What is done with the groups.
+    fn answer_settings(&self, run: &Run<'_>) -> Result<Shown> {
+        let command = run.command;
+        (self.shown).settings(command.memory, command.spill_dir.as_ref())
     }
 
     /// Answers the query, over `input` if it was opened already.
@@ -328,13 +321,9 @@ impl QueryFlags {
             return Err(nothing_but_skipped(&input, first, answer.skipped));
         }
         if let (Some(keeping), Some(receipt)) = (keeping, &receipt) {
-            let mut asked = self.shown.asked()?;
-            if let Some(bytes) = run.command.memory {
-                asked = asked.memory(bytes);
-            }
-            asked = asked.spill_directory(plan.spill_directory());
-            let asked = Some(&asked).filter(|_| reports);
-            let kept = pool.install(|| keeping.keep(&answer, &plan, receipt, asked))?;
+            let settings = self.answer_settings(run)?;
+            let shown = Some(&settings).filter(|_| reports);
+            let kept = pool.install(|| keeping.keep(&answer, &plan, receipt, shown))?;
             if let Some(all) = kept {
                 let own = answer;
                 answer = all;

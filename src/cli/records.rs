@@ -171,8 +171,7 @@ impl RecordFlags {
         let Some(path) = &self.rejects else {
             return Ok(None);
         };
-        let is_stdout = |path: &PathBuf| path.as_os_str() == "-";
-        if is_stdout(path) && output.is_none_or(is_stdout) {
+        if own_input::is_standard(path) && own_input::is_standard_output(output) {
             return Err(usage(
                 "the answer goes to standard output: name a file for --rejects",
             ));

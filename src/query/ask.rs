@@ -6,7 +6,7 @@ mod described;
 use std::path::PathBuf;
 
 use ringfold_read::internals::Level;
-use ringfold_read::{Config, Error, Input, Kind as ErrorKind, Refusal, Result};
+use ringfold_read::{Config, Error, Input, Kind as ErrorKind, Result};
 
 use crate::aggregate::state::Argument;
 use crate::aggregate::{ALL, named};
@@ -18,26 +18,10 @@ use crate::format::sniff::{Delimiter, Style};
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
 use crate::plan::{Asked, Key};
-use crate::refusal::{FILTER, HAVING, PRECISION};
+use crate::query::shown::Shown;
+use crate::refusal::FILTER;
 use crate::reject::rejects::OnError;
 use crate::sketch::distinct::HashKey;
-
-/// The most digits after the point that can be asked for.
-const PRECISION_MAX: u32 = 100;
-
-/// # Errors
-/// More digits than can be asked for.
-pub(crate) fn check_precision(digits: Option<u32>) -> Result<()> {
-    match digits.filter(|digits| *digits > PRECISION_MAX) {
-        None => Ok(()),
-        Some(digits) => Err(Error::from(Refusal::OutOfRange {
-            setting: PRECISION,
-            value: digits.into(),
-            min: 0,
-            max: PRECISION_MAX.into(),
-        })),
-    }
-}
 
 /// A query: keys and aggregates over the columns of delimited text.
 ///
@@ -83,11 +67,7 @@ pub struct Query {
     keys: Vec<Key>,
     aggregates: Vec<Asked>,
     filters: Vec<Expression>,
-    having: Vec<Expression>,
-    names: Vec<Vec<u8>>,
-    precision: Option<u32>,
-    memory: Option<u64>,
-    spill_directory: Option<PathBuf>,
+    shown: Shown,
 }
 
 impl Query {
@@ -156,13 +136,13 @@ impl Query {
     /// The default is two fifths of the memory that is available when the groups have grown to some MiB, or of the control
     /// group's limit.
     pub fn memory(mut self, bytes: u64) -> Query {
-        self.memory = Some(bytes);
+        self.shown = self.shown.memory(bytes);
         self
     }
 
     /// The directory of the temporary files, which have no names. The default is `TMPDIR`, else /var/tmp.
     pub fn spill_directory(mut self, directory: impl Into<PathBuf>) -> Query {
-        self.spill_directory = Some(directory.into());
+        self.shown = self.shown.spill_directory(directory);
         self
     }
 
@@ -530,21 +510,26 @@ impl Query {
     /// # Errors
     /// The condition can't be understood.
     pub fn having(mut self, condition: &str) -> Result<Query> {
-        let condition = Expression::parse(condition, HAVING)?;
-        self.having.push(condition);
+        self.shown = self.shown.having(condition)?;
         Ok(self)
     }
 
     /// Digits after the point of all numbers that are computed, instead of each aggregate's own. Counts have none.
     pub fn precision(mut self, digits: Option<u32>) -> Query {
-        self.precision = digits;
+        self.shown = self.shown.precision(digits);
         self
     }
 
     /// One more name for a column of the answer. There must be one for each, or none.
     pub fn name(mut self, name: impl Into<Vec<u8>>) -> Query {
-        self.names.push(name.into());
+        self.shown = self.shown.name(name);
         self
+    }
+
+    /// What is done with the groups, all of it at once.
+    #[cfg(feature = "cli")]
+    pub(crate) fn shown(self, shown: Shown) -> Query {
+        Query { shown, ..self }
     }
 
     /// Whether most of the first records of an input are a key and a number.
@@ -569,8 +554,8 @@ impl Query {
         query.keys.clear();
         query.aggregates.clear();
         query.filters.clear();
-        query.having.clear();
-        query.names.clear();
+        query.shown.having.clear();
+        query.shown.names.clear();
         query.is_pairs = false;
         query
     }

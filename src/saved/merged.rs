@@ -1,7 +1,6 @@
 //! Partials that are merged: to one more partial, or to an answer.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ahash::RandomState;
@@ -12,8 +11,7 @@ use crate::answer::Answer;
 use crate::answer::having::Having;
 use crate::answer::order::Sort;
 use crate::answer::outgrown::GROWTH;
-use crate::budget::{self, Budget};
-use crate::condition::Expression;
+use crate::budget::Budget;
 use crate::decimal::number::Grammar;
 use crate::partial::combine::{Combined, Missing, combine};
 use crate::partial::description::Description;
@@ -23,80 +21,11 @@ use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
 use crate::plan::conditions::compile_having;
 use crate::plan::names::renamed;
-use crate::refusal::HAVING;
+use crate::query::shown::Shown;
 use crate::saved::{Partial, slots};
 use crate::spill::stored::{Filling, Lost, Stored, StoredForm};
 use crate::table::groups::Groups as AllGroups;
 use crate::table::states::Table;
-
-/// How the answer of partials is shown.
-#[derive(Debug, Clone, Default)]
-pub struct Shown {
-    having: Vec<Expression>,
-    precision: Option<u32>,
-    names: Vec<Vec<u8>>,
-    memory: Option<u64>,
-    spill_directory: Option<PathBuf>,
-}
-
-impl Shown {
-    /// See [`Query::having`](crate::query::Query::having).
-    ///
-    /// # Errors
-    /// The condition can't be understood.
-    pub fn having(mut self, condition: &str) -> Result<Shown> {
-        self.having.push(Expression::parse(condition, HAVING)?);
-        Ok(self)
-    }
-
-    /// See [`Query::precision`](crate::query::Query::precision).
-    #[must_use]
-    pub fn precision(self, digits: Option<u32>) -> Shown {
-        Shown {
-            precision: digits,
-            ..self
-        }
-    }
-
-    /// The bytes that groups may take in memory; beyond, the answer's rows are in a temporary file.
-    /// See [`Query::memory`](crate::query::Query::memory).
-    #[must_use]
-    pub fn memory(self, bytes: u64) -> Shown {
-        Shown {
-            memory: Some(bytes),
-            ..self
-        }
-    }
-
-    /// See [`Query::spill_directory`](crate::query::Query::spill_directory).
-    #[must_use]
-    pub fn spill_directory(self, directory: impl Into<PathBuf>) -> Shown {
-        Shown {
-            spill_directory: Some(directory.into()),
-            ..self
-        }
-    }
-
-    fn budget(&self) -> Arc<Budget> {
-        let directory = self.spill_directory.clone();
-        Budget::new(
-            self.memory,
-            &directory.unwrap_or_else(budget::default_directory),
-        )
-    }
-
-    /// Where groups go that don't fit into the memory.
-    pub fn directory(&self) -> PathBuf {
-        self.budget().directory().to_owned()
-    }
-
-    /// See [`Query::name`](crate::query::Query::name).
-    #[must_use]
-    pub fn name(mut self, name: impl Into<Vec<u8>>) -> Shown {
-        self.names.push(name.into());
-        self
-    }
-}
 
 /// Partials that belong together. Nothing but what they say of themselves was read.
 pub struct Merged<'a> {
@@ -176,7 +105,7 @@ impl Merged<'_> {
     pub fn answer(&self, shown: &Shown) -> Result<Answer> {
         let names = self.names(shown)?;
         let having = compile_having(&shown.having, &names)?;
-        crate::query::ask::check_precision(shown.precision)?;
+        shown.check_precision()?;
         let description = self.description();
         let is_set = |flag: &[u8]| description.query.iter().any(|(name, _)| name == flag);
         let is_float = is_set(b"float");

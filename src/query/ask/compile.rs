@@ -6,7 +6,6 @@ use ahash::RandomState;
 use ringfold_read::{Config, Error, Input, Kind as ErrorKind, Result};
 
 use crate::aggregate::named;
-use crate::budget::{self, Budget};
 use crate::decimal::number::Number;
 use crate::format::dialect::Dialect;
 use crate::format::json::Paths;
@@ -16,7 +15,7 @@ use crate::plan::columns::Columns;
 use crate::plan::head::Head;
 use crate::plan::order::Order;
 use crate::plan::{Asked, Plan, Shape, hinted};
-use crate::query::ask::{Query, check_precision};
+use crate::query::ask::Query;
 use crate::refusal::Hint;
 use crate::reject::rejects::{OnError, Rejecting};
 
@@ -31,7 +30,7 @@ impl Query {
     /// There is no such column, the names are too few or too many, or the first record can't be read.
     pub fn plan(&self, input: &Input, config: &Config) -> Result<Plan> {
         let refused = |why: &str| Error::new(ErrorKind::Usage, why);
-        check_precision(self.precision)?;
+        self.shown.check_precision()?;
         let sample = self.sample(input)?;
         let dialect = match self.log {
             Some(pattern) => Dialect::of_log(pattern),
@@ -115,11 +114,8 @@ impl Query {
             titles: Vec::new(),
             asked: Vec::new(),
             having: None,
-            precision: self.precision,
-            budget: Budget::new(
-                self.memory,
-                &(self.spill_directory.clone()).unwrap_or_else(budget::default_directory),
-            ),
+            precision: self.shown.precision,
+            budget: self.shown.budget(),
             hasher: RandomState::new(),
             hash_key: self.hash_key,
             level: self.level,
@@ -160,10 +156,10 @@ impl Query {
         plan.repeats = self.repeats(&plan);
         plan.titles.clone_from(&plan.names);
         plan.asked = self.described(&plan);
-        if !self.names.is_empty() {
-            plan.rename(&self.names)?;
+        if !self.shown.names.is_empty() {
+            plan.rename(&self.shown.names)?;
         }
-        plan.set_having(&self.having)?;
+        plan.set_having(&self.shown.having)?;
         plan.unread_names = self.unread_names(input, &plan.dialect)?;
         Ok(plan)
     }
