@@ -12,6 +12,7 @@ pub(crate) mod key_number;
 pub(crate) mod keys;
 pub(crate) mod lines;
 pub(crate) mod log_lines;
+mod long_decimal;
 pub(crate) mod numbers;
 pub(crate) mod spans;
 
@@ -65,7 +66,7 @@ pub mod fuzzed {
         (!found.has_offence).then(|| Indexed {
             ends: found.ends().to_vec(),
             last_ends,
-            doubled: found.doubled.clone(),
+            doubled: found.doubled().map(|at| at as u16).collect(),
             has_quotes: found.has_quotes,
         })
     }
@@ -89,7 +90,7 @@ pub mod fuzzed {
             TextWindow::at(&block, 0),
             &spans,
             rows,
-            scale,
+            (scale, b'.'),
             &mut numbers,
         );
         let row = |row: usize| match numbers.is_null(row) {

@@ -7,7 +7,7 @@
 //! and lanes are emptied after [`ROWS_MAX`] rows.
 
 /// Past the magnitude of any value.
-pub(crate) const MAGNITUDE_MAX: u64 = 1 << 59;
+pub(crate) const MAGNITUDE_MAX: u64 = 1 << 62;
 /// Past the magnitude of values that are squared, or whose sum is in one lane.
 pub(crate) const NARROW_MAX: u64 = 1 << 31;
 /// Past the magnitude of values of which the least and the greatest share a lane with the rows.
@@ -15,7 +15,7 @@ pub(crate) const SHORT_MAX: u64 = 1 << 15;
 /// The most rows of a group in its lanes; tests reach it. They fill less than 32 bits.
 pub(crate) const ROWS_MAX: u64 = if cfg!(test) { 1 << 9 } else { 1 << 30 };
 /// Added to values of which the greatest is kept, so that the zero of a new lane is less than any.
-const OFFSET: i64 = 1 << 60;
+const OFFSET: i64 = 1 << 62;
 
 /// What an aggregate wants to know of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -218,15 +218,24 @@ impl Dialect {
     }
 
     /// What the passes over windows look for, if they can: between fields one delimiter, and a quote may be closed in
-    /// another line.
+    /// another line. No window has [comments](Dialect::comment_in).
     pub(crate) fn marks(&self) -> Option<Marks> {
         let Dialect {
             delimiter, quote, ..
         } = *self;
-        let is_plain = !(self.squeeze || self.has_comments() || self.trim || self.many_returns);
+        let is_plain = !(self.squeeze || self.trim || self.many_returns);
         let is_plain = is_plain && self.form.is_none();
         let is_plain = is_plain && !(self.is_single_line() && quote.is_some());
         is_plain.then_some(Marks { delimiter, quote })
+    }
+
+    /// Where the first comment begins in records.
+    pub(crate) fn comment_in(&self, records: &[u8]) -> Option<usize> {
+        if !self.has_comments() || records.starts_with(&self.comment) {
+            return self.has_comments().then_some(0);
+        }
+        let ends = memchr::memmem::find_iter(records, &self.comment);
+        { ends }.find(|&at| records[at - 1] == b'\n')
     }
 
     /// Whether a byte of zero may follow a field.

@@ -21,18 +21,22 @@ impl Plan {
         to: &'a mut Vec<u8>,
     ) -> &'a [u8] {
         to.clear();
-        for column in columns {
-            let value = fields[column].value(bytes, scratch);
-            if self.is_null(value) {
-                to.clear();
-                break;
-            }
-            if !to.is_empty() {
-                to.push(b' ');
-            }
-            to.extend_from_slice(value);
-        }
+        let mut columns = columns.into_iter();
+        columns.all(|column| self.join(fields[column].value(bytes, scratch), to));
         to
+    }
+
+    /// Adds a date, or a time of day after it; says whether it isn't null. Nothing is left if it is.
+    pub(super) fn join(&self, value: &[u8], to: &mut Vec<u8>) -> bool {
+        if self.is_null(value) {
+            to.clear();
+            return false;
+        }
+        if !to.is_empty() {
+            to.push(b' ');
+        }
+        to.extend_from_slice(value);
+        true
     }
 
     /// Whether the condition is true of a record, or there is none; and other ways to read it that decide otherwise.

@@ -108,6 +108,8 @@ impl Pairs {
         });
         let has_form = plan.keys == [0] && plan.numbers == [1] && plan.shape.as_ref()?.width == 2;
         let is_plain = plan.filter.is_none() && !plan.has_numeric_nulls;
+        let is_plain = is_plain && !plan.dialect.has_comments();
+        let is_plain = is_plain && plan.grammar.decimal_point == b'.';
         let seeds = Seeds::drawn(&plan.hasher);
         (has_form && is_plain && is_served).then(|| Pairs {
             level,

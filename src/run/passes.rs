@@ -16,6 +16,7 @@ use crate::format::dialect::Marks;
 use crate::format::field::Field;
 use crate::plan::Plan;
 use crate::run::pairs::Pairs;
+use crate::run::passes::cuts::CutColumn;
 use crate::run::passes::numbers::Source;
 use crate::run::selection::Selection;
 use crate::scan::index::{Index, TextWindow, WINDOW, index};
@@ -30,6 +31,7 @@ use crate::table::lane_table::GROUP_LANES;
 use crate::table::shared::SharedGroups;
 use crate::table::states::{Group, Table};
 
+mod cuts;
 mod fold;
 mod numbers;
 mod pairs;
@@ -51,8 +53,10 @@ pub(crate) struct Passes {
     /// Those that a condition looks at, and the others, among `columns`.
     tested: Vec<usize>,
     untested: Vec<usize>,
-    /// The columns of the key, among `columns`.
-    keys: Vec<usize>,
+    /// The columns of the key.
+    keys: Vec<KeyColumn>,
+    /// Those of them whose times are cut down.
+    cuts: Vec<CutColumn>,
     /// Whether the key is what stands between the first of its columns and the last.
     has_raw_keys: bool,
     /// Columns whose values lanes are about.
@@ -72,6 +76,14 @@ enum Columns {
     Tested,
     /// The others.
     Untested,
+}
+
+/// A column of the key.
+struct KeyColumn {
+    /// Among the passes' columns.
+    at: usize,
+    /// Among those whose times are cut down.
+    cut: Option<usize>,
 }
 
 /// Lists of the current window and batch.
@@ -156,9 +168,6 @@ impl Passes {
     /// The passes of a plan, if they can be used for it. `shared` are the groups that all workers share.
     pub(crate) fn new(plan: &Plan, shared: &Arc<SharedGroups>) -> Option<Passes> {
         let level = plan.level?;
-        if plan.cuts.iter().any(Option::is_some) {
-            return None;
-        }
         let marks = plan.dialect.marks();
         if plan.dialect.has_zeros() || marks.is_none() && plan.framing.is_stateful() {
             // A key's last byte isn't zero, and a record of lines ends in the window.
@@ -166,11 +175,12 @@ impl Passes {
         }
         // A record that is too long is told one by one.
         let may_be_long = plan.framing.is_stateful() && plan.max_record < WINDOW;
-        if plan.grammar.decimal_point != b'.' || may_be_long {
+        if may_be_long {
             return None;
         }
         let fields = plan.shape.as_ref()?.width;
         let mut columns: Vec<usize> = plan.keys.clone();
+        columns.extend(plan.cuts.iter().flatten().filter_map(|cut| cut.clock));
         columns.extend(plan.aggregates.iter().filter_map(|of| of.column));
         let mut tested = Vec::new();
         let mut has_two = false;
@@ -204,6 +214,7 @@ impl Passes {
             }),
             numbers: Numbers::new(),
             scale: None,
+            magnitudes: 0,
             traits: Traits::default(),
         };
         let numbers = plan.numbers.iter().enumerate();
@@ -232,12 +243,23 @@ impl Passes {
             Served::Lanes(Some(known))
         });
         let served: Vec<Served> = served.collect();
+        let mut cuts = Vec::new();
+        let keys = plan.keys.iter().zip(&plan.cuts).map(|(&column, cut)| {
+            let at = among(column);
+            let cut = cut.map(|cut| {
+                cuts.push(CutColumn::new(cut.unit, at, cut.clock.map(&among)));
+                cuts.len() - 1
+            });
+            KeyColumn { at, cut }
+        });
+        let keys: Vec<KeyColumn> = keys.collect();
         let is_ascending = plan.keys.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         let between = marks.filter(|marks| marks.quote.is_none());
         let has_raw_keys = is_ascending && (plan.keys.len() == 1 || between.is_some());
+        let has_raw_keys = has_raw_keys && plan.cuts.iter().all(Option::is_none);
         let form = match plan.keys.len() {
             0 => KeyForm::None,
-            1 => KeyForm::One,
+            1 if has_raw_keys => KeyForm::One,
             _ => match between.filter(|_| has_raw_keys) {
                 Some(marks) => KeyForm::Between(marks.delimiter),
                 None => KeyForm::Prefixed,
@@ -274,7 +296,8 @@ impl Passes {
             spans: columns.iter().map(|_| vec![0; ROWS].into()).collect(),
             tested,
             untested,
-            keys: plan.keys.iter().map(|&column| among(column)).collect(),
+            keys,
+            cuts,
             has_raw_keys,
             columns,
             pairs: Pairs::new(plan).map(Box::new),
@@ -361,7 +384,12 @@ impl Passes {
         at: usize,
         others: &mut impl OneByOne,
     ) -> Result<usize, BlockError> {
-        let window = TextWindow::at(block, at);
+        let mut window = TextWindow::at(block, at);
+        match plan.dialect.comment_in(window.bytes()) {
+            Some(0) => return others.add(at, at + 1),
+            Some(length) => window = TextWindow::of(block, at, length),
+            None => {}
+        }
         let (mut is_regular, end) = match self.marks {
             None => (false, self.lines(plan, window)),
             Some(marks) => {
@@ -403,6 +431,7 @@ impl Passes {
             self.numbers(plan, window, source, others.table());
         }
         self.times(plan, window);
+        self.cuts(plan, window);
         self.remove_out(true, true);
         self.note_decimals(plan, window, others.scales());
         if !self.scratch.others.is_empty() {

@@ -5,6 +5,7 @@
 
 use ringfold_read::internals::Level;
 
+use crate::aggregate::lanes::MAGNITUDE_MAX;
 use crate::condition::Doubts;
 use crate::condition::tree::{Check, Comparison, Condition, Test};
 use crate::decimal::number::Number;
@@ -121,14 +122,24 @@ impl Selection {
         let scale = match known {
             Some((_, scale)) => *scale,
             None => {
-                let scale = usual_scale(rows.window, &spans[..rows.count]);
+                let scale = usual_scale(rows.window, &spans[..rows.count], MAGNITUDE_MAX, |text| {
+                    plan.read_number(text)
+                });
                 self.scales.push((test.column, scale));
                 scale
             }
         };
         let scale = scale.max(wanted.decimals());
         let numbers = &mut self.numbers;
-        decode(self.level, rows.window, spans, rows.count, scale, numbers);
+        let point = plan.grammar.decimal_point;
+        decode(
+            self.level,
+            rows.window,
+            spans,
+            rows.count,
+            (scale, point),
+            numbers,
+        );
         let values = &numbers.values[..rows.count];
         // Past 64 bits it is past all values.
         let limit = wanted.at(scale).map_or(

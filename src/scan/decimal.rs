@@ -1,46 +1,64 @@
 //! The third pass: the numbers of a column, in units of a power of ten.
 //!
-//! It reads values of up to eight bytes, `-?[0-9]*\.?[0-9]*` with a digit and no more decimals than the scale. What else
-//! there is it leaves to a caller, by row.
+//! It reads values of up to eight bytes, `-?[0-9]*\.?[0-9]*` with a digit and no more decimals than the scale, and longer ones
+//! [one by one](crate::scan::long_decimal). What else there is it leaves to a caller, by row.
 
 use crate::decimal::number::Number;
 use crate::scan::index::{TextWindow, WINDOW};
-use crate::scan::numbers::{FACTORS, Numbers, SCALE_MAX};
+use crate::scan::long_decimal::decode_long;
+use crate::scan::numbers::{FACTORS, Numbers, SCALE_MAX, SHORT_SCALE_MAX};
 use crate::scan::spans::value;
 #[cfg(target_arch = "x86_64")]
 use ringfold_read::internals::isa::lanes::Lanes;
 use ringfold_read::internals::{Level, isa::dispatch};
 
-/// The most decimals among those of some values that are numbers, as far as they can be decoded.
-pub(crate) fn usual_scale(window: TextWindow<'_>, spans: &[u32]) -> u32 {
+/// The most decimals among those of some values that `read` takes for numbers, as far as the units of all of these are less than
+/// `limit` then.
+pub(crate) fn usual_scale<E>(
+    window: TextWindow<'_>,
+    spans: &[u32],
+    limit: u64,
+    read: impl Fn(&[u8]) -> Result<Number, E>,
+) -> u32 {
     let values = spans.iter().map(|&span| value(window, span));
-    let scales = values
-        .flat_map(Number::read)
-        .map(|number| number.decimals());
-    scales
-        .filter(|scale| *scale <= SCALE_MAX)
-        .max()
-        .unwrap_or(0)
+    let numbers: Vec<Number> = values.flat_map(read).collect();
+    let scales = numbers.iter().map(Number::decimals);
+    let most = scales.filter(|scale| *scale <= SCALE_MAX).max();
+    let fits = |number: &Number, scale| match number.at(scale) {
+        Some(units) => units.unsigned_abs() < limit.into(),
+        None => number.decimals() > scale,
+    };
+    let fits_all = |scale: &u32| numbers.iter().all(|number| fits(number, *scale));
+    let scales = (0..=most.unwrap_or_default()).rev();
+    { scales }.find(fits_all).unwrap_or_default()
 }
 
-/// Decodes the first `rows` of `spans`, which are of `window`. Eight spans more are looked at.
+/// Decodes the first `rows` of `spans`, which are of `window`, with at most `scale` decimals after the byte `point`. Eight
+/// spans more are looked at.
 pub(crate) fn decode(
     level: Level,
     window: TextWindow<'_>,
     spans: &[u32],
     rows: usize,
-    scale: u32,
+    (scale, point): (u32, u8),
     to: &mut Numbers,
 ) {
     assert!(rows + 8 <= spans.len() && rows <= WINDOW && scale <= SCALE_MAX);
     to.unread.clear();
     to.has_nulls = false;
     (to.magnitudes, to.decimals) = (0, 0);
+    let short = (scale.min(SHORT_SCALE_MAX), point);
     dispatch!(
         level,
-        isa => vectors(isa, window, spans, rows, scale, to),
-        else portable(window, &spans[..rows], scale, to)
+        isa => vectors(isa, window, spans, rows, short, to),
+        else portable(window, &spans[..rows], short, to)
     );
+    if scale > SHORT_SCALE_MAX {
+        to.raise(rows, 10_u64.pow(scale - SHORT_SCALE_MAX));
+    }
+    if !to.unread.is_empty() {
+        decode_long(level, window, spans, (scale, point), to);
+    }
 }
 
 /// Eight at a time.
@@ -51,7 +69,7 @@ fn vectors<I: Lanes>(
     window: TextWindow<'_>,
     spans: &[u32],
     rows: usize,
-    scale: u32,
+    (scale, point): (u32, u8),
     to: &mut Numbers,
 ) {
     let factors = isa.table(&FACTORS[scale as usize]);
@@ -60,7 +78,7 @@ fn vectors<I: Lanes>(
         let (mut nulls, mut good) = (0, 0);
         for from in (0..8).step_by(I::COUNT) {
             let places = eight + from..eight + from + I::COUNT;
-            let read = read_lanes(isa, window, &spans[places.clone()], factors);
+            let read = read_lanes(isa, window, &spans[places.clone()], factors, point);
             magnitudes = isa.or(magnitudes, read.magnitudes);
             most = isa.max(most, read.decimals);
             nulls |= isa.bits(read.nulls) << from;
@@ -95,6 +113,7 @@ fn read_lanes<I: Lanes>(
     window: TextWindow<'_>,
     spans: &[u32],
     factors: I::Table,
+    point: u8,
 ) -> Read<I> {
     let (none, ones, low_byte) = (isa.splat(0), isa.splat(!0), isa.splat(0xff));
     let lanes = isa.widen(spans);
@@ -116,7 +135,7 @@ fn read_lanes<I: Lanes>(
     let negative = isa.equal_lanes(isa.and(isa.shr(word, shift), low_byte), dash);
     word = isa.xor(word, isa.keep(negative, isa.shl(dash, shift)));
     // The first point is taken out, and what stands before it moves up; a second one is no digit.
-    let points = isa.equal_bytes(word, isa.splat_bytes(b'.' ^ b'0'));
+    let points = isa.equal_bytes(word, isa.splat_bytes(point ^ b'0'));
     let no_point = isa.equal_lanes(points, none);
     let has_point = isa.not(no_point);
     let before = isa.without(isa.add(points, ones), points);
@@ -142,7 +161,7 @@ fn read_lanes<I: Lanes>(
 }
 
 /// One after the other, in 64-bit words.
-fn portable(window: TextWindow<'_>, spans: &[u32], scale: u32, to: &mut Numbers) {
+fn portable(window: TextWindow<'_>, spans: &[u32], (scale, point): (u32, u8), to: &mut Numbers) {
     let factors = &FACTORS[scale as usize];
     for (eight, spans) in spans.chunks(8).enumerate() {
         let (mut nulls, mut good) = (0, 0);
@@ -150,7 +169,7 @@ fn portable(window: TextWindow<'_>, spans: &[u32], scale: u32, to: &mut Numbers)
             let value = value(window, span);
             to.values[8 * eight + at] = 0;
             nulls |= u8::from(value.is_empty()) << at;
-            let Some((number, decimals)) = read(value) else {
+            let Some((number, decimals)) = read(value, point) else {
                 continue;
             };
             if decimals <= scale {
@@ -165,8 +184,8 @@ fn portable(window: TextWindow<'_>, spans: &[u32], scale: u32, to: &mut Numbers)
     }
 }
 
-/// A number of up to eight bytes without its point, and the digits behind that.
-fn read(value: &[u8]) -> Option<(i64, u32)> {
+/// A number of up to eight bytes without its point, and the digits after that.
+fn read(value: &[u8], decimal_point: u8) -> Option<(i64, u32)> {
     if value.len() > 8 {
         return None;
     }
@@ -181,7 +200,7 @@ fn read(value: &[u8]) -> Option<(i64, u32)> {
                 number = number * 10 + i64::from(byte - b'0');
                 seen += 1;
             }
-            b'.' if point.is_none() => point = Some(at),
+            byte if *byte == decimal_point && point.is_none() => point = Some(at),
             _ => return None,
         }
     }
@@ -192,6 +211,7 @@ fn read(value: &[u8]) -> Option<(i64, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aggregate::lanes::MAGNITUDE_MAX;
     use proptest::prelude::*;
     use ringfold_read::PaddedBuf;
 
@@ -218,20 +238,31 @@ mod tests {
         for level in Level::available() {
             let mut numbers = Numbers::new();
             numbers.values.fill(7);
-            decode(level, window, &spans, values.len(), scale, &mut numbers);
+            decode(
+                level,
+                window,
+                &spans,
+                values.len(),
+                (scale, b'.'),
+                &mut numbers,
+            );
             let (mut unread, mut magnitudes, mut decimals) = (vec![], 0, 0);
             for (row, value) in values.iter().enumerate() {
                 assert_eq!(numbers.is_null(row), value.is_empty());
                 let got = numbers.values[row];
-                // What the pass may leave to others, it must leave: signs, blanks, long numbers.
-                let is_short = value.len() <= 8 && !value.starts_with('+');
                 let number = Number::read(value.as_bytes()).ok();
-                let number = number.filter(|number| {
-                    is_short && number.decimals() <= scale && !value.contains([' ', '\t'])
-                });
-                match number {
-                    Some(number) => {
-                        let want = number.at(scale).expect("a short one") as i64;
+                // What the pass may leave to others, it must leave: exponents, long numbers.
+                let plain = value.trim_matches([' ', '\t']);
+                let plain = plain.strip_prefix(['-', '+']).unwrap_or(plain);
+                let is_digit = |c: char| c == '.' || c.is_ascii_digit();
+                let is_plain = plain.len() <= 20 && plain.chars().all(is_digit);
+                let is_plain = is_plain && !plain.split('.').any(|part| part.len() > 19);
+                let number = number.filter(|_| is_plain);
+                let number = number.filter(|number| number.decimals() <= scale);
+                let units = number.and_then(|number| i64::try_from(number.at(scale)?).ok());
+                let units = units.filter(|units| units.unsigned_abs() < MAGNITUDE_MAX);
+                match number.zip(units) {
+                    Some((number, want)) => {
                         assert_eq!(got, want, "{value}");
                         magnitudes |= want.unsigned_abs();
                         decimals = decimals.max(number.decimals());
@@ -246,7 +277,8 @@ mod tests {
             }
             assert_eq!(numbers.unread, unread, "{values:?}");
             assert_eq!(numbers.magnitudes, magnitudes);
-            assert_eq!(numbers.decimals, decimals);
+            // Those of values that are too large may count.
+            assert!(numbers.decimals >= decimals && numbers.decimals <= scale);
             assert_eq!(numbers.has_nulls, values.iter().any(String::is_empty));
         }
     }
@@ -255,7 +287,10 @@ mod tests {
         #[test]
         fn as_the_parser_reads(
             values in prop::collection::vec(
-                prop_oneof!["-?[0-9]{0,9}", "-?[0-9]{1,5}\\.[0-9]{0,4}", "[-+. 0-9a/:\"]{0,10}", "-?\\.?[0-9]?"],
+                prop_oneof![
+                    "-?[0-9]{0,9}", "-?[0-9]{1,5}\\.[0-9]{0,4}", "[-+. 0-9a/:\"]{0,10}", "-?\\.?[0-9]?",
+                    " ?[-+]?[0-9]{0,20}\\.?[0-9]{0,20} ?", "[0-9]{17,21}", "[0-9]{1,3}\\.[0-9]{13,19}\t?",
+                ],
                 0..40),
             scale in 0..=SCALE_MAX,
         ) {

@@ -29,7 +29,12 @@ pub(crate) struct TextWindow<'a> {
 impl<'a> TextWindow<'a> {
     /// The window of `block` from `start` on.
     pub(crate) fn at(block: &Block<'a>, start: usize) -> TextWindow<'a> {
-        let text = block.part(start, WINDOW);
+        TextWindow::of(block, start, WINDOW)
+    }
+
+    /// The same of at most so many bytes.
+    pub(crate) fn of(block: &Block<'a>, start: usize, length: usize) -> TextWindow<'a> {
+        let text = block.part(start, length.min(WINDOW));
         TextWindow { text }
     }
 
@@ -56,12 +61,10 @@ pub(crate) struct Index {
     count: usize,
     /// Records found.
     records: usize,
-    /// Of each 64 bytes, which are ends, and which end a record.
-    chunks: Box<[[u64; 2]; CHUNKS]>,
+    /// Of each 64 bytes, which are ends, which end a record, and which are the second of two quotes that stand for one.
+    chunks: Box<[[u64; 3]; CHUNKS]>,
     length: usize,
     pub(crate) has_offence: bool,
-    /// The second of each two quotes that stand for one.
-    pub(crate) doubled: Vec<u16>,
     /// Whether there is a quote at all, and the dialect has one.
     pub(crate) has_quotes: bool,
 }
@@ -72,10 +75,9 @@ impl Index {
             ends: vec![0; WINDOW + 1 + 64].into(),
             count: 0,
             records: 0,
-            chunks: Box::new([[0; 2]; CHUNKS]),
+            chunks: Box::new([[0; 3]; CHUNKS]),
             length: 0,
             has_offence: false,
-            doubled: Vec::new(),
             has_quotes: false,
         }
     }
@@ -87,6 +89,21 @@ impl Index {
     /// `ends[0]`, and all that were found.
     pub(crate) fn ends(&self) -> &[u16] {
         &self.ends[..=self.count]
+    }
+
+    /// The second of each two quotes that stand for one.
+    pub(crate) fn doubled(&self) -> impl Iterator<Item = u32> {
+        let chunks = self.chunks[..self.length.div_ceil(64)].iter();
+        chunks
+            .zip((0..).step_by(64))
+            .flat_map(|([_, _, doubled], at)| {
+                let mut left = *doubled;
+                std::iter::from_fn(move || {
+                    let next = (left != 0).then(|| at + left.trailing_zeros())?;
+                    left &= left - 1;
+                    Some(next)
+                })
+            })
     }
 
     /// Lists where the records of `window` begin, which this is the index of, and returns where the last one ends, if
@@ -122,7 +139,7 @@ impl Index {
     fn list_last_ends(&self, to: &mut Vec<u16>) {
         to.clear();
         let mut before = 0;
-        for [ends, newlines] in &self.chunks[..self.length.div_ceil(64)] {
+        for [ends, newlines, _] in &self.chunks[..self.length.div_ceil(64)] {
             let mut left = *newlines;
             while left != 0 {
                 let up_to = left ^ (left - 1);
@@ -161,7 +178,6 @@ fn pass<I: Isa, const QUOTED: bool>(isa: I, window: TextWindow<'_>, marks: Marks
     let (list, mut base) = (&mut *to.ends, isa.base(1));
     let (mut was_inside, mut may_open, mut was_closed) = (0_u64, 1_u64, 0_u64);
     let mut offence = 0_u64;
-    to.doubled.clear();
     for (chunk, masks) in to.chunks[..length.div_ceil(64)].iter_mut().enumerate() {
         let at = 64 * chunk;
         let left = length - at;
@@ -169,6 +185,7 @@ fn pass<I: Isa, const QUOTED: bool>(isa: I, window: TextWindow<'_>, marks: Marks
         let bytes = isa.load(window.from(at));
         let mut ends = isa.among(bytes, [marks.delimiter, b'\n']) & valid;
         let mut newlines = isa.equal(bytes, b'\n') & valid;
+        let mut doubled = 0;
         if QUOTED {
             let quotes = isa.equal(bytes, quote) & valid;
             seen |= quotes;
@@ -186,16 +203,12 @@ fn pass<I: Isa, const QUOTED: bool>(isa: I, window: TextWindow<'_>, marks: Marks
                 odd &= !(isa.equal(bytes, b'\r') & isa.equal(next, b'\n'));
             }
             offence |= odd;
-            let mut doubled = behind & opens;
-            while doubled != 0 {
-                to.doubled.push(at as u16 + doubled.trailing_zeros() as u16);
-                doubled &= doubled - 1;
-            }
+            doubled = behind & opens;
             (may_open, was_closed) = (may >> 63, closes >> 63);
         } else if marks.quote.is_some() {
             seen |= isa.equal(bytes, quote) & valid;
         }
-        *masks = [ends, newlines];
+        *masks = [ends, newlines, doubled];
         records += newlines.count_ones() as usize;
         // There is room for 64 more ends than a window has bytes.
         let out = list[count..].first_chunk_mut().expect("room for 64");
@@ -311,7 +324,7 @@ mod tests {
                     quote: Some(b'"'),
                 };
                 super::index(level, TextWindow::at(&block, 0), marks, &mut index);
-                assert!(!index.has_offence && index.doubled.len() >= 9 && index.has_quotes);
+                assert!(!index.has_offence && index.doubled().count() >= 9 && index.has_quotes);
                 assert_eq!(index.records(), 19);
                 let window = TextWindow::at(&block, 0);
                 assert!(index.regular_starts(window, 4, &mut vec![]).is_some());

@@ -1,9 +1,12 @@
 //! The numbers of a column in a window.
 
+use crate::aggregate::lanes::MAGNITUDE_MAX;
 use crate::scan::index::WINDOW;
 
-/// The most decimals: what eight digits are multiplied by fits 32 bits.
-pub(crate) const SCALE_MAX: u32 = 7;
+/// The most decimals.
+pub(crate) const SCALE_MAX: u32 = 18;
+/// The most decimals of values of eight bytes: what these are multiplied by fits 32 bits.
+pub(super) const SHORT_SCALE_MAX: u32 = 7;
 
 /// Rows that lists have places for: those of a window, and eight more.
 pub(crate) const ROWS: usize = WINDOW + 8;
@@ -48,6 +51,26 @@ impl Numbers {
         }
     }
 
+    /// Multiplies all values; those that are too large then are unread.
+    pub(super) fn raise(&mut self, rows: usize, factor: u64) {
+        let most = (MAGNITUDE_MAX - 1) / factor;
+        if self.magnitudes > most {
+            let values = (0..).zip(&mut self.values[..rows]);
+            let large = values.filter(|(_, value)| value.unsigned_abs() > most);
+            let places = large.map(|(row, value)| {
+                *value = 0;
+                row
+            });
+            self.unread.extend(places);
+            self.unread.sort_unstable();
+        }
+        self.magnitudes = 0;
+        for value in &mut self.values[..rows] {
+            *value *= factor.cast_signed();
+            self.magnitudes |= value.unsigned_abs();
+        }
+    }
+
     /// Books eight rows from `row` on, of which there are `rows`.
     #[inline(always)]
     pub(super) fn book(&mut self, row: usize, rows: usize, nulls: u8, good: u8) {
@@ -67,8 +90,8 @@ impl Numbers {
 }
 
 /// For each scale what a value with so many decimals is multiplied by; zero where it has too many.
-pub(super) static FACTORS: [[u32; 8]; SCALE_MAX as usize + 1] = {
-    let mut factors = [[0; 8]; SCALE_MAX as usize + 1];
+pub(super) static FACTORS: [[u32; 8]; SHORT_SCALE_MAX as usize + 1] = {
+    let mut factors = [[0; 8]; SHORT_SCALE_MAX as usize + 1];
     let mut scale = 0;
     while scale < factors.len() {
         let mut decimals = 0;

@@ -69,13 +69,16 @@ pub(crate) fn strip_returns(window: TextWindow<'_>, spans: &mut [u32]) {
     }
 }
 
-/// Takes the quotes off values that begin with one. The window has no offence.
-pub(crate) fn strip_quotes(window: TextWindow<'_>, quote: u8, spans: &mut [u32]) {
+/// Takes the quotes off values that begin with one, and says whether some do. The window has no offence.
+pub(crate) fn strip_quotes(window: TextWindow<'_>, quote: u8, spans: &mut [u32]) -> bool {
     let bytes = window.bytes();
+    let mut some = 0;
     for span in spans {
         let is_quoted = u32::from(bytes[(*span & 0xffff) as usize] == quote);
         *span = *span + is_quoted - (is_quoted << 16);
+        some |= is_quoted;
     }
+    some != 0
 }
 
 #[cfg(test)]
@@ -99,7 +102,7 @@ mod tests {
                 if column == 2 {
                     strip_returns(window, &mut got);
                 }
-                strip_quotes(window, b'"', &mut got);
+                assert_eq!(strip_quotes(window, b'"', &mut got), column > 0);
                 assert_eq!(got.map(|span| value(window, span)), wanted);
             }
         }

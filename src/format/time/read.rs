@@ -90,7 +90,10 @@ pub(crate) fn read(text: &[u8]) -> Result<Time, NoTime> {
 
 /// The two forms that logs have most, in a few steps; what is odd about one is left to [`any`].
 #[inline]
-fn usual(text: &[u8]) -> Option<Time> {
+pub(super) fn usual(text: &[u8]) -> Option<Time> {
+    if let 19 | 20 = text.len() {
+        return Some(iso(text)?.0);
+    }
     let mut odd = 0;
     let mut two = |digits: &[u8], at: usize| {
         let (tens, ones) = (
@@ -124,28 +127,6 @@ fn usual(text: &[u8]) -> Option<Time> {
             form: Form::Log,
             ..EMPTY
         }
-    } else if let 19 | 20 = text.len() {
-        let between = [4, 7, 13, 16].map(|at| text[at]);
-        let zone = match text.get(19) {
-            None => Zone::Missing,
-            Some(b'Z') => Zone::Offset(0),
-            Some(_) => return None,
-        };
-        if between != *b"--::" || !matches!(text[10], b'T' | b' ') {
-            return None;
-        }
-        Time {
-            year: u16::from(two(text, 0)) * 100 + u16::from(two(text, 2)),
-            month: two(text, 5),
-            day: two(text, 8),
-            hour: two(text, 11),
-            minute: two(text, 14),
-            second: two(text, 17),
-            precision: Precision::Second,
-            zone,
-            form: Form::Iso,
-            ..EMPTY
-        }
     } else {
         return None;
     };
@@ -153,7 +134,57 @@ fn usual(text: &[u8]) -> Option<Time> {
     is_there.then_some(time)
 }
 
-fn any(text: &[u8]) -> Result<Time, NoTime> {
+/// A time such as `2026-03-12T06:25:01` or `2026-03-12 06:25:01Z`, and its bytes without the zone.
+#[inline]
+pub(super) fn iso(text: &[u8]) -> Option<(Time, &[u8; 19])> {
+    let (text, zone) = text.split_first_chunk()?;
+    let zone = match zone {
+        [] => Zone::Missing,
+        b"Z" => Zone::Offset(0),
+        _ => return None,
+    };
+    // Eight bytes at a time.
+    let word = |at: usize| {
+        let eight = text[at..].first_chunk().expect("of 19 bytes");
+        u64::from_le_bytes(*eight)
+    };
+    // Digits become their numbers, and what stands between them zero; else a byte's highest bit is set.
+    let digits = |word: u64, form: &[u8; 8]| {
+        let differences = word ^ u64::from_le_bytes(*form);
+        let limits = form.map(|byte| if byte == b'0' { 0x76 } else { 0x7f });
+        let above = (differences & LOW_BITS) + u64::from_le_bytes(limits);
+        (differences, (above | differences) & !LOW_BITS)
+    };
+    let two = |word: u64, at: u32| {
+        let (tens, ones) = (word >> (8 * at) & 0xff, word >> (8 * at + 8) & 0xff);
+        (10 * tens + ones) as u8
+    };
+    let (date, odd_date) = digits(word(0), b"0000-00-");
+    let (clock, odd_clock) = digits(word(11), b"00:00:00");
+    let (day, odd_day) = digits(word(8) & 0xffff, b"00\0\0\0\0\0\0");
+    if odd_date | odd_clock | odd_day != 0 || !matches!(text[10], b'T' | b' ') {
+        return None;
+    }
+    let time = Time {
+        year: u16::from(two(date, 0)) * 100 + u16::from(two(date, 2)),
+        month: two(date, 5),
+        day: two(day, 0),
+        hour: two(clock, 0),
+        minute: two(clock, 3),
+        second: two(clock, 6),
+        precision: Precision::Second,
+        zone,
+        form: Form::Iso,
+        ..EMPTY
+    };
+    let is_there = time.on_calendar().is_ok() && time.on_clock().is_ok();
+    is_there.then_some((time, text))
+}
+
+/// All bits of each byte but the highest.
+const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+
+pub(super) fn any(text: &[u8]) -> Result<Time, NoTime> {
     // As fields between blanks have the time of a log.
     let text = text.trim_ascii();
     let text = text.strip_prefix(b"[").unwrap_or(text);

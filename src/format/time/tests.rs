@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::format::time::read::{NoTime, read};
-use crate::format::time::{Unit, Zone, calendar};
+use crate::format::time::read::{NoTime, any, read, usual};
+use crate::format::time::{Cutter, Unit, Zone, calendar};
 
 fn cut(unit: Unit, time: &str) -> Result<String, NoTime> {
     let mut to = Vec::new();
@@ -367,6 +367,25 @@ proptest! {
             prop_assert!(again.has_day());
             prop_assert_eq!(again.days(), time.days());
             time.rank();
+        }
+    }
+
+    /// The usual forms are read as all forms are, and cut down in the same way.
+    #[test]
+    fn usual_forms(
+        text in "20[0-9]{2}[-/.:][0-1][0-9]-[0-3][0-9][T :][0-2][0-9]:[0-6][0-9]:[0-6][0-9:/][Z+]?|[0-3][0-9]/(Feb|Sep)/2026:[0-2][0-9]:[0-5][0-9]:[0-6][0-9] [-+]0[0-9]00",
+    ) {
+        let text = text.as_bytes();
+        if let Some(time) = usual(text) {
+            prop_assert_eq!(Ok(time), any(text));
+        }
+        for unit in [Unit::Year, Unit::Month, Unit::Week, Unit::Day, Unit::Hour, Unit::Minutes(5), Unit::Minute, Unit::Second] {
+            let mut want = Vec::new();
+            let want = unit.cut(text, &mut want).map(|()| want.clone());
+            let mut cutter = Cutter::default();
+            for _ in 0..2 {
+                prop_assert_eq!(cutter.cut(unit, text).map(<[u8]>::to_vec), want.clone());
+            }
         }
     }
 

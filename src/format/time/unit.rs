@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::format::time::read::{NoTime, read};
+use crate::format::time::read::{NoTime, iso, read};
 use crate::format::time::{Precision, Time, calendar};
 
 /// What a time in a key is cut down to.
@@ -84,6 +84,19 @@ impl Unit {
         }
         self.write(&time, to);
         Ok(())
+    }
+
+    /// How many bytes of a time in ISO 8601 it is.
+    fn prefix(self) -> Option<usize> {
+        match self {
+            Unit::Year => Some(4),
+            Unit::Month => Some(7),
+            Unit::Day => Some(10),
+            Unit::Hour => Some(13),
+            Unit::Minute => Some(16),
+            Unit::Second => Some(19),
+            Unit::Week | Unit::Weekday | Unit::Minutes(_) => None,
+        }
     }
 
     /// Writes a time in this unit; what it lacks is the least.
@@ -185,6 +198,17 @@ impl Cutter {
     /// As there.
     #[inline]
     pub(crate) fn cut(&mut self, unit: Unit, time: &[u8]) -> Result<&[u8], NoTime> {
+        if let Some(prefix) = unit.prefix()
+            && let Some((_, iso)) = iso(time)
+        {
+            self.time.clear();
+            self.cut.clear();
+            self.cut.extend_from_slice(&iso[..prefix]);
+            if let Some(between) = self.cut.get_mut(10) {
+                *between = b'T';
+            }
+            return Ok(&self.cut);
+        }
         if self.time != time {
             self.time.clear();
             unit.cut(time, &mut self.cut)?;

@@ -6,6 +6,7 @@ use ringfold_read::{Config, Input, PaddedBuf};
 
 use super::*;
 use crate::answer::order::Sort;
+use crate::format::time::Unit;
 use crate::query::ask::Query;
 use crate::reject::rejects::OnError;
 use crate::report::grid::{GridFormat, Rows, write_grid};
@@ -58,6 +59,8 @@ fn field() -> impl Strategy<Value = String> {
         10 => "-?[0-9]{1,4}(\\.[0-9]{0,2})?",
         4 => "[a-c]{0,2}",
         1 => "-?[0-9]{7,12}(\\.[0-9]{0,5})?",
+        1 => "[-+]?[0-9]{13,21}| ?[0-9]{1,3}\\.[0-9]{6,20} ?",
+        1 => "2026-0[1-3]-[0-3][0-9][T ]1[0-9]:[0-6][0-9]:00Z?|1[0-9]/Mar/2026:06:[0-5][0-9]:01 \\+0000",
         1 => "\"[a-b0-9,\n]{0,3}\"",
         1 => "\"([a-b]|\"\"){0,3}\"",
         1 => prop::sample::select(&["NA", "-", "0", " 7 ", "+3", "1e5", "5\"", "\"x\"y", "\"open", "\r", ".5", "99999999"][..])
@@ -67,6 +70,7 @@ fn field() -> impl Strategy<Value = String> {
 }
 
 const KEYS: &[&[usize]] = &[&[], &[1], &[3], &[1, 2], &[3, 1], &[1, 2, 3]];
+const UNITS: &[Unit] = &[Unit::Hour, Unit::Day, Unit::Minutes(10), Unit::Week];
 const CONDITIONS: &[Option<&str>] = &[
     None,
     None,
@@ -88,8 +92,9 @@ proptest! {
         ends in prop::collection::vec(prop::sample::select(&["\n", "\n", "\n", "\r\n"][..]), 40),
         repeat in 1..30_usize,
         keys in prop::sample::select(KEYS),
+        unit in prop::option::weighted(0.3, prop::sample::select(UNITS)),
         aggregates in prop::collection::vec((0..crate::aggregate::ALL.len(), 1..4_usize), 0..5),
-        (is_quoted, is_exact) in any::<(bool, bool)>(),
+        (is_quoted, is_exact, has_comma, has_comments, has_clock) in any::<(bool, bool, bool, bool, bool)>(),
         skips: bool,
         nulls in prop::sample::select(NULLS),
         condition in prop::sample::select(CONDITIONS),
@@ -98,11 +103,28 @@ proptest! {
         let mut records = vec![good.join(",")];
         records.extend(rows.iter().map(|row| row.join(",")));
         for (at, fields) in &odd {
-            records.insert(1 + at % records.len(), fields.join(","));
+            let mark = if has_comments { "#" } else { "" };
+            records.insert(1 + at % records.len(), format!("{mark}{}", fields.join(",")));
+        }
+        if has_comma {
+            records.iter_mut().for_each(|record| *record = record.replace(',', ";").replace('.', ","));
         }
         let ended = records.iter().zip(ends.iter().cycle()).map(|(record, end)| format!("{record}{end}"));
         let text = ended.collect::<String>().repeat(repeat);
-        let mut query = Query::new(b',').quote(is_quoted.then_some(b'"')).approximate(!is_exact);
+        let mut query = match has_comma {
+            true => Query::new(b';').decimal_comma(true),
+            false => Query::new(b','),
+        };
+        query = query.quote(is_quoted.then_some(b'"')).approximate(!is_exact);
+        if has_comments {
+            query = query.comment("#");
+        }
+        if let Some(unit) = unit {
+            query = match has_clock {
+                true => query.key_by_two(2, 3, unit),
+                false => query.key_by(2, unit),
+            };
+        }
         if skips {
             query = query.on_error(OnError::Skip);
         }

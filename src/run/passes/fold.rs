@@ -2,9 +2,9 @@
 
 use crate::aggregate::lanes::{Kept, Lane};
 use crate::plan::Plan;
-use crate::run::passes::{Passes, Scratch};
+use crate::run::passes::{KeyColumn, Passes, Scratch};
 use crate::scan::index::TextWindow;
-use crate::scan::keys::{COMPOSED_KEY_MAX, compose};
+use crate::scan::keys::{COMPOSED_KEY_MAX, KeyPart, compose, short_bytes};
 use crate::scan::spans::value;
 use crate::table::batch::BATCH;
 use crate::table::entries::KEY_MAX;
@@ -54,12 +54,12 @@ impl Passes {
         table: &mut Table,
     ) {
         let rows = self.scratch.starts.len();
-        let (Some(&first), Some(&last)) = (self.keys.first(), self.keys.last()) else {
+        let (Some(first), Some(last)) = (self.keys.first(), self.keys.last()) else {
             return;
         };
         if self.has_raw_keys {
             // Without a branch for each row.
-            let pairs = self.spans[first].iter().zip(&*self.spans[last]);
+            let pairs = self.spans[first.at].iter().zip(&*self.spans[last.at]);
             let longest = pairs
                 .take(rows)
                 .map(|(first, last)| raw_length(*first, *last));
@@ -113,13 +113,15 @@ impl Passes {
 
     /// Bytes of a row's key beside its lanes, with the one after it.
     pub(super) fn key_length(&self, row: usize) -> usize {
-        let span = |column: usize| self.spans[column][row];
+        let span = |key: &KeyColumn| self.spans[key.at][row];
         match &*self.keys {
-            [first, ..] if self.has_raw_keys => {
-                raw_length(span(*first), span(self.keys[self.keys.len() - 1]))
-            }
+            [first, .., last] if self.has_raw_keys => raw_length(span(first), span(last)),
+            [one] if self.has_raw_keys => raw_length(span(one), span(one)),
             keys => {
-                let parts = keys.iter().map(|&key| raw_length(span(key), span(key)));
+                let parts = keys.iter().map(|key| match key.cut {
+                    Some(cut) => 1 + short_bytes(&self.cuts[cut].texts[row]).len(),
+                    None => raw_length(span(key), span(key)),
+                });
                 1 + parts.sum::<usize>()
             }
         }
@@ -134,8 +136,11 @@ impl Passes {
         to: &mut Vec<u8>,
     ) {
         to.clear();
-        for &column in &self.keys {
-            plan.push_key(to, value(window, self.spans[column][row]));
+        for key in &self.keys {
+            match key.cut {
+                Some(cut) => plan.push_key(to, short_bytes(&self.cuts[cut].texts[row])),
+                None => plan.push_key(to, value(window, self.spans[key.at][row])),
+            }
         }
         plan.end_key(to);
     }
@@ -154,22 +159,24 @@ impl Passes {
                 composed[0] = 1;
                 key_spans.resize(count, 1 << 16);
             }
-            [one] => {
-                key_spans.extend_from_slice(&self.spans[*one][from..from + count]);
+            [one] if self.has_raw_keys => {
+                key_spans.extend_from_slice(&self.spans[one.at][from..from + count]);
                 return false;
             }
             [first, .., last] if self.has_raw_keys => {
-                let first = &self.spans[*first][from..from + count];
-                let last = &self.spans[*last][from..from + count];
+                let first = &self.spans[first.at][from..from + count];
+                let last = &self.spans[last.at][from..from + count];
                 let pairs = first.iter().zip(last);
                 key_spans.extend(pairs.map(|(first, last)| first & 0xffff | last & 0xffff_0000));
                 return false;
             }
             keys => {
-                let parts = keys
-                    .iter()
-                    .map(|&column| &self.spans[column][from..from + count]);
-                compose(window, parts, composed, key_spans);
+                let rows = from..from + count;
+                let parts = keys.iter().map(|key| match key.cut {
+                    Some(cut) => KeyPart::Texts(&self.cuts[cut].texts[rows.clone()]),
+                    None => KeyPart::Spans(&self.spans[key.at][rows.clone()]),
+                });
+                compose(window, count, parts, composed, key_spans);
             }
         }
         true

@@ -21,6 +21,8 @@ pub(super) struct Source {
     pub(super) numbers: Numbers,
     /// Decimals of the numbers' unit, once there was a number.
     pub(super) scale: Option<u32>,
+    /// All values so far without their signs in this unit, by `or`.
+    pub(super) magnitudes: u64,
     pub(super) traits: Traits,
 }
 
@@ -44,6 +46,7 @@ impl Passes {
                 is_squared,
                 numbers,
                 scale,
+                magnitudes,
                 ..
             } = &mut self.sources[source];
             let spans = &self.spans[*at];
@@ -53,8 +56,16 @@ impl Passes {
                 traits.has_nulls |= numbers.has_nulls;
                 break;
             }
-            let known = *scale.get_or_insert_with(|| usual_scale(window, &spans[..rows]));
-            decode(self.level, window, spans, rows, known, numbers);
+            let limit = if *is_squared {
+                NARROW_MAX
+            } else {
+                MAGNITUDE_MAX
+            };
+            let known = *scale.get_or_insert_with(|| {
+                usual_scale(window, &spans[..rows], limit, |text| plan.read_number(text))
+            });
+            let form = (known, plan.grammar.decimal_point);
+            decode(self.level, window, spans, rows, form, numbers);
             if plan.is_pairs && std::mem::take(&mut numbers.has_nulls) {
                 let empty = (0..rows).filter(|&row| numbers.is_null(row));
                 let empty: Vec<usize> = empty.collect();
@@ -67,25 +78,22 @@ impl Passes {
             if plan.has_numeric_nulls {
                 mark_nulls(plan, window, &spans[..rows], numbers);
             }
-            let limit = if *is_squared {
-                NARROW_MAX
-            } else {
-                MAGNITUDE_MAX
-            };
             let wanted = read_rest(
                 plan,
                 window,
                 spans,
-                known,
+                (known, *magnitudes),
                 limit,
                 numbers,
                 &mut self.scratch.out,
             );
             if wanted > known {
-                self.sources[source].scale = Some(wanted);
+                *scale = Some(wanted);
+                *magnitudes *= 10_u64.pow(wanted - known);
                 self.scratch.out.truncate(taken_out);
                 continue;
             }
+            *magnitudes |= numbers.magnitudes;
             traits.has_nulls |= numbers.has_nulls;
             traits.exceeds_short |= numbers.magnitudes >= SHORT_MAX;
             if numbers.magnitudes >= NARROW_MAX {
@@ -159,12 +167,12 @@ fn mark_nulls(plan: &Plan, window: TextWindow<'_>, spans: &[u32], numbers: &mut 
 }
 
 /// Reads what the pass over numbers didn't: null values, and numbers with blanks, signs or many digits. Returns the most
-/// decimals that there should be; takes out rows whose values are no numbers, or not less than `limit`.
+/// decimals that there should be, where all values are less than `limit` then; takes out rows whose values are no numbers, or not less than `limit`.
 fn read_rest(
     plan: &Plan,
     window: TextWindow<'_>,
     spans: &[u32],
-    scale: u32,
+    (scale, magnitudes): (u32, u64),
     limit: u64,
     numbers: &mut Numbers,
     out: &mut Vec<u32>,
@@ -182,8 +190,15 @@ fn read_rest(
             continue;
         };
         if number.decimals() > scale {
-            if number.decimals() <= SCALE_MAX {
-                wanted = wanted.max(number.decimals());
+            let decimals = number.decimals();
+            // No value so far may become too large.
+            let most = limit / ((magnitudes | numbers.magnitudes) + 1);
+            let fits = |units: i128| units.unsigned_abs() < limit.into();
+            if decimals <= SCALE_MAX
+                && 10_u64.pow(decimals - scale) <= most
+                && number.at(decimals).is_some_and(fits)
+            {
+                wanted = wanted.max(decimals);
             }
             out.push(row);
             continue;

@@ -77,11 +77,16 @@ impl Passes {
             Columns::Tested => std::mem::take(&mut self.tested),
             Columns::Untested => std::mem::take(&mut self.untested),
         };
+        let mut has_quoted = false;
         for &column in &columns {
-            self.column(window, marks, column, is_regular);
+            has_quoted |= self.column(window, marks, column, is_regular);
         }
-        if !columns.is_empty() {
-            self.take_out_unusual(&columns);
+        if self.fields == 1 && !columns.is_empty() {
+            self.take_out_empty();
+        }
+        // Doubled quotes stand in quoted values.
+        if has_quoted {
+            self.take_out_doubled(&columns);
         }
         match which {
             Columns::Tested => self.tested = columns,
@@ -89,7 +94,7 @@ impl Passes {
         }
     }
 
-    /// Where the values of a column stand.
+    /// Where the values of a column stand. Says whether some are quoted.
     #[inline(never)]
     pub(super) fn column(
         &mut self,
@@ -97,7 +102,7 @@ impl Passes {
         marks: Marks,
         column: usize,
         is_regular: bool,
-    ) {
+    ) -> bool {
         let records = match is_regular {
             true => RecordStarts::Every(self.fields),
             false => RecordStarts::Listed(&self.scratch.firsts),
@@ -108,24 +113,25 @@ impl Passes {
         if self.columns[column] + 1 == self.fields {
             strip_returns(window, list);
         }
-        if let Some(quote) = marks.quote.filter(|_| self.index.has_quotes) {
-            strip_quotes(window, quote, list);
-        }
+        let quote = marks.quote.filter(|_| self.index.has_quotes);
+        let has_quoted = quote.is_some_and(|quote| strip_quotes(window, quote, list));
         self.spans[column][rows..rows + 8].fill(0);
+        has_quoted
     }
 
-    /// Takes out empty lines, and rows with doubled quotes in a value of these columns.
+    /// Takes out empty lines.
+    pub(super) fn take_out_empty(&mut self) {
+        let lines = (0..).zip(&self.spans[0][..self.scratch.starts.len()]);
+        let empty = lines.filter(|(_, span)| is_empty(**span));
+        self.scratch.out.extend(empty.map(|(row, _)| row));
+    }
+
+    /// Takes out rows with doubled quotes in a value of these columns.
     #[inline(never)]
-    pub(super) fn take_out_unusual(&mut self, columns: &[usize]) {
+    pub(super) fn take_out_doubled(&mut self, columns: &[usize]) {
         let Scratch { starts, out, .. } = &mut self.scratch;
-        if self.fields == 1 {
-            let lines = (0..).zip(&self.spans[0][..starts.len()]);
-            let empty = lines.filter(|(_, span)| is_empty(**span));
-            out.extend(empty.map(|(row, _)| row));
-        }
         let mut row = 0;
-        for &quote in &self.index.doubled {
-            let quote = u32::from(quote);
+        for quote in self.index.doubled() {
             while starts.get(row + 1).is_some_and(|&next| next <= quote) {
                 row += 1;
             }
@@ -215,6 +221,9 @@ impl Passes {
                     numbers.set_null(to, is_null);
                 }
             });
+        }
+        for cut in self.cuts.iter_mut().filter(|_| has_numbers) {
+            keep_others(out, rows, |from, to| cut.texts[to] = cut.texts[from]);
         }
         let (starts, firsts) = (&mut lists.starts, &mut lists.firsts);
         keep_others(out, rows, |from, to| starts[to] = starts[from]);
