@@ -13,25 +13,23 @@ use ringfold_read::internals::{
     pages::{HUGE_PAGE, PAGE},
     prefetch,
 };
+use zerocopy::FromZeros;
 
 use crate::scan::key_number::lookahead::RowLookahead;
 use crate::scan::key_number::window::ScanWindow;
 use crate::table::isa::{Kernels, Seeds};
 use crate::table::key::{Key, hash};
-use crate::table::pages::{Pages, Zeroed};
+use crate::table::pages::Pages;
 use crate::table::stats::Stats;
 
 /// A key and its statistics. Empty if they count no row.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromZeros)]
 #[repr(C)]
 struct Bucket<K: Key> {
     _line: [K::Line; 0],
     key: K,
     stats: Stats,
 }
-
-// SAFETY: a key may be all zeros, and so may its sums.
-unsafe impl<K: Key> Zeroed for Bucket<K> {}
 
 /// Bytes of keys that are hashed and prefetched before they are compared.
 const BATCH_BYTES: usize = 4096;
@@ -107,7 +105,7 @@ impl<K: Key> DirectTable<K> {
             displaced: 0,
             displaced_max: DISPLACED_MAX,
             batch: Batch {
-                keys: [K::EMPTY; BATCH],
+                keys: [K::new_zeroed(); BATCH],
                 places: [0; BATCH],
             },
         }
@@ -336,8 +334,7 @@ impl<K: Key> DirectTable<K> {
         if !may_be_collision_free(self.used, buckets) {
             return;
         }
-        // SAFETY: all zeros are a bucket.
-        let empty: Bucket<K> = unsafe { std::mem::zeroed() };
+        let empty = Bucket::new_zeroed();
         let used = self
             .buckets
             .iter_mut()
@@ -390,8 +387,8 @@ mod tests {
     const AIMED: [fn(u32) -> u32; 2] = [|hash| hash & 0x1ff, |hash| hash >> 23];
 
     fn key<K: Key>(text: &str) -> K {
-        let mut key = K::EMPTY;
-        key.bytes_mut()[..text.len()].copy_from_slice(text.as_bytes());
+        let mut key = K::new_zeroed();
+        key.as_mut_bytes()[..text.len()].copy_from_slice(text.as_bytes());
         key
     }
 
@@ -417,7 +414,7 @@ mod tests {
         // They differ in one bit.
         let flipped = |number: usize| {
             let mut key = numbered(0);
-            key.bytes_mut()[number % (size - 1)] ^= 1 << (number / (size - 1) % 8);
+            key.as_mut_bytes()[number % (size - 1)] ^= 1 << (number / (size - 1) % 8);
             key
         };
         let (theirs, ours) = (Seeds::random(), Seeds::random());
@@ -527,7 +524,7 @@ mod tests {
         fold(&mut table);
         let mut found: Vec<(Vec<u8>, u64)> = table
             .drain()
-            .map(|(key, stats)| (key.bytes()[..8].to_vec(), stats.count))
+            .map(|(key, stats)| (key.as_bytes()[..8].to_vec(), stats.count))
             .collect();
         found.sort();
         let wanted = names.iter().map(|name| (name.clone().into_bytes(), folds));

@@ -11,11 +11,14 @@
 
 use rayon::prelude::*;
 use ringfold_read::internals::{Level, prefetch};
+use zerocopy::{
+    FromBytes, FromZeros, Immutable, IntoBytes, transmute, transmute_mut, transmute_ref,
+};
 
 use crate::table::hash_range::HashRange;
 use crate::table::isa::{InlineKey, Seeds, WideKey};
 use crate::table::key::hash;
-use crate::table::pages::{Pages, Zeroed};
+use crate::table::pages::Pages;
 
 /// Bytes of a unit.
 pub(crate) const UNIT: usize = 16;
@@ -37,23 +40,18 @@ const UNITS_MIN: usize = 1 << 12;
 const AHEAD: usize = 32;
 
 /// Half of a short key, or two lanes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C, align(16))]
 pub(crate) struct Unit(pub(crate) [i64; 2]);
 
-// SAFETY: plain numbers.
-unsafe impl Zeroed for Unit {}
-
 impl Unit {
     pub(super) fn of(bytes: [u8; UNIT]) -> Unit {
-        // SAFETY: as many bytes, of which any are numbers.
-        Unit(unsafe { std::mem::transmute::<[u8; UNIT], [i64; 2]>(bytes) })
+        transmute!(bytes)
     }
 
     #[inline(always)]
     pub(super) fn bytes(self) -> [u8; UNIT] {
-        // SAFETY: a unit is so many bytes and nothing else.
-        unsafe { std::mem::transmute::<Unit, [u8; UNIT]>(self) }
+        transmute!(self)
     }
 
     /// Bytes up to the last one that isn't zero.
@@ -64,11 +62,8 @@ impl Unit {
 }
 
 /// A tag in the high half, and in the low one where the entry begins, counted from 1. 0 if empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromZeros)]
 pub(crate) struct EntryRef(u64);
-
-// SAFETY: a plain number.
-unsafe impl Zeroed for EntryRef {}
 
 impl EntryRef {
     /// Of an entry with a key of so many units.
@@ -655,8 +650,7 @@ fn key_of(units: &[Unit]) -> &[u8] {
 
 #[inline(always)]
 pub(super) fn bytes_of(units: &[Unit]) -> &[u8] {
-    // SAFETY: a unit is so many bytes and nothing else.
-    unsafe { std::slice::from_raw_parts(units.as_ptr().cast::<u8>(), units.len() * UNIT) }
+    units.as_bytes()
 }
 
 /// Numbers in units.
@@ -667,12 +661,12 @@ pub(super) trait Lanes {
 
 impl Lanes for [Unit] {
     fn as_flattened_lanes(&self) -> &[i64] {
-        // SAFETY: a unit is two numbers and nothing else.
-        unsafe { std::slice::from_raw_parts(self.as_ptr().cast(), 2 * self.len()) }
+        let lanes: &[[i64; 2]] = transmute_ref!(self);
+        lanes.as_flattened()
     }
 
     fn as_flattened_lanes_mut(&mut self) -> &mut [i64] {
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), 2 * self.len()) }
+        let lanes: &mut [[i64; 2]] = transmute_mut!(self);
+        lanes.as_flattened_mut()
     }
 }

@@ -6,11 +6,12 @@
 #![allow(unsafe_code)]
 
 use ringfold_read::internals::prefetch;
+use zerocopy::{FromBytes, Immutable, IntoBytes, transmute, transmute_mut, transmute_ref};
 
 use crate::table::batch::{BATCH, Batch};
 use crate::table::entries::{SHORT_MAX, UNIT};
 use crate::table::isa::{InlineKey, Kernels, Seeds};
-use crate::table::pages::{Pages, Zeroed};
+use crate::table::pages::Pages;
 
 /// Lanes in a cell.
 const CELL_LANES: usize = SHORT_MAX / size_of::<i64>();
@@ -28,12 +29,9 @@ const BYTES_MAX: usize = 4 << 20;
 const L1_BYTES: usize = 64 << 10;
 
 /// A key, or four lanes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C, align(32))]
 struct Cell([i64; CELL_LANES]);
-
-// SAFETY: plain numbers.
-unsafe impl Zeroed for Cell {}
 
 impl Cell {
     fn is_empty(&self) -> bool {
@@ -46,20 +44,18 @@ impl Cell {
         let length = last.map_or(0, |at| {
             8 * (at + 1) - self.0[at].to_le().leading_zeros() as usize / 8
         });
-        // SAFETY: a cell is so many bytes and nothing else.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), length) }
+        &self.as_bytes()[..length]
     }
 }
 
 fn lanes_of(cells: &[Cell]) -> &[i64] {
-    // SAFETY: a cell is so many numbers and nothing else.
-    unsafe { std::slice::from_raw_parts(cells.as_ptr().cast(), cells.len() * CELL_LANES) }
+    let lanes: &[[i64; CELL_LANES]] = transmute_ref!(cells);
+    lanes.as_flattened()
 }
 
 fn lanes_mut(cells: &mut [Cell]) -> &mut [i64] {
-    let length = cells.len() * CELL_LANES;
-    // SAFETY: as above.
-    unsafe { std::slice::from_raw_parts_mut(cells.as_mut_ptr().cast(), length) }
+    let lanes: &mut [[i64; CELL_LANES]] = transmute_mut!(cells);
+    lanes.as_flattened_mut()
 }
 
 /// The table.
@@ -133,7 +129,8 @@ impl InlineTable {
             let old = std::mem::replace(&mut self.cells, Pages::new(slots * self.stride));
             for slot in old.chunks(self.stride).filter(|slot| !slot[0].is_empty()) {
                 let key = slot[0];
-                let mut at = home(hash(seeds, &key.into()), slots as u32) as usize * self.stride;
+                let mut at =
+                    home(hash(seeds, &transmute!(key)), slots as u32) as usize * self.stride;
                 while !self.cells[at].is_empty() {
                     at = (at + self.stride) % self.cells.len();
                 }
@@ -145,7 +142,7 @@ impl InlineTable {
 
     /// The place of a key, which gets a slot if it has none. Says whether it is new. There is room for it.
     pub(crate) fn find_or_push(&mut self, hash: u32, key: &InlineKey) -> (u32, bool) {
-        let wanted = Cell::from(*key);
+        let wanted: Cell = transmute!(*key);
         let mut at = home(hash, self.slots() as u32) as usize * self.stride;
         loop {
             let cell = &mut self.cells[at];
@@ -256,23 +253,6 @@ impl InlineTable {
             }
         }
         debug_assert!(spans.len() <= BATCH);
-    }
-}
-
-impl From<Cell> for InlineKey {
-    fn from(cell: Cell) -> InlineKey {
-        let mut bytes = [0; SHORT_MAX];
-        for (to, word) in bytes.chunks_exact_mut(8).zip(cell.0) {
-            to.copy_from_slice(&word.to_ne_bytes());
-        }
-        InlineKey(bytes)
-    }
-}
-
-impl From<InlineKey> for Cell {
-    fn from(key: InlineKey) -> Cell {
-        let word = |at: usize| std::array::from_fn(|byte| key.0[8 * at + byte]);
-        Cell(std::array::from_fn(|at| i64::from_ne_bytes(word(at))))
     }
 }
 

@@ -9,6 +9,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use ringfold_read::internals::isa::Portable;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::table::key::{equal_each, load_each};
 use crate::table::stats::Stats;
@@ -38,17 +39,17 @@ impl Seeds {
 }
 
 /// A wide key with its delimiter, zeros after it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C, align(32))]
 pub(crate) struct WideKey(pub(crate) [u8; 128]);
 
 /// A long key with its delimiter, zeros after it. With its statistics it fills two cache lines.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C, align(32))]
 pub(crate) struct LongKey(pub(crate) [u8; 96]);
 
 /// An inline key with its delimiter, zeros after it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C, align(32))]
 pub(crate) struct InlineKey(pub(crate) [u8; 32]);
 

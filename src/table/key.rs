@@ -5,17 +5,16 @@
 #![allow(unsafe_code)]
 
 use ringfold_read::internals::{Level, isa::dispatch};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use crate::table::isa::{InlineKey, Kernels, LongKey, READABLE, Seeds, WideKey};
 
 /// A key of a size class.
-///
-/// # Safety
-/// - All zeros are a valid value, and [`Key::bytes`] is the whole of it.
-pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
+pub(crate) trait Key:
+    Copy + FromBytes + IntoBytes + Immutable + Send + Sync + 'static
+{
     /// The alignment of a direct table's bucket, so that it spans no more cache lines than it must.
-    type Line: Copy + Send + Sync;
-    const EMPTY: Self;
+    type Line: Copy + FromZeros + Send + Sync;
 
     /// Loads a key and returns its hash.
     ///
@@ -53,13 +52,10 @@ pub(crate) unsafe trait Key: Copy + Send + Sync + 'static {
         equal_each(isa, keys, others)
     }
 
-    fn bytes(&self) -> &[u8];
-    #[cfg(test)]
-    fn bytes_mut(&mut self) -> &mut [u8];
     /// The bytes with the delimiter, which isn't zero.
     fn text(&self) -> &[u8] {
-        let last = self.bytes().iter().rposition(|&byte| byte != 0);
-        &self.bytes()[..last.map_or(0, |last| last + 1)]
+        let last = self.as_bytes().iter().rposition(|&byte| byte != 0);
+        &self.as_bytes()[..last.map_or(0, |last| last + 1)]
     }
 }
 
@@ -95,20 +91,20 @@ pub(crate) fn equal_each<I: Kernels, K: Key>(isa: I, keys: &[K; 2], others: [&K;
 /// The hash of a key, the same as when it is loaded from a window.
 pub(crate) fn hash<K: Key>(level: Level, seeds: &Seeds, key: &K) -> u32 {
     let mut bytes = [0; 128 + READABLE];
-    let length = key.bytes().len();
-    bytes[..length].copy_from_slice(key.bytes());
-    let (start, mut to) = (bytes.as_ptr(), K::EMPTY);
+    let length = size_of::<K>();
+    bytes[..length].copy_from_slice(key.as_bytes());
+    let (start, mut to) = (bytes.as_ptr(), *key);
     // SAFETY: the whole of a key, and what is readable after it.
     dispatch!(level, isa => unsafe { K::load(isa, seeds, start, length as u32, &mut to) as u32 })
 }
 
 /// Nothing, aligned to a line.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromZeros)]
 #[repr(align(64))]
 pub(crate) struct Line;
 
 /// Nothing, aligned to two lines.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromZeros)]
 #[repr(align(128))]
 pub(crate) struct TwoLines;
 
@@ -116,13 +112,11 @@ pub(crate) struct TwoLines;
 /// where it has any.
 macro_rules! key {
     (
-        $key:ident, $bytes:literal, $line:ty, $load:ident, $equals:ident
+        $key:ident, $line:ty, $load:ident, $equals:ident
         $(, $load_four:ident, $equal_two:ident)?
     ) => {
-        // SAFETY: bytes.
-        unsafe impl Key for $key {
+        impl Key for $key {
             type Line = $line;
-            const EMPTY: Self = $key([0; $bytes]);
 
             #[inline(always)]
             unsafe fn load<I: Kernels>(
@@ -159,27 +153,17 @@ macro_rules! key {
                     isa.$equal_two(keys, others)
                 }
             )?
-
-            fn bytes(&self) -> &[u8] {
-                &self.0
-            }
-
-            #[cfg(test)]
-            fn bytes_mut(&mut self) -> &mut [u8] {
-                &mut self.0
-            }
         }
     };
 }
 
-key!(InlineKey, 32, Line, load, equals, load_four, equal_two);
+key!(InlineKey, Line, load, equals, load_four, equal_two);
 key!(
     LongKey,
-    96,
     TwoLines,
     load_long,
     equals_long,
     load_four_long,
     equal_two_long
 );
-key!(WideKey, 128, Line, load_wide, equals_wide);
+key!(WideKey, Line, load_wide, equals_wide);

@@ -1,7 +1,7 @@
 //! Zeroed memory from the kernel: touched page by page as it is used, in huge pages where it is large.
 //!
 //! Invariant of this module: `start` maps `length * size_of::<T>()` bytes, private and zeroed at first,
-//! until drop. `T` is [`Zeroed`], so those bytes are `length` values of it.
+//! until drop. `T` may be all zeros, so those bytes are `length` values of it.
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
@@ -9,6 +9,7 @@ use std::panic::panic_any;
 use std::ptr::NonNull;
 
 use ringfold_read::internals::OutOfMemory;
+use zerocopy::FromZeros;
 
 /// From this size on the kernel is asked for huge pages.
 const HUGE_FROM: usize = 2 << 20;
@@ -17,25 +18,18 @@ const HUGE_FROM: usize = 2 << 20;
 const FLAGS: libc::c_int =
     libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
 
-/// Plain data that may be all zeros.
-///
-/// # Safety
-/// - All-zero bytes are a valid value.
-/// - The type needs no drop, and no more than a page's alignment.
-pub(crate) unsafe trait Zeroed: Copy {}
-
 /// A slice of zeroed `T`.
-pub(crate) struct Pages<T: Zeroed> {
+pub(crate) struct Pages<T: FromZeros + Copy> {
     start: NonNull<T>,
     length: usize,
 }
 
 // SAFETY: it owns its memory as a box would, and `T` is plain data.
-unsafe impl<T: Zeroed + Send> Send for Pages<T> {}
+unsafe impl<T: FromZeros + Copy + Send> Send for Pages<T> {}
 // SAFETY: as above.
-unsafe impl<T: Zeroed + Sync> Sync for Pages<T> {}
+unsafe impl<T: FromZeros + Copy + Sync> Sync for Pages<T> {}
 
-impl<T: Zeroed> Pages<T> {
+impl<T: FromZeros + Copy> Pages<T> {
     /// `length` zeroed values.
     ///
     /// # Panics
@@ -129,7 +123,7 @@ impl<T: Zeroed> Pages<T> {
     }
 }
 
-impl<T: Zeroed> Deref for Pages<T> {
+impl<T: FromZeros + Copy> Deref for Pages<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -138,14 +132,14 @@ impl<T: Zeroed> Deref for Pages<T> {
     }
 }
 
-impl<T: Zeroed> DerefMut for Pages<T> {
+impl<T: FromZeros + Copy> DerefMut for Pages<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: the module's invariant, and `self` is borrowed alone.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 }
 
-impl<T: Zeroed> Drop for Pages<T> {
+impl<T: FromZeros + Copy> Drop for Pages<T> {
     fn drop(&mut self) {
         if self.length > 0 {
             // SAFETY: mapped by `new` at this length, and no borrow outlives `self`.

@@ -3,6 +3,8 @@
 //! All zeros always mean no row, so that zeroed memory is a table of empty statistics. The least value
 //! is kept as the greatest *complement*, for which zero is the neutral value too.
 
+use zerocopy::FromZeros;
+
 /// Added to the tenths of a value, so that it is positive: 1..=1999.
 pub(crate) const BIAS: u32 = 1000;
 
@@ -10,7 +12,7 @@ pub(crate) const BIAS: u32 = 1000;
 pub(crate) const FLIP: u32 = 2047;
 
 /// Statistics of a key's numbers in tenths.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, FromZeros)]
 #[repr(C, align(32))]
 pub(crate) struct Stats {
     /// Of biased values.
