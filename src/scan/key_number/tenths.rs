@@ -76,7 +76,6 @@ fn portable(window: ScanWindow<'_>, ends: &Ends, trims_cr: bool, to: &mut Rows) 
 fn vectors<I: Lanes32>(isa: I, window: ScanWindow<'_>, ends: &Ends, trims_cr: bool, to: &mut Rows) {
     const WEIGHTS: u32 = u32::from_le_bytes([100, 10, 0, 1]);
     let text = window.with_padding();
-    let dash = u32::from(b'-');
     for row in (0..ends.rows()).step_by(I::COUNT) {
         let valid = !(!0_u32 << (ends.rows() - row).min(I::COUNT)) as u16;
         let keys = isa.pairs(ends.from(2 * row));
@@ -90,7 +89,7 @@ fn vectors<I: Lanes32>(isa: I, window: ScanWindow<'_>, ends: &Ends, trims_cr: bo
         let mut words = isa.eights(text, PADDING - 9, pairs);
         let mut ending = isa.last_fours(words);
         if trims_cr {
-            let trim = isa.equal_words(isa.shr_24(ending), isa.splat(b'\r'.into()));
+            let trim = isa.last_byte_is(ending, b'\r');
             if isa.set(trim) != 0 {
                 words = isa.move_bytes(trim, words);
                 ending = isa.last_fours(words);
@@ -100,10 +99,8 @@ fn vectors<I: Lanes32>(isa: I, window: ScanWindow<'_>, ends: &Ends, trims_cr: bo
         let three = isa.equal_words(lengths, isa.splat(4));
         let four = isa.equal_words(lengths, isa.splat(5));
         let five = isa.equal_words(lengths, isa.splat(6));
-        let first_dash = isa.xor(ending, isa.splat(dash));
-        let negative = isa.both(four, isa.disjoint(first_dash, isa.splat(0xff)));
-        let before_dash = isa.xor(isa.first_fours(words), isa.splat(dash << 24));
-        let five = isa.both(five, isa.disjoint(before_dash, isa.splat(0xff << 24)));
+        let negative = isa.both(four, isa.first_byte_is(ending, b'-'));
+        let five = isa.both(five, isa.last_byte_is(isa.first_fours(words), b'-'));
         let digits = isa.xor(ending, isa.splat(SHAPE));
         let digits = isa.and_where(isa.either(three, negative), digits, isa.splat(!0xff));
         let checked = isa.add_saturating_bytes(digits, isa.splat(LIMITS));

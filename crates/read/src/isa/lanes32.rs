@@ -30,7 +30,6 @@ pub trait Lanes32: Isa {
     fn sub(self, a: Self::Words, b: Self::Words) -> Self::Words;
     fn shl_16(self, a: Self::Words) -> Self::Words;
     fn shr_16(self, a: Self::Words) -> Self::Words;
-    fn shr_24(self, a: Self::Words) -> Self::Words;
     fn add_saturating_bytes(self, a: Self::Words, b: Self::Words) -> Self::Words;
     /// The sum of the products of four bytes, those of `weights` below 128.
     fn dot(self, bytes: Self::Words, weights: Self::Words) -> Self::Words;
@@ -38,6 +37,8 @@ pub trait Lanes32: Isa {
     fn equal_words(self, a: Self::Words, b: Self::Words) -> Self::Mask;
     /// Whether no bit is set in both.
     fn disjoint(self, a: Self::Words, b: Self::Words) -> Self::Mask;
+    fn first_byte_is(self, words: Self::Words, byte: u8) -> Self::Mask;
+    fn last_byte_is(self, words: Self::Words, byte: u8) -> Self::Mask;
     fn both(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
     fn either(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
     fn set(self, mask: Self::Mask) -> u16;
@@ -162,8 +163,9 @@ impl Lanes32 for Avx2 {
         let pairs: &[u16; 16] = pairs.first_chunk().expect("eight pairs");
         // SAFETY: the places are checked; pairs are indexed by less than eight.
         unsafe {
-            let greater = _mm256_max_epu32(self.pairs(pairs), greatest);
-            assert!(self.set(self.equal_words(greater, greatest)) == 0xff);
+            // Bits remain of a greater second number.
+            let beyond = _mm256_subs_epu16(self.pairs(pairs), greatest);
+            assert!(_mm256_testz_si256(beyond, beyond) == 1);
             let (from, pairs) = (from.as_ptr().add(base), pairs.as_ptr());
             [
                 four_eights(from, pairs, pairs.add(8)),
@@ -179,13 +181,18 @@ impl Lanes32 for Avx2 {
         sub(a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi32(a, b);
         shl_16(a: __m256i) -> __m256i = _mm256_slli_epi32::<16>(a);
         shr_16(a: __m256i) -> __m256i = _mm256_srli_epi32::<16>(a);
-        shr_24(a: __m256i) -> __m256i = _mm256_srli_epi32::<24>(a);
         add_saturating_bytes(a: __m256i, b: __m256i) -> __m256i = _mm256_adds_epu8(a, b);
         dot(bytes: __m256i, weights: __m256i) -> __m256i =
             _mm256_madd_epi16(_mm256_maddubs_epi16(bytes, weights), _mm256_set1_epi16(1));
         equal_words(a: __m256i, b: __m256i) -> __m256i = _mm256_cmpeq_epi32(a, b);
         disjoint(a: __m256i, b: __m256i) -> __m256i =
             _mm256_cmpeq_epi32(_mm256_and_si256(a, b), _mm256_setzero_si256());
+        first_byte_is(words: __m256i, byte: u8) -> __m256i = {
+            let first = _mm256_and_si256(words, _mm256_set1_epi32(0xff));
+            _mm256_cmpeq_epi32(first, _mm256_set1_epi32(byte.into()))
+        };
+        last_byte_is(words: __m256i, byte: u8) -> __m256i =
+            _mm256_cmpeq_epi32(_mm256_srli_epi32::<24>(words), _mm256_set1_epi32(byte.into()));
         both(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
         either(a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
         set(mask: __m256i) -> u16 = _mm256_movemask_ps(_mm256_castsi256_ps(mask)) as u16;
@@ -281,12 +288,19 @@ impl Lanes32 for Avx512 {
         sub(a: __m512i, b: __m512i) -> __m512i = _mm512_sub_epi32(a, b);
         shl_16(a: __m512i) -> __m512i = _mm512_slli_epi32::<16>(a);
         shr_16(a: __m512i) -> __m512i = _mm512_srli_epi32::<16>(a);
-        shr_24(a: __m512i) -> __m512i = _mm512_srli_epi32::<24>(a);
         add_saturating_bytes(a: __m512i, b: __m512i) -> __m512i = _mm512_adds_epu8(a, b);
         dot(bytes: __m512i, weights: __m512i) -> __m512i =
             _mm512_madd_epi16(_mm512_maddubs_epi16(bytes, weights), _mm512_set1_epi16(1));
         equal_words(a: __m512i, b: __m512i) -> __mmask16 = _mm512_cmpeq_epi32_mask(a, b);
         disjoint(a: __m512i, b: __m512i) -> __mmask16 = _mm512_testn_epi32_mask(a, b);
+        first_byte_is(words: __m512i, byte: u8) -> __mmask16 = {
+            let others = _mm512_xor_si512(words, _mm512_set1_epi32(byte.into()));
+            _mm512_testn_epi32_mask(others, _mm512_set1_epi32(0xff))
+        };
+        last_byte_is(words: __m512i, byte: u8) -> __mmask16 = {
+            let others = _mm512_xor_si512(words, _mm512_set1_epi32(i32::from(byte) << 24));
+            _mm512_testn_epi32_mask(others, _mm512_set1_epi32(0xff << 24))
+        };
         at_most(a: __m512i, b: __m512i) -> u16 = _mm512_cmple_epu32_mask(a, b);
         and_where(mask: __mmask16, a: __m512i, b: __m512i) -> __m512i =
             _mm512_mask_and_epi32(a, mask, a, b);
