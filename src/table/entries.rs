@@ -616,6 +616,15 @@ impl EntryTable {
         }
     }
 
+    /// All entries, in the order in which they came, if their keys take as many units.
+    pub(crate) fn in_order(&self) -> Option<impl ParallelIterator<Item = EntryRef>> {
+        let (lane_units, key_units) = self.entry_size();
+        let key_units = key_units?;
+        let size = lane_units + key_units;
+        let all = (0..self.len).into_par_iter();
+        Some(all.map(move |at| EntryRef::new((at * size) as u32, key_units)))
+    }
+
     /// How many units each entry's lanes take, and each key, if they all take as many.
     pub(crate) fn entry_size(&self) -> (usize, Option<usize>) {
         let key_units = self.key_sizes.trailing_zeros() as usize + 1;

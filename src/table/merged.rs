@@ -136,11 +136,15 @@ impl Merged {
         }
         let tables = self.tables.par_iter().enumerate();
         let places = tables.flat_map(|(table, entries)| {
-            let slots = (0..entries.slots().len()).into_par_iter();
-            slots.filter_map(move |slot| {
-                let entry = entries.entry_in(slot)?;
-                Some(Place { table, entry })
-            })
+            let found = match entries.in_order() {
+                // One after the other, as they lie in memory.
+                Some(all) => Either::Left(all),
+                None => {
+                    let slots = (0..entries.slots().len()).into_par_iter();
+                    Either::Right(slots.filter_map(|slot| entries.entry_in(slot)))
+                }
+            };
+            found.map(move |entry| Place { table, entry })
         });
         Either::Right(places)
     }
