@@ -61,8 +61,10 @@ pub(crate) struct Index {
     count: usize,
     /// Records found.
     records: usize,
-    /// Of each 64 bytes, which are ends, which end a record, and which are the second of two quotes that stand for one.
-    chunks: Box<[[u64; 3]; CHUNKS]>,
+    /// Of each 64 bytes, which are ends, and which end a record.
+    chunks: Box<[[u64; 2]; CHUNKS]>,
+    /// Which are the second of two quotes that stand for one, where there are quotes.
+    doubled: Box<[u64; CHUNKS]>,
     length: usize,
     pub(crate) has_offence: bool,
     /// Whether there is a quote at all, and the dialect has one.
@@ -75,7 +77,8 @@ impl Index {
             ends: vec![0; WINDOW + 1 + 64].into(),
             count: 0,
             records: 0,
-            chunks: Box::new([[0; 3]; CHUNKS]),
+            chunks: Box::new([[0; 2]; CHUNKS]),
+            doubled: Box::new([0; CHUNKS]),
             length: 0,
             has_offence: false,
             has_quotes: false,
@@ -93,17 +96,16 @@ impl Index {
 
     /// The second of each two quotes that stand for one.
     pub(crate) fn doubled(&self) -> impl Iterator<Item = u32> {
-        let chunks = self.chunks[..self.length.div_ceil(64)].iter();
-        chunks
-            .zip((0..).step_by(64))
-            .flat_map(|([_, _, doubled], at)| {
-                let mut left = *doubled;
-                std::iter::from_fn(move || {
-                    let next = (left != 0).then(|| at + left.trailing_zeros())?;
-                    left &= left - 1;
-                    Some(next)
-                })
+        let chunks = self.length.div_ceil(64) * usize::from(self.has_quotes);
+        let masks = self.doubled[..chunks].iter().zip((0..).step_by(64));
+        masks.flat_map(|(&doubled, at)| {
+            let mut left = doubled;
+            std::iter::from_fn(move || {
+                let next = (left != 0).then(|| at + left.trailing_zeros())?;
+                left &= left - 1;
+                Some(next)
             })
+        })
     }
 
     /// Lists where the records of `window` begin, which this is the index of, and returns where the last one ends, if
@@ -139,7 +141,7 @@ impl Index {
     fn list_last_ends(&self, to: &mut Vec<u16>) {
         to.clear();
         let mut before = 0;
-        for [ends, newlines, _] in &self.chunks[..self.length.div_ceil(64)] {
+        for [ends, newlines] in &self.chunks[..self.length.div_ceil(64)] {
             let mut left = *newlines;
             while left != 0 {
                 let up_to = left ^ (left - 1);
@@ -185,7 +187,6 @@ fn pass<I: Isa, const QUOTED: bool>(isa: I, window: TextWindow<'_>, marks: Marks
         let bytes = isa.load(window.from(at));
         let mut ends = isa.among(bytes, [marks.delimiter, b'\n']) & valid;
         let mut newlines = isa.equal(bytes, b'\n') & valid;
-        let mut doubled = 0;
         if QUOTED {
             let quotes = isa.equal(bytes, quote) & valid;
             seen |= quotes;
@@ -203,12 +204,12 @@ fn pass<I: Isa, const QUOTED: bool>(isa: I, window: TextWindow<'_>, marks: Marks
                 odd &= !(isa.equal(bytes, b'\r') & isa.equal(next, b'\n'));
             }
             offence |= odd;
-            doubled = behind & opens;
+            to.doubled[chunk] = behind & opens;
             (may_open, was_closed) = (may >> 63, closes >> 63);
         } else if marks.quote.is_some() {
             seen |= isa.equal(bytes, quote) & valid;
         }
-        *masks = [ends, newlines, doubled];
+        *masks = [ends, newlines];
         records += newlines.count_ones() as usize;
         // There is room for 64 more ends than a window has bytes.
         let out = list[count..].first_chunk_mut().expect("room for 64");

@@ -22,6 +22,20 @@ pub(crate) const GROUP_LANES: usize = 4;
 /// The most rows of a batch where keys are in entries: what is fetched for them stays in the first-level cache.
 const ENTRY_ROWS: usize = 128;
 
+/// The bytes of the longest span, more than any key has if an end isn't after its start, and the last end.
+#[inline(always)]
+fn bounds(spans: &[u32]) -> (usize, usize) {
+    let (mut longest, mut last) = (0, 0);
+    for span in spans {
+        // Without the byte after the key.
+        let length = (span >> 16).wrapping_sub(span & 0xffff).wrapping_sub(1);
+        longest = length.max(longest);
+        last = last.max(*span);
+    }
+    let one = usize::from(!spans.is_empty());
+    (longest as usize + one, (last >> 16) as usize)
+}
+
 /// The table.
 pub(crate) struct LaneTable {
     level: Level,
@@ -208,10 +222,7 @@ impl LaneTable {
     pub(crate) fn find(&mut self, text: &[u8], spans: &[u32]) {
         assert!(spans.len() <= BATCH);
         self.batch.fresh.clear();
-        // Without the byte after the key; more than any key has if the end isn't after the start.
-        let length = |span: &u32| (span >> 16).wrapping_sub(span & 0xffff).wrapping_sub(1);
-        let longest = (spans.iter().map(length).max()).map_or(0, |length| length as usize + 1);
-        let end = spans.iter().max().map_or(0, |span| span >> 16) as usize;
+        let (longest, end) = dispatch!(self.level, _isa => bounds(spans));
         assert!(longest <= KEY_MAX && end + READABLE <= text.len());
         let text = text.as_ptr();
         self.reserve(spans.len(), longest);
