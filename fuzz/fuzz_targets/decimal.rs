@@ -6,23 +6,22 @@ use libfuzzer_sys::fuzz_target;
 use ringfold::Level;
 use ringfold::internals::fuzzed::{SCALE_MAX, decoded};
 
-/// A number of up to eight bytes in units of `10^-scale`.
+/// A number of up to 20 digits and a point, perhaps with a sign and blanks around, in units of `10^-scale`.
 fn naive(line: &[u8], scale: usize) -> Option<i64> {
-    if line.len() > 8 {
-        return None;
-    }
-    let text = std::str::from_utf8(line).ok()?;
+    let text = std::str::from_utf8(line).ok()?.trim_matches([' ', '\t']);
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
-        None => (1, text),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
     };
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let both = format!("{whole}{part}");
-    if both.is_empty() || !both.bytes().all(|byte| byte.is_ascii_digit()) || part.len() > scale {
+    let is_long = digits.len() > 20 || whole.len().max(part.len()) > 19;
+    if is_long || both.is_empty() || !both.bytes().all(|byte| byte.is_ascii_digit()) || part.len() > scale {
         return None;
     }
     let units = format!("{both}{}", "0".repeat(scale - part.len()));
-    Some(sign * units.parse::<i64>().expect("fifteen digits"))
+    let units = units.parse::<i128>().expect("38 digits at most");
+    (units < 1 << 62).then(|| sign * i64::try_from(units).expect("62 bits"))
 }
 
 fuzz_target!(|data: &[u8]| {
