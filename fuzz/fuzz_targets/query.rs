@@ -95,7 +95,8 @@ impl Dialect {
         }
     }
 
-    /// A number without its point, and how many decimals it has: as many as `most`, and so many zeros before the point.
+    /// A number without its point, and how many decimals it has: as many as `most`, and so many zeros before the point; or 36
+    /// digits on either side of the point.
     fn number(&self, field: &[u8], most: i64) -> Option<(BigInt, usize)> {
         let text = std::str::from_utf8(field).ok()?.trim_matches([' ', '\t']);
         let (sign, digits) = match text.as_bytes().first()? {
@@ -119,8 +120,14 @@ impl Dialect {
         // An exponent that is no number of 32 bits is far past all limits.
         let exponent = i64::from(exponent.parse::<i32>().ok()?);
         let mut decimals = part.len() as i64 - exponent;
+        let (before, after) = (whole.trim_start_matches('0'), part.trim_end_matches('0'));
+        let is_long = exponent == 0 && !after.is_empty() && before.len().max(after.len()) <= 36;
         while significant.len() > 38 || decimals > most {
-            significant = significant.strip_suffix('0')?;
+            let Some(shorter) = significant.strip_suffix('0') else {
+                let long = || (format!("{sign}{before}{after}").parse().unwrap(), after.len());
+                return is_long.then(long);
+            };
+            significant = shorter;
             decimals -= 1;
         }
         let zeros = (-decimals).max(0);
