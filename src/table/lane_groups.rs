@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::aggregate::lanes::{Kept, Layout, ROWS_MAX, Traits, rows_of};
+use crate::table::entries::EntryTable;
 use crate::table::lane_plan::{Columns, LanePlan};
 use crate::table::lane_table::{GROUP_LANES, LaneTable};
 use crate::table::shared::{LOCAL_MAX, Shard, SharedGroups};
@@ -161,18 +162,25 @@ impl LaneGroups {
         for hashes in shared.ranges() {
             shared.with(hashes, |shard| {
                 let shard = shard.get_or_insert_with(|| Shard::new(&self.columns));
-                if shard.columns != self.columns {
-                    // Another worker had more meanwhile, or less.
-                    let union = shard.columns.union(&self.plan, &self.columns);
-                    shard.convert(&self.plan, &union, table);
-                    self.convert(union, table);
-                }
-                let layout = &self.columns.layout;
-                let add = |to: &mut [i64], from: &[i64]| layout.add_up_to_max(to, from);
+                // Another worker may have had other columns meanwhile.
+                let union = (shard.columns != self.columns)
+                    .then(|| shard.columns.union(&self.plan, &self.columns));
+                let columns = union.as_ref().unwrap_or(&self.columns);
+                shard.convert(&self.plan, columns, table);
                 let entries = self.slots.entries();
+                // Only these entries are converted: others are in shards already.
+                let own = (*columns != self.columns).then(|| {
+                    let lanes = self.columns.layout.lanes().len();
+                    let mut own = EntryTable::new(lanes, true);
+                    let once = |_: &mut [i64], _: &[i64]| -> bool { unreachable!("each key once") };
+                    own.absorb(entries, hashes, &once, &mut Vec::new());
+                    columns.entries(&self.plan, (&self.columns, &own), false, table)
+                });
+                let add = |to: &mut [i64], from: &[i64]| columns.layout.add_up_to_max(to, from);
+                let entries = own.as_ref().unwrap_or(entries);
                 (shard.entries).absorb(entries, hashes, &add, &mut refused);
+                columns.absorb_all(&self.plan, table, &mut refused);
             });
-            (self.columns).absorb_all(&self.plan, table, &mut refused);
         }
         match is_first {
             true => self.slots = self.columns.table(&self.plan, true),
@@ -333,5 +341,69 @@ pub(crate) fn empty(lanes: &mut [i64], group: Option<usize>) {
         if Some(at) != group {
             *lane = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use ahash::RandomState;
+    use ringfold_read::internals::Level;
+
+    use super::*;
+    use crate::aggregate::ALL;
+    use crate::aggregate::lanes::Part;
+    use crate::aggregate::state::Slot;
+    use crate::budget::Budget;
+    use crate::table::isa::Seeds;
+    use crate::table::lane_plan::{KeyForm, LaneAggregate, Served};
+
+    /// Where some shards have columns that a value doesn't fit, its group goes to the table, and no group goes to both.
+    #[test]
+    fn shared_groups_are_in_one_place() {
+        const KEYS: usize = 100;
+        let kind = ALL.iter().find(|kind| kind.name == "sum").unwrap();
+        let of = LaneAggregate {
+            kind,
+            served: Served::Lanes(Some(0)),
+        };
+        let plan = LanePlan {
+            level: Level::Portable,
+            seeds: Seeds::random(),
+            form: KeyForm::One,
+            nulls: Vec::new(),
+            wanted: vec![(0, Part::Sum)],
+            aggregates: vec![of],
+        };
+        let traits = Traits {
+            exceeds_short: true,
+            is_wide: true,
+            ..Traits::default()
+        };
+        let shared = Arc::new(SharedGroups::new(&Budget::new(None, Path::new("."))));
+        let mut table = Table::new(&RandomState::new(), &[Slot { kind, owner: 0 }]);
+        let mut groups = LaneGroups::new(plan.clone(), 1, &shared);
+        groups.set_columns(vec![0], vec![traits], &mut table);
+        let mut batch = KeptBatch::default();
+        for key in 0..KEYS {
+            let value = Kept::of(Some(4_000_000_000_000_000_000), 0);
+            batch.push(format!("key {key};").as_bytes(), value);
+        }
+        groups.add_kept(&mut batch, &mut table);
+        let wide = Columns::new(&plan, vec![3], vec![traits]);
+        for hashes in shared.ranges().filter(|hashes| hashes.number % 2 == 1) {
+            shared.with(hashes, |shard| *shard = Some(Shard::new(&wide)));
+        }
+        groups.share(&mut table);
+        let mut in_lanes = 0;
+        for hashes in shared.ranges() {
+            shared.with(hashes, |shard| {
+                let entries = shard.iter().flat_map(|shard| shard.entries.iter());
+                in_lanes += entries.filter(|(_, lanes)| rows_of(lanes[0]) > 0).count();
+            });
+        }
+        assert!(in_lanes > 0 && table.len() > 0);
+        assert_eq!(in_lanes + table.len(), KEYS);
     }
 }
