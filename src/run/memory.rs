@@ -1,4 +1,4 @@
-//! Bounds the memory of groups: workers share the tables of pairs, then write groups to files, which are merged in the end.
+//! Bounds the memory of groups: workers share their groups in lanes, then write groups to files, which are merged in the end.
 
 use std::sync::Arc;
 
@@ -137,7 +137,7 @@ impl Plan {
         }
     }
 
-    /// The most digits behind the point of each aggregate's numbers.
+    /// The most digits after the point of each aggregate's numbers.
     pub(super) fn scales(&self, partial: &Partial) -> Vec<u32> {
         let aggregates = self.aggregates.iter();
         let scale = |number: Option<usize>| number.map_or(0, |at| partial.scales[at]);

@@ -1,6 +1,6 @@
 //! The first pass: where the fields of a window end.
 //!
-//! An end is the position one past the delimiter or newline behind a field. `ends[0]` is 0, so field `i` is
+//! An end is the position one past the delimiter or newline after a field. `ends[0]` is 0, so field `i` is
 //! `ends[i]..ends[i + 1] - 1`. Delimiters and newlines between quotes aren't ends. A window has an *offence* where a
 //! quote stands neither at a field's start nor at its end nor doubled within: then its ends mean nothing.
 
@@ -199,7 +199,7 @@ fn pass<I: Isa, const QUOTED: bool>(isa: I, window: TextWindow<'_>, marks: Marks
             let behind = closes << 1 | was_closed;
             let mut odd = behind & !(ends | opens) & valid;
             if odd != 0 {
-                // Most lines have no return behind a quote.
+                // Most lines have no return after a quote.
                 let next = isa.load(window.from(at + 1));
                 odd &= !(isa.equal(bytes, b'\r') & isa.equal(next, b'\n'));
             }

@@ -1,4 +1,4 @@
-//! Keys of several columns that don't stand side by side: each part behind a byte with its length, and a 1 at the end.
+//! Keys of several columns that don't stand side by side: each part after a byte with its length, and a 1 at the end.
 
 use crate::scan::index::TextWindow;
 

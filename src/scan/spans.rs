@@ -10,9 +10,9 @@ use crate::scan::index::TextWindow;
 /// Where the records of a window begin.
 #[derive(Clone, Copy)]
 pub(crate) enum RecordStarts<'a> {
-    /// One behind the other, with so many fields each.
+    /// One after the other, with so many fields each.
     Every(usize),
-    /// Each behind the end of this number.
+    /// Each after the end of this number.
     Listed(&'a [u16]),
 }
 

@@ -225,7 +225,7 @@ const COMPARED: usize = 8;
 /// The bytes of keys that are sorted by as numbers.
 const SORTED_BYTES: usize = 256;
 
-/// Some bytes of a key's parts, a zero behind each, and zeros behind all. The order of keys is that of the first such bytes
+/// Some bytes of a key's parts, a zero after each, and zeros after all. The order of keys is that of the first such bytes
 /// in which they differ.
 struct Window {
     bytes: [u8; 16],

@@ -144,7 +144,7 @@ impl SharedGroups {
         HashRange::ranges(self.bits)
     }
 
-    /// Calls `change` with the shard of a range, if there is one.
+    /// Calls `change` with the shard of a range, which it may make.
     pub(crate) fn with(&self, hashes: HashRange, change: impl FnOnce(&mut Option<Shard>)) {
         let bytes = |shard: &Option<Shard>| shard.as_ref().map_or(0, |shard| shard.entries.bytes());
         let mut guard = self.shards[hashes.number as usize].shard();

@@ -24,7 +24,7 @@ const SHARDS: usize = 64;
 const LANES_FROM: usize = SHARDS;
 const KEY_UNIT_BITS: u32 = 3;
 
-/// The most digits behind the point of numbers in bags: no pass over a window has more.
+/// The most digits after the point by which a single number raises the scale of a bag. Those of a pass may raise it more.
 const BAG_SCALE_MAX: u32 = 7;
 
 /// What a group takes where it is put in order, beside others.
@@ -102,7 +102,7 @@ impl Group {
 struct Keys {
     numbers: HashTable<u32>,
     hashes: Vec<u64>,
-    /// All keys, one behind the other, and where each ends.
+    /// All keys, one after the other, and where each ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }

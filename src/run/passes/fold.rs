@@ -239,7 +239,7 @@ impl Passes {
     }
 }
 
-/// Bytes from the start of one span to the end of another, with the byte behind it.
+/// Bytes from the start of one span to the end of another, with the byte after it.
 fn raw_length(first: u32, last: u32) -> usize {
     (last >> 16) as usize - (first & 0xffff) as usize
 }
