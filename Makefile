@@ -16,7 +16,7 @@ BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all soak lint doc bench bench-alloc bench-jobs bench-ladder bench-pair bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package toolchain clean
+.PHONY: help run test test-all soak lint doc bench bench-alloc bench-grid bench-jobs bench-ladder bench-pair bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -107,6 +107,10 @@ bench-pair: toolchain ## The binary OLD and this tree's (or NEW) in turn, RUNS t
 	@[ -n "$(OLD)" ] || { echo "which binary is the old one? make bench-pair OLD=path" >&2; exit 2; }
 	cargo bench --locked -p ringfold-benches --bench jobs -- --mebibytes $(PAIR_SIZE) --runs $(RUNS) \
 	  --pair $(abspath $(OLD)) $(if $(NEW),--new $(abspath $(NEW))) $(BENCH)
+
+bench-grid: toolchain ## What departures from the plainest query cost, beside DuckDB and Polars where they are (files of SIZE MiB)
+	cargo bench --locked -p ringfold-benches --bench jobs -- --grid --mebibytes $(SIZE) --output docs/bench/grid \
+	  $(if $(NEW),--new $(abspath $(NEW))) $(BENCH)
 
 bench-partials: toolchain ## Partials against rkyv, columnar, bitcode and postcard: 10 million groups, one thread (7 GB of memory)
 	cargo bench --locked -p ringfold-benches --bench partials -- --output docs/bench/partials \

@@ -10,6 +10,8 @@ mod canvas;
 #[allow(dead_code, reason = "other benchmarks make other inputs")]
 mod data;
 mod files;
+mod grid;
+mod lines;
 mod pair;
 mod plot;
 #[path = "../program.rs"]
@@ -57,15 +59,21 @@ struct Options {
     /// Run this build of ringfold and another one in turn instead, over more files
     #[arg(long, value_name = "OLD")]
     pair: Option<String>,
-    /// The other build [default: that of this tree]
-    #[arg(long, value_name = "PATH", requires = "pair")]
+    /// The other build, or the one of --grid [default: that of this tree]
+    #[arg(long, value_name = "PATH")]
     new: Option<String>,
+    /// Measure what departures from the plainest query cost instead
+    #[arg(long, conflicts_with = "pair")]
+    grid: bool,
     /// Evict files from the page cache before each run
     #[arg(long, requires = "pair")]
     cold: bool,
     /// Compare an answer with ringfold's, both files, by the columns of the query with this number
     #[arg(long, hide = true, num_args = 4, value_names = ["QUERY", "TOOL", "REFERENCE", "ANSWER"])]
     compare: Vec<String>,
+    /// Compare two answers by their first columns and kinds of the others
+    #[arg(long, hide = true, num_args = 4, value_names = ["KEYS", "VALUES", "REFERENCE", "ANSWER"])]
+    alike: Vec<String>,
     /// What cargo adds
     #[arg(long, hide = true)]
     bench: bool,
@@ -82,12 +90,16 @@ fn main() -> ExitCode {
     std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .expect("the tree is there");
     let options = Options::parse();
-    let done = match (&options.compare[..], &options.pair) {
-        ([query, tool, reference, answer], _) => {
-            compare(query, tool, reference, answer).map(|()| true)
-        }
-        (_, Some(old)) => pair(&options, old),
-        _ => measure(&options),
+    let done = if let [query, tool, reference, answer] = &options.compare[..] {
+        compare(query, tool, reference, answer).map(|()| true)
+    } else if let [keys, values, reference, answer] = &options.alike[..] {
+        alike(keys, values, reference, answer).map(|()| true)
+    } else if let Some(old) = &options.pair {
+        pair(&options, old)
+    } else if options.grid {
+        grid(&options)
+    } else {
+        measure(&options)
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -113,6 +125,22 @@ fn pair(options: &Options, old: &str) -> Result<bool, Box<dyn Error>> {
         folder: Path::new(FOLDER),
     };
     pair.measure(|number| options.queries.is_empty() || options.queries.contains(&number))
+}
+
+fn grid(options: &Options) -> Result<bool, Box<dyn Error>> {
+    let grid = grid::Grid {
+        program: options.new.as_ref().unwrap_or_else(|| &program::RINGFOLD),
+        runs: options.runs.into(),
+        bytes: options.mebibytes << 20,
+        folder: Path::new(FOLDER),
+        output: &options.output,
+    };
+    grid.measure(|number| options.queries.is_empty() || options.queries.contains(&number))
+}
+
+fn alike(keys: &str, values: &str, reference: &str, answer: &str) -> Result<(), Box<dyn Error>> {
+    let [reference, answer] = [reference, answer].map(Path::new);
+    Ok(grid::alike(keys.parse()?, values, reference, answer)?)
 }
 
 /// Asks everything and writes all results; tells whether all answers were right.

@@ -4,11 +4,9 @@
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::fs::{self, File};
 use std::hash::Hasher;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use ringfold::internals::cache::{CachedFile, State};
 use ringfold::internals::figures;
@@ -16,21 +14,8 @@ use ringfold::internals::process::{self, Cost, Output};
 use ringfold::internals::statistics::{Interval, median};
 use twox_hash::XxHash3_64;
 
-use crate::files;
 use crate::tools::{QUERIES, arguments};
-
-/// Changes a line of `key;value` that ends with one decimal and has this number.
-type Edit = fn(&mut Vec<u8>, u64);
-
-/// Files of `key;value`: their names, numbers of keys, and how their lines differ from what `ringfold generate` writes.
-const FILES: [(&str, Option<&str>, Option<Edit>); 6] = [
-    ("413-keys.txt", None, None),
-    ("10000-keys.txt", Some("10000"), None),
-    ("prefix.txt", None, Some(prefix)),
-    ("1000000-keys.txt", Some("1000000"), None),
-    ("200000-cents.txt", Some("200000"), Some(cents)),
-    ("200000-integers.txt", Some("200000"), Some(integers)),
-];
+use crate::{files, lines};
 
 /// The same as the plain command, as a query.
 const AS_QUERY: &str = "-d ; -k 1 -a min:2,mean:2,max:2";
@@ -56,19 +41,6 @@ const ROWS: [(&str, &str); 17] = [
     ("1000000-keys.txt", "--memory 16M -d ; -k 1 -a stddev:2"),
 ];
 
-fn prefix(line: &mut Vec<u8>, _: u64) {
-    let key = b"a prefix that all keys have in common, ";
-    line.splice(..0, key.iter().copied());
-}
-
-fn cents(line: &mut Vec<u8>, number: u64) {
-    line.push(b'0' + (number % 10) as u8);
-}
-
-fn integers(line: &mut Vec<u8>, _: u64) {
-    line.truncate(line.len() - 2);
-}
-
 /// The two programs, and how they are compared.
 pub struct Pair<'a> {
     pub old: &'a str,
@@ -81,7 +53,7 @@ pub struct Pair<'a> {
 }
 
 /// A run's cost, or what it said when it failed; and its answer's hash.
-type Ran = Result<(Cost, u64), String>;
+pub type Ran = Result<(Cost, u64), String>;
 
 impl Pair<'_> {
     /// Runs all that is wanted; tells whether all answers were the same.
@@ -126,7 +98,8 @@ impl Pair<'_> {
         match ROWS.get(number - 1) {
             Some((file, flags)) => {
                 let flags = flags.split_whitespace().map(String::from);
-                Ok((flags.collect(), self.file(file)?))
+                let path = lines::file(file, self.bytes, self.folder, self.new)?;
+                Ok((flags.collect(), path))
             }
             None => {
                 let query = &QUERIES[number - 1 - ROWS.len()];
@@ -134,43 +107,6 @@ impl Pair<'_> {
                 Ok((line, files::file(query.file, self.bytes, self.folder)?))
             }
         }
-    }
-
-    /// A file of `key;value`, made where it is missing.
-    fn file(&self, name: &str) -> io::Result<PathBuf> {
-        let path = (self.folder).join(format!("{}MiB-{name}", self.bytes >> 20));
-        if path.exists() {
-            return Ok(path);
-        }
-        fs::create_dir_all(self.folder)?;
-        let (generated, part) = (path.with_extension("all"), path.with_extension("part"));
-        let known = FILES.iter().find(|file| file.0 == name);
-        let &(_, keys, edit) = known.ok_or_else(|| io::Error::other("no such file"))?;
-        let mut generate = Command::new(self.new);
-        let bytes = self.bytes.to_string();
-        generate.args(["generate", "--quiet", "--bytes", &bytes, "--output"]);
-        generate.arg(&generated);
-        generate.args(keys.iter().flat_map(|keys| ["--keys", *keys]));
-        let status = generate.status()?;
-        if !status.success() {
-            return Err(io::Error::other(format!("{generate:?}: {status}")));
-        }
-        let Some(edit) = edit else {
-            fs::rename(generated, &path)?;
-            return Ok(path);
-        };
-        let mut out = BufWriter::with_capacity(1 << 20, File::create(&part)?);
-        let lines = BufReader::with_capacity(1 << 20, File::open(&generated)?).split(b'\n');
-        for (number, line) in (0..).zip(lines) {
-            let mut line = line?;
-            edit(&mut line, number);
-            line.push(b'\n');
-            out.write_all(&line)?;
-        }
-        out.into_inner()?.sync_all()?;
-        fs::remove_file(generated)?;
-        fs::rename(part, &path)?;
-        Ok(path)
     }
 
     /// Runs both once a round, in turns; the first round only warms up.
@@ -216,7 +152,8 @@ enum Apart {
     Different(String),
 }
 
-fn judged(mut ended: Output) -> io::Result<Ran> {
+/// The cost and a hash of the answer, or what it said.
+pub fn judged(mut ended: Output) -> io::Result<Ran> {
     if !ended.status.success() {
         let said = ended.stderr.trim().lines().next().unwrap_or_default();
         return Ok(Err(format!("{}: {said}", ended.status)));
