@@ -4,7 +4,7 @@ use crate::aggregate::lanes::{Kept, Lane};
 use crate::plan::Plan;
 use crate::run::passes::{KeyColumn, Passes, Scratch};
 use crate::scan::index::TextWindow;
-use crate::scan::keys::{COMPOSED_KEY_MAX, KeyPart, compose, short_bytes};
+use crate::scan::keys::{KeyPart, compose, short_bytes};
 use crate::scan::spans::value;
 use crate::table::batch::BATCH;
 use crate::table::entries::KEY_MAX;
@@ -22,7 +22,7 @@ impl Passes {
         place: (u32, u64),
         table: &mut Table,
     ) {
-        self.fold_long(plan, window, place, table);
+        let longest = self.fold_long(plan, window, place, table);
         let rows = self.scratch.starts.len();
         let mut next = 0;
         while next < rows {
@@ -30,7 +30,7 @@ impl Passes {
             let count = self.groups.slots.batch_rows().min(rows - from);
             next += count;
             self.groups.reserve(count, table);
-            let text = match self.compose_keys(window, from, count) {
+            let text = match self.compose_keys(window, from, count, longest) {
                 true => &*self.scratch.composed,
                 false => window.bytes_and_padding(),
             };
@@ -45,33 +45,21 @@ impl Passes {
         }
     }
 
-    /// Adds rows whose keys don't fit a slot, and takes them out.
+    /// Adds rows whose keys don't fit a slot, and takes them out. Returns what no key of the others is longer than.
     pub(super) fn fold_long(
         &mut self,
         plan: &Plan,
         window: TextWindow<'_>,
         place: (u32, u64),
         table: &mut Table,
-    ) {
+    ) -> usize {
         let rows = self.scratch.starts.len();
-        let (Some(first), Some(last)) = (self.keys.first(), self.keys.last()) else {
-            return;
-        };
-        if self.has_raw_keys {
-            // Without a branch for each row.
-            let pairs = self.spans[first.at].iter().zip(&*self.spans[last.at]);
-            let longest = pairs
-                .take(rows)
-                .map(|(first, last)| raw_length(*first, *last));
-            if longest
-                .max()
-                .is_none_or(|longest| longest <= self.key_max())
-            {
-                return;
-            }
+        let longest = self.longest_key(rows);
+        if longest <= KEY_MAX {
+            return longest;
         }
         for row in 0..rows {
-            if self.key_length(row) <= self.key_max() {
+            if self.key_length(row) <= KEY_MAX {
                 continue;
             }
             self.scratch.out.push(row as u32);
@@ -101,13 +89,31 @@ impl Passes {
             }
         }
         self.remove_out(false, true);
+        KEY_MAX
     }
 
-    /// The most bytes of a key that has lanes, with the one after it.
-    pub(super) fn key_max(&self) -> usize {
-        match self.has_raw_keys {
-            true => KEY_MAX,
-            false => COMPOSED_KEY_MAX,
+    /// What no key of these rows is longer than, with the byte after it; found without a branch for each row.
+    fn longest_key(&self, rows: usize) -> usize {
+        let longest = |first: &KeyColumn, last: &KeyColumn| {
+            let pairs = self.spans[first.at].iter().zip(&*self.spans[last.at]);
+            let lengths = pairs
+                .take(rows)
+                .map(|(first, last)| raw_length(*first, *last));
+            lengths.max().unwrap_or_default()
+        };
+        match &*self.keys {
+            [one] if self.has_raw_keys => longest(one, one),
+            [first, .., last] if self.has_raw_keys => longest(first, last),
+            keys => {
+                let parts = keys.iter().map(|key| match key.cut {
+                    Some(cut) => {
+                        let lengths = self.cuts[cut].texts[..rows].iter().map(short_bytes);
+                        1 + lengths.map(<[u8]>::len).max().unwrap_or_default()
+                    }
+                    None => longest(key, key),
+                });
+                1 + parts.sum::<usize>()
+            }
         }
     }
 
@@ -147,7 +153,13 @@ impl Passes {
 
     /// Finds the keys of a batch. Returns whether they are spans of the composed keys, and not of the window.
     #[inline(never)]
-    fn compose_keys(&mut self, window: TextWindow<'_>, from: usize, count: usize) -> bool {
+    fn compose_keys(
+        &mut self,
+        window: TextWindow<'_>,
+        from: usize,
+        count: usize,
+        longest: usize,
+    ) -> bool {
         let Scratch {
             key_spans,
             composed,
@@ -176,7 +188,7 @@ impl Passes {
                     Some(cut) => KeyPart::Texts(&self.cuts[cut].texts[rows.clone()]),
                     None => KeyPart::Spans(&self.spans[key.at][rows.clone()]),
                 });
-                compose(window, count, parts, composed, key_spans);
+                compose(window, count, longest, parts, composed, key_spans);
             }
         }
         true
