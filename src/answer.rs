@@ -58,6 +58,8 @@ pub struct Answer {
     order: Vec<Group>,
     /// How their keys are compared.
     key_order: KeyOrder,
+    /// Rows in memory are in this order.
+    is_by_key: bool,
     /// In place of these, the groups that outgrew the memory.
     stored: Option<StoredRows>,
     /// All of them, whatever rows there are.
@@ -119,6 +121,7 @@ impl Answer {
         }
         answer.all.narrow(&mut answer.key_order, &groups);
         answer.order = answer.all.sorted(groups, &answer.key_order);
+        answer.is_by_key = true;
         answer
     }
 
@@ -136,6 +139,7 @@ impl Answer {
             roundings,
             order: Vec::new(),
             key_order: KeyOrder::BYTES,
+            is_by_key: false,
             with_values: None,
             stored: None,
             outgrown: None,
@@ -217,6 +221,7 @@ impl Answer {
                 return Ok(());
             }
             Sort::Bytes => {
+                self.is_by_key &= self.key_order.is_of_bytes();
                 self.key_order = KeyOrder::BYTES;
                 &[]
             }
@@ -259,10 +264,13 @@ impl Answer {
     /// Sorts the rows that are in memory.
     fn sort_groups(&mut self, columns: &[By]) {
         if columns.is_empty() {
-            let order = std::mem::take(&mut self.order);
-            self.order = self.all.sorted(order, &self.key_order);
+            if !std::mem::replace(&mut self.is_by_key, true) {
+                let order = std::mem::take(&mut self.order);
+                self.order = self.all.sorted(order, &self.key_order);
+            }
             return;
         }
+        self.is_by_key = false;
         let mut order = std::mem::take(&mut self.order);
         self.columns(columns).sort(&self.all, &mut order);
         self.order = order;
@@ -466,6 +474,7 @@ impl Answer {
         if memory_of(stored.bytes(), stored.len() as u64) <= form.budget.bytes() {
             let loaded = stored.load(0..stored.len());
             (self.order, self.all) = loaded.map_err(|_| Lost::Read)?;
+            self.is_by_key = false;
             self.sort_groups(columns);
             return Ok(());
         }

@@ -113,7 +113,10 @@ impl Plan {
         drained: Drained,
         mut table: Table,
     ) -> Result<()> {
-        let lanes = LaneRows::merge(lanes, drained, &mut table);
+        let mut lanes = LaneRows::merge(lanes, drained, &mut table);
+        if let Some(lanes) = &mut lanes {
+            lanes.sort(false);
+        }
         self.write(partial, Groups::new(table, lanes))
     }
 

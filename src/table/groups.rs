@@ -10,6 +10,7 @@ use crate::aggregate::state::{Kind, Outcome, Rounding};
 use crate::partial::column::Gathered;
 use crate::report::grid::Digits;
 use crate::table::entries::KEY_MAX;
+use crate::table::entry_order::Orders;
 use crate::table::key_order::KeyOrder;
 use crate::table::lane_rows::LaneRows;
 use crate::table::states::{Group, Table, parts};
@@ -113,8 +114,17 @@ impl Groups {
         }
     }
 
+    /// The orders of their keys that all of them are in.
+    fn orders(&self) -> Option<Orders> {
+        let lanes = self.lanes.as_ref().filter(|_| self.table.len() == 0)?;
+        lanes.orders()
+    }
+
     /// Leaves only those parts of keys to be compared as numbers that are numbers, or empty, in all of these groups.
     pub(crate) fn narrow(&self, order: &mut KeyOrder, groups: &[Group]) {
+        if self.orders().is_some_and(|orders| orders.numbers) {
+            return;
+        }
         order.narrow(|order, at| {
             groups.par_iter().enumerate().all(|(next, &group)| {
                 self.fetch(next + FETCHED, |at| groups.get(at).copied());
@@ -126,8 +136,13 @@ impl Groups {
 
     /// In the order of their keys.
     pub(crate) fn sorted(&self, groups: Vec<Group>, order: &KeyOrder) -> Vec<Group> {
-        let are_sorted = self.lanes.as_ref().is_some_and(LaneRows::are_sorted);
-        if are_sorted && self.table.len() == 0 && order.is_of_bytes() && groups.is_sorted() {
+        let are_sorted = self
+            .orders()
+            .is_some_and(|orders| match order.is_of_bytes() {
+                true => orders.bytes,
+                false => orders.numbers,
+            });
+        if are_sorted && groups.is_sorted() {
             return groups;
         }
         let by_key = ByKey {

@@ -1,5 +1,6 @@
 //! The groups of all workers whose lanes are all that is known of them: each key once, until it is printed.
 
+use rayon::iter::Either;
 use rayon::prelude::*;
 
 use crate::aggregate::lanes::{Kept, rows_of};
@@ -7,6 +8,7 @@ use crate::aggregate::state::{Outcome, Rounding};
 use crate::partial::column::Gathered;
 use crate::report::grid::Digits;
 use crate::table::entries::EntryTable;
+use crate::table::entry_order::Orders;
 use crate::table::lane_groups::{LaneGroups, empty};
 use crate::table::lane_plan::{Columns, KeyForm, KeyParts, LanePlan};
 use crate::table::merged::{Merged, Place};
@@ -112,10 +114,15 @@ impl LaneRows {
         };
         rows.move_to_table(table);
         rows.has_empty = table.len() > 0;
-        if rows.plan.form == KeyForm::One {
-            rows.groups.sort();
-        }
         Some(rows)
+    }
+
+    /// Puts the groups in the order of their keys, where that takes no memory: in that of numbers if all keys are some and
+    /// `may_be_numbers`, else in that of bytes.
+    pub(crate) fn sort(&mut self, may_be_numbers: bool) {
+        if self.plan.form == KeyForm::One {
+            self.groups.sort(may_be_numbers);
+        }
     }
 
     /// Adds the lanes of all groups that the table has to it.
@@ -141,9 +148,9 @@ impl LaneRows {
         }
     }
 
-    /// Whether [groups](LaneRows::groups) are in the order of the bytes of their keys.
-    pub(crate) fn are_sorted(&self) -> bool {
-        self.groups.is_sorted()
+    /// The orders of keys that [groups](LaneRows::groups) are in.
+    pub(crate) fn orders(&self) -> Option<Orders> {
+        self.groups.orders()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -154,7 +161,11 @@ impl LaneRows {
     pub(crate) fn groups(&self) -> impl ParallelIterator<Item = Group> {
         let has_rows = |place: &Place| rows_of(self.groups.lanes(*place)[0]) > 0;
         let places = self.groups.places();
-        let places = places.filter(move |place| !self.has_empty || has_rows(place));
+        let places = match self.has_empty {
+            true => Either::Left(places.filter(has_rows)),
+            // The number of groups is known, so they are collected in place.
+            false => Either::Right(places),
+        };
         places.map(Group::in_lanes)
     }
 

@@ -5,7 +5,7 @@ use rayon::iter::Either;
 use rayon::prelude::*;
 
 use crate::table::entries::{EntryRef, EntryTable, Key, Refused};
-use crate::table::entry_order::EntryOrder;
+use crate::table::entry_order::{EntryOrder, Orders};
 use crate::table::hash_range::HashRange;
 
 /// Tables have so many ranges for each thread.
@@ -98,16 +98,16 @@ impl Merged {
     }
 
     /// Puts the groups in the order of their keys, without the byte after each, where they are many and that takes no memory.
-    /// None is [found](Merged::find) or changed after that.
-    pub(crate) fn sort(&mut self) {
+    /// That is the order of numbers if they are some and `may_be_numbers`. None is [found](Merged::find) or changed after that.
+    pub(crate) fn sort(&mut self, may_be_numbers: bool) {
         if self.len() > FEW {
-            self.sorted = EntryOrder::new(&mut self.tables);
+            self.sorted = EntryOrder::new(&mut self.tables, may_be_numbers);
         }
     }
 
-    /// Whether [places](Merged::places) are in the order of the keys.
-    pub(crate) fn is_sorted(&self) -> bool {
-        self.sorted.is_some()
+    /// The orders of keys that [places](Merged::places) are in.
+    pub(crate) fn orders(&self) -> Option<Orders> {
+        self.sorted.as_ref().map(EntryOrder::orders)
     }
 
     /// How many keys there are.
