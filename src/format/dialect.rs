@@ -39,7 +39,7 @@ pub(crate) struct Dialect {
 /// How lines are written that aren't fields with a byte between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
-    Log(&'static Pattern),
+    Log(Arc<Pattern>),
     Json(Arc<Paths>),
 }
 
@@ -69,7 +69,7 @@ impl Dialect {
     }
 
     /// Lines of a log.
-    pub(crate) fn of_log(pattern: &'static Pattern) -> Dialect {
+    pub(crate) fn of_log(pattern: Arc<Pattern>) -> Dialect {
         Dialect::of_form(Some(Form::Log(pattern)))
     }
 
@@ -102,12 +102,12 @@ impl Dialect {
 
     /// Whether a column has nothing but times, as a log's pattern says.
     pub(crate) fn is_time(&self, column: usize) -> bool {
-        matches!(self.form, Some(Form::Log(pattern)) if pattern.is_time(column))
+        matches!(&self.form, Some(Form::Log(pattern)) if pattern.is_time(column))
     }
 
     /// The pattern of a log in which each line counts.
-    pub(crate) fn log_pattern(&self) -> Option<&'static Pattern> {
-        match self.form {
+    pub(crate) fn log_pattern(&self) -> Option<&Arc<Pattern>> {
+        match &self.form {
             Some(Form::Log(pattern)) if self.comment.is_empty() => Some(pattern),
             _ => None,
         }
@@ -115,7 +115,7 @@ impl Dialect {
 
     /// How long what stands after the last field of a log's line is.
     pub(crate) fn log_tail(&self) -> Option<usize> {
-        match self.form {
+        match &self.form {
             Some(Form::Log(pattern)) => Some(pattern.tail.len()),
             _ => None,
         }
@@ -123,7 +123,7 @@ impl Dialect {
 
     /// What is wrong with a line that a log's pattern doesn't read, where another one does.
     pub(crate) fn cause_of_log(&self, line: &[u8], why: &str) -> Option<Cause> {
-        let pattern = match self.form {
+        let pattern = match &self.form {
             Some(Form::Log(pattern)) => pattern.other(line)?,
             _ => return None,
         };

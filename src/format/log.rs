@@ -11,8 +11,7 @@ mod directive;
 mod form;
 mod variable;
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use memchr::memrchr;
 
@@ -75,28 +74,22 @@ pub(crate) struct Piece {
     pub(crate) is_request: bool,
 }
 
-/// The pattern of a name such as `combined`, or as it is written. Each is made once and stays.
+/// The pattern of a name such as `combined`, or as it is written.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn pattern(text: &str) -> Result<&'static Pattern, String> {
-    static KNOWN: Mutex<BTreeMap<String, &'static Pattern>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(pattern) = known.get(text) {
-        return Ok(pattern);
-    }
+pub(crate) fn pattern(text: &str) -> Result<Arc<Pattern>, String> {
     let mut named = NAMED.iter();
-    let pattern = match named.find(|(name, _)| name.eq_ignore_ascii_case(text)) {
-        Some((name, pattern)) => Pattern {
-            // `apache` means the same.
-            text: (if *name == "apache" { "combined" } else { name }).into(),
-            ..Pattern::read(pattern)?
+    Ok(Arc::new(
+        match named.find(|(name, _)| name.eq_ignore_ascii_case(text)) {
+            Some((name, pattern)) => Pattern {
+                // `apache` means the same.
+                text: (if *name == "apache" { "combined" } else { name }).into(),
+                ..Pattern::read(pattern)?
+            },
+            None => Pattern::read(&directive::pattern(text)?)?,
         },
-        None => Pattern::read(&directive::pattern(text)?)?,
-    };
-    let pattern: &'static Pattern = Box::leak(Box::new(pattern));
-    known.insert(text.into(), pattern);
-    Ok(pattern)
+    ))
 }
 
 impl Pattern {

@@ -4,6 +4,7 @@ mod compile;
 mod described;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ringfold_read::internals::Level;
 use ringfold_read::{Config, Error, Input, Kind as ErrorKind, Result};
@@ -60,7 +61,7 @@ pub struct Query {
     is_float: bool,
     is_approximate: bool,
     hash_key: HashKey,
-    log: Option<&'static Pattern>,
+    log: Option<Arc<Pattern>>,
     is_json: bool,
     /// Records are a key and a number, whatever the first one is.
     is_pairs: bool,

@@ -1,6 +1,8 @@
 //! Where values stand in the lines of a log: what [`Pattern::split`] finds, by bitmaps of the bytes that its literals
 //! begin with, one field of all lines after the other. These are plain readings; other lines are left to the pattern.
 
+use std::sync::Arc;
+
 use ringfold_read::internals::Level;
 
 use crate::format::field::Field;
@@ -30,7 +32,7 @@ const NEWLINES: usize = 0;
 
 /// What is looked for in each line.
 pub(crate) struct LogLines {
-    pattern: &'static Pattern,
+    pattern: Arc<Pattern>,
     before: Literal,
     steps: Vec<Step>,
     bitmaps: Bitmaps,
@@ -72,7 +74,7 @@ enum To {
 impl LogLines {
     /// For the columns of a pattern that are wanted, from 0. There is none for literals that are long or begin with a
     /// backslash, and for fields that have a blank in almost every line.
-    pub(crate) fn new(pattern: &'static Pattern, columns: &[usize]) -> Option<LogLines> {
+    pub(crate) fn new(pattern: &Arc<Pattern>, columns: &[usize]) -> Option<LogLines> {
         let mut sets: Vec<Set> = vec![[b'\n'; 2]];
         let mut column = 0;
         let mut wanted = || {
@@ -118,7 +120,7 @@ impl LogLines {
             }
         }
         Some(LogLines {
-            pattern,
+            pattern: pattern.clone(),
             before: Literal::new(pattern.start())?,
             steps,
             bitmaps: Bitmaps::new(sets),
@@ -357,7 +359,7 @@ mod tests {
     /// Where rows begin, where other lines do, and the bytes of each row's columns.
     type Found = (Vec<u32>, Vec<u32>, Vec<Vec<Vec<u8>>>);
 
-    fn by_bitmaps(level: Level, log: &'static Pattern, columns: &[usize], text: &[u8]) -> Found {
+    fn by_bitmaps(level: Level, log: &Arc<Pattern>, columns: &[usize], text: &[u8]) -> Found {
         let padded = PaddedBuf::from(text);
         let block = padded.block(0, 0, 0);
         let mut lines = LogLines::new(log, columns).unwrap();
@@ -432,9 +434,9 @@ mod tests {
                 let log = pattern(log).unwrap();
                 let all: Vec<usize> = (0..log.names.len()).collect();
                 for columns in [&all[..], &all[all.len() / 2..], &[]] {
-                    let (starts, others, rows) = by_the_pattern(log, columns, &text);
+                    let (starts, others, rows) = by_the_pattern(&log, columns, &text);
                     for level in Level::available() {
-                        let (found, left, values) = by_bitmaps(level, log, columns, &text);
+                        let (found, left, values) = by_bitmaps(level, &log, columns, &text);
                         let mut want = starts.iter().zip(&rows);
                         for row in found.iter().zip(&values) {
                             prop_assert!(want.any(|known| known == row), "{} {:?} {:?}", log.text, level, row);
@@ -458,7 +460,7 @@ mod tests {
         let text = [line, "\n", line, " 0.004 \"more\"\r\n"].concat().repeat(3);
         let log = pattern("combined").unwrap();
         for level in Level::available() {
-            let (starts, others, rows) = by_bitmaps(level, log, &[5, 10], text.as_bytes());
+            let (starts, others, rows) = by_bitmaps(level, &log, &[5, 10], text.as_bytes());
             assert_eq!((starts.len(), others.len()), (6, 0));
             assert!(
                 rows.iter()
@@ -475,7 +477,7 @@ mod tests {
             for at in 0..3 {
                 let mut line = *b"a 205\n";
                 line[2 + at] = byte;
-                let (starts, ..) = by_bitmaps(Level::Portable, log, &[1], &line);
+                let (starts, ..) = by_bitmaps(Level::Portable, &log, &[1], &line);
                 assert_eq!(starts.len() == 1, byte.is_ascii_digit(), "{byte} {at}");
             }
         }
@@ -491,7 +493,7 @@ mod tests {
             ("$time_local %s", false),
         ] {
             let log = pattern(text).unwrap();
-            assert_eq!(LogLines::new(log, &[0]).is_some(), is_known, "{text:?}");
+            assert_eq!(LogLines::new(&log, &[0]).is_some(), is_known, "{text:?}");
         }
     }
 }

@@ -32,8 +32,8 @@ impl Query {
         let refused = |why: &str| Error::new(ErrorKind::Usage, why);
         self.shown.check_precision()?;
         let sample = self.sample(input)?;
-        let dialect = match self.log {
-            Some(pattern) => Dialect::of_log(pattern),
+        let dialect = match &self.log {
+            Some(pattern) => Dialect::of_log(pattern.clone()),
             None if self.is_json => {
                 input.check_json_lines()?;
                 Dialect::of_json(self.paths().map_err(|why| refused(&why))?)

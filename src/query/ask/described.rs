@@ -22,7 +22,7 @@ impl Query {
             (false, true) => say("delimiter", &byte(plan.delimiter())),
             (false, false) => say("delimiter", b""),
         }
-        if let Some(pattern) = self.log {
+        if let Some(pattern) = &self.log {
             say("log", pattern.text.as_bytes());
         }
         if let Some(quote) = plan.dialect.quote() {
