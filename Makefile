@@ -24,8 +24,10 @@ help: ## What there is to make
 run: build $(DATA) ## Build, generate ROWS rows (default 10 million), aggregate them with statistics
 	$(BIN) aggregate --format lines --stats $(FLAGS) $(DATA)
 
-# The program, the library, and the reader under it.
-BOTH = -p ringfold -p ringfold-read
+# The program, the library, the reader under it, and what measures.
+ALL = -p ringfold -p ringfold-read -p ringfold-bench
+# Those that are lean without the command line.
+LEAN = -p ringfold -p ringfold-read
 
 # What isn't built by default is tested all the same.
 FEATURES = --features parquet
@@ -43,7 +45,7 @@ WHOLE = CARGO_INCREMENTAL=0 CARGO_PROFILE_TEST_CODEGEN_UNITS=1 CARGO_PROFILE_DEV
 
 test: toolchain ## All tests that this machine can run as it is; at the end what ran and what didn't
 	@export RINGFOLD_SKIPS=$$(mktemp) $(WHOLE); \
-	  $(THREADS) cargo test --locked $(BOTH) $(FEATURES) --no-fail-fast; status=$$?; \
+	  $(THREADS) cargo test --locked $(ALL) $(FEATURES) --no-fail-fast; status=$$?; \
 	  $(SUMMARY) || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
 
@@ -51,10 +53,10 @@ test-all: toolchain ## The same with what takes tools, old kernels and minutes (
 	@linux-tests/install-tools
 	@export RINGFOLD_SKIPS=$$(mktemp) RINGFOLD_ALL=1 $(WHOLE); \
 	  export RINGFOLD_KERNELS=$${KERNELS:-$$(linux-tests/fetch-kernels target/kernels)}; \
-	  $(THREADS) cargo test --locked $(BOTH) $(FEATURES) --no-fail-fast --lib --test linux-tests -- \
+	  $(THREADS) cargo test --locked $(ALL) $(FEATURES) --no-fail-fast --lib --test linux-tests -- \
 	    --include-ignored --skip catalogue::summary --skip _for_real --skip soak:: \
 	    --skip liveness::a_thousand_kills --skip _in_a_child; status=$$?; \
-	  cargo test --locked $(BOTH) $(FEATURES) --doc || status=1; \
+	  cargo test --locked $(ALL) $(FEATURES) --doc || status=1; \
 	  cargo test --locked $(FEATURES) --test linux-tests -- --include-ignored _for_real || status=1; \
 	  $(SUMMARY) || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
@@ -66,13 +68,13 @@ soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked,
 lint: toolchain ## Format and clippy, warnings are errors
 	cargo fmt --all --check
 	cargo clippy --locked $(FEATURES) --workspace --all-targets -- -D warnings
-	cargo clippy --locked $(BOTH) --no-default-features --lib -- -D warnings
+	cargo clippy --locked $(LEAN) --no-default-features --lib -- -D warnings
 	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/$(OTHER)" ]; then \
-	  cargo check --locked $(BOTH) --no-default-features --lib --target $(OTHER); \
+	  cargo check --locked $(LEAN) --no-default-features --lib --target $(OTHER); \
 	else echo "$(OTHER) isn't checked: rustup target add $(OTHER)"; fi
 
 doc: toolchain ## Documentation, warnings are errors
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked $(BOTH) $(FEATURES) --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked $(ALL) $(FEATURES) --no-deps
 
 # 100 million rows, 1.4 GB, unless ROWS is given.
 BENCH_ROWS = $(if $(filter file,$(origin ROWS)),100000000,$(ROWS))
@@ -126,7 +128,7 @@ fuzz-short: toolchain ## The same for FUZZ_SHORT_RUNS inputs each (half a millio
 # under strace can't look for its leaks, so that is left to the library's own tests.
 ASAN = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
   LSAN_OPTIONS=print_suppressions=0:suppressions=$(CURDIR)/.cargo/leaks.txt
-ASAN_TEST = cargo test --locked $(BOTH) $(FEATURES) --target $(HOST) --target-dir target/asan
+ASAN_TEST = cargo test --locked $(ALL) $(FEATURES) --target $(HOST) --target-dir target/asan
 asan: toolchain ## All tests under AddressSanitizer
 	$(ASAN) ASAN_OPTIONS=handle_sigbus=0 $(ASAN_TEST) --lib
 	$(ASAN) ASAN_OPTIONS=handle_sigbus=0:detect_leaks=0 $(ASAN_TEST) --test linux-tests
@@ -136,7 +138,7 @@ asan: toolchain ## All tests under AddressSanitizer
 # large: one test at a time. No process may sleep a second at its end, as they do by default.
 tsan: toolchain ## All tests under ThreadSanitizer (takes a nightly toolchain with rust-src)
 	RUSTFLAGS="-Zsanitizer=thread --cfg rustix_use_libc --cfg tsan" TSAN_OPTIONS=halt_on_error=1:atexit_sleep_ms=0 \
-	  cargo +nightly test --locked $(BOTH) $(FEATURES) --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --test linux-tests -- \
+	  cargo +nightly test --locked $(ALL) $(FEATURES) --target $(HOST) --target-dir target/tsan -Zbuild-std --lib --test linux-tests -- \
 	  --test-threads 1
 
 # What makes no system calls that Miri lacks, and is small enough to be interpreted. rayon leaks its pool by design.
@@ -144,7 +146,7 @@ miri: toolchain ## The pure modules' tests under Miri (takes a nightly toolchain
 	@cargo +nightly miri --version >/dev/null 2>&1 || \
 	  rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation" PROPTEST_CASES=4 \
-	  cargo +nightly miri test --locked $(BOTH) --target-dir target/miri --lib -- \
+	  cargo +nightly miri test --locked $(ALL) --target-dir target/miri --lib -- \
 	  record::block record::stitch record::framing record::quoted scan:: table::lane_table table::stats table::merged table::shared \
 	  near_misses every_way_at_once
 
@@ -181,7 +183,7 @@ package: build ## target/package: an archive of the release, its dependencies (S
 	    $$bin man $$page >man/ringfold-$$page.1 || exit 1; done; \
 	  for shell in bash zsh fish; do $$bin completions $$shell >completions/ringfold.$$shell || exit 1; done
 	@SOURCE_DATE_EPOCH=$(EPOCH) cargo cyclonedx --quiet --format json --override-filename sbom.cdx
-	@sed 's|file://$(CURDIR)|file://.|g' sbom.cdx.json >target/package/$(PACKAGE).cdx.json; rm sbom.cdx.json benches/sbom.cdx.json crates/read/sbom.cdx.json
+	@sed 's|file://$(CURDIR)|file://.|g' sbom.cdx.json >target/package/$(PACKAGE).cdx.json; rm sbom.cdx.json benches/sbom.cdx.json crates/*/sbom.cdx.json
 	@cd target/package; tar --sort=name --mtime=@$(EPOCH) --owner=0 --group=0 --numeric-owner -cf - $(PACKAGE) | \
 	  gzip -9n >$(PACKAGE).tar.gz; rm -r $(PACKAGE); sha256sum $(PACKAGE).tar.gz $(PACKAGE).cdx.json >SHA256SUMS
 	@if [ -n "$(SIGN_KEY)" ]; then ssh-keygen -q -Y sign -f "$(SIGN_KEY)" -n ringfold target/package/SHA256SUMS; \

@@ -5,10 +5,10 @@
 //! threads. `keys` makes the names.
 
 mod keys;
-pub(crate) mod noise;
+
+use ringfold_bench::noise::{Normal, Words};
 
 use crate::generate::keys::{KEYS_MAX, KeySet, Keys, WINDOW};
-use crate::generate::noise::{Normal, Words};
 use crate::output::ordered::make_in_order;
 use std::io::{self, Write};
 
@@ -115,7 +115,7 @@ impl<K: Keys> Rows<K> {
         Self {
             keys,
             seed,
-            normal: Normal::new(),
+            normal: Normal::default(),
             values: Values::new(),
         }
     }

@@ -134,12 +134,6 @@ mod saved;
 mod generate;
 
 #[cfg(feature = "cli")]
-mod probe;
-
-#[cfg(feature = "cli")]
-mod measure;
-
-#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 
@@ -162,11 +156,11 @@ pub use ringfold_read::{
 pub mod internals {
     #[cfg(feature = "cli")]
     pub use crate::generate::Generate;
-    #[cfg(feature = "cli")]
-    pub use crate::measure::{cache, figures, machine, process, reads, statistics};
     pub use crate::partial::plain::PlainWriter;
     #[cfg(fuzzing)]
     pub use crate::scan::fuzzed;
+    #[cfg(feature = "cli")]
+    pub use ringfold_bench::measure::{cache, figures, machine, process, reads, statistics};
     #[cfg(fuzzing)]
     pub use ringfold_read::internals::simulated;
     pub use ringfold_read::internals::{Oversized, Piece, Release, Stitcher};

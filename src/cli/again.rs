@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::probe::quoted;
+use ringfold_bench::probe::quoted;
 
 /// The words of the command line, from the subcommand on.
 static LINE: OnceLock<Vec<OsString>> = OnceLock::new();

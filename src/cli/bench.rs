@@ -8,25 +8,29 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ringfold_bench::measure::answers::Answers;
+use ringfold_bench::measure::bound;
+use ringfold_bench::measure::cache::{CachedFile, State};
+use ringfold_bench::measure::counters::{self, Counters};
+use ringfold_bench::measure::limits::{Ceilings, MemoryRate};
+use ringfold_bench::measure::machine::Machine;
+use ringfold_bench::measure::participant::Kind;
+use ringfold_bench::measure::results::{
+    Case, FileFacts, Results, Row, Run, SCHEMA_VERSION, Settings,
+};
+use ringfold_bench::measure::rounds::Rounds;
+use ringfold_bench::measure::statistics::Spread;
+use ringfold_bench::measure::{compare, export, html, process, table};
+use ringfold_bench::probe::probe;
 use ringfold_read::internals::units::GIB;
 
+use crate::budget::GROUP_MIN;
 pub(super) use crate::cli::bench::field::run_words;
 use crate::cli::bench::field::{FieldFlags, Job};
 use crate::cli::console::{about, columns, notice, print, say, write_file};
 use crate::cli::duration::duration;
 use crate::cli::progress::{self, When};
-use crate::measure::answers::Answers;
-use crate::measure::bound;
-use crate::measure::cache::{CachedFile, State};
-use crate::measure::counters::{self, Counters};
-use crate::measure::limits::{Ceilings, MemoryRate};
-use crate::measure::machine::Machine;
-use crate::measure::participant::Kind;
-use crate::measure::results::{Case, FileFacts, Results, Row, Run, SCHEMA_VERSION, Settings};
-use crate::measure::rounds::Rounds;
-use crate::measure::statistics::Spread;
-use crate::measure::{compare, export, html, process, table};
-use crate::probe::probe;
 use crate::{Error, Kind as ErrorKind, Result};
 
 /// Columns of a table where there is no terminal.
@@ -67,7 +71,8 @@ pub(super) struct Command {
         value_name = "STATES",
         value_delimiter = ',',
         default_value = "cold,cached",
-        hide_possible_values = true
+        hide_possible_values = true,
+        value_parser = state_parser()
     )]
     state: Vec<State>,
     #[command(flatten)]
@@ -111,6 +116,15 @@ pub(super) struct Command {
     quiet: bool,
 }
 
+fn state_parser() -> impl TypedValueParser<Value = State> {
+    let names = PossibleValuesParser::new(State::ALL.map(State::name));
+    names.map(|name| {
+        let mut all = State::ALL.into_iter();
+        all.find(|state| state.name() == name)
+            .expect("a possible value")
+    })
+}
+
 impl Command {
     pub(super) fn run(&self) -> Result<ExitCode> {
         match &self.file {
@@ -134,7 +148,7 @@ impl Command {
         let jobs: Vec<Job> = jobs.collect::<Result<_>>()?;
         self.field.check_engines()?;
         let file = CachedFile::open(path).map_err(|error| about(path, &error))?;
-        let probed = probe([path])?;
+        let probed = probe([path], GROUP_MIN)?;
         let mut results = Results {
             schema_version: SCHEMA_VERSION,
             started_unix_s: now_unix_s(),
@@ -212,7 +226,7 @@ impl Command {
                 (self.field).participants(path, job, state, !self.no_ceilings)?;
             self.field.check_baseline(&field)?;
             let each = field.len() * (rounds.runs + rounds.warmup);
-            let mut tell = |now: crate::measure::rounds::Progress<'_>| {
+            let mut tell = |now: ringfold_bench::measure::rounds::Progress<'_>| {
                 if draws {
                     let round = match now.round {
                         0 => "warm-up".to_string(),

@@ -3,9 +3,10 @@
 
 use clap::Args;
 
+use ringfold_bench::measure::ceilings;
+
 use crate::Result;
 use crate::cli::console::print;
-use crate::measure::ceilings;
 
 /// Measure how fast memory is read, by one thread and by more, and print it as JSON
 #[derive(Args)]

@@ -12,10 +12,11 @@ use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 
+use ringfold_bench::probe::quoted;
+
 use crate::cli::again;
 use crate::cli::command::{Cli, Command};
 use crate::cli::console::{exit_code, print, say};
-use crate::probe::quoted;
 
 /// The command line as it was given, or the exit code if there is nothing left to do.
 pub(super) fn parsed() -> Result<Command, ExitCode> {

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use ringfold_bench::probe::quoted;
+
 use crate::cli::again;
 use crate::cli::console::{self, notice};
 use crate::cli::query::Run;
 use crate::cli::spell;
-use crate::probe::quoted;
 use crate::query::{Column, Form, Overview, Query, Values};
 use crate::{Config, Input, Result};
 

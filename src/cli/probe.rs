@@ -4,8 +4,9 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use crate::Result;
-use crate::probe::{Check, Entry, Findings, Mark, Section, Value, probe};
+use crate::budget::GROUP_MIN;
 use clap::Args;
+use ringfold_bench::probe::{Check, Entry, Findings, Mark, Section, Value, probe};
 use ringfold_read::internals::units;
 
 use crate::cli::console::{columns, open_output, write_output};
@@ -47,7 +48,7 @@ pub(super) struct Command {
 impl Command {
     pub(super) fn run(&self) -> Result<()> {
         let output = open_output(None)?;
-        let findings = probe(&self.files)?;
+        let findings = probe(&self.files, GROUP_MIN)?;
         let text = match self.json {
             true => serde_json::to_string_pretty(&findings).expect("plain values") + "\n",
             false => Page::here().text(&findings, self.all),

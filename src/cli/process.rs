@@ -17,13 +17,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
+use ringfold_bench::measure::process::CHILD;
 use ringfold_read::internals::calls::{self, SignalSet, exit, exit_without};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, waitpid,
 };
 
 use crate::cli::{allocator, progress};
-use crate::measure::process::CHILD;
 
 /// What the process exits with when a signal ends it.
 const SIGNALS: [(Signal, u8); 2] = [(Signal::INT, 130), (Signal::TERM, 143)];

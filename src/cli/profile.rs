@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use ringfold_bench::measure::machine::place;
+
 use crate::cli::console::{about, usage, write_file};
-use crate::measure::machine::place;
 use crate::{Error, Kind, Result};
 
 /// Settings for a device with its file system.

@@ -7,6 +7,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use clap::Args;
+use ringfold_bench::measure::memory::Sampler;
+use ringfold_bench::measure::reads::ReadWatch;
 use ringfold_read::internals::line_of;
 
 use crate::budget::default_bytes;
@@ -15,8 +17,6 @@ use crate::cli::duration::duration;
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
 use crate::cli::{inherited, knobs, profile, spell, stats};
-use crate::measure::memory::Sampler;
-use crate::measure::reads::ReadWatch;
 use crate::output::file::Output;
 use crate::{Config, Engine, Input, Result, RingDefaults};
 

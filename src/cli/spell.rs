@@ -1,9 +1,9 @@
 //! Writes settings, errors and notices for users of the command line: settings as flags, with advice.
 
+use ringfold_bench::probe::quoted;
 use ringfold_read::internals::units;
 
 use crate::cli::again;
-use crate::probe::quoted;
 use crate::query::{self, Doubt, DoubtKind, Hint};
 use crate::refusal::FILTER;
 use crate::{Cause, Choice, Error, Facility, Foreign, Notice, Refusal, Refuser, Setting, Speller};

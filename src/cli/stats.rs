@@ -4,8 +4,8 @@ use std::io::Write;
 
 use crate::Stats;
 use crate::cli::spell;
-use crate::measure::memory::Peak;
-use crate::measure::reads::ReadFigures;
+use ringfold_bench::measure::memory::Peak;
+use ringfold_bench::measure::reads::ReadFigures;
 use ringfold_read::internals::units::{self, GIB, grouped, size};
 use serde_json::{Value, json};
 

@@ -7,6 +7,15 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use ringfold_bench::measure::answers::Answers;
+use ringfold_bench::measure::cache::{CachedFile, State};
+use ringfold_bench::measure::figures::digits;
+use ringfold_bench::measure::halving::{Findings, Search};
+use ringfold_bench::measure::heat::Heat;
+use ringfold_bench::measure::machine::{Machine, place};
+use ringfold_bench::measure::participant::{Kind, Participant, Prints};
+use ringfold_bench::measure::statistics::median;
+use ringfold_bench::measure::{html, process};
 use ringfold_read::internals::{
     sizing,
     units::{self, GIB},
@@ -17,15 +26,6 @@ use crate::cli::console::{about, print, say, usage, write_file};
 use crate::cli::duration::duration;
 use crate::cli::profile::{self, Profile};
 use crate::cli::progress::{self, When};
-use crate::measure::answers::Answers;
-use crate::measure::cache::{CachedFile, State};
-use crate::measure::figures::digits;
-use crate::measure::halving::{Findings, Search};
-use crate::measure::heat::Heat;
-use crate::measure::machine::{Machine, place};
-use crate::measure::participant::{Kind, Participant, Prints};
-use crate::measure::statistics::median;
-use crate::measure::{html, process};
 use crate::{Error, Kind as ErrorKind, Result};
 
 /// What is tried: bytes of a read, and reads in flight.
@@ -256,7 +256,7 @@ impl Command {
             path.display(),
             self.job,
             profile::AUTO,
-            crate::probe::quoted(&self.file.display().to_string())
+            ringfold_bench::probe::quoted(&self.file.display().to_string())
         );
         print(text.as_bytes()).map(drop)
     }

@@ -4,7 +4,7 @@
 //! without being stored. Up to [`STORED_MAX`] names are stored, because that is faster; beyond that a name is
 //! made again for every row, in constant memory.
 
-use crate::generate::noise::mix;
+use ringfold_bench::noise::mix;
 
 /// Bytes a row may be written into; a key is always the start of such a window.
 pub const WINDOW: usize = 128;

@@ -5,15 +5,15 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::Args;
+use ringfold_bench::measure::cache::State;
+use ringfold_bench::measure::participant::{Kind, Participant, Prints};
+use ringfold_bench::measure::results::Row;
+use ringfold_bench::probe::quoted;
 use ringfold_read::internals::sizing;
 
 use crate::cli::bench::tools::{Depth, Tool, command};
 use crate::cli::console::usage;
 use crate::cli::size::size;
-use crate::measure::cache::State;
-use crate::measure::participant::{Kind, Participant, Prints};
-use crate::measure::results::Row;
-use crate::probe::quoted;
 use crate::{Engine, Error, Kind as ErrorKind, Result};
 
 /// Ways of reading that are compared unless others are named. What the machine refuses is left out.

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::ValueEnum;
+use ringfold_bench::measure::participant::{Kind, Participant, Prints};
 use ringfold_read::internals::pages::HUGE_PAGE;
-
-use crate::measure::participant::{Kind, Participant, Prints};
 
 /// A program that takes part by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

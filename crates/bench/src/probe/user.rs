@@ -10,14 +10,13 @@ use ringfold_read::internals::{
 };
 use rustix::process::{Resource, getrlimit};
 
-use crate::budget::GROUP_MIN;
 use crate::probe::check::Check;
 use crate::probe::findings::{Section, Value};
 
 /// The capability that lifts the limit on locked memory.
 const CAP_IPC_LOCK: u32 = 14;
 
-pub(crate) fn look() -> Section {
+pub(crate) fn look(group_min: u64) -> Section {
     let mut section = Section::new("user", None);
     let uid = rustix::process::geteuid();
     let meaning = match uid.is_root() {
@@ -33,7 +32,7 @@ pub(crate) fn look() -> Section {
     let files = files.current.map_or(Value::from("no limit"), Value::Count);
     section.add("open files", files, meaning);
     processors(&mut section);
-    cgroups(&mut section);
+    cgroups(&mut section, group_min);
     section
 }
 
@@ -93,7 +92,7 @@ fn processors(section: &mut Section) {
     );
 }
 
-fn cgroups(section: &mut Section) {
+fn cgroups(section: &mut Section, group_min: u64) {
     let groups = proc::text("/proc/self/cgroup");
     let (memory, processors) = match groups.and_then(|groups| Ok((groups, mounts::mounts()?))) {
         Ok((groups, mounts)) => (
@@ -103,7 +102,7 @@ fn cgroups(section: &mut Section) {
         Err(why) => (Found::Hidden(why.clone()), Found::Hidden(why)),
     };
     if let Some(bytes) = limit(section, "cgroup memory", memory, "memory") {
-        group_memory(section, bytes as u64);
+        group_memory(section, bytes as u64, group_min);
     }
     if let Some(processors) = limit(section, "cgroup cpu", processors, "processor time") {
         section.check(Check::fair(
@@ -129,10 +128,10 @@ fn limit(section: &mut Section, name: &'static str, limit: Found, of: &str) -> O
     None
 }
 
-fn group_memory(section: &mut Section, bytes: u64) {
+fn group_memory(section: &mut Section, bytes: u64, group_min: u64) {
     let memory = MemoryLimit::of_this_process();
-    if bytes < GROUP_MIN {
-        let least = size(GROUP_MIN);
+    if bytes < group_min {
+        let least = size(group_min);
         section.check(Check::bad(
             format!("the control group allows {} of memory", size(bytes)),
             format!("aggregate needs {least}: raise memory.max; count works"),

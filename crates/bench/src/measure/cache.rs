@@ -14,18 +14,21 @@ use rustix::fs::{Access, Advice, AtFlags, CWD};
 use serde::{Deserialize, Serialize};
 
 /// How much of the file lies in the page cache when a run starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// All of the file is in the page cache
+    /// All of the file is in the page cache.
     Cached,
-    /// Nothing of it is
+    /// Nothing of it is.
     Cold,
-    /// The first half is
+    /// The first half is.
     Half,
 }
 
 impl State {
+    /// Each of them.
+    pub const ALL: [State; 3] = [State::Cached, State::Cold, State::Half];
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

@@ -26,7 +26,8 @@ pub struct Check {
 }
 
 impl Check {
-    pub(crate) fn good(what: impl Into<String>) -> Self {
+    /// Nothing is to be changed.
+    pub fn good(what: impl Into<String>) -> Self {
         Check {
             mark: Mark::Good,
             what: what.into(),
@@ -34,7 +35,8 @@ impl Check {
         }
     }
 
-    pub(crate) fn fair(what: impl Into<String>, advice: impl Into<String>) -> Self {
+    /// It works, and could be better.
+    pub fn fair(what: impl Into<String>, advice: impl Into<String>) -> Self {
         Check {
             mark: Mark::Fair,
             what: what.into(),
@@ -42,7 +44,8 @@ impl Check {
         }
     }
 
-    pub(crate) fn bad(what: impl Into<String>, advice: impl Into<String>) -> Self {
+    /// Something doesn't work or costs much.
+    pub fn bad(what: impl Into<String>, advice: impl Into<String>) -> Self {
         Check {
             mark: Mark::Bad,
             ..Check::fair(what, advice)

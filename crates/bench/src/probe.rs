@@ -25,14 +25,18 @@ use crate::probe::findings::SCHEMA;
 use crate::probe::machine::Machine;
 
 pub use check::{Check, Mark};
-pub(crate) use file::quoted;
+pub use file::quoted;
 pub use findings::{Entry, Findings, Section, Value};
 
-/// Examines the machine, and these files with their devices; `-` is standard input.
+/// Examines the machine, and these files with their devices; `-` is standard input. `group_min` is the least memory, in bytes,
+/// of a control group that aggregation works in.
 ///
 /// # Errors
 /// A file can't be opened.
-pub fn probe<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<Findings> {
+pub fn probe<P: AsRef<Path>>(
+    files: impl IntoIterator<Item = P>,
+    group_min: u64,
+) -> Result<Findings> {
     let files = files.into_iter().enumerate();
     let files: Vec<_> = files
         .map(|(index, path)| file::Subject::open(index as u32, path.as_ref()))
@@ -40,7 +44,7 @@ pub fn probe<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Result<Findi
     let (kernel, ring, trusted) = kernel::look();
     let memory = memory::look();
     let machine = Machine { ring, trusted };
-    let mut sections = vec![kernel, user::look(), memory, processor()];
+    let mut sections = vec![kernel, user::look(group_min), memory, processor()];
     let mut summary = Vec::new();
     for file in &files {
         let (section, plan) = file.look(&machine);

@@ -503,7 +503,7 @@ fn places(len: u64, most: u64, shift: u64) -> impl Iterator<Item = u64> {
 }
 
 /// A name as a shell takes it; one with control characters as bash does.
-pub(crate) fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
     if !name.is_empty() && name.chars().all(plain) {
         return name.to_string();

@@ -43,7 +43,10 @@ pub enum Prints {
     /// The number of lines, with more after it.
     Lines,
     /// fio's JSON: how much it has read, in blocks of this many bytes, and how long that took.
-    Fio { block: u64 },
+    Fio {
+        /// Bytes of a block.
+        block: u64,
+    },
     /// Something that only its own runs can be compared with.
     Anything,
 }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::generate::noise::{STEP, mix};
+use crate::noise::{STEP, mix};
 
 /// Where some values lie.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -61,9 +61,9 @@ pub struct Normal {
     quantiles: Box<[i16; CELLS + 1]>,
 }
 
-impl Normal {
+impl Default for Normal {
     /// Builds the table by integrating the density outward from the mean.
-    pub fn new() -> Self {
+    fn default() -> Self {
         const STEPS_PER_SIGMA: u32 = 4096;
         let width = 1.0 / f64::from(STEPS_PER_SIGMA);
         let mut quantiles = Box::new([0; CELLS + 1]);
@@ -92,7 +92,9 @@ impl Normal {
         set_both(&mut quantiles, CELLS, CUT_SIGMAS);
         Self { quantiles }
     }
+}
 
+impl Normal {
     /// A deviation in tenths from the upper bits of a uniform word.
     #[inline]
     pub fn tenths(&self, uniform: u64) -> i32 {
@@ -117,7 +119,7 @@ fn set_both(quantiles: &mut [i16; CELLS + 1], cell: usize, sigmas: f64) {
 
 #[cfg(test)]
 mod tests {
-    use crate::generate::noise::*;
+    use super::*;
 
     #[test]
     fn words_of_a_row_do_not_depend_on_where_one_starts() {
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_normal_distribution() {
-        let normal = Normal::new();
+        let normal = Normal::default();
         let at = |p: f64| f64::from(normal.tenths((p * 2f64.powi(64)) as u64));
         for (p, sigmas) in [
             (0.5, 0.0),
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn draws_have_the_mean_and_the_deviation_asked_for() {
-        let normal = Normal::new();
+        let normal = Normal::default();
         let mut words = Words::from_row(1, 0);
         let draws: Vec<f64> = (0..1_000_000)
             .map(|_| f64::from(normal.tenths(words.next_word())))
