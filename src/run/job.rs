@@ -165,10 +165,7 @@ impl Plan {
 
     fn answer_in_memory(&self, total: &mut Partial) -> Answer {
         let (lanes, mut table) = self.take_groups(total);
-        let mut lanes = LaneRows::merge(lanes, total.shared.drain(), &mut table);
-        if let Some(lanes) = &mut lanes {
-            lanes.sort(true);
-        }
+        let lanes = LaneRows::merge(lanes, total.shared.drain(), true, &mut table);
         if self.keys.is_empty() && lanes.as_ref().is_none_or(LaneRows::is_empty) {
             // One group, also of nothing.
             let mut key = Vec::new();

@@ -113,10 +113,8 @@ impl Plan {
         drained: Drained,
         mut table: Table,
     ) -> Result<()> {
-        let mut lanes = LaneRows::merge(lanes, drained, &mut table);
-        if let Some(lanes) = &mut lanes {
-            lanes.sort(false);
-        }
+        // Runs are in the order of bytes.
+        let lanes = LaneRows::merge(lanes, drained, false, &mut table);
         self.write(partial, Groups::new(table, lanes))
     }
 

@@ -36,6 +36,8 @@ const SLOTS_MIN_OF_PART: usize = 1 << 10;
 const SPARSE_MAX: usize = 1 << 18;
 /// Units of a new table. Their memory is only mapped, and touched as keys come.
 const UNITS_MIN: usize = 1 << 12;
+/// So many keys at least are a sample, if there are as many.
+const SAMPLE_LEN: usize = 1 << 10;
 /// How many slots ahead entries are fetched.
 const AHEAD: usize = 32;
 
@@ -129,6 +131,11 @@ impl Key {
             bytes,
             length: key.len(),
         })
+    }
+
+    /// Its bytes, without the one after it.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.bytes.0[..self.length - 1]
     }
 
     /// Its bytes if they are few, and zeros after them.
@@ -503,6 +510,19 @@ impl EntryTable {
             let key = self.key(entry).to_vec();
             change(&key, self.lanes_mut(entry.place()));
         }
+    }
+
+    /// Whether this table lacks most keys of another one, by a sample of them.
+    pub(crate) fn lacks_most_of(&self, other: &EntryTable) -> bool {
+        let bits = (other.len / SAMPLE_LEN).max(1).ilog2();
+        let (mut lacks, mut sampled) = (0, 0);
+        for (tag, entry) in other.range(HashRange { bits, number: 0 }) {
+            // SAFETY: the key of an entry in use, after which there are units more.
+            let found = unsafe { self.find_by(tag, other.key_pointer(entry)) };
+            lacks += usize::from(found.is_none());
+            sampled += 1;
+        }
+        lacks > sampled / 8 * 7
     }
 
     /// The entries of a range of hashes, and their tags. The table isn't one of a range itself.

@@ -1,17 +1,44 @@
-//! Entries in the order of their keys: those of one size are sorted where they lie.
+//! Entries in the order of their keys: runs of entries of one size are sorted where they lie, and then merged to a list of
+//! places.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::ops::Range;
+
+use rayon::iter::Either;
 use rayon::prelude::*;
 
-use crate::table::entries::{EntryRef, EntryTable, Lanes, UNIT, Unit, bytes_of};
+use crate::table::entries::{EntryRef, EntryTable, Lanes, Refused, UNIT, Unit, bytes_of};
 use crate::table::pages::Pages;
+
+/// Where an entry is: a run or table, and an entry of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) table: usize,
+    pub(crate) entry: EntryRef,
+}
 
 /// Entries of one size in the order of their keys, without the byte after each.
 pub(crate) struct EntryOrder {
+    runs: Vec<Run>,
+    size: Size,
+    orders: Orders,
+    /// The run and the number of each, if there are several runs.
+    merged: Option<Vec<(u32, u32)>>,
+}
+
+/// Entries that lie side by side in their order.
+struct Run {
     units: Pages<Unit>,
     used: usize,
-    lane_units: usize,
-    key_units: usize,
-    orders: Orders,
+}
+
+/// Units of entries.
+#[derive(Clone, Copy)]
+struct Size {
+    lanes: usize,
+    key: usize,
 }
 
 /// Orders that entries are in.
@@ -23,41 +50,191 @@ pub(crate) struct Orders {
     pub(crate) numbers: bool,
 }
 
+impl Orders {
+    /// What a key is compared by.
+    #[inline(always)]
+    fn rank(self, key: &[u8]) -> (usize, &[u8]) {
+        (if self.bytes { 0 } else { key.len() }, key)
+    }
+}
+
+/// Adds the lanes of a key to others of it, or refuses to.
+pub(crate) type Add<'a> = &'a dyn Fn(&mut [i64], &[i64]) -> bool;
+
 impl EntryOrder {
-    /// The entries of these tables, where the keys of all take as many units and these are few. Otherwise the tables are as
-    /// before. They are in the order of numbers if all keys are numbers and `may_be_numbers`, else in that of bytes.
+    /// The entries of these tables, each key of which is in one of them, where the keys of all take as many units and these
+    /// are few. Otherwise the tables are as before. They are in the order of numbers if all keys are numbers and
+    /// `may_be_numbers`, else in that of bytes.
     pub(crate) fn new(tables: &mut Vec<EntryTable>, may_be_numbers: bool) -> Option<EntryOrder> {
-        let (lane_units, key_units) = tables.first()?.entry_size();
-        let is_like = |table: &EntryTable| table.entry_size() == (lane_units, key_units);
-        let key_units = key_units.filter(|_| tables.iter().all(is_like))?;
-        let sort: fn(&mut [Unit], bool) -> Orders = match (lane_units, key_units) {
-            (1, 1) => sort::<2, 1>,
-            (2, 1) => sort::<3, 1>,
-            (3, 1) => sort::<4, 1>,
-            (4, 1) => sort::<5, 1>,
-            (1, 2) => sort::<3, 2>,
-            (2, 2) => sort::<4, 2>,
-            (3, 2) => sort::<5, 2>,
-            _ => return None,
-        };
-        let mut all = std::mem::take(tables)
-            .into_iter()
-            .map(EntryTable::into_units);
-        let (mut units, mut used) = all.next()?;
-        for (from, count) in all {
-            if used + count > units.len() {
-                units.grow((used + count).next_power_of_two());
+        let size = Size::of(tables)?;
+        let mut runs = Run::all(tables);
+        let rest = runs.split_off(1);
+        let Run { units, used } = runs.first_mut()?;
+        for Run {
+            units: from,
+            used: count,
+        } in rest
+        {
+            if *used + count > units.len() {
+                units.grow((*used + count).next_power_of_two());
             }
-            units[used..used + count].copy_from_slice(&from[..count]);
-            used += count;
+            units[*used..*used + count].copy_from_slice(&from[..count]);
+            *used += count;
         }
-        let orders = sort(&mut units[..used], may_be_numbers);
-        Some(EntryOrder {
-            units,
-            used,
-            lane_units,
-            key_units,
-            orders,
+        Some(EntryOrder::of(runs, size, may_be_numbers))
+    }
+
+    /// The same where some keys are in several tables: the first entry of each gets the lanes of the others. Those that `add`
+    /// refuses are returned besides, with keys without the byte after them.
+    pub(crate) fn merge(
+        tables: &mut Vec<EntryTable>,
+        may_be_numbers: bool,
+        add: Add<'_>,
+    ) -> Option<(EntryOrder, Vec<Refused>)> {
+        let size = Size::of(tables)?;
+        let mut order = EntryOrder::of(Run::all(tables), size, may_be_numbers);
+        let mut refused = Vec::new();
+        if order.runs.len() > 1 {
+            let (merged, same) = order.merge_runs();
+            for (first, other) in same {
+                let [first, other] = [first, other].map(|(run, at)| order.place(run, at));
+                let lanes = order.lanes(other).to_vec();
+                if !add(order.lanes_mut(first), &lanes) {
+                    refused.push((order.key(other).to_vec(), lanes));
+                }
+            }
+            order.merged = Some(merged);
+        }
+        Some((order, refused))
+    }
+
+    fn of(mut runs: Vec<Run>, size: Size, may_be_numbers: bool) -> EntryOrder {
+        let (prepare, sort) = size.functions().expect("a size that has them");
+        let each = runs.par_iter_mut();
+        let lengths = each.filter_map(|run| prepare(&mut run.units[..run.used]));
+        let lengths = lengths.reduce_with(Lengths::with);
+        let are_numbers = lengths.is_some_and(|lengths| lengths.are_numbers);
+        let are_alike = lengths.is_none_or(|lengths| lengths.least == lengths.most);
+        let by_number = may_be_numbers && are_numbers && !are_alike && size.key == 1;
+        let each = runs.par_iter_mut();
+        each.for_each(|run| sort(&mut run.units[..run.used], by_number));
+        EntryOrder {
+            runs,
+            size,
+            orders: Orders {
+                bytes: !by_number,
+                numbers: by_number || are_numbers && are_alike,
+            },
+            merged: None,
+        }
+    }
+
+    /// The entries of all runs in their order, each key once, and pairs of those with the same key.
+    fn merge_runs(&self) -> (Vec<(u32, u32)>, Vec<Same>) {
+        // Parts of the longest run begin with the keys that part the others, too.
+        let counts = self.runs.iter().map(|run| self.size.count(run));
+        let counts: Vec<usize> = counts.collect();
+        let longest = (0..counts.len())
+            .max_by_key(|run| counts[*run])
+            .unwrap_or(0);
+        let parts = (PARTS * rayon::current_num_threads())
+            .min(counts[longest])
+            .max(1);
+        let starts = |part: usize| -> Vec<usize> {
+            if part == parts {
+                return counts.clone();
+            }
+            let at = counts[longest] * part / parts;
+            let first = (part > 0).then(|| self.rank(longest as u32, at as u32));
+            let start = |run: usize| first.map_or(0, |first| self.search(run, first));
+            (0..counts.len()).map(start).collect()
+        };
+        let all: usize = counts.iter().sum();
+        let mut merged = vec![(0, 0); all];
+        let (mut rest, mut tasks) = (&mut merged[..], Vec::new());
+        for part in 0..parts {
+            let ranges = starts(part).into_iter().zip(starts(part + 1));
+            let ranges: Vec<Range<usize>> = ranges.map(|(from, to)| from..to).collect();
+            let count = ranges.iter().map(Range::len).sum();
+            let (to, others) = rest.split_at_mut(count);
+            rest = others;
+            tasks.push((ranges, to));
+        }
+        let tasks = tasks.into_par_iter();
+        let done = tasks.map(|(ranges, to)| (to.len(), self.merge_ranges(ranges, to)));
+        let done: Vec<(usize, Vec<Same>)> = done.collect();
+        // Where a key was met again, places are left at the end of a part.
+        let (mut from, mut used, mut same) = (0, 0, Vec::new());
+        for (count, met) in done {
+            let taken = count - met.len();
+            merged.copy_within(from..from + taken, used);
+            (from, used) = (from + count, used + taken);
+            same.extend(met);
+        }
+        merged.truncate(used);
+        (merged, same)
+    }
+
+    /// Merges a range of each run. Places of each key once go to `to`.
+    fn merge_ranges(&self, ranges: Vec<Range<usize>>, to: &mut [(u32, u32)]) -> Vec<Same> {
+        let mut heads = BinaryHeap::with_capacity(ranges.len());
+        for (run, range) in (0..).zip(&ranges) {
+            if !range.is_empty() {
+                let at = range.start as u32;
+                heads.push(Reverse((self.rank(run, at), run, at)));
+            }
+        }
+        let (mut used, mut same) = (0, Vec::new());
+        let mut last = None;
+        while let Some(mut head) = heads.peek_mut() {
+            let Reverse((rank, run, at)) = *head;
+            if last == Some(rank) {
+                same.push((to[used - 1], (run, at)));
+            } else {
+                to[used] = (run, at);
+                used += 1;
+                last = Some(rank);
+            }
+            match (at as usize + 1) < ranges[run as usize].end {
+                true => *head = Reverse((self.rank(run, at + 1), run, at + 1)),
+                false => drop(PeekMut::pop(head)),
+            }
+        }
+        same
+    }
+
+    fn place(&self, run: u32, at: u32) -> Place {
+        let entry = at * (self.size.lanes + self.size.key) as u32;
+        Place {
+            table: run as usize,
+            entry: EntryRef::new(entry, self.size.key),
+        }
+    }
+
+    fn rank(&self, run: u32, at: u32) -> (usize, &[u8]) {
+        self.orders.rank(self.key(self.place(run, at)))
+    }
+
+    /// The first entry of a run that isn't before a key.
+    fn search(&self, run: usize, key: (usize, &[u8])) -> usize {
+        let (mut from, mut to) = (0, self.size.count(&self.runs[run]));
+        while from < to {
+            let middle = from.midpoint(to);
+            match self.rank(run as u32, middle as u32) < key {
+                true => from = middle + 1,
+                false => to = middle,
+            }
+        }
+        from
+    }
+
+    /// Where the lanes of a key are, without the byte after it, if there is one.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<Place> {
+        (0..self.runs.len()).find_map(|run| {
+            let at = self.search(run, self.orders.rank(key));
+            let place = self.place(run as u32, at as u32);
+            let is_there = at < self.size.count(&self.runs[run]);
+            (is_there && self.key(place) == key).then_some(place)
         })
     }
 
@@ -67,31 +244,99 @@ impl EntryOrder {
     }
 
     /// The entries.
-    pub(crate) fn entries(&self) -> impl IndexedParallelIterator<Item = EntryRef> {
-        let size = self.lane_units + self.key_units;
-        let entries = (0..self.used / size).into_par_iter();
-        entries.map(move |at| EntryRef::new((at * size) as u32, self.key_units))
+    pub(crate) fn places(&self) -> impl ParallelIterator<Item = Place> {
+        match &self.merged {
+            Some(merged) => {
+                Either::Left((merged.par_iter()).map(|(run, at)| self.place(*run, *at)))
+            }
+            None => {
+                let all = 0..self.size.count(&self.runs[0]) as u32;
+                Either::Right(all.into_par_iter().map(|at| self.place(0, at)))
+            }
+        }
     }
 
-    /// The lanes of the entry at a place, and perhaps one more.
-    pub(crate) fn lanes(&self, place: u32) -> &[i64] {
-        self.units[place as usize..][..self.lane_units].as_flattened_lanes()
+    /// Whether one isn't after the other in the order.
+    pub(crate) fn are_ordered(&self, one: Place, other: Place) -> bool {
+        self.orders.rank(self.key(one)) <= self.orders.rank(self.key(other))
+    }
+
+    fn units(&self, place: Place) -> &[Unit] {
+        let from = place.entry.place() as usize;
+        &self.runs[place.table].units[from..][..self.size.lanes + self.size.key]
+    }
+
+    /// The lanes of an entry, and perhaps one more.
+    pub(crate) fn lanes(&self, place: Place) -> &[i64] {
+        self.units(place)[..self.size.lanes].as_flattened_lanes()
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn lanes_mut(&mut self, place: Place) -> &mut [i64] {
+        let from = place.entry.place() as usize;
+        self.runs[place.table].units[from..][..self.size.lanes].as_flattened_lanes_mut()
     }
 
     /// An entry's key, without the byte after it.
-    pub(crate) fn key(&self, entry: EntryRef) -> &[u8] {
-        let from = entry.place() as usize + self.lane_units;
-        let units = &self.units[from..from + entry.key_units()];
+    pub(crate) fn key(&self, place: Place) -> &[u8] {
+        let units = &self.units(place)[self.size.lanes..];
         let last = units[units.len() - 1].bytes();
         &bytes_of(units)[..(units.len() - 1) * UNIT + usize::from(last[UNIT - 1])]
     }
 }
 
-/// Sorts entries of `SIZE` units by their keys of `KEY` units.
-fn sort<const SIZE: usize, const KEY: usize>(units: &mut [Unit], may_be_numbers: bool) -> Orders {
+/// Runs are merged in so many parts for each thread.
+const PARTS: usize = 4;
+
+/// Two entries with the same key, the first of which is in the order.
+type Same = ((u32, u32), (u32, u32));
+
+impl Run {
+    fn all(tables: &mut Vec<EntryTable>) -> Vec<Run> {
+        let tables = std::mem::take(tables).into_iter();
+        let units = tables.map(EntryTable::into_units);
+        units.map(|(units, used)| Run { units, used }).collect()
+    }
+}
+
+type Prepare = fn(&mut [Unit]) -> Option<Lengths>;
+type Sort = fn(&mut [Unit], bool);
+
+impl Size {
+    /// That of the entries of all these tables, if it is one that can be sorted.
+    fn of(tables: &[EntryTable]) -> Option<Size> {
+        let (lanes, key) = tables.first()?.entry_size();
+        let is_like = |table: &EntryTable| table.entry_size() == (lanes, key);
+        let size = Size {
+            lanes,
+            key: key.filter(|_| tables.iter().all(is_like))?,
+        };
+        size.functions().map(|_| size)
+    }
+
+    fn count(self, run: &Run) -> usize {
+        run.used / (self.lanes + self.key)
+    }
+
+    fn functions(self) -> Option<(Prepare, Sort)> {
+        Some(match (self.lanes, self.key) {
+            (1, 1) => (prepare::<2, 1>, sort::<2, 1>),
+            (2, 1) => (prepare::<3, 1>, sort::<3, 1>),
+            (3, 1) => (prepare::<4, 1>, sort::<4, 1>),
+            (4, 1) => (prepare::<5, 1>, sort::<5, 1>),
+            (1, 2) => (prepare::<3, 2>, sort::<3, 2>),
+            (2, 2) => (prepare::<4, 2>, sort::<4, 2>),
+            (3, 2) => (prepare::<5, 2>, sort::<5, 2>),
+            _ => return None,
+        })
+    }
+}
+
+/// Makes entries of `SIZE` units ready to be sorted by their keys of `KEY` units. The byte after a key isn't a part of it. In
+/// its place stands, in the last byte of the key's units, how many bytes the key has in the last of these: of two with the
+/// same bytes, because keys may end with zeros, the shorter comes first.
+fn prepare<const SIZE: usize, const KEY: usize>(units: &mut [Unit]) -> Option<Lengths> {
     let (entries, _) = units.as_chunks_mut::<SIZE>();
-    // The byte after a key isn't a part of it. In its place stands, in the last byte of the key's units, how many bytes the
-    // key has in the last of these: of two with the same bytes, because keys may end with zeros, the shorter comes first.
     let lengths = entries.par_iter_mut().map(|entry| {
         let last = &mut entry[SIZE - 1];
         let mut bytes = last.bytes();
@@ -101,27 +346,21 @@ fn sort<const SIZE: usize, const KEY: usize>(units: &mut [Unit], may_be_numbers:
         *last = Unit::of(bytes);
         Lengths::of_key(&bytes_of(&entry[SIZE - KEY..])[..(KEY - 1) * UNIT + length])
     });
-    let lengths = lengths.reduce_with(Lengths::with);
-    let are_numbers = lengths.is_some_and(|lengths| lengths.are_numbers);
-    let are_alike = lengths.is_none_or(|lengths| lengths.least == lengths.most);
+    lengths.reduce_with(Lengths::with)
+}
+
+/// Sorts such entries, by number if all keys are whole numbers of one unit.
+fn sort<const SIZE: usize, const KEY: usize>(units: &mut [Unit], by_number: bool) {
+    let (entries, _) = units.as_chunks_mut::<SIZE>();
     let key = |entry: &[Unit; SIZE]| -> [u128; KEY] {
         std::array::from_fn(|at| u128::from_be_bytes(entry[SIZE - KEY + at].bytes()))
     };
-    // Of whole numbers the longer is the greater. The length is the last byte.
-    if may_be_numbers && are_numbers && !are_alike && KEY == 1 {
-        entries.par_sort_unstable_by_key(|entry| key(entry)[0].rotate_right(8));
-        return Orders {
-            bytes: false,
-            numbers: true,
-        };
-    }
-    entries.par_sort_unstable_by(|one, other| key(one).cmp(&key(other)));
-    Orders {
-        bytes: true,
-        numbers: are_numbers && are_alike,
+    match by_number {
+        // Of whole numbers the longer is the greater. The length is the last byte.
+        true => entries.par_sort_unstable_by_key(|entry| key(entry)[0].rotate_right(8)),
+        false => entries.par_sort_unstable_by(|one, other| key(one).cmp(&key(other))),
     }
 }
-
 /// The lengths of keys, and whether all are whole numbers without a sign or zeros that they don't need.
 #[derive(Clone, Copy)]
 struct Lengths {
@@ -157,27 +396,57 @@ mod tests {
     use crate::table::key_order::KeyOrder;
     use ringfold_read::internals::Level;
 
-    fn sorted(keys: &[String], may_be_numbers: bool) -> (Vec<String>, Orders) {
+    /// Keys in the order of entries, which lie in two tables, and those that were refused.
+    fn sorted(
+        [keys, common]: [&[String]; 2],
+        may_be_numbers: bool,
+        are_merged: bool,
+    ) -> (Vec<String>, Orders, Vec<String>) {
         let seeds = Seeds::random();
         let mut tables = vec![EntryTable::new(3, false), EntryTable::part(3)];
-        for (at, key) in keys.iter().enumerate() {
+        let mut add = |table: usize, key: &str| {
             let key = Key::of(format!("{key};").as_bytes()).unwrap();
             let tag = key.tag(Level::Portable, &seeds);
-            tables[at % 2].add(
-                tag,
-                &key,
-                &[1, 0, key.short().unwrap().0[0].into()],
-                |_, _| false,
-            );
-        }
-        let order = EntryOrder::new(&mut tables, may_be_numbers).unwrap();
-        let key = |entry: EntryRef| {
-            let key = order.key(entry);
-            let first = key.first().copied().unwrap_or(b';');
-            assert_eq!(order.lanes(entry.place())[..3], [1, 0, first.into()]);
-            String::from_utf8(key.to_vec()).unwrap()
+            let lanes = [1, 0, key.text().len() as i64];
+            tables[table].add(tag, &key, &lanes, |_, _| unreachable!("once"));
         };
-        (order.entries().map(key).collect(), order.orders())
+        (0..).zip(keys).for_each(|(at, key)| add(at % 2, key));
+        for key in common {
+            (0..2).for_each(|table| add(table, key));
+        }
+        // Every second key of both is refused.
+        let merge = |to: &mut [i64], from: &[i64]| {
+            to[0] += from[0];
+            to[2] % 2 == 0
+        };
+        let (mut order, refused) = match are_merged {
+            true => (
+                EntryOrder::new(&mut tables, may_be_numbers).unwrap(),
+                vec![],
+            ),
+            false => EntryOrder::merge(&mut tables, may_be_numbers, &merge).unwrap(),
+        };
+        let text = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
+        let places: Vec<Place> = order.places().collect();
+        assert!(
+            places
+                .windows(2)
+                .all(|pair| order.are_ordered(pair[0], pair[1]))
+        );
+        let keys = places.into_iter().map(|place| {
+            let key = text(order.key(place));
+            let times = 1 + i64::from(common.contains(&key));
+            assert_eq!(order.lanes_mut(place)[..3], [times, 0, key.len() as i64]);
+            assert_eq!(order.find(key.as_bytes()), Some(place));
+            key
+        });
+        let keys = keys.collect();
+        assert_eq!(order.find(b"no key"), None);
+        (
+            keys,
+            order.orders(),
+            refused.iter().map(|(key, _)| text(key)).collect(),
+        )
     }
 
     #[test]
@@ -203,25 +472,33 @@ mod tests {
             (with(numbers(1, 7), "007"), false, false, true),
             (with(numbers(1, 7), "7\0"), false, false, true),
         ];
-        for (mut want, are_numbers, are_alike, are_short) in cases {
-            for may_be_numbers in [false, true] {
-                let (got, orders) = sorted(&want, may_be_numbers);
+        for (keys, are_numbers, are_alike, are_short) in cases {
+            for (may_be_numbers, are_merged) in
+                [(false, false), (true, false), (false, true), (true, true)]
+            {
+                let (own, common) = match are_merged {
+                    true => (&keys[..], &[][..]),
+                    false => keys.split_at(keys.len() / 3),
+                };
+                let (got, orders, mut refused) = sorted([own, common], may_be_numbers, are_merged);
                 let by_number = may_be_numbers && are_numbers && !are_alike && are_short;
                 let order = match by_number {
                     true => KeyOrder::numbers(1, b'.'),
                     false => KeyOrder::BYTES,
                 };
-                let parts = |key: &'_ String| [key.clone().into_bytes()];
+                let mut want = keys.clone();
                 want.sort_by(|one, other| {
-                    let (one, other) = (parts(one), parts(other));
-                    order.compare(
-                        one.iter().map(|part| &**part),
-                        other.iter().map(|part| &**part),
-                    )
+                    let [one, other] = [one, other].map(|key| std::iter::once(key.as_bytes()));
+                    order.compare(one, other)
                 });
                 assert_eq!(got, want);
                 assert_eq!(orders.bytes, !by_number);
                 assert_eq!(orders.numbers, by_number || are_numbers && are_alike);
+                let mut want: Vec<String> = common.to_vec();
+                want.retain(|key| key.len() % 2 == 1);
+                want.sort();
+                refused.sort();
+                assert_eq!(refused, want);
             }
         }
     }

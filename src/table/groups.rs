@@ -115,14 +115,14 @@ impl Groups {
     }
 
     /// The orders of their keys that all of them are in.
-    fn orders(&self) -> Option<Orders> {
+    fn orders(&self) -> Option<(&LaneRows, Orders)> {
         let lanes = self.lanes.as_ref().filter(|_| self.table.len() == 0)?;
-        lanes.orders()
+        Some((lanes, lanes.orders()?))
     }
 
     /// Leaves only those parts of keys to be compared as numbers that are numbers, or empty, in all of these groups.
     pub(crate) fn narrow(&self, order: &mut KeyOrder, groups: &[Group]) {
-        if self.orders().is_some_and(|orders| orders.numbers) {
+        if self.orders().is_some_and(|(_, orders)| orders.numbers) {
             return;
         }
         order.narrow(|order, at| {
@@ -136,13 +136,14 @@ impl Groups {
 
     /// In the order of their keys.
     pub(crate) fn sorted(&self, groups: Vec<Group>, order: &KeyOrder) -> Vec<Group> {
-        let are_sorted = self
-            .orders()
-            .is_some_and(|orders| match order.is_of_bytes() {
-                true => orders.bytes,
-                false => orders.numbers,
-            });
-        if are_sorted && groups.is_sorted() {
+        if let Some((lanes, orders)) = self.orders()
+            && if order.is_of_bytes() {
+                orders.bytes
+            } else {
+                orders.numbers
+            }
+            && lanes.are_sorted(&groups)
+        {
             return groups;
         }
         let by_key = ByKey {

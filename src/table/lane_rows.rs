@@ -7,11 +7,11 @@ use crate::aggregate::lanes::{Kept, rows_of};
 use crate::aggregate::state::{Outcome, Rounding};
 use crate::partial::column::Gathered;
 use crate::report::grid::Digits;
-use crate::table::entries::EntryTable;
-use crate::table::entry_order::Orders;
+use crate::table::entries::{EntryTable, Refused};
+use crate::table::entry_order::{Orders, Place};
 use crate::table::lane_groups::{LaneGroups, empty};
 use crate::table::lane_plan::{Columns, KeyForm, KeyParts, LanePlan};
-use crate::table::merged::{Merged, Place};
+use crate::table::merged::Merged;
 use crate::table::shared::{Drained, Shard};
 use crate::table::states::{Group, ORDER_BYTES, Table, parts};
 
@@ -31,10 +31,12 @@ pub(crate) struct LaneRows {
 
 impl LaneRows {
     /// Merges the groups of all workers of a run, and those that they shared. What lanes can't hold is added to the table, and
-    /// so are all if that makes `None`.
+    /// so are all if that makes `None`. Where it takes no memory, they are in the order of their keys: in that of numbers if
+    /// all keys are some and `may_be_numbers`, else in that of bytes.
     pub(crate) fn merge(
         mut all: Vec<LaneGroups>,
         mut drained: Drained,
+        may_be_numbers: bool,
         table: &mut Table,
     ) -> Option<LaneRows> {
         let plan = all
@@ -97,12 +99,20 @@ impl LaneRows {
             .map(|groups| groups.slots.into_entries());
         let tables: Vec<EntryTable> = tables.collect();
         let add = |to: &mut [i64], from: &[i64]| columns.layout.add_up_to_max(to, from);
-        let (groups, mut refused) = match drained.is_empty() {
-            true => Merged::new(tables, add),
-            false => {
-                let parts = drained.shards.into_iter().map(|shard| Some(shard?.entries));
-                Merged::with_parts(parts.collect(), &tables, columns.layout.lanes().len(), add)
-            }
+        let is_sorted = plan.form == KeyForm::One;
+        let (groups, mut refused) = if drained.is_empty() {
+            let sorted = match is_sorted {
+                true => Merged::sorted(tables, may_be_numbers, &add),
+                false => Err(tables),
+            };
+            let with_after = |(merged, mut refused): (Merged, Vec<Refused>)| {
+                refused.iter_mut().for_each(|(key, _)| key.push(after));
+                (merged, refused)
+            };
+            sorted.map_or_else(|tables| Merged::new(tables, add), with_after)
+        } else {
+            let parts = drained.shards.into_iter().map(|shard| Some(shard?.entries));
+            Merged::with_parts(parts.collect(), &tables, columns.layout.lanes().len(), add)
         };
         columns.absorb_all(&plan, table, &mut refused);
         let mut rows = LaneRows {
@@ -114,15 +124,10 @@ impl LaneRows {
         };
         rows.move_to_table(table);
         rows.has_empty = table.len() > 0;
-        Some(rows)
-    }
-
-    /// Puts the groups in the order of their keys, where that takes no memory: in that of numbers if all keys are some and
-    /// `may_be_numbers`, else in that of bytes.
-    pub(crate) fn sort(&mut self, may_be_numbers: bool) {
-        if self.plan.form == KeyForm::One {
-            self.groups.sort(may_be_numbers);
+        if is_sorted {
+            rows.groups.sort(may_be_numbers);
         }
+        Some(rows)
     }
 
     /// Adds the lanes of all groups that the table has to it.
@@ -142,8 +147,8 @@ impl LaneRows {
     fn move_group(&mut self, place: Place, table: &mut Table, key: &mut Vec<u8>) {
         let lanes = self.groups.lanes(place);
         if rows_of(lanes[0]) > 0 {
-            let slot = (self.groups.key(place), lanes);
-            self.columns.absorb(&self.plan, table, slot, key);
+            let short = [self.groups.text(place), &[self.after]].concat();
+            self.columns.absorb(&self.plan, table, (&short, lanes), key);
             empty(self.groups.lanes_mut(place), None);
         }
     }
@@ -151,6 +156,15 @@ impl LaneRows {
     /// The orders of keys that [groups](LaneRows::groups) are in.
     pub(crate) fn orders(&self) -> Option<Orders> {
         self.groups.orders()
+    }
+
+    /// Whether some groups are in these orders.
+    pub(crate) fn are_sorted(&self, groups: &[Group]) -> bool {
+        groups.par_windows(2).all(|pair| {
+            let [one, other] = [pair[0], pair[1]].map(Group::lanes);
+            let pair = one.zip(other);
+            pair.is_some_and(|(one, other)| self.groups.are_ordered(one, other))
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {

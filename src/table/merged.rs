@@ -4,8 +4,8 @@
 use rayon::iter::Either;
 use rayon::prelude::*;
 
-use crate::table::entries::{EntryRef, EntryTable, Key, Refused};
-use crate::table::entry_order::{EntryOrder, Orders};
+use crate::table::entries::{EntryTable, Key, Refused};
+use crate::table::entry_order::{Add, EntryOrder, Orders, Place};
 use crate::table::hash_range::HashRange;
 
 /// Tables have so many ranges for each thread.
@@ -30,13 +30,6 @@ pub(crate) struct Merged {
 /// So few groups are not sorted in place.
 const FEW: usize = if cfg!(test) { 64 } else { 1 << 14 };
 
-/// Where a group is: a table and an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) table: usize,
-    pub(crate) entry: EntryRef,
-}
-
 impl Merged {
     /// Merges tables of the same seeds, one at least. Lanes that `add` refuses to add to those of the same key are returned
     /// besides.
@@ -44,8 +37,7 @@ impl Merged {
         mut all: Vec<EntryTable>,
         add: impl Fn(&mut [i64], &[i64]) -> bool + Sync,
     ) -> (Merged, Vec<Refused>) {
-        let largest = (0..all.len()).max_by_key(|&at| all[at].len());
-        let mut base = all.swap_remove(largest.expect("a table"));
+        let mut base = take_largest(&mut all);
         let most = all.iter().map(EntryTable::len).max().unwrap_or_default();
         let ranges = (RANGES * rayon::current_num_threads()).min(1 + most / RANGE_LEN);
         let bits = ranges.next_power_of_two().ilog2().min(BITS_MAX);
@@ -97,10 +89,35 @@ impl Merged {
         }
     }
 
-    /// Puts the groups in the order of their keys, without the byte after each, where they are many and that takes no memory.
-    /// That is the order of numbers if they are some and `may_be_numbers`. None is [found](Merged::find) or changed after that.
+    /// The same of several tables in the order of their keys, without the byte after each, where they are many, most are in one table only, and
+    /// [`EntryOrder::new`] can do it. Otherwise the tables are returned.
+    pub(crate) fn sorted(
+        mut all: Vec<EntryTable>,
+        may_be_numbers: bool,
+        add: Add<'_>,
+    ) -> Result<(Merged, Vec<Refused>), Vec<EntryTable>> {
+        let base = take_largest(&mut all);
+        let differ = base.len() > FEW
+            && !all.is_empty()
+            && all.iter().all(|other| base.lacks_most_of(other));
+        all.insert(0, base);
+        let sorted = match differ {
+            true => EntryOrder::merge(&mut all, may_be_numbers, add),
+            false => None,
+        };
+        let Some((sorted, refused)) = sorted else {
+            return Err(all);
+        };
+        let mut merged = Merged::of(all, vec![None]);
+        merged.sorted = Some(sorted);
+        Ok((merged, refused))
+    }
+
+    /// Puts the groups in the order of their keys, if they aren't yet, where they are many and that takes no memory. That is
+    /// the order of numbers if they are some and `may_be_numbers`.
     pub(crate) fn sort(&mut self, may_be_numbers: bool) {
-        if self.len() > FEW {
+        let is_sorted = self.sorted.is_some();
+        if !is_sorted && self.tables.iter().map(EntryTable::len).sum::<usize>() > FEW {
             self.sorted = EntryOrder::new(&mut self.tables, may_be_numbers);
         }
     }
@@ -110,13 +127,16 @@ impl Merged {
         self.sorted.as_ref().map(EntryOrder::orders)
     }
 
-    /// How many keys there are.
-    fn len(&self) -> usize {
-        self.tables.iter().map(EntryTable::len).sum()
+    /// Whether one of two groups isn't after the other in [these](Merged::orders) orders.
+    pub(crate) fn are_ordered(&self, one: Place, other: Place) -> bool {
+        (self.sorted.as_ref()).is_some_and(|sorted| sorted.are_ordered(one, other))
     }
 
     /// Where a key with this tag is.
     pub(crate) fn find(&self, tag: u32, key: &Key) -> Option<Place> {
+        if let Some(sorted) = &self.sorted {
+            return sorted.find(key.text());
+        }
         if self.has_base
             && let Some(entry) = self.tables[0].find(tag, key)
         {
@@ -131,8 +151,7 @@ impl Merged {
     /// The places of all groups, in no order.
     pub(crate) fn places(&self) -> impl ParallelIterator<Item = Place> {
         if let Some(sorted) = &self.sorted {
-            let places = sorted.entries();
-            return Either::Left(places.map(|entry| Place { table: 0, entry }));
+            return Either::Left(sorted.places());
         }
         let tables = self.tables.par_iter().enumerate();
         let places = tables.flat_map(|(table, entries)| {
@@ -149,17 +168,12 @@ impl Merged {
         Either::Right(places)
     }
 
-    /// A group's key with the byte after it.
-    pub(crate) fn key(&self, place: Place) -> &[u8] {
-        self.tables[place.table].key(place.entry)
-    }
-
     /// A group's key, without the byte after it.
     pub(crate) fn text(&self, place: Place) -> &[u8] {
         match &self.sorted {
-            Some(sorted) => sorted.key(place.entry),
+            Some(sorted) => sorted.key(place),
             None => {
-                let key = self.key(place);
+                let key = self.tables[place.table].key(place.entry);
                 &key[..key.len().saturating_sub(1)]
             }
         }
@@ -167,13 +181,16 @@ impl Merged {
 
     pub(crate) fn lanes(&self, place: Place) -> &[i64] {
         match &self.sorted {
-            Some(sorted) => sorted.lanes(place.entry.place()),
+            Some(sorted) => sorted.lanes(place),
             None => self.tables[place.table].lanes(place.entry.place()),
         }
     }
 
     pub(crate) fn lanes_mut(&mut self, place: Place) -> &mut [i64] {
-        self.tables[place.table].lanes_mut(place.entry.place())
+        match &mut self.sorted {
+            Some(sorted) => sorted.lanes_mut(place),
+            None => self.tables[place.table].lanes_mut(place.entry.place()),
+        }
     }
 
     /// Fetches a group into the cache.
@@ -182,6 +199,11 @@ impl Merged {
             table.prefetch(place.entry.place());
         }
     }
+}
+
+fn take_largest(all: &mut Vec<EntryTable>) -> EntryTable {
+    let largest = (0..all.len()).max_by_key(|&at| all[at].len());
+    all.swap_remove(largest.expect("a table"))
 }
 
 #[cfg(test)]
@@ -228,14 +250,15 @@ mod tests {
                     to[0] += i64::from(is_added) * from[0];
                     is_added
                 });
-                assert_eq!(merged.len(), want.len());
+                assert_eq!(merged.places().count(), want.len());
                 let mut got: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
                 for place in merged.places().collect::<Vec<_>>() {
-                    let key = Key::of(merged.key(place)).unwrap();
+                    let text = [merged.text(place), b";"].concat();
+                    let key = Key::of(&text).unwrap();
                     assert_eq!(merged.find(key.tag(level, &seeds), &key), Some(place));
                     let rows = merged.lanes_mut(place)[0];
                     assert!(rows <= 2);
-                    assert_eq!(got.insert(merged.key(place).to_vec(), rows), None);
+                    assert_eq!(got.insert(text, rows), None);
                 }
                 for (key, lanes) in refused {
                     *got.get_mut(&key).unwrap() += lanes[0];

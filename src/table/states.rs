@@ -15,7 +15,7 @@ use crate::aggregate::state::{Argument, DigestRow, Kind, Outcome, Slot, States, 
 use crate::decimal::number::Number;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::table::entries::EntryRef;
-use crate::table::merged::Place;
+use crate::table::entry_order::Place;
 
 /// A power of two, of which a hash tells one by bits that hash tables don't look at.
 const SHARDS: usize = 64;
