@@ -5,6 +5,7 @@
 
 pub(crate) mod bag;
 mod count;
+pub(crate) mod digest;
 mod distinct;
 mod extreme;
 pub(crate) mod lanes;

@@ -309,23 +309,20 @@ const AHEAD: usize = 16;
 
 /// Adds values to the states of their groups, by their digests; returns by how much the states' [heap](State::heap) has
 /// grown.
-fn add_all<S: State>(states: &mut [&mut dyn States], digests: &[DigestRow]) -> isize {
+fn add_all<S: States>(states: &mut [&mut dyn States], digests: &[DigestRow]) -> isize {
     let of_type = states.iter_mut().map(|states| {
         let states: &mut dyn Any = *states;
-        let states = states.downcast_mut::<Vec<S>>();
-        &mut states.expect("of the same aggregate")[..]
+        states.downcast_mut::<S>().expect("of the same aggregate")
     });
-    let mut states: Vec<&mut [S]> = of_type.collect();
+    let mut states: Vec<&mut S> = of_type.collect();
     for of in digests {
-        states[of.states as usize][of.group as usize].prefetch(of.digest);
+        states[of.states as usize].prefetch_for(of.group as usize, of.digest);
     }
     let mut growth = 0;
     for of in digests {
-        let state = &mut states[of.states as usize][of.group as usize];
-        if !state.note(of.digest) {
-            let before = state.heap();
-            state.add(of.digest);
-            growth += state.heap().cast_signed() - before.cast_signed();
+        let (states, group) = (&mut states[of.states as usize], of.group as usize);
+        if !states.note(group, of.digest) {
+            growth += states.add(group, of.digest);
         }
     }
     growth
@@ -339,6 +336,10 @@ pub(crate) trait States: Any + Send + Sync {
     fn update(&mut self, group: usize, value: &Value<'_>) -> isize;
     /// Adds the value of a digest to a group; returns as [`States::update`] does.
     fn add(&mut self, group: usize, digest: u64) -> isize;
+    /// The same as [`State::note`] in a group.
+    fn note(&mut self, group: usize, digest: u64) -> bool;
+    /// Fetches what a digest will change of a group into the cache.
+    fn prefetch_for(&self, group: usize, digest: u64);
     fn absorb(&mut self, group: usize, kept: &Kept);
     /// Fetches a group's state into the cache.
     fn prefetch(&self, group: usize);
@@ -374,6 +375,16 @@ impl<S: State> States for Vec<S> {
         let before = self[group].heap();
         self[group].add(digest);
         self[group].heap().cast_signed() - before.cast_signed()
+    }
+
+    #[inline]
+    fn note(&mut self, group: usize, digest: u64) -> bool {
+        self[group].note(digest)
+    }
+
+    #[inline]
+    fn prefetch_for(&self, group: usize, digest: u64) {
+        self[group].prefetch(digest);
     }
 
     fn absorb(&mut self, group: usize, kept: &Kept) {
@@ -477,7 +488,7 @@ impl Kind {
             parts: S::PARTS,
             columns: S::COLUMNS,
             digest: S::DIGEST,
-            add_all: add_all::<S>,
+            add_all: add_all::<Vec<S>>,
             states: || Box::new(Vec::<S>::new()),
             outcome: outcome::<S>,
             encode: |kept, to| of_kept::<S>(kept).encode(to),
@@ -510,10 +521,20 @@ impl Kind {
         self.columns.iter().any(|of| of.rule.is_estimate())
     }
 
-    /// Of all values.
-    pub(super) const fn of_values(self, argument: Argument, of_values: OfValues) -> Kind {
+    /// Of all values, which such states have.
+    pub(super) const fn of_values<S: States + Default>(
+        self,
+        argument: Argument,
+        of_values: OfValues,
+    ) -> Kind {
         Kind {
             argument,
+            parts: None,
+            columns: const { &[StateColumn::of(Rule::Values)] },
+            digest: Some(Digest::Values),
+            add_all: add_all::<S>,
+            states: || Box::<S>::default(),
+            ratio: None,
             of_values: Some(of_values),
             ..self
         }

@@ -2,7 +2,7 @@
 //!
 //! A group keeps its values in a bag. What is found among them in the end (`spill::exact`) is kept by another state.
 
-use crate::aggregate::bag::Bag;
+use crate::aggregate::bag::Bags;
 use crate::aggregate::count::Count;
 use crate::aggregate::lexical::LexMin;
 use crate::aggregate::share::{MORE, Share};
@@ -15,7 +15,7 @@ use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
 
 const fn counted(name: &'static str, argument: Argument, of_values: OfValues) -> Kind {
-    Kind::of::<Bag>(name).of_values(argument, of_values)
+    Kind::of::<Count>(name).of_values::<Bags>(argument, of_values)
 }
 
 pub(super) static DISTINCT: Kind = counted(

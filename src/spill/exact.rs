@@ -12,7 +12,8 @@ use std::ops::Range;
 use ahash::RandomState;
 use rayon::prelude::*;
 
-use crate::aggregate::bag::{Bag, Digests, NAME, name};
+use crate::aggregate::bag::Values;
+use crate::aggregate::digest::{NAME, name};
 use crate::aggregate::share::Share;
 use crate::aggregate::state::{Argument, Kind, Slot, Statistic};
 use crate::decimal::number::{Exact, Number};
@@ -213,7 +214,7 @@ impl StoredForm {
         mut each: impl FnMut(&[u8], u64) -> Result<(), Lost>,
     ) -> Result<(), Lost> {
         let table = all.table();
-        let mut counted = table.bag(group, owner).counted();
+        let mut counted: Vec<(u64, u64)> = table.values(group, owner).counted().collect();
         if kind.argument != Argument::Numbers {
             // Short texts are in order, and stay so.
             counted.sort_by(|one, two| {
@@ -223,7 +224,7 @@ impl StoredForm {
         let value = |own: &Group| {
             let part = all.parts(*own).last().unwrap_or_default();
             let value = part.strip_prefix(&name(owner))?;
-            Some((value, table.bag(*own, owner).count()))
+            Some((value, table.own_values(*own, owner)))
         };
         let mut own = own.iter().filter_map(value).peekable();
         let mut bytes = Vec::new();
@@ -267,14 +268,16 @@ impl StoredForm {
             let slots = self.slots.iter().enumerate();
             let slots = slots.filter(|(_, slot)| slot.owner == owner);
             let wanted = slots.filter_map(|(at, slot)| Some((at, slot.kind.of_values?.statistic)));
-            let bag = table.bag(group, owner);
-            let is_whole = !own.iter().any(|own| table.bag(*own, owner).count() > 0);
-            if is_whole && bag.is_whole() {
-                let mut values = Values::new(table, owner, bag);
-                found.extend(wanted.map(|(at, wanted)| (at, values.find(wanted, scales[at]))));
+            let (mut values, own_values) =
+                (table.values(group, owner), table.own_values(group, owner));
+            let is_whole = !own.iter().any(|own| table.own_values(*own, owner) > 0);
+            if is_whole && own_values == 0 {
+                let mut find = |wanted, scale| find_among(table, owner, &mut values, wanted, scale);
+                found.extend(wanted.map(|(at, wanted)| (at, find(wanted, scales[at]))));
                 continue;
             }
-            let searches = wanted.map(|(at, wanted)| (at, Search::new(wanted, owner, bag.count())));
+            let count = values.count() + own_values;
+            let searches = wanted.map(|(at, wanted)| (at, Search::new(wanted, owner, count)));
             let mut searches: Vec<(usize, Search)> = searches.collect();
             self.each_value(all, group, own, (owner, kind), |value, times| {
                 let mut each = searches.iter_mut();
@@ -289,101 +292,41 @@ impl StoredForm {
     }
 }
 
-/// The values of a bag, for several searches.
-struct Values<'a> {
-    table: &'a Table,
+/// What is found among all values of a group.
+fn find_among(
+    table: &Table,
     owner: usize,
-    bag: &'a Bag,
-    digests: Digests,
-    is_sorted: bool,
-}
-
-impl<'a> Values<'a> {
-    fn new(table: &'a Table, owner: usize, bag: &'a Bag) -> Values<'a> {
-        Values {
-            table,
-            owner,
-            bag,
-            digests: bag.digests(),
-            is_sorted: false,
-        }
-    }
-
-    fn find(&mut self, wanted: Statistic, scale: u32) -> Found {
-        match wanted {
-            Statistic::Percentile(share) => {
-                let count = self.bag.count();
-                if count == 0 {
-                    return Found::Number(None);
-                }
-                let (place, rest) = share.place(count);
-                let pair = self.at(place, rest > 0).map(|digest| {
-                    let number = self.table.number_of(self.owner, digest);
-                    number.exact()
-                });
-                let [low, high] = pair;
-                Found::Number(Some(share.between(low, high, rest, scale)))
+    values: &mut Values,
+    wanted: Statistic,
+    scale: u32,
+) -> Found {
+    match wanted {
+        Statistic::Percentile(share) => {
+            let count = values.count();
+            if count == 0 {
+                return Found::Number(None);
             }
-            Statistic::Distinct => Found::Count(self.each_counted().count() as u64),
-            Statistic::Mode => {
-                let text = |digest| self.table.with_text(digest, <[u8]>::to_vec);
-                let mut mode: Option<(u64, u64)> = None;
-                let mut least = Vec::new();
-                self.sort();
-                for (digest, times) in self.each_counted() {
-                    if mode.is_none_or(|(_, most)| times >= most) {
+            let (place, rest) = share.place(count);
+            let pair = values.at(place, rest > 0);
+            let [low, high] = pair.map(|digest| table.number_of(owner, digest).exact());
+            Found::Number(Some(share.between(low, high, rest, scale)))
+        }
+        Statistic::Distinct => Found::Count(values.counted().count() as u64),
+        Statistic::Mode => {
+            let (mut most, mut least) = (0, Vec::new());
+            for (digest, times) in values.counted().filter(|(_, times)| *times > 0) {
+                if times >= most {
+                    table.with_text(digest, |text| {
                         // Of several that are there as often, the least.
-                        let is_more = mode.is_none_or(|(_, most)| times > most);
-                        let own = text(digest);
-                        if is_more || own < least {
-                            (mode, least) = (Some((digest, times)), own);
+                        if times > most || *text < least[..] {
+                            least.clear();
+                            least.extend_from_slice(text);
                         }
-                    }
-                }
-                Found::Text(least)
-            }
-        }
-    }
-
-    fn sort(&mut self) {
-        if let Digests::Each(all) = &mut self.digests
-            && !std::mem::replace(&mut self.is_sorted, true)
-        {
-            all.sort_unstable();
-        }
-    }
-
-    /// Each different digest, and how often it is there.
-    fn each_counted(&mut self) -> Box<dyn Iterator<Item = (u64, u64)> + '_> {
-        self.sort();
-        match &self.digests {
-            Digests::Counted(all) => Box::new(all.iter().copied()),
-            Digests::Each(all) => {
-                let same = all.chunk_by(|one, two| one == two);
-                Box::new(same.map(|same| (same[0], same.len() as u64)))
-            }
-        }
-    }
-
-    /// The digest at a place of their order, and the next one if it is wanted, else the same.
-    fn at(&mut self, place: u64, wants_next: bool) -> [u64; 2] {
-        match &mut self.digests {
-            Digests::Each(all) => {
-                let (_, low, above) = all.select_nth_unstable(place as usize);
-                let next = above.iter().min().filter(|_| wants_next);
-                [*low, *next.unwrap_or(low)]
-            }
-            Digests::Counted(all) => {
-                let at = |place: u64| {
-                    let mut before = 0;
-                    let found = all.iter().find(|(_, times)| {
-                        before += times;
-                        before > place
                     });
-                    found.map_or(0, |(digest, _)| *digest)
-                };
-                [at(place), at(place + u64::from(wants_next))]
+                    most = times;
+                }
             }
+            Found::Text(least)
         }
     }
 }

@@ -22,7 +22,8 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    pub(crate) fn new(table: Table, lanes: Option<LaneRows>) -> Groups {
+    pub(crate) fn new(mut table: Table, lanes: Option<LaneRows>) -> Groups {
+        table.gather_values();
         Groups { table, lanes }
     }
 

@@ -5,11 +5,11 @@
 use std::any::Any;
 
 use ahash::RandomState;
-use hashbrown::HashTable;
 use rayon::prelude::*;
 use ringfold_read::internals::prefetch;
 
-use crate::aggregate::bag::{self, Bag, Text};
+use crate::aggregate::bag::{Bags, Values};
+use crate::aggregate::digest::{self, Text};
 use crate::aggregate::lanes::Kept;
 use crate::aggregate::state::{Argument, DigestRow, Kind, Outcome, Slot, States, Value};
 use crate::decimal::number::Number;
@@ -27,10 +27,13 @@ const KEY_UNIT_BITS: u32 = 3;
 /// The most digits after the point by which a single number raises the scale of a bag. Those of a pass may raise it more.
 const BAG_SCALE_MAX: u32 = 7;
 
+/// How many keys ahead of their turn places are fetched.
+const AHEAD: usize = 16;
+
 /// What a group takes where it is put in order, beside others.
 pub(crate) const ORDER_BYTES: usize = 48;
-/// The values of a bag that are counted take so many times its memory.
-const BAG_GROWTH: usize = 3;
+/// Values that are put side by side and looked at take so many times their memory beside.
+const BAG_GROWTH: usize = 2;
 
 /// The groups that have been seen.
 pub(crate) struct Table {
@@ -97,11 +100,11 @@ impl Group {
     }
 }
 
-/// Keys numbered from 0.
+/// Keys numbered from 0, in a hash table whose places can be fetched ahead.
 #[derive(Default)]
 struct Keys {
-    numbers: HashTable<u32>,
-    hashes: Vec<u64>,
+    /// At each place a key's hash in the upper half, and its number from 1; or zero. There are a power of two, or none.
+    places: Vec<u64>,
     /// All keys, one after the other, and where each ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -113,35 +116,81 @@ impl Keys {
     }
 
     fn key(&self, number: u32) -> &[u8] {
-        key(&self.bytes, &self.ends, number)
+        let number = number as usize;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[number]]
     }
 
-    fn find(&self, hash: u64, wanted: &[u8]) -> Option<u32> {
-        let same = |&number: &u32| self.key(number) == wanted;
-        self.numbers.find(hash, same).copied()
+    /// The place where the search for a hash begins.
+    fn home(&self, hash: u32) -> usize {
+        // The upper bits of all are those of a product.
+        ((u64::from(hash) * self.places.len() as u64) >> 32) as usize
+    }
+
+    /// The numbers of the keys with a hash, from its first place on.
+    fn with_hash(&self, hash: u32) -> impl Iterator<Item = u32> {
+        let (before, after) = self.places.split_at(self.home(hash));
+        let places = after.iter().chain(before).take_while(|place| **place != 0);
+        let same = places.filter(move |place| (**place >> 32) as u32 == hash);
+        same.map(|place| *place as u32 - 1)
+    }
+
+    fn find(&self, hash: u32, wanted: &[u8]) -> Option<u32> {
+        (self.with_hash(hash)).find(|number| self.key(*number) == wanted)
     }
 
     /// Adds a key that isn't there yet.
-    fn push(&mut self, hash: u64, key: &[u8]) -> u32 {
-        let number = u32::try_from(self.ends.len()).expect("less than 4 billion keys");
+    fn push(&mut self, hash: u32, key: &[u8]) -> u32 {
+        let number = u32::try_from(self.ends.len() + 1).expect("less than 4 billion keys");
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
-        self.hashes.push(hash);
-        let hashes = &self.hashes;
-        self.numbers
-            .insert_unique(hash, number, |&number| hashes[number as usize]);
-        number
+        if 4 * self.ends.len() > 3 * self.places.len() {
+            let places = (2 * self.places.len()).max(8);
+            let before = std::mem::replace(&mut self.places, vec![0; places]);
+            let keys = before.into_iter().filter(|place| *place != 0);
+            keys.for_each(|place| self.put(place));
+        }
+        self.put(u64::from(hash) << 32 | u64::from(number));
+        number - 1
     }
 
-    fn number(&mut self, hash: u64, wanted: &[u8]) -> u32 {
+    fn put(&mut self, place: u64) {
+        let mut at = self.home((place >> 32) as u32);
+        while self.places[at] != 0 {
+            at = (at + 1) % self.places.len();
+        }
+        self.places[at] = place;
+    }
+
+    fn number(&mut self, hash: u32, wanted: &[u8]) -> u32 {
         (self.find(hash, wanted)).unwrap_or_else(|| self.push(hash, wanted))
+    }
+
+    /// Fetches the place where a search begins into the cache.
+    fn prefetch(&self, hash: u32) {
+        prefetch::into_l1(self.places.as_ptr().wrapping_add(self.home(hash)).cast());
+    }
+
+    /// The same of the key that is found, once the place is there.
+    fn prefetch_key(&self, hash: u32) {
+        if let Some(number) = self.with_hash(hash).next() {
+            prefetch::into_l1(self.key(number).as_ptr());
+        }
+    }
+
+    /// The hashes of all keys by their numbers.
+    fn hashes(&self) -> Vec<u32> {
+        let mut hashes = vec![0; self.len()];
+        for place in self.places.iter().filter(|place| **place != 0) {
+            hashes[*place as u32 as usize - 1] = (place >> 32) as u32;
+        }
+        hashes
     }
 
     /// Memory that is taken.
     fn memory(&self) -> usize {
-        let index = self.numbers.capacity() * (size_of::<u32>() + 1);
-        let lists = size_of::<u64>() * (self.hashes.capacity() + self.ends.capacity());
-        index + lists + self.bytes.capacity()
+        let places = size_of::<u64>() * self.places.capacity();
+        places + size_of::<usize>() * self.ends.capacity() + self.bytes.capacity()
     }
 }
 
@@ -172,7 +221,7 @@ impl Shard {
         self.keys.key(group)
     }
 
-    fn group(&mut self, hash: u64, wanted: &[u8]) -> u32 {
+    fn group(&mut self, hash: u32, wanted: &[u8]) -> u32 {
         if let Some(group) = self.keys.find(hash, wanted) {
             return group;
         }
@@ -192,10 +241,14 @@ impl Shard {
         if from.len() > self.len() {
             std::mem::swap(self, &mut from);
         }
-        let groups = 0..from.len() as u32;
-        let into: Vec<usize> = groups
-            .map(|group| self.group(from.keys.hashes[group as usize], from.key(group)) as usize)
-            .collect();
+        let hashes = from.keys.hashes();
+        let groups = hashes.iter().enumerate().map(|(group, &hash)| {
+            if let Some(&ahead) = hashes.get(group + AHEAD) {
+                self.keys.prefetch(ahead);
+            }
+            self.group(hash, from.key(group as u32)) as usize
+        });
+        let into: Vec<usize> = groups.collect();
         for (states, from) in self.states.iter_mut().zip(from.states) {
             states.merge(from, &into);
         }
@@ -275,10 +328,10 @@ impl Table {
     /// The group of a key, a new one if need be.
     pub(crate) fn group(&mut self, key: &[u8]) -> Group {
         let hash = self.hasher.hash_one(key);
-        let shard = (hash >> 48) as usize % SHARDS;
+        let shard = shard_of(hash);
         Group {
             shard: shard as u32,
-            at: self.shards[shard].group(hash, key),
+            at: self.shards[shard].group(hash as u32, key),
         }
     }
 
@@ -317,10 +370,7 @@ impl Table {
                 let growth = states[self.places[aggregate]].add(group.at as usize, digest);
                 self.heap = self.heap.saturating_add_signed(growth);
             }
-            None => {
-                self.count_own(group, aggregate, &value.number, 1);
-                self.absorb(group, aggregate, &Kept::of(Some(0), 0));
-            }
+            None => self.count_own(group, aggregate, &value.number, 1),
         }
     }
 
@@ -329,13 +379,14 @@ impl Table {
         let mut key = self.key(group).to_vec();
         // The part of the value is empty in the group itself.
         key.truncate(key.len() - size_of::<u32>());
-        bag::push_own(&mut key, aggregate, number);
+        digest::push_own(&mut key, aggregate, number);
         let own = self.group(&key);
         let known = Kept {
             known: times,
             ..Kept::default()
         };
         self.absorb(own, aggregate, &known);
+        self.absorb(group, aggregate, &known);
     }
 
     /// The digest of a number, if it has one at the scale that all numbers in bags have, or may have.
@@ -347,7 +398,7 @@ impl Table {
             _ => return None,
         };
         let number = number.at(scale)?;
-        bag::of_number(i64::try_from(number).ok()?)
+        digest::of_number(i64::try_from(number).ok()?)
     }
 
     /// The scale of numbers in an aggregate's bags, from now on at least this one.
@@ -365,49 +416,90 @@ impl Table {
     fn rescale(&mut self, aggregate: usize, from: u32, to: u32) {
         let factor = 10_i64.pow(to - from);
         let other = |digest| {
-            let number = bag::number(digest).checked_mul(factor);
-            number.and_then(bag::of_number)
+            let number = digest::number(digest).checked_mul(factor);
+            number.and_then(digest::of_number)
         };
         let mut without = Vec::new();
         for (shard, groups) in (0..).zip(&mut self.shards) {
             let bags = bags_mut(&mut groups.states[self.places[aggregate]]);
-            for (at, bag) in (0..).zip(bags) {
-                let group = Group { shard, at };
-                bag.replace(other, |digest, times| without.push((group, digest, times)));
-            }
+            bags.replace(other, |at, digest, times| {
+                without.push((Group { shard, at }, digest, times));
+            });
         }
         for (group, digest, times) in without {
-            let number = Number::new(bag::number(digest).into(), from);
+            let number = Number::new(digest::number(digest).into(), from);
             self.count_own(group, aggregate, &number, times);
         }
     }
 
     /// The digest of a text.
-    #[inline]
-    pub(crate) fn text_digest(&mut self, text: &[u8]) -> u64 {
-        bag::of_text(text).unwrap_or_else(|| {
-            let hash = self.hasher.hash_one(text);
-            bag::of_long(self.texts.number(hash, text))
+    fn text_digest(&mut self, text: &[u8]) -> u64 {
+        digest::of_text(text).unwrap_or_else(|| {
+            let hash = self.hasher.hash_one(text) as u32;
+            digest::of_long(self.texts.number(hash, text))
         })
     }
 
-    /// A group's bag.
-    pub(crate) fn bag(&self, group: Group, aggregate: usize) -> &Bag {
+    /// The digests of texts of some groups.
+    pub(crate) fn digest_texts<'t>(
+        &mut self,
+        texts: impl Iterator<Item = (Group, &'t [u8])>,
+        digests: &mut Vec<DigestRow>,
+    ) {
+        let mut long = Vec::new();
+        for (group, text) in texts {
+            let digest = digest::of_text(text).unwrap_or_else(|| {
+                let hash = self.hasher.hash_one(text) as u32;
+                self.texts.prefetch(hash);
+                long.push((digests.len(), hash, text));
+                0
+            });
+            digests.push(group.digested(digest));
+        }
+        (long.iter()).for_each(|(_, hash, _)| self.texts.prefetch_key(*hash));
+        for (at, hash, text) in long {
+            digests[at].digest = digest::of_long(self.texts.number(hash, text));
+        }
+    }
+
+    /// Puts the values of each group side by side, after which none are added.
+    pub(super) fn gather_values(&mut self) {
+        let slots = self.slots.iter().enumerate();
+        let owners = slots.filter(|(at, slot)| slot.owner == *at && slot.kind.of_values.is_some());
+        let places: Vec<usize> = owners.map(|(at, _)| self.places[at]).collect();
+        let shards = self.shards.par_iter_mut();
+        shards.for_each(|shard| {
+            places
+                .iter()
+                .for_each(|&place| bags_mut(&mut shard.states[place]).gather());
+        });
+    }
+
+    fn bags(&self, group: Group, aggregate: usize) -> &Bags {
         let states = &self.shards[group.shard as usize].states[self.places[aggregate]];
         let states: &dyn Any = &**states;
-        let bags = states.downcast_ref::<Vec<Bag>>();
-        &bags.expect("an aggregate of all values")[group.at as usize]
+        states.downcast_ref().expect("an aggregate of all values")
+    }
+
+    /// A copy of the values of a group but for those that are groups of their own.
+    pub(crate) fn values(&self, group: Group, aggregate: usize) -> Values {
+        self.bags(group, aggregate).values(group.at)
+    }
+
+    /// How many of its values are groups of their own; of such a group, how often its value is there.
+    pub(crate) fn own_values(&self, group: Group, aggregate: usize) -> u64 {
+        self.bags(group, aggregate).own(group.at)
     }
 
     /// A number in a bag.
     pub(crate) fn number_of(&self, aggregate: usize, digest: u64) -> Number {
         let scale = self.scales[aggregate].unwrap_or_default();
-        Number::new(bag::number(digest).into(), scale)
+        Number::new(digest::number(digest).into(), scale)
     }
 
     /// Calls `with` with a text in a bag.
     pub(crate) fn with_text<T>(&self, digest: u64, with: impl FnOnce(&[u8]) -> T) -> T {
-        match bag::text(digest) {
+        match digest::text(digest) {
             Text::Short(bytes, len) => with(&bytes[..len]),
             Text::Long(number) => with(self.texts.key(number)),
         }
@@ -453,9 +545,9 @@ impl Table {
         row: usize,
     ) -> Result<Group, &'static str> {
         let hash = self.hasher.hash_one(key);
-        let number = (hash >> 48) as usize % SHARDS;
+        let number = shard_of(hash);
         let shard = &mut self.shards[number];
-        let at = shard.keys.push(hash, key);
+        let at = shard.keys.push(hash as u32, key);
         for (at, slot) in self.slots.iter().enumerate() {
             let (own, rest) = columns.split_at(slot.kind.columns.len());
             columns = rest;
@@ -507,14 +599,17 @@ impl Table {
             std::mem::swap(self, from);
         }
         let texts = std::mem::take(&mut from.texts);
-        let numbers = (0..texts.len() as u32).map(|number| {
-            let hash = texts.hashes[number as usize];
-            self.texts.number(hash, texts.key(number))
+        let hashes = texts.hashes();
+        let numbers = hashes.iter().enumerate().map(|(number, &hash)| {
+            if let Some(&ahead) = hashes.get(number + AHEAD) {
+                self.texts.prefetch(ahead);
+            }
+            self.texts.number(hash, texts.key(number as u32))
         });
         let numbers: Vec<u32> = numbers.collect();
-        let other = |digest| match bag::text(digest) {
+        let other = |digest| match digest::text(digest) {
             Text::Short(..) => Some(digest),
-            Text::Long(number) => Some(bag::of_long(numbers[number as usize])),
+            Text::Long(number) => Some(digest::of_long(numbers[number as usize])),
         };
         let slots = self.slots.iter().enumerate();
         let of_texts = slots.filter(|(at, slot)| {
@@ -524,24 +619,20 @@ impl Table {
         let places: Vec<usize> = of_texts.map(|(at, _)| self.places[at]).collect();
         from.shards.par_iter_mut().for_each(|shard| {
             for &place in &places {
-                let bags = bags_mut(&mut shard.states[place]);
-                bags.iter_mut()
-                    .for_each(|bag| bag.replace(other, |_, _| {}));
+                bags_mut(&mut shard.states[place]).replace(other, |_, _, _| {});
             }
         });
     }
 }
 
-fn bags_mut(states: &mut Box<dyn States>) -> &mut [Bag] {
+fn bags_mut(states: &mut Box<dyn States>) -> &mut Bags {
     let states: &mut dyn Any = &mut **states;
-    let bags = states.downcast_mut::<Vec<Bag>>();
-    bags.expect("an aggregate of all values")
+    states.downcast_mut().expect("an aggregate of all values")
 }
 
-fn key<'a>(keys: &'a [u8], ends: &[usize], group: u32) -> &'a [u8] {
-    let group = group as usize;
-    let start = group.checked_sub(1).map_or(0, |before| ends[before]);
-    &keys[start..ends[group]]
+/// The shard of a key's hash, of which keys of a shard are told apart by the lower half.
+fn shard_of(hash: u64) -> usize {
+    (hash >> 48) as usize % SHARDS
 }
 
 /// Appends a part of a key: its length, and its bytes.

@@ -1,6 +1,6 @@
 //! What aggregates without lanes take of each row: a value, or its digest.
 
-use crate::aggregate::bag;
+use crate::aggregate::digest::of_number;
 use crate::aggregate::state::{Digest, Value};
 use crate::decimal::number::Number;
 use crate::plan::Plan;
@@ -71,12 +71,9 @@ impl Passes {
             }
             (Digest::Values, _) => {
                 let spans = &self.spans[column][from..from + groups.len()];
-                for (group, span) in groups.iter().zip(spans) {
-                    let text = value(window, *span);
-                    if !plan.is_null(text) {
-                        digests.push(group.digested(table.text_digest(text)));
-                    }
-                }
+                let texts = spans.iter().map(|span| value(window, *span));
+                let known = groups.iter().copied().zip(texts);
+                table.digest_texts(known.filter(|(_, text)| !plan.is_null(text)), digests);
             }
             (Digest::Numbers(digest), Some(source)) => {
                 let source = &self.sources[source];
@@ -118,7 +115,7 @@ impl Passes {
                 continue;
             }
             let number = source.numbers.values[row];
-            match number.checked_mul(factor).and_then(bag::of_number) {
+            match number.checked_mul(factor).and_then(of_number) {
                 Some(digest) => digests.push(group.digested(digest)),
                 None => {
                     let value = Value {
