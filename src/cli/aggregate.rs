@@ -87,8 +87,8 @@ pub(super) struct Command {
     /// Memory for the keys of all workers together, such as 512M or 8G [default: two fifths of the
     /// free memory, or of what a control group allows]
     ///
-    /// When the keys need more, they go to temporary files without names. Where a record is a key and a number, the
-    /// workers share their tables before. A control group must allow at least 64M.
+    /// When the keys need more, the workers share their groups first, and then these go to temporary files without
+    /// names. A control group must allow at least 64M.
     #[arg(long, help_heading = None, value_name = "SIZE", value_parser = size)]
     pub(super) memory: Option<u64>,
     /// The directory for keys that don't fit into the memory [default: $TMPDIR, else /var/tmp]

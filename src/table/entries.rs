@@ -518,8 +518,7 @@ impl EntryTable {
         let (mut lacks, mut sampled) = (0, 0);
         for (tag, entry) in other.range(HashRange { bits, number: 0 }) {
             // SAFETY: the key of an entry in use, after which there are units more.
-            let found = unsafe { self.find_by(tag, other.key_pointer(entry)) };
-            lacks += usize::from(found.is_none());
+            lacks += usize::from(unsafe { self.find_by(tag, other.key_pointer(entry)) }.is_none());
             sampled += 1;
         }
         lacks > sampled / 8 * 7
