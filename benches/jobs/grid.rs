@@ -23,7 +23,8 @@ use crate::answers::{self, Shape};
 use crate::files::{self, Kind};
 use crate::lines;
 use crate::pair::judged;
-use crate::program::{self, output_of};
+use crate::program;
+use crate::tools::{Found, Tool};
 use departures::{Departure, Input, PARTS, Peers};
 use report::{Beside, Measured, Report};
 
@@ -36,22 +37,16 @@ pub struct Grid<'a> {
     pub output: &'a Path,
 }
 
-/// Those that take part where they are there.
-const PEERS: [&str; 2] = ["DuckDB", "Polars"];
-
 impl Grid<'_> {
     /// Runs all rows that are wanted and writes the results; tells whether all answers were right.
     pub fn measure(&self, is_wanted: impl Fn(usize) -> bool) -> Result<bool, Box<dyn Error>> {
-        let peers = PEERS.into_iter().filter_map(|name| {
-            let import = name.to_lowercase();
-            let ask = format!("import {import} as it; print(it.__version__)");
-            let version = output_of("python3", &["-c", &ask]);
-            if version.is_none() {
-                println!("left out: {name}: python3 can't import it; pip install {import}");
+        let mut peers = Vec::new();
+        for tool in [Tool::DuckDb, Tool::Polars] {
+            match tool.find() {
+                Ok(found) => peers.push(found),
+                Err(why) => println!("left out: {why}"),
             }
-            version.map(|version| (name, version))
-        });
-        let peers: Vec<_> = peers.collect();
+        }
         let orders = files::file(Kind::Orders, self.bytes, self.folder)?;
         let mut report = Report {
             commit: program::commit(),
@@ -60,7 +55,7 @@ impl Grid<'_> {
             rounds: self.runs,
             peers: peers
                 .iter()
-                .map(|(name, version)| format!("{name} {version}"))
+                .map(|peer| format!("{} {}", peer.name, peer.version))
                 .collect(),
             rows: Vec::new(),
         };
@@ -72,8 +67,7 @@ impl Grid<'_> {
             if !is_wanted(number) {
                 continue;
             }
-            let names: Vec<&str> = peers.iter().map(|(name, _)| *name).collect();
-            let measured = self.row(&part.plainest, departure, &names);
+            let measured = self.row(&part.plainest, departure, &peers);
             let row = report::Row {
                 number,
                 part: part.name,
@@ -87,8 +81,8 @@ impl Grid<'_> {
             // After each row: who stops a long run keeps what is done.
             fs::write(self.output.join("results.md"), report.as_markdown())?;
             fs::write(self.output.join("results.json"), report.as_json()?)?;
+            plot::draw(&report, &self.output.join("results.svg"))?;
         }
-        plot::draw(&report, &self.output.join("results.svg"))?;
         Ok(report.rows.iter().all(|row| row.measured.is_ok()))
     }
 
@@ -98,7 +92,7 @@ impl Grid<'_> {
         &self,
         plainest: &Departure,
         departure: &Departure,
-        peers: &[&'static str],
+        peers: &[Found],
     ) -> Result<Measured, Box<dyn Error>> {
         let (plain_path, path) = (self.file(plainest.input)?, self.file(departure.input)?);
         for path in [&plain_path, &path] {
@@ -110,17 +104,18 @@ impl Grid<'_> {
             self.line(plainest, &plain_path, &[]),
             self.line(departure, &path, &[]),
         );
-        let reference = ran(&line)?.1;
+        let [first, answer] = ["reference", "answer"].map(|name| self.folder.join(name));
+        let reference = saved(&line, &first)?;
         if ran(&self.line(departure, &path, &["-j", "1"]))?.1 != reference {
             return Err("WRONG ANSWER: one thread gives other bytes".into());
         }
         ran(&plain_line)?;
         let mut asked = Vec::new();
-        for &peer in peers {
-            if let Some(line) = self.peer(peer, departure, &path) {
-                self.agree(&line, departure, &path)
-                    .map_err(|why| format!("{peer}: {why}"))?;
-                asked.push((peer, line, Vec::new()));
+        for peer in peers {
+            if let Some(line) = ask(peer, departure, &path) {
+                let agreed = saved(&line, &answer).and_then(|_| agree(departure, &first, &answer));
+                agreed.map_err(|why| format!("{}: {why}", peer.name))?;
+                asked.push((peer.name, line, Vec::new()));
             }
         }
         let (mut plain, mut costs) = (Vec::new(), Vec::new());
@@ -178,96 +173,84 @@ impl Grid<'_> {
     }
 
     fn line(&self, departure: &Departure, path: &Path, more: &[&str]) -> Vec<OsString> {
-        let mut line: Vec<OsString> = match departure.input {
-            Input::Pipe => ["sh", "-c", r#"cat "$0" | "$@""#]
-                .map(OsString::from)
-                .to_vec(),
-            _ => Vec::new(),
-        };
+        let mut line: Vec<OsString> = Vec::new();
         if matches!(departure.input, Input::Pipe) {
+            line.extend(["sh", "-c", r#"cat "$0" | "$@""#].map(OsString::from));
             line.push(path.into());
         }
         line.extend([self.program, "aggregate", "--quiet"].map(OsString::from));
         line.extend(departure.words().into_iter().map(OsString::from));
         line.extend(more.iter().map(OsString::from));
-        match departure.input {
-            Input::Pipe => line.push("-".into()),
-            _ => line.push(path.into()),
-        }
+        line.push(match departure.input {
+            Input::Pipe => "-".into(),
+            _ => path.into(),
+        });
         line
     }
+}
 
-    /// How a peer is asked; `None` where it can't be.
-    fn peer(&self, name: &str, departure: &Departure, path: &Path) -> Option<Vec<OsString>> {
-        let (Peers::Ask(sql, polars) | Peers::AnyOf(sql, polars)) = departure.peers else {
-            return None;
-        };
-        let (separator, duckdb_options, polars_options) = match departure.input {
-            Input::Variant(variant) => (variant.delimiter, variant.duckdb, variant.polars),
-            _ => (',', "", ""),
-        };
-        let (query, options) = match name {
-            "DuckDB" => (sql, duckdb_options),
-            _ => (polars, polars_options),
-        };
-        let asked = json!({
-            "tool": name,
-            "path": path,
-            "separator": separator,
-            "options": options,
-            "columns": files::COLUMNS,
-            "query": query,
-        });
-        let line = [
-            "python3",
-            "-c",
-            include_str!("grid/peer.py"),
-            &asked.to_string(),
-        ];
-        (!query.is_empty()).then(|| line.map(OsString::from).to_vec())
-    }
+/// How a peer is asked; `None` where it can't be.
+fn ask(peer: &Found, departure: &Departure, path: &Path) -> Option<Vec<OsString>> {
+    let (Peers::Ask(sql, polars) | Peers::AnyOf(sql, polars)) = departure.peers else {
+        return None;
+    };
+    let (separator, duckdb_options, polars_options) = match departure.input {
+        Input::Variant(variant) => (variant.delimiter, variant.duckdb, variant.polars),
+        _ => (',', "", ""),
+    };
+    let (query, options) = match peer.tool {
+        Tool::DuckDb => (sql, duckdb_options),
+        _ => (polars, polars_options),
+    };
+    let asked = json!({
+        "tool": peer.name,
+        "path": path,
+        "separator": separator,
+        "options": options,
+        "columns": files::COLUMNS,
+        "query": query,
+    });
+    let python = peer.python.as_deref().unwrap_or("python3");
+    let line = [
+        python,
+        "-c",
+        include_str!("grid/peer.py"),
+        &asked.to_string(),
+    ];
+    (!query.is_empty()).then(|| line.map(OsString::from).to_vec())
+}
 
-    /// Compares a peer's answer with ours, in a process of its own: it takes memory, and a child inherits the mark of its
-    /// parent.
-    fn agree(
-        &self,
-        line: &[OsString],
-        departure: &Departure,
-        path: &Path,
-    ) -> Result<(), Box<dyn Error>> {
-        let [answer, reference] = ["answer", "reference"].map(|name| self.folder.join(name));
-        for (line, to) in [
-            (line, &answer),
-            (&self.line(departure, path, &[]), &reference),
-        ] {
-            let mut ended = process::run(line)?;
-            if !ended.status.success() {
-                return Err(ended.last_line().into());
-            }
-            ended.stdout.rewind()?;
-            io::copy(&mut ended.stdout, &mut fs::File::create(to)?)?;
-        }
-        let words = departure.words();
-        let keys = words.iter().skip_while(|word| *word != "-k").nth(1);
-        let keys = keys.map_or(0, |keys| keys.split(',').count());
-        let values = match departure.peers {
-            Peers::AnyOf(..) => "any",
-            _ => "mean",
-        };
-        let this = std::env::current_exe()?;
-        let mut compare: Vec<OsString> = vec![this.into(), "--alike".into()];
-        compare.extend([
-            keys.to_string().into(),
-            values.into(),
-            reference.into(),
-            answer.into(),
-        ]);
-        let ended = process::run(&compare)?;
-        match ended.status.success() {
-            true => Ok(()),
-            false => Err(format!("OTHER ANSWER: {}", ended.last_line()).into()),
-        }
+/// Compares a peer's answer with ours, in a process of its own: it takes memory, and a child inherits the mark of its
+/// parent.
+fn agree(departure: &Departure, reference: &Path, answer: &Path) -> Result<(), Box<dyn Error>> {
+    let words = departure.words();
+    let keys = words.iter().skip_while(|word| *word != "-k").nth(1);
+    let keys = keys.map_or(0, |keys| keys.split(',').count());
+    let values = match departure.peers {
+        Peers::AnyOf(..) => "any",
+        _ => "mean",
+    };
+    let this = std::env::current_exe()?;
+    let mut compare: Vec<OsString> = vec![this.into(), "--alike".into()];
+    compare.extend([
+        keys.to_string().into(),
+        values.into(),
+        reference.into(),
+        answer.into(),
+    ]);
+    let ended = process::run(&compare)?;
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(format!("OTHER ANSWER: {}", ended.last_line()).into()),
     }
+}
+
+/// A run that succeeded, whose answer goes to a file; returns the answer's hash.
+fn saved(line: &[OsString], to: &Path) -> Result<u64, Box<dyn Error>> {
+    let mut ended = process::run(line)?;
+    ended.stdout.rewind()?;
+    io::copy(&mut ended.stdout, &mut fs::File::create(to)?)?;
+    Ok(judged(ended)??.1)
 }
 
 /// A run that succeeded: its cost, and its answer's hash.

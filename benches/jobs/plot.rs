@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 use ringfold::internals::figures::digits;
 
-use crate::canvas::{Canvas, Drawn, FAINT, GRID, INK, MARGIN, OTHERS, OURS, WIDTH, text};
+use crate::canvas::{Canvas, Drawn, FAINT, INK, MARGIN, OTHERS, OURS, WIDTH, scale, text};
 use crate::report::{Asked, Outcome, Report};
 
 use crate::tools::Tool;
@@ -50,25 +50,7 @@ pub fn draw(report: &Report, path: &Path) -> Drawn {
     let (low, high) = ((low / 1.5).log10(), (high * 1.01).log10());
     let x =
         |ratio: f64| FROM + ((ratio.log10() - low) / (high - low) * f64::from(TO - FROM)) as i32;
-    for power in -2..4 {
-        for step in [1.0, 2.0, 5.0] {
-            let tick = step * 10_f64.powi(power);
-            if (low..=high).contains(&tick.log10()) {
-                let ink = if tick == 1.0 { FAINT } else { GRID };
-                let points = vec![(x(tick), HEAD), (x(tick), bottom)];
-                root.draw(&PathElement::new(points, ink.stroke_width(1)))?;
-                let shown = format!("{}x", (tick * 100.0).round() / 100.0);
-                text(
-                    &root,
-                    &shown,
-                    (x(tick), bottom + 16),
-                    15,
-                    FAINT,
-                    HPos::Center,
-                )?;
-            }
-        }
-    }
+    scale(&root, [low, high], &x, [HEAD, bottom])?;
     let mut top = HEAD;
     for asked in &report.queries {
         panel(&root, asked, top, &x)?;

@@ -251,7 +251,7 @@ pub struct Found {
     pub version: String,
     /// The interpreter that has the library.
     #[serde(skip)]
-    python: Option<String>,
+    pub python: Option<String>,
 }
 
 impl Tool {

@@ -52,7 +52,7 @@ pub struct Part {
     pub departures: &'static [Departure],
 }
 
-/// How many keys of an answer have to be sorted and written is told by the data: no limit but the peers'.
+/// No limit but the peers': what is to be sorted and written depends on the data.
 pub const FREE: f64 = f64::INFINITY;
 
 const fn row(
@@ -71,25 +71,63 @@ const fn row(
     }
 }
 
+/// The same of DuckDB and of Polars: keys, values, and a condition or nothing. Answers are in the order of their keys.
+macro_rules! peers {
+    ($sql:literal, $values:literal, $condition:literal; $polars:literal, $aggregates:literal, $filter:literal) => {
+        Peers::Ask(
+            concat!(
+                "SELECT ",
+                $sql,
+                ", ",
+                $values,
+                " FROM orders",
+                $condition,
+                " GROUP BY ALL ORDER BY ",
+                $sql
+            ),
+            concat!(
+                "rows",
+                $filter,
+                ".group_by(",
+                $polars,
+                ").agg(",
+                $aggregates,
+                ").sort(",
+                $polars,
+                ")"
+            ),
+        )
+    };
+}
+
+/// What the plainest query asks, by other keys or on a condition.
+macro_rules! plain {
+    ($sql:literal, $condition:literal; $polars:literal, $filter:literal) => {
+        peers!(
+            $sql, "count(*), sum(price), avg(quantity)", $condition;
+            $polars, "pl.len(), pl.col('price').sum(), pl.col('quantity').mean()", $filter
+        )
+    };
+}
+
 const ORDERS: Input = Input::File(Kind::Orders);
 const PLAIN: &str = "-k country -a count,sum:price,mean:quantity";
-const PLAIN_PEERS: Peers = Peers::Ask(
-    "SELECT country, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL ORDER BY 1",
-    "rows.group_by('country').agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('country')",
+const PLAIN_PEERS: Peers = plain!("country", ""; "'country'", "");
+
+const PLAINEST: Departure = row(
+    "country: count, sum, mean",
+    ORDERS,
+    PLAIN,
+    FREE,
+    PLAIN_PEERS,
 );
 
 const fn variant(name: &'static str, variant: &'static Variant, limit: f64) -> Departure {
     row(name, Input::Variant(variant), PLAIN, limit, PLAIN_PEERS)
 }
 
-const fn keyed(
-    name: &'static str,
-    flags: &'static str,
-    limit: f64,
-    sql: &'static str,
-    polars: &'static str,
-) -> Departure {
-    row(name, ORDERS, flags, limit, Peers::Ask(sql, polars))
+const fn keyed(name: &'static str, flags: &'static str, limit: f64, peers: Peers) -> Departure {
+    row(name, ORDERS, flags, limit, peers)
 }
 
 /// What the peers aren't asked.
@@ -100,13 +138,7 @@ const fn alone(name: &'static str, input: Input, flags: &'static str, limit: f64
 pub const PARTS: [Part; 8] = [
     Part {
         name: "CSV",
-        plainest: row(
-            "country: count, sum, mean",
-            ORDERS,
-            PLAIN,
-            FREE,
-            PLAIN_PEERS,
-        ),
+        plainest: PLAINEST,
         departures: &[
             variant("6 decimals", &Variant::SIX_DECIMALS, 1.5),
             variant("15 decimals", &Variant::FIFTEEN_DECIMALS, 2.0),
@@ -180,44 +212,34 @@ pub const PARTS: [Part; 8] = [
     },
     Part {
         name: "Keys",
-        plainest: row(
-            "country: count, sum, mean",
-            ORDERS,
-            PLAIN,
-            FREE,
-            PLAIN_PEERS,
-        ),
+        plainest: PLAINEST,
         departures: &[
             keyed(
                 "no key",
                 "-a count,sum:price,mean:quantity",
                 2.0,
-                "SELECT count(*), sum(price), avg(quantity) FROM orders",
-                "rows.select(pl.len(), pl.col('price').sum(), pl.col('quantity').mean())",
+                Peers::Ask(
+                    "SELECT count(*), sum(price), avg(quantity) FROM orders",
+                    "rows.select(pl.len(), pl.col('price').sum(), pl.col('quantity').mean())",
+                ),
             ),
             keyed(
                 "two columns",
                 "-k country,status -a count,sum:price,mean:quantity",
                 2.0,
-                "SELECT country, status, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL ORDER BY 1, 2",
-                "rows.group_by('country','status').agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean())\
-                 .sort('country','status')",
+                plain!("country, status", ""; "'country','status'", ""),
             ),
             keyed(
                 "time@hour",
                 "-k time@hour -a count,sum:price,mean:quantity",
                 2.0,
-                "SELECT time[:13] t, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by(pl.col('time').str.head(13)).agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean())\
-                 .sort('time')",
+                plain!("time[:13]", ""; "pl.col('time').str.head(13)", ""),
             ),
             keyed(
                 "time@day",
                 "-k time@day -a count,sum:price,mean:quantity",
                 1.5,
-                "SELECT time[:10] t, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by(pl.col('time').str.head(10)).agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean())\
-                 .sort('time')",
+                plain!("time[:10]", ""; "pl.col('time').str.head(10)", ""),
             ),
             alone(
                 "time@weekday",
@@ -237,39 +259,31 @@ pub const PARTS: [Part; 8] = [
                 "5,000 cities",
                 "-k city -a count,sum:price,mean:quantity",
                 2.0,
-                "SELECT city, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('city').agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('city')",
+                plain!("city", ""; "'city'", ""),
             ),
             keyed(
                 "50,000 products",
                 "-k product -a count,sum:price,mean:quantity",
                 FREE,
-                "SELECT product, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('product').agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('product')",
+                plain!("product", ""; "'product'", ""),
             ),
             keyed(
                 "a million: country, city",
                 "-k country,city -a count,sum:price,mean:quantity",
                 FREE,
-                "SELECT country, city, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL ORDER BY 1, 2",
-                "rows.group_by('country','city').agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean())\
-                 .sort('country','city')",
+                plain!("country, city", ""; "'country','city'", ""),
             ),
             keyed(
                 "nearly all: 3 columns",
                 "-k country,city,product -a count,sum:price,mean:quantity",
                 FREE,
-                "SELECT country, city, product, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL \
-                 ORDER BY 1, 2, 3",
-                "rows.group_by('country','city','product').agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean())\
-                 .sort('country','city','product')",
+                plain!("country, city, product", ""; "'country','city','product'", ""),
             ),
             keyed(
                 "all: id",
                 "-k id -a count,sum:price,mean:quantity",
                 FREE,
-                "SELECT id, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('id').agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('id')",
+                plain!("id", ""; "'id'", ""),
             ),
             alone(
                 "all: id, --memory 128M",
@@ -281,90 +295,58 @@ pub const PARTS: [Part; 8] = [
                 "all: id, --top 10 by sum",
                 "-k id -a sum:price --sort sum_price:desc,id --top 10",
                 FREE,
-                "SELECT id, sum(price) s FROM orders GROUP BY ALL ORDER BY s DESC, id LIMIT 10",
-                "rows.group_by('id').agg(pl.col('price').sum()).sort('price','id', descending=[True,False]).head(10)",
+                Peers::Ask(
+                    "SELECT id, sum(price) s FROM orders GROUP BY ALL ORDER BY s DESC, id LIMIT 10",
+                    "rows.group_by('id').agg(pl.col('price').sum()).sort('price','id', descending=[True,False]).head(10)",
+                ),
             ),
         ],
     },
     Part {
         name: "Conditions",
-        plainest: row(
-            "country: count, sum, mean",
-            ORDERS,
-            PLAIN,
-            FREE,
-            PLAIN_PEERS,
-        ),
+        plainest: PLAINEST,
         departures: &[
             row(
                 "status = 'shipped'",
                 ORDERS,
                 "-k country -a count,sum:price,mean:quantity --where \"status = 'shipped'\"",
                 2.0,
-                Peers::Ask(
-                    "SELECT country, count(*), sum(price), avg(quantity) FROM orders WHERE status = 'shipped' GROUP BY ALL \
-                     ORDER BY 1",
-                    "rows.filter(pl.col('status') == 'shipped').group_by('country')\
-                     .agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('country')",
-                ),
+                plain!("country", " WHERE status = 'shipped'"; "'country'", ".filter(pl.col('status') == 'shipped')"),
             ),
             row(
                 "price > 100",
                 ORDERS,
                 "-k country -a count,sum:price,mean:quantity --where 'price > 100'",
                 2.0,
-                Peers::Ask(
-                    "SELECT country, count(*), sum(price), avg(quantity) FROM orders WHERE price > 100 GROUP BY ALL ORDER BY 1",
-                    "rows.filter(pl.col('price') > 100).group_by('country')\
-                     .agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('country')",
-                ),
+                plain!("country", " WHERE price > 100"; "'country'", ".filter(pl.col('price') > 100)"),
             ),
             row(
                 "status in, and quantity",
                 ORDERS,
                 "-k country -a count,sum:price,mean:quantity --where \"status in ('shipped', 'pending') and quantity >= 5\"",
                 2.0,
-                Peers::Ask(
-                    "SELECT country, count(*), sum(price), avg(quantity) FROM orders \
-                     WHERE status IN ('shipped', 'pending') AND quantity >= 5 GROUP BY ALL ORDER BY 1",
-                    "rows.filter(pl.col('status').is_in(['shipped','pending']) & (pl.col('quantity') >= 5))\
-                     .group_by('country').agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('country')",
-                ),
+                plain!("country", " WHERE status IN ('shipped', 'pending') AND quantity >= 5"; "'country'", ".filter(pl.col('status').is_in(['shipped','pending']) & (pl.col('quantity') >= 5))"),
             ),
             row(
                 "a pattern: product ~ 'Lamp'",
                 ORDERS,
                 "-k country -a count,sum:price,mean:quantity --where \"product ~ 'Lamp'\"",
                 2.0,
-                Peers::Ask(
-                    "SELECT country, count(*), sum(price), avg(quantity) FROM orders \
-                     WHERE regexp_matches(product, 'Lamp') GROUP BY ALL ORDER BY 1",
-                    "rows.filter(pl.col('product').str.contains('Lamp')).group_by('country')\
-                     .agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('country')",
-                ),
+                plain!("country", " WHERE regexp_matches(product, 'Lamp')"; "'country'", ".filter(pl.col('product').str.contains('Lamp'))"),
             ),
             row(
                 "a pattern: product ~ '^(Mug|Rope) .*7$'",
                 ORDERS,
                 "-k country -a count,sum:price,mean:quantity --where \"product ~ '^(Mug|Rope) .*7\\$'\"",
                 2.0,
-                Peers::Ask(
-                    "SELECT country, count(*), sum(price), avg(quantity) FROM orders \
-                     WHERE regexp_matches(product, '^(Mug|Rope) .*7$') GROUP BY ALL ORDER BY 1",
-                    "rows.filter(pl.col('product').str.contains('^(Mug|Rope) .*7$')).group_by('country')\
-                     .agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('country')",
-                ),
+                plain!("country", " WHERE regexp_matches(product, '^(Mug|Rope) .*7$')"; "'country'", ".filter(pl.col('product').str.contains('^(Mug|Rope) .*7$'))"),
             ),
             row(
                 "note is null",
                 ORDERS,
                 "-k country -a count,sum:price,mean:quantity --where 'note is null'",
                 2.0,
-                Peers::Ask(
-                    "SELECT country, count(*), sum(price), avg(quantity) FROM orders WHERE note IS NULL GROUP BY ALL ORDER BY 1",
-                    "rows.filter(pl.col('note').is_null()).group_by('country')\
-                     .agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('country')",
-                ),
+                plain!("country", " WHERE note IS NULL"; "'country'", ".filter(pl.col('note').is_null())"),
             ),
             alone(
                 "--having count > 1000",
@@ -376,42 +358,31 @@ pub const PARTS: [Part; 8] = [
     },
     Part {
         name: "Aggregates",
-        plainest: row(
-            "country: count, sum, mean",
-            ORDERS,
-            PLAIN,
-            FREE,
-            PLAIN_PEERS,
-        ),
+        plainest: PLAINEST,
         departures: &[
             keyed(
                 "count alone",
                 "-k country -a count",
                 2.0,
-                "SELECT country, count(*) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(pl.len()).sort('country')",
+                peers!("country", "count(*)", ""; "'country'", "pl.len()", ""),
             ),
             keyed(
                 "min, max, range",
                 "-k country -a min:price,max:price,range:price",
                 2.0,
-                "SELECT country, min(price), max(price), max(price) - min(price) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(a=pl.col('price').min(), b=pl.col('price').max(), \
-                 c=pl.col('price').max()-pl.col('price').min()).sort('country')",
+                peers!("country", "min(price), max(price), max(price) - min(price)", ""; "'country'", "a=pl.col('price').min(), b=pl.col('price').max(), c=pl.col('price').max()-pl.col('price').min()", ""),
             ),
             keyed(
                 "stddev",
                 "-k country -a stddev:price",
                 2.0,
-                "SELECT country, stddev_samp(price) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(pl.col('price').std()).sort('country')",
+                peers!("country", "stddev_samp(price)", ""; "'country'", "pl.col('price').std()", ""),
             ),
             keyed(
                 "var, var_pop of 2 columns",
                 "-k country -a var:price,var_pop:quantity",
                 2.0,
-                "SELECT country, var_samp(price), var_pop(quantity) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(pl.col('price').var(), pl.col('quantity').var(ddof=0)).sort('country')",
+                peers!("country", "var_samp(price), var_pop(quantity)", ""; "'country'", "pl.col('price').var(), pl.col('quantity').var(ddof=0)", ""),
             ),
             row(
                 "first, last",
@@ -427,62 +398,50 @@ pub const PARTS: [Part; 8] = [
                 "lexmin, lexmax",
                 "-k country -a lexmin:city,lexmax:city",
                 2.0,
-                "SELECT country, min(city), max(city) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(a=pl.col('city').min(), b=pl.col('city').max()).sort('country')",
+                peers!("country", "min(city), max(city)", ""; "'country'", "a=pl.col('city').min(), b=pl.col('city').max()", ""),
             ),
             keyed(
                 "eight of 3 columns",
                 "-k country -a count,sum:price,mean:price,min:price,max:price,sum:quantity,mean:quantity,sum:discount",
                 2.0,
-                "SELECT country, count(*), sum(price), avg(price), min(price), max(price), sum(quantity), avg(quantity), \
-                 sum(discount) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(pl.len(), a=pl.col('price').sum(), b=pl.col('price').mean(), \
-                 c=pl.col('price').min(), d=pl.col('price').max(), e=pl.col('quantity').sum(), \
-                 f=pl.col('quantity').mean(), g=pl.col('discount').sum()).sort('country')",
+                peers!("country", "count(*), sum(price), avg(price), min(price), max(price), sum(quantity), avg(quantity), sum(discount)", ""; "'country'", "pl.len(), a=pl.col('price').sum(), b=pl.col('price').mean(), c=pl.col('price').min(), d=pl.col('price').max(), e=pl.col('quantity').sum(), f=pl.col('quantity').mean(), g=pl.col('discount').sum()", ""),
             ),
             keyed(
                 "median",
                 "-k country -a median:price",
                 FREE,
-                "SELECT country, quantile_cont(price, 0.5) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(pl.col('price').quantile(0.5, 'linear')).sort('country')",
+                peers!("country", "quantile_cont(price, 0.5)", ""; "'country'", "pl.col('price').quantile(0.5, 'linear')", ""),
             ),
             keyed(
                 "p50, p99",
                 "-k country -a p50:price,p99:price",
                 FREE,
-                "SELECT country, quantile_cont(price, 0.5), quantile_cont(price, 0.99) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(a=pl.col('price').quantile(0.5, 'linear'), \
-                 b=pl.col('price').quantile(0.99, 'linear')).sort('country')",
+                peers!("country", "quantile_cont(price, 0.5), quantile_cont(price, 0.99)", ""; "'country'", "a=pl.col('price').quantile(0.5, 'linear'), b=pl.col('price').quantile(0.99, 'linear')", ""),
             ),
             keyed(
                 "p50 of 50,000 groups",
                 "-k product -a p50:price",
                 FREE,
-                "SELECT product, quantile_cont(price, 0.5) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('product').agg(pl.col('price').quantile(0.5, 'linear')).sort('product')",
+                peers!("product", "quantile_cont(price, 0.5)", ""; "'product'", "pl.col('price').quantile(0.5, 'linear')", ""),
             ),
             alone("approx_p99", ORDERS, "-k country -a approx_p99:price", FREE),
             keyed(
                 "distinct of 5,000 texts",
                 "-k country -a distinct:city",
                 FREE,
-                "SELECT country, count(DISTINCT city) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(pl.col('city').n_unique()).sort('country')",
+                peers!("country", "count(DISTINCT city)", ""; "'country'", "pl.col('city').n_unique()", ""),
             ),
             keyed(
                 "distinct of 50,000 texts",
                 "-k country -a distinct:product",
                 FREE,
-                "SELECT country, count(DISTINCT product) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(pl.col('product').n_unique()).sort('country')",
+                peers!("country", "count(DISTINCT product)", ""; "'country'", "pl.col('product').n_unique()", ""),
             ),
             keyed(
                 "distinct of as many as records",
                 "-k country -a distinct:id",
                 FREE,
-                "SELECT country, count(DISTINCT id) FROM orders GROUP BY ALL ORDER BY 1",
-                "rows.group_by('country').agg(pl.col('id').n_unique()).sort('country')",
+                peers!("country", "count(DISTINCT id)", ""; "'country'", "pl.col('id').n_unique()", ""),
             ),
             alone(
                 "approx_distinct",

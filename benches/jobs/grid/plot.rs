@@ -7,7 +7,7 @@ use plotters::style::text_anchor::HPos;
 use ringfold::internals::figures::digits;
 
 use super::report::{Report, Row};
-use crate::canvas::{Canvas, Drawn, FAINT, GRID, INK, MARGIN, OTHERS, OURS, WIDTH, text};
+use crate::canvas::{Canvas, Drawn, FAINT, INK, MARGIN, OTHERS, OURS, WIDTH, scale, text};
 
 const HEAD: i32 = 92;
 const FOOT: i32 = 40;
@@ -53,26 +53,7 @@ pub fn draw(report: &Report, path: &Path) -> Drawn {
     let (low, high) = (low.log10(), high.log10());
     let x =
         |ratio: f64| FROM + ((ratio.log10() - low) / (high - low) * f64::from(TO - FROM)) as i32;
-    for power in -1..3 {
-        for step in [1.0, 2.0, 5.0] {
-            let tick: f64 = step * 10_f64.powi(power);
-            if (low..=high).contains(&tick.log10()) {
-                let ink = if tick == 1.0 { FAINT } else { GRID };
-                root.draw(&PathElement::new(
-                    vec![(x(tick), HEAD), (x(tick), bottom)],
-                    ink.stroke_width(1),
-                ))?;
-                text(
-                    &root,
-                    &format!("{}x", digits(tick)),
-                    (x(tick), bottom + 16),
-                    14,
-                    FAINT,
-                    HPos::Center,
-                )?;
-            }
-        }
-    }
+    scale(&root, [low, high], &x, [HEAD, bottom])?;
     let mut top = HEAD;
     for (part, rows) in parts {
         root.draw(&Rectangle::new(
