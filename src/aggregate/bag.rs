@@ -359,19 +359,19 @@ enum Entries<E, C> {
     Counted(C),
 }
 
-impl Entries<&[u64], &[(u64, u64)]> {
+impl<E: AsRef<[u64]>, C: AsRef<[(u64, u64)]>> Entries<E, C> {
     /// How many values they are.
     fn count(&self) -> u64 {
         match self {
-            Entries::Each(all) => all.len() as u64,
-            Entries::Counted(all) => all.iter().map(|(_, times)| times).sum(),
+            Entries::Each(all) => all.as_ref().len() as u64,
+            Entries::Counted(all) => all.as_ref().iter().map(|(_, times)| times).sum(),
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Entries::Each(all) => all.len(),
-            Entries::Counted(all) => all.len(),
+            Entries::Each(all) => all.as_ref().len(),
+            Entries::Counted(all) => all.as_ref().len(),
         }
     }
 }
@@ -560,10 +560,7 @@ pub(crate) struct Values {
 impl Values {
     /// How many there are.
     pub(crate) fn count(&self) -> u64 {
-        match &self.all {
-            Entries::Each(all) => all.len() as u64,
-            Entries::Counted(all) => all.iter().map(|(_, times)| times).sum(),
-        }
+        self.all.count()
     }
 
     /// Each different digest in their order, and how often it is there.

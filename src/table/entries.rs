@@ -36,7 +36,7 @@ const SLOTS_MIN_OF_PART: usize = 1 << 10;
 const SPARSE_MAX: usize = 1 << 18;
 /// Units of a new table. Their memory is only mapped, and touched as keys come.
 const UNITS_MIN: usize = 1 << 12;
-/// So many keys at least are a sample, if there are as many.
+/// A sample has so many keys at least, if there are as many.
 const SAMPLE_LEN: usize = 1 << 10;
 /// How many slots ahead entries are fetched.
 const AHEAD: usize = 32;
@@ -521,7 +521,7 @@ impl EntryTable {
             lacks += usize::from(unsafe { self.find_by(tag, other.key_pointer(entry)) }.is_none());
             sampled += 1;
         }
-        lacks > sampled / 8 * 7
+        8 * lacks > 7 * sampled
     }
 
     /// The entries of a range of hashes, and their tags. The table isn't one of a range itself.

@@ -51,6 +51,11 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
+    /// Whether that of bytes, or else that of numbers, is among them.
+    pub(crate) fn have(self, of_bytes: bool) -> bool {
+        if of_bytes { self.bytes } else { self.numbers }
+    }
+
     /// What a key is compared by.
     #[inline(always)]
     fn rank(self, key: &[u8]) -> (usize, &[u8]) {
@@ -258,7 +263,11 @@ impl EntryOrder {
 
     /// Whether one isn't after the other in the order.
     pub(crate) fn are_ordered(&self, one: Place, other: Place) -> bool {
-        self.orders.rank(self.key(one)) <= self.orders.rank(self.key(other))
+        match self.merged {
+            Some(_) => self.orders.rank(self.key(one)) <= self.orders.rank(self.key(other)),
+            // They lie in it.
+            None => one.entry.place() <= other.entry.place(),
+        }
     }
 
     fn units(&self, place: Place) -> &[Unit] {
@@ -361,6 +370,7 @@ fn sort<const SIZE: usize, const KEY: usize>(units: &mut [Unit], by_number: bool
         false => entries.par_sort_unstable_by(|one, other| key(one).cmp(&key(other))),
     }
 }
+
 /// The lengths of keys, and whether all are whole numbers without a sign or zeros that they don't need.
 #[derive(Clone, Copy)]
 struct Lengths {

@@ -138,11 +138,7 @@ impl Groups {
     /// In the order of their keys.
     pub(crate) fn sorted(&self, groups: Vec<Group>, order: &KeyOrder) -> Vec<Group> {
         if let Some((lanes, orders)) = self.orders()
-            && if order.is_of_bytes() {
-                orders.bytes
-            } else {
-                orders.numbers
-            }
+            && orders.have(order.is_of_bytes())
             && lanes.are_sorted(&groups)
         {
             return groups;

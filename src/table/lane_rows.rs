@@ -31,8 +31,8 @@ pub(crate) struct LaneRows {
 
 impl LaneRows {
     /// Merges the groups of all workers of a run, and those that they shared. What lanes can't hold is added to the table, and
-    /// so are all if that makes `None`. Where it takes no memory, they are in the order of their keys: in that of numbers if
-    /// all keys are some and `may_be_numbers`, else in that of bytes.
+    /// so are all if that makes `None`. Where it takes no memory, they are in the order of their keys: that of numbers if all
+    /// keys are numbers and `may_be_numbers`, else that of bytes.
     pub(crate) fn merge(
         mut all: Vec<LaneGroups>,
         mut drained: Drained,

@@ -89,8 +89,8 @@ impl Merged {
         }
     }
 
-    /// The same of several tables in the order of their keys, without the byte after each, where they are many, most are in one table only, and
-    /// [`EntryOrder::new`] can do it. Otherwise the tables are returned.
+    /// The same in the order of keys, if the keys are many, most of them are in one table only, and [`EntryOrder::merge`] can
+    /// do it. Otherwise the tables are returned. Refused keys come without the byte after them. There is one table at least.
     pub(crate) fn sorted(
         mut all: Vec<EntryTable>,
         may_be_numbers: bool,
@@ -113,8 +113,8 @@ impl Merged {
         Ok((merged, refused))
     }
 
-    /// Puts the groups in the order of their keys, if they aren't yet, where they are many and that takes no memory. That is
-    /// the order of numbers if they are some and `may_be_numbers`.
+    /// Puts the groups in the order of their keys, if they aren't yet, where they are many and that takes no memory. It is the
+    /// order of numbers if all keys are numbers and `may_be_numbers`.
     pub(crate) fn sort(&mut self, may_be_numbers: bool) {
         let is_sorted = self.sorted.is_some();
         if !is_sorted && self.tables.iter().map(EntryTable::len).sum::<usize>() > FEW {
