@@ -32,16 +32,23 @@ pub fn draw(report: &Report, path: &Path) -> Drawn {
     let title = "What one departure costs: processor time, times the plainest query of its format";
     text(&root, title, (MARGIN, 28), 22, INK, HPos::Left)?;
     let machine = &report.machine;
-    let facts = format!(
-        "Files of {} MiB, cached; {} interleaved rounds; a black line is the most that it may cost; on the right wall time over \
-         the faster of {}; {} cores of {}",
-        report.mebibytes,
-        report.rounds,
-        report.peers.join(" and "),
-        machine.cores,
-        machine.cpu.as_deref().unwrap_or("unknown processor"),
-    );
-    text(&root, &facts, (MARGIN, 56), 13, FAINT, HPos::Left)?;
+    let facts = [
+        format!(
+            "Files of {} MiB, cached; {} interleaved rounds; {} cores of {}",
+            report.mebibytes,
+            report.rounds,
+            machine.cores,
+            machine.cpu.as_deref().unwrap_or("unknown processor"),
+        ),
+        format!(
+            "A black line is the most that it may cost. On the right: wall time over that of the faster of {}",
+            report.peers.join(" and "),
+        ),
+    ];
+    for (line, facts) in (0..).zip(&facts) {
+        let at = (MARGIN, 52 + 20 * line);
+        text(&root, facts, at, 14, FAINT, HPos::Left)?;
+    }
     let ratios = report
         .rows
         .iter()
