@@ -22,39 +22,39 @@ pub(crate) mod state;
 mod sum;
 pub(crate) mod values;
 
-use crate::aggregate::state::Kind;
+use crate::aggregate::state::{Definition, Kind};
 
 /// All aggregates but percentiles, which are as many as their names.
-pub(crate) static ALL: &[Kind] = &[
-    Kind::of::<count::Count>("count"),
-    Kind::of::<sum::Sum>("sum"),
-    Kind::of::<extreme::Min>("min").of_times(&EARLIEST[0]),
-    Kind::of::<extreme::Max>("max").of_times(&LATEST[0]),
-    Kind::of::<mean::Mean>("mean"),
-    Kind::of::<range::Range>("range"),
-    Kind::of::<spread::Var>("var"),
-    Kind::of::<spread::Stddev>("stddev"),
-    Kind::of::<spread::VarPop>("var_pop"),
-    Kind::of::<spread::StddevPop>("stddev_pop"),
-    Kind::of::<positional::First>("first"),
-    Kind::of::<positional::Last>("last"),
-    Kind::of::<lexical::LexMin>("lexmin").of_times(&EARLIEST[1]),
-    Kind::of::<lexical::LexMax>("lexmax").of_times(&LATEST[1]),
+pub(crate) static ALL: &[Definition] = &[
+    Definition::of::<count::Count>("count"),
+    Definition::of::<sum::Sum>("sum"),
+    Definition::of::<extreme::Min>("min").of_times(&EARLIEST[0]),
+    Definition::of::<extreme::Max>("max").of_times(&LATEST[0]),
+    Definition::of::<mean::Mean>("mean"),
+    Definition::of::<range::Range>("range"),
+    Definition::of::<spread::Var>("var"),
+    Definition::of::<spread::Stddev>("stddev"),
+    Definition::of::<spread::VarPop>("var_pop"),
+    Definition::of::<spread::StddevPop>("stddev_pop"),
+    Definition::of::<positional::First>("first"),
+    Definition::of::<positional::Last>("last"),
+    Definition::of::<lexical::LexMin>("lexmin").of_times(&EARLIEST[1]),
+    Definition::of::<lexical::LexMax>("lexmax").of_times(&LATEST[1]),
     percentile::MEDIAN,
-    Kind::of::<distinct::Distinct>("distinct").exactly(&values::DISTINCT),
-    Kind::of::<mode::Mode>("mode").exactly(&values::MODE),
+    Definition::of::<distinct::Distinct>("distinct").exactly(&values::DISTINCT),
+    Definition::of::<mode::Mode>("mode").exactly(&values::MODE),
     percentile::APPROX_MEDIAN,
-    Kind::of::<distinct::Distinct>("approx_distinct"),
+    Definition::of::<distinct::Distinct>("approx_distinct"),
 ];
 
 /// The same of times.
-static EARLIEST: [Kind; 2] = [
-    Kind::of::<moment::Moment<false>>("min"),
-    Kind::of::<moment::Moment<false>>("lexmin"),
+static EARLIEST: [Definition; 2] = [
+    Definition::of::<moment::Moment<false>>("min"),
+    Definition::of::<moment::Moment<false>>("lexmin"),
 ];
-static LATEST: [Kind; 2] = [
-    Kind::of::<moment::Moment<true>>("max"),
-    Kind::of::<moment::Moment<true>>("lexmax"),
+static LATEST: [Definition; 2] = [
+    Definition::of::<moment::Moment<true>>("max"),
+    Definition::of::<moment::Moment<true>>("lexmax"),
 ];
 
 /// Other names of aggregates, as other programs have them.
@@ -74,12 +74,12 @@ const ALIASES: [(&str, &[&str]); 9] = [
 ];
 
 /// The aggregate of a name, also of one that other programs have, in any letters.
-pub(crate) fn named(name: &str) -> Option<&'static Kind> {
+pub(crate) fn named(name: &str) -> Option<Kind> {
     let name = &*name.to_ascii_lowercase();
     let alias = ALIASES.iter().find(|(_, aliases)| aliases.contains(&name));
     let name = alias.map_or(name, |(name, _)| name);
     let listed = ALL.iter().find(|kind| kind.name == name);
-    listed.or_else(|| percentile::named(name))
+    listed.map(Kind::from).or_else(|| percentile::named(name))
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     /// Feeds values to one group.
-    fn fed(kind: &Kind, values: &[(u64, &str)]) -> Box<dyn States> {
+    fn fed(kind: Kind, values: &[(u64, &str)]) -> Box<dyn States> {
         let mut states = (kind.states)();
         states.push();
         for (at, bytes) in values {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn over_nothing_is_null() {
-        for kind in ALL {
+        for kind in ALL.iter().map(Kind::from) {
             let states = fed(kind, &[]);
             let want = matches!(kind.name, "count" | "distinct" | "approx_distinct")
                 .then(|| "0".to_string());
@@ -182,11 +182,11 @@ mod tests {
     }
 
     /// A partial of one group, whose numbers have up to `scale` digits after the point.
-    fn saved(kind: &Kind, states: &dyn States, scale: u32) -> Reader {
+    fn saved(kind: Kind, states: &dyn States, scale: u32) -> Reader {
         let columns = kind.columns.iter().map(|column| column.column(scale));
         let aggregate = Aggregate {
-            name: kind.name.into(),
-            title: kind.name.into(),
+            name: kind.name().as_bytes().to_vec(),
+            title: kind.name().as_bytes().to_vec(),
             scale,
             is_numeric: kind.argument == Argument::Numbers,
             columns: columns.collect(),
@@ -218,14 +218,14 @@ mod tests {
     }
 
     /// The states of the one group in a block.
-    fn decoded(kind: &Kind, columns: &[ColumnView<'_>]) -> Box<dyn States> {
+    fn decoded(kind: Kind, columns: &[ColumnView<'_>]) -> Box<dyn States> {
         let mut states = (kind.states)();
         states.push_decoded(columns, 0).unwrap();
         states
     }
 
     /// The states that partials give when they are merged.
-    fn merged(kind: &Kind, parts: &[Reader]) -> Box<dyn States> {
+    fn merged(kind: Kind, parts: &[Reader]) -> Box<dyn States> {
         let scale = parts
             .iter()
             .map(|part| part.description.aggregates[0].scale);
@@ -255,7 +255,7 @@ mod tests {
                 _ => format!("2026-{:02}-{day:02}", month + 1),
             }).collect();
             let keys = || times.iter().map(|&(month, day, ..)| (month, day)).zip(&texts);
-            for kind in EARLIEST.iter().chain(&LATEST) {
+            for kind in EARLIEST.iter().chain(&LATEST).map(Kind::from) {
                 let split: Vec<Reader> = (0..3)
                     .map(|part| {
                         let own: Vec<_> = (0..).zip(&texts)
@@ -289,7 +289,7 @@ mod tests {
             let float = Grammar::FLOAT;
             let decimals = |value: &String| Number::read_as(value.as_bytes(), float).unwrap().decimals();
             let scale = values.iter().map(decimals).max().unwrap_or(0);
-            for kind in ALL {
+            for kind in ALL.iter().map(Kind::from) {
                 let values: Vec<_> = (0..).zip(values.iter().map(String::as_str)).collect();
                 let whole = fed(kind, &values);
                 let mut split: Vec<Box<dyn States>> = (0..3)

@@ -244,7 +244,7 @@ impl Answer {
     /// # Errors
     /// The columns aren't a key and the least, mean and greatest of its numbers.
     pub fn set_lines(&mut self, format: Format) -> Result<()> {
-        let kinds = self.all.kinds().map(|kind| kind.name);
+        let kinds = self.all.kinds().map(|kind| kind.name());
         if self.keys != 1 || !kinds.eq(LINES) {
             return Err(no_lines());
         }

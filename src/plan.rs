@@ -106,7 +106,7 @@ pub(crate) struct Cut {
 /// An aggregate of a plan.
 #[derive(Debug)]
 pub(crate) struct Aggregate {
-    pub(crate) kind: &'static Kind,
+    pub(crate) kind: Kind,
     pub(crate) column: Option<usize>,
     /// Which of the plan's numbers it takes.
     pub(crate) number: Option<usize>,
@@ -177,7 +177,7 @@ pub(crate) struct Key {
 /// An aggregate that is asked for, and its columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    pub(crate) kind: &'static Kind,
+    pub(crate) kind: Kind,
     pub(crate) columns: Option<Columns>,
     /// Its values are times.
     pub(crate) is_time: bool,
@@ -268,20 +268,20 @@ impl Plan {
         } = asked;
         let Some(columns) = columns else {
             self.aggregates.push(Aggregate {
-                kind,
+                kind: *kind,
                 column: None,
                 number: None,
                 owner: self.aggregates.len(),
             });
-            self.names.push(kind.name.into());
+            self.names.push(kind.name().as_bytes().to_vec());
             return Ok(());
         };
         for (at, name) in find(columns, self.shape.as_ref())? {
-            let of_times = kind.of_times.filter(|_| *is_time || self.is_time(at));
+            let of_times = kind.of_times().filter(|_| *is_time || self.is_time(at));
             if of_times.is_some() && !self.times.contains(&at) {
                 self.times.push(at);
             }
-            let kind = of_times.unwrap_or(kind);
+            let kind = of_times.unwrap_or(*kind);
             let takes_numbers = kind.argument == Argument::Numbers;
             let number = takes_numbers.then(|| self.number(at));
             let shares = |of: &Aggregate| of.column == Some(at) && of.kind.shares_states(kind);
@@ -294,7 +294,7 @@ impl Plan {
                 owner,
             });
             self.names
-                .push([kind.name.as_bytes(), b"_", &name].concat());
+                .push([kind.name().as_bytes(), b"_", &name].concat());
         }
         is_bounded(self.aggregates.len(), AGGREGATES_MAX, "aggregates")
     }
@@ -362,7 +362,7 @@ impl Plan {
     /// # Errors
     /// It has other columns than a key and the least, mean and greatest number of one.
     pub fn check_lines(&self) -> Result<()> {
-        let kinds = self.aggregates.iter().map(|of| of.kind.name);
+        let kinds = self.aggregates.iter().map(|of| of.kind.name());
         let is_of_one = self
             .aggregates
             .windows(2)

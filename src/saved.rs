@@ -30,7 +30,7 @@ impl Plan {
         let slots = self.slots().into_iter();
         let aggregates = slots.zip(scales).zip(titles);
         let aggregates = aggregates.map(|((slot, &scale), title)| Aggregate {
-            name: slot.kind.name.into(),
+            name: slot.kind.name().as_bytes().to_vec(),
             title: title.clone(),
             scale,
             is_numeric: slot.kind.argument == Argument::Numbers,
@@ -236,7 +236,7 @@ fn slots(description: &Description) -> Result<Vec<Slot>, String> {
     let mut slots: Vec<Slot> = Vec::new();
     for aggregate in &description.aggregates {
         let name = String::from_utf8_lossy(&aggregate.name);
-        let Some(kind) = named(&name).filter(|kind| kind.name == name) else {
+        let Some(kind) = named(&name).filter(|kind| kind.name() == name) else {
             let known: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
             let known = known.join(", ");
             return Err(format!(
@@ -247,13 +247,13 @@ fn slots(description: &Description) -> Result<Vec<Slot>, String> {
             kind,
             owner: slots.len(),
         };
-        if let ([values], Some(exact)) = (&aggregate.columns[..], kind.exact)
+        if let ([values], Some(exact)) = (&aggregate.columns[..], kind.exact())
             && values.rule == Rule::Values
         {
             slot.kind = exact;
             slot.owner = values.scale as usize;
         }
-        if let Some(of_times) = kind.of_times
+        if let Some(of_times) = kind.of_times()
             && aggregate.columns.iter().any(|column| column.rule.is_time())
         {
             slot.kind = of_times;

@@ -2,14 +2,14 @@
 //! as far as the place asks. Exact while a group has few different numbers. Without `approx_`, the names are those of
 //! exact percentiles (`values`), and of what older partials have under them.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, PoisonError};
 
 use num_bigint::BigInt;
 
 use crate::aggregate::share::{MORE, Share};
-use crate::aggregate::state::{Argument, Digest, Kind, Outcome, State, StateColumn, Value};
+use crate::aggregate::state::{
+    Argument, Definition, Digest, Kind, Outcome, State, StateColumn, Value,
+};
 use crate::aggregate::values;
 use crate::decimal::number::{Exact, Special, nearest_each};
 use crate::decimal::quotient::Quotient;
@@ -21,29 +21,23 @@ use crate::sketch::histogram::{Histogram, integer};
 /// What the names of estimates begin with.
 const APPROX: &str = "approx_";
 
-/// The aggregate of a name such as `p99.9` or `approx_p99.9`. Each is made once and stays.
-pub(super) fn named(name: &str) -> Option<&'static Kind> {
-    static KNOWN: Mutex<BTreeMap<String, &'static Kind>> = Mutex::new(BTreeMap::new());
-    let exact = name.strip_prefix(APPROX);
-    let share = Share::named(exact.unwrap_or(name))?;
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let kind = known.entry(name.into()).or_insert_with(|| {
-        let name = Box::leak(Box::from(name));
-        let kind = Kind::of::<Values>(name).of_share(share);
-        if exact.is_some() {
-            return Box::leak(Box::new(kind));
-        }
-        let result = Box::leak(Box::new(values::result(name, share)));
-        let exact = Box::leak(Box::new(values::percentile(name, share, result)));
-        Box::leak(Box::new(kind.exactly(exact)))
-    });
-    Some(kind)
+/// The aggregate of a name such as `p99.9` or `approx_p99.9`.
+pub(super) fn named(name: &str) -> Option<Kind> {
+    let (definition, name) = match name.strip_prefix(APPROX) {
+        None => (&PERCENTILE, name),
+        Some(name) => (&APPROX_PERCENTILE, name),
+    };
+    Share::named(name).map(|share| Kind::percentile(definition, share))
 }
 
-pub(super) const APPROX_MEDIAN: Kind = Kind::of::<Values>("approx_median").of_share(Share::HALF);
+static APPROX_PERCENTILE: Definition = Definition::of::<Values>("approx_p");
 
-pub(super) const MEDIAN: Kind = Kind::of::<Values>("median")
-    .of_share(Share::HALF)
+static PERCENTILE: Definition = Definition::of::<Values>("p").exactly(&values::PERCENTILE);
+
+pub(super) const APPROX_MEDIAN: Definition = Definition::of::<Values>("approx_median").of_half();
+
+pub(super) const MEDIAN: Definition = Definition::of::<Values>("median")
+    .of_half()
     .exactly(&values::MEDIAN);
 
 /// The numbers of a group.
@@ -207,18 +201,20 @@ mod tests {
     #[test]
     fn names() {
         for (name, dividend, divisor) in [
-            ("p50", 500, 1000),
+            ("p50", 50, 100),
+            ("p050.00", 5000, 10_000),
             ("p99.9", 999, 1000),
-            ("p0", 0, 1000),
-            ("p100", 1000, 1000),
+            ("p0", 0, 100),
+            ("p100", 100, 100),
             ("p99.999900", 99_999_900, 100_000_000),
         ] {
             let share = Share::named(name).unwrap();
             assert_eq!((share.dividend, share.divisor), (dividend, divisor));
-            assert!(std::ptr::eq(named(name).unwrap(), named(name).unwrap()));
+            assert_eq!(named(name).unwrap().name(), name);
         }
         let kind = named("approx_p99.9").unwrap();
-        assert!(kind.exact.is_none() && kind.is_estimate());
+        assert!(kind.exact().is_none() && kind.is_estimate());
+        assert_eq!(kind.name(), "approx_p99.9");
         for name in [
             "approx_50",
             "approx_approx_p50",

@@ -1,5 +1,7 @@
 //! Which percentile is asked for.
 
+use std::fmt::{self, Display, Formatter};
+
 use num_bigint::BigInt;
 
 use crate::decimal::number::Exact;
@@ -15,24 +17,26 @@ const DECIMALS_MAX: usize = 6;
 pub(crate) struct Share {
     pub(super) dividend: u64,
     pub(crate) divisor: u64,
+    /// How many digits its name has before and after the point.
+    digits: (usize, usize),
 }
 
 impl Share {
     pub(super) const HALF: Share = Share {
         dividend: 1,
         divisor: 2,
+        digits: (2, 0),
     };
 
     /// The share that a name such as `p99.9` says.
     pub(super) fn named(name: &str) -> Option<Share> {
-        let (whole, decimals) = match name.strip_prefix('p')?.split_once('.') {
-            Some((whole, decimals)) => (whole, decimals),
-            None => (&name[1..], "0"),
-        };
+        let name = name.strip_prefix('p')?;
+        let (whole, decimals) = name.split_once('.').unwrap_or((name, ""));
         let is_right = |digits: &str, most| {
-            (1..=most).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+            digits.len() <= most && digits.bytes().all(|byte| byte.is_ascii_digit())
         };
-        if !is_right(whole, 3) || !is_right(decimals, DECIMALS_MAX) {
+        let is_cut = whole.is_empty() || name.ends_with('.');
+        if is_cut || !is_right(whole, 3) || !is_right(decimals, DECIMALS_MAX) {
             return None;
         }
         let digits: u64 = format!("{whole}{decimals}").parse().ok()?;
@@ -40,6 +44,7 @@ impl Share {
         (digits <= divisor).then_some(Share {
             dividend: digits,
             divisor,
+            digits: (whole.len(), decimals.len()),
         })
     }
 
@@ -59,5 +64,18 @@ impl Share {
         }
         let between: BigInt = low.at(scale) * (self.divisor - rest) + high.at(scale) * rest;
         Exact::new(between, scale)
+    }
+}
+
+/// As its name says it.
+impl Display for Share {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let (whole, decimals) = self.digits;
+        let unit = 10_u64.pow(decimals as u32);
+        write!(out, "{:0whole$}", self.dividend / unit)?;
+        match decimals {
+            0 => Ok(()),
+            _ => write!(out, ".{:0decimals$}", self.dividend % unit),
+        }
     }
 }

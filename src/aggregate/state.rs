@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use ringfold_read::internals::prefetch;
 
@@ -434,13 +435,7 @@ impl<S: State> States for Vec<S> {
     }
 }
 
-/// What is looked for in the values of a group, and the kind that keeps it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OfValues {
-    pub(crate) statistic: Statistic,
-    pub(crate) result: &'static Kind,
-}
-
+/// What is looked for in all values of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Statistic {
     /// The number at a share of all.
@@ -451,9 +446,82 @@ pub(crate) enum Statistic {
     Mode,
 }
 
-/// An aggregate.
-#[derive(Debug)]
+/// An aggregate as a query asks for it.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
+    definition: &'static Definition,
+    /// The share of a percentile.
+    pub(crate) share: Option<Share>,
+}
+
+impl Kind {
+    pub(super) const fn percentile(definition: &'static Definition, share: Share) -> Kind {
+        Kind {
+            definition,
+            share: Some(share),
+        }
+    }
+
+    pub(crate) fn name(self) -> Cow<'static, str> {
+        match (self.share, self.definition.share) {
+            (Some(share), None) => format!("{}{share}", self.definition.name).into(),
+            _ => self.definition.name.into(),
+        }
+    }
+
+    /// The same aggregate, exact whatever the size of a group, if it isn't that anyway.
+    pub(crate) fn exact(self) -> Option<Kind> {
+        self.with(self.definition.exact)
+    }
+
+    /// The same aggregate of times.
+    pub(crate) fn of_times(self) -> Option<Kind> {
+        self.with(self.definition.of_times)
+    }
+
+    /// What keeps that which is found among all values.
+    pub(crate) fn result(self) -> Option<Kind> {
+        self.with(self.definition.result)
+    }
+
+    /// What is looked for among all values.
+    pub(crate) fn statistic(self) -> Option<Statistic> {
+        let statistic = self.of_values?;
+        Some(self.share.map_or(statistic, Statistic::Percentile))
+    }
+
+    fn with(self, definition: Option<&'static Definition>) -> Option<Kind> {
+        definition.map(|definition| Kind { definition, ..self })
+    }
+
+    /// Whether an aggregate of the same column can have the same states.
+    pub(crate) fn shares_states(self, other: Kind) -> bool {
+        let are_kept = self.of_values.is_some() && other.of_values.is_some();
+        self.share.is_some() && other.share.is_some() || are_kept && self.argument == other.argument
+    }
+}
+
+impl From<&'static Definition> for Kind {
+    fn from(definition: &'static Definition) -> Kind {
+        Kind {
+            definition,
+            share: definition.share,
+        }
+    }
+}
+
+impl Deref for Kind {
+    type Target = Definition;
+
+    fn deref(&self) -> &Definition {
+        self.definition
+    }
+}
+
+/// What is known of an aggregate, or of all percentiles.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    /// What its name begins with, if it is one of percentiles.
     pub(crate) name: &'static str,
     pub(crate) argument: Argument,
     /// See [`State::PARTS`].
@@ -470,19 +538,21 @@ pub(crate) struct Kind {
     encode: fn(&Kept, &mut [Gathered]),
     /// See [`State::RATIO`].
     ratio: Option<fn(&Kept) -> Ratio>,
-    /// The share of a percentile.
-    pub(crate) share: Option<Share>,
+    /// The share of a median.
+    share: Option<Share>,
     /// What it finds among all values.
-    pub(crate) of_values: Option<OfValues>,
+    pub(crate) of_values: Option<Statistic>,
+    /// What keeps that.
+    result: Option<&'static Definition>,
     /// The same aggregate, exact whatever the size of a group, if it isn't that anyway.
-    pub(crate) exact: Option<&'static Kind>,
+    exact: Option<&'static Definition>,
     /// The same aggregate of times.
-    pub(crate) of_times: Option<&'static Kind>,
+    of_times: Option<&'static Definition>,
 }
 
-impl Kind {
-    pub(super) const fn of<S: State>(name: &'static str) -> Kind {
-        Kind {
+impl Definition {
+    pub(super) const fn of<S: State>(name: &'static str) -> Definition {
+        Definition {
             name,
             argument: S::ARGUMENT,
             parts: S::PARTS,
@@ -495,23 +565,24 @@ impl Kind {
             ratio: S::RATIO,
             share: None,
             of_values: None,
+            result: None,
             exact: None,
             of_times: None,
         }
     }
 
     /// The same, where it isn't of times.
-    pub(super) const fn of_times(self, of_times: &'static Kind) -> Kind {
-        Kind {
+    pub(super) const fn of_times(self, of_times: &'static Definition) -> Definition {
+        Definition {
             of_times: Some(of_times),
             ..self
         }
     }
 
-    /// A percentile.
-    pub(super) const fn of_share(self, share: Share) -> Kind {
-        Kind {
-            share: Some(share),
+    /// A median.
+    pub(super) const fn of_half(self) -> Definition {
+        Definition {
+            share: Some(Share::HALF),
             ..self
         }
     }
@@ -525,9 +596,10 @@ impl Kind {
     pub(super) const fn of_values<S: States + Default>(
         self,
         argument: Argument,
-        of_values: OfValues,
-    ) -> Kind {
-        Kind {
+        statistic: Statistic,
+        result: &'static Definition,
+    ) -> Definition {
+        Definition {
             argument,
             parts: None,
             columns: const { &[StateColumn::of(Rule::Values)] },
@@ -535,26 +607,21 @@ impl Kind {
             add_all: add_all::<S>,
             states: || Box::<S>::default(),
             ratio: None,
-            of_values: Some(of_values),
+            of_values: Some(statistic),
+            result: Some(result),
             ..self
         }
     }
 
     /// The same, where exactness isn't asked for.
-    pub(super) const fn exactly(self, exact: &'static Kind) -> Kind {
-        Kind {
+    pub(super) const fn exactly(self, exact: &'static Definition) -> Definition {
+        Definition {
             exact: Some(exact),
             ..self
         }
     }
 
-    /// Whether an aggregate of the same column can have the same states.
-    pub(crate) fn shares_states(&self, other: &Kind) -> bool {
-        let are_kept = self.of_values.is_some() && other.of_values.is_some();
-        self.share.is_some() && other.share.is_some() || are_kept && self.argument == other.argument
-    }
-
-    /// Adds the state of a group of which this is known to its columns, where there are [`Kind::parts`].
+    /// Adds the state of a group of which this is known to its columns, where there are [`Definition::parts`].
     pub(crate) fn encode(&self, kept: &Kept, to: &mut [Gathered]) {
         (self.encode)(kept, to);
     }
@@ -573,7 +640,7 @@ impl Kind {
         }
     }
 
-    /// The outcome of a group of which this is known, where there are [`Kind::parts`].
+    /// The outcome of a group of which this is known, where there are [`Definition::parts`].
     pub(crate) fn outcome(&self, kept: &Kept, scale: u32) -> Outcome<'static> {
         (self.outcome)(kept, scale)
     }
@@ -582,7 +649,7 @@ impl Kind {
 /// An aggregate among others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
-    pub(crate) kind: &'static Kind,
+    pub(crate) kind: Kind,
     /// Whose states it has: its own place among the aggregates, or that of one before.
     pub(crate) owner: usize,
 }

@@ -7,49 +7,36 @@ use crate::aggregate::count::Count;
 use crate::aggregate::lexical::LexMin;
 use crate::aggregate::share::{MORE, Share};
 use crate::aggregate::state::{
-    Argument, Kind, OfValues, Outcome, State, StateColumn, Statistic, Value,
+    Argument, Definition, Outcome, State, StateColumn, Statistic, Value,
 };
 use crate::decimal::number::Exact;
 use crate::decimal::quotient::Quotient;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
 
-const fn counted(name: &'static str, argument: Argument, of_values: OfValues) -> Kind {
-    Kind::of::<Count>(name).of_values::<Bags>(argument, of_values)
-}
-
-pub(super) static DISTINCT: Kind = counted(
-    "distinct",
+pub(super) static DISTINCT: Definition = Definition::of::<Count>("distinct").of_values::<Bags>(
     Argument::Bytes,
-    OfValues {
-        statistic: Statistic::Distinct,
-        result: &DISTINCT_RESULT,
-    },
+    Statistic::Distinct,
+    &DISTINCT_RESULT,
 );
-static DISTINCT_RESULT: Kind = Kind::of::<Count>("distinct");
+static DISTINCT_RESULT: Definition = Definition::of::<Count>("distinct");
 
-pub(super) static MODE: Kind = counted(
-    "mode",
+pub(super) static MODE: Definition = Definition::of::<LexMin>("mode").of_values::<Bags>(
     Argument::Bytes,
-    OfValues {
-        statistic: Statistic::Mode,
-        result: &MODE_RESULT,
-    },
+    Statistic::Mode,
+    &MODE_RESULT,
 );
-static MODE_RESULT: Kind = Kind::of::<LexMin>("mode");
+static MODE_RESULT: Definition = Definition::of::<LexMin>("mode");
 
-pub(super) static MEDIAN: Kind = percentile("median", Share::HALF, &MEDIAN_RESULT);
-static MEDIAN_RESULT: Kind = result("median", Share::HALF);
+pub(super) static MEDIAN: Definition = percentile("median", &MEDIAN_RESULT).of_half();
+static MEDIAN_RESULT: Definition = Definition::of::<Percentile>("median").of_half();
 
-/// An exact percentile.
-pub(super) const fn percentile(name: &'static str, share: Share, result: &'static Kind) -> Kind {
-    let statistic = Statistic::Percentile(share);
-    counted(name, Argument::Numbers, OfValues { statistic, result })
-}
+pub(super) static PERCENTILE: Definition = percentile("p", &PERCENTILE_RESULT);
+static PERCENTILE_RESULT: Definition = Definition::of::<Percentile>("p");
 
-/// What keeps it once it is found.
-pub(super) const fn result(name: &'static str, share: Share) -> Kind {
-    Kind::of::<Percentile>(name).of_share(share)
+const fn percentile(name: &'static str, result: &'static Definition) -> Definition {
+    let half = Statistic::Percentile(Share::HALF);
+    Definition::of::<Percentile>(name).of_values::<Bags>(Argument::Numbers, half, result)
 }
 
 /// A percentile times the divisor of its share, if there are numbers.

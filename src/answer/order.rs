@@ -117,8 +117,8 @@ fn meant(name: &[u8], names: &[Vec<u8>]) -> Vec<usize> {
     let splits = text.match_indices([':', '_']).map(|(at, _)| at);
     let parts = splits.map(|at| (&text[..at], Some(&text[at + 1..])));
     let parts = parts.chain([(&*text, None)]);
-    let kinds = parts.filter_map(|(aggregate, column)| Some((named(aggregate)?.name, column)));
-    let kinds: Vec<(&str, Option<&str>)> = kinds.collect();
+    let kinds = parts.filter_map(|(aggregate, column)| Some((named(aggregate)?.name(), column)));
+    let kinds: Vec<_> = kinds.collect();
     let of = |kind: &str, known: &[u8]| {
         let column = known.strip_prefix(kind.as_bytes())?.strip_prefix(b"_")?;
         Some(column.to_vec())

@@ -316,7 +316,7 @@ impl Query {
     /// Whether aggregates are estimates that have the names of exact ones.
     fn is_estimated(&self) -> bool {
         let mut kinds = self.aggregates.iter().map(|asked| asked.kind);
-        self.is_approximate && kinds.any(|kind| kind.exact.is_some() && kind.is_estimate())
+        self.is_approximate && kinds.any(|kind| kind.exact().is_some() && kind.is_estimate())
     }
 
     fn grammar(&self) -> Grammar {
@@ -470,7 +470,7 @@ impl Query {
         let mut query = self.aggregate(name, Some(columns.into()))?;
         let asked = query.aggregates.last_mut().expect("it was added");
         asked.is_time = true;
-        match asked.kind.of_times {
+        match asked.kind.of_times() {
             Some(_) => Ok(query),
             None => {
                 let why = format!("`{name}` isn't computed of times, but `min` and `max` are");

@@ -320,7 +320,7 @@ impl Plan {
         uses.extend(keys.any(|key| key == column).then(|| "key".to_string()));
         let aggregates = self.aggregates.iter();
         let of_it = aggregates.filter(|aggregate| aggregate.column == Some(column));
-        uses.extend(of_it.map(|aggregate| aggregate.kind.name.to_string()));
+        uses.extend(of_it.map(|aggregate| aggregate.kind.name().into_owned()));
         uses
     }
 

@@ -40,11 +40,8 @@ impl StoredForm {
     /// How the groups lie without their values.
     pub(crate) fn settled(&self) -> StoredForm {
         let slots = self.slots.iter().enumerate();
-        let slots = slots.map(|(owner, slot)| match slot.kind.of_values {
-            Some(of) => Slot {
-                kind: of.result,
-                owner,
-            },
+        let slots = slots.map(|(owner, slot)| match slot.kind.result() {
+            Some(kind) => Slot { kind, owner },
             None => *slot,
         });
         StoredForm {
@@ -177,7 +174,7 @@ impl StoredForm {
     }
 
     /// The aggregates that have bags.
-    fn owners(&self) -> impl Iterator<Item = (usize, &'static Kind)> {
+    fn owners(&self) -> impl Iterator<Item = (usize, Kind)> {
         let slots = self.slots.iter().enumerate();
         let owners = slots.filter(|(at, slot)| slot.owner == *at && slot.kind.of_values.is_some());
         owners.map(|(at, slot)| (at, slot.kind))
@@ -210,7 +207,7 @@ impl StoredForm {
         all: &Groups,
         group: Group,
         own: &[Group],
-        (owner, kind): (usize, &'static Kind),
+        (owner, kind): (usize, Kind),
         mut each: impl FnMut(&[u8], u64) -> Result<(), Lost>,
     ) -> Result<(), Lost> {
         let table = all.table();
@@ -267,7 +264,7 @@ impl StoredForm {
         for (owner, kind) in self.owners() {
             let slots = self.slots.iter().enumerate();
             let slots = slots.filter(|(_, slot)| slot.owner == owner);
-            let wanted = slots.filter_map(|(at, slot)| Some((at, slot.kind.of_values?.statistic)));
+            let wanted = slots.filter_map(|(at, slot)| Some((at, slot.kind.statistic()?)));
             let (mut values, own_values) =
                 (table.values(group, owner), table.own_values(group, owner));
             let is_whole = !own.iter().any(|own| table.own_values(*own, owner) > 0);
@@ -444,10 +441,10 @@ impl<'a, W: Write> Settling<'a, W> {
         key::push(&mut to.keys.bytes, own);
         to.keys.ends.push(to.keys.bytes.len());
         for (at, slot) in slots.iter().enumerate() {
-            match slot.kind.of_values {
-                Some(of) => {
+            match slot.kind.statistic() {
+                Some(wanted) => {
                     let all = row.count(slot.owner);
-                    let search = Search::new(of.statistic, slot.owner, all);
+                    let search = Search::new(wanted, slot.owner, all);
                     self.searches.push(search);
                 }
                 None => {

@@ -73,8 +73,8 @@ impl StoredForm {
     pub(crate) fn description(&self, scales: &[u32]) -> Description {
         let aggregates = self.slots.iter().zip(scales);
         let aggregates = aggregates.map(|(slot, &scale)| Aggregate {
-            name: slot.kind.name.into(),
-            title: slot.kind.name.into(),
+            name: slot.kind.name().as_bytes().to_vec(),
+            title: slot.kind.name().as_bytes().to_vec(),
             scale,
             is_numeric: false,
             columns: slot.columns(scale),

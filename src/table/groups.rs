@@ -77,7 +77,7 @@ impl Groups {
     }
 
     /// The aggregates.
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
         self.table.kinds()
     }
 

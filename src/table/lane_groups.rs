@@ -352,8 +352,8 @@ mod tests {
     use ringfold_read::internals::Level;
 
     use super::*;
-    use crate::aggregate::ALL;
     use crate::aggregate::lanes::Part;
+    use crate::aggregate::named;
     use crate::aggregate::state::Slot;
     use crate::budget::Budget;
     use crate::table::isa::Seeds;
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn shared_groups_are_in_one_place() {
         const KEYS: usize = 100;
-        let kind = ALL.iter().find(|kind| kind.name == "sum").unwrap();
+        let kind = named("sum").unwrap();
         let of = LaneAggregate {
             kind,
             served: Served::Lanes(Some(0)),

@@ -106,7 +106,7 @@ pub(crate) struct LanePlan {
 /// An aggregate, and how it gets its values.
 #[derive(Clone, Copy)]
 pub(crate) struct LaneAggregate {
-    pub(crate) kind: &'static Kind,
+    pub(crate) kind: Kind,
     pub(crate) served: Served,
 }
 

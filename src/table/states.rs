@@ -524,7 +524,7 @@ impl Table {
     }
 
     /// The aggregates.
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
         self.slots.iter().map(|slot| slot.kind)
     }
 

@@ -133,7 +133,7 @@ impl Query {
         }
         for asked in &self.aggregates {
             let estimates = self.is_approximate && asked.kind.is_estimate();
-            let exact = asked.kind.exact.filter(|_| !estimates);
+            let exact = asked.kind.exact().filter(|_| !estimates);
             plan.add_aggregate(&Asked {
                 kind: exact.unwrap_or(asked.kind),
                 ..asked.clone()

@@ -73,7 +73,8 @@ impl Query {
             }
         }
         for asked in &self.aggregates {
-            let name = asked.kind.name.as_bytes();
+            let name = asked.kind.name();
+            let name = name.as_bytes();
             let Some(columns) = &asked.columns else {
                 say("aggregate", name);
                 continue;
