@@ -215,6 +215,15 @@ mod tests {
         let kind = named("approx_p99.9").unwrap();
         assert!(kind.exact().is_none() && kind.is_estimate());
         assert_eq!(kind.name(), "approx_p99.9");
+        let exact = named("p50").unwrap().exact().unwrap();
+        for (one, other, wanted) in [
+            (kind, named("p50").unwrap(), true),
+            (kind, exact, false),
+            (exact, named("p9").unwrap().exact().unwrap(), true),
+        ] {
+            assert_eq!(one.shares_states(other), wanted);
+            assert_eq!(other.shares_states(one), wanted);
+        }
         for name in [
             "approx_50",
             "approx_approx_p50",

@@ -496,8 +496,11 @@ impl Kind {
 
     /// Whether an aggregate of the same column can have the same states.
     pub(crate) fn shares_states(self, other: Kind) -> bool {
-        let are_kept = self.of_values.is_some() && other.of_values.is_some();
-        self.share.is_some() && other.share.is_some() || are_kept && self.argument == other.argument
+        match (self.of_values, other.of_values) {
+            (Some(_), Some(_)) => self.argument == other.argument,
+            (None, None) => self.share.is_some() && other.share.is_some(),
+            _ => false,
+        }
     }
 }
 
