@@ -10,6 +10,7 @@ mod decide;
 mod fault;
 pub(crate) mod literal;
 mod parse;
+pub(crate) mod pattern;
 #[cfg(test)]
 mod tests;
 mod token;

@@ -11,6 +11,7 @@ pub(crate) mod pair_hint;
 #[cfg(feature = "cli")]
 pub(crate) mod pairs;
 pub(crate) mod repeats;
+pub(crate) mod short_text;
 pub(crate) mod sixteen;
 pub(crate) mod sniff;
 pub(crate) mod time;

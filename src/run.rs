@@ -13,3 +13,4 @@ pub(crate) mod pairs;
 pub(crate) mod partial;
 pub(crate) mod passes;
 pub(crate) mod selection;
+mod verdicts;

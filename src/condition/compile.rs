@@ -117,8 +117,8 @@ impl Subject {
         };
         Ok(match predicate {
             Predicate::Null => test(Check::Null { wanted }),
-            Predicate::Matches(regex) => test(Check::Pattern {
-                regex: regex.clone(),
+            Predicate::Matches(pattern) => test(Check::Pattern {
+                pattern: pattern.clone(),
                 wanted,
             }),
             Predicate::Compare(comparison, literal) => {

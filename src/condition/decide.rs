@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use crate::condition::pattern::{Pattern, SearchCache};
 use crate::condition::tree::{Check, Condition, Test};
 use crate::decimal::number::{Grammar, Number};
 use crate::format::time::{Time, read};
@@ -105,8 +106,30 @@ impl Test {
 
     /// Whether it is true of a value.
     pub(crate) fn is_true(&self, value: &impl Operand, doubts: &mut Doubts) -> bool {
+        self.decide(value, doubts, Pattern::is_match)
+    }
+
+    /// The same, where searches for its pattern have a cache of their own.
+    pub(crate) fn is_true_by(
+        &self,
+        cache: &mut Option<SearchCache>,
+        value: &impl Operand,
+        doubts: &mut Doubts,
+    ) -> bool {
+        self.decide(value, doubts, |pattern, text| {
+            let cache = cache.get_or_insert_with(|| pattern.cache());
+            pattern.is_match_by(cache, text)
+        })
+    }
+
+    fn decide(
+        &self,
+        value: &impl Operand,
+        doubts: &mut Doubts,
+        is_match: impl FnOnce(&Pattern, &[u8]) -> bool,
+    ) -> bool {
         let Some(unit) = self.unit.filter(|_| !value.is_null()) else {
-            return self.check.holds(value, doubts);
+            return self.check.holds(value, doubts, is_match);
         };
         let mut cut = Vec::new();
         if unit.cut(&value.text(), &mut cut).is_err() {
@@ -118,7 +141,7 @@ impl Test {
             wants_number: false,
             grammar: Grammar::PLAIN,
         };
-        self.check.holds(&cut, doubts)
+        self.check.holds(&cut, doubts, is_match)
     }
 }
 
@@ -128,7 +151,12 @@ impl Check {
     }
 
     /// Whether it is true of a value.
-    fn holds(&self, value: &impl Operand, doubts: &mut Doubts) -> bool {
+    fn holds(
+        &self,
+        value: &impl Operand,
+        doubts: &mut Doubts,
+        is_match: impl FnOnce(&Pattern, &[u8]) -> bool,
+    ) -> bool {
         if value.is_null() || !self.is_numeric() && value.is_null_text() {
             return matches!(self, Check::Null { wanted: true });
         }
@@ -176,7 +204,7 @@ impl Check {
                 let found = among.binary_search_by(|one| one.as_slice().cmp(&text));
                 found.is_ok() == *wanted
             }
-            Check::Pattern { regex, wanted } => regex.is_match(&value.text()) == *wanted,
+            Check::Pattern { pattern, wanted } => is_match(pattern, &value.text()) == *wanted,
         }
     }
 }

@@ -9,11 +9,11 @@
 //! value = column ["+" column] ["@" unit]
 //! ```
 
-use regex::bytes::Regex;
 use ringfold_read::{Result, Setting};
 
 use crate::condition::fault::Fault;
 use crate::condition::literal::{Comparison, Literal};
+use crate::condition::pattern::Pattern;
 use crate::condition::token::{Lexeme, Token, tokens};
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
@@ -55,7 +55,7 @@ pub(super) enum Predicate {
     Null,
     Compare(Comparison, Literal),
     Among(Vec<Literal>),
-    Matches(Regex),
+    Matches(Pattern),
 }
 
 impl Expression {
@@ -335,20 +335,15 @@ impl Parser {
         }
     }
 
-    fn pattern(&mut self) -> Result<Regex, Fault> {
+    fn pattern(&mut self) -> Result<Pattern, Fault> {
         let Lexeme { token, at } = self.next();
         let Token::Literal(Literal::Text(text)) = token else {
             let why = "a regular expression in single quotes is missing";
             return Err(Fault::new(at, why));
         };
         let text = String::from_utf8(text).expect("a part of a text");
-        Regex::new(&text).map_err(|error| {
-            // The library draws the pattern on lines of its own; the last one says what is wrong.
-            let error = error.to_string();
-            let why = error.lines().last().unwrap_or_default();
-            let why = why.strip_prefix("error: ").unwrap_or(why);
-            Fault::new(at, format!("not a regular expression: {why}"))
-        })
+        Pattern::new(&text)
+            .map_err(|why| Fault::new(at, format!("not a regular expression: {why}")))
     }
 }
 

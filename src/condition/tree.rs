@@ -1,8 +1,7 @@
 //! A condition as data: "and", "or" and tests of columns.
 
-use regex::bytes::Regex;
-
 pub(crate) use crate::condition::literal::Comparison;
+use crate::condition::pattern::Pattern;
 use crate::decimal::number::Number;
 use crate::format::time::{Time, Unit};
 
@@ -58,7 +57,7 @@ pub(crate) enum Check {
     },
     /// A part of it matches, or none.
     Pattern {
-        regex: Regex,
+        pattern: Pattern,
         wanted: bool,
     },
 }

@@ -117,7 +117,7 @@ impl Plan {
             match cut {
                 None if self.is_no_number(column, numbers) => self.push_key(key, b""),
                 Some(cut) if !self.is_null(value) => match cutter.cut(cut.unit, value) {
-                    Ok(time) => self.push_key(key, time),
+                    Ok(time) => self.push_key(key, time.bytes()),
                     Err(why) => {
                         let why = self.no_time(value, column, &why.why(value))?;
                         nulled += 1;

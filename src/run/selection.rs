@@ -10,6 +10,7 @@ use crate::condition::Doubts;
 use crate::condition::tree::{Check, Comparison, Condition, Test};
 use crate::decimal::number::Number;
 use crate::plan::Plan;
+use crate::run::verdicts::{TEXT_MAX, Text, Verdicts};
 use crate::scan::decimal::{decode, usual_scale};
 use crate::scan::index::TextWindow;
 use crate::scan::numbers::{Numbers, SCALE_MAX};
@@ -37,6 +38,10 @@ pub(crate) struct Selection {
     /// For each column that is compared with numbers, its scale once there was a number.
     scales: Vec<(usize, u32)>,
     numbers: Numbers,
+    /// For each test, in their order, what is known of texts if it goes value by value.
+    verdicts: Vec<Option<Verdicts>>,
+    /// The test that is next.
+    next: usize,
 }
 
 impl Selection {
@@ -45,6 +50,8 @@ impl Selection {
             level,
             scales: Vec::new(),
             numbers: Numbers::new(),
+            verdicts: Vec::new(),
+            next: 0,
         }
     }
 
@@ -56,10 +63,21 @@ impl Selection {
         rows: &Candidates<'_>,
         doubts: &mut Doubts,
     ) -> Vec<u64> {
+        self.next = 0;
+        self.combine(plan, condition, rows, doubts)
+    }
+
+    fn combine(
+        &mut self,
+        plan: &Plan,
+        condition: &Condition,
+        rows: &Candidates<'_>,
+        doubts: &mut Doubts,
+    ) -> Vec<u64> {
         let mut all = |conditions: &[Condition], combine: fn(u64, u64) -> u64| {
             let mut bits = conditions
                 .iter()
-                .map(|one| self.select(plan, one, rows, doubts));
+                .map(|one| self.combine(plan, one, rows, doubts));
             let first = bits.next().unwrap_or_default();
             bits.fold(first, |mut all, more| {
                 let pairs = all.iter_mut().zip(more);
@@ -82,6 +100,8 @@ impl Selection {
         doubts: &mut Doubts,
     ) -> Vec<u64> {
         let spans = rows.spans(test.column);
+        let at = self.next;
+        self.next += 1;
         match &test.check {
             Check::Number(comparison, number)
                 if number.decimals() <= SCALE_MAX
@@ -98,10 +118,26 @@ impl Selection {
             {
                 texts(rows.window, &spans[..rows.count], text)
             }
-            _ => bits(&spans[..rows.count], |&span| {
-                let bytes = value(rows.window, span);
-                test.is_true(&plan.operand(test.column, bytes), doubts)
-            }),
+            Check::Null { .. } | Check::Text(..) if test.unit.is_none() => {
+                bits(&spans[..rows.count], |&span| {
+                    let bytes = value(rows.window, span);
+                    test.is_true(&plan.operand(test.column, bytes), doubts)
+                })
+            }
+            _ => {
+                self.verdicts
+                    .resize_with(self.verdicts.len().max(at + 1), || None);
+                let verdicts = self.verdicts[at].get_or_insert_with(Verdicts::new);
+                bits(&spans[..rows.count], |&span| {
+                    let bytes = value(rows.window, span);
+                    let is_short = bytes.len() <= TEXT_MAX;
+                    let start = (span & 0xffff) as usize;
+                    let text = is_short.then(|| Text::new(rows.window.from(start), bytes.len()));
+                    verdicts.of(text, doubts, |cache, doubts| {
+                        test.is_true_by(cache, &plan.operand(test.column, bytes), doubts)
+                    })
+                })
+            }
         }
     }
 

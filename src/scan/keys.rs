@@ -1,5 +1,6 @@
 //! Keys of several columns that don't stand side by side: each part after a byte with its length, and a 1 at the end.
 
+use crate::format::short_text::ShortText;
 use crate::scan::index::TextWindow;
 
 /// The most bytes of a key.
@@ -10,25 +11,6 @@ const SHORT_MAX: usize = 32;
 const COPIED: usize = 32;
 /// The most bytes that a key has place in.
 pub(crate) const COMPOSED_BYTES: usize = KEY_MAX + COPIED;
-
-/// A text that stands in no window: its bytes, zeros, and in the last byte how many it has.
-pub(crate) type ShortText = [u8; 32];
-
-/// The short text of these bytes.
-///
-/// # Panics
-/// If they are more than 31.
-pub(crate) fn short_text(bytes: &[u8]) -> ShortText {
-    let mut text = [0; 32];
-    text[..bytes.len()].copy_from_slice(bytes);
-    text[31] = bytes.len() as u8;
-    text
-}
-
-/// The bytes of a short text.
-pub(crate) fn short_bytes(text: &ShortText) -> &[u8] {
-    &text[..text[31].into()]
-}
 
 /// What some keys have in the same place.
 #[derive(Clone, Copy)]
@@ -74,7 +56,7 @@ pub(crate) fn compose<'a>(
             }
             KeyPart::Texts(texts) => {
                 for ((key, text), end) in keys.iter_mut().zip(texts).zip(ends.clone()) {
-                    push(to, key, end, text[31].into(), |_| text);
+                    push(to, key, end, text.len(), |_| &text.0);
                 }
             }
         }
@@ -124,7 +106,7 @@ mod tests {
         // Of 32 bytes, of one more than are copied at once, and as long as a key can be.
         let long = [span(33, 65), span(34, 67), span(35, 35 + 97)];
         let two = [&b"0123456789012345678901234567"[..27], b"ab", b""];
-        let texts = two.map(short_text);
+        let texts = two.map(ShortText::from);
         for (one, longest) in [(short, SHORT_MAX), (short, KEY_MAX), (long, KEY_MAX)] {
             let (mut composed, mut keys) = ([7; 3 * COMPOSED_BYTES], vec![]);
             compose(
@@ -136,7 +118,7 @@ mod tests {
                 &mut keys,
             );
             for (row, key) in keys.iter().enumerate() {
-                assert_eq!(short_bytes(&texts[row]), two[row]);
+                assert_eq!(texts[row].bytes(), two[row]);
                 let parts = [value(window, one[row]), two[row]];
                 let lengths = parts.map(|part| [part.len() as u8]);
                 let want = [&lengths[0], parts[0], &lengths[1], parts[1], &[1]].concat();

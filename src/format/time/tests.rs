@@ -379,12 +379,13 @@ proptest! {
         if let Some(time) = usual(text) {
             prop_assert_eq!(Ok(time), any(text));
         }
-        for unit in [Unit::Year, Unit::Month, Unit::Week, Unit::Day, Unit::Hour, Unit::Minutes(5), Unit::Minute, Unit::Second] {
-            let mut want = Vec::new();
-            let want = unit.cut(text, &mut want).map(|()| want.clone());
+        for unit in [Unit::Year, Unit::Month, Unit::Week, Unit::Day, Unit::Hour, Unit::Minutes(5), Unit::Minute, Unit::Second, Unit::Weekday] {
             let mut cutter = Cutter::default();
-            for _ in 0..2 {
-                prop_assert_eq!(cutter.cut(unit, text).map(<[u8]>::to_vec), want.clone());
+            let day = &text[..text.len().min(10)];
+            for text in [text, text, day, b"", text, day, day] {
+                let mut want = Vec::new();
+                let want = unit.cut(text, &mut want).map(|()| want);
+                prop_assert_eq!(cutter.cut(unit, text).map(|cut| cut.bytes().to_vec()), want);
             }
         }
     }

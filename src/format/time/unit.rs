@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::format::short_text::ShortText;
 use crate::format::time::read::{NoTime, iso, read};
 use crate::format::time::{Precision, Time, calendar};
 
@@ -84,19 +85,6 @@ impl Unit {
         }
         self.write(&time, to);
         Ok(())
-    }
-
-    /// How many bytes of a time in ISO 8601 it is.
-    fn prefix(self) -> Option<usize> {
-        match self {
-            Unit::Year => Some(4),
-            Unit::Month => Some(7),
-            Unit::Day => Some(10),
-            Unit::Hour => Some(13),
-            Unit::Minute => Some(16),
-            Unit::Second => Some(19),
-            Unit::Week | Unit::Weekday | Unit::Minutes(_) => None,
-        }
     }
 
     /// Writes a time in this unit; what it lacks is the least.
@@ -184,11 +172,13 @@ impl Unit {
     }
 }
 
-/// Cuts times down. Neighbours in a log are often the same, so it keeps the last one.
+/// Cuts times down. Neighbours in a file are often the same, so it keeps the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Cutter {
+    /// A time, or of weeks and weekdays a day.
     time: Vec<u8>,
-    cut: Vec<u8>,
+    cut: ShortText,
+    scratch: Vec<u8>,
 }
 
 impl Cutter {
@@ -197,23 +187,43 @@ impl Cutter {
     /// # Errors
     /// As there.
     #[inline]
-    pub(crate) fn cut(&mut self, unit: Unit, time: &[u8]) -> Result<&[u8], NoTime> {
-        if let Some(prefix) = unit.prefix()
-            && let Some((_, iso)) = iso(time)
-        {
-            self.time.clear();
-            self.cut.clear();
-            self.cut.extend_from_slice(&iso[..prefix]);
-            if let Some(between) = self.cut.get_mut(10) {
-                *between = b'T';
+    pub(crate) fn cut(&mut self, unit: Unit, time: &[u8]) -> Result<ShortText, NoTime> {
+        let Some((parts, iso)) = iso(time) else {
+            if self.time != time || time.is_empty() {
+                self.time.clear();
+                unit.cut(time, &mut self.scratch)?;
+                self.keep(time);
             }
-            return Ok(&self.cut);
-        }
-        if self.time != time {
-            self.time.clear();
-            unit.cut(time, &mut self.cut)?;
-            self.time.extend_from_slice(time);
-        }
-        Ok(&self.cut)
+            return Ok(self.cut);
+        };
+        let mut text = *iso;
+        let len = match unit {
+            Unit::Year => 4,
+            Unit::Month => 7,
+            Unit::Day => 10,
+            Unit::Hour => 13,
+            Unit::Minute => 16,
+            Unit::Second => 19,
+            Unit::Minutes(minutes) => {
+                let minute = parts.minute - parts.minute % minutes.max(1);
+                text[14..16].copy_from_slice(&[b'0' + minute / 10, b'0' + minute % 10]);
+                16
+            }
+            Unit::Week | Unit::Weekday => {
+                if self.time != iso[..10] {
+                    unit.write(&parts, &mut self.scratch);
+                    self.keep(&iso[..10]);
+                }
+                return Ok(self.cut);
+            }
+        };
+        text[10] = b'T';
+        Ok(ShortText::first_of(&text, len))
+    }
+
+    fn keep(&mut self, time: &[u8]) {
+        self.time.clear();
+        self.time.extend_from_slice(time);
+        self.cut = ShortText::from(&*self.scratch);
     }
 }

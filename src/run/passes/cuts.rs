@@ -1,10 +1,10 @@
 //! Times in keys, cut down to a unit.
 
+use crate::format::short_text::ShortText;
 use crate::format::time::{Cutter, Unit};
 use crate::plan::Plan;
 use crate::run::passes::Passes;
 use crate::scan::index::TextWindow;
-use crate::scan::keys::{ShortText, short_text};
 use crate::scan::numbers::ROWS;
 use crate::scan::spans::value;
 
@@ -28,7 +28,7 @@ impl CutColumn {
             clock,
             cutter: Cutter::default(),
             joined: Vec::new(),
-            texts: vec![[0; 32]; ROWS].into(),
+            texts: vec![ShortText::default(); ROWS].into(),
         }
     }
 }
@@ -48,12 +48,12 @@ impl Passes {
                     parts.all(|part| plan.join(part, &mut column.joined));
                     time = &column.joined;
                 }
-                column.texts[row] = [0; 32];
+                column.texts[row] = ShortText::default();
                 if plan.is_null(time) {
                     continue;
                 }
                 match column.cutter.cut(column.unit, time) {
-                    Ok(cut) => column.texts[row] = short_text(cut),
+                    Ok(cut) => column.texts[row] = cut,
                     Err(_) => self.scratch.out.push(row as u32),
                 }
             }

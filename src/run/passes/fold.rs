@@ -1,10 +1,11 @@
 //! Rows go to their groups: keys are looked up, and values are added to lanes.
 
 use crate::aggregate::lanes::{Kept, Lane};
+use crate::format::short_text::ShortText;
 use crate::plan::Plan;
 use crate::run::passes::{KeyColumn, Passes, Scratch};
 use crate::scan::index::TextWindow;
-use crate::scan::keys::{KeyPart, compose, short_bytes};
+use crate::scan::keys::{KeyPart, compose};
 use crate::scan::spans::value;
 use crate::table::batch::BATCH;
 use crate::table::entries::KEY_MAX;
@@ -107,8 +108,8 @@ impl Passes {
             keys => {
                 let parts = keys.iter().map(|key| match key.cut {
                     Some(cut) => {
-                        let lengths = self.cuts[cut].texts[..rows].iter().map(short_bytes);
-                        1 + lengths.map(<[u8]>::len).max().unwrap_or_default()
+                        let lengths = self.cuts[cut].texts[..rows].iter().map(ShortText::len);
+                        1 + lengths.max().unwrap_or_default()
                     }
                     None => longest(key, key),
                 });
@@ -125,7 +126,7 @@ impl Passes {
             [one] if self.has_raw_keys => raw_length(span(one), span(one)),
             keys => {
                 let parts = keys.iter().map(|key| match key.cut {
-                    Some(cut) => 1 + short_bytes(&self.cuts[cut].texts[row]).len(),
+                    Some(cut) => 1 + self.cuts[cut].texts[row].len(),
                     None => raw_length(span(key), span(key)),
                 });
                 1 + parts.sum::<usize>()
@@ -144,7 +145,7 @@ impl Passes {
         to.clear();
         for key in &self.keys {
             match key.cut {
-                Some(cut) => plan.push_key(to, short_bytes(&self.cuts[cut].texts[row])),
+                Some(cut) => plan.push_key(to, self.cuts[cut].texts[row].bytes()),
                 None => plan.push_key(to, value(window, self.spans[key.at][row])),
             }
         }

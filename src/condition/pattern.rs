@@ -1,0 +1,57 @@
+//! Regular expressions over bytes.
+
+use regex_automata::Input;
+use regex_automata::meta::{BuildError, Cache, Config, Regex};
+use regex_automata::util::syntax;
+
+/// The most bytes of a pattern that is compiled, and of what a search keeps.
+const PROGRAM_MAX: usize = 10 << 20;
+const CACHE_MAX: usize = 2 << 20;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Pattern(Regex);
+
+/// What searches for a pattern need: of one thread at a time.
+#[derive(Debug)]
+pub(crate) struct SearchCache(Cache);
+
+impl Pattern {
+    /// # Errors
+    /// It is none: why.
+    pub(super) fn new(text: &str) -> Result<Pattern, String> {
+        let limits = Config::new()
+            .utf8_empty(false)
+            .nfa_size_limit(Some(PROGRAM_MAX))
+            .hybrid_cache_capacity(CACHE_MAX);
+        let built = Regex::builder()
+            .configure(limits)
+            .syntax(syntax::Config::new().utf8(false))
+            .build(text);
+        built.map(Pattern).map_err(|error| why(&error))
+    }
+
+    /// Whether a part of a text matches.
+    pub(super) fn is_match(&self, text: &[u8]) -> bool {
+        self.0.is_match(text)
+    }
+
+    pub(crate) fn cache(&self) -> SearchCache {
+        SearchCache(self.0.create_cache())
+    }
+
+    /// The same as [`Pattern::is_match`], by a cache of its own.
+    pub(crate) fn is_match_by(&self, cache: &mut SearchCache, text: &[u8]) -> bool {
+        let input = Input::new(text).earliest(true);
+        self.0.search_half_with(&mut cache.0, &input).is_some()
+    }
+}
+
+fn why(error: &BuildError) -> String {
+    let Some(error) = error.syntax_error() else {
+        return error.to_string();
+    };
+    // The library draws the pattern on lines of its own; the last one says what is wrong.
+    let error = error.to_string();
+    let why = error.lines().last().unwrap_or_default();
+    why.strip_prefix("error: ").unwrap_or(why).into()
+}
