@@ -6,8 +6,8 @@ pub(crate) mod outgrown;
 mod sorted;
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 use memchr::memchr;
 use rayon::prelude::*;
@@ -54,8 +54,10 @@ pub struct Answer {
     all: Groups,
     /// In place of these, what is saved: all groups with their values.
     with_values: Option<Groups>,
-    /// The groups in the order of the rows.
-    order: Vec<Group>,
+    /// The groups of the rows in no order, until that is known: they needn't all be sorted by key.
+    found: Vec<Group>,
+    /// The same in the order of the rows.
+    order: OnceLock<Vec<Group>>,
     /// How their keys are compared.
     key_order: KeyOrder,
     /// Rows in memory are in this order.
@@ -103,7 +105,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The groups of which a condition is true, sorted by key. `decimal_point` is that of numbers in keys.
+    /// The groups of which a condition is true, in the order of keys. `decimal_point` is that of numbers in keys.
     pub(crate) fn new(
         names: Vec<Vec<u8>>,
         (keys, decimal_point): (usize, u8),
@@ -120,7 +122,7 @@ impl Answer {
             groups = answer.having(having, groups);
         }
         answer.all.narrow(&mut answer.key_order, &groups);
-        answer.order = answer.all.sorted(groups, &answer.key_order);
+        answer.found = groups;
         answer.is_by_key = true;
         answer
     }
@@ -137,7 +139,8 @@ impl Answer {
             keys,
             scales,
             roundings,
-            order: Vec::new(),
+            found: Vec::new(),
+            order: OnceLock::new(),
             key_order: KeyOrder::BYTES,
             is_by_key: false,
             with_values: None,
@@ -233,7 +236,7 @@ impl Answer {
             let done = self.sort_stored(columns, first, stored);
             done.map_err(|lost| lost.error(&budget))?;
         } else {
-            self.sort_groups(columns);
+            self.sort_groups(columns, first);
         }
         self.truncate(first);
         Ok(())
@@ -261,19 +264,34 @@ impl Answer {
         Columns::new(list, &self.names, keys, &self.scales)
     }
 
-    /// Sorts the rows that are in memory.
-    fn sort_groups(&mut self, columns: &[By]) {
-        if columns.is_empty() {
-            if !std::mem::replace(&mut self.is_by_key, true) {
-                let order = std::mem::take(&mut self.order);
-                self.order = self.all.sorted(order, &self.key_order);
-            }
+    /// Sorts the rows that are in memory; perhaps only the first ones are left.
+    fn sort_groups(&mut self, columns: &[By], first: usize) {
+        if columns.is_empty() && self.is_by_key && self.order.get().is_some() {
             return;
         }
-        self.is_by_key = false;
-        let mut order = std::mem::take(&mut self.order);
-        self.columns(columns).sort(&self.all, &mut order);
-        self.order = order;
+        let mut order = self.take_order();
+        if columns.is_empty() && first >= order.len() / 2 {
+            order = self.all.sorted(order, &self.key_order);
+        } else if !columns.is_empty() || !self.all.are_sorted(&order, &self.key_order) {
+            self.columns(columns).sort(&self.all, &mut order, first);
+        }
+        self.order = order.into();
+        self.is_by_key = columns.is_empty();
+    }
+
+    /// The groups in the order of the rows: that of keys where no other was asked for.
+    fn order(&self) -> &[Group] {
+        self.order.get().unwrap_or_else(|| {
+            // Not where others wait for it: they may be threads that take part.
+            let sorted = self.all.sorted(self.found.clone(), &self.key_order);
+            self.order.get_or_init(|| sorted)
+        })
+    }
+
+    /// The groups, which needn't be sorted, to be put into another order.
+    fn take_order(&mut self) -> Vec<Group> {
+        let found = std::mem::take(&mut self.found);
+        self.order.take().unwrap_or(found)
     }
 
     /// Takes over what another answer, of the run alone, says of records.
@@ -291,12 +309,17 @@ impl Answer {
     pub fn odd_key(&self) -> Option<&[u8]> {
         let is_odd = |text: &&[u8]| memchr(0, text).is_some() || text.last() == Some(&b'\r');
         let odd = |group: &Group| self.all.parts(*group).find(is_odd);
-        self.order.par_iter().find_map_first(odd)
+        self.order().par_iter().find_map_first(odd)
     }
 
     /// Leaves only the first rows.
     fn truncate(&mut self, rows: usize) {
-        self.order.truncate(rows);
+        if self.order.get().is_none() {
+            self.sort_groups(&[], rows);
+        }
+        if let Some(order) = self.order.get_mut() {
+            order.truncate(rows);
+        }
         if let Some(stored) = &mut self.stored {
             stored.truncate(rows);
         }
@@ -391,7 +414,7 @@ impl Answer {
         let (names, scales) = (self.names.clone(), self.scales.clone());
         let roundings = self.roundings.clone();
         Answer {
-            order,
+            order: order.into(),
             ..Answer::empty(names, self.keys, scales, roundings, groups)
         }
     }
@@ -419,7 +442,7 @@ impl Answer {
             let mut doubted = DoubtedRows::default();
             let reader = form.filter(&stored, &self.scales, |order, groups| {
                 let mut answer = self.of_rows(groups, order);
-                let order = std::mem::take(&mut answer.order);
+                let order = answer.take_order();
                 let order = answer.having(having, order);
                 doubted.add(answer.doubted);
                 (order, answer.all)
@@ -473,9 +496,10 @@ impl Answer {
         stored.narrow(&mut self.key_order)?;
         if memory_of(stored.bytes(), stored.len() as u64) <= form.budget.bytes() {
             let loaded = stored.load(0..stored.len());
-            (self.order, self.all) = loaded.map_err(|_| Lost::Read)?;
+            let (order, groups) = loaded.map_err(|_| Lost::Read)?;
+            (self.order, self.all) = (order.into(), groups);
             self.is_by_key = false;
-            self.sort_groups(columns);
+            self.sort_groups(columns, first);
             return Ok(());
         }
         // As they lie there.
@@ -499,7 +523,7 @@ impl Rows for Answer {
     fn len(&self) -> usize {
         match &self.stored {
             Some(stored) => stored.len(),
-            None => self.order.len(),
+            None => self.order().len(),
         }
     }
 
@@ -514,7 +538,7 @@ impl Rows for Answer {
         if self.stored.is_some() {
             return;
         }
-        self.all.fetch(at, |at| self.order.get(at).copied());
+        self.all.fetch(at, |at| self.order().get(at).copied());
     }
 
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
@@ -522,7 +546,7 @@ impl Rows for Answer {
             let page = stored.page_of(at, |rows| self.page(stored, rows));
             return page.row(at, cells);
         }
-        let group = self.order[at];
+        let group = self.order()[at];
         cells.clear();
         cells.extend(self.all.parts(group).map(Cell::Text));
         let columns = self.scales.iter().zip(&self.roundings);

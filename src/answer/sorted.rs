@@ -13,7 +13,7 @@ use crate::aggregate::state::Outcome;
 use crate::answer::order::By;
 use crate::partial::block::BLOCK_BYTES;
 use crate::spill::stored::{Lost, Stored, StoredForm};
-use crate::table::groups::Groups;
+use crate::table::groups::{FETCHED, Groups};
 use crate::table::key_order::KeyOrder;
 use crate::table::states::{Group, Table};
 
@@ -27,6 +27,8 @@ const SORT_GROWTH: u64 = 12;
 const EACH_BYTES: u64 = 1024;
 /// The most runs that are merged at once.
 const FAN_IN: u64 = 64;
+/// The first rows are looked for in so many parts for each thread.
+const PARTS: usize = 4;
 
 /// What groups of so many bytes in a file take in memory.
 pub(super) fn memory_of(bytes: u64, groups: u64) -> u64 {
@@ -65,14 +67,44 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Puts groups into the order.
-    pub(super) fn sort(&self, groups: &Groups, order: &mut Vec<Group>) {
-        let mut rows: Vec<_> = order
-            .par_drain(..)
-            .map(|group| self.row(groups, group))
-            .collect();
+    /// Puts the first groups of the order into it, and leaves out the others.
+    pub(super) fn sort(&self, groups: &Groups, order: &mut Vec<Group>, first: usize) {
+        let mut rows: Vec<_> = if first < order.len() / 2 {
+            let part = order.len().div_ceil(PARTS * rayon::current_num_threads());
+            let parts = order.par_chunks(part);
+            let parts = parts.flat_map_iter(|part| self.first_of(groups, part, first));
+            parts.collect()
+        } else {
+            let rows = order.par_iter().map(|group| self.row(groups, *group));
+            rows.collect()
+        };
         rows.par_sort_unstable_by(|one, two| self.compare(one, two));
-        order.extend(rows.into_iter().map(|row| row.group));
+        order.clear();
+        order.extend(rows.into_iter().take(first).map(|row| row.group));
+    }
+
+    /// The first rows of the order among some groups, in no order, and perhaps a few more.
+    fn first_of<'g>(&self, groups: &'g Groups, part: &[Group], first: usize) -> Vec<Row<'g>> {
+        let mut rows: Vec<Row<'g>> = Vec::new();
+        let Some(last) = first.checked_sub(1) else {
+            return rows;
+        };
+        let mut is_full = false;
+        for (at, &group) in part.iter().enumerate() {
+            groups.fetch(at + FETCHED, |at| part.get(at).copied());
+            let row = self.row(groups, group);
+            // The last of the first rows so far: none after it is wanted.
+            if is_full && self.compare(&row, &rows[last]).is_gt() {
+                continue;
+            }
+            rows.push(row);
+            if rows.len() == 2 * first {
+                rows.select_nth_unstable_by(last, |one, two| self.compare(one, two));
+                rows.truncate(first);
+                is_full = true;
+            }
+        }
+        rows
     }
 
     fn row<'g>(&self, groups: &'g Groups, group: Group) -> Row<'g> {
@@ -241,8 +273,7 @@ impl Sorting<'_> {
     /// Some rows, sorted.
     fn run(&self, stored: &Stored, rows: Range<usize>) -> Result<Stored, Lost> {
         let (mut order, groups) = stored.load(rows).map_err(|_| Lost::Read)?;
-        self.columns.sort(&groups, &mut order);
-        order.truncate(self.first);
+        self.columns.sort(&groups, &mut order, self.first);
         let rows = order.iter().map(|&group| (&groups, group));
         self.written(rows, stored.table())
     }

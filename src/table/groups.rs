@@ -135,12 +135,16 @@ impl Groups {
         });
     }
 
+    /// Whether they lie in the order of their keys.
+    pub(crate) fn are_sorted(&self, groups: &[Group], order: &KeyOrder) -> bool {
+        let lanes = self.orders();
+        let lanes = lanes.filter(|(_, orders)| orders.have(order.is_of_bytes()));
+        lanes.is_some_and(|(lanes, _)| lanes.are_sorted(groups))
+    }
+
     /// In the order of their keys.
     pub(crate) fn sorted(&self, groups: Vec<Group>, order: &KeyOrder) -> Vec<Group> {
-        if let Some((lanes, orders)) = self.orders()
-            && orders.have(order.is_of_bytes())
-            && lanes.are_sorted(&groups)
-        {
+        if self.are_sorted(&groups, order) {
             return groups;
         }
         let by_key = ByKey {

@@ -517,8 +517,11 @@ fn outgrown_answers_are_sorted() {
     let directory = tempfile::tempdir().unwrap();
     let small = query.clone().memory(0).spill_directory(directory.path());
     for sort in ["max_3:desc", "max_3,key1:desc", "count,max_3:desc", "key"] {
-        for first in [Some(7), Some(60), Some(150), None] {
+        let (all, _) = of(&query, sort, None).unwrap();
+        for first in [Some(0), Some(1), Some(7), Some(60), Some(150), None] {
             let (want, _) = of(&query, sort, first).unwrap();
+            let most = first.map_or(all.len(), |first| first.min(all.len()));
+            assert!(want == all[..most], "{sort} {first:?}");
             let got: Result<_> = of(&small, sort, first);
             let (got, spilled) = got.unwrap();
             assert!(got == want, "{sort} {first:?}");
