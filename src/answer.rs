@@ -503,8 +503,12 @@ impl Answer {
             return Ok(());
         }
         // As they lie there.
-        if columns.is_empty() && self.key_order.is_of_bytes() && is_by_bytes {
-            self.stored = Some(StoredRows::new(stored, form, true));
+        let is_by_key = |order: &KeyOrder| match order.is_of_bytes() {
+            true => Ok(is_by_bytes),
+            false => stored.is_sorted(order),
+        };
+        if columns.is_empty() && is_by_key(&self.key_order)? {
+            self.stored = Some(StoredRows::new(stored, form, is_by_bytes));
             return Ok(());
         }
         let sorting = Sorting {

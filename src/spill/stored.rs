@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use ringfold_read::Error;
 
 use crate::aggregate::state::Slot;
@@ -363,6 +364,38 @@ impl Stored {
             buffer = loaded.into_buffer();
         }
         Ok(())
+    }
+
+    /// Whether the groups lie in an order of their keys.
+    ///
+    /// # Errors
+    /// They can't be read back.
+    pub(crate) fn is_sorted(&self, order: &KeyOrder) -> Result<bool, Lost> {
+        let is_before = |one: &[u8], two: &[u8]| {
+            let keys = [one, two].map(|key| key::parts(key, self.keys).unwrap_or_default());
+            let [one, two] = keys
+                .each_ref()
+                .map(|parts| parts.iter().map(|part| &**part));
+            order.compare(one, two).is_le()
+        };
+        // Of each block the first and the last key; an error without a cause if it isn't sorted.
+        let ends = (0..self.reader.blocks()).into_par_iter().map(|block| {
+            let loaded = self.reader.load(block, Vec::new());
+            let loaded = loaded.map_err(|_| Some(Lost::Read))?;
+            let keys = loaded.view().keys;
+            let mut pairs = (1..loaded.view().len()).map(|row| (keys.get(row - 1), keys.get(row)));
+            let is_sorted = pairs.all(|(one, two)| is_before(one, two));
+            let ends = || [keys.get(0).to_vec(), keys.last().to_vec()];
+            is_sorted.then(ends).ok_or(None)
+        });
+        match ends.collect::<Result<Vec<[Vec<u8>; 2]>, Option<Lost>>>() {
+            Err(None) => Ok(false),
+            Err(Some(lost)) => Err(lost),
+            Ok(ends) => {
+                let mut pairs = ends.windows(2);
+                Ok(pairs.all(|pair| is_before(&pair[0][1], &pair[1][0])))
+            }
+        }
     }
 
     fn block_of(&self, row: usize) -> usize {
