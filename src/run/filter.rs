@@ -26,8 +26,16 @@ impl Plan {
         to
     }
 
+    /// The same of a date and a time of day that are known.
+    pub(super) fn joined_parts<'a>(&self, parts: [&[u8]; 2], to: &'a mut Vec<u8>) -> &'a [u8] {
+        to.clear();
+        let mut parts = parts.into_iter();
+        parts.all(|part| self.join(part, to));
+        to
+    }
+
     /// Adds a date, or a time of day after it; says whether it isn't null. Nothing is left if it is.
-    pub(super) fn join(&self, value: &[u8], to: &mut Vec<u8>) -> bool {
+    fn join(&self, value: &[u8], to: &mut Vec<u8>) -> bool {
         if self.is_null(value) {
             to.clear();
             return false;

@@ -258,12 +258,12 @@ impl OneByOne for Rest<'_> {
         self.partial.rows += rows as u64;
     }
 
-    fn doubted<'a>(
+    fn doubted(
         &mut self,
         reading: Reading,
         rows: u64,
         (window, start): (usize, usize),
-        value: impl Fn(usize) -> &'a [u8],
+        value: impl FnMut(&Test) -> Vec<u8>,
     ) {
         let Rest {
             plan,
@@ -277,7 +277,6 @@ impl OneByOne for Rest<'_> {
             .add(rows, &text.block, start, || {
                 let rejected = &mut partial.rejected;
                 let mark = rejected.mark(&plan.rejecting, &text.block, window, start);
-                let value = |test: &Test| value(test.column).to_vec();
                 (plan.doubtful(filter, reading, value), mark)
             });
     }

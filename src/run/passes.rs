@@ -12,6 +12,7 @@ use ringfold_read::{Block, BlockError, PADDING};
 use crate::aggregate::lanes::{Part, Traits};
 use crate::aggregate::state::{Argument, DigestRow};
 use crate::condition::Reading;
+use crate::condition::tree::Test;
 use crate::format::dialect::Marks;
 use crate::format::field::Field;
 use crate::plan::Plan;
@@ -154,13 +155,13 @@ pub(crate) trait OneByOne {
     fn filtered(&mut self, rows: usize);
 
     /// The condition decides otherwise about so many rows if it is read so. `places` says where the window begins, and where
-    /// the first of these rows; `value` gives the values of that one.
-    fn doubted<'a>(
+    /// the first of these rows; `value` gives what a test is about in that one.
+    fn doubted(
         &mut self,
         reading: Reading,
         rows: u64,
         places: (usize, usize),
-        value: impl Fn(usize) -> &'a [u8],
+        value: impl FnMut(&Test) -> Vec<u8>,
     );
 }
 
@@ -183,15 +184,11 @@ impl Passes {
         columns.extend(plan.cuts.iter().flatten().filter_map(|cut| cut.clock));
         columns.extend(plan.aggregates.iter().filter_map(|of| of.column));
         let mut tested = Vec::new();
-        let mut has_two = false;
         if let Some(filter) = &plan.filter {
             filter.each_test(&mut |test| {
                 tested.push(test.column);
-                has_two |= test.clock.is_some();
+                tested.extend(test.clock);
             });
-        }
-        if has_two {
-            return None;
         }
         columns.extend_from_slice(&tested);
         if fields == 1 {

@@ -30,6 +30,24 @@ impl<'a> Candidates<'a> {
         let at = self.columns.iter().position(|known| *known == column);
         &self.spans[at.expect("a column of the plan")]
     }
+
+    /// What a test is about in a row; `joined` has it if it stands in two columns.
+    pub(crate) fn value<'v>(
+        &self,
+        plan: &Plan,
+        test: &Test,
+        row: usize,
+        joined: &'v mut Vec<u8>,
+    ) -> &'v [u8]
+    where
+        'a: 'v,
+    {
+        let of = |column: usize| value(self.window, self.spans(column)[row]);
+        match test.clock {
+            None => of(test.column),
+            Some(clock) => plan.joined_parts([of(test.column), of(clock)], joined),
+        }
+    }
 }
 
 /// What a worker needs to select rows.
@@ -102,23 +120,22 @@ impl Selection {
         let spans = rows.spans(test.column);
         let at = self.next;
         self.next += 1;
+        let is_whole = test.unit.is_none() && test.clock.is_none();
         match &test.check {
             Check::Number(comparison, number)
-                if number.decimals() <= SCALE_MAX
-                    && !plan.has_numeric_nulls
-                    && test.unit.is_none() =>
+                if number.decimals() <= SCALE_MAX && !plan.has_numeric_nulls && is_whole =>
             {
                 self.numbers(plan, test, (*comparison, *number), rows, doubts)
             }
             Check::Text(Comparison::Equal, text)
                 if text.len() <= 16
                     && !plan.is_null(text)
-                    && test.unit.is_none()
+                    && is_whole
                     && !plan.wants_number(test.column) =>
             {
                 texts(rows.window, &spans[..rows.count], text)
             }
-            Check::Null { .. } | Check::Text(..) if test.unit.is_none() => {
+            Check::Null { .. } | Check::Text(..) if is_whole => {
                 bits(&spans[..rows.count], |&span| {
                     let bytes = value(rows.window, span);
                     test.is_true(&plan.operand(test.column, bytes), doubts)
@@ -128,14 +145,25 @@ impl Selection {
                 self.verdicts
                     .resize_with(self.verdicts.len().max(at + 1), || None);
                 let verdicts = self.verdicts[at].get_or_insert_with(Verdicts::new);
+                let mut verdict = |text: Option<Text>, bytes: &[u8]| {
+                    verdicts.of(text, doubts, |cache, doubts| {
+                        test.is_true_by(cache, &plan.operand(test.column, bytes), doubts)
+                    })
+                };
+                if test.clock.is_some() {
+                    let mut joined = Vec::new();
+                    let each: Vec<usize> = (0..rows.count).collect();
+                    return bits(&each, |&row| {
+                        let bytes = rows.value(plan, test, row, &mut joined);
+                        verdict(Text::of(bytes), bytes)
+                    });
+                }
                 bits(&spans[..rows.count], |&span| {
                     let bytes = value(rows.window, span);
                     let is_short = bytes.len() <= TEXT_MAX;
                     let start = (span & 0xffff) as usize;
                     let text = is_short.then(|| Text::new(rows.window.from(start), bytes.len()));
-                    verdicts.of(text, doubts, |cache, doubts| {
-                        test.is_true_by(cache, &plan.operand(test.column, bytes), doubts)
-                    })
+                    verdict(text, bytes)
                 })
             }
         }

@@ -47,6 +47,13 @@ impl Text {
         }
     }
 
+    /// The same of bytes that stand in no window, if they aren't more.
+    pub(super) fn of(bytes: &[u8]) -> Option<Text> {
+        let mut padded = [0; TEXT_MAX];
+        padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Text::new(&padded, bytes.len()))
+    }
+
     /// Its place, which differs from most others'.
     #[inline(always)]
     fn place(&self) -> usize {

@@ -253,6 +253,44 @@ proptest! {
     }
 }
 
+/// Conditions on a date and a time of day in two columns.
+#[test]
+fn conditions_on_two_columns() {
+    let dates = ["2026-03-12", "12/Mar/2026", "", "NA", "x", "\"2026-03-13\""];
+    let clocks = [
+        "06:25",
+        "06:25:01",
+        "18:30Z",
+        "",
+        "noon",
+        "\"07:00\"",
+        "06:25:01.000000000000000001",
+    ];
+    let rows = (0..400).map(|row| {
+        let (date, clock) = (dates[row % 7 % 6], clocks[row / 2 % 7]);
+        format!("{},{date},{row},{clock}\n", row % 3)
+    });
+    let text: String = rows.collect();
+    for condition in [
+        "$2+$4 >= '2026-03-12 06:25:01'",
+        "not ($2+$4 < '2026-03-12 06:25:01' or $3 > 300)",
+        "$2+$4@hour = '2026-03-12T06' and $3 < 390",
+        "$2+$4@weekday in (4, 5)",
+        "$2+$4 ~ ' 06' or $2+$4 is null",
+    ] {
+        for on_error in [OnError::Fail, OnError::Null, OnError::Skip] {
+            let query = Query::new(b',').quote(Some(b'"')).key(1).null_value("NA");
+            let query = query.on_error(on_error).filter(condition).unwrap();
+            let query = query.aggregate("sum", Some(3.into())).unwrap();
+            let want = answer(&query, None, text.as_bytes(), 3000);
+            for level in Level::available() {
+                let got = answer(&query, Some(level), text.as_bytes(), 3000);
+                assert_eq!(got, want, "{condition} {level:?}");
+            }
+        }
+    }
+}
+
 /// Pairs go to tables of their own until these are full.
 #[test]
 #[cfg_attr(miri, ignore = "too much for an interpreter")]

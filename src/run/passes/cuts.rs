@@ -43,10 +43,7 @@ impl Passes {
                 let text = |at: usize| value(window, self.spans[at][row]);
                 let mut time = text(column.at);
                 if let Some(clock) = column.clock {
-                    column.joined.clear();
-                    let mut parts = [time, text(clock)].into_iter();
-                    parts.all(|part| plan.join(part, &mut column.joined));
-                    time = &column.joined;
+                    time = plan.joined_parts([time, text(clock)], &mut column.joined);
                 }
                 column.texts[row] = ShortText::default();
                 if plan.is_null(time) {
