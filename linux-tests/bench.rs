@@ -315,6 +315,12 @@ fn what_cannot_be_measured_is_one_line() {
         (&missing, &[][..], 1, "missing: "),
         (&empty, &[], 1, "empty: there is nothing to measure"),
         (&dir.path().to_path_buf(), &[], 1, "not a regular file"),
+        (
+            &path,
+            &["--report=no/such/page.html", "-r20"],
+            1,
+            "no/such/page.html: cannot open for writing: No such file",
+        ),
         (&path, &["--job=sort"], 2, "a job begins with count"),
         (&path, &["--job=count 'x"], 2, "a quote isn't closed"),
         (&path, &["--engine=warp"], 2, "warp"),

@@ -192,6 +192,11 @@ fn what_cannot_be_searched_is_one_line() {
     };
     let job = tune(&["--job=sort"]).failure(2);
     assert!(job.contains("a job begins with"), "{job}");
+    let report = tune(&["--report=no/such/page.html"]).failure(1);
+    assert!(
+        report.contains("no/such/page.html: cannot open"),
+        "{report}"
+    );
     if crate::probe::has(Feature::Eviction) {
         let short = tune(&["--budget=20ms"]).failure(2);
         assert!(short.contains("--budget"), "{short}");

@@ -3,6 +3,7 @@
 mod field;
 mod tools;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -28,9 +29,10 @@ use ringfold_read::internals::units::GIB;
 use crate::budget::GROUP_MIN;
 pub(super) use crate::cli::bench::field::run_words;
 use crate::cli::bench::field::{FieldFlags, Job};
-use crate::cli::console::{about, columns, notice, print, say, write_file};
+use crate::cli::console::{about, columns, notice, open_output, print, say, write_output};
 use crate::cli::duration::duration;
 use crate::cli::progress::{self, When};
+use crate::output::file::Output;
 use crate::{Error, Kind as ErrorKind, Result};
 
 /// Columns of a table where there is no terminal.
@@ -147,6 +149,8 @@ impl Command {
         let jobs = self.job.iter().map(|job| Job::parse(job));
         let jobs: Vec<Job> = jobs.collect::<Result<_>>()?;
         self.field.check_engines()?;
+        // Before the runs, which take minutes.
+        let outputs = self.outputs()?;
         let file = CachedFile::open(path).map_err(|error| about(path, &error))?;
         let probed = probe([path], GROUP_MIN)?;
         let mut results = Results {
@@ -184,7 +188,7 @@ impl Command {
             missing.push(format!("the processor's counters: {why}"));
         }
         self.measure(path, &file, &jobs, &mut results)?;
-        self.export(&results)?;
+        Command::export(&results, outputs)?;
         if results.any_failed() {
             progress::clear();
             say(
@@ -284,18 +288,21 @@ impl Command {
         print((text + "\n").as_bytes()).map(drop)
     }
 
-    fn export(&self, results: &Results) -> Result<()> {
-        let files: [(&Option<PathBuf>, &dyn Fn() -> String); 4] = [
-            (&self.export_json, &|| {
-                serde_json::to_string_pretty(results).expect("plain values") + "\n"
-            }),
-            (&self.export_csv, &|| export::csv(results)),
-            (&self.export_markdown, &|| export::markdown(results)),
-            (&self.report, &|| html::page(results)),
-        ];
-        for (path, text) in files {
-            if let Some(path) = path {
-                write_file(path, &text())?;
+    /// The files that results go to, as they are exported.
+    fn outputs(&self) -> Result<Vec<Option<Output>>> {
+        let (json, csv) = (&self.export_json, &self.export_csv);
+        let paths = [json, csv, &self.export_markdown, &self.report].map(Option::as_ref);
+        let open = |path: Option<&PathBuf>| path.map(|path| open_output(Some(path))).transpose();
+        paths.into_iter().map(open).collect()
+    }
+
+    fn export(results: &Results, outputs: Vec<Option<Output>>) -> Result<()> {
+        let json =
+            |results: &Results| serde_json::to_string_pretty(results).expect("plain values") + "\n";
+        let texts: [fn(&Results) -> String; 4] = [json, export::csv, export::markdown, html::page];
+        for (output, text) in outputs.into_iter().zip(texts) {
+            if let Some(output) = output {
+                write_output(output, |out| out.write_all(text(results).as_bytes()))?;
             }
         }
         Ok(())

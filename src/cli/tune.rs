@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use ringfold_read::internals::{
 };
 
 use crate::cli::bench::{now_unix_s, run_words, width};
-use crate::cli::console::{about, print, say, usage, write_file};
+use crate::cli::console::{about, open_output, print, say, usage, write_output};
 use crate::cli::duration::duration;
 use crate::cli::profile::{self, Profile};
 use crate::cli::progress::{self, When};
@@ -112,6 +112,9 @@ struct Tuning<'a> {
 impl Command {
     pub(super) fn run(&self) -> Result<()> {
         let file = CachedFile::open(&self.file).map_err(|error| about(&self.file, &error))?;
+        // Before the runs, which take minutes.
+        let report = self.report.as_ref().map(|path| open_output(Some(path)));
+        let report = report.transpose()?;
         let mut tuning = self.begin(&file)?;
         tuning.search().map_err(|error| about(&self.file, &error))?;
         progress::clear();
@@ -153,8 +156,9 @@ impl Command {
             text += &format!("{line}\n");
         }
         print(text.as_bytes())?;
-        if let Some(path) = &self.report {
-            write_file(path, &html::tuning(&head, &heat, &told, &machine))?;
+        if let Some(report) = report {
+            let page = html::tuning(&head, &heat, &told, &machine);
+            write_output(report, |out| out.write_all(page.as_bytes()))?;
         }
         match self.dry_run {
             true => Ok(()),
