@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use ringfold_read::Error;
 
 use crate::aggregate::state::Slot;
@@ -378,24 +377,21 @@ impl Stored {
                 .map(|parts| parts.iter().map(|part| &**part));
             order.compare(one, two).is_le()
         };
-        // Of each block the first and the last key; an error without a cause if it isn't sorted.
-        let ends = (0..self.reader.blocks()).into_par_iter().map(|block| {
-            let loaded = self.reader.load(block, Vec::new());
-            let loaded = loaded.map_err(|_| Some(Lost::Read))?;
-            let keys = loaded.view().keys;
-            let mut pairs = (1..loaded.view().len()).map(|row| (keys.get(row - 1), keys.get(row)));
-            let is_sorted = pairs.all(|(one, two)| is_before(one, two));
-            let ends = || [keys.get(0).to_vec(), keys.last().to_vec()];
-            is_sorted.then(ends).ok_or(None)
-        });
-        match ends.collect::<Result<Vec<[Vec<u8>; 2]>, Option<Lost>>>() {
-            Err(None) => Ok(false),
-            Err(Some(lost)) => Err(lost),
-            Ok(ends) => {
-                let mut pairs = ends.windows(2);
-                Ok(pairs.all(|pair| is_before(&pair[0][1], &pair[1][0])))
+        // A key may be as long as a block: no more than one is kept beside it.
+        let mut last: Option<Vec<u8>> = None;
+        let mut buffer = Vec::new();
+        for block in 0..self.reader.blocks() {
+            let loaded = self.reader.load(block, buffer).map_err(|_| Lost::Read)?;
+            let (keys, groups) = (loaded.view().keys, loaded.view().len());
+            let mut pairs = (1..groups).map(|row| (keys.get(row - 1), keys.get(row)));
+            let is_next = last.is_none_or(|last| is_before(&last, keys.get(0)));
+            if !is_next || !pairs.all(|(one, two)| is_before(one, two)) {
+                return Ok(false);
             }
+            last = Some(keys.last().to_vec());
+            buffer = loaded.into_buffer();
         }
+        Ok(true)
     }
 
     fn block_of(&self, row: usize) -> usize {
