@@ -94,6 +94,8 @@ fn long_keys_and_texts_stay_within_the_memory() {
             &keys,
             ask("count,distinct:t,sum:n", &["--sort", "sum_n:desc"]),
         ),
+        // In the order of a number after the key.
+        ("keys", &keys, vec!["-k", "k,n", "-a", "last:t,distinct:t"]),
         ("texts", &texts, ask("first:t,last:t,lexmin:t", &[])),
         (
             "texts",
