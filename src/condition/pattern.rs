@@ -47,6 +47,9 @@ impl Pattern {
 }
 
 fn why(error: &BuildError) -> String {
+    if let Some(limit) = error.size_limit() {
+        return format!("compiled it takes more than {limit} bytes");
+    }
     let Some(error) = error.syntax_error() else {
         return error.to_string();
     };
