@@ -10,7 +10,7 @@ use crate::condition::Doubts;
 use crate::condition::tree::{Check, Comparison, Condition, Test};
 use crate::decimal::number::Number;
 use crate::plan::Plan;
-use crate::run::verdicts::{TEXT_MAX, Text, Verdicts};
+use crate::run::verdicts::{Text, Verdicts};
 use crate::scan::decimal::{decode, usual_scale};
 use crate::scan::index::TextWindow;
 use crate::scan::numbers::{Numbers, SCALE_MAX};
@@ -29,24 +29,6 @@ impl<'a> Candidates<'a> {
     pub(crate) fn spans(&self, column: usize) -> &'a [u32] {
         let at = self.columns.iter().position(|known| *known == column);
         &self.spans[at.expect("a column of the plan")]
-    }
-
-    /// What a test is about in a row; `joined` has it if it stands in two columns.
-    pub(crate) fn value<'v>(
-        &self,
-        plan: &Plan,
-        test: &Test,
-        row: usize,
-        joined: &'v mut Vec<u8>,
-    ) -> &'v [u8]
-    where
-        'a: 'v,
-    {
-        let of = |column: usize| value(self.window, self.spans(column)[row]);
-        match test.clock {
-            None => of(test.column),
-            Some(clock) => plan.joined_parts([of(test.column), of(clock)], joined),
-        }
     }
 }
 
@@ -145,25 +127,21 @@ impl Selection {
                 self.verdicts
                     .resize_with(self.verdicts.len().max(at + 1), || None);
                 let verdicts = self.verdicts[at].get_or_insert_with(Verdicts::new);
-                let mut verdict = |text: Option<Text>, bytes: &[u8]| {
+                let clocks = test.clock.map(|clock| rows.spans(clock));
+                let (mut row, mut joined) = (0, Vec::new());
+                bits(&spans[..rows.count], |&span| {
+                    let (bytes, text) = match clocks {
+                        None => (value(rows.window, span), Text::at(rows.window, span)),
+                        Some(clocks) => {
+                            let parts = [span, clocks[row]].map(|span| value(rows.window, span));
+                            let bytes = plan.joined_parts(parts, &mut joined);
+                            (bytes, Text::of(bytes))
+                        }
+                    };
+                    row += 1;
                     verdicts.of(text, doubts, |cache, doubts| {
                         test.is_true_by(cache, &plan.operand(test.column, bytes), doubts)
                     })
-                };
-                if test.clock.is_some() {
-                    let mut joined = Vec::new();
-                    let each: Vec<usize> = (0..rows.count).collect();
-                    return bits(&each, |&row| {
-                        let bytes = rows.value(plan, test, row, &mut joined);
-                        verdict(Text::of(bytes), bytes)
-                    });
-                }
-                bits(&spans[..rows.count], |&span| {
-                    let bytes = value(rows.window, span);
-                    let is_short = bytes.len() <= TEXT_MAX;
-                    let start = (span & 0xffff) as usize;
-                    let text = is_short.then(|| Text::new(rows.window.from(start), bytes.len()));
-                    verdict(text, bytes)
                 })
             }
         }

@@ -2,11 +2,12 @@
 
 use crate::condition::pattern::SearchCache;
 use crate::condition::{Doubts, Reading};
+use crate::scan::index::TextWindow;
 
 /// How many texts are kept: each at the place that its hash names.
 const PLACES: usize = 1 << 11;
 /// Longer texts aren't kept.
-pub(super) const TEXT_MAX: usize = 32;
+const TEXT_MAX: usize = 32;
 /// After so many texts it is clear whether they repeat.
 const TRIAL: u32 = 1 << 14;
 
@@ -24,9 +25,17 @@ impl Text {
         len: u32::MAX,
     };
 
+    /// That of a value, if it isn't longer.
+    #[inline(always)]
+    pub(super) fn at(window: TextWindow<'_>, span: u32) -> Option<Text> {
+        let (start, end) = ((span & 0xffff) as usize, (span >> 16) as usize);
+        let len = end - 1 - start;
+        (len <= TEXT_MAX).then(|| Text::new(window.from(start), len))
+    }
+
     /// The first bytes of `from`, so many.
     #[inline(always)]
-    pub(super) fn new(from: &[u8; TEXT_MAX], len: usize) -> Text {
+    fn new(from: &[u8; TEXT_MAX], len: usize) -> Text {
         /// So many of them are ones as a text has bytes.
         const MASKS: [u8; 2 * TEXT_MAX] = {
             let mut masks = [0; 2 * TEXT_MAX];
@@ -47,7 +56,7 @@ impl Text {
         }
     }
 
-    /// The same of bytes that stand in no window, if they aren't more.
+    /// The same of bytes that stand in no window.
     pub(super) fn of(bytes: &[u8]) -> Option<Text> {
         let mut padded = [0; TEXT_MAX];
         padded.get_mut(..bytes.len())?.copy_from_slice(bytes);

@@ -7,7 +7,7 @@ use crate::run::passes::{Columns, OneByOne, Passes, Scratch};
 use crate::run::selection::Candidates;
 use crate::scan::index::TextWindow;
 use crate::scan::lines::Lines;
-use crate::scan::spans::{RecordStarts, is_empty, spans, strip_quotes, strip_returns};
+use crate::scan::spans::{RecordStarts, is_empty, spans, strip_quotes, strip_returns, value};
 
 impl Passes {
     /// Lists rows and their values as the dialect splits them; returns where the last record ends.
@@ -173,8 +173,14 @@ impl Passes {
             let count = differ.iter().map(|bits| u64::from(bits.count_ones())).sum();
             let start = at + starts[row] as usize;
             others.doubted(reading, count, (at, start), |test| {
-                let mut joined = Vec::new();
-                rows.value(plan, test, row, &mut joined).to_vec()
+                let of = |column: usize| value(window, rows.spans(column)[row]);
+                match test.clock {
+                    None => of(test.column).to_vec(),
+                    Some(clock) => {
+                        let parts = [of(test.column), of(clock)];
+                        plan.joined_parts(parts, &mut Vec::new()).to_vec()
+                    }
+                }
             });
         }
         for (column, spans) in self.spans.iter_mut().enumerate() {
