@@ -68,6 +68,14 @@ pub(crate) enum Special {
 }
 
 impl Special {
+    fn negated(self) -> Special {
+        match self {
+            Special::NegativeInfinity => Special::Infinity,
+            Special::Infinity => Special::NegativeInfinity,
+            Special::Nan => Special::Nan,
+        }
+    }
+
     /// The sum of two.
     fn plus(self, other: Special) -> Special {
         match self == other {
@@ -139,6 +147,17 @@ impl Number {
     /// How many digits it has behind the point.
     pub(crate) fn decimals(&self) -> u32 {
         self.scale.max(0) as u32
+    }
+
+    /// The same with the other sign.
+    #[must_use]
+    pub(crate) fn negated(self) -> Number {
+        Number {
+            mantissa: -self.mantissa,
+            low: -self.low,
+            special: self.special.map(Special::negated),
+            ..self
+        }
     }
 
     /// Whether it is below zero; nan isn't.

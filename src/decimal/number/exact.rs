@@ -182,6 +182,7 @@ impl Exact {
             Mantissa::Special(Special::Infinity) => Mantissa::Special(Special::NegativeInfinity),
             Mantissa::Special(Special::NegativeInfinity) => Mantissa::Special(Special::Infinity),
             Mantissa::Special(Special::Nan) => Mantissa::Special(Special::Nan),
+            Mantissa::Small(small) if small != i128::MIN => Mantissa::Small(-small),
             Mantissa::Small(_) | Mantissa::Big(_) => {
                 return Exact::new(-self.mantissa.big(), self.scale);
             }
@@ -190,6 +191,42 @@ impl Exact {
             mantissa,
             scale: self.scale,
         }
+    }
+
+    /// The product of two that aren't special.
+    #[must_use]
+    pub(crate) fn times(&self, other: &Exact) -> Exact {
+        let scale = self.scale + other.scale;
+        if let (&Mantissa::Small(one), &Mantissa::Small(two)) = (&self.mantissa, &other.mantissa)
+            && let Some(product) = one.checked_mul(two)
+        {
+            return Exact::small(product, scale);
+        }
+        Exact::new(self.mantissa.big() * other.mantissa.big(), scale)
+    }
+
+    /// How many bits its digits take.
+    pub(crate) fn bits(&self) -> u64 {
+        match &self.mantissa {
+            Mantissa::Small(small) => 128 - u64::from(small.unsigned_abs().leading_zeros()),
+            Mantissa::Big(big) => big.magnitude().bits(),
+            Mantissa::Special(_) => 0,
+        }
+    }
+
+    /// The same value without zeros at the end of its decimals.
+    #[must_use]
+    pub(crate) fn shortest(self) -> Exact {
+        let (Some(mut mantissa), mut scale) = self.parts() else {
+            return match self.special() {
+                Some(_) => self,
+                None => Number::of(&self).map_or(self, Number::exact),
+            };
+        };
+        while scale > 0 && mantissa % 10 == 0 {
+            (mantissa, scale) = (mantissa / 10, scale - 1);
+        }
+        Exact::small(mantissa, scale)
     }
 
     pub(crate) fn of(special: Special) -> Exact {
@@ -215,11 +252,7 @@ impl Exact {
 
     /// The decimal logarithm of its absolute value, about; `None` of zero and special values.
     pub(crate) fn magnitude(&self) -> Option<f64> {
-        let bits = match &self.mantissa {
-            Mantissa::Small(small) => 128 - u64::from(small.unsigned_abs().leading_zeros()),
-            Mantissa::Big(big) => big.magnitude().bits(),
-            Mantissa::Special(_) => 0,
-        };
+        let bits = self.bits();
         (bits > 0).then(|| bits as f64 * std::f64::consts::LOG10_2 - f64::from(self.scale))
     }
 
