@@ -407,7 +407,7 @@ fn what_is_refused() {
         (
             "--where",
             "city = 'Zürich' or\tcity = Bern",
-            "--where: column 27: `Bern` is a column, and two columns can't be compared: a text stands in single quotes, 'Bern'\n  city = 'Zürich' or\\tcity = Bern\n                             ^\n",
+            "--where: column 27: no column is called `Bern`; the header has: city, price; a text stands in single quotes, 'Bern'\n  city = 'Zürich' or\\tcity = Bern\n                             ^\n",
         ),
     ] {
         let told = refused(dir.path(), &[&asked[..], &[flag, condition]].concat());

@@ -17,6 +17,7 @@ mod durable;
 mod edges;
 mod emulated;
 mod exact;
+mod expressions;
 mod faults;
 mod first_contact;
 mod flags;

@@ -2,3 +2,4 @@
 
 pub(crate) mod number;
 pub(crate) mod quotient;
+pub(crate) mod rational;

@@ -115,7 +115,7 @@ mod sketch;
 mod format;
 
 mod aggregate;
-mod condition;
+mod expression;
 mod scan;
 mod table;
 

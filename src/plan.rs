@@ -1,6 +1,7 @@
 //! A query compiled for an input: data that says what to do with a record.
 
 pub(crate) mod columns;
+pub(crate) mod computed;
 pub(crate) mod conditions;
 pub(crate) mod head;
 pub(crate) mod names;
@@ -11,22 +12,24 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 use ringfold_read::internals::Level;
-use ringfold_read::{Cause, Error, Framing, Kind as ErrorKind, Result};
+use ringfold_read::{Cause, Error, Framing, Kind as ErrorKind, Result, Setting};
 
 use crate::aggregate::state::{Argument, Digest, Kind, Slot};
 use crate::answer::order::Sort;
 use crate::answer::{LINES, no_lines};
 use crate::budget::Budget;
-use crate::condition::{Bytes, Condition};
 use crate::decimal::number::{Grammar, Number};
+use crate::expression::formula::{Formula, Kind as Type};
+use crate::expression::{Bytes, Condition, Expression};
 use crate::format::dialect::Dialect;
 use crate::format::hint::number_cause;
 use crate::format::repeats::Repeats;
 use crate::format::sniff::Doubt;
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
+use crate::plan::computed::Computed;
 use crate::plan::order::Order;
-use crate::refusal::{Hint, Refusal};
+use crate::refusal::{AGGREGATE, Hint, KEY, Refusal};
 use crate::reject::rejects::{OnError, Rejecting};
 use crate::sketch::distinct::HashKey;
 use crate::table::states::push_part;
@@ -66,6 +69,8 @@ pub struct Plan {
     pub(crate) unread_names: Option<Vec<Vec<u8>>>,
     /// Records of which it isn't true are left out.
     pub(crate) filter: Option<Condition>,
+    /// Columns that are computed, after those of the input.
+    pub(crate) computed: Vec<Computed>,
     /// The columns of the key, from 0.
     pub(crate) keys: Vec<usize>,
     /// What times in them are cut down to.
@@ -168,6 +173,10 @@ pub(crate) fn hinted(why: impl Into<String>, hint: Hint) -> Cause {
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(crate) columns: Columns,
+    /// What they may be in place of that: a value that is computed.
+    pub(crate) value: Option<Expression>,
+    /// What they are called.
+    pub(crate) name: Option<Vec<u8>>,
     /// The column of the time of day, where `columns` has the date alone.
     pub(crate) clock: Option<Columns>,
     /// What times are cut down to.
@@ -179,8 +188,31 @@ pub(crate) struct Key {
 pub(crate) struct Asked {
     pub(crate) kind: Kind,
     pub(crate) columns: Option<Columns>,
+    /// What they may be in place of that: a value that is computed.
+    pub(crate) value: Option<Expression>,
+    /// Only records of which it is true count.
+    pub(crate) filter: Option<Expression>,
+    /// What it is called.
+    pub(crate) name: Option<Vec<u8>>,
+    /// As it is written, if it has a value or a condition.
+    pub(crate) text: String,
     /// Its values are times.
     pub(crate) is_time: bool,
+}
+
+impl Asked {
+    /// An aggregate of columns as they are.
+    pub(crate) fn of(kind: Kind, columns: Option<Columns>) -> Asked {
+        Asked {
+            kind,
+            columns,
+            value: None,
+            filter: None,
+            name: None,
+            text: String::new(),
+            is_time: false,
+        }
+    }
 }
 
 /// The most columns of a key, and the most aggregates: each takes memory in every group, before any budget is asked.
@@ -212,6 +244,18 @@ pub(crate) fn find(columns: &Columns, shape: Option<&Shape>) -> Result<Vec<(usiz
     Ok(found.into_iter().map(|at| (at, name(at))).collect())
 }
 
+/// Why there are no such columns, or why their name isn't a value, if it seems to be one.
+fn or_value(error: Error, columns: &Columns, setting: Setting) -> Error {
+    let Columns::Name(name) = columns else {
+        return error;
+    };
+    let text = String::from_utf8_lossy(name);
+    match Expression::value(&text, setting) {
+        Err(refused) if text.contains('(') => refused,
+        _ => error,
+    }
+}
+
 /// The same of columns that are one.
 fn find_one(columns: &Columns, shape: Option<&Shape>) -> Result<(usize, Vec<u8>)> {
     let mut found = find(columns, shape)?;
@@ -231,8 +275,33 @@ impl Plan {
         kinds.any(|kind| matches!(kind.digest, Some(Digest::Hash)))
     }
 
+    /// Whether a value is what is asked for, because there are no such columns.
+    pub(crate) fn is_computed(&self, columns: &Columns) -> bool {
+        let shape = self.shape.as_ref();
+        self.dialect.is_json()
+            || shape.is_none_or(|shape| columns.find(shape.width, shape.header.as_deref()).is_err())
+    }
+
     /// Adds the columns of a key.
     pub(crate) fn add_key(&mut self, key: &Key) -> Result<()> {
+        if let Some(value) = key
+            .value
+            .as_ref()
+            .filter(|_| self.is_computed(&key.columns))
+        {
+            let (formula, _) = value.formula(self)?;
+            let (column, cut) = match formula {
+                Formula::Column(column) => (column, None),
+                Formula::Time(date, clock, unit) => (date, Some(Cut { unit, clock })),
+                formula => (self.compute(formula, value.text(), false), None),
+            };
+            self.keys.push(column);
+            self.cuts.push(cut);
+            let name = key.name.clone();
+            let name = name.unwrap_or_else(|| value.text().trim().as_bytes().to_vec());
+            self.names.push(name);
+            return is_bounded(self.keys.len(), KEYS_MAX, "columns of the key");
+        }
         let has_names = match &self.shape {
             Some(shape) => shape.header.is_some(),
             None => matches!(key.columns, Columns::Name(_)),
@@ -240,12 +309,17 @@ impl Plan {
         let clock = key.clock.as_ref();
         let clock = clock.map(|columns| find_one(columns, self.shape.as_ref()));
         let clock = clock.transpose()?;
-        for (at, name) in find(&key.columns, self.shape.as_ref())? {
+        let found = find(&key.columns, self.shape.as_ref());
+        for (at, name) in found.map_err(|error| or_value(error, &key.columns, KEY))? {
             self.keys.push(at);
             self.cuts.push(key.unit.map(|unit| Cut {
                 unit,
                 clock: clock.as_ref().map(|(at, _)| *at),
             }));
+            if let Some(name) = &key.name {
+                self.names.push(name.clone());
+                continue;
+            }
             let mut name = match (has_names, &clock) {
                 (true, Some((_, clock))) => [&name[..], b"_", clock].concat(),
                 (true, None) => name,
@@ -261,42 +335,97 @@ impl Plan {
 
     /// Adds an aggregate, of each column that it is asked for.
     pub(crate) fn add_aggregate(&mut self, asked: &Asked) -> Result<()> {
-        let Asked {
-            kind,
-            columns,
-            is_time,
-        } = asked;
-        let Some(columns) = columns else {
-            self.aggregates.push(Aggregate {
-                kind: *kind,
-                column: None,
-                number: None,
-                owner: self.aggregates.len(),
-            });
-            self.names.push(kind.name().as_bytes().to_vec());
-            return Ok(());
+        let kind = asked.kind;
+        let value = match (&asked.value, &asked.columns) {
+            (Some(value), Some(columns)) if self.is_computed(columns) => Some(value),
+            (Some(value), None) => Some(value),
+            _ => None,
         };
-        for (at, name) in find(columns, self.shape.as_ref())? {
-            let of_times = kind.of_times().filter(|_| *is_time || self.is_time(at));
+        let formula = match (value, &asked.columns) {
+            (Some(value), _) => Some(value.formula(self)?),
+            (None, Some(columns)) if asked.filter.is_some() => {
+                let at = find_one(columns, self.shape.as_ref())?.0;
+                Some((Formula::Column(at), Type::Field))
+            }
+            (None, None) if asked.filter.is_some() => {
+                Some((Formula::Number(Number::new(1, 0)), Type::Number))
+            }
+            _ => None,
+        };
+        let filtered = match (formula, &asked.filter) {
+            (Some((formula, of)), Some(filter)) => {
+                let condition = filter.inner_condition(self)?;
+                let choice = Formula::Choice(vec![(condition, formula)], Formula::Null.into());
+                Some((choice, of))
+            }
+            (formula, _) => formula,
+        };
+        let columns = match (filtered, &asked.columns) {
+            (Some((Formula::Column(at), _)), _) => vec![(at, self.name_of(at))],
+            (Some((formula, of)), _) => {
+                let is_number = kind.argument == Argument::Numbers
+                    || kind.argument == Argument::Anything && of == Type::Number;
+                let at = self.compute(formula, &asked.text, is_number);
+                let number = is_number.then(|| self.number(at));
+                let name = asked.name.clone();
+                let name = name.unwrap_or_else(|| asked.text.trim().as_bytes().to_vec());
+                self.push_aggregate(kind, Some(at), number, name);
+                return is_bounded(self.aggregates.len(), AGGREGATES_MAX, "aggregates");
+            }
+            (None, Some(columns)) => {
+                let found = find(columns, self.shape.as_ref());
+                found.map_err(|error| or_value(error, columns, AGGREGATE))?
+            }
+            (None, None) => {
+                let name = kind.name().as_bytes().to_vec();
+                self.push_aggregate(kind, None, None, asked.name.clone().unwrap_or(name));
+                return Ok(());
+            }
+        };
+        for (at, name) in columns {
+            let of_times = kind
+                .of_times()
+                .filter(|_| asked.is_time || self.has_times(at));
             if of_times.is_some() && !self.times.contains(&at) {
                 self.times.push(at);
             }
-            let kind = of_times.unwrap_or(*kind);
+            let kind = of_times.unwrap_or(kind);
             let takes_numbers = kind.argument == Argument::Numbers;
             let number = takes_numbers.then(|| self.number(at));
-            let shares = |of: &Aggregate| of.column == Some(at) && of.kind.shares_states(kind);
-            let place = self.aggregates.len();
-            let owner = self.aggregates.iter().position(shares).unwrap_or(place);
-            self.aggregates.push(Aggregate {
-                kind,
-                column: Some(at),
-                number,
-                owner,
-            });
-            self.names
-                .push([kind.name().as_bytes(), b"_", &name].concat());
+            let name = [kind.name().as_bytes(), b"_", &name].concat();
+            let name = asked.name.clone().unwrap_or(name);
+            self.push_aggregate(kind, Some(at), number, name);
         }
         is_bounded(self.aggregates.len(), AGGREGATES_MAX, "aggregates")
+    }
+
+    fn push_aggregate(
+        &mut self,
+        kind: Kind,
+        column: Option<usize>,
+        number: Option<usize>,
+        name: Vec<u8>,
+    ) {
+        let place = self.aggregates.len();
+        let shares =
+            |of: &Aggregate| column.is_some() && of.column == column && of.kind.shares_states(kind);
+        let owner = self.aggregates.iter().position(shares).unwrap_or(place);
+        self.aggregates.push(Aggregate {
+            kind,
+            column,
+            number,
+            owner,
+        });
+        self.names.push(name);
+    }
+
+    /// How a column of the input is called in the answer.
+    fn name_of(&self, column: usize) -> Vec<u8> {
+        let header = self.shape.as_ref().and_then(|shape| shape.header.as_ref());
+        match header {
+            Some(header) => header[column].clone(),
+            None => (column + 1).to_string().into_bytes(),
+        }
     }
 
     /// The aggregates as tables know them.
@@ -455,6 +584,12 @@ impl Plan {
 
     /// How a column is called in an error.
     pub(crate) fn column_name(&self, column: usize) -> String {
+        if let Some(computed) = self.computed(column) {
+            return format!(
+                "`{}`",
+                crate::decimal::number::shown(computed.text.as_bytes())
+            );
+        }
         let header = self.shape.as_ref().and_then(|shape| shape.header.as_ref());
         match header {
             Some(header) => format!("`{}`", crate::decimal::number::shown(&header[column])),

@@ -14,7 +14,9 @@ pub use crate::format::sniff::{Doubt, DoubtKind};
 pub use crate::format::time::Unit;
 pub use crate::plan::Plan;
 pub use crate::plan::columns::Columns;
-pub use crate::refusal::{FILTER, HAVING, Hint, MEMORY, PRECISION, Refusal, Uneven};
+pub use crate::refusal::{
+    AGGREGATE, FILTER, HAVING, Hint, KEY, MEMORY, PRECISION, Refusal, Uneven,
+};
 pub use crate::reject::rejects::{OnError, Rejects};
 pub use crate::reject::skipped::Skipped;
 pub use crate::saved::Partial;

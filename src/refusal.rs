@@ -10,6 +10,10 @@ use ringfold_read::{Cause, Error, Fields, Kind, Setting, Speller};
 pub const FILTER: Setting = Setting::Job("filter");
 /// [`Query::having`](crate::query::Query::having).
 pub const HAVING: Setting = Setting::Job("having");
+/// [`Query::key_text`](crate::query::Query::key_text).
+pub const KEY: Setting = Setting::Job("key");
+/// [`Query::aggregate_text`](crate::query::Query::aggregate_text).
+pub const AGGREGATE: Setting = Setting::Job("aggregate");
 /// [`Query::memory`](crate::query::Query::memory).
 pub const MEMORY: Setting = Setting::Job("memory");
 /// [`Query::precision`](crate::query::Query::precision).
@@ -73,11 +77,11 @@ pub enum Refusal {
         /// What is missing.
         missing: String,
     },
-    /// A condition that can't be understood.
+    /// A condition or another expression that can't be understood.
     Condition {
-        /// [`FILTER`] or [`HAVING`].
+        /// [`FILTER`], [`HAVING`], [`KEY`] or [`AGGREGATE`].
         setting: Setting,
-        /// The condition as it was given.
+        /// The expression as it was given.
         text: String,
         /// The byte of it that is wrong, or its end where something is missing.
         at: usize,

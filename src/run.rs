@@ -12,5 +12,4 @@ mod one_by_one;
 pub(crate) mod pairs;
 pub(crate) mod partial;
 pub(crate) mod passes;
-pub(crate) mod selection;
 mod verdicts;

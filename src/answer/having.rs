@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use ringfold_read::Cause;
 
 use crate::aggregate::state::{Numeral, Outcome, Rounding, text_of};
-use crate::condition::{Condition, Operand};
 use crate::decimal::number::{Grammar, Number};
+use crate::expression::{Condition, Operand};
 
 /// A condition on rows.
 #[derive(Debug, Clone, Copy)]

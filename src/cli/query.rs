@@ -205,24 +205,10 @@ impl QueryFlags {
             query = query.null_value(value.as_str());
         }
         for item in self.key.iter().flat_map(|list| Columns::items(list)) {
-            query = match Columns::read_time(item)? {
-                Some((columns, None, unit)) => query.key_by(columns, unit),
-                Some((date, Some(clock), unit)) => query.key_by_two(date, clock, unit),
-                None => query.key(Columns::read(item)?),
-            };
+            query = query.key_text(item)?;
         }
         for item in self.aggregate.iter().flat_map(|list| Columns::items(list)) {
-            if let Some((name, columns)) = item.split_once(':')
-                && let Some(columns) = columns.strip_suffix("@time")
-            {
-                query = query.aggregate_times(name, Columns::read(columns)?)?;
-                continue;
-            }
-            let (name, columns) = match item.split_once(':') {
-                Some((name, columns)) => (name, Some(Columns::read(columns)?)),
-                None => (item, None),
-            };
-            query = query.aggregate(name, columns)?;
+            query = query.aggregate_text(item)?;
         }
         for condition in &self.filter {
             query = query.filter(condition)?;

@@ -108,6 +108,60 @@ impl Time {
         Some((seconds - i64::from(ahead), fraction))
     }
 
+    /// Seconds since 1970 began in UTC, and what is left of a second. A time without an offset counts as one in UTC.
+    pub(crate) fn seconds(&self) -> (i64, u64) {
+        self.instant().unwrap_or_else(|| self.reading())
+    }
+
+    /// Seconds since 1970-01-01 that the clock shows.
+    pub(crate) fn shown_seconds(&self) -> i64 {
+        self.reading().0
+    }
+
+    /// Year, month, day, hour, minute and second.
+    pub(crate) fn reading_parts(&self) -> [i64; 6] {
+        let [month, day, hour, minute, second] =
+            [self.month, self.day, self.hour, self.minute, self.second].map(i64::from);
+        [self.year.into(), month, day, hour, minute, second]
+    }
+
+    /// The day of the week, from 1, which is Monday.
+    pub(crate) fn weekday(&self) -> i64 {
+        calendar::weekday(self.days()).into()
+    }
+
+    /// What a clock shows so many seconds after 1970-01-01 began; `None` where no year of four digits has it.
+    pub(crate) fn of_seconds(seconds: i64) -> Option<Time> {
+        let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let (year, month, day) = calendar::date(days);
+        let [hour, minute, second] =
+            [rest / 3600, rest / 60 % 60, rest % 60].map(|part| part as u8);
+        Some(Time {
+            day,
+            hour,
+            minute,
+            second,
+            precision: Precision::Second,
+            ..Time::of_month(year, month.into())?
+        })
+    }
+
+    /// The first moment of a month.
+    pub(crate) fn of_month(year: i64, month: i64) -> Option<Time> {
+        (0..10_000).contains(&year).then_some(Time {
+            year: year as u16,
+            month: month as u8,
+            day: 1,
+            hour: 0,
+            minute: 0,
+            second: 0,
+            fraction: 0,
+            precision: Precision::Month,
+            zone: Zone::Missing,
+            form: Form::Iso,
+        })
+    }
+
     /// How it compares with another time. If that has a zone, instants are compared, and `None` says that this time has
     /// none. Otherwise what the clocks show is compared.
     pub(crate) fn order(&self, other: &Time) -> Option<Ordering> {
@@ -119,7 +173,7 @@ impl Time {
 
     /// Bytes that are ordered as instants are. A time without an offset counts as one in UTC.
     pub(crate) fn rank(&self) -> [u8; RANK_BYTES] {
-        let (seconds, fraction) = self.instant().unwrap_or_else(|| self.reading());
+        let (seconds, fraction) = self.seconds();
         // No year is less than zero.
         const BIAS: i64 = 1 << 40;
         let high = u128::from((seconds + BIAS).cast_unsigned()) << 64;

@@ -68,21 +68,40 @@ impl Columns {
         Ok(name.replace("\"\"", "\"").into_bytes())
     }
 
-    /// Splits a list at its commas; those between double quotes are part of a name.
+    /// Splits a list at its commas; those between double quotes are part of a name, and those in parentheses and in texts
+    /// between single quotes of a value.
     pub fn items(list: &str) -> Vec<&str> {
-        let (mut items, mut from, mut is_quoted) = (Vec::new(), 0, false);
+        Columns::split(list, true)
+            .or_else(|| Columns::split(list, false))
+            .unwrap_or_else(|| vec![list])
+    }
+
+    /// The same; `None` where there are values, and a parenthesis or a quote of one isn't closed.
+    fn split(list: &str, has_values: bool) -> Option<Vec<&str>> {
+        let (mut items, mut from, mut depth) = (Vec::new(), 0, 0);
+        let (mut quote, mut before) = (None, b',');
         for (at, byte) in list.bytes().enumerate() {
-            match byte {
-                b'"' => is_quoted = !is_quoted,
-                b',' if !is_quoted => {
+            match (byte, quote) {
+                (_, Some(open)) if byte == open => quote = None,
+                (_, Some(_)) => {}
+                (b'"', None) => quote = Some(byte),
+                // Not that of a name such as `driver's`.
+                (b'\'', None) if has_values && !before.is_ascii_alphanumeric() => {
+                    quote = Some(byte)
+                }
+                (b'(', None) if has_values => depth += 1,
+                (b')', None) if has_values => depth -= 1,
+                (b',', None) if depth == 0 => {
                     items.push(&list[from..at]);
                     from = at + 1;
                 }
                 _ => {}
             }
+            before = byte;
         }
         items.push(&list[from..]);
-        items
+        let is_whole = depth == 0 && quote != Some(b'\'');
+        (is_whole || !has_values).then_some(items)
     }
 
     /// Where they stand, from 0, in records of `width` fields with these names, if they have names.

@@ -3,31 +3,21 @@
 use ringfold_read::Result;
 
 use crate::answer::having::Having;
-use crate::condition::{Condition, Expression};
+use crate::expression::formula::Formula;
+use crate::expression::{Condition, Expression, Scope};
 use crate::plan::Plan;
 use crate::plan::columns::{Columns, plural, unknown};
 
 impl Plan {
     /// Compiles conditions on records, which must all hold.
     pub(crate) fn set_filter(&mut self, written: &[Expression]) -> Result<()> {
-        let find = |columns: &Columns| match &self.shape {
-            Some(shape) => {
-                if self.dialect.is_json() {
-                    columns.check_named()?;
-                }
-                let found = columns.find(shape.width, shape.header.as_deref())?;
-                Ok(found[0])
-            }
-            // Without a record nothing is ever looked up.
-            None => Ok(0),
-        };
-        self.filter = all(written, find, |column| self.is_time(column))?;
+        self.filter = all(written, self)?;
         Ok(())
     }
 
     /// Whether a column has nothing but times: it is one of a log's.
-    pub(crate) fn is_time(&self, column: usize) -> bool {
-        self.dialect.is_time(column)
+    pub(crate) fn has_times(&self, column: usize) -> bool {
+        column < self.width() && self.dialect.is_time(column)
     }
 
     /// The condition on rows of the answer, if there is one.
@@ -49,16 +39,29 @@ pub(crate) fn compile_having(
     written: &[Expression],
     names: &[Vec<u8>],
 ) -> Result<Option<Condition>> {
-    all(written, |columns| find_in_answer(columns, names), |_| false)
+    all(written, &mut Shown(names))
 }
 
-fn all(
-    written: &[Expression],
-    find: impl Fn(&Columns) -> Result<usize, String>,
-    is_time: impl Fn(usize) -> bool,
-) -> Result<Option<Condition>> {
+/// The columns of an answer.
+struct Shown<'a>(&'a [Vec<u8>]);
+
+impl Scope for Shown<'_> {
+    fn find(&self, columns: &Columns) -> Result<usize, String> {
+        find_in_answer(columns, self.0)
+    }
+
+    fn is_time(&self, _: usize) -> bool {
+        false
+    }
+
+    fn compute(&mut self, _: Formula, _: &str, _: bool) -> Result<usize, String> {
+        Err("columns of an answer aren't computed with: compare one with a value".into())
+    }
+}
+
+fn all(written: &[Expression], scope: &mut dyn Scope) -> Result<Option<Condition>> {
     let compiled = written.iter();
-    let compiled = compiled.map(|expression| expression.compile(&find, &is_time));
+    let compiled = compiled.map(|expression| expression.compile(scope));
     let mut compiled = compiled.collect::<Result<Vec<_>>>()?;
     Ok(match compiled.len() {
         0 | 1 => compiled.pop(),

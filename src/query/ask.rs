@@ -2,6 +2,7 @@
 
 mod compile;
 mod described;
+mod text;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use ringfold_read::{Config, Error, Input, Kind as ErrorKind, Result};
 use crate::aggregate::state::Argument;
 use crate::aggregate::{ALL, named};
 use crate::answer::LINES;
-use crate::condition::Expression;
 use crate::decimal::number::Grammar;
+use crate::expression::Expression;
 use crate::format::log::{self, Pattern};
 use crate::format::sniff::{Delimiter, Style};
 use crate::format::time::Unit;
@@ -209,15 +210,24 @@ impl Query {
 
     /// Shows the columns of keys and aggregates.
     fn each_column(&self, see: &mut impl FnMut(&Columns)) {
-        self.key_columns().for_each(&mut *see);
-        let asked = self.aggregates.iter();
-        let asked = asked.filter_map(|asked| asked.columns.as_ref());
-        asked.for_each(see);
-    }
-
-    fn key_columns(&self) -> impl Iterator<Item = &Columns> {
-        let keys = self.keys.iter();
-        keys.flat_map(|key| std::iter::once(&key.columns).chain(&key.clock))
+        for key in &self.keys {
+            match &key.value {
+                Some(value) => value.each_column(see),
+                None => std::iter::once(&key.columns)
+                    .chain(&key.clock)
+                    .for_each(&mut *see),
+            }
+        }
+        for asked in &self.aggregates {
+            match (&asked.value, &asked.columns) {
+                (Some(value), _) => value.each_column(see),
+                (None, Some(columns)) => see(columns),
+                (None, None) => {}
+            }
+            if let Some(filter) = &asked.filter {
+                filter.each_column(see);
+            }
+        }
     }
 
     /// One more value that is null, beside the empty one.
@@ -431,6 +441,8 @@ impl Query {
     fn with_key(mut self, columns: Columns, clock: Option<Columns>, unit: Option<Unit>) -> Query {
         self.keys.push(Key {
             columns,
+            value: None,
+            name: None,
             clock,
             unit,
         });
@@ -453,11 +465,7 @@ impl Query {
         if columns.is_none() && kind.argument != Argument::Anything {
             return Err(refused(format!("`{name}` needs a column")));
         }
-        self.aggregates.push(Asked {
-            kind,
-            columns,
-            is_time: false,
-        });
+        self.aggregates.push(Asked::of(kind, columns));
         Ok(self)
     }
 
@@ -500,7 +508,7 @@ impl Query {
     /// # Errors
     /// The condition can't be understood.
     pub fn filter(mut self, condition: &str) -> Result<Query> {
-        let condition = Expression::parse(condition, FILTER)?;
+        let condition = Expression::condition(condition, FILTER)?;
         self.filters.push(condition);
         Ok(self)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ringfold_read::{Refusal, Result};
 
 use crate::budget::{Budget, default_directory};
-use crate::condition::Expression;
+use crate::expression::Expression;
 use crate::refusal::{HAVING, PRECISION};
 
 /// The most digits after the point that can be asked for.
@@ -28,7 +28,7 @@ impl Shown {
     /// # Errors
     /// The condition can't be understood.
     pub fn having(mut self, condition: &str) -> Result<Shown> {
-        self.having.push(Expression::parse(condition, HAVING)?);
+        self.having.push(Expression::condition(condition, HAVING)?);
         Ok(self)
     }
 

@@ -2,13 +2,16 @@
 
 use ringfold_read::Cause;
 
-use crate::condition::tree::Test;
-use crate::condition::{Condition, Doubts, Reading};
 use crate::decimal::number::{Number, shown};
+use crate::expression::formula::test_is_true;
+use crate::expression::tree::Test;
+use crate::expression::value::ValueError;
+use crate::expression::{Condition, Doubts, Reading};
 use crate::format::field::Field;
 use crate::format::hint::comparison_cause;
 use crate::format::time::read;
 use crate::plan::Plan;
+use crate::plan::computed::Fields;
 
 impl Plan {
     /// A date and a time of day in two columns; nothing if one of them is null.
@@ -58,8 +61,16 @@ impl Plan {
         let Some(filter) = &self.filter else {
             return (true, Vec::new());
         };
+        let record = Fields {
+            plan: self,
+            fields,
+            bytes,
+        };
         let mut decide = |doubts: &mut Doubts| {
             filter.decide(&mut |test| {
+                if self.computed(test.column).is_some() {
+                    return test_is_true(test, &record, doubts);
+                }
                 let bytes = match test.clock {
                     None => fields[test.column].value(bytes, scratch),
                     Some(clock) => {
@@ -76,16 +87,53 @@ impl Plan {
         (is_taken, otherwise.collect())
     }
 
+    /// What a test is about in a record, or what it can't be computed of.
+    pub(super) fn tested(
+        &self,
+        test: &Test,
+        fields: &[Field],
+        bytes: &[u8],
+        scratch: &mut Vec<u8>,
+        joined: &mut Vec<u8>,
+    ) -> Result<Vec<u8>, ValueError> {
+        if let Some(computed) = self.computed(test.column) {
+            let record = Fields {
+                plan: self,
+                fields,
+                bytes,
+            };
+            let mut text = Vec::new();
+            computed.formula.write(&record, &mut text)?;
+            return Ok(text);
+        }
+        Ok(match test.clock {
+            None => fields[test.column].value(bytes, scratch).to_vec(),
+            Some(clock) => {
+                let columns = [test.column, clock];
+                self.joined(columns, fields, bytes, scratch, joined)
+                    .to_vec()
+            }
+        })
+    }
+
     /// The first column of a record whose value makes the condition's truth depend on how it is read, and why.
     pub(super) fn doubtful(
         &self,
         filter: &Condition,
         reading: Reading,
-        mut value: impl FnMut(&Test) -> Vec<u8>,
+        mut value: impl FnMut(&Test) -> Result<Vec<u8>, ValueError>,
     ) -> Cause {
         let mut first: Option<(&Test, Vec<u8>)> = None;
+        let mut unread = None;
         filter.each_test(&mut |test| {
-            let (mut doubts, bytes) = (Doubts::default(), value(test));
+            let bytes = match value(test) {
+                Ok(bytes) => bytes,
+                Err(why) => {
+                    unread.get_or_insert_with(|| self.unread_cause(test.column, &why));
+                    return;
+                }
+            };
+            let mut doubts = Doubts::default();
             test.is_true(&self.operand(test.column, &bytes), &mut doubts);
             let is_met = doubts.readings().any(|met| met == reading);
             if is_met
@@ -96,6 +144,9 @@ impl Plan {
                 first = Some((test, bytes));
             }
         });
+        if let Some(cause) = unread.filter(|_| reading == Reading::Hopeful) {
+            return cause;
+        }
         let (test, value) = first.expect("a test that decides otherwise");
         let (text, name) = (shown(&value), self.column_name(test.column));
         if let Err(why) = read(&value)

@@ -16,8 +16,9 @@ use crate::aggregate::state::Rounding;
 use crate::answer::Answer;
 use crate::answer::having::Having;
 use crate::budget::Share;
-use crate::condition::Reading;
-use crate::condition::tree::Test;
+use crate::expression::Reading;
+use crate::expression::tree::Test;
+use crate::expression::value::ValueError;
 use crate::format::dialect::BYTE_ORDER_MARK;
 use crate::format::repeats::Occurrences;
 use crate::plan::Plan;
@@ -263,7 +264,7 @@ impl OneByOne for Rest<'_> {
         reading: Reading,
         rows: u64,
         (window, start): (usize, usize),
-        value: impl FnMut(&Test) -> Vec<u8>,
+        value: impl FnMut(&Test) -> Result<Vec<u8>, ValueError>,
     ) {
         let Rest {
             plan,

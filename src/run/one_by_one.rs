@@ -8,13 +8,15 @@ use ringfold_read::internals::{Cut, foreign, nuls};
 use ringfold_read::{Block, BlockError, Cause, Malformed, Refusal, Result};
 
 use crate::aggregate::state::Value;
-use crate::condition::tree::Test;
 use crate::decimal::number::{Number, shown};
+use crate::expression::tree::Test;
+use crate::expression::value::ValueError;
 use crate::format::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
 use crate::format::field::{Field, Unreadable, names_of};
 use crate::format::pair_hint;
 use crate::format::repeats::Repeats;
 use crate::format::time::{self, Cutter};
+use crate::plan::computed::Fields;
 use crate::plan::head::unclosed;
 use crate::plan::{Plan, Shape, hinted};
 use crate::refusal::Hint;
@@ -42,6 +44,7 @@ impl Plan {
             value: scratch,
             joined,
             cutters,
+            texts,
         } = &mut partial.scratch;
         if fields.len() != shape.width {
             if !self.is_ragged {
@@ -51,14 +54,7 @@ impl Plan {
         }
         let (is_taken, otherwise) = self.takes(fields, bytes, scratch, joined);
         for reading in otherwise.into_iter().filter(|_| !partial.is_taken) {
-            let value = |test: &Test| match test.clock {
-                None => fields[test.column].value(bytes, scratch).to_vec(),
-                Some(clock) => {
-                    let columns = [test.column, clock];
-                    self.joined(columns, fields, bytes, scratch, joined)
-                        .to_vec()
-                }
-            };
+            let value = |test: &Test| self.tested(test, fields, bytes, scratch, joined);
             let filter = self.filter.as_ref().expect("it was decided");
             partial.doubted.of(reading).add(1, block, at, || {
                 let mark = partial.rejected.mark(&self.rejecting, block, at, at);
@@ -70,16 +66,40 @@ impl Plan {
             return Ok(());
         }
         numbers.clear();
+        let record = Fields {
+            plan: self,
+            fields,
+            bytes,
+        };
+        let is_lenient = self.rejecting.on_error == OnError::Null;
+        // What a computed column can't be computed of.
+        let unread = |column: usize, unread: &ValueError| match is_lenient {
+            true => Ok(self.unread_cause(column, unread)),
+            false => Err(self.unread_cause(column, unread)),
+        };
         let (mut nulled, mut first_nulled) = (0, None);
         for &column in &self.numbers {
+            if let Some(computed) = self.computed(column) {
+                let number = match computed.formula.stored_number(&record) {
+                    Ok(number) => number,
+                    Err(why) => {
+                        let why = unread(column, &why)?;
+                        nulled += 1;
+                        first_nulled.get_or_insert(why);
+                        None
+                    }
+                };
+                numbers.push(number);
+                continue;
+            }
             let value = fields[column].value(bytes, scratch);
             let number = match self.is_null(value) {
                 true => None,
                 false => match self.read_number(value) {
                     Ok(number) => Some(number),
-                    Err(why) if self.rejecting.on_error == OnError::Null => {
+                    Err(why) if is_lenient => {
                         nulled += 1;
-                        first_nulled.get_or_insert((column, why));
+                        first_nulled.get_or_insert_with(|| self.value_cause(value, column, &why));
                         None
                     }
                     Err(why) if self.begins_quoted(value) => {
@@ -98,7 +118,7 @@ impl Plan {
                 Err(why) => {
                     let why = self.no_time(value, column, &why.why(value))?;
                     nulled += 1;
-                    first_nulled.get_or_insert((column, why));
+                    first_nulled.get_or_insert_with(|| self.value_cause(value, column, &why));
                 }
                 Ok(_) => {}
             }
@@ -107,9 +127,21 @@ impl Plan {
             *most = number.map_or(*most, |number| number.decimals().max(*most));
         }
         key.clear();
+        texts.resize_with(self.aggregates.len(), Vec::new);
         cutters.resize_with(self.keys.len(), Cutter::default);
         for ((&column, cut), cutter) in self.keys.iter().zip(&self.cuts).zip(cutters) {
             let clock = cut.and_then(|cut| cut.clock);
+            if let Some(computed) = self.computed(column) {
+                joined.clear();
+                if let Err(why) = computed.formula.write(&record, joined) {
+                    let why = unread(column, &why)?;
+                    nulled += 1;
+                    first_nulled.get_or_insert(why);
+                    joined.clear();
+                }
+                self.push_key(key, joined);
+                continue;
+            }
             let value = match clock {
                 None => fields[column].value(bytes, scratch),
                 Some(clock) => self.joined([column, clock], fields, bytes, scratch, joined),
@@ -121,7 +153,7 @@ impl Plan {
                     Err(why) => {
                         let why = self.no_time(value, column, &why.why(value))?;
                         nulled += 1;
-                        first_nulled.get_or_insert((column, why));
+                        first_nulled.get_or_insert_with(|| self.value_cause(value, column, &why));
                         self.push_key(key, b"");
                     }
                 },
@@ -129,6 +161,23 @@ impl Plan {
             }
         }
         self.end_key(key);
+        // All that may be malformed is known before anything is added.
+        for (at, aggregate) in self.aggregates.iter().enumerate() {
+            let text = &mut texts[at];
+            text.clear();
+            let column = aggregate.column.filter(|_| aggregate.number.is_none());
+            let Some((column, computed)) =
+                column.and_then(|column| Some((column, self.computed(column)?)))
+            else {
+                continue;
+            };
+            if let Err(why) = computed.formula.write(&record, text) {
+                let why = unread(column, &why)?;
+                nulled += 1;
+                first_nulled.get_or_insert(why);
+                text.clear();
+            }
+        }
         let group = partial.table.group(key);
         let aggregates = self.aggregates.iter().enumerate();
         for (at, aggregate) in aggregates.filter(|(at, of)| of.owner == *at) {
@@ -136,6 +185,10 @@ impl Plan {
                 (_, Some(number)) => match numbers[number] {
                     Some(number) => (&b""[..], number),
                     None => continue,
+                },
+                (Some(column), None) if self.computed(column).is_some() => match &*texts[at] {
+                    null if self.is_null(null) => continue,
+                    value => (value, Number::ZERO),
                 },
                 (Some(column), None) if self.is_no_number(column, numbers) => continue,
                 (Some(column), None) => match fields[column].value(bytes, scratch) {
@@ -153,11 +206,10 @@ impl Plan {
             partial.table.update(group, at, &value);
         }
         partial.rows += 1;
-        if let Some((column, why)) = first_nulled {
-            let value = fields[column].value(bytes, scratch);
+        if let Some(why) = first_nulled {
             partial.nulled.add(nulled, block, at, || {
                 let mark = partial.rejected.mark(&self.rejecting, block, at, at);
-                (self.value_cause(value, column, &why), mark)
+                (why, mark)
             });
         }
         Ok(())

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::answer::Answer;
 use crate::budget::Share;
-use crate::condition::Reading;
 use crate::decimal::number::Number;
+use crate::expression::Reading;
 use crate::format::field::Field;
 use crate::format::repeats::Occurrences;
 use crate::format::time::Cutter;
@@ -89,6 +89,8 @@ pub(super) struct Scratch {
     pub(super) key: Vec<u8>,
     pub(super) value: Vec<u8>,
     pub(super) joined: Vec<u8>,
+    /// For each aggregate what is computed for it.
+    pub(super) texts: Vec<Vec<u8>>,
     /// For each column of the key.
     pub(super) cutters: Vec<Cutter>,
 }

@@ -11,19 +11,21 @@ use ringfold_read::{Block, BlockError, PADDING};
 
 use crate::aggregate::lanes::{Part, Traits};
 use crate::aggregate::state::{Argument, DigestRow};
-use crate::condition::Reading;
-use crate::condition::tree::Test;
+use crate::expression::Reading;
+use crate::expression::tree::Test;
+use crate::expression::value::ValueError;
 use crate::format::dialect::Marks;
 use crate::format::field::Field;
 use crate::plan::Plan;
 use crate::run::pairs::Pairs;
+use crate::run::passes::computed::{Computation, ComputedColumn};
 use crate::run::passes::cuts::CutColumn;
 use crate::run::passes::numbers::Source;
-use crate::run::selection::Selection;
+use crate::run::passes::selection::Selection;
 use crate::scan::index::{Index, TextWindow, WINDOW, index};
 use crate::scan::keys::COMPOSED_BYTES;
 use crate::scan::log_lines::LogLines;
-use crate::scan::numbers::{Numbers, ROWS};
+use crate::scan::numbers::ROWS;
 use crate::table::batch::BATCH;
 use crate::table::isa::Seeds;
 use crate::table::lane_groups::LaneGroups;
@@ -32,11 +34,14 @@ use crate::table::lane_table::GROUP_LANES;
 use crate::table::shared::SharedGroups;
 use crate::table::states::{Group, Table};
 
+mod arithmetic;
+mod computed;
 mod cuts;
 mod fold;
 mod numbers;
 mod pairs;
 mod rows;
+mod selection;
 mod values;
 
 /// What a worker needs for the passes, and the lanes of the groups that it has found.
@@ -51,6 +56,9 @@ pub(crate) struct Passes {
     /// The columns that are looked at, from 0, and where their values stand.
     columns: Vec<usize>,
     spans: Vec<Box<[u32]>>,
+    /// The columns that are computed, from this one on.
+    first_computed: usize,
+    computed: Vec<ComputedColumn>,
     /// Those that a condition looks at, and the others, among `columns`.
     tested: Vec<usize>,
     untested: Vec<usize>,
@@ -161,7 +169,7 @@ pub(crate) trait OneByOne {
         reading: Reading,
         rows: u64,
         places: (usize, usize),
-        value: impl FnMut(&Test) -> Vec<u8>,
+        value: impl FnMut(&Test) -> Result<Vec<u8>, ValueError>,
     );
 }
 
@@ -169,6 +177,10 @@ impl Passes {
     /// The passes of a plan, if they can be used for it. `shared` are the groups that all workers share.
     pub(crate) fn new(plan: &Plan, shared: &Arc<SharedGroups>) -> Option<Passes> {
         let level = plan.level?;
+        // Computed numbers have a point.
+        if !plan.computed.is_empty() && plan.grammar.decimal_point != b'.' {
+            return None;
+        }
         let marks = plan.dialect.marks();
         if plan.dialect.has_zeros() || marks.is_none() && plan.framing.is_stateful() {
             // A key's last byte isn't zero, and a record of lines ends in the window.
@@ -190,28 +202,37 @@ impl Passes {
                 tested.extend(test.clock);
             });
         }
+        let mut computed = Computation::default();
+        let of_aggregates = plan.aggregates.iter().filter_map(|of| of.column);
+        let untested = plan.keys.iter().copied().chain(of_aggregates);
+        tested
+            .iter()
+            .for_each(|&column| computed.add(plan, column, true));
+        untested.for_each(|column| computed.add(plan, column, false));
+        tested.extend_from_slice(&computed.tested);
         columns.extend_from_slice(&tested);
+        columns.extend_from_slice(&computed.columns);
+        columns.retain(|column| *column < fields);
         if fields == 1 {
             // It tells which lines are empty.
             columns.push(0);
         }
         columns.sort_unstable();
         columns.dedup();
+        let first_computed = columns.len();
+        columns.extend(&computed.computed);
         let (tested, untested) = (0..columns.len()).partition(|&at| tested.contains(&columns[at]));
         let among = |column: usize| {
             let at = columns.iter().position(|known| *known == column);
             at.expect("a column of the plan")
         };
         let source = |column: usize, number: Option<usize>| Source {
-            at: among(column),
+            column: numbers::Column::new(among(column)),
             number,
             is_squared: plan.aggregates.iter().any(|of| {
                 let parts = of.kind.parts.unwrap_or_default();
                 of.column == Some(column) && parts.contains(&Part::Squares)
             }),
-            numbers: Numbers::new(),
-            scale: None,
-            magnitudes: 0,
             traits: Traits::default(),
         };
         let numbers = plan.numbers.iter().enumerate();
@@ -227,7 +248,7 @@ impl Passes {
             };
             let known = |sources: &[Source]| {
                 let at = among(column);
-                sources.iter().position(|source| source.at == at)
+                sources.iter().position(|source| source.column.at == at)
             };
             if of.kind.parts.is_none() {
                 let numbers = (of.kind.argument == Argument::Numbers).then(|| known(&sources));
@@ -250,9 +271,10 @@ impl Passes {
             KeyColumn { at, cut }
         });
         let keys: Vec<KeyColumn> = keys.collect();
+        let is_of_input = plan.keys.iter().all(|&key| key < fields);
         let is_ascending = plan.keys.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         let between = marks.filter(|marks| marks.quote.is_none());
-        let has_raw_keys = is_ascending && (plan.keys.len() == 1 || between.is_some());
+        let has_raw_keys = plan.keys.len() == 1 || is_ascending && is_of_input && between.is_some();
         let has_raw_keys = has_raw_keys && plan.cuts.iter().all(Option::is_none);
         let form = match plan.keys.len() {
             0 => KeyForm::None,
@@ -287,7 +309,12 @@ impl Passes {
         Some(Passes {
             level,
             marks,
-            log_lines: (plan.dialect.log_pattern()).and_then(|log| LogLines::new(log, &columns)),
+            log_lines: (plan.dialect.log_pattern())
+                .and_then(|log| LogLines::new(log, &columns[..first_computed])),
+            computed: (computed.computed.iter())
+                .map(|&column| ComputedColumn::new(level, plan, column, among))
+                .collect(),
+            first_computed,
             fields_of_line: Vec::new(),
             fields,
             spans: columns.iter().map(|_| vec![0; ROWS].into()).collect(),
@@ -346,7 +373,7 @@ impl Passes {
         let scales = self
             .sources
             .iter()
-            .map(|source| source.scale.unwrap_or_default());
+            .map(|source| source.column.scale.unwrap_or_default());
         let traits = self.sources.iter().map(|source| source.traits);
         self.groups
             .set_columns(scales.collect(), traits.collect(), table);
@@ -418,11 +445,15 @@ impl Passes {
                 self.list_firsts();
             }
             self.remove_out(true, false);
+            self.compute(plan, window, true);
+            self.remove_out(true, false);
             undecided = self.scratch.others.len();
             let filtered = self.filter(plan, filter, (window, at), others);
             others.filtered(filtered);
         }
         self.columns(window, Columns::Untested, is_regular);
+        self.remove_out(true, false);
+        self.compute(plan, window, false);
         self.remove_out(true, false);
         for source in 0..self.sources.len() {
             self.numbers(plan, window, source, others.table());

@@ -1,7 +1,7 @@
 //! What a test says of texts that it has met: where few are different, each is decided once.
 
-use crate::condition::pattern::SearchCache;
-use crate::condition::{Doubts, Reading};
+use crate::expression::pattern::SearchCache;
+use crate::expression::{Doubts, Reading};
 use crate::scan::index::TextWindow;
 
 /// How many texts are kept: each at the place that its hash names.
@@ -9,7 +9,7 @@ const PLACES: usize = 1 << 11;
 /// Longer texts aren't kept.
 const TEXT_MAX: usize = 32;
 /// After so many texts it is clear whether they repeat.
-const TRIAL: u32 = 1 << 14;
+pub(super) const TRIAL: u32 = 1 << 14;
 
 /// A text of up to [`TEXT_MAX`] bytes, and how many they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct Text {
 
 impl Text {
     /// No value has it.
-    const NONE: Text = Text {
+    pub(super) const NONE: Text = Text {
         words: [0; 2],
         len: u32::MAX,
     };
@@ -63,16 +63,16 @@ impl Text {
         Some(Text::new(&padded, bytes.len()))
     }
 
-    /// Its place, which differs from most others'.
+    /// A number that differs from most others'.
     #[inline(always)]
-    fn place(&self) -> usize {
+    pub(super) fn hash(&self) -> usize {
         const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
         let [low, high] = self
             .words
             .map(|word| (word ^ (word >> 64).wrapping_mul(3)) as u64);
         let mixed = (low ^ u64::from(self.len)).wrapping_mul(FACTORS[0]);
         let mixed = (mixed ^ mixed >> 32 ^ high).wrapping_mul(FACTORS[1]);
-        (mixed >> 40) as usize % PLACES
+        (mixed >> 40) as usize
     }
 }
 
@@ -119,7 +119,7 @@ impl Verdicts {
         else {
             return decide(&mut self.cache, doubts);
         };
-        let verdict = &mut self.places[text.place()];
+        let verdict = &mut self.places[text.hash() % PLACES];
         let is_known = verdict.text == text;
         if self.asked < TRIAL {
             self.asked += 1;
@@ -164,7 +164,7 @@ mod tests {
             }
         }
         let places: std::collections::BTreeSet<usize> = (0..200)
-            .map(|at| text(&format!("city {at}")).unwrap().place())
+            .map(|at| text(&format!("city {at}")).unwrap().hash() % PLACES)
             .collect();
         assert!(places.len() > 150, "{}", places.len());
     }

@@ -38,6 +38,15 @@ impl<'a> TextWindow<'a> {
         TextWindow { text }
     }
 
+    /// All of a text whose positions fit 16 bits.
+    pub(crate) fn whole(block: &Block<'a>) -> TextWindow<'a> {
+        let length = block.bytes().len();
+        assert!(length < 1 << 16, "positions of 16 bits");
+        TextWindow {
+            text: block.part(0, length),
+        }
+    }
+
     /// The 16 bytes from `start` on, the first in the lowest place.
     #[inline(always)]
     pub(crate) fn words_at(self, start: usize) -> u128 {

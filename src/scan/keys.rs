@@ -15,8 +15,8 @@ pub(crate) const COMPOSED_BYTES: usize = KEY_MAX + COPIED;
 /// What some keys have in the same place.
 #[derive(Clone, Copy)]
 pub(crate) enum KeyPart<'a> {
-    /// Spans of the window.
-    Spans(&'a [u32]),
+    /// Spans of a window.
+    Spans(TextWindow<'a>, &'a [u32]),
     Texts(&'a [ShortText]),
 }
 
@@ -26,7 +26,6 @@ pub(crate) enum KeyPart<'a> {
 /// # Panics
 /// If one is, or takes more than [`KEY_MAX`] bytes, or `to` is too short.
 pub(crate) fn compose<'a>(
-    window: TextWindow<'_>,
     rows: usize,
     longest: usize,
     parts: impl Iterator<Item = KeyPart<'a>>,
@@ -46,7 +45,7 @@ pub(crate) fn compose<'a>(
     let ends = (0..rows).map(|row| place * row + key_max);
     for part in parts {
         match part {
-            KeyPart::Spans(spans) => {
+            KeyPart::Spans(window, spans) => {
                 for ((key, &span), end) in keys.iter_mut().zip(spans).zip(ends.clone()) {
                     let (start, stop) = ((span & 0xffff) as usize, (span >> 16) as usize);
                     assert!(stop <= window.bytes().len());
@@ -110,10 +109,9 @@ mod tests {
         for (one, longest) in [(short, SHORT_MAX), (short, KEY_MAX), (long, KEY_MAX)] {
             let (mut composed, mut keys) = ([7; 3 * COMPOSED_BYTES], vec![]);
             compose(
-                window,
                 3,
                 longest,
-                [KeyPart::Spans(&one), KeyPart::Texts(&texts)].into_iter(),
+                [KeyPart::Spans(window, &one), KeyPart::Texts(&texts)].into_iter(),
                 &mut composed,
                 &mut keys,
             );
@@ -134,14 +132,7 @@ mod tests {
         let padded = PaddedBuf::from(&[b'k'; 64][..]);
         let block = padded.block(0, 0, 0);
         let spans = [40 << 16];
-        let spans = [KeyPart::Spans(&spans)].into_iter();
-        compose(
-            TextWindow::at(&block, 0),
-            1,
-            SHORT_MAX,
-            spans,
-            &mut [0; COMPOSED_BYTES],
-            &mut vec![],
-        );
+        let spans = [KeyPart::Spans(TextWindow::at(&block, 0), &spans)].into_iter();
+        compose(1, SHORT_MAX, spans, &mut [0; COMPOSED_BYTES], &mut vec![]);
     }
 }

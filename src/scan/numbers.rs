@@ -51,6 +51,21 @@ impl Numbers {
         }
     }
 
+    /// Takes the values of others.
+    pub(crate) fn copy(&mut self, from: &Numbers, rows: usize) {
+        self.values[..rows].copy_from_slice(&from.values[..rows]);
+        self.copy_nulls(from, rows);
+        (self.magnitudes, self.decimals) = (from.magnitudes, from.decimals);
+    }
+
+    pub(crate) fn copy_nulls(&mut self, from: &Numbers, rows: usize) {
+        self.has_nulls = from.has_nulls;
+        if from.has_nulls {
+            let bytes = rows.div_ceil(8);
+            self.nulls[..bytes].copy_from_slice(&from.nulls[..bytes]);
+        }
+    }
+
     /// Multiplies all values; those that are too large then are unread.
     pub(super) fn raise(&mut self, rows: usize, factor: u64) {
         let most = (MAGNITUDE_MAX - 1) / factor;

@@ -73,6 +73,14 @@ impl Unit {
     /// It is no time, or lacks the unit.
     pub(crate) fn cut(self, time: &[u8], to: &mut Vec<u8>) -> Result<(), NoTime> {
         let time = read(time)?;
+        self.check(&time)?;
+        self.write(&time, to);
+        Ok(())
+    }
+
+    /// # Errors
+    /// A time isn't written as far as this.
+    pub(crate) fn check(self, time: &Time) -> Result<(), NoTime> {
         let needed = match self {
             Unit::Year | Unit::Month => Precision::Month,
             Unit::Day | Unit::Week | Unit::Weekday => Precision::Day,
@@ -80,11 +88,10 @@ impl Unit {
             Unit::Minute | Unit::Minutes(_) => Precision::Minute,
             Unit::Second => Precision::Second,
         };
-        if time.precision < needed {
-            return Err(NoTime::Lacks(time.precision));
+        match time.precision < needed {
+            true => Err(NoTime::Lacks(time.precision)),
+            false => Ok(()),
         }
-        self.write(&time, to);
-        Ok(())
     }
 
     /// Writes a time in this unit; what it lacks is the least.

@@ -105,6 +105,7 @@ impl Query {
             longer: sample.longer,
             doubts: sample.doubts,
             filter: None,
+            computed: Vec::new(),
             keys: Vec::new(),
             cuts: Vec::new(),
             numbers: Vec::new(),
@@ -141,11 +142,7 @@ impl Query {
         }
         if self.aggregates.is_empty() {
             let kind = named("count").expect("it is one of them");
-            plan.add_aggregate(&Asked {
-                kind,
-                columns: None,
-                is_time: false,
-            })?;
+            plan.add_aggregate(&Asked::of(kind, None))?;
         }
         if self.hash_key.fingerprint().is_some() && !plan.has_hashes() {
             return Err(refused(
@@ -206,7 +203,7 @@ impl Query {
             .filter(|_| !self.keeps_repeated_headers)?;
         let (line, names) = (shape.header_line.as_ref()?, shape.header.as_ref()?);
         let is_number = |name: &[u8]| plan.is_null(name) || plan.read_number(name).is_ok();
-        let mut numbers = plan.numbers.iter().map(|&column| &names[column]);
+        let mut numbers = plan.numbers.iter().filter_map(|&column| names.get(column));
         let is_noticed = plan.filter.is_none() && numbers.any(|name| !is_number(name));
         Some(Repeats::new(line, is_noticed))
     }

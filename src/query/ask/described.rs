@@ -63,6 +63,14 @@ impl Query {
             say("where", filter.text().as_bytes());
         }
         for key in &self.keys {
+            if let Some(value) = key
+                .value
+                .as_ref()
+                .filter(|_| plan.is_computed(&key.columns))
+            {
+                say("key", value.text().trim().as_bytes());
+                continue;
+            }
             let clock = key.clock.as_ref();
             let clock =
                 clock.map(|columns| [&b"+"[..], &self.labels(columns, plan).concat()].concat());
@@ -73,6 +81,14 @@ impl Query {
             }
         }
         for asked in &self.aggregates {
+            if asked.filter.is_some() || asked.value.is_some() {
+                let is_column = asked.columns.as_ref();
+                let is_column = is_column.is_some_and(|columns| !plan.is_computed(columns));
+                if !is_column || asked.filter.is_some() {
+                    say("aggregate", asked.text.trim().as_bytes());
+                    continue;
+                }
+            }
             let name = asked.kind.name();
             let name = name.as_bytes();
             let Some(columns) = &asked.columns else {

@@ -77,6 +77,36 @@ const CONDITIONS: &[Option<&str>] = &[
     Some("$2 > 1 or $1 ~ 'a'"),
     Some("$1 not in (1, 'a', 'b') and $3 is not null"),
     Some("not ($3 >= -5.5)"),
+    Some("$2 * 2 > $1 or lower($3) = 'a'"),
+    Some("length($1 || $3) % 2 = 0 and coalesce($2, '1') != 'b'"),
+    Some("case when $1 > 3 then $2 else 1 end between 0 and 100 or $2 / 3 < $3"),
+];
+/// Values, as keys and in aggregates.
+const VALUE_KEYS: &[&str] = &[
+    "upper($1)",
+    "left($2 || '-' || $3, 3)",
+    "$1 * 10",
+    "case when $2 > 2 then 'more' when $2 is null then 'none' end as size",
+    "$3 >= 2",
+    "round($1 / 3, 1)",
+    "coalesce($3, $1)",
+];
+const VALUES: &[&str] = &[
+    "sum($1 * $2)",
+    "sum($1 + $3 * 1.5 - 2)",
+    "min($2 - $3)",
+    "mean(-$1)",
+    "stddev($1 * 2)",
+    "max(length($3))",
+    "sum($1 * 1000000 * $1 * $1)",
+    "count_if($2 > 1)",
+    "count(*) filter (where $1 ~ '1' or upper($2) = 'A')",
+    "sum($3) filter (where not $1 < 5)",
+    "sum(if($1 > 5, $2, $3 * 2))",
+    "median(round($2))",
+    "distinct(lower($1))",
+    "lexmax(concat($1, $2))",
+    "sum($1 / $2)",
 ];
 const NULLS: &[&[&str]] = &[&[], &["NA"], &["0", "NA"]];
 
@@ -98,6 +128,9 @@ proptest! {
         skips: bool,
         nulls in prop::sample::select(NULLS),
         condition in prop::sample::select(CONDITIONS),
+        value_key in prop::option::weighted(0.2, prop::sample::select(VALUE_KEYS)),
+        values in prop::collection::vec(prop::sample::select(VALUES), 0..3),
+        (has_values, is_lenient) in any::<(bool, bool)>(),
         block in 1..3000_usize,
     ) {
         let mut records = vec![good.join(",")];
@@ -140,6 +173,15 @@ proptest! {
         }
         if let Some(condition) = condition {
             query = query.filter(condition).unwrap();
+        }
+        if is_lenient {
+            query = query.on_error(OnError::Null);
+        }
+        if let Some(key) = value_key {
+            query = query.key_text(key).unwrap();
+        }
+        for value in values.iter().filter(|_| has_values) {
+            query = query.aggregate_text(value).unwrap();
         }
         let want = answer(&query, None, text.as_bytes(), block);
         for level in Level::available() {

@@ -3,6 +3,7 @@
 use crate::aggregate::lanes::{Kept, Lane};
 use crate::format::short_text::ShortText;
 use crate::plan::Plan;
+use crate::run::passes::computed::text_of;
 use crate::run::passes::{KeyColumn, Passes, Scratch};
 use crate::scan::index::TextWindow;
 use crate::scan::keys::{KeyPart, compose};
@@ -32,8 +33,10 @@ impl Passes {
             next += count;
             self.groups.reserve(count, table);
             let text = match self.compose_keys(window, from, count, longest) {
-                true => &*self.scratch.composed,
-                false => window.bytes_and_padding(),
+                None => &*self.scratch.composed,
+                Some(at) => {
+                    text_of(&self.computed, self.first_computed, at, window).bytes_and_padding()
+                }
             };
             self.groups.slots.find(text, &self.scratch.key_spans);
             if let Some(lane) = self.groups.layout().group_lane() {
@@ -73,9 +76,9 @@ impl Passes {
                     Served::Lanes(source) => {
                         let kept = source.map_or(Kept::of(Some(0), 0), |source| {
                             let source = &self.sources[source];
-                            let value = source.numbers.values[row];
-                            let value = (!source.numbers.is_null(row)).then_some(value);
-                            Kept::of(value, source.scale.unwrap_or_default())
+                            let value = source.column.numbers.values[row];
+                            let value = (!source.column.numbers.is_null(row)).then_some(value);
+                            Kept::of(value, source.column.scale.unwrap_or_default())
                         });
                         table.absorb(group, at, &kept);
                     }
@@ -146,13 +149,16 @@ impl Passes {
         for key in &self.keys {
             match key.cut {
                 Some(cut) => plan.push_key(to, self.cuts[cut].texts[row].bytes()),
-                None => plan.push_key(to, value(window, self.spans[key.at][row])),
+                None => {
+                    let text = text_of(&self.computed, self.first_computed, key.at, window);
+                    plan.push_key(to, value(text, self.spans[key.at][row]));
+                }
             }
         }
         plan.end_key(to);
     }
 
-    /// Finds the keys of a batch. Returns whether they are spans of the composed keys, and not of the window.
+    /// Finds the keys of a batch. Returns the column that they are spans of; without one they are spans of the composed keys.
     #[inline(never)]
     fn compose_keys(
         &mut self,
@@ -160,7 +166,7 @@ impl Passes {
         from: usize,
         count: usize,
         longest: usize,
-    ) -> bool {
+    ) -> Option<usize> {
         let Scratch {
             key_spans,
             composed,
@@ -174,25 +180,29 @@ impl Passes {
             }
             [one] if self.has_raw_keys => {
                 key_spans.extend_from_slice(&self.spans[one.at][from..from + count]);
-                return false;
+                return Some(one.at);
             }
             [first, .., last] if self.has_raw_keys => {
+                let at = first.at;
                 let first = &self.spans[first.at][from..from + count];
                 let last = &self.spans[last.at][from..from + count];
                 let pairs = first.iter().zip(last);
                 key_spans.extend(pairs.map(|(first, last)| first & 0xffff | last & 0xffff_0000));
-                return false;
+                return Some(at);
             }
             keys => {
                 let rows = from..from + count;
                 let parts = keys.iter().map(|key| match key.cut {
                     Some(cut) => KeyPart::Texts(&self.cuts[cut].texts[rows.clone()]),
-                    None => KeyPart::Spans(&self.spans[key.at][rows.clone()]),
+                    None => {
+                        let text = text_of(&self.computed, self.first_computed, key.at, window);
+                        KeyPart::Spans(text, &self.spans[key.at][rows.clone()])
+                    }
                 });
-                compose(window, count, longest, parts, composed, key_spans);
+                compose(count, longest, parts, composed, key_spans);
             }
         }
-        true
+        None
     }
 
     /// Finds the groups of a batch's rows, whose numbers are in `lane`; new slots get those of theirs.
@@ -233,7 +243,7 @@ impl Passes {
                 }
                 continue;
             };
-            let numbers = &self.sources[source].numbers;
+            let numbers = &self.sources[source].column.numbers;
             let column = &numbers.values[from..from + count];
             *values = match lane {
                 Lane::Sum(_) => column,

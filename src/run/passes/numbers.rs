@@ -1,29 +1,107 @@
 //! The numbers of a column, and which of its values are null.
 
+use ringfold_read::internals::Level;
+
 use crate::aggregate::lanes::{MAGNITUDE_MAX, NARROW_MAX, SHORT_MAX, Traits};
 use crate::format::time::read;
 use crate::plan::Plan;
 use crate::run::passes::Passes;
+use crate::run::passes::computed::{Row, Rows, text_of};
 use crate::scan::decimal::{decode, usual_scale};
 use crate::scan::index::TextWindow;
 use crate::scan::numbers::{Numbers, SCALE_MAX};
 use crate::scan::spans::value;
 use crate::table::states::Table;
 
-/// A column whose values lanes are about.
-pub(super) struct Source {
+/// A column that is decoded.
+pub(super) struct Column {
     /// Among the passes' columns.
     pub(super) at: usize,
-    /// Which of the plan's numbers it is. If none, only nulls matter.
-    pub(super) number: Option<usize>,
-    /// Whether its numbers are squared.
-    pub(super) is_squared: bool,
     pub(super) numbers: Numbers,
     /// Decimals of the numbers' unit, once there was a number.
     pub(super) scale: Option<u32>,
     /// All values so far without their signs in this unit, by `or`.
     pub(super) magnitudes: u64,
+}
+
+impl Column {
+    pub(super) fn new(at: usize) -> Column {
+        Column {
+            at,
+            numbers: Numbers::new(),
+            scale: None,
+            magnitudes: 0,
+        }
+    }
+
+    /// Has a scale of at least so many decimals, if no value so far becomes too large by that.
+    fn raise(&mut self, wanted: u32, limit: u64) {
+        let scale = *self.scale.get_or_insert(wanted);
+        let most = (limit - 1) / (self.magnitudes | 1);
+        let factor = wanted
+            .checked_sub(scale)
+            .and_then(|zeros| 10_u64.checked_pow(zeros));
+        if let Some(factor) = factor.filter(|factor| *factor <= most && wanted <= SCALE_MAX) {
+            (self.scale, self.magnitudes) = (Some(wanted), self.magnitudes * factor);
+        }
+    }
+}
+
+/// A column whose values lanes are about.
+pub(super) struct Source {
+    pub(super) column: Column,
+    /// Which of the plan's numbers it is. If none, only nulls matter.
+    pub(super) number: Option<usize>,
+    /// Whether its numbers are squared.
+    pub(super) is_squared: bool,
     pub(super) traits: Traits,
+}
+
+/// Decodes a column's numbers, which are less than `limit`; other rows are `out`.
+pub(super) fn decode_column(
+    level: Level,
+    plan: &Plan,
+    (window, spans, rows): (TextWindow<'_>, &[u32], usize),
+    limit: u64,
+    column: &mut Column,
+    out: &mut Vec<u32>,
+) {
+    let taken_out = out.len();
+    loop {
+        let Column {
+            numbers,
+            scale,
+            magnitudes,
+            ..
+        } = &mut *column;
+        let known = *scale.get_or_insert_with(|| {
+            usual_scale(window, &spans[..rows], limit, |text| plan.read_number(text))
+        });
+        let form = (known, plan.grammar.decimal_point);
+        decode(level, window, spans, rows, form, numbers);
+        if plan.is_pairs && std::mem::take(&mut numbers.has_nulls) {
+            let empty = (0..rows).filter(|&row| numbers.is_null(row));
+            let empty: Vec<usize> = empty.collect();
+            for row in empty {
+                numbers.set_null(row, false);
+                out.push(row as u32);
+            }
+            numbers.has_nulls = false;
+        }
+        if plan.has_numeric_nulls {
+            mark_nulls(plan, window, &spans[..rows], numbers);
+        }
+        let limits = (known, *magnitudes, limit);
+        let wanted = read_rest(plan, window, spans, limits, numbers, out);
+        if wanted > known {
+            *scale = Some(wanted);
+            *magnitudes *= 10_u64.pow(wanted - known);
+            out.truncate(taken_out);
+            continue;
+        }
+        *magnitudes |= numbers.magnitudes;
+        return;
+    }
 }
 
 impl Passes {
@@ -37,64 +115,42 @@ impl Passes {
         table: &mut Table,
     ) {
         let rows = self.scratch.starts.len();
-        let mut traits = self.sources[source].traits;
-        let taken_out = self.scratch.out.len();
-        loop {
-            let Source {
-                at,
-                number,
-                is_squared,
-                numbers,
-                scale,
-                magnitudes,
-                ..
-            } = &mut self.sources[source];
-            let spans = &self.spans[*at];
-            if number.is_none() {
-                numbers.has_nulls = false;
-                mark_nulls(plan, window, &spans[..rows], numbers);
-                traits.has_nulls |= numbers.has_nulls;
-                break;
+        let Source {
+            column,
+            number,
+            is_squared,
+            traits,
+        } = &mut self.sources[source];
+        let limit = if *is_squared {
+            NARROW_MAX
+        } else {
+            MAGNITUDE_MAX
+        };
+        let spans = &self.spans[column.at];
+        let computed = column.at.checked_sub(self.first_computed);
+        let computed = computed.and_then(|at| self.computed[at].numbers());
+        let out = &mut self.scratch.out;
+        match (*number, computed) {
+            (None, _) => {
+                let text = text_of(&self.computed, self.first_computed, column.at, window);
+                column.numbers.has_nulls = false;
+                mark_nulls(plan, text, &spans[..rows], &mut column.numbers);
             }
-            let limit = if *is_squared {
-                NARROW_MAX
-            } else {
-                MAGNITUDE_MAX
-            };
-            let known = *scale.get_or_insert_with(|| {
-                usual_scale(window, &spans[..rows], limit, |text| plan.read_number(text))
-            });
-            let form = (known, plan.grammar.decimal_point);
-            decode(self.level, window, spans, rows, form, numbers);
-            if plan.is_pairs && std::mem::take(&mut numbers.has_nulls) {
-                let empty = (0..rows).filter(|&row| numbers.is_null(row));
-                let empty: Vec<usize> = empty.collect();
-                for row in empty {
-                    numbers.set_null(row, false);
-                    self.scratch.out.push(row as u32);
-                }
-                numbers.has_nulls = false;
+            (Some(_), None) => {
+                let text = (window, &**spans, rows);
+                decode_column(self.level, plan, text, limit, column, out);
             }
-            if plan.has_numeric_nulls {
-                mark_nulls(plan, window, &spans[..rows], numbers);
+            (Some(_), Some(computed)) => {
+                column.numbers.copy(&computed.numbers, rows);
+                column.raise(computed.scale, limit);
+                let scales = (computed.scale, column.scale.unwrap_or_default());
+                rescale(&mut column.numbers, rows, scales, out);
+                column.magnitudes |= column.numbers.magnitudes;
             }
-            let wanted = read_rest(
-                plan,
-                window,
-                spans,
-                (known, *magnitudes),
-                limit,
-                numbers,
-                &mut self.scratch.out,
-            );
-            if wanted > known {
-                *scale = Some(wanted);
-                *magnitudes *= 10_u64.pow(wanted - known);
-                self.scratch.out.truncate(taken_out);
-                continue;
-            }
-            *magnitudes |= numbers.magnitudes;
-            traits.has_nulls |= numbers.has_nulls;
+        }
+        let numbers = &column.numbers;
+        traits.has_nulls |= numbers.has_nulls;
+        if number.is_some() {
             traits.exceeds_short |= numbers.magnitudes >= SHORT_MAX;
             if numbers.magnitudes >= NARROW_MAX {
                 traits.is_wide |= !*is_squared;
@@ -104,10 +160,8 @@ impl Passes {
                     self.scratch.out.extend(wide.map(|(row, _)| row));
                 }
             }
-            break;
         }
-        self.sources[source].traits = traits;
-        let scale = self.sources[source].scale.unwrap_or_default();
+        let (traits, scale) = (*traits, column.scale.unwrap_or_default());
         if !self.groups.is_about(source, scale, traits) {
             self.set_columns(table);
         }
@@ -126,16 +180,30 @@ impl Passes {
             let Some(number) = source.number else {
                 continue;
             };
-            if source.numbers.decimals <= scales[number] {
+            if source.column.numbers.decimals <= scales[number] {
                 continue;
             }
             // Rows that were taken out don't count. It happens as often as there are decimals.
-            for (row, &span) in self.spans[source.at][..rows].iter().enumerate() {
-                if !source.numbers.is_null(row) {
-                    let read = plan.read_number(value(window, span));
-                    let decimals = read.map_or(0, |number| number.decimals());
-                    scales[number] = scales[number].max(decimals);
+            let computed = plan.computed(self.columns[source.column.at]);
+            let all = Rows {
+                plan,
+                window,
+                columns: &self.columns,
+                spans: &self.spans,
+            };
+            for (row, &span) in self.spans[source.column.at][..rows].iter().enumerate() {
+                if source.column.numbers.is_null(row) {
+                    continue;
                 }
+                let read = match computed {
+                    None => plan.read_number(value(window, span)).ok(),
+                    Some(computed) => {
+                        let record = Row { rows: &all, row };
+                        computed.formula.stored_number(&record).ok().flatten()
+                    }
+                };
+                let decimals = read.map_or(0, |number| number.decimals());
+                scales[number] = scales[number].max(decimals);
             }
         }
     }
@@ -166,14 +234,36 @@ fn mark_nulls(plan: &Plan, window: TextWindow<'_>, spans: &[u32], numbers: &mut 
     }
 }
 
+/// Brings numbers of one scale to another; rows whose numbers can't be are out.
+fn rescale(numbers: &mut Numbers, rows: usize, (from, to): (u32, u32), out: &mut Vec<u32>) {
+    let power = |zeros: u32| 10_i64.checked_pow(zeros).unwrap_or(i64::MAX);
+    let up = power(to.saturating_sub(from));
+    let down = power(from.saturating_sub(to));
+    if (up, down) == (1, 1) {
+        return;
+    }
+    numbers.magnitudes = 0;
+    for (row, value) in (0..).zip(&mut numbers.values[..rows]) {
+        let scaled = value.checked_mul(up).filter(|_| *value % down == 0);
+        let scaled = scaled.map(|scaled| scaled / down);
+        *value = match scaled.filter(|scaled| scaled.unsigned_abs() < MAGNITUDE_MAX) {
+            Some(scaled) => scaled,
+            None => {
+                out.push(row);
+                0
+            }
+        };
+        numbers.magnitudes |= value.unsigned_abs();
+    }
+}
+
 /// Reads what the pass over numbers didn't: null values, and numbers with blanks, signs or many digits. Returns the most
 /// decimals that there should be, where all values are less than `limit` then; takes out rows whose values are no numbers, or not less than `limit`.
 fn read_rest(
     plan: &Plan,
     window: TextWindow<'_>,
     spans: &[u32],
-    (scale, magnitudes): (u32, u64),
-    limit: u64,
+    (scale, magnitudes, limit): (u32, u64, u64),
     numbers: &mut Numbers,
     out: &mut Vec<u32>,
 ) -> u32 {
@@ -185,7 +275,10 @@ fn read_rest(
             numbers.set_null(row as usize, true);
             continue;
         }
-        let Ok(number) = plan.read_number(text) else {
+        // Most texts are told by their first letter, and reading them makes a sentence of why they are none.
+        let is_text = !plan.grammar.is_float && text.first().is_some_and(u8::is_ascii_alphabetic);
+        let read = || plan.read_number(text).ok();
+        let Some(number) = (if is_text { None } else { read() }) else {
             out.push(row);
             continue;
         };

@@ -46,8 +46,8 @@ impl Passes {
     pub(super) fn set_pair_columns(&mut self, table: &mut Table) {
         // Lanes are about the numbers alone.
         let source = &mut self.sources[0];
-        if source.scale < Some(pairs::SCALE) {
-            source.scale = Some(pairs::SCALE);
+        if source.column.scale < Some(pairs::SCALE) {
+            source.column.scale = Some(pairs::SCALE);
             self.set_columns(table);
         }
         self.groups.slots.expect_many();
@@ -100,8 +100,8 @@ impl Passes {
             return;
         };
         let source = &mut self.sources[0];
-        source.numbers.has_nulls = false;
-        let factor = 10_i64.pow(source.scale.unwrap_or_default() - pairs::SCALE);
+        source.column.numbers.has_nulls = false;
+        let factor = 10_i64.pow(source.column.scale.unwrap_or_default() - pairs::SCALE);
         for (keys, values) in pairs.for_lanes() {
             let most = self.groups.slots.batch_rows();
             for (keys, values) in keys.chunks(most).zip(values.chunks(most)) {
@@ -110,7 +110,7 @@ impl Passes {
                 spans.clear();
                 // A start, and in the high half a length.
                 spans.extend(keys.iter().map(|key| key + (key << 16)));
-                let numbers = &mut self.sources[0].numbers.values;
+                let numbers = &mut self.sources[0].column.numbers.values;
                 for (number, &value) in numbers.iter_mut().zip(values) {
                     *number = (i64::from(value) - i64::from(BIAS)) * factor;
                 }

@@ -1,12 +1,13 @@
 //! Which records of a window are rows, and where the values of their columns stand.
 
-use crate::condition::{Condition, Doubts};
+use crate::expression::{Condition, Doubts};
 use crate::format::dialect::Marks;
 use crate::plan::Plan;
+use crate::run::passes::selection::Candidates;
 use crate::run::passes::{Columns, OneByOne, Passes, Scratch};
-use crate::run::selection::Candidates;
 use crate::scan::index::TextWindow;
 use crate::scan::lines::Lines;
+use crate::scan::numbers::Numbers;
 use crate::scan::spans::{RecordStarts, is_empty, spans, strip_quotes, strip_returns, value};
 
 impl Passes {
@@ -24,7 +25,7 @@ impl Passes {
         let mut lines = Lines {
             dialect: &plan.dialect,
             width: self.fields,
-            columns: &self.columns,
+            columns: &self.columns[..self.first_computed],
             fields: &mut self.fields_of_line,
             spans: &mut self.spans,
         };
@@ -73,12 +74,15 @@ impl Passes {
         let Some(marks) = self.marks else {
             return;
         };
-        let columns = match which {
+        let all = match which {
             Columns::Tested => std::mem::take(&mut self.tested),
             Columns::Untested => std::mem::take(&mut self.untested),
         };
+        // Those that are computed come after them.
+        let of_input = all.partition_point(|&at| at < self.first_computed);
+        let columns = &all[..of_input];
         let mut has_quoted = false;
-        for &column in &columns {
+        for &column in columns {
             has_quoted |= self.column(window, marks, column, is_regular);
         }
         if self.fields == 1 && !columns.is_empty() {
@@ -86,11 +90,11 @@ impl Passes {
         }
         // Doubled quotes stand in quoted values.
         if has_quoted {
-            self.take_out_doubled(&columns);
+            self.take_out_doubled(columns);
         }
         match which {
-            Columns::Tested => self.tested = columns,
-            Columns::Untested => self.untested = columns,
+            Columns::Tested => self.tested = all,
+            Columns::Untested => self.untested = all,
         }
     }
 
@@ -158,6 +162,8 @@ impl Passes {
             count: starts.len(),
             columns: &self.columns,
             spans: &self.spans,
+            computed: &self.computed,
+            first_computed: self.first_computed,
         };
         let mut doubts = Doubts::default();
         let taken = self.selection.select(plan, filter, &rows, &mut doubts);
@@ -173,14 +179,17 @@ impl Passes {
             let count = differ.iter().map(|bits| u64::from(bits.count_ones())).sum();
             let start = at + starts[row] as usize;
             others.doubted(reading, count, (at, start), |test| {
-                let of = |column: usize| value(window, rows.spans(column)[row]);
-                match test.clock {
+                let of = |column: usize| {
+                    let (window, spans) = rows.values(column);
+                    value(window, spans[row])
+                };
+                Ok(match test.clock {
                     None => of(test.column).to_vec(),
                     Some(clock) => {
                         let parts = [of(test.column), of(clock)];
                         plan.joined_parts(parts, &mut Vec::new()).to_vec()
                     }
-                }
+                })
             });
         }
         for (column, spans) in self.spans.iter_mut().enumerate() {
@@ -188,6 +197,14 @@ impl Passes {
             if self.marks.is_none() || self.tested.contains(&column) {
                 let kept = keep(&taken, spans);
                 spans[kept..kept + 8].fill(0);
+            }
+        }
+        let sources = &self.sources;
+        for (place, column) in self.computed.iter_mut().enumerate() {
+            let at = self.first_computed + place;
+            let is_needed = sources.iter().any(|source| source.column.at == at);
+            if let Some(numbers) = column.numbers_mut().filter(|_| is_needed) {
+                keep_numbers(&taken, numbers);
             }
         }
         if self.marks.is_some() {
@@ -218,8 +235,13 @@ impl Passes {
             keep_others(out, rows, |from, to| spans[to] = spans[from]);
             spans[rows - out.len()..][..8].fill(0);
         }
-        for source in self.sources.iter_mut().filter(|_| has_numbers) {
-            let numbers = &mut source.numbers;
+        let sources = self.sources.iter_mut().filter(|_| has_numbers);
+        let sources = sources.map(|source| &mut source.column.numbers);
+        let computed = self
+            .computed
+            .iter_mut()
+            .filter_map(|column| column.numbers_mut());
+        for numbers in sources.chain(computed) {
             let has_nulls = numbers.has_nulls;
             keep_others(out, rows, |from, to| {
                 numbers.values[to] = numbers.values[from];
@@ -254,6 +276,21 @@ fn keep<T: Copy>(bits: &[u64], list: &mut [T]) -> usize {
         }
     }
     kept
+}
+
+/// The same of numbers.
+fn keep_numbers(bits: &[u64], numbers: &mut Numbers) {
+    if numbers.has_nulls {
+        let mut kept = 0;
+        for row in 0..64 * bits.len() {
+            if bits[row / 64] >> (row % 64) & 1 == 1 {
+                let is_null = numbers.is_null(row);
+                numbers.set_null(kept, is_null);
+                kept += 1;
+            }
+        }
+    }
+    keep(bits, &mut numbers.values);
 }
 
 /// Calls `copy` for each of `rows` that isn't `out`, with its place and its new one.

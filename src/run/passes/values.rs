@@ -4,6 +4,7 @@ use crate::aggregate::digest::of_number;
 use crate::aggregate::state::{Digest, Value};
 use crate::decimal::number::Number;
 use crate::plan::Plan;
+use crate::run::passes::computed::text_of;
 use crate::run::passes::{Passes, Scratch};
 use crate::scan::index::TextWindow;
 use crate::scan::spans::value;
@@ -59,6 +60,7 @@ impl Passes {
             digest: each,
             ..
         } = &mut self.scratch;
+        let window = text_of(&self.computed, self.first_computed, column, window);
         digests.clear();
         match (digest, source) {
             (Digest::Hash, _) => {
@@ -77,16 +79,16 @@ impl Passes {
             }
             (Digest::Numbers(digest), Some(source)) => {
                 let source = &self.sources[source];
-                let numbers = &source.numbers.values[from..from + groups.len()];
-                let scale = source.scale.unwrap_or_default();
+                let numbers = &source.column.numbers.values[from..from + groups.len()];
+                let scale = source.column.scale.unwrap_or_default();
                 digest(numbers, scale, &mut each[..]);
                 let all = groups.iter().zip(&each[..]);
                 let all = all.map(|(group, digest)| group.digested(*digest));
-                match source.numbers.has_nulls {
+                match source.column.numbers.has_nulls {
                     false => digests.extend(all),
                     true => {
                         let known = (from..).zip(all);
-                        let known = known.filter(|(row, _)| !source.numbers.is_null(*row));
+                        let known = known.filter(|(row, _)| !source.column.numbers.is_null(*row));
                         digests.extend(known.map(|(_, digested)| digested));
                     }
                 }
@@ -108,13 +110,13 @@ impl Passes {
         } = &mut self.scratch;
         digests.clear();
         let source = &self.sources[source];
-        let scale = source.scale.unwrap_or_default();
+        let scale = source.column.scale.unwrap_or_default();
         let factor = 10_i64.pow(table.raise(aggregate, scale) - scale);
         for (row, group) in (from..).zip(&*groups) {
-            if source.numbers.has_nulls && source.numbers.is_null(row) {
+            if source.column.numbers.has_nulls && source.column.numbers.is_null(row) {
                 continue;
             }
-            let number = source.numbers.values[row];
+            let number = source.column.numbers.values[row];
             match number.checked_mul(factor).and_then(of_number) {
                 Some(digest) => digests.push(group.digested(digest)),
                 None => {
@@ -132,21 +134,22 @@ impl Passes {
 
     /// What an aggregate sees of a row, unless it is null: of a column, which has numbers if there is a source of them.
     pub(super) fn value<'a>(
-        &self,
+        &'a self,
         plan: &'a Plan,
         window: TextWindow<'a>,
         place: (u32, u64),
         (column, source): (usize, Option<usize>),
         row: usize,
     ) -> Option<Value<'a>> {
-        let bytes = value(window, self.spans[column][row]);
+        let text = text_of(&self.computed, self.first_computed, column, window);
+        let bytes = value(text, self.spans[column][row]);
         let number = match source {
-            Some(source) if self.sources[source].numbers.is_null(row) => return None,
+            Some(source) if self.sources[source].column.numbers.is_null(row) => return None,
             Some(source) => {
                 let source = &self.sources[source];
                 Number::new(
-                    source.numbers.values[row].into(),
-                    source.scale.unwrap_or_default(),
+                    source.column.numbers.values[row].into(),
+                    source.column.scale.unwrap_or_default(),
                 )
             }
             None if plan.is_null(bytes) => return None,

@@ -255,6 +255,12 @@ impl PaddedBuf {
         self.padded.extend_from_slice(&[0; PADDING]);
     }
 
+    /// Removes all bytes.
+    pub fn clear(&mut self) {
+        self.padded.clear();
+        self.padded.resize(2 * PADDING, 0);
+    }
+
     /// The bytes without their padding.
     #[inline]
     pub fn bytes(&self) -> &[u8] {

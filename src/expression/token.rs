@@ -1,8 +1,9 @@
-//! Cuts the text of a condition into tokens.
+//! Cuts the text of an expression into tokens.
 
-use crate::condition::fault::Fault;
-use crate::condition::literal::{Comparison, Literal};
 use crate::decimal::number::{Grammar, Number};
+use crate::expression::fault::Fault;
+use crate::expression::literal::{Comparison, Literal};
+use crate::plan::columns::Columns;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
@@ -20,8 +21,14 @@ pub(super) enum Token {
     },
     /// The name of a unit after an `@`.
     Unit(String),
-    /// Between a date's column and that of its time of day.
+    /// Also between a date's column and that of its time of day.
     Plus,
+    Minus,
+    Times,
+    Over,
+    Modulo,
+    /// `||`
+    Join,
     Open,
     Close,
     Comma,
@@ -34,30 +41,90 @@ pub(super) enum Token {
     End,
 }
 
-/// A token and the byte where it begins.
+impl Token {
+    /// Whether a value ends with it: a sign after it is an operator.
+    fn ends_value(&self) -> bool {
+        matches!(
+            self,
+            Token::Name(_)
+                | Token::Quoted(_)
+                | Token::Column(_)
+                | Token::Literal(_)
+                | Token::Unit(_)
+                | Token::Close
+                | Token::Null
+        )
+    }
+}
+
+/// A token, the byte where it begins and the one after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lexeme {
     pub(super) token: Token,
     pub(super) at: usize,
+    pub(super) end: usize,
+}
+
+/// What is missing where a literal must stand.
+pub(super) const NO_VALUE: &str = "a number, or a text in single quotes, is missing";
+
+impl Token {
+    /// The column that it names.
+    ///
+    /// # Errors
+    /// It names none.
+    pub(super) fn column(self, at: usize) -> Result<Columns, Fault> {
+        let why = match self {
+            Token::Name(name) | Token::Quoted(name) => return Ok(Columns::Name(name.into_bytes())),
+            Token::Column(number) => return Ok(Columns::Number(number)),
+            Token::Compare(_) | Token::Match { .. } | Token::In | Token::Is => {
+                "a column is missing in front of this; in double quotes a shell takes $3 for its own"
+            }
+            Token::Null => "`null` is no column: one of this name stands in double quotes",
+            _ => "a column is missing",
+        };
+        Err(Fault::new(at, why))
+    }
+}
+
+impl Lexeme {
+    /// The literal that it is.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(super) fn literal(self) -> Result<Literal, Fault> {
+        let why = match self.token {
+            Token::Literal(literal) => return Ok(literal),
+            Token::Name(name) | Token::Quoted(name) => format!(
+                "`{name}` is a column, and lists have none: a text stands in single quotes, '{name}'"
+            ),
+            Token::Column(_) => "a list has no columns".into(),
+            Token::Null => "nothing equals null: write `is null`".into(),
+            _ => NO_VALUE.into(),
+        };
+        Err(Fault::new(self.at, why))
+    }
 }
 
 /// The tokens of a text; the last one is its end.
 pub(super) fn tokens(text: &str) -> Result<Vec<Lexeme>, Fault> {
-    let (mut tokens, mut at) = (Vec::new(), 0);
+    let (mut tokens, mut at) = (Vec::<Lexeme>::new(), 0);
     loop {
         at = text.len() - text[at..].trim_start().len();
         if at == text.len() {
             let token = Token::End;
-            tokens.push(Lexeme { token, at });
+            tokens.push(Lexeme { token, at, end: at });
             return Ok(tokens);
         }
-        let (token, len) = first(&text[at..]).map_err(|why| Fault::new(at, why))?;
-        tokens.push(Lexeme { token, at });
-        at += len;
+        let ends_value = tokens.last().is_some_and(|last| last.token.ends_value());
+        let (token, len) = first(&text[at..], ends_value).map_err(|why| Fault::new(at, why))?;
+        let end = at + len;
+        tokens.push(Lexeme { token, at, end });
+        at = end;
     }
 }
 
-const OPERATORS: [(&str, Token); 13] = [
+const OPERATORS: [(&str, Token); 17] = [
     // Those of two bytes stand before those that they begin with.
     ("==", Token::Compare(Comparison::Equal)),
     ("!=", Token::Compare(Comparison::Unequal)),
@@ -65,6 +132,7 @@ const OPERATORS: [(&str, Token); 13] = [
     ("<=", Token::Compare(Comparison::AtMost)),
     (">=", Token::Compare(Comparison::AtLeast)),
     ("!~", Token::Match { wanted: false }),
+    ("||", Token::Join),
     ("=", Token::Compare(Comparison::Equal)),
     ("<", Token::Compare(Comparison::Less)),
     (">", Token::Compare(Comparison::Greater)),
@@ -72,6 +140,9 @@ const OPERATORS: [(&str, Token); 13] = [
     ("(", Token::Open),
     (")", Token::Close),
     (",", Token::Comma),
+    ("*", Token::Times),
+    ("/", Token::Over),
+    ("%", Token::Modulo),
 ];
 
 const WORDS: [(&str, Token); 6] = [
@@ -83,8 +154,8 @@ const WORDS: [(&str, Token); 6] = [
     ("null", Token::Null),
 ];
 
-/// The token that a text begins with, and its length.
-fn first(text: &str) -> Result<(Token, usize), String> {
+/// The token that a text begins with, and its length. A sign before a number belongs to it, unless it stands after a value.
+fn first(text: &str, ends_value: bool) -> Result<(Token, usize), String> {
     let known = OPERATORS.iter().find(|(sign, _)| text.starts_with(sign));
     if let Some((sign, token)) = known {
         return Ok((token.clone(), sign.len()));
@@ -110,7 +181,8 @@ fn first(text: &str) -> Result<(Token, usize), String> {
         }
         '0'..='9' | '+' | '-' | '.'
             if letter.is_ascii_digit()
-                || next.is_some_and(|next| next.is_ascii_digit() || next == '.') =>
+                || (letter == '.' || !ends_value)
+                    && next.is_some_and(|next| next.is_ascii_digit() || next == '.') =>
         {
             let digits = |text: &str| run(text, |letter| letter.is_alphanumeric() || letter == '.');
             let mut len = 1 + digits(&text[1..]);
@@ -122,6 +194,7 @@ fn first(text: &str) -> Result<(Token, usize), String> {
             Ok((Token::Literal(Literal::Number(number)), len))
         }
         '+' => Ok((Token::Plus, 1)),
+        '-' => Ok((Token::Minus, 1)),
         '@' => {
             let len = run(&text[1..], char::is_alphanumeric);
             Ok((Token::Unit(text[1..1 + len].into()), 1 + len))
@@ -166,7 +239,7 @@ fn quoted(text: &str, quote: char) -> Result<(String, usize), String> {
 fn strange(letter: char) -> String {
     match letter {
         '&' => "`&` means nothing here: write `and`".into(),
-        '|' => "`|` means nothing here: write `or`".into(),
+        '|' => "`|` means nothing here: write `or`, or `||` between texts".into(),
         '!' => "`!` means nothing here: write `not`".into(),
         _ => format!(
             "`{letter}` means nothing here: a name that holds it stands in double quotes, a text in single ones"

@@ -6,10 +6,12 @@
 use ringfold_read::internals::Level;
 
 use crate::aggregate::lanes::MAGNITUDE_MAX;
-use crate::condition::Doubts;
-use crate::condition::tree::{Check, Comparison, Condition, Test};
 use crate::decimal::number::Number;
+use crate::expression::Doubts;
+use crate::expression::tree::{Check, Comparison, Condition, Test};
+use crate::expression::value::{Tested, Value};
 use crate::plan::Plan;
+use crate::run::passes::computed::{ComputedColumn, ComputedNumbers, text_of};
 use crate::run::verdicts::{Text, Verdicts};
 use crate::scan::decimal::{decode, usual_scale};
 use crate::scan::index::TextWindow;
@@ -17,23 +19,35 @@ use crate::scan::numbers::{Numbers, SCALE_MAX};
 use crate::scan::spans::value;
 
 /// The rows of a window that may be taken.
-pub(crate) struct Candidates<'a> {
-    pub(crate) window: TextWindow<'a>,
-    pub(crate) count: usize,
+pub(super) struct Candidates<'a> {
+    pub(super) window: TextWindow<'a>,
+    pub(super) count: usize,
     /// The columns that are looked at, from 0, and where their values stand.
-    pub(crate) columns: &'a [usize],
-    pub(crate) spans: &'a [Box<[u32]>],
+    pub(super) columns: &'a [usize],
+    pub(super) spans: &'a [Box<[u32]>],
+    /// Those that are computed: of the columns these, from the first one on.
+    pub(super) computed: &'a [ComputedColumn],
+    pub(super) first_computed: usize,
 }
 
 impl<'a> Candidates<'a> {
-    pub(crate) fn spans(&self, column: usize) -> &'a [u32] {
+    /// A column's numbers, if they are computed.
+    fn computed_numbers(&self, column: usize) -> Option<&'a ComputedNumbers> {
+        let at = self.columns.iter().position(|known| *known == column)?;
+        self.computed[at.checked_sub(self.first_computed)?].numbers()
+    }
+
+    /// Where a column's values stand, and in what.
+    pub(super) fn values(&self, column: usize) -> (TextWindow<'a>, &'a [u32]) {
         let at = self.columns.iter().position(|known| *known == column);
-        &self.spans[at.expect("a column of the plan")]
+        let at = at.expect("a column of the plan");
+        let window = text_of(self.computed, self.first_computed, at, self.window);
+        (window, &self.spans[at])
     }
 }
 
 /// What a worker needs to select rows.
-pub(crate) struct Selection {
+pub(super) struct Selection {
     level: Level,
     /// For each column that is compared with numbers, its scale once there was a number.
     scales: Vec<(usize, u32)>,
@@ -45,7 +59,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    pub(crate) fn new(level: Level) -> Selection {
+    pub(super) fn new(level: Level) -> Selection {
         Selection {
             level,
             scales: Vec::new(),
@@ -56,7 +70,7 @@ impl Selection {
     }
 
     /// A bit for each row of which the condition is true.
-    pub(crate) fn select(
+    pub(super) fn select(
         &mut self,
         plan: &Plan,
         condition: &Condition,
@@ -99,9 +113,12 @@ impl Selection {
         rows: &Candidates<'_>,
         doubts: &mut Doubts,
     ) -> Vec<u64> {
-        let spans = rows.spans(test.column);
+        let (window, spans) = rows.values(test.column);
         let at = self.next;
         self.next += 1;
+        if let Some(computed) = rows.computed_numbers(test.column) {
+            return compared(plan, test, computed, rows.count, doubts);
+        }
         let is_whole = test.unit.is_none() && test.clock.is_none();
         match &test.check {
             Check::Number(comparison, number)
@@ -115,11 +132,11 @@ impl Selection {
                     && is_whole
                     && !plan.wants_number(test.column) =>
             {
-                texts(rows.window, &spans[..rows.count], text)
+                texts(window, &spans[..rows.count], text)
             }
             Check::Null { .. } | Check::Text(..) if is_whole => {
                 bits(&spans[..rows.count], |&span| {
-                    let bytes = value(rows.window, span);
+                    let bytes = value(window, span);
                     test.is_true(&plan.operand(test.column, bytes), doubts)
                 })
             }
@@ -127,11 +144,11 @@ impl Selection {
                 self.verdicts
                     .resize_with(self.verdicts.len().max(at + 1), || None);
                 let verdicts = self.verdicts[at].get_or_insert_with(Verdicts::new);
-                let clocks = test.clock.map(|clock| rows.spans(clock));
+                let clocks = test.clock.map(|clock| rows.values(clock).1);
                 let (mut row, mut joined) = (0, Vec::new());
                 bits(&spans[..rows.count], |&span| {
                     let (bytes, text) = match clocks {
-                        None => (value(rows.window, span), Text::at(rows.window, span)),
+                        None => (value(window, span), Text::at(window, span)),
                         Some(clocks) => {
                             let parts = [span, clocks[row]].map(|span| value(rows.window, span));
                             let bytes = plan.joined_parts(parts, &mut joined);
@@ -156,7 +173,7 @@ impl Selection {
         rows: &Candidates<'_>,
         doubts: &mut Doubts,
     ) -> Vec<u64> {
-        let spans = rows.spans(test.column);
+        let (window, spans) = rows.values(test.column);
         let known = self
             .scales
             .iter()
@@ -164,7 +181,7 @@ impl Selection {
         let scale = match known {
             Some((_, scale)) => *scale,
             None => {
-                let scale = usual_scale(rows.window, &spans[..rows.count], MAGNITUDE_MAX, |text| {
+                let scale = usual_scale(window, &spans[..rows.count], MAGNITUDE_MAX, |text| {
                     plan.read_number(text)
                 });
                 self.scales.push((test.column, scale));
@@ -176,7 +193,7 @@ impl Selection {
         let point = plan.grammar.decimal_point;
         decode(
             self.level,
-            rows.window,
+            window,
             spans,
             rows.count,
             (scale, point),
@@ -201,13 +218,9 @@ impl Selection {
             Comparison::Greater => bits(values, |value| *value > limit),
             Comparison::AtLeast => bits(values, |value| *value >= limit),
         };
-        if numbers.has_nulls {
-            for (eight, &nulls) in numbers.nulls[..rows.count.div_ceil(8)].iter().enumerate() {
-                bits[eight / 8] &= !(u64::from(nulls) << (eight % 8 * 8));
-            }
-        }
+        clear_nulls(numbers, rows.count, &mut bits);
         for &row in &numbers.unread {
-            let bytes = value(rows.window, spans[row as usize]);
+            let bytes = value(window, spans[row as usize]);
             let bit = 1 << (row % 64);
             bits[row as usize / 64] &= !bit;
             if test.is_true(&plan.operand(test.column, bytes), doubts) {
@@ -215,6 +228,61 @@ impl Selection {
             }
         }
         bits
+    }
+}
+
+/// Tests numbers that are computed.
+fn compared(
+    plan: &Plan,
+    test: &Test,
+    computed: &ComputedNumbers,
+    rows: usize,
+    doubts: &mut Doubts,
+) -> Vec<u64> {
+    let ComputedNumbers { numbers, scale, .. } = computed;
+    let values = &numbers.values[..rows];
+    let (Check::Number(_, wanted), false) = (&test.check, test.unit.is_some()) else {
+        let mut row = 0;
+        return bits(values, |&value| {
+            let value = match numbers.has_nulls && numbers.is_null(row) {
+                true => Value::Null,
+                false => Value::Number(Number::new(value.into(), *scale).into()),
+            };
+            row += 1;
+            let tested = Tested {
+                value: &value,
+                wants_number: false,
+                grammar: plan.grammar,
+            };
+            test.is_true(&tested, doubts)
+        });
+    };
+    let Check::Number(comparison, _) = test.check else {
+        unreachable!("it is one");
+    };
+    // The literal may have more decimals: then no value equals it.
+    let up = wanted.decimals().saturating_sub(*scale);
+    let factor = 10_i128.checked_pow(up);
+    let limit = wanted.at(wanted.decimals().max(*scale));
+    let mut bits = match (factor, limit) {
+        (Some(factor), Some(limit)) => bits(values, |&value| {
+            let value = i128::from(value).saturating_mul(factor);
+            comparison.holds(value.cmp(&limit))
+        }),
+        _ => bits(values, |&value| {
+            comparison.holds(Number::new(value.into(), *scale).cmp(wanted))
+        }),
+    };
+    clear_nulls(numbers, rows, &mut bits);
+    bits
+}
+
+/// What is null is never true.
+fn clear_nulls(numbers: &Numbers, rows: usize, bits: &mut [u64]) {
+    if numbers.has_nulls {
+        for (eight, &nulls) in numbers.nulls[..rows.div_ceil(8)].iter().enumerate() {
+            bits[eight / 8] &= !(u64::from(nulls) << (eight % 8 * 8));
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! A condition as data: "and", "or" and tests of columns.
 
-pub(crate) use crate::condition::literal::Comparison;
-use crate::condition::pattern::Pattern;
 use crate::decimal::number::Number;
+pub(crate) use crate::expression::literal::Comparison;
+use crate::expression::pattern::Pattern;
 use crate::format::time::{Time, Unit};
 
 /// A condition as data.

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use crate::condition::pattern::{Pattern, SearchCache};
-use crate::condition::tree::{Check, Condition, Test};
 use crate::decimal::number::{Grammar, Number};
+use crate::expression::pattern::{Pattern, SearchCache};
+use crate::expression::tree::{Check, Condition, Test};
 use crate::format::time::{Time, read};
 
 /// A value that is tested.

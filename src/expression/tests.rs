@@ -4,24 +4,59 @@
 use num_bigint::BigInt;
 use proptest::prelude::*;
 
-use crate::condition::{Bytes, Condition, Doubts, Expression};
+use ringfold_read::Error;
+
 use crate::decimal::number::Grammar;
+use crate::expression::formula::Formula;
+use crate::expression::value::{Record, Value, ValueError, Wrong};
+use crate::expression::{Bytes, Condition, Doubts, Expression, Scope};
 use crate::plan::columns::Columns;
-use crate::refusal::{FILTER, Refusal};
+use crate::refusal::{FILTER, KEY, Refusal};
+
+mod values;
 
 fn compiled(text: &str) -> Result<Condition, (usize, String)> {
-    let names = ["a", "b", "x-ray", "in"].map(|name| name.as_bytes().to_vec());
-    let find = |columns: &Columns| {
-        columns
-            .find(names.len(), Some(&names))
-            .map(|found| found[0])
-    };
-    let expression = Expression::parse(text, FILTER);
-    let condition = expression.and_then(|expression| expression.compile(find, |_| false));
-    condition.map_err(|error| match error.job() {
+    let expression = Expression::condition(text, FILTER);
+    let condition = expression.and_then(|expression| expression.compile(&mut Names::new()));
+    condition.map_err(fault)
+}
+
+fn fault(error: Error) -> (usize, String) {
+    match error.job() {
         Some(Refusal::Condition { at, why, .. }) => (*at, why.clone()),
         _ => panic!("{error}"),
-    })
+    }
+}
+
+/// Four columns, and those that are computed.
+struct Names {
+    names: [Vec<u8>; 4],
+    computed: Vec<Formula>,
+}
+
+impl Names {
+    fn new() -> Names {
+        Names {
+            names: ["a", "b", "x-ray", "in"].map(|name| name.as_bytes().to_vec()),
+            computed: Vec::new(),
+        }
+    }
+}
+
+impl Scope for Names {
+    fn find(&self, columns: &Columns) -> Result<usize, String> {
+        let found = columns.find(self.names.len(), Some(&self.names))?;
+        Ok(found[0])
+    }
+
+    fn is_time(&self, _: usize) -> bool {
+        false
+    }
+
+    fn compute(&mut self, formula: Formula, _: &str, _: bool) -> Result<usize, String> {
+        self.computed.push(formula);
+        Ok(self.names.len() + self.computed.len() - 1)
+    }
 }
 
 fn holds(condition: &Condition, row: &[&str]) -> bool {
@@ -45,19 +80,19 @@ fn what_is_refused_and_where() {
         ("a", 1, "an operator is missing"),
         ("a b", 2, "an operator is missing"),
         ("a =", 3, "a number, or a text in single quotes, is missing"),
-        ("a = b", 4, "two columns can't be compared"),
-        ("a = \"b\"", 4, "a text stands in single quotes, 'b'"),
         (
-            "a = b",
+            "a = \"c\"",
             4,
-            "`b` is a column, and two columns can't be compared: a text stands in single quotes, 'b'",
+            "no column is called `c`, did you mean `a`? the header has: a, b, x-ray, in; a text stands in single quotes, 'c'",
         ),
         (
             "a b > 2",
             2,
             "a name with blanks stands in double quotes, \"a b\"",
         ),
-        ("a = $2", 4, "two columns can't be compared"),
+        ("a = $7", 4, "there is no column 7"),
+        ("a in (b)", 6, "`b` is a column, and lists have none"),
+        ("a = (b > 1)", 4, "a condition can't be compared"),
         ("a = null", 4, "write `is null`"),
         ("a = 1e3.5", 4, "`1e3.5` is not a number"),
         ("a = 1e-", 4, "`1e-` is not a number"),
@@ -79,7 +114,7 @@ fn what_is_refused_and_where() {
         ("a = 1 && b = 2", 6, "write `and`"),
         ("a = 1 || b = 2", 6, "write `or`"),
         ("! a = 1", 0, "write `not`"),
-        ("x-ray = 1", 1, "stands in double quotes"),
+        ("x-ray = 1", 0, "stands in double quotes"),
         ("a = 1)", 5, "no parenthesis is open here"),
         (
             "not (a = 1",
@@ -92,7 +127,7 @@ fn what_is_refused_and_where() {
         ("a in ()", 6, "a number, or a text"),
         ("a in (1, 2", 5, "never closed"),
         ("a in (1 2)", 8, "`,` or `)` is missing"),
-        ("a not = 1", 6, "`in` is missing"),
+        ("a not = 1", 6, "`in`, `between` or `like` is missing"),
         ("a is 1", 5, "`null` is missing"),
         ("null = 1", 0, "stands in double quotes"),
         (

@@ -1,5 +1,7 @@
 //! Regular expressions over bytes.
 
+use std::ops::Range;
+
 use regex_automata::Input;
 use regex_automata::meta::{BuildError, Cache, Config, Regex};
 use regex_automata::util::syntax;
@@ -28,6 +30,48 @@ impl Pattern {
             .syntax(syntax::Config::new().utf8(false))
             .build(text);
         built.map(Pattern).map_err(|error| why(&error))
+    }
+
+    /// The pattern of `like`: `%` is any text, `_` a letter.
+    ///
+    /// # Errors
+    /// It is too large.
+    pub(super) fn like(text: &str) -> Result<Pattern, String> {
+        let mut pattern = String::from(r"\A");
+        for letter in text.chars() {
+            match letter {
+                '%' => pattern += "(?s-u:.)*",
+                '_' => pattern += "(?s:.)",
+                letter if letter.is_alphanumeric() || letter == ' ' => pattern.push(letter),
+                letter => pattern += &format!(r"\x{{{:x}}}", u32::from(letter)),
+            }
+        }
+        Pattern::new(&(pattern + r"\z"))
+    }
+
+    /// Where a group of the first match stands; group 0 is all of it.
+    pub(super) fn group(&self, text: &[u8], group: usize) -> Option<Range<usize>> {
+        if group == 0 {
+            return self.0.find(text).map(|found| found.range());
+        }
+        let mut captures = self.0.create_captures();
+        self.0.captures(text, &mut captures);
+        captures.get_group(group).map(|found| found.range())
+    }
+
+    /// A text in which all matches are replaced; `$1` in `to` stands for a group.
+    pub(super) fn replaced(&self, text: &[u8], to: &[u8]) -> Vec<u8> {
+        let (mut all, mut last) = (Vec::new(), 0);
+        for captures in self.0.captures_iter(text) {
+            let Some(whole) = captures.get_match() else {
+                continue;
+            };
+            all.extend_from_slice(&text[last..whole.start()]);
+            captures.interpolate_bytes_into(text, to, &mut all);
+            last = whole.end();
+        }
+        all.extend_from_slice(&text[last..]);
+        all
     }
 
     /// Whether a part of a text matches.

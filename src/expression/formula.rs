@@ -1,0 +1,404 @@
+//! A value that is computed of a record: a tree, and what it is, one record at a time. It is the definition; the passes
+//! over windows must agree with it.
+
+use std::borrow::Cow;
+
+use crate::decimal::number::Number;
+use crate::decimal::rational::Rational;
+use crate::expression::decide::{Doubts, Reading};
+use crate::expression::function::{Arguments, Function, Prepared};
+use crate::expression::tree::{Condition, Test};
+use crate::expression::value::{Missing, Record, Tested, Value, ValueError, Wrong, stored};
+use crate::format::time::Unit;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Plus,
+    Minus,
+    Times,
+    Over,
+    Modulo,
+    /// Of texts.
+    Join,
+}
+
+impl Operator {
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Operator::Plus => "+",
+            Operator::Minus => "-",
+            Operator::Times => "*",
+            Operator::Over => "/",
+            Operator::Modulo => "%",
+            Operator::Join => "||",
+        }
+    }
+}
+
+/// What values of a formula are, as far as it is known before there is a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    /// A field, which may hold anything.
+    Field,
+    Number,
+    Text,
+    Truth,
+}
+
+impl Kind {
+    /// What it is called.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Null => "null",
+            Kind::Field => "a column",
+            Kind::Number => "a number",
+            Kind::Text => "a text",
+            Kind::Truth => "a condition",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Formula {
+    Null,
+    Column(usize),
+    Number(Number),
+    Text(Vec<u8>),
+    /// A time cut down, whose time of day may stand in a second column.
+    Time(usize, Option<usize>, Unit),
+    Negative(Box<Formula>),
+    Operation(Operator, Box<[Formula; 2]>),
+    Call(&'static Function, Box<[Formula]>, Prepared),
+    /// The value of the first condition that is true, or that of none.
+    Choice(Vec<(Condition, Formula)>, Box<Formula>),
+    /// A condition and its opposite: where neither is true, it is null.
+    Truth(Box<[Condition; 2]>),
+}
+
+type Found<T> = Result<T, Missing>;
+
+impl Formula {
+    /// Calls `see` with each column, those of conditions included.
+    pub(crate) fn each_column(&self, see: &mut impl FnMut(usize)) {
+        let of_condition = |condition: &Condition, see: &mut dyn FnMut(usize)| {
+            condition.each_test(&mut |test| {
+                see(test.column);
+                test.clock.into_iter().for_each(&mut *see);
+            });
+        };
+        match self {
+            Formula::Null | Formula::Number(_) | Formula::Text(_) => {}
+            Formula::Column(column) => see(*column),
+            Formula::Time(date, clock, _) => {
+                see(*date);
+                clock.iter().for_each(|clock| see(*clock));
+            }
+            Formula::Negative(inner) => inner.each_column(see),
+            Formula::Operation(_, sides) => sides.iter().for_each(|side| side.each_column(see)),
+            Formula::Call(_, arguments, _) => {
+                arguments.iter().for_each(|one| one.each_column(see));
+            }
+            Formula::Choice(cases, other) => {
+                for (condition, value) in cases {
+                    of_condition(condition, see);
+                    value.each_column(see);
+                }
+                other.each_column(see);
+            }
+            Formula::Truth(both) => of_condition(&both[0], see),
+        }
+    }
+
+    /// The columns that it gives the order of, if it does nothing else.
+    pub(crate) fn compared(&self) -> Option<[usize; 2]> {
+        match self {
+            Formula::Call(function, arguments, _) if function.is_order() => match **arguments {
+                [Formula::Column(one), Formula::Column(two)] => Some([one, two]),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub(crate) fn has_columns(&self) -> bool {
+        let mut has = false;
+        self.each_column(&mut |_| has = true);
+        has
+    }
+
+    /// Whether its numbers may be quotients, which are rounded where a column has them.
+    pub(super) fn is_quotient(&self) -> bool {
+        match self {
+            Formula::Operation(operator, sides) => {
+                *operator == Operator::Over || sides.iter().any(Formula::is_quotient)
+            }
+            Formula::Negative(inner) => inner.is_quotient(),
+            Formula::Call(_, arguments, _) => arguments.iter().any(Formula::is_quotient),
+            Formula::Choice(cases, other) => {
+                other.is_quotient() || cases.iter().any(|(_, value)| value.is_quotient())
+            }
+            _ => false,
+        }
+    }
+
+    /// What it is of a record.
+    ///
+    /// # Errors
+    /// It can't be computed.
+    pub(crate) fn value<'a>(&'a self, record: &'a dyn Record) -> Result<Value<'a>, ValueError> {
+        match self.found(record) {
+            Ok(value) => Ok(value),
+            Err(Missing::Null) => Ok(Value::Null),
+            Err(Missing::Error(unread)) => Err(unread),
+        }
+    }
+
+    /// The number that it is, as a column has it, if it isn't null.
+    ///
+    /// # Errors
+    /// It can't be computed, or is no number that a column may have.
+    pub(crate) fn stored_number(&self, record: &dyn Record) -> Result<Option<Number>, ValueError> {
+        match self.number(record).and_then(|number| stored(&number)) {
+            Ok(number) => Ok(Some(number)),
+            Err(Missing::Null) => Ok(None),
+            Err(Missing::Error(unread)) => Err(unread),
+        }
+    }
+
+    /// Appends what a column has of it to a text; nothing where it is null.
+    ///
+    /// # Errors
+    /// It can't be computed, or is a number that has too many digits.
+    pub(crate) fn write(&self, record: &dyn Record, to: &mut Vec<u8>) -> Result<(), ValueError> {
+        let appended = match self {
+            Formula::Call(function, arguments, prepared) => {
+                let arguments = Arguments {
+                    arguments,
+                    prepared,
+                    record,
+                };
+                function.append(&arguments, to)
+            }
+            _ => None,
+        };
+        let write = || self.found(record).and_then(|value| value.write(to));
+        match appended.unwrap_or_else(write) {
+            Ok(()) | Err(Missing::Null) => Ok(()),
+            Err(Missing::Error(unread)) => Err(unread),
+        }
+    }
+
+    /// What it is; a text without a byte is null, as such a field is.
+    pub(super) fn found<'a>(&'a self, record: &'a dyn Record) -> Found<Value<'a>> {
+        match self.evaluated(record)? {
+            Value::Text(text) if text.is_empty() => Err(Missing::Null),
+            value => Ok(value),
+        }
+    }
+
+    fn evaluated<'a>(&'a self, record: &'a dyn Record) -> Found<Value<'a>> {
+        Ok(match self {
+            Formula::Null => Value::Null,
+            Formula::Column(column) => record.value(*column).map_err(Missing::Error)?,
+            Formula::Number(number) => Value::Number((*number).into()),
+            Formula::Text(text) => Value::Text(Cow::Borrowed(text)),
+            Formula::Time(date, clock, unit) => {
+                let text = joined(record, *date, *clock)?;
+                let mut cut = Vec::new();
+                unit.cut(&text, &mut cut).map_err(|why| {
+                    Missing::Error(ValueError {
+                        wrong: Wrong::Time(why.why(&text).into_owned()),
+                        text: text.into_owned(),
+                        column: Some(*date),
+                    })
+                })?;
+                Value::Text(cut.into())
+            }
+            Formula::Negative(inner) => Value::Number(inner.number(record)?.negated()),
+            Formula::Operation(Operator::Join, sides) => {
+                let [one, two] = &**sides;
+                let mut text = one.text(record)?.into_owned();
+                text.extend_from_slice(&two.text(record)?);
+                Value::Text(text.into())
+            }
+            Formula::Operation(operator, sides) => {
+                let [one, two] = &**sides;
+                let (one, two) = (one.number(record)?, two.number(record)?);
+                Value::Number(computed(*operator, &one, &two)?)
+            }
+            Formula::Call(function, arguments, prepared) => {
+                return function.apply(&Arguments {
+                    arguments,
+                    prepared,
+                    record,
+                });
+            }
+            Formula::Choice(cases, other) => {
+                for (condition, value) in cases {
+                    if holds(condition, record)? {
+                        return value.found(record);
+                    }
+                }
+                return other.found(record);
+            }
+            Formula::Truth(both) => match (holds(&both[0], record)?, holds(&both[1], record)?) {
+                (true, _) => Value::Truth(true),
+                (false, true) => Value::Truth(false),
+                (false, false) => Value::Null,
+            },
+        })
+    }
+
+    /// The number that it is.
+    pub(super) fn number(&self, record: &dyn Record) -> Found<Rational> {
+        if let Formula::Choice(cases, other) = self {
+            for (condition, value) in cases {
+                if holds(condition, record)? {
+                    return value.number(record);
+                }
+            }
+            return other.number(record);
+        }
+        let text = match self.found(record)? {
+            Value::Null => return Err(Missing::Null),
+            Value::Number(number) => return Ok(number),
+            Value::Text(text) => text,
+            Value::Truth(truth) => truth.to_string().into_bytes().into(),
+        };
+        let column = match self {
+            Formula::Column(column) => Some(*column),
+            _ => None,
+        };
+        Number::read_as(&text, record.grammar())
+            .map(Rational::from)
+            .map_err(|why| {
+                Missing::Error(ValueError {
+                    text: text.into_owned(),
+                    column,
+                    wrong: Wrong::Number(why),
+                })
+            })
+    }
+
+    /// The text that it is.
+    pub(super) fn text<'a>(&'a self, record: &'a dyn Record) -> Found<Cow<'a, [u8]>> {
+        if let Formula::Column(column) = self
+            && let Some(text) = record.field(*column)
+        {
+            return text;
+        }
+        match self.found(record)? {
+            Value::Null => Err(Missing::Null),
+            Value::Text(text) => Ok(text),
+            other => {
+                let mut text = Vec::new();
+                other.write(&mut text)?;
+                Ok(text.into())
+            }
+        }
+    }
+}
+
+/// A date, or one and its time of day.
+fn joined(record: &dyn Record, date: usize, clock: Option<usize>) -> Found<Cow<'_, [u8]>> {
+    let part = |column: usize| match record.value(column).map_err(Missing::Error)? {
+        Value::Text(text) if !text.is_empty() => Ok(text),
+        _ => Err(Missing::Null),
+    };
+    let date = part(date)?;
+    let Some(clock) = clock else {
+        return Ok(date);
+    };
+    Ok([&date, &b" "[..], &part(clock)?].concat().into())
+}
+
+fn computed(operator: Operator, one: &Rational, two: &Rational) -> Found<Rational> {
+    let result = match operator {
+        Operator::Plus => one.plus(two),
+        Operator::Minus => one.minus(two),
+        Operator::Times => one.times(two),
+        Operator::Over | Operator::Modulo if two.is_zero() => {
+            let why = "it is divided by zero: nullif(divisor, 0) makes that null";
+            return Err(Missing::other(b"", why));
+        }
+        Operator::Over => one.over(two),
+        Operator::Modulo => one.modulo(two),
+        Operator::Join => unreachable!("of texts"),
+    };
+    result.ok_or_else(|| Missing::other(b"", "it has too many digits"))
+}
+
+/// Whether a condition is true. It isn't where a value that can't be read decides about it.
+pub(super) fn holds(condition: &Condition, record: &dyn Record) -> Found<bool> {
+    let mut unread = None;
+    let mut decide = |reading: Reading| {
+        let mut doubts = Doubts::of(reading);
+        let truth = condition.decide(&mut |test| is_true(test, record, &mut doubts, &mut unread));
+        (truth, doubts.is_unread)
+    };
+    let (truth, is_doubtful) = decide(Reading::Strict);
+    if is_doubtful && decide(Reading::Hopeful).0 != truth {
+        let unread: Option<ValueError> = unread;
+        return Err(Missing::Error(unread.expect("a value that wasn't read")));
+    }
+    Ok(truth)
+}
+
+/// Whether a test is true of a record.
+pub(crate) fn test_is_true(test: &Test, record: &dyn Record, doubts: &mut Doubts) -> bool {
+    is_true(test, record, doubts, &mut None)
+}
+
+fn is_true(
+    test: &Test,
+    record: &dyn Record,
+    doubts: &mut Doubts,
+    unread: &mut Option<ValueError>,
+) -> bool {
+    let value = match test.clock {
+        None => record.value(test.column).map_err(Missing::Error),
+        Some(_) => joined(record, test.column, test.clock).map(Value::Text),
+    };
+    let value = match value {
+        Ok(value) => value,
+        Err(Missing::Null) => Value::Null,
+        Err(Missing::Error(why)) => {
+            unread.get_or_insert(why);
+            doubts.is_unread = true;
+            return doubts.reading == Reading::Hopeful;
+        }
+    };
+    let wants_number = record.wants_number(test.column);
+    let mut grammar = record.grammar();
+    grammar.is_long |= !wants_number;
+    let tested = Tested {
+        value: &value,
+        wants_number,
+        grammar,
+    };
+    let mut own = Doubts::of(doubts.reading);
+    let truth = test.is_true(&tested, &mut own);
+    if own.is_unread {
+        doubts.is_unread = true;
+        unread.get_or_insert_with(|| {
+            let text = match &value {
+                Value::Text(text) => text.to_vec(),
+                _ => Vec::new(),
+            };
+            let wrong = match Number::read_as(&text, grammar) {
+                Err(why) if test.is_numeric() => Wrong::Number(why),
+                _ => Wrong::Time(match crate::format::time::read(&text) {
+                    Err(why) => why.why(&text).into_owned(),
+                    Ok(_) => "has no zone, and is compared with a time that has one".into(),
+                }),
+            };
+            ValueError {
+                text,
+                column: Some(test.column),
+                wrong,
+            }
+        });
+    }
+    truth
+}

@@ -1,0 +1,278 @@
+//! Functions of expressions: an open set. One is an entry of a family's list, in a file of `function/`.
+
+mod address;
+mod number;
+mod text;
+mod time;
+
+use std::borrow::Cow;
+
+use crate::decimal::number::{Grammar, Number};
+use crate::decimal::rational::Rational;
+use crate::expression::fault::Fault;
+use crate::expression::formula::{Formula, Kind};
+use crate::expression::pattern::Pattern;
+use crate::expression::value::{Missing, Record, Value};
+
+pub(crate) use time::Bucket;
+
+/// A function.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) name: &'static str,
+    /// Other names, as other programs have them.
+    aliases: &'static [&'static str],
+    /// How it is written.
+    usage: &'static str,
+    /// What its arguments are; the last one may come again where `most` is more.
+    parameters: &'static [Kind],
+    /// The fewest arguments and the most.
+    least: usize,
+    most: usize,
+    pub(super) result: Kind,
+    apply: Apply,
+    /// The same appended to a text, where that takes no text in between.
+    append: Option<Append>,
+    prepare: Option<Prepare>,
+}
+
+type Apply = for<'a> fn(&Arguments<'a>) -> Result<Value<'a>, Missing>;
+type Append = fn(&Arguments<'_>, &mut Vec<u8>) -> Result<(), Missing>;
+/// Of constant arguments; an error has the argument that is wrong.
+type Prepare = fn(&[Formula]) -> Result<Prepared, (usize, String)>;
+
+/// What is made of constant arguments before there is a record.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Prepared {
+    #[default]
+    Nothing,
+    Pattern(Pattern),
+    Bucket(Bucket),
+}
+
+/// The arguments of a call.
+pub(crate) struct Arguments<'a> {
+    pub(super) arguments: &'a [Formula],
+    pub(super) prepared: &'a Prepared,
+    pub(super) record: &'a dyn Record,
+}
+
+impl<'a> Arguments<'a> {
+    fn len(&self) -> usize {
+        self.arguments.len()
+    }
+
+    fn value(&self, at: usize) -> Result<Value<'a>, Missing> {
+        self.arguments[at].found(self.record)
+    }
+
+    fn number(&self, at: usize) -> Result<Rational, Missing> {
+        self.arguments[at].number(self.record)
+    }
+
+    fn text(&self, at: usize) -> Result<Cow<'a, [u8]>, Missing> {
+        self.arguments[at].text(self.record)
+    }
+
+    /// A whole number of moderate size; one with decimals loses them.
+    fn whole(&self, at: usize) -> Result<i64, Missing> {
+        use crate::decimal::rational::Cut;
+        let number = self.number(at)?.cut(0, Cut::Truncate);
+        let whole = number.parts().0.and_then(|whole| i64::try_from(whole).ok());
+        whole.ok_or_else(|| Missing::other(number.text().as_bytes(), "is too large a number here"))
+    }
+
+    /// The same where the argument may be left out.
+    fn whole_or(&self, at: usize, other: i64) -> Result<i64, Missing> {
+        match at < self.len() {
+            true => self.whole(at),
+            false => Ok(other),
+        }
+    }
+
+    fn grammar(&self) -> Grammar {
+        self.record.grammar()
+    }
+}
+
+const fn function(
+    usage: &'static str,
+    name: &'static str,
+    parameters: &'static [Kind],
+    result: Kind,
+    apply: Apply,
+) -> Function {
+    Function {
+        name,
+        aliases: &[],
+        usage,
+        parameters,
+        least: parameters.len(),
+        most: parameters.len(),
+        result,
+        apply,
+        append: None,
+        prepare: None,
+    }
+}
+
+impl Function {
+    const fn called(mut self, aliases: &'static [&'static str]) -> Function {
+        self.aliases = aliases;
+        self
+    }
+
+    /// It may have fewer arguments.
+    const fn at_least(mut self, least: usize) -> Function {
+        self.least = least;
+        self
+    }
+
+    /// Its last argument may come again.
+    const fn repeated(mut self) -> Function {
+        self.most = ARGUMENTS_MAX;
+        self
+    }
+
+    const fn prepared(mut self, prepare: Prepare) -> Function {
+        self.prepare = Some(prepare);
+        self
+    }
+
+    const fn appended(mut self, append: Append) -> Function {
+        self.append = Some(append);
+        self
+    }
+
+    /// Whether it is [`COMPARE`].
+    pub(super) fn is_order(&self) -> bool {
+        self.name == COMPARE.name
+    }
+
+    pub(super) fn is_truth(&self) -> bool {
+        self.result == Kind::Truth
+    }
+
+    pub(super) fn apply<'a>(&self, arguments: &Arguments<'a>) -> Result<Value<'a>, Missing> {
+        (self.apply)(arguments)
+    }
+
+    /// Appends what it is to a text, where it can.
+    pub(super) fn append(
+        &self,
+        arguments: &Arguments<'_>,
+        to: &mut Vec<u8>,
+    ) -> Option<Result<(), Missing>> {
+        self.append.map(|append| append(arguments, to))
+    }
+
+    /// What an argument must be.
+    pub(super) fn parameter(&self, at: usize) -> Kind {
+        self.parameters[at.min(self.parameters.len() - 1)]
+    }
+
+    pub(super) fn prepare(&self, arguments: &[Formula]) -> Result<Prepared, (usize, String)> {
+        match self.prepare {
+            Some(prepare) => prepare(arguments),
+            None => Ok(Prepared::Nothing),
+        }
+    }
+
+    /// # Errors
+    /// It has another number of arguments.
+    pub(super) fn check_count(&self, count: usize, at: usize) -> Result<(), Fault> {
+        match (self.least..=self.most).contains(&count) {
+            true => Ok(()),
+            false => Err(Fault::new(at, format!("it is written {}", self.usage))),
+        }
+    }
+}
+
+/// The most arguments of a function that takes any number.
+const ARGUMENTS_MAX: usize = 100;
+
+/// What makes an order of two values: less than zero, zero, or more.
+pub(super) static COMPARE: Function = function(
+    "compare(a, b)",
+    "compare",
+    &[Kind::Field, Kind::Field],
+    Kind::Number,
+    compare,
+);
+
+fn compare<'a>(arguments: &Arguments<'a>) -> Result<Value<'a>, Missing> {
+    let (one, two) = (arguments.value(0)?, arguments.value(1)?);
+    if matches!(one, Value::Null) || matches!(two, Value::Null) {
+        return Ok(Value::Null);
+    }
+    let number = |at: usize, value: &Value<'_>| match value {
+        Value::Number(number) => Some(number.clone()),
+        Value::Text(text) => {
+            let is_constant = matches!(arguments.arguments[at], Formula::Text(_));
+            let grammar = arguments.grammar();
+            // Most texts are told by their first letter.
+            let is_text = !grammar.is_float && text[0].is_ascii_alphabetic();
+            let read = || Number::read_as(text, grammar).ok().map(Rational::from);
+            if is_constant || is_text { None } else { read() }
+        }
+        Value::Null | Value::Truth(_) => None,
+    };
+    let order = match (number(0, &one), number(1, &two)) {
+        (Some(one), Some(two)) => one.cmp(&two),
+        (None, Some(_)) if matches!(two, Value::Number(_)) => {
+            arguments.number(0)?;
+            return Ok(Value::Null);
+        }
+        (Some(_), None) if matches!(one, Value::Number(_)) => {
+            arguments.number(1)?;
+            return Ok(Value::Null);
+        }
+        _ => arguments.text(0)?.cmp(&arguments.text(1)?),
+    };
+    Ok(Value::Number((order as i64).into()))
+}
+
+fn all() -> impl Iterator<Item = &'static Function> {
+    let families = [number::ALL, text::ALL, address::ALL, time::ALL];
+    families.into_iter().flatten()
+}
+
+/// The function of a name, in any letters.
+pub(super) fn named(name: &str) -> Option<&'static Function> {
+    let name = name.to_ascii_lowercase();
+    all().find(|one| one.name == name || one.aliases.contains(&&*name))
+}
+
+/// What is wrong with a name that no function has.
+pub(super) fn unknown(name: &str, at: usize) -> Fault {
+    let names: Vec<&str> = all().map(|one| one.name).collect();
+    let names = names.join(", ");
+    Fault::new(
+        at,
+        format!("there is no function `{name}`, but if, {names}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_one_functions() {
+        let mut names: Vec<&str> = all()
+            .flat_map(|one| one.aliases.iter().copied().chain([one.name]))
+            .collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for one in all() {
+            assert!(
+                one.usage.starts_with(&format!("{}(", one.name)),
+                "{}",
+                one.usage
+            );
+            assert!(one.least <= one.most && one.parameters.len() <= one.most);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Functions of times. They look at what the clock shows, whatever its zone.
+
+use crate::decimal::number::Number;
+use crate::expression::formula::{Formula, Kind};
+use crate::expression::function::{Arguments, Function, Prepared, function};
+use crate::expression::value::{Missing, Value, ValueError, Wrong};
+use crate::format::time::{Time, Unit, read};
+
+const TIME: &[Kind] = &[Kind::Text];
+
+pub(super) const ALL: &[Function] = &[
+    function("year(time)", "year", TIME, Kind::Number, |of| {
+        part(of, Unit::Year, |time| time.reading_parts()[0])
+    }),
+    function("quarter(time)", "quarter", TIME, Kind::Number, |of| {
+        part(of, Unit::Month, |time| (time.reading_parts()[1] + 2) / 3)
+    }),
+    function("month(time)", "month", TIME, Kind::Number, |of| {
+        part(of, Unit::Month, |time| time.reading_parts()[1])
+    }),
+    function("day(time)", "day", TIME, Kind::Number, |of| {
+        part(of, Unit::Day, |time| time.reading_parts()[2])
+    }),
+    function("hour(time)", "hour", TIME, Kind::Number, |of| {
+        part(of, Unit::Hour, |time| time.reading_parts()[3])
+    }),
+    function("minute(time)", "minute", TIME, Kind::Number, |of| {
+        part(of, Unit::Minute, |time| time.reading_parts()[4])
+    }),
+    function("second(time)", "second", TIME, Kind::Number, |of| {
+        part(of, Unit::Second, |time| time.reading_parts()[5])
+    }),
+    function("weekday(time)", "weekday", TIME, Kind::Number, |of| {
+        part(of, Unit::Day, |time| time.weekday())
+    })
+    .called(&["isodow"]),
+    function("epoch(time)", "epoch", TIME, Kind::Number, |of| {
+        seconds(&time(of, 0, Unit::Day)?)
+    }),
+    function(
+        "date_trunc(unit, time)",
+        "date_trunc",
+        &[Kind::Text, Kind::Text],
+        Kind::Text,
+        bucket,
+    )
+    .prepared(|arguments| prepare(arguments, Bucket::of_unit, "'hour'")),
+    function(
+        "time_bucket(width, time)",
+        "time_bucket",
+        &[Kind::Text, Kind::Text],
+        Kind::Text,
+        bucket,
+    )
+    .prepared(|arguments| prepare(arguments, Bucket::of_width, "'5 minutes'")),
+];
+
+/// The spans of time that times are put into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bucket {
+    /// Of so many seconds, beginning with Monday, 2000-01-03.
+    Seconds(i64),
+    /// Of so many months, beginning with 2000-01.
+    Months(i64),
+}
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+/// From 1970-01-01 to Monday, 2000-01-03.
+const ORIGIN: i64 = 10_959 * DAY;
+/// The longest bucket, in seconds and in months: longer than all years that are read.
+const SECONDS_MAX: i64 = 10_000 * 366 * DAY;
+
+const UNITS: [(&str, Bucket); 8] = [
+    ("second", Bucket::Seconds(1)),
+    ("minute", Bucket::Seconds(MINUTE)),
+    ("hour", Bucket::Seconds(HOUR)),
+    ("day", Bucket::Seconds(DAY)),
+    ("week", Bucket::Seconds(7 * DAY)),
+    ("month", Bucket::Months(1)),
+    ("quarter", Bucket::Months(3)),
+    ("year", Bucket::Months(12)),
+];
+
+impl Bucket {
+    fn of_unit(name: &str) -> Option<Bucket> {
+        let name = name.trim().to_ascii_lowercase();
+        let name = name.strip_suffix('s').unwrap_or(&name);
+        let found = UNITS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, bucket)| *bucket)
+    }
+
+    fn of_width(width: &str) -> Option<Bucket> {
+        let width = width.trim();
+        let digits = width.find(|letter: char| !letter.is_ascii_digit())?;
+        let (count, unit) = width.split_at(digits);
+        let count: i64 = if count.is_empty() {
+            1
+        } else {
+            count.parse().ok()?
+        };
+        let bucket = match (Bucket::of_unit(unit)?, count) {
+            (_, ..1) => return None,
+            (Bucket::Seconds(of), count) => Bucket::Seconds(of.checked_mul(count)?),
+            (Bucket::Months(of), count) => Bucket::Months(of.checked_mul(count)?),
+        };
+        let is_short = match bucket {
+            Bucket::Seconds(seconds) => seconds <= SECONDS_MAX,
+            Bucket::Months(months) => months <= 12 * 10_000,
+        };
+        is_short.then_some(bucket)
+    }
+
+    /// The unit that cuts times down to the same.
+    pub(crate) fn unit(self) -> Option<Unit> {
+        Some(match self {
+            Bucket::Seconds(1) => Unit::Second,
+            Bucket::Seconds(MINUTE) => Unit::Minute,
+            Bucket::Seconds(HOUR) => Unit::Hour,
+            Bucket::Seconds(DAY) => Unit::Day,
+            Bucket::Seconds(seconds) if seconds % MINUTE == 0 && HOUR % seconds == 0 => {
+                Unit::Minutes((seconds / MINUTE) as u8)
+            }
+            Bucket::Months(1) => Unit::Month,
+            Bucket::Months(12) => Unit::Year,
+            _ => return None,
+        })
+    }
+
+    /// The unit that its beginnings are written in.
+    fn written(self) -> Unit {
+        match self {
+            Bucket::Months(months) if months % 12 == 0 => Unit::Year,
+            Bucket::Months(_) => Unit::Month,
+            Bucket::Seconds(seconds) if seconds % DAY == 0 => Unit::Day,
+            Bucket::Seconds(seconds) if seconds % HOUR == 0 => Unit::Hour,
+            Bucket::Seconds(seconds) if seconds % MINUTE == 0 => Unit::Minute,
+            Bucket::Seconds(_) => Unit::Second,
+        }
+    }
+
+    /// The beginning of the bucket that a time is in; `None` where no year has it.
+    fn start(self, time: &Time) -> Option<Time> {
+        match self {
+            Bucket::Seconds(width) => {
+                let since = time.shown_seconds() - ORIGIN;
+                Time::of_seconds(since.div_euclid(width) * width + ORIGIN)
+            }
+            Bucket::Months(width) => {
+                let [year, month, ..] = time.reading_parts();
+                let since = (year - 2000) * 12 + month - 1;
+                let months = since.div_euclid(width) * width;
+                Time::of_month(2000 + months.div_euclid(12), months.rem_euclid(12) + 1)
+            }
+        }
+    }
+}
+
+fn prepare(
+    arguments: &[Formula],
+    read: fn(&str) -> Option<Bucket>,
+    example: &str,
+) -> Result<Prepared, (usize, String)> {
+    let names: Vec<&str> = UNITS.iter().map(|(name, _)| *name).collect();
+    let refused = || {
+        let why = format!("{example} is missing here; units are {}", names.join(", "));
+        (0, why)
+    };
+    let Formula::Text(text) = &arguments[0] else {
+        return Err(refused());
+    };
+    let bucket = read(&String::from_utf8_lossy(text));
+    bucket.map(Prepared::Bucket).ok_or_else(refused)
+}
+
+fn bucket<'a>(of: &Arguments<'a>) -> Result<Value<'a>, Missing> {
+    let Prepared::Bucket(bucket) = of.prepared else {
+        unreachable!("it was read");
+    };
+    let time = time(of, 1, bucket.written())?;
+    let start = bucket.start(&time);
+    let start = start.ok_or_else(|| Missing::other(b"", "the bucket begins before the year 0"))?;
+    let mut text = Vec::new();
+    bucket.written().write(&start, &mut text);
+    Ok(Value::Text(text.into()))
+}
+
+/// The time that an argument is, written as far as a unit needs.
+fn time(of: &Arguments<'_>, at: usize, unit: Unit) -> Result<Time, Missing> {
+    let text = of.text(at)?;
+    let time = read(&text).and_then(|time| unit.check(&time).map(|()| time));
+    time.map_err(|why| {
+        Missing::Error(ValueError {
+            wrong: Wrong::Time(why.why(&text).into_owned()),
+            text: text.into_owned(),
+            column: match &of.arguments[at] {
+                Formula::Column(column) => Some(*column),
+                _ => None,
+            },
+        })
+    })
+}
+
+fn part<'a>(of: &Arguments<'a>, unit: Unit, part: fn(&Time) -> i64) -> Result<Value<'a>, Missing> {
+    let time = time(of, 0, unit)?;
+    Ok(Value::Number(part(&time).into()))
+}
+
+/// Seconds since 1970 began in UTC, of a time without a zone as if it were in UTC.
+fn seconds<'a>(time: &Time) -> Result<Value<'a>, Missing> {
+    let (seconds, fraction) = time.seconds();
+    let units = i128::from(seconds) * 10_i128.pow(18) + i128::from(fraction);
+    let exact = Number::new(units, 18).exact().shortest();
+    Ok(Value::Number(exact.into()))
+}

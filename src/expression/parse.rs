@@ -1,0 +1,687 @@
+//! Reads an expression: a tree as it is written.
+//!
+//! ```text
+//! any      = all ("or" all)*
+//! all      = one ("and" one)*
+//! one      = "not" one | compared
+//! compared = sum [compare sum | ("~" | "!~") text | ["not"] "like" text | ["not"] "between" sum "and" sum
+//!          | ["not"] "in" "(" literal ("," literal)* ")" | "is" ["not"] "null"]
+//! sum      = product (("+" | "-" | "||") product)*
+//! product  = factor (("*" | "/" | "%") factor)*
+//! factor   = "-" factor | column ["@" unit] | literal | "null" | "(" any ")" | function "(" [any ("," any)*] ")"
+//!          | "case" ("when" any "then" any)+ ["else" any] "end"
+//! ```
+
+use ringfold_read::{Result, Setting};
+
+use crate::expression::fault::Fault;
+use crate::expression::formula::Operator;
+use crate::expression::function;
+use crate::expression::literal::{Comparison, Literal};
+use crate::expression::pattern::Pattern;
+use crate::expression::token::{Lexeme, NO_VALUE, Token, tokens};
+use crate::expression::written::{Expression, Form, Node, Parsed, Predicate, Scalar, Term};
+use crate::format::time::Unit;
+use crate::plan::columns::Columns;
+use crate::refusal::HAVING;
+
+impl Expression {
+    /// Reads a condition that `setting` was given.
+    ///
+    /// # Errors
+    /// It can't be understood.
+    pub(crate) fn condition(text: &str, setting: Setting) -> Result<Expression> {
+        let read = || {
+            let mut parser = Parser::new(text, setting)?;
+            let root = parser.any("a condition is missing")?;
+            let root = parser.node(root)?;
+            parser.end()?;
+            Ok(Parsed::Node(root))
+        };
+        Expression::of(text, setting, read())
+    }
+
+    /// Reads a value that `setting` was given.
+    ///
+    /// # Errors
+    /// It can't be understood.
+    pub(crate) fn value(text: &str, setting: Setting) -> Result<Expression> {
+        let read = || {
+            let mut parser = Parser::new(text, setting)?;
+            let root = parser.any("a value is missing")?;
+            parser.end()?;
+            Ok(root)
+        };
+        Expression::of(text, setting, read())
+    }
+
+    fn of(text: &str, setting: Setting, root: Result<Parsed, Fault>) -> Result<Expression> {
+        Ok(Expression {
+            setting,
+            text: text.into(),
+            root: root.map_err(|fault: Fault| fault.in_text(setting, text))?,
+        })
+    }
+}
+
+/// How deep parentheses, functions and "not" may stand in each other, and how many operators there may be: reading and
+/// deciding recurse.
+const DEEPEST: usize = 100;
+const OPERATORS_MAX: usize = 400;
+
+struct Parser {
+    /// In reverse: the next one is the last. The end stays.
+    tokens: Vec<Lexeme>,
+    depth: usize,
+    operators: usize,
+    /// Where the last token ended.
+    end: usize,
+    /// Where the last `||` stands.
+    join: Option<usize>,
+    /// It is about rows of an answer, whose keys join two columns before.
+    is_of_answer: bool,
+}
+
+const NOT_CLOSED: &str = "the parenthesis that opens here is never closed";
+
+impl Parser {
+    fn new(text: &str, setting: Setting) -> Result<Parser, Fault> {
+        let mut tokens = tokens(text)?;
+        tokens.reverse();
+        Ok(Parser {
+            tokens,
+            depth: 0,
+            operators: 0,
+            end: 0,
+            join: None,
+            is_of_answer: setting == HAVING,
+        })
+    }
+
+    fn peek(&self) -> &Lexeme {
+        self.tokens.last().expect("the end stays")
+    }
+
+    fn next(&mut self) -> Lexeme {
+        self.end = self.peek().end;
+        match self.tokens.len() {
+            1 => self.peek().clone(),
+            _ => self.tokens.pop().expect("there are more"),
+        }
+    }
+
+    /// Whether the next token is this one, which is taken then.
+    fn take(&mut self, token: &Token) -> bool {
+        let is_next = self.peek().token == *token;
+        if is_next {
+            self.next();
+        }
+        is_next
+    }
+
+    /// Whether the next token is this word, which is no name where an operator may stand.
+    fn is_word(&self, word: &str) -> bool {
+        matches!(&self.peek().token, Token::Name(name) if name.eq_ignore_ascii_case(word))
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let is_next = self.is_word(word);
+        if is_next {
+            self.next();
+        }
+        is_next
+    }
+
+    /// One level deeper, as long as there may be one.
+    fn deeper(&mut self) -> Result<(), Fault> {
+        self.depth += 1;
+        match self.depth > DEEPEST {
+            true => Err(Fault::new(
+                self.peek().at,
+                "the condition is nested too deeply",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        let Lexeme { token, at, .. } = self.next();
+        match (token, self.join) {
+            (Token::End, _) => Ok(()),
+            (Token::Close, _) => Err(Fault::new(at, "no parenthesis is open here")),
+            (Token::Compare(_), Some(join)) => {
+                Err(Fault::new(join, "`||` joins texts: write `or`"))
+            }
+            _ => Err(Fault::new(at, "`and` or `or` is missing")),
+        }
+    }
+
+    /// `missing` says what is where there is nothing.
+    fn any(&mut self, missing: &str) -> Result<Parsed, Fault> {
+        if self.peek().token == Token::End {
+            return Err(Fault::new(self.peek().at, missing));
+        }
+        let first = self.all()?;
+        if self.peek().token != Token::Or {
+            return Ok(first);
+        }
+        let mut nodes = vec![self.node(first)?];
+        while self.take(&Token::Or) {
+            let next = self.all()?;
+            nodes.push(self.node(next)?);
+        }
+        Ok(Parsed::Node(Node::Any(nodes)))
+    }
+
+    fn all(&mut self) -> Result<Parsed, Fault> {
+        let first = self.one()?;
+        if self.peek().token != Token::And {
+            return Ok(first);
+        }
+        let mut nodes = vec![self.node(first)?];
+        while self.take(&Token::And) {
+            let next = self.one()?;
+            nodes.push(self.node(next)?);
+        }
+        Ok(Parsed::Node(Node::All(nodes)))
+    }
+
+    fn one(&mut self) -> Result<Parsed, Fault> {
+        self.deeper()?;
+        let one = match self.take(&Token::Not) {
+            true => {
+                let inner = self.one()?;
+                Parsed::Node(Node::Not(self.node(inner)?.into()))
+            }
+            false => self.compared()?,
+        };
+        self.depth -= 1;
+        Ok(one)
+    }
+
+    /// What is a condition, of a value that is a truth as well.
+    fn node(&mut self, parsed: Parsed) -> Result<Node, Fault> {
+        let scalar = match parsed {
+            Parsed::Node(node) => return Ok(node),
+            Parsed::Scalar(scalar) => scalar,
+        };
+        match &scalar.form {
+            Form::Call(function, _) if function.is_truth() => Ok(Node::Test(Box::new(Term {
+                literal_at: scalar.at,
+                subject: scalar,
+                predicate: Predicate::True,
+            }))),
+            Form::Literal(_) => Err(self.value_in_front(scalar.at)),
+            _ => Err(self.no_operator(&scalar)),
+        }
+    }
+
+    fn value_in_front(&self, _at: usize) -> Fault {
+        let why = "a value stands in front of =, !=, <, <=, > or >= only";
+        Fault::new(self.peek().at, why)
+    }
+
+    /// What is wrong where a value has no operator.
+    fn no_operator(&mut self, scalar: &Scalar) -> Fault {
+        let at = self.peek().at;
+        let mut why =
+            "an operator is missing: =, !=, <, <=, >, >=, ~, !~, in, between, like, or is null"
+                .to_string();
+        let second = match &self.peek().token {
+            Token::Name(second) => Some(second.clone()),
+            _ => None,
+        };
+        if let (Form::Column(Columns::Name(first)), Some(second)) = (&scalar.form, second) {
+            self.next();
+            let name = self.name_from(String::from_utf8_lossy(first).into_owned(), second);
+            why = format!("{why}; a name with blanks stands in double quotes, \"{name}\"");
+        }
+        Fault::new(at, why)
+    }
+
+    /// A name of several words, of which the first two were taken.
+    fn name_from(&mut self, first: String, second: String) -> String {
+        let mut words = vec![first, second];
+        while let Token::Name(word) = &self.peek().token {
+            words.push(word.clone());
+            self.next();
+        }
+        words.join(" ")
+    }
+
+    fn compared(&mut self) -> Result<Parsed, Fault> {
+        let subject = match self.sum()? {
+            Parsed::Scalar(scalar) => scalar,
+            node => return Ok(node),
+        };
+        let is_literal = matches!(subject.form, Form::Literal(_));
+        let is_negated = self.peek().token == Token::Not;
+        let is_word = self.is_word("between") || self.is_word("like");
+        match self.peek().token {
+            Token::Compare(comparison) => {
+                self.next();
+                return self.comparison(subject, comparison).map(Parsed::Node);
+            }
+            Token::Match { .. } | Token::In | Token::Not | Token::Is if is_literal => {
+                return Err(self.value_in_front(subject.at));
+            }
+            Token::Match { .. } | Token::In | Token::Not | Token::Is => {}
+            _ if is_word && !is_literal => {}
+            _ => return Ok(Parsed::Scalar(subject)),
+        }
+        if is_negated {
+            self.next();
+        }
+        let literal_at = self
+            .tokens
+            .iter()
+            .rev()
+            .nth(1)
+            .map_or(self.end, |next| next.at);
+        let test = |predicate: Predicate| {
+            Node::Test(Box::new(Term {
+                subject: subject.clone(),
+                literal_at,
+                predicate,
+            }))
+        };
+        let wants_in = "`in`, `between` or `like` is missing";
+        let Lexeme { token, at, .. } = self.next();
+        let (is_negated, node) = match token {
+            Token::Match { wanted } if !is_negated => {
+                (!wanted, test(Predicate::Matches(self.pattern()?)))
+            }
+            Token::In => (is_negated, test(Predicate::Among(self.list()?))),
+            Token::Is if !is_negated => {
+                let is_negated = self.take(&Token::Not);
+                if !self.take(&Token::Null) {
+                    return Err(Fault::new(self.peek().at, "`null` is missing"));
+                }
+                (is_negated, test(Predicate::Null))
+            }
+            Token::Name(word) if word.eq_ignore_ascii_case("like") => {
+                (is_negated, test(Predicate::Matches(self.like()?)))
+            }
+            Token::Name(word) if word.eq_ignore_ascii_case("between") => {
+                let low = self.side()?;
+                if !self.take(&Token::And) {
+                    return Err(Fault::new(self.peek().at, "`and` is missing"));
+                }
+                let high = self.side()?;
+                let least = self.compared_with(subject.clone(), Comparison::AtLeast, low)?;
+                let most = self.compared_with(subject.clone(), Comparison::AtMost, high)?;
+                (is_negated, Node::All(vec![least, most]))
+            }
+            _ => return Err(Fault::new(at, wants_in)),
+        };
+        Ok(Parsed::Node(match is_negated {
+            true => Node::Not(Box::new(node)),
+            false => node,
+        }))
+    }
+
+    fn comparison(&mut self, subject: Scalar, comparison: Comparison) -> Result<Node, Fault> {
+        let other = self.side()?;
+        self.compared_with(subject, comparison, other)
+    }
+
+    /// One side of a comparison.
+    fn side(&mut self) -> Result<Scalar, Fault> {
+        let Lexeme { token, at, .. } = self.peek();
+        match token {
+            Token::End | Token::Close | Token::Comma | Token::And | Token::Or => {
+                return Err(Fault::new(*at, NO_VALUE));
+            }
+            Token::Null => {
+                return Err(Fault::new(*at, "nothing equals null: write `is null`"));
+            }
+            _ => {}
+        }
+        let at = *at;
+        match self.sum()? {
+            Parsed::Scalar(scalar) => Ok(scalar),
+            Parsed::Node(_) => Err(Fault::new(at, "a condition can't be compared")),
+        }
+    }
+
+    fn compared_with(
+        &mut self,
+        subject: Scalar,
+        comparison: Comparison,
+        other: Scalar,
+    ) -> Result<Node, Fault> {
+        let (subject, other, comparison) = match subject.form {
+            Form::Null => {
+                let why = "`null` is no column: one of this name stands in double quotes";
+                return Err(Fault::new(subject.at, why));
+            }
+            Form::Literal(_) => (other, subject, comparison.turned()),
+            _ => (subject, other, comparison),
+        };
+        let literal_at = other.at;
+        let predicate = match other.form {
+            Form::Literal(literal) => match subject.form {
+                Form::Literal(_) => {
+                    let why = "a column is missing: its number is written $3";
+                    return Err(Fault::new(subject.at.max(literal_at), why));
+                }
+                _ => Predicate::Compare(comparison, literal),
+            },
+            _ => Predicate::CompareWith(comparison, other),
+        };
+        Ok(Node::Test(Box::new(Term {
+            subject,
+            literal_at,
+            predicate,
+        })))
+    }
+
+    /// A value that stands where no condition may.
+    fn scalar(&mut self, parsed: Parsed, at: usize) -> Scalar {
+        match parsed {
+            Parsed::Scalar(scalar) => scalar,
+            Parsed::Node(node) => Scalar {
+                at,
+                end: self.end,
+                form: Form::Truth(node.into()),
+            },
+        }
+    }
+
+    /// Values with operators of one rank between them.
+    fn chain(
+        &mut self,
+        operator: fn(&Token) -> Option<Operator>,
+        part: fn(&mut Parser) -> Result<Parsed, Fault>,
+    ) -> Result<Parsed, Fault> {
+        let mut all = part(self)?;
+        while let Some(operator) = operator(&self.peek().token) {
+            let operator_at = self.peek().at;
+            let Parsed::Scalar(left) = all else {
+                return Err(Fault::new(
+                    operator_at,
+                    "a condition can't be computed with",
+                ));
+            };
+            self.operators += 1;
+            if self.operators > OPERATORS_MAX {
+                let why = format!("there are more than {OPERATORS_MAX} operators");
+                return Err(Fault::new(operator_at, why));
+            }
+            if operator == Operator::Join {
+                self.join = Some(operator_at);
+            }
+            self.next();
+            let at = self.peek().at;
+            let right = match part(self)? {
+                Parsed::Scalar(right) => right,
+                Parsed::Node(_) => {
+                    return Err(Fault::new(at, "a condition can't be computed with"));
+                }
+            };
+            all = Parsed::Scalar(self.operation(operator, left, right, operator_at)?);
+        }
+        Ok(all)
+    }
+
+    fn sum(&mut self) -> Result<Parsed, Fault> {
+        let operator = |token: &Token| match token {
+            Token::Plus => Some(Operator::Plus),
+            Token::Minus => Some(Operator::Minus),
+            Token::Join => Some(Operator::Join),
+            _ => None,
+        };
+        self.chain(operator, Parser::product)
+    }
+
+    fn product(&mut self) -> Result<Parsed, Fault> {
+        let operator = |token: &Token| match token {
+            Token::Times => Some(Operator::Times),
+            Token::Over => Some(Operator::Over),
+            Token::Modulo => Some(Operator::Modulo),
+            _ => None,
+        };
+        self.chain(operator, Parser::factor)
+    }
+
+    fn operation(
+        &self,
+        operator: Operator,
+        left: Scalar,
+        right: Scalar,
+        operator_at: usize,
+    ) -> Result<Scalar, Fault> {
+        let (at, end) = (left.at, right.end);
+        let form = match (operator, left.form, right.form) {
+            // `date+time@hour`
+            (Operator::Plus, Form::Column(date), Form::Time(clock, None, unit)) => {
+                if self.is_of_answer {
+                    let why = "columns of an answer aren't joined";
+                    return Err(Fault::new(operator_at, why));
+                }
+                Form::Time(date, Some(clock), unit)
+            }
+            (operator, one, two) => {
+                let scalar = |at: usize, end: usize, form: Form| Scalar { at, end, form };
+                let sides = [
+                    scalar(left.at, left.end, one),
+                    scalar(right.at, right.end, two),
+                ];
+                Form::Operation(operator, sides.into())
+            }
+        };
+        Ok(Scalar { at, end, form })
+    }
+
+    fn factor(&mut self) -> Result<Parsed, Fault> {
+        let Lexeme { token, at, .. } = self.next();
+        let form = match token {
+            Token::Minus => {
+                self.deeper()?;
+                let inner = self.factor()?;
+                let inner = self.scalar(inner, at);
+                self.depth -= 1;
+                match inner.form {
+                    Form::Literal(Literal::Number(number)) => {
+                        Form::Literal(Literal::Number(number.negated()))
+                    }
+                    _ => Form::Negative(inner.into()),
+                }
+            }
+            Token::Literal(literal) => Form::Literal(literal),
+            Token::Null if !matches!(self.peek().token, Token::Compare(_)) => Form::Null,
+            Token::Open => {
+                let inner = self.any("a value is missing")?;
+                self.close(at)?;
+                return Ok(match inner {
+                    Parsed::Scalar(scalar) => Parsed::Scalar(Scalar {
+                        at,
+                        end: self.end,
+                        ..scalar
+                    }),
+                    node => node,
+                });
+            }
+            Token::Name(name) if self.peek().token == Token::Open => return self.call(&name, at),
+            Token::Name(name) if name.eq_ignore_ascii_case("case") && self.is_word("when") => {
+                self.choice(at)?
+            }
+            token => {
+                let column = token.column(at)?;
+                match self.unit()? {
+                    Some(unit) => Form::Time(column, None, unit),
+                    None => Form::Column(column),
+                }
+            }
+        };
+        let end = self.end;
+        Ok(Parsed::Scalar(Scalar { at, end, form }))
+    }
+
+    /// What closes a parenthesis that opens at `at`.
+    fn close(&mut self, at: usize) -> Result<(), Fault> {
+        let Lexeme { token, at: end, .. } = self.next();
+        match (token, self.join) {
+            (Token::Close, _) => Ok(()),
+            (Token::End, _) => Err(Fault::new(at, NOT_CLOSED)),
+            (Token::Compare(_), Some(join)) => {
+                Err(Fault::new(join, "`||` joins texts: write `or`"))
+            }
+            _ => Err(Fault::new(end, "`and`, `or` or `)` is missing")),
+        }
+    }
+
+    /// The unit that a time is cut down to.
+    fn unit(&mut self) -> Result<Option<Unit>, Fault> {
+        let Token::Unit(name) = &self.peek().token else {
+            return Ok(None);
+        };
+        let unit = Unit::named(name);
+        let unit = unit.ok_or_else(|| {
+            let why = format!(
+                "`{name}` is no unit of time; these are {}. A name with `@` stands in double quotes",
+                Unit::NAMES
+            );
+            Fault::new(self.peek().at, why)
+        })?;
+        self.next();
+        Ok(Some(unit))
+    }
+
+    /// A function whose name was taken.
+    fn call(&mut self, name: &str, at: usize) -> Result<Parsed, Fault> {
+        let open = self.next().at;
+        self.deeper()?;
+        let mut arguments = Vec::new();
+        while self.peek().token != Token::Close {
+            let argument_at = self.peek().at;
+            if self.peek().token == Token::End {
+                return Err(Fault::new(open, NOT_CLOSED));
+            }
+            let argument = self.any("a value is missing")?;
+            let argument = self.scalar(argument, argument_at);
+            arguments.push(argument);
+            if !self.take(&Token::Comma) {
+                break;
+            }
+            if self.peek().token == Token::Close {
+                return Err(Fault::new(self.peek().at, "a value is missing"));
+            }
+        }
+        let Lexeme { token, at: end, .. } = self.next();
+        match token {
+            Token::Close => {}
+            Token::End => return Err(Fault::new(open, NOT_CLOSED)),
+            _ => return Err(Fault::new(end, "`,` or `)` is missing")),
+        }
+        self.depth -= 1;
+        let form = match (name.to_ascii_lowercase().as_str(), arguments.len()) {
+            ("if" | "iif", 2 | 3) => {
+                let mut arguments = arguments.into_iter();
+                let (condition, then) = (arguments.next(), arguments.next());
+                let (condition, then) = (condition.expect("two"), then.expect("two"));
+                let node = self.truth(condition)?;
+                let other = arguments.next().unwrap_or(Scalar {
+                    at: end,
+                    end,
+                    form: Form::Null,
+                });
+                Form::Choice(vec![(node, then)], other.into())
+            }
+            _ => {
+                let function = function::named(name).ok_or_else(|| function::unknown(name, at))?;
+                function.check_count(arguments.len(), at)?;
+                Form::Call(function, arguments)
+            }
+        };
+        let end = self.end;
+        Ok(Parsed::Scalar(Scalar { at, end, form }))
+    }
+
+    /// An argument as a condition.
+    fn truth(&mut self, scalar: Scalar) -> Result<Node, Fault> {
+        match scalar.form {
+            Form::Truth(node) => Ok(*node),
+            Form::Call(function, _) if function.is_truth() => self.node(Parsed::Scalar(scalar)),
+            _ => Err(Fault::new(scalar.at, "a condition is missing, as in x > 2")),
+        }
+    }
+
+    /// After `case`, where `when` comes.
+    fn choice(&mut self, at: usize) -> Result<Form, Fault> {
+        self.deeper()?;
+        let mut cases = Vec::new();
+        while self.take_word("when") {
+            let condition = self.any("a condition is missing")?;
+            let condition = self.node(condition)?;
+            if !self.take_word("then") {
+                return Err(Fault::new(self.peek().at, "`then` is missing"));
+            }
+            let value_at = self.peek().at;
+            let value = self.any("a value is missing")?;
+            cases.push((condition, self.scalar(value, value_at)));
+        }
+        let other_at = self.peek().at;
+        let other = match self.take_word("else") {
+            true => {
+                let value_at = self.peek().at;
+                let value = self.any("a value is missing")?;
+                self.scalar(value, value_at)
+            }
+            false => Scalar {
+                at: other_at,
+                end: other_at,
+                form: Form::Null,
+            },
+        };
+        if !self.take_word("end") {
+            let why = match self.peek().token {
+                Token::End => {
+                    return Err(Fault::new(at, "the `case` that begins here has no `end`"));
+                }
+                _ => "`when`, `else` or `end` is missing",
+            };
+            return Err(Fault::new(self.peek().at, why));
+        }
+        self.depth -= 1;
+        Ok(Form::Choice(cases, other.into()))
+    }
+
+    fn list(&mut self) -> Result<Vec<Literal>, Fault> {
+        let at = self.peek().at;
+        if !self.take(&Token::Open) {
+            return Err(Fault::new(at, "`(` is missing"));
+        }
+        let mut literals = vec![self.next().literal()?];
+        loop {
+            let Lexeme { token, at: end, .. } = self.next();
+            match token {
+                Token::Comma => literals.push(self.next().literal()?),
+                Token::Close => return Ok(literals),
+                Token::End => return Err(Fault::new(at, NOT_CLOSED)),
+                _ => return Err(Fault::new(end, "`,` or `)` is missing")),
+            }
+        }
+    }
+
+    fn text(&mut self, missing: &str) -> Result<(String, usize), Fault> {
+        let Lexeme { token, at, .. } = self.next();
+        match token {
+            Token::Literal(Literal::Text(text)) => {
+                Ok((String::from_utf8(text).expect("a part of a text"), at))
+            }
+            _ => Err(Fault::new(at, missing)),
+        }
+    }
+
+    fn pattern(&mut self) -> Result<Pattern, Fault> {
+        let (text, at) = self.text("a regular expression in single quotes is missing")?;
+        Pattern::new(&text)
+            .map_err(|why| Fault::new(at, format!("not a regular expression: {why}")))
+    }
+
+    fn like(&mut self) -> Result<Pattern, Fault> {
+        let (text, at) = self.text("a text in single quotes is missing")?;
+        Pattern::like(&text).map_err(|why| Fault::new(at, why))
+    }
+}

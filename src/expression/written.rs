@@ -1,0 +1,135 @@
+//! An expression as it is written, before its columns are found.
+
+use ringfold_read::Setting;
+
+use crate::expression::formula::Operator;
+use crate::expression::function::Function;
+use crate::expression::literal::{Comparison, Literal};
+use crate::expression::pattern::Pattern;
+use crate::format::time::Unit;
+use crate::plan::columns::Columns;
+
+/// An expression that was read. Its columns are still to be found.
+#[derive(Debug, Clone)]
+pub(crate) struct Expression {
+    pub(super) setting: Setting,
+    pub(super) text: String,
+    pub(super) root: Parsed,
+}
+
+/// What an expression is: a value, or a condition.
+#[derive(Debug, Clone)]
+pub(super) enum Parsed {
+    Scalar(Scalar),
+    Node(Node),
+}
+
+/// A condition.
+#[derive(Debug, Clone)]
+pub(super) enum Node {
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Not(Box<Node>),
+    Test(Box<Term>),
+}
+
+/// A test as it is written.
+#[derive(Debug, Clone)]
+pub(super) struct Term {
+    pub(super) subject: Scalar,
+    /// Where a literal stands.
+    pub(super) literal_at: usize,
+    pub(super) predicate: Predicate,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Predicate {
+    Null,
+    /// The subject is a truth, and true.
+    True,
+    Compare(Comparison, Literal),
+    CompareWith(Comparison, Scalar),
+    Among(Vec<Literal>),
+    Matches(Pattern),
+}
+
+/// A value, and where it stands in the text.
+#[derive(Debug, Clone)]
+pub(super) struct Scalar {
+    pub(super) at: usize,
+    pub(super) end: usize,
+    pub(super) form: Form,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Form {
+    Column(Columns),
+    /// A time cut down; the date may have its time of day in another column.
+    Time(Columns, Option<Columns>, Unit),
+    Null,
+    Literal(Literal),
+    Negative(Box<Scalar>),
+    Operation(Operator, Box<[Scalar; 2]>),
+    Call(&'static Function, Vec<Scalar>),
+    /// The value of the first condition that is true, or that of none.
+    Choice(Vec<(Node, Scalar)>, Box<Scalar>),
+    Truth(Box<Node>),
+}
+
+impl Expression {
+    /// As it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Calls `see` with each column, as often as it is there.
+    pub(crate) fn each_column(&self, see: &mut impl FnMut(&Columns)) {
+        match &self.root {
+            Parsed::Scalar(scalar) => scalar.each_column(see),
+            Parsed::Node(node) => node.each_column(see),
+        }
+    }
+
+    /// Whether it is a name alone, or a column's number.
+    pub(crate) fn is_column(&self) -> bool {
+        matches!(&self.root, Parsed::Scalar(scalar) if matches!(scalar.form, Form::Column(_)))
+    }
+}
+
+impl Node {
+    fn each_column(&self, see: &mut impl FnMut(&Columns)) {
+        match self {
+            Node::All(nodes) | Node::Any(nodes) => {
+                nodes.iter().for_each(|node| node.each_column(see));
+            }
+            Node::Not(node) => node.each_column(see),
+            Node::Test(term) => {
+                term.subject.each_column(see);
+                if let Predicate::CompareWith(_, other) = &term.predicate {
+                    other.each_column(see);
+                }
+            }
+        }
+    }
+}
+
+impl Scalar {
+    fn each_column(&self, see: &mut impl FnMut(&Columns)) {
+        match &self.form {
+            Form::Column(column) => see(column),
+            Form::Time(date, clock, _) => std::iter::once(date).chain(clock).for_each(see),
+            Form::Null | Form::Literal(_) => {}
+            Form::Negative(inner) => inner.each_column(see),
+            Form::Operation(_, sides) => sides.iter().for_each(|side| side.each_column(see)),
+            Form::Call(_, arguments) => arguments.iter().for_each(|one| one.each_column(see)),
+            Form::Choice(cases, other) => {
+                for (node, value) in cases {
+                    node.each_column(see);
+                    value.each_column(see);
+                }
+                other.each_column(see);
+            }
+            Form::Truth(node) => node.each_column(see),
+        }
+    }
+}

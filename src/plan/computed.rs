@@ -1,0 +1,135 @@
+//! Columns that are computed: they stand after those of the input, and have no values before there is a record.
+
+use std::borrow::Cow;
+
+use ringfold_read::Cause;
+
+use crate::decimal::number::{Grammar, shown};
+use crate::expression::Scope;
+use crate::expression::formula::Formula;
+use crate::expression::value::{Record, Value, ValueError, Wrong};
+use crate::format::field::Field;
+use crate::plan::Plan;
+use crate::plan::columns::Columns;
+
+/// A column that is computed.
+#[derive(Debug)]
+pub(crate) struct Computed {
+    pub(crate) formula: Formula,
+    /// As it is written.
+    pub(crate) text: String,
+    /// It is of numbers with the decimals that they have; otherwise of texts, and numbers have no zeros at their end.
+    pub(crate) is_number: bool,
+}
+
+impl Plan {
+    /// How many columns the input has.
+    pub(crate) fn width(&self) -> usize {
+        self.shape.as_ref().map_or(0, |shape| shape.width)
+    }
+
+    /// What a column is computed by, if it is.
+    pub(crate) fn computed(&self, column: usize) -> Option<&Computed> {
+        self.computed.get(column.checked_sub(self.width())?)
+    }
+
+    /// The place of a column that is computed.
+    pub(crate) fn compute(&mut self, formula: Formula, text: &str, is_number: bool) -> usize {
+        let text = text.trim();
+        let is_known = |known: &Computed| known.text == text && known.is_number == is_number;
+        let place = self.computed.iter().position(is_known);
+        let place = place.unwrap_or_else(|| {
+            self.computed.push(Computed {
+                formula,
+                text: text.into(),
+                is_number,
+            });
+            self.computed.len() - 1
+        });
+        self.width() + place
+    }
+
+    /// A value of a column that is computed: a text that stands for null is null.
+    pub(crate) fn computed_value<'a>(
+        &self,
+        computed: &'a Computed,
+        record: &'a dyn Record,
+    ) -> Result<Value<'a>, ValueError> {
+        let value = computed.formula.value(record)?;
+        let mut own = Vec::new();
+        let is_null = match &value {
+            _ if computed.is_number => false,
+            Value::Text(text) => self.is_null(text),
+            // What has no text is refused where a column has it.
+            value => !self.nulls.is_empty() && value.write(&mut own).is_ok() && self.is_null(&own),
+        };
+        Ok(if is_null { Value::Null } else { value })
+    }
+
+    /// What is wrong with a value that a column can't be computed of.
+    pub(crate) fn unread_cause(&self, column: usize, unread: &ValueError) -> Cause {
+        let text = &unread.text;
+        let of = unread.column.unwrap_or(column);
+        match &unread.wrong {
+            Wrong::Number(why) => self.value_cause(text, of, why),
+            Wrong::Time(why) => self.time_cause(text, of, &format!("`{}` {why}", shown(text))),
+            Wrong::Other(why) => format!("{why} (column {})", self.column_name(column)).into(),
+        }
+    }
+}
+
+impl Scope for Plan {
+    fn find(&self, columns: &Columns) -> Result<usize, String> {
+        let Some(shape) = &self.shape else {
+            // Without a record nothing is ever looked up.
+            return Ok(0);
+        };
+        if self.dialect.is_json() {
+            columns.check_named()?;
+        }
+        Ok(columns.find(shape.width, shape.header.as_deref())?[0])
+    }
+
+    fn is_time(&self, column: usize) -> bool {
+        self.has_times(column)
+    }
+
+    fn compute(&mut self, formula: Formula, text: &str, is_number: bool) -> Result<usize, String> {
+        Ok(Plan::compute(self, formula, text, is_number))
+    }
+}
+
+/// A record's columns.
+pub(crate) struct Fields<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) fields: &'a [Field],
+    pub(crate) bytes: &'a [u8],
+}
+
+impl Record for Fields<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>, ValueError> {
+        let Some(field) = self.fields.get(column) else {
+            let computed = self.plan.computed(column).expect("a column of the plan");
+            return self.plan.computed_value(computed, self);
+        };
+        let text = match field.escape {
+            None => Cow::Borrowed(&self.bytes[field.start..field.end]),
+            Some(_) => {
+                let mut scratch = Vec::new();
+                Cow::Owned(field.value(self.bytes, &mut scratch).to_vec())
+            }
+        };
+        Ok(match self.plan.is_null(&text) {
+            true => Value::Null,
+            false => Value::Text(text),
+        })
+    }
+
+    fn grammar(&self) -> Grammar {
+        self.plan.grammar
+    }
+
+    fn wants_number(&self, column: usize) -> bool {
+        self.plan.wants_number(column)
+    }
+}

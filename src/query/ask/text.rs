@@ -1,0 +1,148 @@
+//! Keys and aggregates as they are written: `time@hour`, `sum:price`, `sum(price * qty) as revenue`.
+
+use ringfold_read::{Error, Kind as ErrorKind, Result};
+
+use crate::aggregate::named;
+use crate::expression::Expression;
+use crate::expression::item::{AggregateText, aggregate, alias};
+use crate::plan::columns::Columns;
+use crate::plan::{Asked, Key};
+use crate::query::ask::Query;
+use crate::refusal::{AGGREGATE, KEY};
+
+/// The short form of `count(*) filter (where ...)`.
+const COUNT_IF: &str = "count_if";
+
+impl Query {
+    /// One more column of the key, or several, as docs/query.md says: `city`, `2-4`, `time@hour`, `lower(city) as town`.
+    ///
+    /// ```
+    /// use ringfold::query::Query;
+    /// use ringfold::report::grid::{GridFormat, write_grid};
+    /// use ringfold::{Config, Input, fold};
+    ///
+    /// let text = &b"city,price,qty\nBern,1.50,2\nOslo,20,1\nBERN,2.25,4\n"[..];
+    /// let (input, config) = (Input::memory([text]), Config::default());
+    /// let query = Query::new(b',')
+    ///     .key_text("lower(city) as town")?
+    ///     .aggregate_text("sum(price * qty) as revenue")?
+    ///     .aggregate_text("count_if(qty > 1)")?;
+    /// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
+    /// let mut csv = Vec::new();
+    /// write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
+    /// assert_eq!(csv, b"town,revenue,count_if(qty > 1)\nbern,12.00,2\noslo,20,0\n");
+    /// # Ok::<(), ringfold::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// It can't be understood.
+    pub fn key_text(mut self, item: &str) -> Result<Query> {
+        let (text, name) = alias(item);
+        if let (None, Some((columns, clock, unit))) = (&name, Columns::read_time(item)?) {
+            return Ok(self.with_key(columns, clock, Some(unit)));
+        }
+        let read = Columns::read(text)?;
+        let value = self.value_of(text, &read, name.is_some(), KEY);
+        let columns = match value.is_some() {
+            true => Columns::Name(item.into()),
+            false => read,
+        };
+        self.keys.push(Key {
+            columns,
+            value,
+            name,
+            clock: None,
+            unit: None,
+        });
+        Ok(self)
+    }
+
+    /// One more aggregate as docs/query.md says: `count`, `sum:price`, `sum(price) filter (where qty > 1) as dear`.
+    ///
+    /// # Errors
+    /// It can't be understood.
+    pub fn aggregate_text(self, item: &str) -> Result<Query> {
+        if let Some(found) = aggregate(item) {
+            return self.called(item, found);
+        }
+        let (kind, (text, name)) = match item.split_once(':') {
+            Some((kind, columns)) => (Some(kind), alias(columns)),
+            None => (None, alias(item)),
+        };
+        let mut query = match kind.map(|kind| (kind, text)) {
+            Some((kind, columns)) if columns.ends_with("@time") => {
+                let columns = columns.strip_suffix("@time").expect("it ends so");
+                self.aggregate_times(kind, Columns::read(columns)?)?
+            }
+            Some((kind, columns)) => {
+                let read = Columns::read(columns)?;
+                let value = self.value_of(columns, &read, false, AGGREGATE);
+                let mut query = self.aggregate(kind, Some(read))?;
+                let asked = query.aggregates.last_mut().expect("it was added");
+                asked.value = value;
+                query
+            }
+            None => self.aggregate(text, None)?,
+        };
+        let asked = query.aggregates.last_mut().expect("it was added");
+        let length = kind.map_or(0, |kind| kind.len() + 1) + text.len();
+        (asked.name, asked.text) = (name, item[..length].into());
+        Ok(query)
+    }
+
+    /// An aggregate with parentheses.
+    fn called(self, item: &str, found: AggregateText<'_>) -> Result<Query> {
+        let is_count_if = found.name.eq_ignore_ascii_case(COUNT_IF);
+        let name = if is_count_if { "count" } else { found.name };
+        let condition = match (is_count_if, found.filter) {
+            (true, Some(_)) => {
+                let why = "count_if has its condition between the parentheses";
+                return Err(Error::new(ErrorKind::Usage, why));
+            }
+            (true, None) => Some(found.argument),
+            (false, filter) => filter,
+        };
+        let filter = condition.map(|text| Expression::condition(text, AGGREGATE));
+        let filter = filter.transpose()?;
+        let argument =
+            Some(found.argument).filter(|text| !is_count_if && !["", "*"].contains(text));
+        let value = argument.map(|text| Expression::value(text, AGGREGATE));
+        let value = value.transpose()?;
+        // It is known whether the aggregate takes a value.
+        let placeholder = value.is_some().then_some(Columns::Number(1));
+        let mut query = self.aggregate(name, placeholder)?;
+        let asked = query.aggregates.last_mut().expect("it was added");
+        *asked = Asked {
+            columns: None,
+            value,
+            filter,
+            name: found.alias,
+            text: found.text.into(),
+            ..asked.clone()
+        };
+        debug_assert!(named(name).is_some() && item.len() >= asked.text.len());
+        Ok(query)
+    }
+
+    /// The value that an item may be, if it isn't plainly a column.
+    fn value_of(
+        &self,
+        text: &str,
+        read: &Columns,
+        has_alias: bool,
+        setting: ringfold_read::Setting,
+    ) -> Option<Expression> {
+        let is_name = matches!(read, Columns::Name(_)) && !text.starts_with('"');
+        // A key of JSON lines may have hyphens.
+        let of_word = |letter: char| letter.is_alphanumeric() || "_.-@".contains(letter);
+        if !(is_name || has_alias) || matches!(read, Columns::Number(_) | Columns::Range(..)) {
+            return None;
+        }
+        if self.is_json && !has_alias && text.chars().all(of_word) {
+            return None;
+        }
+        // What can't be understood may be a name of the header.
+        let value = Expression::value(text, setting).ok()?;
+        (has_alias || !value.is_column()).then_some(value)
+    }
+}

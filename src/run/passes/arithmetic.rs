@@ -1,0 +1,468 @@
+//! Numbers that are computed of others, all rows of a window at a time as far as there is a loop for it, or else a row at a time.
+
+use crate::aggregate::lanes::MAGNITUDE_MAX;
+use crate::decimal::number::Number;
+use crate::expression::formula::{Formula, Operator};
+use crate::expression::{Condition, Doubts, Reading};
+use crate::plan::Plan;
+use crate::run::passes::computed::{Row, Rows};
+use crate::run::passes::numbers::{Column, decode_column};
+use crate::run::passes::selection::{Candidates, Selection};
+use crate::scan::numbers::{Numbers, SCALE_MAX};
+use ringfold_read::internals::Level;
+
+/// A formula that is computed of numbers without a branch on them.
+pub(super) struct Arithmetic {
+    root: Node,
+    columns: Vec<Column>,
+    /// Columns that may hold other values than numbers.
+    ordered: Vec<Column>,
+    choices: Vec<(Condition, Selection)>,
+    /// What is computed a row at a time, and the decimals that it had so far.
+    single: Vec<(Formula, u32)>,
+    /// Numbers that nobody needs.
+    spare: Vec<Numbers>,
+}
+
+enum Node {
+    Null,
+    /// Among the columns that are decoded.
+    Column(usize),
+    Constant(i64, u32),
+    Negative(Box<Node>),
+    Operation(Operator, Box<[Node; 2]>),
+    /// Among what is computed a row at a time.
+    Single(usize),
+    /// The order of two columns, which is less than zero, zero or more; what is no number is for the last one.
+    Order([usize; 2], usize),
+    /// Among the choices, with the numbers where its condition is true, and where it isn't.
+    Choice(usize, Box<[Node; 2]>),
+}
+
+/// What a formula is computed of.
+pub(super) struct Operands<'a> {
+    pub(super) level: Level,
+    pub(super) candidates: Candidates<'a>,
+    pub(super) rows: Rows<'a>,
+    /// Rows that it isn't computed of.
+    pub(super) out: &'a mut Vec<u32>,
+}
+
+impl Arithmetic {
+    /// That of a formula. `among` says where a column is among the passes'.
+    pub(super) fn new(
+        level: Level,
+        plan: &Plan,
+        formula: &Formula,
+        among: &impl Fn(usize) -> usize,
+    ) -> Arithmetic {
+        let mut arithmetic = Arithmetic {
+            root: Node::Null,
+            columns: Vec::new(),
+            ordered: Vec::new(),
+            choices: Vec::new(),
+            single: Vec::new(),
+            spare: Vec::new(),
+        };
+        arithmetic.root = arithmetic.node(level, plan, formula, among);
+        arithmetic
+    }
+
+    /// The place of a column that is decoded.
+    fn column(&mut self, at: usize) -> usize {
+        let known = self.columns.iter().position(|column| column.at == at);
+        known.unwrap_or_else(|| {
+            self.columns.push(Column::new(at));
+            self.columns.len() - 1
+        })
+    }
+
+    fn node(
+        &mut self,
+        level: Level,
+        plan: &Plan,
+        formula: &Formula,
+        among: &impl Fn(usize) -> usize,
+    ) -> Node {
+        match formula {
+            Formula::Null => Node::Null,
+            Formula::Column(column) if *column < plan.width() => {
+                Node::Column(self.column(among(*column)))
+            }
+            Formula::Number(number) if constant(number).is_some() => {
+                Node::Constant(constant(number).unwrap_or_default(), number.decimals())
+            }
+            Formula::Negative(inner) => Node::Negative(self.node(level, plan, inner, among).into()),
+            Formula::Operation(
+                operator @ (Operator::Plus | Operator::Minus | Operator::Times),
+                sides,
+            ) => {
+                let one = self.node(level, plan, &sides[0], among);
+                let two = self.node(level, plan, &sides[1], among);
+                Node::Operation(*operator, [one, two].into())
+            }
+            Formula::Choice(cases, other) => {
+                let mut node = self.node(level, plan, other, among);
+                for (condition, value) in cases.iter().rev() {
+                    let value = self.node(level, plan, value, among);
+                    self.choices
+                        .push((condition.clone(), Selection::new(level)));
+                    node = Node::Choice(self.choices.len() - 1, [value, node].into());
+                }
+                node
+            }
+            formula => {
+                self.single.push((formula.clone(), 0));
+                let single = self.single.len() - 1;
+                match formula.compared() {
+                    Some([one, two]) if one.max(two) < plan.width() => {
+                        let columns = [one, two].map(|column| {
+                            self.ordered.push(Column::new(among(column)));
+                            self.ordered.len() - 1
+                        });
+                        Node::Order(columns, single)
+                    }
+                    _ => Node::Single(single),
+                }
+            }
+        }
+    }
+
+    /// Computes the numbers of all rows; returns their scale.
+    pub(super) fn compute(&mut self, of: &mut Operands<'_>, to: &mut Numbers) -> u32 {
+        let rows = of.candidates.count;
+        for column in &mut self.columns {
+            let spans = &*of.rows.spans[column.at];
+            let text = (of.rows.window, spans, rows);
+            decode_column(of.level, of.rows.plan, text, MAGNITUDE_MAX, column, of.out);
+        }
+        let root = std::mem::replace(&mut self.root, Node::Null);
+        let scale = self.found(&root, of, to);
+        self.root = root;
+        if to.has_nulls {
+            // Lanes have zero where there is none.
+            for row in (0..rows).filter(|row| to.nulls[row / 8] >> (row % 8) & 1 == 1) {
+                to.values[row] = 0;
+            }
+        }
+        scale
+    }
+
+    fn found(&mut self, node: &Node, of: &mut Operands<'_>, to: &mut Numbers) -> u32 {
+        let rows = of.candidates.count;
+        match node {
+            Node::Null => {
+                to.values[..rows].fill(0);
+                to.nulls[..rows.div_ceil(8)].fill(0xff);
+                (to.has_nulls, to.magnitudes, to.decimals) = (rows > 0, 0, 0);
+                0
+            }
+            Node::Column(at) => {
+                let column = &self.columns[*at];
+                to.copy(&column.numbers, rows);
+                column.scale.unwrap_or_default()
+            }
+            Node::Constant(value, scale) => {
+                to.values[..rows].fill(*value);
+                to.has_nulls = false;
+                (to.magnitudes, to.decimals) = (value.unsigned_abs(), *scale);
+                *scale
+            }
+            Node::Negative(inner) => {
+                let scale = self.found(inner, of, to);
+                to.values[..rows]
+                    .iter_mut()
+                    .for_each(|value| *value = -*value);
+                scale
+            }
+            Node::Operation(operator, sides) => {
+                let mut other = self.spare.pop().unwrap_or_else(Numbers::new);
+                let scales = [
+                    self.found(&sides[0], of, to),
+                    self.found(&sides[1], of, &mut other),
+                ];
+                let scale = match operator {
+                    Operator::Times => {
+                        multiply(to, &other, rows, of.out);
+                        to.decimals += other.decimals;
+                        scales[0] + scales[1]
+                    }
+                    _ => {
+                        let scale = scales[0].max(scales[1]);
+                        raise(to, rows, scale - scales[0], of.out);
+                        raise(&mut other, rows, scale - scales[1], of.out);
+                        add(to, &other, rows, *operator == Operator::Minus, of.out);
+                        to.decimals = to.decimals.max(other.decimals);
+                        scale
+                    }
+                };
+                join_nulls(to, &other, rows);
+                self.spare.push(other);
+                scale
+            }
+            Node::Single(at) => {
+                let (formula, scale) = &mut self.single[*at];
+                *scale = singly(formula, *scale, of, to);
+                *scale
+            }
+            Node::Order(columns, single) => {
+                self.order(*columns, *single, of, to);
+                0
+            }
+            Node::Choice(at, sides) => {
+                let mut other = self.spare.pop().unwrap_or_else(Numbers::new);
+                let scales = [
+                    self.found(&sides[0], of, to),
+                    self.found(&sides[1], of, &mut other),
+                ];
+                let scale = scales[0].max(scales[1]);
+                raise(to, rows, scale - scales[0], of.out);
+                raise(&mut other, rows, scale - scales[1], of.out);
+                let bits = self.chosen(*at, of);
+                choose(to, &other, rows, &bits);
+                to.decimals = to.decimals.max(other.decimals);
+                to.magnitudes |= other.magnitudes;
+                self.spare.push(other);
+                scale
+            }
+        }
+    }
+
+    /// The order of two columns.
+    fn order(
+        &mut self,
+        columns: [usize; 2],
+        single: usize,
+        of: &mut Operands<'_>,
+        to: &mut Numbers,
+    ) {
+        let rows = of.candidates.count;
+        let mut odd = Vec::new();
+        for at in columns {
+            let column = &mut self.ordered[at];
+            let text = (of.rows.window, &*of.rows.spans[column.at], rows);
+            decode_column(
+                of.level,
+                of.rows.plan,
+                text,
+                MAGNITUDE_MAX,
+                column,
+                &mut odd,
+            );
+        }
+        let [one, two] = columns.map(|at| &self.ordered[at]);
+        let scales = [one, two].map(|column| column.scale.unwrap_or_default());
+        let [up, up_two] =
+            [scales[1], scales[0]].map(|other| other.saturating_sub(scales[0].min(scales[1])));
+        let factors = [up, up_two].map(|zeros| 10_i128.pow(zeros));
+        let pairs = one.numbers.values[..rows]
+            .iter()
+            .zip(&two.numbers.values[..rows]);
+        for (to, (&one, &two)) in to.values[..rows].iter_mut().zip(pairs) {
+            let (one, two) = (i128::from(one) * factors[0], i128::from(two) * factors[1]);
+            *to = i64::from(one > two) - i64::from(one < two);
+        }
+        to.copy_nulls(&one.numbers, rows);
+        join_nulls(to, &two.numbers, rows);
+        if !to.has_nulls {
+            to.nulls[..rows.div_ceil(8)].fill(0);
+        }
+        (to.magnitudes, to.decimals) = (1, 0);
+        let formula = &self.single[single].0;
+        for row in odd {
+            let record = Row {
+                rows: &of.rows,
+                row: row as usize,
+            };
+            let order = formula.stored_number(&record);
+            let value = |number: Number| number.at(0).map_or(0, |order| order as i64);
+            match order {
+                Ok(number) => {
+                    to.set_null(row as usize, number.is_none());
+                    to.values[row as usize] = number.map_or(0, value);
+                }
+                Err(_) => of.out.push(row),
+            }
+        }
+    }
+
+    /// A bit for each row of which a condition is true. Rows about which a value decides that can't be read are out.
+    fn chosen(&mut self, at: usize, of: &mut Operands<'_>) -> Vec<u64> {
+        let (condition, selection) = &mut self.choices[at];
+        let mut doubts = Doubts::default();
+        let taken = selection.select(of.rows.plan, condition, &of.candidates, &mut doubts);
+        if doubts.is_unread {
+            let mut doubts = Doubts::of(Reading::Hopeful);
+            let otherwise = selection.select(of.rows.plan, condition, &of.candidates, &mut doubts);
+            for row in 0..of.candidates.count {
+                let bit = |bits: &[u64]| bits[row / 64] >> (row % 64) & 1;
+                if bit(&taken) != bit(&otherwise) {
+                    of.out.push(row as u32);
+                }
+            }
+        }
+        taken
+    }
+}
+
+/// A constant without its point, if it is short.
+fn constant(number: &Number) -> Option<i64> {
+    let scale = number.decimals();
+    let value = i64::try_from(number.at(scale)?).ok()?;
+    (scale <= SCALE_MAX && value.unsigned_abs() < MAGNITUDE_MAX).then_some(value)
+}
+
+/// Computes a formula a row at a time, in units of at least so many decimals; returns how many they are then.
+fn singly(formula: &Formula, mut scale: u32, of: &mut Operands<'_>, to: &mut Numbers) -> u32 {
+    let rows = of.candidates.count;
+    to.nulls[..rows.div_ceil(8)].fill(0);
+    (to.has_nulls, to.magnitudes, to.decimals) = (false, 0, 0);
+    for row in 0..rows {
+        to.values[row] = 0;
+        let record = Row {
+            rows: &of.rows,
+            row,
+        };
+        let number = match formula.stored_number(&record) {
+            Ok(Some(number)) => number,
+            Ok(None) => {
+                to.set_null(row, true);
+                continue;
+            }
+            Err(_) => {
+                of.out.push(row as u32);
+                continue;
+            }
+        };
+        let decimals = number.decimals();
+        if decimals > scale && decimals <= SCALE_MAX {
+            raise(to, row, decimals - scale, of.out);
+            scale = decimals;
+        }
+        let value = number.at(scale).and_then(|value| i64::try_from(value).ok());
+        match value.filter(|value| value.unsigned_abs() < MAGNITUDE_MAX) {
+            Some(value) => {
+                to.values[row] = value;
+                to.magnitudes |= value.unsigned_abs();
+                to.decimals = to.decimals.max(decimals);
+            }
+            None => of.out.push(row as u32),
+        }
+    }
+    scale
+}
+
+/// Where one of two is null, so is what is computed of both.
+fn join_nulls(to: &mut Numbers, other: &Numbers, rows: usize) {
+    if !other.has_nulls {
+        return;
+    }
+    if !to.has_nulls {
+        return to.copy_nulls(other, rows);
+    }
+    let bytes = rows.div_ceil(8);
+    for (to, other) in to.nulls[..bytes].iter_mut().zip(&other.nulls[..bytes]) {
+        *to |= other;
+    }
+}
+
+/// Multiplies by a power of ten; rows whose values are too large then are out.
+fn raise(numbers: &mut Numbers, rows: usize, zeros: u32, out: &mut Vec<u32>) {
+    if zeros == 0 {
+        return;
+    }
+    let Some(factor) = 10_u64.checked_pow(zeros).filter(|_| zeros <= SCALE_MAX) else {
+        return none(numbers, rows, out);
+    };
+    let most = (MAGNITUDE_MAX - 1) / factor;
+    if numbers.magnitudes > most {
+        for (row, value) in (0..).zip(&mut numbers.values[..rows]) {
+            if value.unsigned_abs() > most {
+                *value = 0;
+                out.push(row);
+            }
+        }
+    }
+    let mut magnitudes = 0;
+    for value in &mut numbers.values[..rows] {
+        *value *= factor.cast_signed();
+        magnitudes |= value.unsigned_abs();
+    }
+    numbers.magnitudes = magnitudes;
+}
+
+/// All rows are out.
+#[cold]
+fn none(numbers: &mut Numbers, rows: usize, out: &mut Vec<u32>) {
+    numbers.values[..rows].fill(0);
+    numbers.magnitudes = 0;
+    out.extend(0..rows as u32);
+}
+
+fn multiply(to: &mut Numbers, other: &Numbers, rows: usize, out: &mut Vec<u32>) {
+    let bits = |magnitudes: u64| u64::BITS - magnitudes.leading_zeros();
+    let values = to.values[..rows].iter_mut().zip(&other.values[..rows]);
+    let mut magnitudes = 0;
+    if bits(to.magnitudes) + bits(other.magnitudes) < MAGNITUDE_MAX.trailing_zeros() {
+        for (to, other) in values {
+            *to *= other;
+            magnitudes |= to.unsigned_abs();
+        }
+    } else {
+        for (row, (to, other)) in (0..).zip(values) {
+            let product = to.checked_mul(*other);
+            *to = match product.filter(|product| product.unsigned_abs() < MAGNITUDE_MAX) {
+                Some(product) => product,
+                None => {
+                    out.push(row);
+                    0
+                }
+            };
+            magnitudes |= to.unsigned_abs();
+        }
+    }
+    to.magnitudes = magnitudes;
+}
+
+fn add(to: &mut Numbers, other: &Numbers, rows: usize, is_less: bool, out: &mut Vec<u32>) {
+    // Both are less than 2^62, so their sum fits; it may be past the limit.
+    let sign = if is_less { -1 } else { 1 };
+    let mut magnitudes = 0;
+    for (to, other) in to.values[..rows].iter_mut().zip(&other.values[..rows]) {
+        *to += sign * other;
+        magnitudes |= to.unsigned_abs();
+    }
+    if magnitudes >= MAGNITUDE_MAX {
+        magnitudes = 0;
+        for (row, to) in (0..).zip(&mut to.values[..rows]) {
+            if to.unsigned_abs() >= MAGNITUDE_MAX {
+                *to = 0;
+                out.push(row);
+            }
+            magnitudes |= to.unsigned_abs();
+        }
+    }
+    to.magnitudes = magnitudes;
+}
+
+/// Takes the numbers of another where a bit isn't set.
+fn choose(to: &mut Numbers, other: &Numbers, rows: usize, bits: &[u64]) {
+    for row in 0..rows {
+        let is_set = bits[row / 64] >> (row % 64) & 1 == 1;
+        let both = [other.values[row], to.values[row]];
+        to.values[row] = both[usize::from(is_set)];
+    }
+    if !(to.has_nulls || other.has_nulls) {
+        return;
+    }
+    let bytes = rows.div_ceil(8);
+    let nulls = |numbers: &Numbers, at: usize| match numbers.has_nulls {
+        true => numbers.nulls[at],
+        false => 0,
+    };
+    for at in 0..bytes {
+        let set = (bits[at / 8] >> (at % 8 * 8)) as u8;
+        to.nulls[at] = nulls(to, at) & set | nulls(other, at) & !set;
+    }
+    to.has_nulls = true;
+}
