@@ -1,0 +1,84 @@
+//! Any text as a value, as a key, in an aggregate and in a condition, over any rows: it is refused at a place of it, or what the
+//! passes give is what single records give.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ringfold::query::{Answer, OnError, Query, Refusal};
+use ringfold::report::grid::{Cell, Rows};
+use ringfold::{BlockError, Config, Error, Fold, Input, Level, PaddedBuf};
+
+/// Words that bytes stand for, so that many texts are expressions.
+const WORDS: [&str; 64] = [
+    "$1", "$2", "$3", "$1", "$2", "(", ")", ",", "+", "-", "*", "/", "%", "||", "=", "<", ">=", "~", "!=", " and ", " or ",
+    " not ", " in ", " between ", " like ", " is null", "case when ", " then ", " else ", " end", "if(", "1", "2.5", "-0.01",
+    "1e9", "'a'", "'2026-03-12 06:25'", "'[a-z]+'", "''", "abs(", "round(", "floor(", "least(", "bin(", "log_bin(", "pow(",
+    "sqrt(", "lower(", "length(", "left(", "substr(", "replace(", "split(", "trim(", "concat(", "coalesce(", "nullif(",
+    "regexp_extract(", "url_path(", "ip_prefix(", "year(", "epoch(", "date_trunc('hour',", "time_bucket('7 days',",
+];
+
+fn rows(answer: &Answer) -> Vec<String> {
+    let mut cells = Vec::new();
+    let row = |at: usize| {
+        answer.row(at, &mut cells);
+        let text = |cell: &Cell<'_>| match cell {
+            Cell::Null => "null".into(),
+            Cell::Text(text) => format!("{:?}", text.to_vec()),
+            Cell::Number(number) => number.to_string(),
+        };
+        cells.iter().map(text).collect::<Vec<_>>().join(" ")
+    };
+    (0..answer.len()).map(row).collect()
+}
+
+/// The answer at a level, or what is wrong with the first record.
+fn answer(query: &Query, level: Option<Level>, text: &[u8]) -> Result<(Vec<String>, [u64; 3]), String> {
+    let (input, config) = (Input::memory([text]), Config::default());
+    let plan = query.clone().level(level).plan(&input, &config).map_err(|error| error.to_string())?;
+    let mut partial = plan.partial();
+    match plan.block(&mut partial, &PaddedBuf::from(text).block(0, 0, 0)) {
+        Ok(()) => {}
+        Err(BlockError::Malformed(bad)) => return Err(format!("{} {} {}", bad.start, bad.end, bad.cause)),
+        Err(BlockError::Sink(error)) => panic!("{error}"),
+    }
+    let answer = plan.finish(partial);
+    Ok((rows(&answer), [answer.rows, answer.filtered, answer.unread]))
+}
+
+/// Whatever is refused is so at a place of the text.
+fn refused(error: &Error) {
+    if let Some(Refusal::Condition { text, at, .. }) = error.job() {
+        assert!(text.is_char_boundary(*at), "{text:?} {at}");
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&[form, lenient], data)) = data.split_at_checked(2).map(|(two, rest)| (two.first_chunk().unwrap(), rest)) else {
+        return;
+    };
+    let end = data.iter().position(|&byte| byte == 0xff).unwrap_or(data.len());
+    let mut text = String::new();
+    for &byte in &data[..end] {
+        match WORDS.get(usize::from(byte)) {
+            Some(word) => text += word,
+            None => text.push(char::from(byte)),
+        }
+    }
+    let mut lines = b"7,abc,2026-03-12T06:25:01Z\n2.50,/a?b=1,\n".to_vec();
+    lines.extend_from_slice(data.get(end + 1..).unwrap_or_default());
+    let query = Query::new(b',').quote(None).header(false).ragged(true);
+    let query = query.on_error([OnError::Fail, OnError::Skip, OnError::Null][usize::from(lenient % 3)]);
+    let query = match form % 4 {
+        0 => query.key_text(&text),
+        1 => query.aggregate_text(&format!("sum({text})")),
+        2 => query.aggregate_text(&format!("first({text})")),
+        _ => query.filter(&text),
+    };
+    let query = match query {
+        Ok(query) => query,
+        Err(error) => return refused(&error),
+    };
+    let want = answer(&query, None, &lines);
+    for level in Level::available() {
+        assert_eq!(answer(&query, Some(level), &lines), want, "{text}");
+    }
+});
