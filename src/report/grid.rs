@@ -1,8 +1,9 @@
-//! Writes an answer with any columns, in one of six formats, or with features in two more.
+//! Writes an answer with any columns, in one of seven formats, or with features in two more.
 //!
-//! `csv`, `tsv`, `json` and `ndjson` are for programs: what is printed can be read back. `table` and `markdown` are for
-//! people. `arrow` and `parquet` are files of typed columns. docs/formats.md says what each of them looks like.
+//! `csv`, `tsv`, `json` and `ndjson` are for programs: what is printed can be read back. `table`, `bars` and `markdown` are
+//! for people. `arrow` and `parquet` are files of typed columns. docs/formats.md says what each of them looks like.
 
+mod bars;
 mod cell;
 mod columns;
 mod csv;
@@ -23,6 +24,7 @@ use std::sync::Mutex;
 use rayon::ThreadPool;
 
 use crate::output::ordered::make_in_order;
+use crate::report::grid::bars::Bars;
 use crate::report::grid::columns::measure;
 use crate::report::grid::json::Labels;
 use crate::report::grid::parts::{for_rows, parts, range};
@@ -53,6 +55,12 @@ pub enum GridFormat {
     /// Columns aligned for a terminal.
     #[cfg_attr(feature = "cli", value(help = "Aligned columns"))]
     Table,
+    /// The same, with a bar for the last number of each row.
+    #[cfg_attr(
+        feature = "cli",
+        value(help = "Aligned columns, and a bar for the last number of each row")
+    )]
+    Bars,
     /// A table of GitHub's Markdown.
     #[cfg_attr(feature = "cli", value(help = "A table of Markdown"))]
     Markdown,
@@ -74,6 +82,7 @@ impl GridFormat {
         GridFormat::Json,
         GridFormat::Ndjson,
         GridFormat::Table,
+        GridFormat::Bars,
         GridFormat::Markdown,
         #[cfg(feature = "arrow")]
         GridFormat::Arrow,
@@ -158,6 +167,17 @@ pub fn write_grid(
             table::header(names, &columns, &mut head);
             out.write_all(&head)?;
             grid.write(|_, cells, text| table::row(&columns, cells, text), out)
+        }
+        GridFormat::Bars => {
+            let columns = measure(names, rows, pool);
+            let bars = Bars::new(&columns, rows, pool);
+            table::header(names, &columns, &mut head);
+            out.write_all(&head)?;
+            let row = |_: usize, cells: &[Cell<'_>], text: &mut Vec<u8>| match &bars {
+                Some(bars) => bars.row(&columns, cells, text),
+                None => table::row(&columns, cells, text),
+            };
+            grid.write(row, out)
         }
         GridFormat::Markdown => {
             let columns = measure(names, rows, pool);

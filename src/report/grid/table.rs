@@ -6,7 +6,7 @@ use crate::report::grid::cell::Cell;
 use crate::report::grid::columns::{Column, NULL, split, width as text_width};
 
 /// Blanks between two columns.
-const GAP: usize = 2;
+pub(super) const GAP: usize = 2;
 
 /// Appends the names and the rule below them. A name stands where the column's cells do.
 pub(super) fn header(names: &[Vec<u8>], columns: &[Column], out: &mut Vec<u8>) {
@@ -52,7 +52,6 @@ pub(super) fn row(columns: &[Column], cells: &[Cell<'_>], out: &mut Vec<u8>) {
 }
 
 /// The width of all columns.
-#[cfg(feature = "cli")]
 pub(super) fn width(columns: &[Column]) -> usize {
     let widths = columns.iter().map(Column::width).sum::<usize>();
     widths + GAP * columns.len().saturating_sub(1)
