@@ -585,6 +585,137 @@ fn what_cannot_be_computed_is_told() {
     }
 }
 
+/// Numbers that are computed of aggregates: in order, in conditions, and where groups outgrow the memory.
+#[test]
+fn the_answer_is_computed_with() {
+    let dir = dir();
+    let path = write(dir.path(), "orders.csv", ORDERS);
+    for (args, want) in [
+        (
+            &["-k", "city", "-a", "sum(price) / sum(qty) as per,count"][..],
+            "city,per,count\nBern,1.875000,2\nOslo,20.000000,1\n",
+        ),
+        (
+            &[
+                "-k",
+                "city",
+                "-a",
+                "count_if(price > 2) / count(*) as share",
+                "--sort",
+                "-share",
+            ],
+            "city,share\nOslo,1.000000\nBern,0.500000\n",
+        ),
+        (
+            &[
+                "-k",
+                "city",
+                "-a",
+                "count,round(mean(price) * 2, 1) as twice",
+                "--having",
+                "twice < 5",
+            ],
+            "city,count,twice\nBern,2,3.8\n",
+        ),
+        (
+            &[
+                "-a",
+                "max(price) - min(price),sum(qty) / (sum(qty) - 3) as none,-count()",
+            ],
+            "max(price) - min(price),none,-count()\n18.50,,-3\n",
+        ),
+        (
+            &[
+                "-a",
+                "if(count() > 2, sum(price), 0) as all",
+                "--precision",
+                "1",
+            ],
+            "all\n23.8\n",
+        ),
+    ] {
+        assert_eq!(printed(&path, args), want, "{args:?}");
+    }
+    let args = [
+        "-k",
+        "city",
+        "-a",
+        "count,share(count()) as rows,round(share(sum(price)) * 100, 1) as percent",
+    ];
+    let want = "city,count,rows,percent\nBern,2,0.666667,15.8\nOslo,1,0.333333,84.2\n";
+    assert_eq!(printed(&path, &args), want);
+    // Of all rows, whatever is shown.
+    let args = [&args[..], &["--having", "count = 1"]].concat();
+    assert_eq!(
+        printed(&path, &args),
+        "city,count,rows,percent\nOslo,1,0.333333,84.2\n"
+    );
+    for (aggregate, want) in [
+        ("share(mean(price))", "has a share of a quotient"),
+        (
+            "sum(price) / foo",
+            "`foo` is neither an aggregate, as sum(foo) is, nor a key",
+        ),
+        ("sum(price) +", "a column is missing"),
+        ("upper(first(city))", "`upper(first(city))` is no number"),
+        (
+            "sum(price) + 'x'",
+            "`+` takes a number here, and this is a text",
+        ),
+    ] {
+        let ended = end(ringfold(["aggregate", "-k", "city", "-a", aggregate]).arg(&path));
+        assert_eq!(ended.code, Some(2), "{aggregate}");
+        assert!(ended.stderr.contains(want), "{aggregate}: {}", ended.stderr);
+    }
+    let mut many = String::from("key,a,b\n");
+    for at in 0..60_000_u64 {
+        writeln!(
+            many,
+            "key {},{},{}",
+            at * 7919 % 20_011,
+            at % 97,
+            1 + at % 13
+        )
+        .unwrap();
+    }
+    let many = write(dir.path(), "many.csv", many.as_bytes());
+    let aggregate =
+        "sum(a) / sum(b) as ratio,count,round(mean(a), 1),share(sum(a)) * 1000000 as ppm";
+    for more in [
+        &[][..],
+        &["--sort", "-ratio"],
+        &["--sort", "ratio:desc", "--top", "7"],
+        &["--having", "ratio > 5"],
+    ] {
+        let args = [&["-k", "key", "-a", aggregate][..], more].concat();
+        let whole = printed(&many, &args);
+        let short = [&args[..], &["--memory", "300K"]].concat();
+        assert!(whole.lines().count() > 7);
+        let (spilled, _) = end(ringfold(["aggregate"]).args(short).arg(&many)).answer_and_notices();
+        assert_eq!(String::from_utf8(spilled).unwrap(), whole, "{more:?}");
+    }
+    let saved = |range: &str| {
+        let to = dir.path().join(range.replace('/', "-"));
+        let args = [
+            "aggregate",
+            "-k",
+            "key",
+            "-a",
+            aggregate,
+            "--range",
+            range,
+            "--single-line",
+        ];
+        let ended = end(ringfold(args).arg("--save-partial").arg(&to).arg(&many));
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        to
+    };
+    let (one, two) = (saved("1/2"), saved("2/2"));
+    let merged = end(ringfold(["merge", "--sort", "-ratio"]).arg(&one).arg(&two)).answer();
+    let args = ["-k", "key", "-a", aggregate, "--sort", "-ratio"];
+    assert_eq!(String::from_utf8(merged).unwrap(), printed(&many, &args));
+}
+
 /// Partials keep what is computed, and those of other expressions aren't merged.
 #[test]
 fn partials_of_computed_values() {

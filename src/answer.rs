@@ -1,5 +1,6 @@
 //! The answer of a query: column names and rows in an order.
 
+pub(crate) mod columns;
 pub(crate) mod having;
 pub(crate) mod order;
 pub(crate) mod outgrown;
@@ -13,11 +14,12 @@ use memchr::memchr;
 use rayon::prelude::*;
 use ringfold_read::{Cause, Error, Kind as ErrorKind, Result};
 
-use crate::aggregate::state::{Numeral, Outcome, Rounding, text_of};
+use crate::aggregate::state::{Kind, Numeral, Outcome, Rounding, text_of};
+use crate::answer::columns::{AnswerColumns, Column};
 use crate::answer::having::{DoubtedRows, Having, Tested};
 use crate::answer::order::{By, Sort};
 use crate::answer::outgrown::{Page, StoredRows};
-use crate::answer::sorted::{Columns, Sorting, memory_of, part};
+use crate::answer::sorted::{Columns, Sorting, memory_of};
 use crate::decimal::number::{Grammar, Number, shown};
 use crate::expression::{Doubts, Operand, Reading};
 use crate::format::hint::comparison_cause;
@@ -45,12 +47,7 @@ pub(crate) fn no_lines() -> Error {
 /// Its rows are in the order of [`Sort::Key`]. If there were more groups than memory, they are so after [`Answer::sort`].
 pub struct Answer {
     names: Vec<Vec<u8>>,
-    /// How many of the columns are keys.
-    keys: usize,
-    /// The scale of the column of each aggregate.
-    scales: Vec<u32>,
-    /// How the numbers of each aggregate are printed.
-    roundings: Vec<Rounding>,
+    columns: AnswerColumns,
     all: Groups,
     /// In place of these, what is saved: all groups with their values.
     with_values: Option<Groups>,
@@ -108,16 +105,21 @@ impl Answer {
     /// The groups of which a condition is true, in the order of keys. `decimal_point` is that of numbers in keys.
     pub(crate) fn new(
         names: Vec<Vec<u8>>,
-        (keys, decimal_point): (usize, u8),
-        scales: Vec<u32>,
-        roundings: Vec<Rounding>,
+        columns: AnswerColumns,
+        decimal_point: u8,
         all: Groups,
         having: Option<Having<'_>>,
     ) -> Answer {
-        let mut answer = Answer::empty(names, keys, scales, roundings, all);
+        let keys = columns.keys;
+        let mut answer = Answer::empty(names, columns, all);
         answer.key_order = KeyOrder::numbers(keys, decimal_point);
         let mut groups = answer.all.all();
         answer.groups = groups.len() as u64;
+        if answer.columns.has_totals() && !groups.is_empty() {
+            let mut totals = Vec::new();
+            answer.columns.add_totals(&answer.all, &groups, &mut totals);
+            answer.columns.set_totals(totals);
+        }
         if let Some(having) = having {
             groups = answer.having(having, groups);
         }
@@ -127,18 +129,10 @@ impl Answer {
         answer
     }
 
-    fn empty(
-        names: Vec<Vec<u8>>,
-        keys: usize,
-        scales: Vec<u32>,
-        roundings: Vec<Rounding>,
-        all: Groups,
-    ) -> Answer {
+    fn empty(names: Vec<Vec<u8>>, columns: AnswerColumns, all: Groups) -> Answer {
         Answer {
             names,
-            keys,
-            scales,
-            roundings,
+            columns,
             found: Vec::new(),
             order: OnceLock::new(),
             key_order: KeyOrder::BYTES,
@@ -169,7 +163,7 @@ impl Answer {
     }
 
     pub(crate) fn scales(&self) -> &[u32] {
-        &self.scales
+        &self.columns.scales
     }
 
     /// With groups to be saved in place of the answer's own.
@@ -204,9 +198,28 @@ impl Answer {
     /// The names of columns that are estimates where groups are large, and whether they are percentiles: the others are
     /// distinct counts. docs/estimates.md says how good they are.
     pub fn estimates(&self) -> impl Iterator<Item = (&[u8], bool)> {
-        let columns = self.names[self.keys..].iter().zip(self.all.kinds());
-        let estimates = columns.filter(|(_, kind)| kind.is_estimate());
-        estimates.map(|(name, kind)| (&name[..], kind.share.is_some()))
+        let kinds: Vec<Kind> = self.all.kinds().collect();
+        let names = self.names[self.columns.keys..].iter();
+        let columns = names.zip(&self.columns.shown);
+        columns.filter_map(move |(name, column)| {
+            let mut estimate = None;
+            let mut see = |at: usize| {
+                let kind = kinds[at];
+                estimate = estimate.or(kind.is_estimate().then_some(kind.share.is_some()));
+            };
+            match column {
+                Column::Aggregate(at) => see(*at),
+                Column::Computed(computed) => computed.formula.each_column(&mut |column| {
+                    if let Some(at) = column
+                        .checked_sub(self.columns.keys)
+                        .filter(|at| *at < kinds.len())
+                    {
+                        see(at);
+                    }
+                }),
+            }
+            Some((&name[..], estimate?))
+        })
     }
 
     /// Puts the rows into another order, and leaves only the first so many, if `first` says so.
@@ -248,11 +261,12 @@ impl Answer {
     /// The columns aren't a key and the least, mean and greatest of its numbers.
     pub fn set_lines(&mut self, format: Format) -> Result<()> {
         let kinds = self.all.kinds().map(|kind| kind.name());
-        if self.keys != 1 || !kinds.eq(LINES) {
+        let is_plain = self.columns.shown.len() == self.columns.scales.len();
+        if self.columns.keys != 1 || !kinds.eq(LINES) || !is_plain {
             return Err(no_lines());
         }
         let digits = format.decimals();
-        self.roundings = match format {
+        self.columns.roundings = match format {
             Format::OneBrc | Format::Lines => vec![Rounding::Up(digits); 3],
             Format::Hovinen => vec![Rounding::OfDoubles(digits); 3],
         };
@@ -260,8 +274,7 @@ impl Answer {
     }
 
     fn columns(&self, list: &[By]) -> Columns<'_> {
-        let keys = (self.keys, &self.key_order);
-        Columns::new(list, &self.names, keys, &self.scales)
+        Columns::new(list, &self.names, &self.columns, &self.key_order)
     }
 
     /// Sorts the rows that are in memory; perhaps only the first ones are left.
@@ -326,10 +339,7 @@ impl Answer {
     }
 
     fn outcome(&self, group: Group, column: usize) -> Outcome<'_> {
-        match column.checked_sub(self.keys) {
-            None => Outcome::Text(part(&self.all, group, column)),
-            Some(at) => self.all.finish(group, at, self.scales[at]),
-        }
+        self.columns.outcome(&self.all, group, column)
     }
 }
 
@@ -372,10 +382,9 @@ impl Answer {
     }
 
     fn tested(&self, having: Having<'_>, group: Group, column: usize) -> Tested<'_> {
-        let aggregate = column.checked_sub(self.keys);
         Tested {
             outcome: self.outcome(group, column),
-            rounding: aggregate.map_or(Rounding::Own, |at| self.roundings[at]),
+            rounding: self.columns.rounding(column),
             grammar: Grammar {
                 is_long: true,
                 ..having.grammar
@@ -411,11 +420,9 @@ impl Answer {
 
     /// An answer with the same columns, and these groups in this order.
     fn of_rows(&self, groups: Groups, order: Vec<Group>) -> Answer {
-        let (names, scales) = (self.names.clone(), self.scales.clone());
-        let roundings = self.roundings.clone();
         Answer {
             order: order.into(),
-            ..Answer::empty(names, self.keys, scales, roundings, groups)
+            ..Answer::empty(self.names.clone(), self.columns.clone(), groups)
         }
     }
 
@@ -433,14 +440,22 @@ impl Answer {
         self.outgrown = Some(Arc::clone(&stored));
         let mut form = form.clone();
         if form.has_values() {
-            let settled = form.settle_stored(stored.reader(), &self.scales)?;
+            let settled = form.settle_stored(stored.reader(), &self.columns.scales)?;
             form = form.settled();
             stored = Arc::new(Stored::new(settled, form.keys, form.no_groups()));
         }
         self.groups = stored.len() as u64;
+        if self.columns.has_totals() {
+            let mut totals = Vec::new();
+            for part in stored.in_parts(0..stored.len()) {
+                let (order, groups) = stored.load(part).map_err(|_| Lost::Read)?;
+                self.columns.add_totals(&groups, &order, &mut totals);
+            }
+            self.columns.set_totals(totals);
+        }
         if let Some(having) = having {
             let mut doubted = DoubtedRows::default();
-            let reader = form.filter(&stored, &self.scales, |order, groups| {
+            let reader = form.filter(&stored, &self.columns.scales, |order, groups| {
                 let mut answer = self.of_rows(groups, order);
                 let order = answer.take_order();
                 let order = answer.having(having, order);
@@ -553,17 +568,26 @@ impl Rows for Answer {
         let group = self.order()[at];
         cells.clear();
         cells.extend(self.all.parts(group).map(Cell::Text));
-        let columns = self.scales.iter().zip(&self.roundings);
-        for (at, (scale, rounding)) in columns.enumerate() {
-            if let Some(digits) = self.all.digits(group, at, *scale, *rounding) {
+        let AnswerColumns {
+            keys,
+            scales,
+            roundings,
+            shown,
+            ..
+        } = &self.columns;
+        for (at, column) in shown.iter().enumerate() {
+            if let Column::Aggregate(at) = column
+                && let Some(digits) = self.all.digits(group, *at, scales[*at], roundings[*at])
+            {
                 cells.push(Cell::Number(digits));
                 continue;
             }
-            cells.push(match self.all.finish(group, at, *scale) {
+            let rounding = self.columns.rounding(keys + at);
+            cells.push(match self.outcome(group, keys + at) {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => Cell::Text(text),
                 Outcome::Time(time) => Cell::Text(text_of(time)),
-                number => match number.printed(*rounding) {
+                number => match number.printed(rounding) {
                     Some(Numeral::Decimal(digits)) => Cell::Number(digits),
                     // No format has a number for it.
                     Some(Numeral::Special(special)) => Cell::Text(special.text().as_bytes()),

@@ -6,6 +6,7 @@ pub(crate) mod conditions;
 pub(crate) mod head;
 pub(crate) mod names;
 pub(crate) mod order;
+pub(crate) mod shown;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use ringfold_read::internals::Level;
 use ringfold_read::{Cause, Error, Framing, Kind as ErrorKind, Result, Setting};
 
 use crate::aggregate::state::{Argument, Digest, Kind, Slot};
+use crate::answer::columns::Column;
 use crate::answer::order::Sort;
 use crate::answer::{LINES, no_lines};
 use crate::budget::Budget;
@@ -80,9 +82,12 @@ pub struct Plan {
     /// The columns whose first and last times are wanted.
     pub(crate) times: Vec<usize>,
     pub(crate) aggregates: Vec<Aggregate>,
-    /// The names of the answer's columns: keys, then aggregates.
+    /// The names of the answer's columns: keys, then those that are shown.
     pub(crate) names: Vec<Vec<u8>>,
-    /// The same before they were renamed.
+    /// The columns after the keys.
+    pub(crate) shown: Vec<Column>,
+    /// What keys and aggregates are called in partials.
+    pub(crate) key_titles: Vec<Vec<u8>>,
     pub(crate) titles: Vec<Vec<u8>>,
     /// What was asked, in words, as a partial keeps it.
     pub(crate) asked: Vec<(Vec<u8>, Vec<u8>)>,
@@ -212,6 +217,11 @@ impl Asked {
             text: String::new(),
             is_time: false,
         }
+    }
+
+    /// Whether a computed value of the answer calls it so.
+    pub(crate) fn is_leaf(&self, text: &[u8]) -> bool {
+        self.name.is_none() && self.text.as_bytes() == text
     }
 }
 
@@ -416,7 +426,7 @@ impl Plan {
             number,
             owner,
         });
-        self.names.push(name);
+        self.titles.push(name);
     }
 
     /// How a column of the input is called in the answer.
@@ -492,11 +502,12 @@ impl Plan {
     /// It has other columns than a key and the least, mean and greatest number of one.
     pub fn check_lines(&self) -> Result<()> {
         let kinds = self.aggregates.iter().map(|of| of.kind.name());
+        let is_plain = self.shown.len() == self.aggregates.len();
         let is_of_one = self
             .aggregates
             .windows(2)
             .all(|two| two[0].column == two[1].column);
-        match self.keys.len() == 1 && is_of_one && kinds.eq(LINES) {
+        match self.keys.len() == 1 && is_of_one && is_plain && kinds.eq(LINES) {
             true => Ok(()),
             false => Err(no_lines()),
         }

@@ -26,9 +26,8 @@ use crate::spill::stored::Lost;
 impl Plan {
     /// What a partial says of itself whose aggregates have numbers of these scales.
     fn description(&self, scales: &[u32], counts: Counts, receipt: &Receipt) -> Description {
-        let (keys, titles) = self.titles.split_at(self.keys.len());
         let slots = self.slots().into_iter();
-        let aggregates = slots.zip(scales).zip(titles);
+        let aggregates = slots.zip(scales).zip(&self.titles);
         let aggregates = aggregates.map(|((slot, &scale), title)| Aggregate {
             name: slot.kind.name().as_bytes().to_vec(),
             title: title.clone(),
@@ -38,7 +37,7 @@ impl Plan {
         });
         Description {
             query: self.asked.clone(),
-            keys: keys.to_vec(),
+            keys: self.key_titles.clone(),
             aggregates: aggregates.collect(),
             counts,
             sources: receipt.sources.clone(),

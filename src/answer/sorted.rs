@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::aggregate::state::Outcome;
+use crate::answer::columns::AnswerColumns;
 use crate::answer::order::By;
 use crate::partial::block::BLOCK_BYTES;
 use crate::spill::stored::{Lost, Stored, StoredForm};
@@ -40,30 +41,27 @@ pub(super) fn memory_of(bytes: u64, groups: u64) -> u64 {
 pub(super) struct Columns<'a> {
     /// Their places, and whether they are sorted from the greatest down.
     columns: Vec<(usize, bool)>,
-    /// How many of the answer's columns are keys, and their order.
-    keys: usize,
+    /// All columns of the answer, and the order of the keys.
+    all: &'a AnswerColumns,
     key_order: &'a KeyOrder,
-    /// The scale of the column of each aggregate.
-    scales: &'a [u32],
 }
 
 impl<'a> Columns<'a> {
-    /// Of an answer with these names, so many keys in this order, and these scales.
+    /// Of an answer with these names and columns, and keys in this order.
     ///
     /// # Panics
     /// If the answer has no column of that name.
     pub(super) fn new(
         list: &[By],
         names: &[Vec<u8>],
-        (keys, key_order): (usize, &'a KeyOrder),
-        scales: &'a [u32],
+        all: &'a AnswerColumns,
+        key_order: &'a KeyOrder,
     ) -> Columns<'a> {
         let place = |by: &By| by.place(names).expect("a column of the answer");
         Columns {
             columns: list.iter().map(place).collect(),
-            keys,
+            all,
             key_order,
-            scales,
         }
     }
 
@@ -118,15 +116,14 @@ impl<'a> Columns<'a> {
 
     /// The outcome of a group in a column of the answer; a number of a key is one.
     fn outcome<'g>(&self, groups: &'g Groups, group: Group, column: usize) -> Outcome<'g> {
-        let Some(at) = column.checked_sub(self.keys) else {
+        if column < self.all.keys && self.key_order.is_number(column) {
             let part = part(groups, group, column);
-            let is_number = self.key_order.is_number(column);
-            let number = is_number.then(|| self.key_order.number(part)).flatten();
+            let number = self.key_order.number(part);
             return number.map_or(Outcome::Text(part), |number| {
                 Outcome::Number(number.exact())
             });
-        };
-        groups.finish(group, at, self.scales[at])
+        }
+        self.all.outcome(groups, group, column)
     }
 
     fn compare(&self, one: &Row<'_>, two: &Row<'_>) -> Ordering {
@@ -283,13 +280,13 @@ impl Sorting<'_> {
         rows: impl Iterator<Item = (&'g Groups, Group)>,
         table: &Table,
     ) -> Result<Stored, Lost> {
-        let mut writer = self.form.writer(self.columns.scales)?;
+        let mut writer = self.form.writer(&self.columns.all.scales)?;
         self.form.gather(rows, &mut writer)?;
         self.form.stored(writer, table)
     }
 
     fn merge(&self, runs: &[Stored], table: &Table) -> Result<Stored, Lost> {
-        let mut writer = self.form.writer(self.columns.scales)?;
+        let mut writer = self.form.writer(&self.columns.all.scales)?;
         let mut heads: Vec<Head<'_>> = runs
             .iter()
             .map(|run| Head {

@@ -27,15 +27,17 @@ pub(super) struct QueryFlags {
     /// Columns to group by: numbers from 1, ranges such as 2-4, or names in the first line
     ///
     /// `-k time@hour` cuts times down. Units are year, month, week, day, hour, minute, second, weekday, and minutes such as
-    /// 10m. A date and a time of day in two columns are joined: date+time@hour.
+    /// 10m. A date and a time of day in two columns are joined: date+time@hour. Values are computed: -k 'lower(city) as town'.
+    /// docs/query.md lists the functions.
     #[arg(short, long = "key", value_name = "COLUMN,...")]
     key: Vec<String>,
     /// What to compute of each group: count, sum:price, mean:3, ... [default: count]
     ///
     /// There are count, sum, min, max, mean, range, var, stddev, var_pop, stddev_pop, first, last, lexmin, lexmax, median,
-    /// percentiles such as p99.9, distinct and mode. The column follows after a colon: `-a count,sum:price,mean:3`. A name with a comma or colon is quoted: `-a
-    /// 'sum:"a,b"'`. All numbers are exact. Estimates are asked for by name: approx_median, approx_p99.9, approx_distinct.
-    /// Without -k the whole input is one group.
+    /// percentiles such as p99.9, distinct and mode. The column follows after a colon: `-a count,sum:price,mean:3`. A name with
+    /// a comma or colon is quoted: `-a 'sum:"a,b"'`. Values are computed: `-a 'sum(price * qty) as revenue'`, `-a
+    /// 'count_if(status >= 500) / count()'`. All numbers are exact. Estimates are asked for by name: approx_median,
+    /// approx_p99.9, approx_distinct. Without -k the whole input is one group.
     #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]
     aggregate: Vec<String>,
     /// The first line of each file names the columns [default: where a column is called by its name]
@@ -43,9 +45,9 @@ pub(super) struct QueryFlags {
     header: bool,
     /// Take only records of which this is true: "price > 2.5 and city != 'Bern'"
     ///
-    /// When repeated, all must be true. Columns are names of the header, or numbers such as $3. A number is compared as a number, a text in single quotes by its
-    /// bytes. Operators are =, !=, <, <=, >, >=, ~ and !~ for regular expressions, in ('a', 'b'), not in, is null, is not
-    /// null, and, or, not. Nothing but `is null` is true of an empty field.
+    /// When repeated, all must be true. Columns are names of the header, or numbers such as $3. A number is compared as a
+    /// number, a text in single quotes by its bytes. Operators are =, !=, <, <=, >, >=, ~ and !~ for regular expressions, like, between, in ('a', 'b'), is null, and, or,
+    /// not, and those that compute: price * qty > 100. Nothing but `is null` is true of an empty field.
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     filter: Vec<String>,
     #[command(flatten)]

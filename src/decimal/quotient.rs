@@ -6,6 +6,10 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 
 use crate::decimal::number::{Exact, Number, rounded};
+use crate::decimal::rational::Rational;
+
+/// Digits after the point of a root that is computed with.
+const ROOT_DIGITS: u32 = 20;
 
 /// `dividend / divisor`, or the root of that.
 #[derive(Debug, Clone)]
@@ -35,6 +39,16 @@ impl Quotient {
             is_root: true,
             ..self
         }
+    }
+
+    /// The same to be computed with; of a root so many digits as [`ROOT_DIGITS`] says.
+    pub(crate) fn rational(&self) -> Rational {
+        if self.is_root {
+            return self.rounded(ROOT_DIGITS).into();
+        }
+        let divisor = Rational::from(Exact::new(BigInt::from(self.divisor), 0));
+        let quotient = Rational::from(self.dividend.clone()).over(&divisor);
+        quotient.unwrap_or_else(|| self.rounded(ROOT_DIGITS).into())
     }
 
     /// With so many digits behind the point, rounded half away from zero.

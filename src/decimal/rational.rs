@@ -7,6 +7,7 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 
 use crate::decimal::number::{DIGITS_MAX, Exact, Grammar, Number, SIDE_MAX, Special, rounded};
+use crate::decimal::quotient::Quotient;
 
 /// A quotient that is stored has so many digits after the point, and so many significant ones.
 pub(crate) const QUOTIENT_DIGITS: u32 = 12;
@@ -257,17 +258,33 @@ impl Rational {
     /// # Errors
     /// It has more digits than a number may have.
     pub(crate) fn stored(&self) -> Result<Number, String> {
-        let exact = match self.divisor {
-            None => self.dividend.clone(),
-            Some(_) if self.special().is_some() => self.dividend.clone(),
+        let number = match self.divisor {
+            None => Number::of(&self.dividend),
+            Some(_) if self.special().is_some() => Number::of(&self.dividend),
             Some(_) => {
                 let digits = (QUOTIENT_DIGITS + self.zeros()).min(SCALE_MAX);
-                self.cut(digits as i32, Cut::Round).shortest()
+                Number::of(&self.cut(digits as i32, Cut::Round).shortest())
             }
         };
-        Number::of(&exact).ok_or_else(|| {
+        number.ok_or_else(|| {
             format!("it has more than {DIGITS_MAX} digits, or {SIDE_MAX} before or after its point, which are the limits")
         })
+    }
+
+    /// The same as a quotient that is rounded for print; `None` where its divisor is too large.
+    pub(crate) fn quotient(&self) -> Option<Quotient> {
+        let Some(divisor) = &self.divisor else {
+            return Some(Quotient::new(self.dividend.clone(), 1));
+        };
+        let (mantissa, scale) = divisor.parts();
+        let divisor = u128::try_from(mantissa?).ok()?;
+        let dividend = match self.special() {
+            Some(_) => self.dividend.clone(),
+            None => self
+                .dividend
+                .times(&Exact::new(BigInt::from(10).pow(scale), 0)),
+        };
+        Some(Quotient::new(dividend, divisor))
     }
 
     /// The decimal logarithm of its absolute value, about.

@@ -121,6 +121,37 @@ impl Formula {
         }
     }
 
+    /// Makes a quotient of each `share`: its argument over a column from `first` on, which is the sum of what is added to
+    /// `totals`.
+    pub(crate) fn take_shares(&mut self, first: usize, totals: &mut Vec<Formula>) {
+        match self {
+            Formula::Call(function, arguments, _) if function.is_share() => {
+                let argument = arguments[0].clone();
+                let total = Formula::Column(first + totals.len());
+                totals.push(argument.clone());
+                *self = Formula::Operation(Operator::Over, [argument, total].into());
+            }
+            Formula::Negative(inner) => inner.take_shares(first, totals),
+            Formula::Operation(_, sides) => {
+                sides
+                    .iter_mut()
+                    .for_each(|side| side.take_shares(first, totals));
+            }
+            Formula::Call(_, arguments, _) => {
+                arguments
+                    .iter_mut()
+                    .for_each(|one| one.take_shares(first, totals));
+            }
+            Formula::Choice(cases, other) => {
+                cases
+                    .iter_mut()
+                    .for_each(|(_, value)| value.take_shares(first, totals));
+                other.take_shares(first, totals);
+            }
+            _ => {}
+        }
+    }
+
     pub(crate) fn has_columns(&self) -> bool {
         let mut has = false;
         self.each_column(&mut |_| has = true);
@@ -128,16 +159,23 @@ impl Formula {
     }
 
     /// Whether its numbers may be quotients, which are rounded where a column has them.
-    pub(super) fn is_quotient(&self) -> bool {
+    pub(crate) fn is_quotient(&self) -> bool {
+        self.is_quotient_of(&|_| false)
+    }
+
+    /// The same where some columns are of quotients.
+    pub(crate) fn is_quotient_of(&self, is_column: &dyn Fn(usize) -> bool) -> bool {
+        let is = |formula: &Formula| formula.is_quotient_of(is_column);
         match self {
+            Formula::Column(column) => is_column(*column),
             Formula::Operation(operator, sides) => {
-                *operator == Operator::Over || sides.iter().any(Formula::is_quotient)
+                *operator == Operator::Over || sides.iter().any(is)
             }
-            Formula::Negative(inner) => inner.is_quotient(),
-            Formula::Call(_, arguments, _) => arguments.iter().any(Formula::is_quotient),
-            Formula::Choice(cases, other) => {
-                other.is_quotient() || cases.iter().any(|(_, value)| value.is_quotient())
+            Formula::Negative(inner) => is(inner),
+            Formula::Call(function, arguments, _) => {
+                function.gives_arguments() && arguments.iter().any(is)
             }
+            Formula::Choice(cases, other) => is(other) || cases.iter().any(|(_, value)| is(value)),
             _ => false,
         }
     }

@@ -144,6 +144,19 @@ impl Function {
         self
     }
 
+    /// Whether what it gives may be an argument, or have all digits of one.
+    pub(super) fn gives_arguments(&self) -> bool {
+        let names = [
+            "abs", "mod", "least", "greatest", "bin", "coalesce", "nullif",
+        ];
+        names.contains(&self.name)
+    }
+
+    /// Whether it is [`SHARE`].
+    pub(super) fn is_share(&self) -> bool {
+        self.name == SHARE.name
+    }
+
     /// Whether it is [`COMPARE`].
     pub(super) fn is_order(&self) -> bool {
         self.name == COMPARE.name
@@ -231,6 +244,12 @@ fn compare<'a>(arguments: &Arguments<'a>) -> Result<Value<'a>, Missing> {
     };
     Ok(Value::Number((order as i64).into()))
 }
+
+/// The share of a number in its sum over all rows of an answer: [`Formula::take_shares`] makes a quotient of it.
+pub(super) static SHARE: Function =
+    function("share(x)", "share", &[Kind::Number], Kind::Number, |_| {
+        Err(Missing::Null)
+    });
 
 fn all() -> impl Iterator<Item = &'static Function> {
     let families = [number::ALL, text::ALL, address::ALL, time::ALL];

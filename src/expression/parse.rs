@@ -12,7 +12,7 @@
 //!          | "case" ("when" any "then" any)+ ["else" any] "end"
 //! ```
 
-use ringfold_read::{Result, Setting};
+use ringfold_read::Setting;
 
 use crate::expression::fault::Fault;
 use crate::expression::formula::Operator;
@@ -20,56 +20,24 @@ use crate::expression::function;
 use crate::expression::literal::{Comparison, Literal};
 use crate::expression::pattern::Pattern;
 use crate::expression::token::{Lexeme, NO_VALUE, Token, tokens};
-use crate::expression::written::{Expression, Form, Node, Parsed, Predicate, Scalar, Term};
+use crate::expression::written::{Form, Node, Parsed, Predicate, Scalar, Term};
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
 use crate::refusal::HAVING;
-
-impl Expression {
-    /// Reads a condition that `setting` was given.
-    ///
-    /// # Errors
-    /// It can't be understood.
-    pub(crate) fn condition(text: &str, setting: Setting) -> Result<Expression> {
-        let read = || {
-            let mut parser = Parser::new(text, setting)?;
-            let root = parser.any("a condition is missing")?;
-            let root = parser.node(root)?;
-            parser.end()?;
-            Ok(Parsed::Node(root))
-        };
-        Expression::of(text, setting, read())
-    }
-
-    /// Reads a value that `setting` was given.
-    ///
-    /// # Errors
-    /// It can't be understood.
-    pub(crate) fn value(text: &str, setting: Setting) -> Result<Expression> {
-        let read = || {
-            let mut parser = Parser::new(text, setting)?;
-            let root = parser.any("a value is missing")?;
-            parser.end()?;
-            Ok(root)
-        };
-        Expression::of(text, setting, read())
-    }
-
-    fn of(text: &str, setting: Setting, root: Result<Parsed, Fault>) -> Result<Expression> {
-        Ok(Expression {
-            setting,
-            text: text.into(),
-            root: root.map_err(|fault: Fault| fault.in_text(setting, text))?,
-        })
-    }
-}
 
 /// How deep parentheses, functions and "not" may stand in each other, and how many operators there may be: reading and
 /// deciding recurse.
 const DEEPEST: usize = 100;
 const OPERATORS_MAX: usize = 400;
 
-struct Parser {
+/// Whether an aggregate has such a name.
+pub(super) type IsAggregate = fn(&str) -> bool;
+
+pub(super) struct Parser<'a> {
+    /// The text, and what aggregates are called, if they are among its values.
+    pub(super) aggregates: Option<(&'a str, IsAggregate)>,
+    /// Those that were read.
+    pub(super) leaves: Vec<String>,
     /// In reverse: the next one is the last. The end stays.
     tokens: Vec<Lexeme>,
     depth: usize,
@@ -84,11 +52,13 @@ struct Parser {
 
 const NOT_CLOSED: &str = "the parenthesis that opens here is never closed";
 
-impl Parser {
-    fn new(text: &str, setting: Setting) -> Result<Parser, Fault> {
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &str, setting: Setting) -> Result<Parser<'a>, Fault> {
         let mut tokens = tokens(text)?;
         tokens.reverse();
         Ok(Parser {
+            aggregates: None,
+            leaves: Vec::new(),
             tokens,
             depth: 0,
             operators: 0,
@@ -144,7 +114,7 @@ impl Parser {
         }
     }
 
-    fn end(&mut self) -> Result<(), Fault> {
+    pub(super) fn end(&mut self) -> Result<(), Fault> {
         let Lexeme { token, at, .. } = self.next();
         match (token, self.join) {
             (Token::End, _) => Ok(()),
@@ -157,7 +127,7 @@ impl Parser {
     }
 
     /// `missing` says what is where there is nothing.
-    fn any(&mut self, missing: &str) -> Result<Parsed, Fault> {
+    pub(super) fn any(&mut self, missing: &str) -> Result<Parsed, Fault> {
         if self.peek().token == Token::End {
             return Err(Fault::new(self.peek().at, missing));
         }
@@ -200,7 +170,7 @@ impl Parser {
     }
 
     /// What is a condition, of a value that is a truth as well.
-    fn node(&mut self, parsed: Parsed) -> Result<Node, Fault> {
+    pub(super) fn node(&mut self, parsed: Parsed) -> Result<Node, Fault> {
         let scalar = match parsed {
             Parsed::Node(node) => return Ok(node),
             Parsed::Scalar(scalar) => scalar,
@@ -392,7 +362,7 @@ impl Parser {
     fn chain(
         &mut self,
         operator: fn(&Token) -> Option<Operator>,
-        part: fn(&mut Parser) -> Result<Parsed, Fault>,
+        part: fn(&mut Parser<'a>) -> Result<Parsed, Fault>,
     ) -> Result<Parsed, Fault> {
         let mut all = part(self)?;
         while let Some(operator) = operator(&self.peek().token) {
@@ -548,8 +518,45 @@ impl Parser {
         Ok(Some(unit))
     }
 
+    /// An aggregate with its parentheses and its filter, whose name was taken.
+    fn leaf(&mut self, text: &str, at: usize) -> Result<Parsed, Fault> {
+        self.skip_parentheses()?;
+        if self.is_word("filter") {
+            self.next();
+            self.skip_parentheses()?;
+        }
+        let end = self.end;
+        let leaf = &text[at..end];
+        if !self.leaves.iter().any(|known| known == leaf) {
+            self.leaves.push(leaf.into());
+        }
+        let form = Form::Column(Columns::from(leaf));
+        Ok(Parsed::Scalar(Scalar { at, end, form }))
+    }
+
+    /// Skips what stands between a parenthesis and the one that closes it.
+    fn skip_parentheses(&mut self) -> Result<(), Fault> {
+        let (at, mut depth) = (self.peek().at, 0);
+        loop {
+            match self.next().token {
+                Token::Open => depth += 1,
+                Token::Close => depth -= 1,
+                Token::End => return Err(Fault::new(at, NOT_CLOSED)),
+                _ => {}
+            }
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+    }
+
     /// A function whose name was taken.
     fn call(&mut self, name: &str, at: usize) -> Result<Parsed, Fault> {
+        if let Some((text, is_aggregate)) = self.aggregates
+            && is_aggregate(name)
+        {
+            return self.leaf(text, at);
+        }
         let open = self.next().at;
         self.deeper()?;
         let mut arguments = Vec::new();
@@ -589,7 +596,11 @@ impl Parser {
                 Form::Choice(vec![(node, then)], other.into())
             }
             _ => {
-                let function = function::named(name).ok_or_else(|| function::unknown(name, at))?;
+                let is_share = self.aggregates.is_some() && name.eq_ignore_ascii_case("share");
+                let function = match is_share {
+                    true => &function::SHARE,
+                    false => function::named(name).ok_or_else(|| function::unknown(name, at))?,
+                };
                 function.check_count(arguments.len(), at)?;
                 Form::Call(function, arguments)
             }

@@ -1,10 +1,12 @@
 //! An expression as it is written, before its columns are found.
 
-use ringfold_read::Setting;
+use ringfold_read::{Result, Setting};
 
+use crate::expression::fault::Fault;
 use crate::expression::formula::Operator;
 use crate::expression::function::Function;
 use crate::expression::literal::{Comparison, Literal};
+use crate::expression::parse::{IsAggregate, Parser};
 use crate::expression::pattern::Pattern;
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
@@ -93,6 +95,67 @@ impl Expression {
     /// Whether it is a name alone, or a column's number.
     pub(crate) fn is_column(&self) -> bool {
         matches!(&self.root, Parsed::Scalar(scalar) if matches!(scalar.form, Form::Column(_)))
+    }
+}
+
+impl Expression {
+    /// Reads a condition that `setting` was given.
+    ///
+    /// # Errors
+    /// It can't be understood.
+    pub(crate) fn condition(text: &str, setting: Setting) -> Result<Expression> {
+        let read = || {
+            let mut parser = Parser::new(text, setting)?;
+            let root = parser.any("a condition is missing")?;
+            let root = parser.node(root)?;
+            parser.end()?;
+            Ok(Parsed::Node(root))
+        };
+        Expression::of(text, setting, read())
+    }
+
+    /// Reads a value of aggregates, and says which these are. In it, they are columns that are called as they are written.
+    ///
+    /// # Errors
+    /// It can't be understood.
+    pub(crate) fn of_aggregates(
+        text: &str,
+        setting: Setting,
+        is_aggregate: IsAggregate,
+    ) -> Result<(Expression, Vec<String>)> {
+        let mut leaves = Vec::new();
+        let mut read = || {
+            let mut parser = Parser::new(text, setting)?;
+            parser.aggregates = Some((text, is_aggregate));
+            let root = parser.any("a value is missing")?;
+            parser.end()?;
+            leaves = parser.leaves;
+            Ok(root)
+        };
+        let expression = Expression::of(text, setting, read())?;
+        Ok((expression, leaves))
+    }
+
+    /// Reads a value that `setting` was given.
+    ///
+    /// # Errors
+    /// It can't be understood.
+    pub(crate) fn value(text: &str, setting: Setting) -> Result<Expression> {
+        let read = || {
+            let mut parser = Parser::new(text, setting)?;
+            let root = parser.any("a value is missing")?;
+            parser.end()?;
+            Ok(root)
+        };
+        Expression::of(text, setting, read())
+    }
+
+    fn of(text: &str, setting: Setting, root: Result<Parsed, Fault>) -> Result<Expression> {
+        Ok(Expression {
+            setting,
+            text: text.into(),
+            root: root.map_err(|fault: Fault| fault.in_text(setting, text))?,
+        })
     }
 }
 

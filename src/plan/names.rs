@@ -9,7 +9,7 @@ use crate::plan::columns::plural;
 impl Plan {
     /// Renames all columns of the answer.
     pub(crate) fn rename(&mut self, names: &[Vec<u8>]) -> Result<()> {
-        self.names = renamed(&self.titles, names)?;
+        self.names = renamed(&self.names, names)?;
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ use crate::format::log::{self, Pattern};
 use crate::format::sniff::{Delimiter, Style};
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
+use crate::plan::shown::ComputedItem;
 use crate::plan::{Asked, Key};
 use crate::query::shown::Shown;
 use crate::refusal::FILTER;
@@ -68,8 +69,19 @@ pub struct Query {
     is_pairs: bool,
     keys: Vec<Key>,
     aggregates: Vec<Asked>,
+    /// What is shown of them.
+    items: Vec<Item>,
     filters: Vec<Expression>,
     shown: Shown,
+}
+
+/// A part of the answer after its keys.
+#[derive(Debug, Clone)]
+pub(crate) enum Item {
+    /// The columns of an aggregate.
+    Aggregate(usize),
+    /// A value that is computed of aggregates.
+    Computed(ComputedItem),
 }
 
 impl Query {
@@ -465,6 +477,7 @@ impl Query {
         if columns.is_none() && kind.argument != Argument::Anything {
             return Err(refused(format!("`{name}` needs a column")));
         }
+        self.items.push(Item::Aggregate(self.aggregates.len()));
         self.aggregates.push(Asked::of(kind, columns));
         Ok(self)
     }
@@ -562,6 +575,7 @@ impl Query {
         let mut query = self.clone();
         query.keys.clear();
         query.aggregates.clear();
+        query.items.clear();
         query.filters.clear();
         query.shown.having.clear();
         query.shown.names.clear();

@@ -315,6 +315,13 @@ impl Plan {
             });
             uses.extend(is_tested.then(|| "condition".to_string()));
         }
+        let mut is_computed = false;
+        for computed in &self.computed {
+            computed
+                .formula
+                .each_column(&mut |needed| is_computed |= needed == column);
+        }
+        uses.extend(is_computed.then(|| "computed values".to_string()));
         let clocks = self.cuts.iter().filter_map(|cut| cut.as_ref()?.clock);
         let mut keys = self.keys.iter().copied().chain(clocks);
         uses.extend(keys.any(|key| key == column).then(|| "key".to_string()));

@@ -12,8 +12,8 @@ use ringfold_read::{
     Result,
 };
 
-use crate::aggregate::state::Rounding;
 use crate::answer::Answer;
+use crate::answer::columns::AnswerColumns;
 use crate::answer::having::Having;
 use crate::budget::Share;
 use crate::expression::Reading;
@@ -189,18 +189,9 @@ impl Plan {
         groups: Groups,
         having: Option<Having<'_>>,
     ) -> Answer {
-        let roundings = self.aggregates.iter().map(|aggregate| {
-            let is_float = self.grammar.is_float;
-            Rounding::of(aggregate.number.is_some(), self.precision, is_float)
-        });
-        Answer::new(
-            self.names.clone(),
-            (self.keys.len(), self.grammar.decimal_point),
-            self.scales(total),
-            roundings.collect(),
-            groups,
-            having,
-        )
+        let columns = AnswerColumns::of(self, self.scales(total));
+        let point = self.grammar.decimal_point;
+        Answer::new(self.names.clone(), columns, point, groups, having)
     }
 
     /// Gives the run up.

@@ -348,6 +348,7 @@ impl Passes {
         let mut add = |is_there: bool, name: &str| {
             names.extend(is_there.then(|| name.to_string()));
         };
+        add(!self.computed.is_empty(), "computed values");
         add(plan.filter.is_some(), "condition");
         add(
             self.sources.iter().any(|source| source.number.is_some()),

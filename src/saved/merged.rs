@@ -8,6 +8,7 @@ use ringfold_read::{Error, Kind, Result};
 
 use crate::aggregate::state::{Rounding, Slot};
 use crate::answer::Answer;
+use crate::answer::columns::{AnswerColumns, Column};
 use crate::answer::having::Having;
 use crate::answer::order::Sort;
 use crate::answer::outgrown::GROWTH;
@@ -21,6 +22,7 @@ use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
 use crate::plan::conditions::compile_having;
 use crate::plan::names::renamed;
+use crate::plan::shown::columns_of;
 use crate::query::shown::Shown;
 use crate::saved::{Partial, slots};
 use crate::spill::stored::{Filling, Lost, Stored, StoredForm};
@@ -76,17 +78,19 @@ impl Merged<'_> {
         writer.finish().map(drop)
     }
 
-    /// The names of the answer's columns.
-    fn names(&self, shown: &Shown) -> Result<Vec<Vec<u8>>> {
+    /// The answer's columns after the keys, and the names of all.
+    fn columns(&self, shown: &Shown) -> Result<(Vec<Column>, Vec<Vec<u8>>)> {
         let Description {
-            keys, aggregates, ..
+            query,
+            keys,
+            aggregates,
+            ..
         } = self.description();
-        let titles = aggregates.iter().map(|aggregate| &aggregate.title);
-        let titles: Vec<Vec<u8>> = keys.iter().chain(titles).cloned().collect();
-        match shown.names.is_empty() {
-            true => Ok(titles),
-            false => renamed(&titles, &shown.names),
-        }
+        let (columns, names) = columns_of(query, keys, aggregates)?;
+        Ok(match shown.names.is_empty() {
+            true => (columns, names),
+            false => (columns, renamed(&names, &shown.names)?),
+        })
     }
 
     /// Whether the answer can be sorted so.
@@ -94,7 +98,7 @@ impl Merged<'_> {
     /// # Errors
     /// It has no such column.
     pub fn check_sort(&self, sort: &Sort, shown: &Shown) -> Result<()> {
-        sort.check(&self.names(shown)?)
+        sort.check(&self.columns(shown)?.1)
     }
 
     /// The answer that one run over everything gives. If the groups may outgrow [`Shown::memory`], they are merged to a
@@ -103,7 +107,7 @@ impl Merged<'_> {
     /// # Errors
     /// One can't be read or is damaged; names, digits or a condition don't fit; or the temporary file can't be written.
     pub fn answer(&self, shown: &Shown) -> Result<Answer> {
-        let names = self.names(shown)?;
+        let (columns, names) = self.columns(shown)?;
         let having = compile_having(&shown.having, &names)?;
         shown.check_precision()?;
         let description = self.description();
@@ -138,9 +142,14 @@ impl Merged<'_> {
         }
         let mut answer = Answer::new(
             names,
-            (description.keys.len(), decimal_point),
-            scales.clone(),
-            roundings.collect(),
+            AnswerColumns {
+                keys: description.keys.len(),
+                scales: scales.clone(),
+                roundings: roundings.collect(),
+                shown: columns,
+                computed: Rounding::of(true, shown.precision, is_float),
+            },
+            decimal_point,
             groups,
             having.filter(|_| fits),
         );

@@ -135,7 +135,7 @@ const fn alone(name: &'static str, input: Input, flags: &'static str, limit: f64
     row(name, input, flags, limit, Peers::None)
 }
 
-pub const PARTS: [Part; 8] = [
+pub const PARTS: [Part; 9] = [
     Part {
         name: "CSV",
         plainest: PLAINEST,
@@ -208,6 +208,76 @@ pub const PARTS: [Part; 8] = [
                 PLAIN_PEERS,
             ),
             alone("through a pipe", Input::Pipe, PLAIN, 2.0),
+        ],
+    },
+    Part {
+        name: "Computed",
+        plainest: PLAINEST,
+        departures: &[
+            keyed(
+                "sum(price * quantity)",
+                "-k country -a 'count,sum(price * quantity),mean:quantity'",
+                1.25,
+                peers!(
+                    "country", "count(*), sum(price * quantity), avg(quantity)", "";
+                    "'country'",
+                    "pl.len(), (pl.col('price') * pl.col('quantity')).sum(), pl.col('quantity').mean()",
+                    ""
+                ),
+            ),
+            keyed(
+                "count_if(quantity > 50)",
+                "-k country -a 'count,sum:price,mean:quantity,count_if(quantity > 50)'",
+                1.15,
+                peers!(
+                    "country", "count(*), sum(price), avg(quantity), count(*) FILTER (WHERE quantity > 50)", "";
+                    "'country'",
+                    "pl.len(), pl.col('price').sum(), pl.col('quantity').mean(), (pl.col('quantity') > 50).sum()",
+                    ""
+                ),
+            ),
+            keyed(
+                "lower(country)",
+                "-k 'lower(country)' -a count,sum:price,mean:quantity",
+                1.5,
+                plain!("lower(country)", ""; "pl.col('country').str.to_lowercase()", ""),
+            ),
+            keyed(
+                "lower(city), 5,000",
+                "-k 'lower(city)' -a count,sum:price,mean:quantity",
+                2.0,
+                plain!("lower(city)", ""; "pl.col('city').str.to_lowercase()", ""),
+            ),
+            alone(
+                "time_bucket, 15 minutes",
+                ORDERS,
+                "-k \"time_bucket('15 minutes', time)\" -a count,sum:price,mean:quantity",
+                FREE,
+            ),
+            keyed(
+                "price * 2 > quantity",
+                "-k country -a count,sum:price,mean:quantity --where 'price * 2 > quantity'",
+                2.0,
+                plain!("country", " WHERE price * 2 > quantity"; "'country'", ".filter(pl.col('price') * 2 > pl.col('quantity'))"),
+            ),
+            alone(
+                "sum(round(price))",
+                ORDERS,
+                "-k country -a 'count,sum(round(price)),mean:quantity'",
+                2.0,
+            ),
+            alone(
+                "sum(price / (quantity + 1))",
+                ORDERS,
+                "-k country -a 'count,sum(price / (quantity + 1)),mean:quantity'",
+                2.0,
+            ),
+            alone(
+                "sum(price) / sum(quantity)",
+                ORDERS,
+                "-k country -a 'count,sum(price) / sum(quantity),mean:quantity'",
+                1.25,
+            ),
         ],
     },
     Part {

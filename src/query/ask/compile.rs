@@ -15,7 +15,7 @@ use crate::plan::columns::Columns;
 use crate::plan::head::Head;
 use crate::plan::order::Order;
 use crate::plan::{Asked, Plan, Shape, hinted};
-use crate::query::ask::Query;
+use crate::query::ask::{Item, Query};
 use crate::refusal::Hint;
 use crate::reject::rejects::{OnError, Rejecting};
 
@@ -112,6 +112,8 @@ impl Query {
             times: Vec::new(),
             aggregates: Vec::new(),
             names: Vec::new(),
+            shown: Vec::new(),
+            key_titles: Vec::new(),
             titles: Vec::new(),
             asked: Vec::new(),
             having: None,
@@ -132,17 +134,35 @@ impl Query {
         for key in &self.keys {
             plan.add_key(key)?;
         }
+        plan.key_titles.clone_from(&plan.names);
+        let mut places = Vec::new();
         for asked in &self.aggregates {
             let estimates = self.is_approximate && asked.kind.is_estimate();
             let exact = asked.kind.exact().filter(|_| !estimates);
+            let from = plan.aggregates.len();
             plan.add_aggregate(&Asked {
                 kind: exact.unwrap_or(asked.kind),
                 ..asked.clone()
             })?;
+            places.push(from..plan.aggregates.len());
         }
         if self.aggregates.is_empty() {
             let kind = named("count").expect("it is one of them");
             plan.add_aggregate(&Asked::of(kind, None))?;
+            plan.show(0..1);
+        }
+        for item in &self.items {
+            match item {
+                Item::Aggregate(at) => plan.show(places[*at].clone()),
+                Item::Computed(computed) => {
+                    let leaves = &self.aggregates;
+                    let leaf = |text: &[u8]| {
+                        let at = leaves.iter().position(|asked| asked.is_leaf(text))?;
+                        Some(places[at].start)
+                    };
+                    plan.show_computed(computed, leaf)?;
+                }
+            }
         }
         if self.hash_key.fingerprint().is_some() && !plan.has_hashes() {
             return Err(refused(
@@ -151,7 +171,6 @@ impl Query {
         }
         plan.set_filter(&self.filters)?;
         plan.repeats = self.repeats(&plan);
-        plan.titles.clone_from(&plan.names);
         plan.asked = self.described(&plan);
         if !self.shown.names.is_empty() {
             plan.rename(&self.shown.names)?;

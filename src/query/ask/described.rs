@@ -4,7 +4,7 @@
 
 use crate::plan::Plan;
 use crate::plan::columns::Columns;
-use crate::query::ask::Query;
+use crate::query::ask::{Item, Query};
 use crate::reject::rejects::OnError;
 
 impl Query {
@@ -107,6 +107,11 @@ impl Query {
         if self.aggregates.is_empty() {
             say("aggregate", b"count");
         }
+        let computed = self.items.iter().filter_map(|item| match item {
+            Item::Aggregate(_) => None,
+            Item::Computed(computed) => Some(computed.clone()),
+        });
+        words.extend(plan.described_columns(&computed.collect::<Vec<_>>()));
         words
     }
 

@@ -6,12 +6,10 @@ use crate::aggregate::named;
 use crate::expression::Expression;
 use crate::expression::item::{AggregateText, aggregate, alias};
 use crate::plan::columns::Columns;
+use crate::plan::shown::{COUNT_IF, ComputedItem, is_aggregate};
 use crate::plan::{Asked, Key};
-use crate::query::ask::Query;
+use crate::query::ask::{Item, Query};
 use crate::refusal::{AGGREGATE, KEY};
-
-/// The short form of `count(*) filter (where ...)`.
-const COUNT_IF: &str = "count_if";
 
 impl Query {
     /// One more column of the key, or several, as docs/query.md says: `city`, `2-4`, `time@hour`, `lower(city) as town`.
@@ -30,7 +28,7 @@ impl Query {
     /// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
     /// let mut csv = Vec::new();
     /// write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
-    /// assert_eq!(csv, b"town,revenue,count_if(qty > 1)\nbern,12.00,2\noslo,20,0\n");
+    /// assert_eq!(csv, b"town,revenue,count_if(qty > 1)\nbern,12.00,2\noslo,20.00,0\n");
     /// # Ok::<(), ringfold::Error>(())
     /// ```
     ///
@@ -62,8 +60,20 @@ impl Query {
     /// # Errors
     /// It can't be understood.
     pub fn aggregate_text(self, item: &str) -> Result<Query> {
-        if let Some(found) = aggregate(item) {
+        let found = aggregate(item);
+        if let Some(found) = found.as_ref().filter(|found| is_aggregate(found.name)) {
             return self.called(item, found);
+        }
+        let (text, name) = alias(item);
+        let is_short =
+            matches!((item.find(':'), item.find('(')), (Some(colon), Some(open)) if colon < open);
+        match Expression::of_aggregates(text, AGGREGATE, is_aggregate) {
+            Ok((value, leaves)) if !leaves.is_empty() => return self.computed(value, name, leaves),
+            Err(error) if item.contains('(') && !is_short => return Err(error),
+            _ => {}
+        }
+        if let Some(found) = found {
+            return self.called(item, &found);
         }
         let (kind, (text, name)) = match item.split_once(':') {
             Some((kind, columns)) => (Some(kind), alias(columns)),
@@ -90,8 +100,32 @@ impl Query {
         Ok(query)
     }
 
+    /// A value that is computed of aggregates.
+    fn computed(
+        mut self,
+        value: Expression,
+        name: Option<Vec<u8>>,
+        leaves: Vec<String>,
+    ) -> Result<Query> {
+        for leaf in leaves {
+            if self
+                .aggregates
+                .iter()
+                .any(|asked| asked.is_leaf(leaf.as_bytes()))
+            {
+                continue;
+            }
+            let found = aggregate(&leaf).expect("an aggregate was read");
+            self = self.called(&leaf, &found)?;
+            self.items.pop();
+        }
+        self.items
+            .push(Item::Computed(ComputedItem { value, name }));
+        Ok(self)
+    }
+
     /// An aggregate with parentheses.
-    fn called(self, item: &str, found: AggregateText<'_>) -> Result<Query> {
+    fn called(self, item: &str, found: &AggregateText<'_>) -> Result<Query> {
         let is_count_if = found.name.eq_ignore_ascii_case(COUNT_IF);
         let name = if is_count_if { "count" } else { found.name };
         let condition = match (is_count_if, found.filter) {
@@ -116,7 +150,7 @@ impl Query {
             columns: None,
             value,
             filter,
-            name: found.alias,
+            name: found.alias.clone(),
             text: found.text.into(),
             ..asked.clone()
         };

@@ -1,0 +1,232 @@
+//! The columns of an answer: aggregates, and values that are computed of them.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use ringfold_read::{Error, Kind as ErrorKind, Result};
+
+use crate::aggregate::named;
+use crate::answer::columns::{AnswerColumns, Column, ComputedNumber};
+use crate::decimal::number::shown;
+use crate::expression::formula::{Formula, Kind};
+use crate::expression::item::alias;
+use crate::expression::{Expression, Scope};
+use crate::partial::description::Aggregate;
+use crate::plan::Plan;
+use crate::plan::columns::Columns;
+use crate::refusal::AGGREGATE;
+
+/// A value that is computed of aggregates, as it is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct ComputedItem {
+    pub(crate) value: Expression,
+    pub(crate) name: Option<Vec<u8>>,
+}
+
+/// The short form of `count(*) filter (where ...)`.
+pub(crate) const COUNT_IF: &str = "count_if";
+
+/// Whether an aggregate has such a name.
+pub(crate) fn is_aggregate(name: &str) -> bool {
+    named(name).is_some() || name.eq_ignore_ascii_case(COUNT_IF)
+}
+
+/// Whether an aggregate's numbers have the decimals of its column, and are no quotients.
+fn is_decimal(name: &str) -> bool {
+    let names = [
+        "count",
+        "sum",
+        "min",
+        "max",
+        "range",
+        "distinct",
+        "approx_distinct",
+        "first",
+        "last",
+    ];
+    names.contains(&name)
+}
+
+/// What a partial calls its answer's columns.
+const COLUMN: &[u8] = b"column";
+
+impl ComputedItem {
+    /// What the column is called.
+    fn name(&self) -> Vec<u8> {
+        let text = || self.value.text().trim().as_bytes().to_vec();
+        self.name.clone().unwrap_or_else(text)
+    }
+
+    /// Compiles it for an answer with these keys; `leaf` says which aggregate a text is.
+    ///
+    /// # Errors
+    /// It isn't a number.
+    fn column(
+        &self,
+        keys: &[Vec<u8>],
+        leaf: &dyn Fn(&[u8]) -> Option<usize>,
+        aggregates: usize,
+        is_quotient: impl Fn(usize) -> bool,
+    ) -> Result<Column> {
+        let (mut formula, kind) = self.value.formula(&mut Leaves { keys, leaf })?;
+        let refused = |why: &str| {
+            let text = shown(self.value.text().as_bytes()).into_owned();
+            Err(Error::new(ErrorKind::Usage, format!("`{text}` {why}")))
+        };
+        match kind {
+            Kind::Number | Kind::Field | Kind::Null => {
+                let of = |column: usize| column.checked_sub(keys.len()).is_some_and(&is_quotient);
+                let mut totals = Vec::new();
+                formula.take_shares(keys.len() + aggregates, &mut totals);
+                if totals.iter().any(|total| total.is_quotient_of(&of)) {
+                    return refused("has a share of a quotient: shares are of counts and sums");
+                }
+                let totals = totals.into_iter().map(|total| (total, OnceLock::new()));
+                Ok(Column::Computed(Arc::new(ComputedNumber {
+                    is_quotient: formula.is_quotient_of(&of),
+                    formula,
+                    totals: totals.collect(),
+                })))
+            }
+            Kind::Text | Kind::Truth => refused("is no number: of aggregates numbers are computed"),
+        }
+    }
+}
+
+/// Keys and aggregates as the columns of a value.
+struct Leaves<'a> {
+    keys: &'a [Vec<u8>],
+    leaf: &'a dyn Fn(&[u8]) -> Option<usize>,
+}
+
+impl Scope for Leaves<'_> {
+    fn find(&self, columns: &Columns) -> Result<usize, String> {
+        let Columns::Name(name) = columns else {
+            return Err("an aggregate is missing, as in sum(price)".into());
+        };
+        let key = || self.keys.iter().position(|key| key == name);
+        let aggregate = (self.leaf)(name).map(|at| self.keys.len() + at);
+        aggregate.or_else(key).ok_or_else(|| {
+            let name = shown(name);
+            format!("`{name}` is neither an aggregate, as sum({name}) is, nor a key")
+        })
+    }
+
+    fn is_time(&self, _: usize) -> bool {
+        false
+    }
+
+    fn compute(&mut self, _: Formula, _: &str, _: bool) -> Result<usize, String> {
+        Err("compare an aggregate with a number or a text here".into())
+    }
+}
+
+impl Plan {
+    /// Shows aggregates.
+    pub(crate) fn show(&mut self, aggregates: Range<usize>) {
+        for at in aggregates {
+            self.names.push(self.titles[at].clone());
+            self.shown.push(Column::Aggregate(at));
+        }
+    }
+
+    /// Shows a value that is computed of aggregates.
+    pub(crate) fn show_computed(
+        &mut self,
+        item: &ComputedItem,
+        leaf: impl Fn(&[u8]) -> Option<usize>,
+    ) -> Result<()> {
+        let is_quotient = |at: usize| !is_decimal(&self.aggregates[at].kind.name());
+        let column = item.column(
+            &self.names[..self.keys.len()],
+            &leaf,
+            self.aggregates.len(),
+            is_quotient,
+        )?;
+        self.shown.push(column);
+        self.names.push(item.name());
+        Ok(())
+    }
+
+    /// The columns of the answer as a partial keeps them, if they aren't all aggregates as they are.
+    pub(crate) fn described_columns(&self, items: &[ComputedItem]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        if items.is_empty() {
+            return Vec::new();
+        }
+        let mut items = items.iter();
+        let word = |column: &Column| match column {
+            Column::Aggregate(at) => at.to_string().into_bytes(),
+            Column::Computed(..) => {
+                let item = items.next().expect("one for each computed column");
+                let name = String::from_utf8_lossy(&item.name()).replace('"', "\"\"");
+                format!("{} as \"{name}\"", item.value.text().trim()).into_bytes()
+            }
+        };
+        let words = self.shown.iter().map(word);
+        words.map(|word| (COLUMN.to_vec(), word)).collect()
+    }
+}
+
+/// The columns of merged partials and their names, by what these say of them.
+///
+/// # Errors
+/// That can't be understood.
+pub(crate) fn columns_of(
+    words: &[(Vec<u8>, Vec<u8>)],
+    keys: &[Vec<u8>],
+    aggregates: &[Aggregate],
+) -> Result<(Vec<Column>, Vec<Vec<u8>>)> {
+    let title = |at: usize| aggregates[at].title.clone();
+    let columns = words.iter().filter(|(name, _)| name == COLUMN);
+    let (mut shown, mut names) = (Vec::new(), keys.to_vec());
+    for (_, word) in columns {
+        let text = String::from_utf8_lossy(word);
+        let number = text.parse::<usize>().ok();
+        if let Some(at) = number.filter(|at| *at < aggregates.len()) {
+            shown.push(Column::Aggregate(at));
+            names.push(title(at));
+            continue;
+        }
+        let (text, name) = alias(&text);
+        let item = ComputedItem {
+            value: Expression::of_aggregates(text, AGGREGATE, is_aggregate)?.0,
+            name,
+        };
+        let asked = || words.iter().filter(|(name, _)| name == b"aggregate");
+        let leaf = |text: &[u8]| {
+            // Rows are counted under one name.
+            let text = if [&b"count(*)"[..], b"count()"].contains(&text) {
+                b"count"
+            } else {
+                text
+            };
+            let at = asked().position(|(_, word)| word == text);
+            at.filter(|at| *at < aggregates.len())
+        };
+        let is_quotient = |at: usize| !is_decimal(&String::from_utf8_lossy(&aggregates[at].name));
+        shown.push(item.column(keys, &leaf, aggregates.len(), is_quotient)?);
+        names.push(item.name());
+    }
+    if shown.is_empty() {
+        shown = Column::of_aggregates(aggregates.len());
+        names.extend((0..aggregates.len()).map(title));
+    }
+    Ok((shown, names))
+}
+
+impl AnswerColumns {
+    /// Those of a plan, whose aggregates have numbers of these scales.
+    pub(crate) fn of(plan: &Plan, scales: Vec<u32>) -> AnswerColumns {
+        use crate::aggregate::state::Rounding;
+        let is_float = plan.grammar.is_float;
+        let rounding = |is_numeric| Rounding::of(is_numeric, plan.precision, is_float);
+        let roundings = plan.aggregates.iter();
+        AnswerColumns {
+            keys: plan.keys.len(),
+            scales,
+            roundings: roundings.map(|of| rounding(of.number.is_some())).collect(),
+            shown: plan.shown.clone(),
+            computed: rounding(true),
+        }
+    }
+}
