@@ -190,6 +190,27 @@ proptest! {
     }
 }
 
+/// Where the texts of a window's rows have no room, single records are added.
+#[test]
+fn computed_texts_longer_than_their_room() {
+    let text = "a\nbc\n\nd\n".repeat(4000);
+    for length in [1, 7, 40, 400] {
+        let long = "x".repeat(length);
+        for item in [
+            format!("concat($1, '{long}')"),
+            format!("upper($1 || '{long}')"),
+        ] {
+            let query = Query::new(b',').key_text(&item).unwrap();
+            let query = query.aggregate_text(&format!("lexmax({item})")).unwrap();
+            let want = answer(&query, None, text.as_bytes(), 100_000);
+            for level in Level::available() {
+                let got = answer(&query, Some(level), text.as_bytes(), 100_000);
+                assert_eq!(got, want, "{item}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 

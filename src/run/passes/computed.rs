@@ -185,6 +185,10 @@ impl Texts {
             self.known.resize(PLACES, (Text::NONE, 0));
         }
         let base = texts.len();
+        if base == 0 {
+            // The byte after an empty value.
+            self.added.push(b'\n');
+        }
         for (row, to) in to.iter_mut().enumerate() {
             let text = source.and_then(|at| Text::at(rows.window, rows.spans[at][row]));
             let place = text.map(|text| (text.hash() % PLACES, text));
@@ -207,8 +211,6 @@ impl Texts {
                 self.added.truncate(start);
                 out.push(row as u32);
                 *to = EMPTY;
-                // An empty value needs a byte that it stands in.
-                self.added.push(b'\n');
                 continue;
             }
             self.added.push(b'\n');
