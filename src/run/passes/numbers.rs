@@ -36,7 +36,7 @@ impl Column {
 
     /// Has a scale of at least so many decimals, if no value so far becomes too large by that.
     fn raise(&mut self, wanted: u32, limit: u64) {
-        let scale = *self.scale.get_or_insert(wanted);
+        let scale = *self.scale.get_or_insert(wanted.min(SCALE_MAX));
         let most = (limit - 1) / (self.magnitudes | 1);
         let factor = wanted
             .checked_sub(scale)
