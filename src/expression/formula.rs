@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::decimal::number::Number;
 use crate::decimal::rational::Rational;
 use crate::expression::decide::{Doubts, Reading};
-use crate::expression::function::{Arguments, Function, Prepared};
+use crate::expression::function::{self, Arguments, Function, Prepared};
 use crate::expression::tree::{Condition, Test};
 use crate::expression::value::{Missing, Record, Tested, Value, ValueError, Wrong, stored};
 use crate::format::time::Unit;
@@ -258,6 +258,7 @@ impl Formula {
                 let [one, two] = &**sides;
                 let mut text = one.text(record)?.into_owned();
                 text.extend_from_slice(&two.text(record)?);
+                function::check_text(text.len())?;
                 Value::Text(text.into())
             }
             Formula::Operation(operator, sides) => {

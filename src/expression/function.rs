@@ -14,6 +14,7 @@ use crate::expression::formula::{Formula, Kind};
 use crate::expression::pattern::Pattern;
 use crate::expression::value::{Missing, Record, Value};
 
+pub(super) use text::check as check_text;
 pub(crate) use time::Bucket;
 
 /// A function.

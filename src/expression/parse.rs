@@ -28,7 +28,7 @@ use crate::refusal::HAVING;
 /// How deep parentheses, functions and "not" may stand in each other, and how many operators there may be: reading and
 /// deciding recurse.
 const DEEPEST: usize = 100;
-const OPERATORS_MAX: usize = 400;
+const OPERATORS_MAX: usize = 200;
 
 /// Whether an aggregate has such a name.
 pub(super) type IsAggregate = fn(&str) -> bool;

@@ -60,7 +60,15 @@ impl Pattern {
     }
 
     /// A text in which all matches are replaced; `$1` in `to` stands for a group.
-    pub(super) fn replaced(&self, text: &[u8], to: &[u8]) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// That of `check`, which is given the bytes so far.
+    pub(super) fn replaced<E>(
+        &self,
+        text: &[u8],
+        to: &[u8],
+        check: impl Fn(usize) -> Result<(), E>,
+    ) -> Result<Vec<u8>, E> {
         let (mut all, mut last) = (Vec::new(), 0);
         for captures in self.0.captures_iter(text) {
             let Some(whole) = captures.get_match() else {
@@ -69,9 +77,10 @@ impl Pattern {
             all.extend_from_slice(&text[last..whole.start()]);
             captures.interpolate_bytes_into(text, to, &mut all);
             last = whole.end();
+            check(all.len())?;
         }
         all.extend_from_slice(&text[last..]);
-        all
+        Ok(all)
     }
 
     /// Whether a part of a text matches.

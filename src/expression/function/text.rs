@@ -126,12 +126,14 @@ pub(super) const ALL: &[Function] = &[
                 all.extend_from_slice(&text[last..at]);
                 all.extend_from_slice(&to);
                 last = at + from.len();
+                check(all.len())?;
             }
             if last == 0 {
                 return Ok(Value::Text(text));
             }
             all.extend_from_slice(&text[last..]);
-            Ok(Value::Text(bounded(all)?.into()))
+            check(all.len())?;
+            Ok(Value::Text(all.into()))
         },
     ),
     function(
@@ -165,8 +167,9 @@ pub(super) const ALL: &[Function] = &[
         let mut all = Vec::new();
         for at in 0..of.len() {
             all.extend_from_slice(&of.text_or_empty(at)?);
+            check(all.len())?;
         }
-        Ok(Value::Text(bounded(all)?.into()))
+        Ok(Value::Text(all.into()))
     })
     .repeated(),
     function(
@@ -224,8 +227,9 @@ pub(super) const ALL: &[Function] = &[
         Kind::Text,
         |of| {
             let (text, to) = (of.text(0)?, of.text_or_empty(2)?);
-            let replaced = pattern(of).replaced(&text, &to);
-            Ok(Value::Text(bounded(replaced)?.into()))
+            let replaced = pattern(of).replaced(&text, &to, check)?;
+            check(replaced.len())?;
+            Ok(Value::Text(replaced.into()))
         },
     )
     .prepared(of_pattern),
@@ -242,9 +246,11 @@ pub(super) const ALL: &[Function] = &[
 /// The most bytes of a text that is made.
 const BYTES_MAX: usize = 1 << 20;
 
-fn bounded(text: Vec<u8>) -> Result<Vec<u8>, Missing> {
-    match text.len() > BYTES_MAX {
-        false => Ok(text),
+/// # Errors
+/// A text would have more bytes than one may have.
+pub(crate) fn check(bytes: usize) -> Result<(), Missing> {
+    match bytes > BYTES_MAX {
+        false => Ok(()),
         true => {
             let why = format!("the text has more than {BYTES_MAX} bytes, which is the limit");
             Err(Missing::other(b"", why))

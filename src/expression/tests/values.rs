@@ -190,7 +190,8 @@ fn values() {
 
 #[test]
 fn what_no_value_is_computed_of() {
-    let row = ["x", "0", "2026-11", ""];
+    let long = "o".repeat(400_000);
+    let row = ["x", "0", "2026-11", &long];
     for (text, want) in [
         ("a + 1", "`x` is not a number"),
         ("1 / b", "nullif(divisor, 0)"),
@@ -222,13 +223,23 @@ fn what_no_value_is_computed_of() {
         ),
         ("round(a) > 'x'", "a number is compared, and `x` is a text"),
         ("(a > 1) + 1", "a condition can't be computed with"),
+        ("replace($4, 'o', $4 || $4)", "more than 1048576 bytes"),
+        (
+            "regexp_replace($4, 'o', '$0$0$0$0')",
+            "more than 1048576 bytes",
+        ),
+        ("$4 || $4 || $4", "more than 1048576 bytes"),
+        ("length(concat($4, $4, $4))", "more than 1048576 bytes"),
     ] {
         let why = value_of(text, &row).unwrap_err();
         assert!(why.contains(want), "{text}: {why}");
     }
     let deep = format!("{}a{}", "abs(".repeat(200), ")".repeat(200));
     assert!(value_of(&deep, &row).unwrap_err().contains("too deeply"));
-    let long = "a".to_string() + &" + 1".repeat(1000);
-    let why = value_of(&long, &row).unwrap_err();
-    assert!(why.contains("more than 400 operators"));
+    let long = |operators: usize| "b".to_string() + &" + 1".repeat(operators);
+    let why = value_of(&long(201), &row).unwrap_err();
+    assert!(why.contains("more than 200 operators"));
+    // All that may be nested is computed on the stack of a thread.
+    let deep = format!("{}{}{}", "abs(".repeat(48), long(200), ")".repeat(48));
+    assert_eq!(value_of(&deep, &row).as_deref(), Ok("200"));
 }
