@@ -510,6 +510,16 @@ fn items_are_columns_or_values() {
     );
     let args = ["-k", "a-b", "-a", "sum(c.d * 2) as twice"];
     assert_eq!(printed(&lines, &args), "a-b,twice\n1,5.0\n3,8.0\n");
+    let args = [
+        "-k",
+        "a-b as key",
+        "-a",
+        "sum:a-b,sum(\"a-b\" - c.d) as less",
+    ];
+    assert_eq!(
+        printed(&lines, &args),
+        "key,sum_a-b,less\n1,1,-1.5\n3,3,-1.0\n"
+    );
 }
 
 #[test]

@@ -167,12 +167,11 @@ impl Query {
         setting: ringfold_read::Setting,
     ) -> Option<Expression> {
         let is_name = matches!(read, Columns::Name(_)) && !text.starts_with('"');
-        // A key of JSON lines may have hyphens.
-        let of_word = |letter: char| letter.is_alphanumeric() || "_.-@".contains(letter);
         if !(is_name || has_alias) || matches!(read, Columns::Number(_) | Columns::Range(..)) {
             return None;
         }
-        if self.is_json && !has_alias && text.chars().all(of_word) {
+        // Keys of JSON lines may have any letters: `content-type`, `a/b`.
+        if self.is_json && !text.contains(['(', ' ', '@']) {
             return None;
         }
         // What can't be understood may be a name of the header.
