@@ -33,7 +33,8 @@ LEAN = -p ringfold -p ringfold-read
 FEATURES = --features parquet
 
 # Tests that skip tell why in a file, because cargo shows nothing of tests that pass.
-SUMMARY = cargo test --locked $(FEATURES) --quiet --test linux-tests -- \
+# The same packages are named as for the tests: with others, other features are built, and all of them anew.
+SUMMARY = cargo test --locked $(ALL) $(FEATURES) --quiet --test linux-tests -- \
   --ignored --exact catalogue::summary --nocapture
 
 # Many tests wait for something: twice as many at once as there are processors.
@@ -57,7 +58,7 @@ test-all: toolchain ## The same with what takes tools, old kernels and minutes (
 	    --include-ignored --skip catalogue::summary --skip _for_real --skip soak:: \
 	    --skip liveness::a_thousand_kills --skip _in_a_child; status=$$?; \
 	  cargo test --locked $(ALL) $(FEATURES) --doc || status=1; \
-	  cargo test --locked $(FEATURES) --test linux-tests -- --include-ignored _for_real || status=1; \
+	  cargo test --locked $(ALL) $(FEATURES) --test linux-tests -- --include-ignored _for_real || status=1; \
 	  $(SUMMARY) || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
 
