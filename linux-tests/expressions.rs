@@ -496,6 +496,30 @@ fn items_are_columns_or_values() {
             &["-a", "mean(price / nullif(qty, 0)) as per"],
             "per\n10.3750\n",
         ),
+        // One quotient beside several numbers, and one function with several patterns.
+        (
+            &[
+                "-a",
+                "count_if(price / 7 > 0.2) as a,count_if(price / 7 > 0.3) as b,count_if(price / 7 > 3) as c",
+            ],
+            "a,b,c\n3,2,0\n",
+        ),
+        (
+            &[
+                "-a",
+                "count",
+                "--where",
+                "price / 7 between 0.3 and 0.4 and not price / 7 > 0.35",
+            ],
+            "count\n1\n",
+        ),
+        (
+            &[
+                "-a",
+                "count_if(regexp_matches(city, '^B')) as a,count_if(regexp_matches(city, '^O')) as b",
+            ],
+            "a,b\n2,1\n",
+        ),
     ] {
         assert_eq!(printed(&path, args), want, "{args:?}");
     }

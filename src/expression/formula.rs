@@ -110,6 +110,11 @@ impl Formula {
         }
     }
 
+    /// Whether another one is made of the same, numbers with the same decimals included.
+    pub(crate) fn is_same(&self, other: &Formula) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+
     /// The columns that it gives the order of, if it does nothing else.
     pub(crate) fn compared(&self) -> Option<[usize; 2]> {
         match self {

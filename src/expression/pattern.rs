@@ -1,5 +1,6 @@
 //! Regular expressions over bytes.
 
+use std::fmt;
 use std::ops::Range;
 
 use regex_automata::Input;
@@ -10,8 +11,18 @@ use regex_automata::util::syntax;
 const PROGRAM_MAX: usize = 10 << 20;
 const CACHE_MAX: usize = 2 << 20;
 
-#[derive(Debug, Clone)]
-pub(crate) struct Pattern(Regex);
+#[derive(Clone)]
+pub(crate) struct Pattern {
+    text: String,
+    regex: Regex,
+}
+
+/// The text tells all of it.
+impl fmt::Debug for Pattern {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "Pattern({:?})", self.text)
+    }
+}
 
 /// What searches for a pattern need: of one thread at a time.
 #[derive(Debug)]
@@ -29,7 +40,9 @@ impl Pattern {
             .configure(limits)
             .syntax(syntax::Config::new().utf8(false))
             .build(text);
-        built.map(Pattern).map_err(|error| why(&error))
+        let regex = built.map_err(|error| why(&error))?;
+        let text = text.into();
+        Ok(Pattern { text, regex })
     }
 
     /// The pattern of `like`: `%` is any text, `_` a letter.
@@ -52,10 +65,10 @@ impl Pattern {
     /// Where a group of the first match stands; group 0 is all of it.
     pub(super) fn group(&self, text: &[u8], group: usize) -> Option<Range<usize>> {
         if group == 0 {
-            return self.0.find(text).map(|found| found.range());
+            return self.regex.find(text).map(|found| found.range());
         }
-        let mut captures = self.0.create_captures();
-        self.0.captures(text, &mut captures);
+        let mut captures = self.regex.create_captures();
+        self.regex.captures(text, &mut captures);
         captures.get_group(group).map(|found| found.range())
     }
 
@@ -70,7 +83,7 @@ impl Pattern {
         check: impl Fn(usize) -> Result<(), E>,
     ) -> Result<Vec<u8>, E> {
         let (mut all, mut last) = (Vec::new(), 0);
-        for captures in self.0.captures_iter(text) {
+        for captures in self.regex.captures_iter(text) {
             let Some(whole) = captures.get_match() else {
                 continue;
             };
@@ -85,17 +98,17 @@ impl Pattern {
 
     /// Whether a part of a text matches.
     pub(super) fn is_match(&self, text: &[u8]) -> bool {
-        self.0.is_match(text)
+        self.regex.is_match(text)
     }
 
     pub(crate) fn cache(&self) -> SearchCache {
-        SearchCache(self.0.create_cache())
+        SearchCache(self.regex.create_cache())
     }
 
     /// The same as [`Pattern::is_match`], by a cache of its own.
     pub(crate) fn is_match_by(&self, cache: &mut SearchCache, text: &[u8]) -> bool {
         let input = Input::new(text).earliest(true);
-        self.0.search_half_with(&mut cache.0, &input).is_some()
+        self.regex.search_half_with(&mut cache.0, &input).is_some()
     }
 }
 

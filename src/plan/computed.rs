@@ -35,13 +35,13 @@ impl Plan {
 
     /// The place of a column that is computed.
     pub(crate) fn compute(&mut self, formula: Formula, text: &str, is_number: bool) -> usize {
-        let text = text.trim();
-        let is_known = |known: &Computed| known.text == text && known.is_number == is_number;
+        let is_known =
+            |known: &Computed| known.is_number == is_number && known.formula.is_same(&formula);
         let place = self.computed.iter().position(is_known);
         let place = place.unwrap_or_else(|| {
             self.computed.push(Computed {
                 formula,
-                text: text.into(),
+                text: text.trim().into(),
                 is_number,
             });
             self.computed.len() - 1

@@ -78,6 +78,7 @@ const CONDITIONS: &[Option<&str>] = &[
     Some("$1 not in (1, 'a', 'b') and $3 is not null"),
     Some("not ($3 >= -5.5)"),
     Some("$2 * 2 > $1 or lower($3) = 'a'"),
+    Some("$1 / 4 between 0.5 and 2 or $1 / 4 > 100 or not $1 / 4 > -3"),
     Some("length($1 || $3) % 2 = 0 and coalesce($2, '1') != 'b'"),
     Some("case when $1 > 3 then $2 else 1 end between 0 and 100 or $2 / 3 < $3"),
 ];
