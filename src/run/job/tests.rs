@@ -191,6 +191,21 @@ proptest! {
     }
 }
 
+/// Rows are taken out twice before a condition: for doubled quotes, and where nothing can be computed.
+#[test]
+fn rows_taken_out_twice() {
+    let text = b"1,0,5\na,0,6\n\"\"\"\",0,7\n2,0,66\n";
+    for condition in ["$1 / 4 > 0.3", "$1 * 2 > 3"] {
+        let query = Query::new(b',').quote(Some(b'"')).filter(condition);
+        let query = query.unwrap().aggregate_text("sum($3)").unwrap();
+        let query = query.aggregate_text("sum(length($3))").unwrap();
+        for level in std::iter::once(None).chain(Level::available().into_iter().map(Some)) {
+            let got = answer(&query, level, text, 100);
+            assert!(got.starts_with("sum_3,sum(length($3))\n66,2\n"), "{got}");
+        }
+    }
+}
+
 /// Where the texts of a window's rows have no room, single records are added.
 #[test]
 fn computed_texts_longer_than_their_room() {

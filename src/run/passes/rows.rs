@@ -208,7 +208,8 @@ impl Passes {
             }
         }
         if self.marks.is_some() {
-            keep(&taken, &mut self.scratch.firsts);
+            let kept = keep(&taken, &mut self.scratch.firsts);
+            self.scratch.firsts.truncate(kept);
         }
         let before = starts.len();
         let count = keep(&taken, starts);
@@ -256,10 +257,11 @@ impl Passes {
         }
         let (starts, firsts) = (&mut lists.starts, &mut lists.firsts);
         keep_others(out, rows, |from, to| starts[to] = starts[from]);
-        starts.truncate(rows - out.len());
         if firsts.len() == rows {
             keep_others(out, rows, |from, to| firsts[to] = firsts[from]);
+            firsts.truncate(rows - out.len());
         }
+        starts.truncate(rows - out.len());
         lists.out.clear();
     }
 }
