@@ -78,6 +78,7 @@ const CONDITIONS: &[Option<&str>] = &[
     Some("$1 not in (1, 'a', 'b') and $3 is not null"),
     Some("not ($3 >= -5.5)"),
     Some("$2 * 2 > $1 or lower($3) = 'a'"),
+    Some("$1 * 4 > 7 and $1 * 4 < 1000"),
     Some("$1 / 4 between 0.5 and 2 or $1 / 4 > 100 or not $1 / 4 > -3"),
     Some("length($1 || $3) % 2 = 0 and coalesce($2, '1') != 'b'"),
     Some("case when $1 > 3 then $2 else 1 end between 0 and 100 or $2 / 3 < $3"),
@@ -104,6 +105,7 @@ const VALUES: &[&str] = &[
     "count(*) filter (where $1 ~ '1' or upper($2) = 'A')",
     "sum($3) filter (where not $1 < 5)",
     "sum(if($1 > 5, $2, $3 * 2))",
+    "sum(if($2 * 2 > $1 or $1 * 4 > 10, $2, 1))",
     "median(round($2))",
     "distinct(lower($1))",
     "lexmax(concat($1, $2))",
@@ -203,6 +205,18 @@ fn rows_taken_out_twice() {
             let got = answer(&query, level, text, 100);
             assert!(got.starts_with("sum_3,sum(length($3))\n66,2\n"), "{got}");
         }
+    }
+}
+
+/// A number that is computed once, for the condition and for what is computed of the rows that it takes.
+#[test]
+fn a_computed_number_tested_twice() {
+    let text = b"1,10,100\n2,20,200\n3,30,300\n1,40,400\n5,50,500\n";
+    let query = Query::new(b',').filter("$1 * 2 > 3").unwrap();
+    let query = query.aggregate_text("sum(if($1 * 2 > 5, $2, $3))").unwrap();
+    for level in std::iter::once(None).chain(Level::available().into_iter().map(Some)) {
+        let got = answer(&query, level, text, 1000);
+        assert!(got.contains("\n280\n3 "), "{got}");
     }
 }
 

@@ -199,10 +199,12 @@ impl Passes {
                 spans[kept..kept + 8].fill(0);
             }
         }
-        let sources = &self.sources;
+        let (sources, untested) = (&self.sources, &self.untested);
+        // What is computed later may test these numbers.
+        let is_last = (untested.last()).is_none_or(|&at| at < self.first_computed);
         for (place, column) in self.computed.iter_mut().enumerate() {
             let at = self.first_computed + place;
-            let is_needed = sources.iter().any(|source| source.column.at == at);
+            let is_needed = !is_last || sources.iter().any(|source| source.column.at == at);
             if let Some(numbers) = column.numbers_mut().filter(|_| is_needed) {
                 keep_numbers(&taken, numbers);
             }
