@@ -197,17 +197,11 @@ fn small_quotient(mantissa: i128, divisor: u128, up: u32, down: u32) -> Option<i
 }
 
 fn times(exact: &Exact, factor: u128) -> Exact {
-    if exact.special().is_some() {
-        return exact.clone();
+    match (exact.special(), i128::try_from(factor)) {
+        (Some(_), _) => exact.clone(),
+        (None, Ok(factor)) => exact.times(&Exact::small(factor, 0)),
+        (None, Err(_)) => exact.times(&Exact::new(BigInt::from(factor), 0)),
     }
-    let (small, scale) = exact.parts();
-    if let Some(mantissa) = small
-        && let Ok(factor) = i128::try_from(factor)
-        && let Some(product) = mantissa.checked_mul(factor)
-    {
-        return Exact::small(product, scale);
-    }
-    Exact::new(exact.at(scale) * BigInt::from(factor), scale)
 }
 
 impl PartialEq for Quotient {

@@ -37,16 +37,10 @@ impl Expression {
     }
 
     fn condition_of(&self, scope: &mut dyn Scope, is_inner: bool) -> Result<Condition> {
-        let mut compiler = Compiler {
-            scope,
-            text: &self.text,
-            is_inner,
-        };
-        let compiled = match &self.root {
+        self.compiled(scope, is_inner, |compiler| match &self.root {
             Parsed::Node(node) => compiler.condition(node, false),
             Parsed::Scalar(scalar) => Err(Fault::new(scalar.at, "a condition is missing")),
-        };
-        compiled.map_err(|fault| fault.in_text(self.setting, &self.text))
+        })
     }
 
     /// The same of a condition that is part of a value.
@@ -62,23 +56,33 @@ impl Expression {
     /// # Errors
     /// As [`Expression::compile`].
     pub(crate) fn formula(&self, scope: &mut dyn Scope) -> Result<(Formula, Kind)> {
+        self.compiled(scope, false, |compiler| {
+            let found = match &self.root {
+                Parsed::Scalar(scalar) => compiler.formula(scalar),
+                Parsed::Node(node) => compiler.truth(node),
+            }?;
+            match found.0.has_columns() {
+                true => Ok(found),
+                false => {
+                    let why = "a column is missing: its number is written $3";
+                    Err(Fault::new(0, why))
+                }
+            }
+        })
+    }
+
+    fn compiled<T>(
+        &self,
+        scope: &mut dyn Scope,
+        is_inner: bool,
+        compile: impl FnOnce(&mut Compiler<'_>) -> Result<T, Fault>,
+    ) -> Result<T> {
         let mut compiler = Compiler {
             scope,
             text: &self.text,
-            is_inner: false,
+            is_inner,
         };
-        let compiled = match &self.root {
-            Parsed::Scalar(scalar) => compiler.formula(scalar),
-            Parsed::Node(node) => compiler.truth(node),
-        };
-        let compiled = compiled.and_then(|found| match found.0.has_columns() {
-            true => Ok(found),
-            false => {
-                let why = "a column is missing: its number is written $3";
-                Err(Fault::new(0, why))
-            }
-        });
-        compiled.map_err(|fault| fault.in_text(self.setting, &self.text))
+        compile(&mut compiler).map_err(|fault| fault.in_text(self.setting, &self.text))
     }
 }
 
@@ -136,16 +140,15 @@ impl Compiler<'_> {
                 let (own, own_kind) = self.comparand(subject)?;
                 let (formula, kind) = self.other_side(other)?;
                 let literal = match formula {
-                    Formula::Number(number) => Some(Literal::Number(number)),
-                    Formula::Text(text) if kind == Kind::Text => Some(Literal::Text(text)),
-                    ref formula => {
+                    Formula::Number(number) => Literal::Number(number),
+                    Formula::Text(text) if kind == Kind::Text => Literal::Text(text),
+                    formula => {
                         let are_numbers = [own_kind, kind].contains(&Kind::Number);
-                        let sides = [own, formula.clone()];
+                        let sides = [own, formula];
                         let places = (subject.at.min(other.at), subject.end.max(other.end));
                         return self.compared(sides, are_numbers, places, *comparison, wanted);
                     }
                 };
-                let literal = literal.expect("one of both");
                 let predicate = Predicate::Compare(*comparison, literal);
                 let found = self.subject(term, &predicate)?;
                 self.of_subject(found, &predicate, wanted)

@@ -178,7 +178,7 @@ impl Formula {
             }
             Formula::Negative(inner) => is(inner),
             Formula::Call(function, arguments, _) => {
-                function.gives_arguments() && arguments.iter().any(is)
+                function.keeps_quotients && arguments.iter().any(is)
             }
             Formula::Choice(cases, other) => is(other) || cases.iter().any(|(_, value)| is(value)),
             _ => false,
@@ -327,11 +327,6 @@ impl Formula {
 
     /// The text that it is.
     pub(super) fn text<'a>(&'a self, record: &'a dyn Record) -> Found<Cow<'a, [u8]>> {
-        if let Formula::Column(column) = self
-            && let Some(text) = record.field(*column)
-        {
-            return text;
-        }
         match self.found(record)? {
             Value::Null => Err(Missing::Null),
             Value::Text(text) => Ok(text),
@@ -357,20 +352,21 @@ fn joined(record: &dyn Record, date: usize, clock: Option<usize>) -> Found<Cow<'
     Ok([&date, &b" "[..], &part(clock)?].concat().into())
 }
 
-fn computed(operator: Operator, one: &Rational, two: &Rational) -> Found<Rational> {
+/// What an operator makes of two numbers.
+pub(super) fn computed(operator: Operator, one: &Rational, two: &Rational) -> Found<Rational> {
     let result = match operator {
         Operator::Plus => one.plus(two),
         Operator::Minus => one.minus(two),
         Operator::Times => one.times(two),
         Operator::Over | Operator::Modulo if two.is_zero() => {
             let why = "it is divided by zero: nullif(divisor, 0) makes that null";
-            return Err(Missing::other(b"", why));
+            return Err(Missing::other(why));
         }
         Operator::Over => one.over(two),
         Operator::Modulo => one.modulo(two),
         Operator::Join => unreachable!("of texts"),
     };
-    result.ok_or_else(|| Missing::other(b"", "it has too many digits"))
+    result.ok_or_else(|| Missing::other("it has too many digits"))
 }
 
 /// Whether a condition is true. It isn't where a value that can't be read decides about it.
@@ -378,7 +374,8 @@ pub(super) fn holds(condition: &Condition, record: &dyn Record) -> Found<bool> {
     let mut unread = None;
     let mut decide = |reading: Reading| {
         let mut doubts = Doubts::of(reading);
-        let truth = condition.decide(&mut |test| is_true(test, record, &mut doubts, &mut unread));
+        let truth =
+            condition.decide(&mut |test| is_true(test, record, &mut doubts, Some(&mut unread)));
         (truth, doubts.is_unread)
     };
     let (truth, is_doubtful) = decide(Reading::Strict);
@@ -391,24 +388,35 @@ pub(super) fn holds(condition: &Condition, record: &dyn Record) -> Found<bool> {
 
 /// Whether a test is true of a record.
 pub(crate) fn test_is_true(test: &Test, record: &dyn Record, doubts: &mut Doubts) -> bool {
-    is_true(test, record, doubts, &mut None)
+    is_true(test, record, doubts, None)
 }
 
+/// What a test is about in a record.
+///
+/// # Errors
+/// It can't be computed.
+pub(crate) fn tested<'a>(test: &Test, record: &'a dyn Record) -> Result<Value<'a>, ValueError> {
+    if test.clock.is_none() {
+        return record.value(test.column);
+    }
+    match joined(record, test.column, test.clock) {
+        Ok(time) => Ok(Value::Text(time)),
+        Err(Missing::Null) => Ok(Value::Null),
+        Err(Missing::Error(error)) => Err(error),
+    }
+}
+
+/// The same; `unread` gets the first value that can't be read.
 fn is_true(
     test: &Test,
     record: &dyn Record,
     doubts: &mut Doubts,
-    unread: &mut Option<ValueError>,
+    unread: Option<&mut Option<ValueError>>,
 ) -> bool {
-    let value = match test.clock {
-        None => record.value(test.column).map_err(Missing::Error),
-        Some(_) => joined(record, test.column, test.clock).map(Value::Text),
-    };
-    let value = match value {
+    let value = match tested(test, record) {
         Ok(value) => value,
-        Err(Missing::Null) => Value::Null,
-        Err(Missing::Error(why)) => {
-            unread.get_or_insert(why);
+        Err(error) => {
+            unread.map(|unread| unread.get_or_insert(error));
             doubts.is_unread = true;
             return doubts.reading == Reading::Hopeful;
         }
@@ -423,8 +431,9 @@ fn is_true(
     };
     let mut own = Doubts::of(doubts.reading);
     let truth = test.is_true(&tested, &mut own);
-    if own.is_unread {
-        doubts.is_unread = true;
+    doubts.is_unread |= own.is_unread;
+    doubts.is_bytewise |= own.is_bytewise;
+    if let Some(unread) = unread.filter(|_| own.is_unread) {
         unread.get_or_insert_with(|| {
             let text = match &value {
                 Value::Text(text) => text.to_vec(),

@@ -35,6 +35,8 @@ pub(crate) struct Function {
     /// The same appended to a text, where that takes no text in between.
     append: Option<Append>,
     prepare: Option<Prepare>,
+    /// What it gives is a quotient where an argument is one.
+    pub(super) keeps_quotients: bool,
 }
 
 type Apply = for<'a> fn(&Arguments<'a>) -> Result<Value<'a>, Missing>;
@@ -80,7 +82,9 @@ impl<'a> Arguments<'a> {
         use crate::decimal::rational::Cut;
         let number = self.number(at)?.cut(0, Cut::Truncate);
         let whole = number.parts().0.and_then(|whole| i64::try_from(whole).ok());
-        whole.ok_or_else(|| Missing::other(number.text().as_bytes(), "is too large a number here"))
+        whole.ok_or_else(|| {
+            Missing::other(format!("`{}` is too large a number here", number.text()))
+        })
     }
 
     /// The same where the argument may be left out.
@@ -121,6 +125,7 @@ const fn function(
         apply,
         append: None,
         prepare: None,
+        keeps_quotients: false,
     }
 }
 
@@ -147,17 +152,14 @@ impl Function {
         self
     }
 
-    const fn appended(mut self, append: Append) -> Function {
-        self.append = Some(append);
+    const fn of_quotients(mut self) -> Function {
+        self.keeps_quotients = true;
         self
     }
 
-    /// Whether what it gives may be an argument, or have all digits of one.
-    pub(super) fn gives_arguments(&self) -> bool {
-        let names = [
-            "abs", "mod", "least", "greatest", "bin", "coalesce", "nullif",
-        ];
-        names.contains(&self.name)
+    const fn appended(mut self, append: Append) -> Function {
+        self.append = Some(append);
+        self
     }
 
     /// Whether it is [`SHARE`].

@@ -181,12 +181,12 @@ impl<'a> Parser<'a> {
                 subject: scalar,
                 predicate: Predicate::True,
             }))),
-            Form::Literal(_) => Err(self.value_in_front(scalar.at)),
+            Form::Literal(_) => Err(self.value_in_front()),
             _ => Err(self.no_operator(&scalar)),
         }
     }
 
-    fn value_in_front(&self, _at: usize) -> Fault {
+    fn value_in_front(&self) -> Fault {
         let why = "a value stands in front of =, !=, <, <=, > or >= only";
         Fault::new(self.peek().at, why)
     }
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
                 return self.comparison(subject, comparison).map(Parsed::Node);
             }
             Token::Match { .. } | Token::In | Token::Not | Token::Is if is_literal => {
-                return Err(self.value_in_front(subject.at));
+                return Err(self.value_in_front());
             }
             Token::Match { .. } | Token::In | Token::Not | Token::Is => {}
             _ if is_word && !is_literal => {}
@@ -361,11 +361,13 @@ impl<'a> Parser<'a> {
     /// Values with operators of one rank between them.
     fn chain(
         &mut self,
-        operator: fn(&Token) -> Option<Operator>,
+        operators: &[Operator],
         part: fn(&mut Parser<'a>) -> Result<Parsed, Fault>,
     ) -> Result<Parsed, Fault> {
         let mut all = part(self)?;
-        while let Some(operator) = operator(&self.peek().token) {
+        while let Token::Operator(operator) = self.peek().token
+            && operators.contains(&operator)
+        {
             let operator_at = self.peek().at;
             let Parsed::Scalar(left) = all else {
                 return Err(Fault::new(
@@ -395,23 +397,13 @@ impl<'a> Parser<'a> {
     }
 
     fn sum(&mut self) -> Result<Parsed, Fault> {
-        let operator = |token: &Token| match token {
-            Token::Plus => Some(Operator::Plus),
-            Token::Minus => Some(Operator::Minus),
-            Token::Join => Some(Operator::Join),
-            _ => None,
-        };
-        self.chain(operator, Parser::product)
+        let operators = [Operator::Plus, Operator::Minus, Operator::Join];
+        self.chain(&operators, Parser::product)
     }
 
     fn product(&mut self) -> Result<Parsed, Fault> {
-        let operator = |token: &Token| match token {
-            Token::Times => Some(Operator::Times),
-            Token::Over => Some(Operator::Over),
-            Token::Modulo => Some(Operator::Modulo),
-            _ => None,
-        };
-        self.chain(operator, Parser::factor)
+        let operators = [Operator::Times, Operator::Over, Operator::Modulo];
+        self.chain(&operators, Parser::factor)
     }
 
     fn operation(
@@ -446,7 +438,7 @@ impl<'a> Parser<'a> {
     fn factor(&mut self) -> Result<Parsed, Fault> {
         let Lexeme { token, at, .. } = self.next();
         let form = match token {
-            Token::Minus => {
+            Token::Operator(Operator::Minus) => {
                 self.deeper()?;
                 let inner = self.factor()?;
                 let inner = self.scalar(inner, at);

@@ -2,6 +2,7 @@
 
 use crate::decimal::number::{Grammar, Number};
 use crate::expression::fault::Fault;
+use crate::expression::formula::Operator;
 use crate::expression::literal::{Comparison, Literal};
 use crate::plan::columns::Columns;
 
@@ -21,14 +22,8 @@ pub(super) enum Token {
     },
     /// The name of a unit after an `@`.
     Unit(String),
-    /// Also between a date's column and that of its time of day.
-    Plus,
-    Minus,
-    Times,
-    Over,
-    Modulo,
-    /// `||`
-    Join,
+    /// A plus also stands between a date's column and that of its time of day.
+    Operator(Operator),
     Open,
     Close,
     Comma,
@@ -132,7 +127,7 @@ const OPERATORS: [(&str, Token); 17] = [
     ("<=", Token::Compare(Comparison::AtMost)),
     (">=", Token::Compare(Comparison::AtLeast)),
     ("!~", Token::Match { wanted: false }),
-    ("||", Token::Join),
+    ("||", Token::Operator(Operator::Join)),
     ("=", Token::Compare(Comparison::Equal)),
     ("<", Token::Compare(Comparison::Less)),
     (">", Token::Compare(Comparison::Greater)),
@@ -140,9 +135,9 @@ const OPERATORS: [(&str, Token); 17] = [
     ("(", Token::Open),
     (")", Token::Close),
     (",", Token::Comma),
-    ("*", Token::Times),
-    ("/", Token::Over),
-    ("%", Token::Modulo),
+    ("*", Token::Operator(Operator::Times)),
+    ("/", Token::Operator(Operator::Over)),
+    ("%", Token::Operator(Operator::Modulo)),
 ];
 
 const WORDS: [(&str, Token); 6] = [
@@ -193,8 +188,8 @@ fn first(text: &str, ends_value: bool) -> Result<(Token, usize), String> {
             let number = Number::read_as(&text.as_bytes()[..len], Grammar::LONG)?;
             Ok((Token::Literal(Literal::Number(number)), len))
         }
-        '+' => Ok((Token::Plus, 1)),
-        '-' => Ok((Token::Minus, 1)),
+        '+' => Ok((Token::Operator(Operator::Plus), 1)),
+        '-' => Ok((Token::Operator(Operator::Minus), 1)),
         '@' => {
             let len = run(&text[1..], char::is_alphanumeric);
             Ok((Token::Unit(text[1..1 + len].into()), 1 + len))

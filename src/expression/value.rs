@@ -38,12 +38,6 @@ pub(crate) enum Wrong {
 
 /// What values are computed of.
 pub(crate) trait Record {
-    /// The bytes of a column of the input, unless they stand for null; `None` where the column is computed.
-    fn field(&self, column: usize) -> Option<Result<Cow<'_, [u8]>, Missing>> {
-        let _ = column;
-        None
-    }
-
     /// A column's value, of a field as it stands there.
     fn value(&self, column: usize) -> Result<Value<'_>, ValueError>;
 
@@ -63,9 +57,9 @@ pub(crate) enum Missing {
 }
 
 impl Missing {
-    pub(crate) fn other(text: &[u8], why: impl Into<String>) -> Missing {
+    pub(crate) fn other(why: impl Into<String>) -> Missing {
         Missing::Error(ValueError {
-            text: text.to_vec(),
+            text: Vec::new(),
             column: None,
             wrong: Wrong::Other(why.into()),
         })
@@ -94,7 +88,7 @@ impl Value<'_> {
 
 /// A number as a column has it.
 pub(crate) fn stored(number: &Rational) -> Result<Number, Missing> {
-    number.stored().map_err(|why| Missing::other(b"", why))
+    number.stored().map_err(Missing::other)
 }
 
 /// A value that is tested.

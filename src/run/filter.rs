@@ -51,69 +51,17 @@ impl Plan {
     }
 
     /// Whether the condition is true of a record, or there is none; and other ways to read it that decide otherwise.
-    pub(super) fn takes(
-        &self,
-        fields: &[Field],
-        bytes: &[u8],
-        scratch: &mut Vec<u8>,
-        joined: &mut Vec<u8>,
-    ) -> (bool, Vec<Reading>) {
+    pub(super) fn takes(&self, record: &Fields<'_>) -> (bool, Vec<Reading>) {
         let Some(filter) = &self.filter else {
             return (true, Vec::new());
         };
-        let record = Fields {
-            plan: self,
-            fields,
-            bytes,
-        };
-        let mut decide = |doubts: &mut Doubts| {
-            filter.decide(&mut |test| {
-                if self.computed(test.column).is_some() {
-                    return test_is_true(test, &record, doubts);
-                }
-                let bytes = match test.clock {
-                    None => fields[test.column].value(bytes, scratch),
-                    Some(clock) => {
-                        self.joined([test.column, clock], fields, bytes, scratch, joined)
-                    }
-                };
-                test.is_true(&self.operand(test.column, bytes), doubts)
-            })
-        };
+        let decide =
+            |doubts: &mut Doubts| filter.decide(&mut |test| test_is_true(test, record, doubts));
         let mut doubts = Doubts::default();
         let is_taken = decide(&mut doubts);
         let readings = doubts.readings();
         let otherwise = readings.filter(|reading| decide(&mut Doubts::of(*reading)) != is_taken);
         (is_taken, otherwise.collect())
-    }
-
-    /// What a test is about in a record, or what it can't be computed of.
-    pub(super) fn tested(
-        &self,
-        test: &Test,
-        fields: &[Field],
-        bytes: &[u8],
-        scratch: &mut Vec<u8>,
-        joined: &mut Vec<u8>,
-    ) -> Result<Vec<u8>, ValueError> {
-        if let Some(computed) = self.computed(test.column) {
-            let record = Fields {
-                plan: self,
-                fields,
-                bytes,
-            };
-            let mut text = Vec::new();
-            computed.formula.write(&record, &mut text)?;
-            return Ok(text);
-        }
-        Ok(match test.clock {
-            None => fields[test.column].value(bytes, scratch).to_vec(),
-            Some(clock) => {
-                let columns = [test.column, clock];
-                self.joined(columns, fields, bytes, scratch, joined)
-                    .to_vec()
-            }
-        })
     }
 
     /// The first column of a record whose value makes the condition's truth depend on how it is read, and why.

@@ -9,19 +9,41 @@ use ringfold_read::{Block, BlockError, Cause, Malformed, Refusal, Result};
 
 use crate::aggregate::state::Value;
 use crate::decimal::number::{Number, shown};
+use crate::expression::formula::tested;
 use crate::expression::tree::Test;
-use crate::expression::value::ValueError;
 use crate::format::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
 use crate::format::field::{Field, Unreadable, names_of};
 use crate::format::pair_hint;
 use crate::format::repeats::Repeats;
 use crate::format::time::{self, Cutter};
-use crate::plan::computed::Fields;
+use crate::plan::computed::{Computed, Fields};
 use crate::plan::head::unclosed;
 use crate::plan::{Plan, Shape, hinted};
 use crate::refusal::Hint;
 use crate::reject::rejects::OnError;
 use crate::run::partial::{Partial, Scratch};
+
+/// Values of a record that are taken for none.
+struct Nulled {
+    /// Otherwise there may be none.
+    is_lenient: bool,
+    count: u64,
+    /// Why the first one is.
+    first: Option<Cause>,
+}
+
+impl Nulled {
+    /// # Errors
+    /// There may be none.
+    fn add(&mut self, why: impl FnOnce() -> Cause) -> Result<(), Cause> {
+        if !self.is_lenient {
+            return Err(why());
+        }
+        self.count += 1;
+        self.first.get_or_insert_with(why);
+        Ok(())
+    }
+}
 
 impl Plan {
     /// Adds the record whose fields were split; nothing is added when the condition isn't true of it or it is malformed.
@@ -52,9 +74,19 @@ impl Plan {
             }
             fields.resize(shape.width, Field::EMPTY);
         }
-        let (is_taken, otherwise) = self.takes(fields, bytes, scratch, joined);
+        let record = Fields {
+            plan: self,
+            fields,
+            bytes,
+        };
+        let (is_taken, otherwise) = self.takes(&record);
         for reading in otherwise.into_iter().filter(|_| !partial.is_taken) {
-            let value = |test: &Test| self.tested(test, fields, bytes, scratch, joined);
+            let value = |test: &Test| {
+                let mut text = Vec::new();
+                // What has no text has been computed all the same.
+                let _ = tested(test, &record)?.write(&mut text);
+                Ok(text)
+            };
             let filter = self.filter.as_ref().expect("it was decided");
             partial.doubted.of(reading).add(1, block, at, || {
                 let mark = partial.rejected.mark(&self.rejecting, block, at, at);
@@ -66,26 +98,17 @@ impl Plan {
             return Ok(());
         }
         numbers.clear();
-        let record = Fields {
-            plan: self,
-            fields,
-            bytes,
+        let mut nulled = Nulled {
+            is_lenient: self.rejecting.on_error == OnError::Null,
+            count: 0,
+            first: None,
         };
-        let is_lenient = self.rejecting.on_error == OnError::Null;
-        // What a computed column can't be computed of.
-        let unread = |column: usize, unread: &ValueError| match is_lenient {
-            true => Ok(self.unread_cause(column, unread)),
-            false => Err(self.unread_cause(column, unread)),
-        };
-        let (mut nulled, mut first_nulled) = (0, None);
         for &column in &self.numbers {
             if let Some(computed) = self.computed(column) {
                 let number = match computed.formula.stored_number(&record) {
                     Ok(number) => number,
                     Err(why) => {
-                        let why = unread(column, &why)?;
-                        nulled += 1;
-                        first_nulled.get_or_insert(why);
+                        nulled.add(|| self.unread_cause(column, &why))?;
                         None
                     }
                 };
@@ -97,16 +120,14 @@ impl Plan {
                 true => None,
                 false => match self.read_number(value) {
                     Ok(number) => Some(number),
-                    Err(why) if is_lenient => {
-                        nulled += 1;
-                        first_nulled.get_or_insert_with(|| self.value_cause(value, column, &why));
-                        None
-                    }
-                    Err(why) if self.begins_quoted(value) => {
+                    Err(why) if !nulled.is_lenient && self.begins_quoted(value) => {
                         let why = format!("{why} (column {})", self.column_name(column));
                         return Err(hinted(why, Hint::Trim));
                     }
-                    Err(why) => return Err(self.value_cause(value, column, &why)),
+                    Err(why) => {
+                        nulled.add(|| self.value_cause(value, column, &why))?;
+                        None
+                    }
                 },
             };
             numbers.push(number);
@@ -117,8 +138,7 @@ impl Plan {
                 Err(_) if self.is_null(value) => {}
                 Err(why) => {
                     let why = self.no_time(value, column, &why.why(value))?;
-                    nulled += 1;
-                    first_nulled.get_or_insert_with(|| self.value_cause(value, column, &why));
+                    nulled.add(|| self.value_cause(value, column, &why))?;
                 }
                 Ok(_) => {}
             }
@@ -132,13 +152,7 @@ impl Plan {
         for ((&column, cut), cutter) in self.keys.iter().zip(&self.cuts).zip(cutters) {
             let clock = cut.and_then(|cut| cut.clock);
             if let Some(computed) = self.computed(column) {
-                joined.clear();
-                if let Err(why) = computed.formula.write(&record, joined) {
-                    let why = unread(column, &why)?;
-                    nulled += 1;
-                    first_nulled.get_or_insert(why);
-                    joined.clear();
-                }
+                self.write_computed(column, computed, &record, &mut nulled, joined)?;
                 self.push_key(key, joined);
                 continue;
             }
@@ -152,8 +166,7 @@ impl Plan {
                     Ok(time) => self.push_key(key, time.bytes()),
                     Err(why) => {
                         let why = self.no_time(value, column, &why.why(value))?;
-                        nulled += 1;
-                        first_nulled.get_or_insert_with(|| self.value_cause(value, column, &why));
+                        nulled.add(|| self.value_cause(value, column, &why))?;
                         self.push_key(key, b"");
                     }
                 },
@@ -163,19 +176,10 @@ impl Plan {
         self.end_key(key);
         // All that may be malformed is known before anything is added.
         for (at, aggregate) in self.aggregates.iter().enumerate() {
-            let text = &mut texts[at];
-            text.clear();
-            let column = aggregate.column.filter(|_| aggregate.number.is_none());
-            let Some((column, computed)) =
-                column.and_then(|column| Some((column, self.computed(column)?)))
-            else {
-                continue;
-            };
-            if let Err(why) = computed.formula.write(&record, text) {
-                let why = unread(column, &why)?;
-                nulled += 1;
-                first_nulled.get_or_insert(why);
-                text.clear();
+            if let (Some(column), None) = (aggregate.column, aggregate.number)
+                && let Some(computed) = self.computed(column)
+            {
+                self.write_computed(column, computed, &record, &mut nulled, &mut texts[at])?;
             }
         }
         let group = partial.table.group(key);
@@ -206,13 +210,32 @@ impl Plan {
             partial.table.update(group, at, &value);
         }
         partial.rows += 1;
-        if let Some(why) = first_nulled {
-            partial.nulled.add(nulled, block, at, || {
+        if let Some(why) = nulled.first {
+            partial.nulled.add(nulled.count, block, at, || {
                 let mark = partial.rejected.mark(&self.rejecting, block, at, at);
                 (why, mark)
             });
         }
         Ok(())
+    }
+
+    /// Writes what a computed column has of a record in place of a text.
+    ///
+    /// # Errors
+    /// It can't be computed.
+    fn write_computed(
+        &self,
+        column: usize,
+        computed: &Computed,
+        record: &Fields<'_>,
+        nulled: &mut Nulled,
+        to: &mut Vec<u8>,
+    ) -> Result<(), Cause> {
+        to.clear();
+        computed.formula.write(record, to).or_else(|why| {
+            to.clear();
+            nulled.add(|| self.unread_cause(column, &why))
+        })
     }
 
     /// Says why a value that isn't a time counts as null.

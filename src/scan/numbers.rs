@@ -67,7 +67,7 @@ impl Numbers {
     }
 
     /// Multiplies all values; those that are too large then are unread.
-    pub(super) fn raise(&mut self, rows: usize, factor: u64) {
+    pub(crate) fn raise(&mut self, rows: usize, factor: u64) {
         let most = (MAGNITUDE_MAX - 1) / factor;
         if self.magnitudes > most {
             let values = (0..).zip(&mut self.values[..rows]);

@@ -144,10 +144,7 @@ impl Exact {
             // The square of either infinity.
             Some(Special::NegativeInfinity) => Exact::of(Special::Infinity),
             Some(_) => exact,
-            None => {
-                let mantissa = exact.at(exact.scale);
-                Exact::new(&mantissa * &mantissa, 2 * exact.scale)
-            }
+            None => exact.times(&exact),
         });
     }
 
@@ -179,9 +176,7 @@ impl Exact {
     #[must_use]
     pub(crate) fn negated(self) -> Exact {
         let mantissa = match self.mantissa {
-            Mantissa::Special(Special::Infinity) => Mantissa::Special(Special::NegativeInfinity),
-            Mantissa::Special(Special::NegativeInfinity) => Mantissa::Special(Special::Infinity),
-            Mantissa::Special(Special::Nan) => Mantissa::Special(Special::Nan),
+            Mantissa::Special(special) => Mantissa::Special(special.negated()),
             Mantissa::Small(small) if small != i128::MIN => Mantissa::Small(-small),
             Mantissa::Small(_) | Mantissa::Big(_) => {
                 return Exact::new(-self.mantissa.big(), self.scale);

@@ -92,8 +92,7 @@ pub(super) const ALL: &[Function] = &[
         Kind::Text,
         |of| {
             let text = of.text(0)?;
-            let no_address =
-                || Missing::other(&text, format!("`{}` is no IP address", shown(&text)));
+            let no_address = || Missing::other(format!("`{}` is no IP address", shown(&text)));
             let address = std::str::from_utf8(&text)
                 .ok()
                 .and_then(|text| text.trim().parse().ok());

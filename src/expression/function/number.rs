@@ -1,8 +1,8 @@
 //! Functions of numbers. Those of doubles are as near as doubles are; all others are exact.
 
-use crate::decimal::number::{Exact, Number, shown};
+use crate::decimal::number::Number;
 use crate::decimal::rational::{Cut, Rational};
-use crate::expression::formula::Kind;
+use crate::expression::formula::{Kind, Operator, computed};
 use crate::expression::function::{Arguments, Function, function};
 use crate::expression::value::{Missing, Value};
 
@@ -16,7 +16,8 @@ pub(super) const ALL: &[Function] = &[
             true => x.negated(),
             false => x,
         })
-    }),
+    })
+    .of_quotients(),
     function("sign(x)", "sign", ONE, Kind::Number, |of| {
         let order = of.number(0)?.cmp(&Rational::from(0));
         number(Rational::from(order as i64))
@@ -37,20 +38,20 @@ pub(super) const ALL: &[Function] = &[
     })
     .at_least(1),
     function("mod(x, y)", "mod", TWO, Kind::Number, |of| {
-        let (x, y) = (of.number(0)?, of.number(1)?);
-        if y.is_zero() {
-            return Err(Missing::other(b"", "it is divided by zero"));
-        }
-        x.modulo(&y).map(Value::Number).ok_or_else(too_long)
-    }),
+        let result = computed(Operator::Modulo, &of.number(0)?, &of.number(1)?);
+        result.map(Value::Number)
+    })
+    .of_quotients(),
     function("least(x, y, ...)", "least", TWO, Kind::Number, |of| {
         most(of, |one, two| two < one)
     })
+    .of_quotients()
     .at_least(1)
     .repeated(),
     function("greatest(x, y, ...)", "greatest", TWO, Kind::Number, |of| {
         most(of, |one, two| two > one)
     })
+    .of_quotients()
     .at_least(1)
     .repeated(),
     function("bin(x, width)", "bin", TWO, Kind::Number, |of| {
@@ -58,7 +59,8 @@ pub(super) const ALL: &[Function] = &[
         let times = x.over(&width).ok_or_else(too_long)?.cut(0, Cut::Floor);
         let from = Rational::from(times).times(&width);
         from.map(Value::Number).ok_or_else(too_long)
-    }),
+    })
+    .of_quotients(),
     function("log_bin(x, base)", "log_bin", TWO, Kind::Number, log_bin),
     function("pow(x, y)", "pow", TWO, Kind::Number, |of| {
         double(of.number(0)?.nearest().powf(of.number(1)?.nearest()))
@@ -95,16 +97,16 @@ fn number<'a>(number: impl Into<Rational>) -> Result<Value<'a>, Missing> {
 }
 
 fn too_long() -> Missing {
-    Missing::other(b"", "it has too many digits")
+    Missing::other("it has too many digits")
 }
 
 /// The decimal that a double is printed as.
 fn double<'a>(value: f64) -> Result<Value<'a>, Missing> {
     if !value.is_finite() {
         let why = "the function has no finite value there";
-        return Err(Missing::other(b"", why));
+        return Err(Missing::other(why));
     }
-    let rational = Rational::of_double(value).map_err(|why| Missing::other(b"", why))?;
+    let rational = Rational::of_double(value).map_err(Missing::other)?;
     Ok(Value::Number(rational))
 }
 
@@ -137,7 +139,7 @@ fn positive(of: &Arguments<'_>, at: usize, what: &str) -> Result<Rational, Missi
     let number = of.number(at)?;
     match number.special().is_none() && number > Rational::from(0) {
         true => Ok(number),
-        false => Err(Missing::other(b"", format!("the {what} isn't more than 0"))),
+        false => Err(Missing::other(format!("the {what} isn't more than 0"))),
     }
 }
 
@@ -145,11 +147,11 @@ fn positive(of: &Arguments<'_>, at: usize, what: &str) -> Result<Rational, Missi
 fn log_bin<'a>(of: &Arguments<'a>) -> Result<Value<'a>, Missing> {
     let (x, base) = (of.number(0)?, positive(of, 1, "base")?);
     if base <= Rational::from(1) || x.special().is_some() {
-        return Err(Missing::other(b"", "the base isn't more than 1"));
+        return Err(Missing::other("the base isn't more than 1"));
     }
     if x <= Rational::from(0) {
         let why = "log_bin is of numbers that are more than 0";
-        return Err(Missing::other(b"", why));
+        return Err(Missing::other(why));
     }
     let mut power = Rational::from(1);
     while power > x {
@@ -174,9 +176,6 @@ fn of_text<'a>(of: &Arguments<'a>) -> Result<Value<'a>, Missing> {
     if text.is_empty() {
         return Err(Missing::Null);
     }
-    let read = Number::read_as(&text, of.grammar());
-    let exact: Result<Exact, _> = read.map(Number::exact);
-    exact
-        .map(|exact| Value::Number(exact.into()))
-        .map_err(|_| Missing::other(&text, format!("`{}` is not a number", shown(&text))))
+    let read = Number::read_as(&text, of.grammar()).map_err(Missing::other)?;
+    Ok(Value::Number(read.into()))
 }

@@ -187,6 +187,7 @@ pub(super) const ALL: &[Function] = &[
             Err(Missing::Null)
         },
     )
+    .of_quotients()
     .called(&["ifnull"])
     .repeated(),
     function(
@@ -203,7 +204,8 @@ pub(super) const ALL: &[Function] = &[
                 Err(error) => Err(error),
             }
         },
-    ),
+    )
+    .of_quotients(),
     function(
         "regexp_extract(text, pattern[, group])",
         "regexp_extract",
@@ -253,7 +255,7 @@ pub(crate) fn check(bytes: usize) -> Result<(), Missing> {
         false => Ok(()),
         true => {
             let why = format!("the text has more than {BYTES_MAX} bytes, which is the limit");
-            Err(Missing::other(b"", why))
+            Err(Missing::other(why))
         }
     }
 }
@@ -403,7 +405,7 @@ fn split<'a>(of: &Arguments<'a>) -> Result<Value<'a>, Missing> {
             0 => "parts are counted from 1",
             _ => "nothing stands between the parts",
         };
-        return Err(Missing::other(b"", why));
+        return Err(Missing::other(why));
     }
     let range = {
         let ends = memmem::find_iter(&text, &*between).chain([text.len()]);

@@ -180,7 +180,7 @@ fn bucket<'a>(of: &Arguments<'a>) -> Result<Value<'a>, Missing> {
     };
     let time = time(of, 1, bucket.written())?;
     let start = bucket.start(&time);
-    let start = start.ok_or_else(|| Missing::other(b"", "the bucket begins before the year 0"))?;
+    let start = start.ok_or_else(|| Missing::other("the bucket begins before the year 0"))?;
     let mut text = Vec::new();
     bucket.written().write(&start, &mut text);
     Ok(Value::Text(text.into()))

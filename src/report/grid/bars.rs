@@ -125,9 +125,6 @@ impl Bars {
         };
         let text = format!("{}{bar}", " ".repeat(blanks));
         out.extend_from_slice(text.trim_end().as_bytes());
-        while out.last() == Some(&b' ') {
-            out.pop();
-        }
         out.push(b'\n');
     }
 }

@@ -141,8 +141,10 @@ impl Arithmetic {
         self.root = root;
         if to.has_nulls {
             // Lanes have zero where there is none.
-            for row in (0..rows).filter(|row| to.nulls[row / 8] >> (row % 8) & 1 == 1) {
-                to.values[row] = 0;
+            for row in 0..rows {
+                if to.is_null(row) {
+                    to.values[row] = 0;
+                }
             }
         }
         scale
@@ -252,9 +254,8 @@ impl Arithmetic {
         }
         let [one, two] = columns.map(|at| &self.ordered[at]);
         let scales = [one, two].map(|column| column.scale.unwrap_or_default());
-        let [up, up_two] =
-            [scales[1], scales[0]].map(|other| other.saturating_sub(scales[0].min(scales[1])));
-        let factors = [up, up_two].map(|zeros| 10_i128.pow(zeros));
+        let scale = scales[0].max(scales[1]);
+        let factors = scales.map(|own| 10_i128.pow(scale - own));
         let pairs = one.numbers.values[..rows]
             .iter()
             .zip(&two.numbers.values[..rows]);
@@ -374,21 +375,8 @@ fn raise(numbers: &mut Numbers, rows: usize, zeros: u32, out: &mut Vec<u32>) {
     let Some(factor) = 10_u64.checked_pow(zeros).filter(|_| zeros <= SCALE_MAX) else {
         return none(numbers, rows, out);
     };
-    let most = (MAGNITUDE_MAX - 1) / factor;
-    if numbers.magnitudes > most {
-        for (row, value) in (0..).zip(&mut numbers.values[..rows]) {
-            if value.unsigned_abs() > most {
-                *value = 0;
-                out.push(row);
-            }
-        }
-    }
-    let mut magnitudes = 0;
-    for value in &mut numbers.values[..rows] {
-        *value *= factor.cast_signed();
-        magnitudes |= value.unsigned_abs();
-    }
-    numbers.magnitudes = magnitudes;
+    numbers.raise(rows, factor);
+    out.append(&mut numbers.unread);
 }
 
 /// All rows are out.

@@ -3,14 +3,12 @@
 //!
 //! A value that is computed of one short text is looked up: where few texts are different, each is computed once.
 
-use std::borrow::Cow;
-
 use ringfold_read::PaddedBuf;
 use ringfold_read::internals::Level;
 
 use crate::decimal::number::Grammar;
 use crate::expression::formula::Formula;
-use crate::expression::value::{Missing, Record, Value, ValueError};
+use crate::expression::value::{Record, Value, ValueError};
 use crate::plan::Plan;
 use crate::run::passes::Passes;
 use crate::run::passes::arithmetic::{Arithmetic, Operands};
@@ -240,24 +238,6 @@ pub(super) struct Row<'a> {
 }
 
 impl Record for Row<'_> {
-    fn field(&self, column: usize) -> Option<Result<Cow<'_, [u8]>, Missing>> {
-        let Rows {
-            plan,
-            window,
-            columns,
-            spans,
-        } = self.rows;
-        if column >= plan.width() {
-            return None;
-        }
-        let at = columns.iter().position(|known| *known == column)?;
-        let text = value(*window, spans[at][self.row]);
-        Some(match plan.is_null(text) || text.is_empty() {
-            true => Err(Missing::Null),
-            false => Ok(text.into()),
-        })
-    }
-
     fn value(&self, column: usize) -> Result<Value<'_>, ValueError> {
         let Rows {
             plan,

@@ -33,14 +33,17 @@ pub(super) struct Candidates<'a> {
 impl<'a> Candidates<'a> {
     /// A column's numbers, if they are computed.
     fn computed_numbers(&self, column: usize) -> Option<&'a ComputedNumbers> {
-        let at = self.columns.iter().position(|known| *known == column)?;
-        self.computed[at.checked_sub(self.first_computed)?].numbers()
+        self.computed[self.place(column).checked_sub(self.first_computed)?].numbers()
+    }
+
+    fn place(&self, column: usize) -> usize {
+        let at = self.columns.iter().position(|known| *known == column);
+        at.expect("a column of the plan")
     }
 
     /// Where a column's values stand, and in what.
     pub(super) fn values(&self, column: usize) -> (TextWindow<'a>, &'a [u32]) {
-        let at = self.columns.iter().position(|known| *known == column);
-        let at = at.expect("a column of the plan");
+        let at = self.place(column);
         let window = text_of(self.computed, self.first_computed, at, self.window);
         (window, &self.spans[at])
     }
