@@ -18,6 +18,7 @@ mod ending;
 mod generate;
 mod help;
 mod inherited;
+mod input;
 mod inspect;
 mod knobs;
 mod log_pattern;

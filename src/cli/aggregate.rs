@@ -14,7 +14,8 @@ use ringfold_read::internals::{cgroups, heap, units};
 
 use crate::cli::answer_flags::Form;
 use crate::cli::console::usage;
-use crate::cli::query::{DELIMITER, QueryFlags, Run};
+use crate::cli::input::DELIMITER;
+use crate::cli::query::{QueryFlags, Run};
 use crate::cli::reading::{Files, ReadFlags};
 use crate::cli::size::size;
 use crate::cli::skipped::Policy;
@@ -69,10 +70,6 @@ pub(super) struct Command {
     files: Files,
     #[command(flatten)]
     asked: QueryFlags,
-    /// The byte between fields; \t is a tab, \x1f a byte by its number [default: ; and with -k or -a by the file's ending,
-    /// .csv, .tsv or .psv, else what the first records tell]
-    #[arg(short, long, help_heading = None, value_name = "BYTE", value_parser = byte)]
-    pub(super) delimiter: Option<u8>,
     /// The format of the answer; 1brc, hovinen and lines are for one key and the min, mean and max of a column, in this order
     /// [default: 1brc; with -k or -a csv, or table on a terminal]
     #[arg(short, long, help_heading = None, value_name = "FORMAT")]
@@ -161,7 +158,7 @@ impl Command {
         let overview = self.as_run(&paths, form, false);
         // A delimiter that was named and splits nothing is told as an error.
         let columns = match self.asked.has_form() {
-            false if self.delimiter.is_some() => 2,
+            false if self.asked.delimiter().is_some() => 2,
             _ => 0,
         };
         match overview::print(&self.asked.query(&overview)?, &input, &overview, columns) {
@@ -203,7 +200,7 @@ impl Command {
         match self.asked.has_form() {
             true => (self.asked.query(run))
                 .is_ok_and(|query| query.is_of_pairs(input, &config).unwrap_or(true)),
-            false => has_pairs(input, self.delimiter.unwrap_or(DELIMITER)).unwrap_or(true),
+            false => has_pairs(input, self.asked.delimiter().unwrap_or(DELIMITER)).unwrap_or(true),
         }
     }
 }
@@ -239,32 +236,5 @@ fn refuse_small_group(limit: Option<u64>) -> Result<()> {
             Err(Error::new(Kind::Engine, cause))
         }
         _ => Ok(()),
-    }
-}
-
-fn byte(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        b"\\t" => Ok(b'\t'),
-        [b'\n' | b'\r'] => Err("a line's end can't be the delimiter".into()),
-        [byte] => Ok(*byte),
-        [b'\\', b'x', digits @ ..] if digits.len() == 2 => {
-            match u8::from_str_radix(&text[2..], 16) {
-                Ok(b'\n' | b'\r') => Err("a line's end can't be the delimiter".into()),
-                Ok(byte) => Ok(byte),
-                Err(_) => Err("two hexadecimal digits follow \\x".into()),
-            }
-        }
-        b"" => Err("one byte, \\t or \\x1f".into()),
-        _ => {
-            let bracketed = |letter: char| match letter {
-                '^' | '\\' => format!("\\{letter}"),
-                '\'' => "['\\'']".into(),
-                letter => format!("[{letter}]"),
-            };
-            let between: String = text.chars().map(bracketed).collect();
-            Err(format!(
-                "one byte, \\t or \\x1f; `sed 's/{between}/\\x1f/g' FILE` makes one byte of it, which -d '\\x1f' names"
-            ))
-        }
     }
 }

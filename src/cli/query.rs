@@ -12,12 +12,12 @@ use ringfold_read::internals::{describe, units, visible};
 use crate::cli::aggregate::Command;
 use crate::cli::answer_flags::{AnswerFlags, Form, first};
 use crate::cli::console::{notice, open_output, usage, write_output};
-use crate::cli::ending::is_compressed;
+use crate::cli::input::InputFlags;
 use crate::cli::partials::PartialFlags;
 use crate::cli::reading::FoldOutput;
 use crate::cli::records::RecordFlags;
 use crate::cli::skipped::{nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows};
-use crate::cli::{log_pattern, own_input, spell};
+use crate::cli::{own_input, spell};
 use crate::query::{Answer, Columns, Occurrences, Plan, Query, Shown};
 use crate::{Config, Input, Receipt, Result};
 
@@ -40,34 +40,10 @@ pub(super) struct QueryFlags {
     /// approx_p99.9, approx_distinct. Without -k the whole input is one group.
     #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]
     aggregate: Vec<String>,
-    /// The first line of each file names the columns [default: where a column is called by its name]
-    #[arg(short = 'H', long, overrides_with = "no_header")]
-    header: bool,
-    /// Take only records of which this is true: "price > 2.5 and city != 'Bern'"
-    ///
-    /// When repeated, all must be true. Columns are names of the header, or numbers such as $3. A number is compared as a
-    /// number, a text in single quotes by its bytes. Operators are =, !=, <, <=, >, >=, ~ and !~ for regular expressions, like, between, in ('a', 'b'), is null, and, or,
-    /// not, and those that compute: price * qty > 100. Nothing but `is null` is true of an empty field.
-    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
-    filter: Vec<String>,
+    #[command(flatten)]
+    input: InputFlags,
     #[command(flatten)]
     shown: AnswerFlags,
-    /// Lines are those of a web server's log: combined, common, vhost_combined, nginx, or a pattern as in the configuration of
-    /// nginx or Apache
-    ///
-    /// @FILE reads the pattern from a file or a server's configuration, @FILE:NAME the one of this name. logs.toml in
-    /// ~/.config/ringfold names more of them (NAME = "PATTERN"). The columns of `combined` are host, ident, user, time,
-    /// method, path, protocol, status, bytes, referer and agent; `-` is no value. `-k time@hour` cuts times down to their
-    /// hour.
-    #[arg(long, value_name = "PATTERN")]
-    log: Option<String>,
-    /// Lines are JSON objects; columns are called by their keys, with dots into objects: -k user.name [default: where all
-    /// files are called .jsonl or .ndjson]
-    #[arg(long)]
-    jsonl: bool,
-    /// The first line is a record like others, also where it looks like names
-    #[arg(long, hide_short_help = true, overrides_with = "header")]
-    no_header: bool,
     /// Estimate percentiles and distinct counts of large groups, in little memory; they are exact otherwise
     #[arg(long, hide_short_help = true)]
     approximate: bool,
@@ -78,13 +54,6 @@ pub(super) struct QueryFlags {
     /// Percentiles and distinct counts are exact, as they are anyway
     #[arg(long, hide = true, conflicts_with = "approximate")]
     exact: bool,
-    /// The byte that quotes fields, or none [default: '"' between commas, and between other bytes if the first records have
-    /// such fields; none without -k and -a]
-    #[arg(long, value_name = "BYTE", value_parser = quote)]
-    quote: Option<Quote>,
-    /// A value that stands for no value, as an empty field does; may be repeated
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    null_value: Vec<String>,
     /// Print what the query does with the input, and what its first records look like, instead of an answer
     #[arg(long, hide_short_help = true)]
     explain: bool,
@@ -92,21 +61,6 @@ pub(super) struct QueryFlags {
     records: RecordFlags,
     #[command(flatten)]
     partials: PartialFlags,
-}
-
-/// What stands between a key and its number, unless it is said.
-pub(super) const DELIMITER: u8 = b';';
-
-/// A byte, or none.
-#[derive(Debug, Clone, Copy)]
-struct Quote(Option<u8>);
-
-fn quote(text: &str) -> Result<Quote, String> {
-    match text.as_bytes() {
-        b"none" => Ok(Quote(None)),
-        [byte] => Ok(Quote(Some(*byte))),
-        _ => Err("one byte, or none".into()),
-    }
 }
 
 /// A run of `aggregate`.
@@ -130,81 +84,32 @@ impl QueryFlags {
         let (left_out, shown) = (self.records.of_rejects(), self.shown.flags());
         let partials = self.partials.flags();
         let others = left_out.iter().chain(&shown).chain(&partials);
-        is_asked || !self.filter.is_empty() || first(others).is_some()
+        is_asked || self.input.is_filtered() || first(others).is_some()
     }
 
     /// The flag that says that records are no fields between delimiters.
     pub(super) fn other_records(&self) -> Option<&'static str> {
-        first(&[(self.log.is_some(), "--log"), (self.jsonl, "--jsonl")])
+        self.input.other_records()
+    }
+
+    /// The byte between fields, if it is named.
+    pub(super) fn delimiter(&self) -> Option<u8> {
+        self.input.delimiter
     }
 
     /// Whether a flag says how records are written.
     pub(super) fn has_form(&self) -> bool {
-        let has_own = self.header || self.no_header || self.quote.is_some() || self.explain;
-        let (fields, values) = (self.records.of_fields(), self.records.of_values());
-        has_own
-            || self.other_records().is_some()
-            || !self.null_value.is_empty()
-            || first(fields.iter().chain(&values)).is_some()
-    }
-
-    /// The first flag that says how fields are written, which a log's pattern and JSON say, too.
-    fn written_otherwise(&self, run: &Run<'_>) -> Option<&'static str> {
-        let flags = [
-            (run.command.delimiter.is_some(), "--delimiter"),
-            (self.header, "--header"),
-            (self.no_header, "--no-header"),
-            (self.quote.is_some(), "--quote"),
-        ];
-        let records = self.records.of_fields();
-        first(flags.iter().chain(&records))
+        let values = self.records.of_values();
+        self.explain || self.input.has_form(&self.records) || first(&values).is_some()
     }
 
     /// The query that the flags describe.
     pub(super) fn query(&self, run: &Run<'_>) -> Result<Query> {
-        let otherwise = self.written_otherwise(run);
-        let form = [(self.log.is_some(), "--log"), (self.jsonl, "--jsonl")];
-        let mut forms = form.iter().filter(|(is_set, _)| *is_set);
-        let (form, other) = (forms.next(), forms.next());
-        if let (Some((_, one)), Some(two)) = (form, other.map(|(_, flag)| *flag).or(otherwise)) {
-            return Err(usage(format!(
-                "{one} says how lines are written, and so does {two}: leave one of them out"
-            )));
-        }
-        let is_json = |path: &PathBuf| matches!(ending(path), Some("jsonl" | "ndjson"));
-        let is_named_json = !run.paths.is_empty() && run.paths.iter().all(is_json);
-        let query = match (&self.log, run.command.delimiter) {
-            (Some(pattern), _) => Query::log(&log_pattern::resolved(pattern)?)?,
-            (None, _) if self.jsonl => Query::json_lines(),
-            (None, delimiter) if run.is_pairs => Query::pairs(delimiter.unwrap_or(DELIMITER)),
-            (None, None) if is_named_json => match otherwise {
-                Some(flag) => {
-                    return Err(usage(format!(
-                        "the files are JSON lines by their names, and {flag} says otherwise: leave it out, or name the \
-                         byte between fields by -d"
-                    )));
-                }
-                None => Query::json_lines(),
-            },
-            (None, Some(delimiter)) => Query::new(delimiter),
-            (None, None) => delimiter_of(run.paths)?.map_or_else(Query::sniffed, Query::likely),
-        };
-        let query = match self.quote {
-            Some(Quote(quote)) => query.quote(quote),
-            None => query,
-        };
-        let mut query = query
-            .approximate(self.approximate)
-            .on_error(self.records.on_error(run.command.on_error)?);
+        let on_error = self.records.on_error(run.command.on_error)?;
+        let query = self.input.query(&self.records, run.paths, run.is_pairs)?;
+        let mut query = query.approximate(self.approximate).on_error(on_error);
         if let Some(path) = &self.hash_key {
             query = query.hash_key(&secret(path)?);
-        }
-        query = self.records.applied(query);
-        if self.header || self.no_header {
-            query = query.header(self.header);
-        }
-        for value in &self.null_value {
-            query = query.null_value(value.as_str());
         }
         for item in self.key.iter().flat_map(|list| Columns::items(list)) {
             query = query.key_text(item)?;
@@ -212,15 +117,7 @@ impl QueryFlags {
         for item in self.aggregate.iter().flat_map(|list| Columns::items(list)) {
             query = query.aggregate_text(item)?;
         }
-        for condition in &self.filter {
-            query = query.filter(condition)?;
-        }
-        if let Some(name) = query.first_name().filter(|_| self.no_header) {
-            return Err(usage(format!(
-                "--no-header says that no line names the columns, and `{}` is a name: leave one of them out",
-                visible(&name)
-            )));
-        }
+        self.input.check_names(&query)?;
         Ok(query.shown(self.answer_settings(run)?))
     }
 
@@ -441,59 +338,4 @@ fn counted(answer: &Answer) -> [(&'static str, u64); 11] {
         ("key_sharers", answer.key_sharers),
         ("spilled_bytes", answer.spilled_bytes),
     ]
-}
-
-/// The ending of a file's name, in small letters that are known, before that of a compressed file.
-fn ending(path: &Path) -> Option<&'static str> {
-    let of = |name: &Path| name.extension()?.to_str().map(str::to_ascii_lowercase);
-    let ending = match of(path)? {
-        compressed if is_compressed(&compressed) => of(Path::new(path.file_stem()?))?,
-        plain => plain,
-    };
-    let mut known = ["csv", "tsv", "psv", "jsonl", "ndjson"].into_iter();
-    known.find(|known| *known == ending)
-}
-
-/// The delimiter that the files' names tell, if they all do.
-///
-/// # Errors
-/// They tell different ones.
-fn delimiter_of(paths: &[PathBuf]) -> Result<Option<u8>> {
-    let of = |path: &PathBuf| match ending(path)? {
-        "csv" => Some(b','),
-        "tsv" => Some(b'\t'),
-        "psv" => Some(b'|'),
-        _ => None,
-    };
-    let mut told = paths.iter().filter_map(of);
-    let Some(first) = told.next() else {
-        return Ok(None);
-    };
-    if told.any(|other| other != first) {
-        return Err(usage(
-            "the files' names tell different bytes between fields: name one by -d",
-        ));
-    }
-    let all = paths.iter().all(|path| of(path).is_some());
-    Ok(all.then_some(first))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_tell_the_delimiter() {
-        let of = |names: &[&str]| {
-            let paths: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
-            delimiter_of(&paths).map_err(|error| error.to_string())
-        };
-        assert_eq!(of(&["a.csv", "b/c.CSV"]), Ok(Some(b',')));
-        assert_eq!(of(&["a.b.tsv"]), Ok(Some(b'\t')));
-        assert_eq!(of(&["a.psv"]), Ok(Some(b'|')));
-        assert_eq!(of(&["a.csv", "-"]), Ok(None));
-        assert_eq!(of(&["csv"]), Ok(None));
-        let error = of(&["a.csv", "b", "a.tsv"]).unwrap_err();
-        assert!(error.contains("different bytes"), "{error}");
-    }
 }
