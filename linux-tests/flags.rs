@@ -275,7 +275,7 @@ fn each_flag_stands_under_its_heading() {
             "{flag}: {headings:?}"
         );
     }
-    let partials = ["--range", "--save-partial", "--continue", "--report-too"];
+    let partials = ["--save-partial", "--continue", "--report-too", "--range"];
     assert_eq!(of("Partials"), partials);
     for flag in [
         "--key",

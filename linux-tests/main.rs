@@ -57,6 +57,7 @@ mod quoted;
 mod read_back;
 mod records;
 mod reference;
+mod several;
 mod soak;
 mod sparse;
 mod stats;

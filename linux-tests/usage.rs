@@ -296,7 +296,7 @@ fn everyday_flags_come_first_and_examples_last() {
         let flags = flags_told(help);
         assert_eq!(
             flags[..5],
-            ["--key", "--aggregate", "--header", "--where", "--sort"]
+            ["--key", "--aggregate", "--where", "--sort", "--top"]
         );
         assert!(flags.len() <= most, "{flags:?}");
         let out = String::from_utf8(end(&mut ringfold(["aggregate", help])).answer()).unwrap();

@@ -7,6 +7,7 @@ mod again;
 mod aggregate;
 mod allocator;
 mod answer_flags;
+mod asked;
 mod bench;
 mod ceiling;
 mod command;

@@ -589,6 +589,15 @@ impl Plan {
         push_part(key, if self.is_null(part) { b"" } else { part });
     }
 
+    /// Whether it finds the same records in the input as another plan, and leaves malformed ones out as that one does.
+    pub(crate) fn reads_as(&self, other: &Plan) -> bool {
+        self.dialect.reads_as(&other.dialect)
+            && self.files == other.files
+            && (self.skip_lines, self.has_header) == (other.skip_lines, other.has_header)
+            && (self.max_record, self.is_pairs) == (other.max_record, other.is_pairs)
+            && self.rejecting.on_error == other.rejecting.on_error
+    }
+
     pub(crate) fn is_null(&self, value: &[u8]) -> bool {
         value.is_empty() && !self.is_pairs || self.nulls.iter().any(|null| null == value)
     }

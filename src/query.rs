@@ -19,6 +19,7 @@ pub use crate::refusal::{
 };
 pub use crate::reject::rejects::{OnError, Rejects};
 pub use crate::reject::skipped::Skipped;
+pub use crate::run::plans::Plans;
 pub use crate::saved::Partial;
 pub use crate::saved::groups::{Decimal, SavedBlock, SavedGroup, SavedGroups, Value};
 pub use crate::saved::merged::Merged;

@@ -2,7 +2,7 @@
 //!
 //! [`job`] is the fold over blocks, [`passes`] add most records of a window, [`pairs`] those of a key and a number,
 //! [`one_by_one`] the rest. [`memory`] bounds what a [`partial`] takes.
-//! [`in_order`] reads an input from front to back where that is needed.
+//! [`in_order`] reads an input from front to back where that is needed. [`plans`] are several folds of one read.
 
 mod filter;
 pub(crate) mod in_order;
@@ -12,4 +12,5 @@ mod one_by_one;
 pub(crate) mod pairs;
 pub(crate) mod partial;
 pub(crate) mod passes;
+pub(crate) mod plans;
 mod verdicts;

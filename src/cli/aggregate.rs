@@ -1,25 +1,24 @@
 //! `ringfold aggregate`: min, mean and max of each key, or a query.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 use crate::budget::GROUP_MIN;
 use crate::format::pairs::has_pairs;
 use crate::query::Refusal;
-use crate::report::grid::GridFormat;
 use crate::{Config, Error, Input, Kind, Result, report};
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ringfold_read::internals::{cgroups, heap, units};
 
-use crate::cli::answer_flags::Form;
+use crate::cli::answer_flags::{Form, first};
+use crate::cli::asked::{self, Asked};
 use crate::cli::console::usage;
 use crate::cli::input::DELIMITER;
 use crate::cli::query::{QueryFlags, Run};
 use crate::cli::reading::{Files, ReadFlags};
 use crate::cli::size::size;
 use crate::cli::skipped::Policy;
-use crate::cli::{answer_flags, ending, overview};
+use crate::cli::{ending, overview};
 
 /// What is said of a flag without a question.
 const NEEDS_COLUMNS: &str =
@@ -69,14 +68,21 @@ pub(super) struct Command {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    asked: QueryFlags,
-    /// The format of the answer; 1brc, hovinen and lines are for one key and the min, mean and max of a column, in this order
-    /// [default: 1brc; with -k or -a csv, or table on a terminal]
-    #[arg(short, long, help_heading = None, value_name = "FORMAT")]
-    pub(super) format: Option<Format>,
-    /// The file to write; it appears when the answer is complete [default: standard output]
-    #[arg(short, long, help_heading = None, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
+    pub(super) asked: Asked,
+    /// One more query of the same files, which are read once: its -k, -a, --where, --sort, -f, -o and others like these follow
+    ///
+    /// What stands before the first --next and isn't about one query, such as -d and -j, is said for all of them. Without -o,
+    /// answers follow each other, with an empty line between.
+    #[arg(long = "next", help_heading = None)]
+    _next: bool,
+    /// More queries of the same files from a file: a line has the flags of one, as a shell takes them
+    #[arg(long, help_heading = None, value_name = "FILE", hide_short_help = true)]
+    queries: Option<PathBuf>,
+    /// The queries after the first.
+    #[arg(skip)]
+    more: Vec<Asked>,
+    #[command(flatten, next_help_heading = None)]
+    query: QueryFlags,
     /// What to do with a malformed record: fail, or skip it and print on stderr how many were skipped and which was the
     /// first; null also takes what isn't a number for no value [default: fail]
     #[arg(long, help_heading = None, value_name = "WHAT", hide_possible_values = true)]
@@ -95,33 +101,6 @@ pub(super) struct Command {
     pub(super) reading: ReadFlags,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Format {
-    /// Of min, mean and max of one key.
-    Lines(report::Format),
-    /// Of rows and columns.
-    Grid(GridFormat),
-}
-
-impl ValueEnum for Format {
-    fn value_variants<'a>() -> &'a [Format] {
-        static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
-            let lines = report::Format::value_variants().iter().copied();
-            let grids = GridFormat::value_variants().iter().copied();
-            let lines = lines.map(Format::Lines);
-            lines.chain(grids.map(Format::Grid)).collect()
-        });
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            Format::Lines(format) => format.to_possible_value(),
-            Format::Grid(format) => format.to_possible_value(),
-        }
-    }
-}
-
 impl Command {
     pub(super) fn run(&self) -> Result<()> {
         let limit = cgroups::memory_limit();
@@ -130,77 +109,97 @@ impl Command {
             heap::return_large();
         }
         let paths = self.files.paths()?;
-        if self.asked.is_query() {
-            let run = self.as_run(&paths, self.form()?, false);
-            return self.asked.run(&run, None);
+        let from_file = self.queries.as_deref().map(asked::of_file).transpose()?;
+        let from_file = from_file.unwrap_or_default();
+        let more = self.more.iter().chain(&from_file);
+        let wants_more = !self.more.is_empty() || self.queries.is_some();
+        if self.asked.is_query() || wants_more {
+            if let Some(flag) = first(&self.asked.flags()).filter(|_| !self.asked.is_query()) {
+                return Err(usage(format!("{flag} {NEEDS_COLUMNS}")));
+            }
+            if !self.more.is_empty() && !self.asked.is_query() {
+                return Err(usage(format!("the query before --next {NEEDS_COLUMNS}")));
+            }
+            let own = Some(&self.asked).filter(|asked| asked.is_query());
+            let asked = own.into_iter().chain(more);
+            let asked: Vec<_> = asked
+                .map(|asked| Ok((asked, asked.form()?)))
+                .collect::<Result<_>>()?;
+            if asked.is_empty() {
+                return Err(usage("the file of --queries has no query"));
+            }
+            return self.query.run(&self.as_run(&paths, asked, false), None);
         }
-        let about_answer = self.format.is_some() || self.output.is_some();
-        let wants_answer = about_answer || self.on_error.is_some() || self.asked.wants_answer();
-        if let Some(flag) = self.asked.other_records().filter(|_| wants_answer) {
+        let asked = self.asked.flags();
+        let wants_answer =
+            self.on_error.is_some() || self.query.wants_answer() || first(&asked).is_some();
+        if let Some(flag) = self.query.other_records().filter(|_| wants_answer) {
             return Err(usage(format!("{flag} {NEEDS_COLUMNS}")));
         }
-        let form = match self.format {
+        let form = match self.asked.format {
             None => {
-                refuse_grid(self.output.as_deref())?;
+                refuse_grid(self.asked.output.as_deref())?;
                 Form::Lines(report::Format::OneBrc)
             }
-            Some(_) => self.form()?,
+            Some(_) => self.asked.form()?,
         };
-        let run = self.as_run(&paths, form, true);
+        let run = self.as_run(&paths, vec![(&self.asked, form)], true);
         // A read that may be given up is left to the run.
         if wants_answer || self.reading.how.direct || self.reading.is_limited() {
-            return self.asked.run(&run, None);
+            return self.query.run(&run, None);
         }
         let input = self.reading.open(&paths, self.memory)?;
         if self.is_of_pairs(&input, &run) {
-            return self.asked.run(&run, Some(input));
+            return self.query.run(&run, Some(input));
         }
-        let overview = self.as_run(&paths, form, false);
+        let overview = self.as_run(&paths, vec![(&self.asked, form)], false);
         // A delimiter that was named and splits nothing is told as an error.
-        let columns = match self.asked.has_form() {
-            false if self.asked.delimiter().is_some() => 2,
+        let columns = match self.query.has_form() {
+            false if self.query.delimiter().is_some() => 2,
             _ => 0,
         };
-        match overview::print(&self.asked.query(&overview)?, &input, &overview, columns) {
+        let query = self.query.query(&overview, &self.asked)?;
+        match overview::print(&query, &input, &overview, columns) {
             Ok(true) => Ok(()),
-            Ok(false) => self.asked.run(&run, Some(input)),
+            Ok(false) => self.query.run(&run, Some(input)),
             // Lines of `key;value` are to be told apart, with the place of the first that isn't one.
-            Err(error) if !self.asked.has_form() && is_undelimited(&error) => {
-                self.asked.run(&run, Some(input))
+            Err(error) if !self.query.has_form() && is_undelimited(&error) => {
+                self.query.run(&run, Some(input))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// The form of rows and columns, or that of lines which is asked for.
-    fn form(&self) -> Result<Form> {
-        let format = match self.format {
-            Some(Format::Lines(format)) => return Ok(Form::Lines(format)),
-            Some(Format::Grid(format)) => Some(format),
-            None => None,
-        };
-        answer_flags::form(format, self.output.as_deref())
+    /// Adds the queries after the first, of which these are the words.
+    pub(super) fn add(&mut self, words: Vec<Vec<OsString>>) -> Result<()> {
+        self.more = asked::further(words, &mut self.files.files)?;
+        Ok(())
     }
 
-    fn as_run<'a>(&'a self, paths: &'a [PathBuf], form: Form, is_pairs: bool) -> Run<'a> {
+    fn as_run<'a>(
+        &'a self,
+        paths: &'a [PathBuf],
+        asked: Vec<(&'a Asked, Form)>,
+        is_pairs: bool,
+    ) -> Run<'a> {
         Run {
             command: self,
             paths,
-            form,
+            asked,
             is_pairs,
         }
     }
 
     /// Whether an input has no other lines than a key and a value. Where it can't be read, the run says so.
     fn is_of_pairs(&self, input: &Input, run: &Run<'_>) -> bool {
-        if self.asked.other_records().is_some() {
+        if self.query.other_records().is_some() {
             return false;
         }
         let config = Config::default();
-        match self.asked.has_form() {
-            true => (self.asked.query(run))
+        match self.query.has_form() {
+            true => (self.query.query(run, &self.asked))
                 .is_ok_and(|query| query.is_of_pairs(input, &config).unwrap_or(true)),
-            false => has_pairs(input, self.asked.delimiter().unwrap_or(DELIMITER)).unwrap_or(true),
+            false => has_pairs(input, self.query.delimiter().unwrap_or(DELIMITER)).unwrap_or(true),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard};
 
 use ringfold_read::internals::visible;
 
@@ -79,10 +80,41 @@ pub(super) fn give_up(error: &Error) -> ! {
     })
 }
 
-/// Writes a line to stderr, in place of progress.
+/// Writes a line to stderr, in place of progress, or gathers it.
 pub(super) fn say(line: &str) {
+    if let Some(lines) = gathered().as_mut().and_then(|each| each.last_mut()) {
+        return lines.push(line.to_string());
+    }
     progress::clear();
     tell(line);
+}
+
+/// Lines that are gathered, for each query of a run.
+static GATHERED: Mutex<Option<Vec<Vec<String>>>> = Mutex::new(None);
+
+fn gathered() -> MutexGuard<'static, Option<Vec<Vec<String>>>> {
+    GATHERED.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Gathers what is said of the next query.
+pub(super) fn gather(say: impl FnOnce()) {
+    gathered().get_or_insert_default().push(Vec::new());
+    say();
+}
+
+/// Writes what was gathered: a line once, and with the number of its query where it isn't about all.
+pub(super) fn say_gathered() {
+    let each = gathered().take().unwrap_or_default();
+    for (at, lines) in each.iter().enumerate() {
+        for line in lines {
+            let is_in = |lines: &Vec<String>| lines.contains(line);
+            match each.iter().all(is_in) {
+                true if at == 0 => say(line),
+                true => {}
+                false => say(&format!("query {}: {line}", at + 1)),
+            }
+        }
+    }
 }
 
 /// Writes a notice to stderr, in place of progress.
@@ -92,6 +124,7 @@ pub(super) fn notice(text: impl std::fmt::Display) {
 
 /// Writes an error to stderr, in place of progress.
 pub(super) fn say_error(error: &Error) {
+    say_gathered();
     progress::clear();
     tell_error(error);
 }

@@ -14,14 +14,15 @@ use rustix::fs::FileType;
 
 use ringfold_bench::probe::quoted;
 
-use crate::cli::again;
 use crate::cli::command::{Cli, Command};
-use crate::cli::console::{exit_code, print, say};
+use crate::cli::console::{exit_code, print, say, say_error};
+use crate::cli::{again, asked};
 
 /// The command line as it was given, or the exit code if there is nothing left to do.
 pub(super) fn parsed() -> Result<Command, ExitCode> {
-    let line = line();
+    let mut line = line();
     again::keep(&line);
+    let next = asked::take_next(&mut line);
     let mut cli = showing(|arg| !is_io(arg));
     cli = cli.mut_subcommand("aggregate", |command| {
         command.mut_args(|arg| {
@@ -36,8 +37,17 @@ pub(super) fn parsed() -> Result<Command, ExitCode> {
     {
         return Err(of_io(name));
     }
-    let parsed = Cli::from_arg_matches(&matches);
-    parsed.map(|cli| cli.command).map_err(|error| error.exit())
+    let mut command = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli.command,
+        Err(error) => error.exit(),
+    };
+    if let Command::Aggregate(command) = &mut command {
+        command.add(next).map_err(|error| {
+            say_error(&error);
+            ExitCode::from(exit_code(&error))
+        })?;
+    }
+    Ok(command)
 }
 
 /// The flags of `aggregate` that `-h` shows: one screen.
@@ -91,19 +101,24 @@ fn has_data() -> bool {
 fn showing(is_shown: impl Fn(&Arg) -> bool) -> clap::Command {
     let mut cli = Cli::command();
     for command in cli.get_subcommands_mut() {
-        let all = std::mem::take(command);
+        let all = with_negative_numbers(std::mem::take(command));
         *command = all.mut_args(|arg| {
             let is_hidden = arg.is_hide_set() || !is_shown(&arg);
-            // `-1` is a value where one is wanted, and no flag.
-            let takes_value = arg.get_long().is_some() && arg.get_action().takes_values();
-            match takes_value {
-                true => arg.allow_negative_numbers(true),
-                false => arg,
-            }
-            .hide(is_hidden)
+            arg.hide(is_hidden)
         });
     }
     cli
+}
+
+/// `-1` is a value where one is wanted, and no flag.
+pub(super) fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| {
+        let takes_value = arg.get_long().is_some() && arg.get_action().takes_values();
+        match takes_value {
+            true => arg.allow_negative_numbers(true),
+            false => arg,
+        }
+    })
 }
 
 fn is_io(arg: &Arg) -> bool {

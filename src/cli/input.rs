@@ -16,19 +16,12 @@ use crate::query::Query;
 /// The place of flags in help that come after those of an answer.
 const LATER: usize = 20;
 
-/// How records are written, and which are taken.
+/// How records are written.
 #[derive(Args)]
 pub(super) struct InputFlags {
     /// The first line of each file names the columns [default: where a column is called by its name]
     #[arg(short = 'H', long, overrides_with = "no_header")]
     header: bool,
-    /// Take only records of which this is true: "price > 2.5 and city != 'Bern'"
-    ///
-    /// When repeated, all must be true. Columns are names of the header, or numbers such as $3. A number is compared as a
-    /// number, a text in single quotes by its bytes. Operators are =, !=, <, <=, >, >=, ~ and !~ for regular expressions, like, between, in ('a', 'b'), is null, and, or,
-    /// not, and those that compute: price * qty > 100. Nothing but `is null` is true of an empty field.
-    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
-    filter: Vec<String>,
     /// Lines are those of a web server's log: combined, common, vhost_combined, nginx, or a pattern as in the configuration of
     /// nginx or Apache
     ///
@@ -58,6 +51,29 @@ pub(super) struct InputFlags {
     pub(super) delimiter: Option<u8>,
 }
 
+/// Which records are taken.
+#[derive(Args)]
+pub(super) struct FilterFlag {
+    /// Take only records of which this is true: "price > 2.5 and city != 'Bern'"
+    ///
+    /// When repeated, all must be true. Columns are names of the header, or numbers such as $3. A number is compared as a
+    /// number, a text in single quotes by its bytes. Operators are =, !=, <, <=, >, >=, ~ and !~ for regular expressions, like, between, in ('a', 'b'), is null, and, or,
+    /// not, and those that compute: price * qty > 100. Nothing but `is null` is true of an empty field.
+    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
+    filter: Vec<String>,
+}
+
+impl FilterFlag {
+    pub(super) fn is_set(&self) -> bool {
+        !self.filter.is_empty()
+    }
+
+    pub(super) fn applied(&self, query: Query) -> Result<Query> {
+        let mut conditions = self.filter.iter();
+        conditions.try_fold(query, |query, condition| query.filter(condition))
+    }
+}
+
 /// What stands between a key and its number, unless it is said.
 pub(super) const DELIMITER: u8 = b';';
 
@@ -74,11 +90,6 @@ fn quote(text: &str) -> Result<Quote, String> {
 }
 
 impl InputFlags {
-    /// Whether records are left out by a condition.
-    pub(super) fn is_filtered(&self) -> bool {
-        !self.filter.is_empty()
-    }
-
     /// The flag that says that records are no fields between delimiters.
     pub(super) fn other_records(&self) -> Option<&'static str> {
         first(&[(self.log.is_some(), "--log"), (self.jsonl, "--jsonl")])
@@ -149,9 +160,6 @@ impl InputFlags {
         }
         for value in &self.null_value {
             query = query.null_value(value.as_str());
-        }
-        for condition in &self.filter {
-            query = query.filter(condition)?;
         }
         Ok(query)
     }

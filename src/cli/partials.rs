@@ -1,4 +1,4 @@
-//! The flags of `aggregate` that divide its input and keep what it has computed.
+//! The flags of `aggregate` that keep what it has computed.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -15,13 +15,10 @@ use crate::output::file::Output;
 use crate::query::{Answer, Partial, Plan};
 use crate::{Error, Input, Kind, Receipt, Result};
 
-/// Parts of the input, and what is kept of them.
+/// What is kept of the input.
 #[derive(Args)]
 #[command(next_help_heading = "Partials")]
 pub(super) struct PartialFlags {
-    /// Take only the I-th of N parts of the input, from 1; a record belongs to the part that its first byte lies in
-    #[arg(long, hide_short_help = true, value_name = "I/N", value_parser = range)]
-    range: Option<(u32, u32)>,
     /// The file to keep the groups in, instead of printing them; `ringfold merge` reads it
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     save_partial: Option<PathBuf>,
@@ -40,7 +37,7 @@ pub(super) struct PartialFlags {
 }
 
 /// Reads `I/N`.
-fn range(text: &str) -> Result<(u32, u32), String> {
+pub(super) fn range(text: &str) -> Result<(u32, u32), String> {
     let (part, parts) = text.split_once('/').ok_or("a part and how many, as 3/8")?;
     let number = |text: &str| {
         text.parse()
@@ -73,9 +70,8 @@ struct State {
 
 impl PartialFlags {
     /// Which of the flags are set.
-    pub(super) fn flags(&self) -> [(bool, &'static str); 4] {
+    pub(super) fn flags(&self) -> [(bool, &'static str); 3] {
         [
-            (self.range.is_some(), "--range"),
             (self.save_partial.is_some(), "--save-partial"),
             (self.state.is_some(), "--continue"),
             (self.report_too, "--report-too"),
@@ -96,14 +92,6 @@ impl PartialFlags {
                 "{flag} is about the answer, which isn't printed: add --report-too, or give it to `ringfold merge`"
             ))),
             (keeps, report_too, _) => Ok(!keeps || report_too),
-        }
-    }
-
-    /// The part of the input that is asked for.
-    pub(super) fn part(&self, input: Input) -> Result<Input> {
-        match self.range {
-            Some((part, parts)) => input.part(part, parts),
-            None => Ok(input),
         }
     }
 

@@ -5,45 +5,31 @@ use std::io::{Read, Write};
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
+use rayon::ThreadPool;
 use ringfold_read::internals::{describe, units, visible};
 
 use crate::cli::aggregate::Command;
-use crate::cli::answer_flags::{AnswerFlags, Form, first};
+use crate::cli::answer_flags::{Form, first};
+use crate::cli::asked::Asked;
 use crate::cli::console::{notice, open_output, usage, write_output};
 use crate::cli::input::InputFlags;
-use crate::cli::partials::PartialFlags;
-use crate::cli::reading::FoldOutput;
+use crate::cli::partials::{PartialOutput, range};
+use crate::cli::reading::{FoldOutput, ReadFlags};
 use crate::cli::records::RecordFlags;
 use crate::cli::skipped::{nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows};
-use crate::cli::{own_input, spell};
-use crate::query::{Answer, Columns, Occurrences, Plan, Query, Shown};
+use crate::cli::{console, own_input, spell};
+use crate::output::Output;
+use crate::query::{Answer, Columns, Occurrences, Plan, Plans, Query, Shown, Sort};
 use crate::{Config, Input, Receipt, Result};
 
-/// What is asked of which columns.
+/// How records are written, and how all queries of a run take them.
 #[derive(Args)]
 pub(super) struct QueryFlags {
-    /// Columns to group by: numbers from 1, ranges such as 2-4, or names in the first line
-    ///
-    /// `-k time@hour` cuts times down. Units are year, month, week, day, hour, minute, second, weekday, and minutes such as
-    /// 10m. A date and a time of day in two columns are joined: date+time@hour. Values are computed: -k 'lower(city) as town'.
-    /// docs/query.md lists the functions.
-    #[arg(short, long = "key", value_name = "COLUMN,...")]
-    key: Vec<String>,
-    /// What to compute of each group: count, sum:price, mean:3, ... [default: count]
-    ///
-    /// There are count, sum, min, max, mean, range, var, stddev, var_pop, stddev_pop, first, last, lexmin, lexmax, median,
-    /// percentiles such as p99.9, distinct and mode. The column follows after a colon: `-a count,sum:price,mean:3`. A name with
-    /// a comma or colon is quoted: `-a 'sum:"a,b"'`. Values are computed: `-a 'sum(price * qty) as revenue'`, `-a
-    /// 'count_if(status >= 500) / count()'`. All numbers are exact. Estimates are asked for by name: approx_median,
-    /// approx_p99.9, approx_distinct. Without -k the whole input is one group.
-    #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]
-    aggregate: Vec<String>,
     #[command(flatten)]
     input: InputFlags,
-    #[command(flatten)]
-    shown: AnswerFlags,
     /// Estimate percentiles and distinct counts of large groups, in little memory; they are exact otherwise
     #[arg(long, hide_short_help = true)]
     approximate: bool,
@@ -57,34 +43,161 @@ pub(super) struct QueryFlags {
     /// Print what the query does with the input, and what its first records look like, instead of an answer
     #[arg(long, hide_short_help = true)]
     explain: bool,
+    /// Take only the I-th of N parts of the input, from 1; a record belongs to the part that its first byte lies in
+    #[arg(long, help_heading = "Partials", hide_short_help = true, value_name = "I/N", value_parser = range)]
+    range: Option<(u32, u32)>,
     #[command(flatten)]
     records: RecordFlags,
-    #[command(flatten)]
-    partials: PartialFlags,
 }
 
 /// A run of `aggregate`.
 pub(super) struct Run<'a> {
     pub(super) command: &'a Command,
     pub(super) paths: &'a [PathBuf],
-    pub(super) form: Form,
+    /// The queries, and the forms of their answers.
+    pub(super) asked: Vec<(&'a Asked, Form)>,
     /// Min, mean and max of a key and a number, because nothing else is asked.
     pub(super) is_pairs: bool,
 }
 
-impl QueryFlags {
-    /// Whether there is a query: keys or aggregates.
-    pub(super) fn is_query(&self) -> bool {
-        !self.key.is_empty() || !self.aggregate.is_empty()
+/// A query of a run, and what becomes of its answer.
+struct Question<'a> {
+    asked: &'a Asked,
+    form: Form,
+    sort: Sort,
+    /// Whether the answer is printed.
+    reports: bool,
+    output: Option<Output>,
+    keeping: Option<PartialOutput>,
+    receipt: Option<Receipt>,
+}
+
+impl<'a> Question<'a> {
+    fn new(asked: &'a Asked, form: Form) -> Result<Question<'a>> {
+        let shown = asked.shown.flags();
+        let about_answer = [
+            (asked.output.is_some(), "--output"),
+            (asked.format.is_some(), "--format"),
+        ];
+        Ok(Question {
+            asked,
+            form,
+            sort: asked.shown.sort(form)?,
+            reports: (asked.partials).reports(&[&shown[..], &about_answer].concat())?,
+            output: None,
+            keeping: None,
+            receipt: None,
+        })
     }
 
-    /// Whether a flag asks something of the records or the answer, and not only how they are written.
+    /// Opens what is written.
+    fn open(&mut self, paths: &[PathBuf]) -> Result<()> {
+        let target = self.asked.output.as_ref();
+        self.keeping = self.asked.partials.open(target, paths)?;
+        self.output = self.reports.then(|| open_output(target)).transpose()?;
+        Ok(())
+    }
+
+    /// Keeps the groups, if they are kept; `answer` becomes that of all that is kept now.
+    fn keep(
+        &mut self,
+        run: &Run<'_>,
+        plan: &Plan,
+        answer: &mut Answer,
+        pool: &ThreadPool,
+    ) -> Result<()> {
+        let (Some(keeping), Some(receipt)) = (self.keeping.take(), &self.receipt) else {
+            return Ok(());
+        };
+        let settings = answer_settings(run, self.asked)?;
+        let shown = Some(&settings).filter(|_| self.reports);
+        let kept = pool.install(|| keeping.keep(answer, plan, receipt, shown))?;
+        if let Some(all) = kept {
+            let own = std::mem::replace(answer, all);
+            answer.take_records_of(own);
+        }
+        Ok(())
+    }
+
+    /// Prints the answer, if it is printed; returns what is to be said of its keys.
+    fn print(
+        &mut self,
+        plan: &Plan,
+        answer: &mut Answer,
+        pool: &ThreadPool,
+    ) -> Result<Option<String>> {
+        let Some(output) = self.output.take() else {
+            return Ok(None);
+        };
+        let shown = &self.asked.shown;
+        let directory = plan.spill_directory();
+        shown.print(answer, &self.sort, self.form, output, directory, pool)
+    }
+}
+
+/// What is done with the groups of a query.
+fn answer_settings(run: &Run<'_>, asked: &Asked) -> Result<Shown> {
+    let command = run.command;
+    (asked.shown).settings(command.memory, command.spill_dir.as_ref())
+}
+
+/// Refuses outputs that are inputs, or of which two would be mixed.
+fn refuse_mixed(
+    questions: &[Question<'_>],
+    rejects: Option<(&'static str, &Path)>,
+    paths: &[PathBuf],
+) -> Result<()> {
+    let mut outputs = Vec::new();
+    let mut prints = 0;
+    for question in questions {
+        let target = question.asked.output.as_ref();
+        own_input::refuse(target, paths)?;
+        let kept = question.asked.partials.output();
+        outputs.push(kept.map(|(flag, path)| (flag, &**path)));
+        if !question.reports {
+            continue;
+        }
+        // Answers follow each other on standard output.
+        let is_standard = own_input::is_standard_output(target);
+        prints += usize::from(is_standard);
+        if !is_standard || prints == 1 {
+            outputs.insert(0, Some(own_input::answer(target)));
+        }
+        let is_text = !matches!(question.form, Form::Grid(format) if !format.is_text());
+        if is_standard && prints > 1 && !is_text {
+            return Err(usage(
+                "answers in this format don't follow each other on standard output: name a file for each by -o",
+            ));
+        }
+    }
+    outputs.push(rejects);
+    own_input::refuse_twice(&outputs)
+}
+
+/// Says what is to be known of an answer.
+fn tell(reading: &ReadFlags, input: &Input, pool: &Arc<ThreadPool>, answer: &Answer) {
+    tell_skipped(input, answer.first_skipped.as_ref(), answer.skipped);
+    if !reading.quiet {
+        let place = |place, line| reading.place(input, pool, place, line);
+        tell_longer(&answer.longer, place);
+        let repeated = answer.repeated_headers;
+        if let Some(first) = repeated.first.map(|first| place(first, repeated.line)) {
+            notice(spell::repeated(repeated.count, &first));
+        }
+        tell_estimates(answer);
+    }
+    tell_unread(answer, input, reading, pool);
+    tell_unread_rows(answer);
+    if answer.spilled_bytes > 0 && !reading.quiet {
+        tell_spilled(answer.spilled_bytes);
+    }
+}
+
+impl QueryFlags {
+    /// Whether a flag asks something of the records, and not only how they are written.
     pub(super) fn wants_answer(&self) -> bool {
         let is_asked = self.approximate || self.exact || self.hash_key.is_some();
-        let (left_out, shown) = (self.records.of_rejects(), self.shown.flags());
-        let partials = self.partials.flags();
-        let others = left_out.iter().chain(&shown).chain(&partials);
-        is_asked || self.input.is_filtered() || first(others).is_some()
+        is_asked || self.range.is_some() || first(&self.records.of_rejects()).is_some()
     }
 
     /// The flag that says that records are no fields between delimiters.
@@ -104,157 +217,171 @@ impl QueryFlags {
     }
 
     /// The query that the flags describe.
-    pub(super) fn query(&self, run: &Run<'_>) -> Result<Query> {
+    pub(super) fn query(&self, run: &Run<'_>, asked: &Asked) -> Result<Query> {
         let on_error = self.records.on_error(run.command.on_error)?;
         let query = self.input.query(&self.records, run.paths, run.is_pairs)?;
         let mut query = query.approximate(self.approximate).on_error(on_error);
         if let Some(path) = &self.hash_key {
             query = query.hash_key(&secret(path)?);
         }
-        for item in self.key.iter().flat_map(|list| Columns::items(list)) {
+        for item in asked.key.iter().flat_map(|list| Columns::items(list)) {
             query = query.key_text(item)?;
         }
-        for item in self.aggregate.iter().flat_map(|list| Columns::items(list)) {
+        for item in asked.aggregate.iter().flat_map(|list| Columns::items(list)) {
             query = query.aggregate_text(item)?;
         }
+        let query = asked.filter.applied(query)?;
         self.input.check_names(&query)?;
-        Ok(query.shown(self.answer_settings(run)?))
+        Ok(query.shown(answer_settings(run, asked)?))
     }
 
-    /// What is done with the groups.
-    fn answer_settings(&self, run: &Run<'_>) -> Result<Shown> {
-        let command = run.command;
-        (self.shown).settings(command.memory, command.spill_dir.as_ref())
-    }
-
-    /// Answers the query, over `input` if it was opened already.
+    /// Answers the queries of a run, over `input` if it was opened already.
     pub(super) fn run(&self, run: &Run<'_>, input: Option<Input>) -> Result<()> {
-        if let (Form::Lines(_), Some(flag)) = (run.form, self.shown.of_columns()) {
-            let why = format!("{flag} has no effect on this format: `-f csv` shows its columns");
-            return Err(usage(why));
+        let (command, reading) = (run.command, &run.command.reading);
+        if let (true, Some((flag, _))) = (run.asked.len() > 1, self.records.output()) {
+            let why = "is about the records that one query leaves out: ask that query by itself";
+            return Err(usage(format!("{flag} {why}")));
         }
-        let query = self.query(run)?;
-        let (reading, target) = (&run.command.reading, run.command.output.as_ref());
-        let shown = self.shown.flags();
-        let about_answer = [
-            (target.is_some(), "--output"),
-            (run.command.format.is_some(), "--format"),
-        ];
-        let reports = (self.partials).reports(&[&shown[..], &about_answer].concat())?;
-        own_input::refuse(target, run.paths)?;
-        let answer = reports.then(|| own_input::answer(target));
-        let kept = self.partials.output().map(|(flag, path)| (flag, &**path));
-        own_input::refuse_twice(&[answer, kept, self.records.output()])?;
-        let keeping = self.partials.open(target, run.paths)?;
-        let output = reports.then(|| open_output(target)).transpose()?;
+        let mut queries = Vec::new();
+        for (asked, form) in &run.asked {
+            if let (Form::Lines(_), Some(flag)) = (form, asked.shown.of_columns()) {
+                let why =
+                    format!("{flag} has no effect on this format: `-f csv` shows its columns");
+                return Err(usage(why));
+            }
+            queries.push(self.query(run, asked)?);
+        }
+        // The first line is what one of them takes it for.
+        if queries.iter().any(Query::has_header) {
+            queries = queries
+                .into_iter()
+                .map(|query| query.header(true))
+                .collect();
+        }
+        let questions = run.asked.iter();
+        let questions = questions.map(|(asked, form)| Question::new(asked, *form));
+        let mut questions: Vec<_> = questions.collect::<Result<_>>()?;
+        refuse_mixed(&questions, self.records.output(), run.paths)?;
+        for question in &mut questions {
+            question.open(run.paths)?;
+        }
+        let target = run.asked[0].0.output.as_ref();
         let rejects = self.records.open(target, run.paths)?;
         let input = match input {
             Some(input) => input,
-            None => reading.open(run.paths, run.command.memory)?,
+            None => reading.open(run.paths, command.memory)?,
         };
-        let input = self.partials.part(input)?;
+        let input = match self.range {
+            Some((part, parts)) => input.part(part, parts)?,
+            None => input,
+        };
         let memory = reading.memory();
         let config = Config {
             max_record: reading.max_record(),
             ..Config::default()
         };
-        let sort = self.shown.sort(run.form)?;
         input.check_text()?;
-        let query = match reading.memory_of_keys(run.command.memory, &input) {
-            Some(bytes) => query.memory(bytes),
-            None => query,
-        };
-        let plan = query.plan(&input, &config)?;
-        plan.check_sort(&sort)?;
-        if let Form::Lines(_) = run.form {
-            plan.check_lines()?;
+        let bytes = reading.memory_of_keys(command.memory, &input);
+        let mut plans = Vec::new();
+        for (query, question) in queries.iter().zip(&questions) {
+            let query = match bytes {
+                Some(bytes) => &query.clone().memory(bytes),
+                None => query,
+            };
+            let plan = query.plan(&input, &config)?;
+            plan.check_sort(&question.sort)?;
+            if let Form::Lines(_) = question.form {
+                plan.check_lines()?;
+            }
+            plans.push(plan);
         }
         if self.explain {
-            let explained = plan.explain(&input)?;
-            let output = output.map_or_else(|| open_output(None), Ok)?;
-            return write_output(output, |out| {
-                out.write_all(explained.to_string().as_bytes())
-            });
+            for (question, plan) in questions.into_iter().zip(&plans) {
+                let explained = plan.explain(&input)?;
+                let output = question.output.map_or_else(|| open_output(None), Ok)?;
+                write_output(output, |out| {
+                    out.write_all(explained.to_string().as_bytes())
+                })?;
+            }
+            return Ok(());
         }
+        let plans = Plans::new(plans)?;
         if !reading.quiet {
-            self.notices(&plan, &input)?.iter().for_each(notice);
+            for (question, plan) in questions.iter().zip(plans.all()) {
+                let notices = self.notices(question.asked, plan, &input)?;
+                console::gather(|| notices.iter().for_each(notice));
+            }
+            console::say_gathered();
         }
-        let receipt = keeping.as_ref().map(|_| Receipt::of(&input)).transpose()?;
-        if let (Some(keeping), Some(receipt)) = (&keeping, &receipt) {
-            keeping.check(&plan, &input, receipt)?;
+        for (question, plan) in questions.iter_mut().zip(plans.all()) {
+            if let Some(keeping) = &question.keeping {
+                let receipt = Receipt::of(&input)?;
+                keeping.check(plan, &input, &receipt)?;
+                question.receipt = Some(receipt);
+            }
         }
         let FoldOutput {
-            output: mut answer,
+            output: mut answers,
             stats: figures,
             pool,
-        } = reading.fold(&input, &plan)?;
-        if plan.has_unread_names() && !reading.quiet {
+        } = reading.fold(&input, &plans)?;
+        if plans.all().iter().any(Plan::has_unread_names) && !reading.quiet {
             notice(
                 "the first record looks like a header, and is counted: `-H` takes it for the names of the columns, \
                  `--no-header` for a record",
             );
         }
-        if let (Some(output), Some(rejects)) = (rejects, &answer.rejects) {
+        if let (Some(output), Some(rejects)) = (rejects, &answers[0].rejects) {
             pool.install(|| write_output(output, |out| rejects.write(&input, out)))?;
         }
-        if let Some(first) = answer.first_skipped.as_mut() {
-            let place = (first.file, first.bytes.start);
-            first.line = first.line.or_else(|| reading.line(&input, &pool, place));
-        }
-        let is_nothing = answer.rows == 0 && answer.filtered == 0;
-        if let Some(first) = answer.first_skipped.as_ref().filter(|_| is_nothing) {
-            return Err(nothing_but_skipped(&input, first, answer.skipped));
-        }
-        if let (Some(keeping), Some(receipt)) = (keeping, &receipt) {
-            let settings = self.answer_settings(run)?;
-            let shown = Some(&settings).filter(|_| reports);
-            let kept = pool.install(|| keeping.keep(&answer, &plan, receipt, shown))?;
-            if let Some(all) = kept {
-                let own = answer;
-                answer = all;
-                answer.take_records_of(own);
+        for answer in &mut answers {
+            if let Some(first) = answer.first_skipped.as_mut() {
+                let place = (first.file, first.bytes.start);
+                first.line = first.line.or_else(|| reading.line(&input, &pool, place));
+            }
+            let is_nothing = answer.rows == 0 && answer.filtered == 0;
+            if let Some(first) = answer.first_skipped.as_ref().filter(|_| is_nothing) {
+                return Err(nothing_but_skipped(&input, first, answer.skipped));
             }
         }
-        if let Some(output) = output {
-            let directory = plan.spill_directory();
-            let odd = (self.shown).print(&mut answer, &sort, run.form, output, directory, &pool)?;
-            odd.filter(|_| !reading.quiet).into_iter().for_each(notice);
-        }
-        tell_skipped(&input, answer.first_skipped.as_ref(), answer.skipped);
-        if !reading.quiet {
-            let place = |place, line| reading.place(&input, &pool, place, line);
-            tell_longer(&answer.longer, place);
-            let repeated = answer.repeated_headers;
-            if let Some(first) = repeated.first.map(|first| place(first, repeated.line)) {
-                notice(spell::repeated(repeated.count, &first));
+        let mut prints = 0;
+        for ((question, plan), answer) in questions.iter_mut().zip(plans.all()).zip(&mut answers) {
+            question.keep(run, plan, answer, &pool)?;
+            let goes_to_stdout = own_input::is_standard_output(question.asked.output.as_ref());
+            if question.output.is_some() && goes_to_stdout {
+                prints += 1;
+                if prints > 1 {
+                    console::print(b"\n")?;
+                }
             }
-            tell_estimates(&answer);
+            let odd = question.print(plan, answer, &pool)?;
+            console::gather(|| {
+                odd.filter(|_| !reading.quiet).into_iter().for_each(notice);
+                tell(reading, &input, &pool, answer);
+            });
         }
-        tell_unread(&answer, &input, reading, &pool);
-        tell_unread_rows(&answer);
-        if answer.spilled_bytes > 0 && !reading.quiet {
-            tell_spilled(answer.spilled_bytes);
-        }
+        console::say_gathered();
         if reading.stats.is_some() {
-            let delimiter = query
+            let delimiter = queries[0]
                 .is_sniffed()
-                .then(|| plan.delimiter().escape_ascii().to_string());
+                .then(|| plans.all()[0].delimiter().escape_ascii().to_string());
             let delimiter = delimiter.map(|name| ("delimiter", name));
             let numbers = (self.records.is_float()).then(|| ("numbers", "doubles".to_string()));
             let told: Vec<_> = delimiter.into_iter().chain(numbers).collect();
-            let counted = counted(&answer);
+            let counted = counted(&answers);
+            let counted: Vec<_> = counted.iter().map(|(name, n)| (&**name, *n)).collect();
             reading.print_stats(&figures, &counted, &told, memory);
         }
         Ok(())
     }
 
     /// What is to be known of the first records before a run.
-    fn notices(&self, plan: &Plan, input: &Input) -> Result<Vec<String>> {
+    fn notices(&self, asked: &Asked, plan: &Plan, input: &Input) -> Result<Vec<String>> {
         let mut notices = plan.unseen(input)?;
         notices.extend(plan.doubts().iter().map(spell::doubt));
         let mut sources = input.sources().iter();
         let stream = sources.find(|source| !source.can_repeat());
-        if let (Some(("--continue", _)), Some(stream)) = (self.partials.output(), stream) {
+        if let (Some(("--continue", _)), Some(stream)) = (asked.partials.output(), stream) {
             let name = stream.name();
             notices.push(format!(
                 "{name}: a stream isn't known again: added a second time, it counts twice"
@@ -324,18 +451,26 @@ pub(super) fn tell_spilled(bytes: u64) {
     ));
 }
 
-fn counted(answer: &Answer) -> [(&'static str, u64); 11] {
-    [
-        ("rows", answer.rows),
-        ("keys", answer.groups),
-        ("filtered", answer.filtered),
-        ("empty_lines", answer.empty_lines),
-        ("skipped", answer.skipped),
-        ("repeated_headers", answer.repeated_headers.count),
-        ("nulled", answer.nulled),
-        ("unread", answer.unread),
-        ("bytewise", answer.bytewise),
-        ("key_sharers", answer.key_sharers),
-        ("spilled_bytes", answer.spilled_bytes),
-    ]
+/// What was counted, of the first query and of further ones with their numbers.
+fn counted(answers: &[Answer]) -> Vec<(String, u64)> {
+    let each = answers.iter().zip(1..).flat_map(|(answer, number)| {
+        let counted = [
+            ("rows", answer.rows),
+            ("keys", answer.groups),
+            ("filtered", answer.filtered),
+            ("empty_lines", answer.empty_lines),
+            ("skipped", answer.skipped),
+            ("repeated_headers", answer.repeated_headers.count),
+            ("nulled", answer.nulled),
+            ("unread", answer.unread),
+            ("bytewise", answer.bytewise),
+            ("key_sharers", answer.key_sharers),
+            ("spilled_bytes", answer.spilled_bytes),
+        ];
+        counted.map(|(name, n)| match number {
+            1 => (name.to_string(), n),
+            _ => (format!("{name}_{number}"), n),
+        })
+    });
+    each.collect()
 }

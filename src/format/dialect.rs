@@ -92,6 +92,19 @@ impl Dialect {
         }
     }
 
+    /// Whether records begin and end where they do in another dialect, and have the same fields.
+    pub(crate) fn reads_as(&self, other: &Dialect) -> bool {
+        let are_json = [self, other].iter().all(|dialect| dialect.is_json());
+        let other = match are_json {
+            true => &Dialect {
+                form: self.form.clone(),
+                ..other.clone()
+            },
+            false => other,
+        };
+        self == other
+    }
+
     /// The names of the columns, where the form of the lines has them.
     pub(crate) fn names(&self) -> Option<&[Vec<u8>]> {
         match self.form.as_ref()? {

@@ -24,6 +24,11 @@ impl Order {
         self.is_wanted.load(Relaxed)
     }
 
+    /// Wants it from now on.
+    pub(crate) fn require(&self) {
+        self.is_wanted.store(true, Relaxed);
+    }
+
     /// Wants it from now on; `false` where it was wanted before, or isn't possible.
     pub(crate) fn want(&self) -> bool {
         self.can_repeat && !self.is_wanted.swap(true, Relaxed)

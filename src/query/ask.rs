@@ -192,7 +192,7 @@ impl Query {
         self
     }
 
-    fn has_header(&self) -> bool {
+    pub(crate) fn has_header(&self) -> bool {
         let is_named = self.log.is_some() || self.is_json;
         let calls_by_name = || self.first_name().is_some();
         (self.has_header).unwrap_or_else(|| !is_named && calls_by_name())

@@ -70,6 +70,22 @@ impl Plan {
         }
     }
 
+    /// Whether a run that failed may not do so in order.
+    pub(super) fn is_for_order(&self, error: &Error, partials: &[Partial]) -> bool {
+        let is_cut = partials.iter().any(|partial| partial.is_cut);
+        let is_long = matches!(error.refusal(), Some(Refusal::Exceeded { .. }));
+        is_cut || is_long && self.framing.is_stateful()
+    }
+
+    /// What a run ends with that failed.
+    pub(super) fn failure(&self, error: Error, partials: Vec<Partial>) -> Error {
+        let mut rejected = Rejected::default();
+        for partial in partials {
+            rejected.merge(partial.rejected);
+        }
+        self.explained(error, rejected)
+    }
+
     /// Adds a block that any engine has cut.
     fn any_block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
         let (bytes, offset) = (block.bytes(), block.offset());
@@ -362,18 +378,11 @@ impl Fold for Plan {
     }
 
     fn failed(&self, error: Error, partials: Vec<Partial>) -> Result<()> {
-        let is_cut = partials.iter().any(|partial| partial.is_cut);
-        let is_long = matches!(error.refusal(), Some(Refusal::Exceeded { .. }));
-        let may_help = is_cut || is_long && self.framing.is_stateful();
-        if may_help && self.order.want() {
+        if self.is_for_order(&error, &partials) && self.order.want() {
             self.rejecting.restart();
             return Ok(());
         }
-        let mut rejected = Rejected::default();
-        for partial in partials {
-            rejected.merge(partial.rejected);
-        }
-        Err(self.explained(error, rejected))
+        Err(self.failure(error, partials))
     }
 
     fn merge(&self, into: &mut Partial, mut from: Partial) {
