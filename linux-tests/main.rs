@@ -58,6 +58,7 @@ mod read_back;
 mod records;
 mod reference;
 mod several;
+mod shape;
 mod soak;
 mod sparse;
 mod stats;

@@ -4,6 +4,7 @@ pub(crate) mod columns;
 pub(crate) mod having;
 pub(crate) mod order;
 pub(crate) mod outgrown;
+pub(crate) mod scope;
 mod sorted;
 
 use std::ops::Range;
@@ -12,17 +13,15 @@ use std::sync::{Arc, OnceLock};
 
 use memchr::memchr;
 use rayon::prelude::*;
-use ringfold_read::{Cause, Error, Kind as ErrorKind, Result};
+use ringfold_read::{Error, Kind as ErrorKind, Result};
 
 use crate::aggregate::state::{Kind, Numeral, Outcome, Rounding, text_of};
 use crate::answer::columns::{AnswerColumns, Column};
-use crate::answer::having::{DoubtedRows, Having, Tested};
-use crate::answer::order::{By, Sort};
+use crate::answer::having::DoubtedRows;
+use crate::answer::order::{By, Place, Sort};
 use crate::answer::outgrown::{Page, StoredRows};
 use crate::answer::sorted::{Columns, Sorting, memory_of};
-use crate::decimal::number::{Grammar, Number, shown};
-use crate::expression::{Doubts, Operand, Reading};
-use crate::format::hint::comparison_cause;
+use crate::expression::Condition;
 use crate::format::repeats::Occurrences;
 use crate::reject::rejects::Rejects;
 use crate::reject::skipped::Skipped;
@@ -102,15 +101,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The groups of which a condition is true, in the order of keys. `decimal_point` is that of numbers in keys.
+    /// The groups of which a condition is true, in the order of keys.
     pub(crate) fn new(
         names: Vec<Vec<u8>>,
         columns: AnswerColumns,
-        decimal_point: u8,
         all: Groups,
-        having: Option<Having<'_>>,
+        having: Option<&Condition>,
     ) -> Answer {
-        let keys = columns.keys;
+        let (keys, decimal_point) = (columns.keys, columns.grammar.decimal_point);
         let mut answer = Answer::empty(names, columns, all);
         answer.key_order = KeyOrder::numbers(keys, decimal_point);
         let mut groups = answer.all.all();
@@ -225,13 +223,11 @@ impl Answer {
     /// Puts the rows into another order, and leaves only the first so many, if `first` says so.
     ///
     /// # Errors
-    /// The groups have outgrown the memory, and files of them can't be written or read back.
-    ///
-    /// # Panics
-    /// If there is no column of that name: see [`Plan::check_sort`](crate::query::Plan::check_sort).
+    /// There is no such column, which [`Plan::check_sort`](crate::query::Plan::check_sort) says before; or the groups have
+    /// outgrown the memory, and files of them can't be written or read back.
     pub fn sort(&mut self, sort: &Sort, first: Option<usize>) -> Result<()> {
         let first = first.unwrap_or(usize::MAX);
-        let columns: &[By] = match sort {
+        let columns = match sort {
             Sort::Unsorted => {
                 self.truncate(first);
                 return Ok(());
@@ -239,17 +235,20 @@ impl Answer {
             Sort::Bytes => {
                 self.is_by_key &= self.key_order.is_of_bytes();
                 self.key_order = KeyOrder::BYTES;
-                &[]
+                Vec::new()
             }
-            Sort::Key => &[],
-            Sort::Columns(list) => list,
+            Sort::Key => Vec::new(),
+            Sort::Columns(list) => {
+                let place = |by: &By| by.place(&self.names, &mut self.columns);
+                list.iter().map(place).collect::<Result<_>>()?
+            }
         };
         if let Some(stored) = self.stored.take() {
             let budget = Arc::clone(&stored.form.budget);
-            let done = self.sort_stored(columns, first, stored);
+            let done = self.sort_stored(&columns, first, stored);
             done.map_err(|lost| lost.error(&budget))?;
         } else {
-            self.sort_groups(columns, first);
+            self.sort_groups(&columns, first);
         }
         self.truncate(first);
         Ok(())
@@ -273,12 +272,16 @@ impl Answer {
         Ok(())
     }
 
-    fn columns(&self, list: &[By]) -> Columns<'_> {
-        Columns::new(list, &self.names, &self.columns, &self.key_order)
+    fn columns(&self, list: &[Place]) -> Columns<'_> {
+        Columns {
+            columns: list.to_vec(),
+            all: &self.columns,
+            key_order: &self.key_order,
+        }
     }
 
     /// Sorts the rows that are in memory; perhaps only the first ones are left.
-    fn sort_groups(&mut self, columns: &[By], first: usize) {
+    fn sort_groups(&mut self, columns: &[Place], first: usize) {
         if columns.is_empty() && self.is_by_key && self.order.get().is_some() {
             return;
         }
@@ -338,86 +341,13 @@ impl Answer {
         }
     }
 
-    fn outcome(&self, group: Group, column: usize) -> Outcome<'_> {
-        self.columns.outcome(&self.all, group, column)
+    /// What a group has in a [place](AnswerColumns::place) that isn't hidden.
+    fn outcome(&self, group: Group, place: usize) -> Outcome<'_> {
+        self.columns.outcome(&self.all, group, place)
     }
 }
 
 impl Answer {
-    /// The groups of which a condition is true. Notes those that it would decide otherwise.
-    fn having(&mut self, having: Having<'_>, groups: Vec<Group>) -> Vec<Group> {
-        let decided = groups.into_par_iter().map(|group| {
-            let mut doubts = Doubts::default();
-            let is_true = self.is_true(having, group, &mut doubts);
-            let otherwise = |reading: &Reading| {
-                self.is_true(having, group, &mut Doubts::of(*reading)) != is_true
-            };
-            let doubted: Vec<Reading> = doubts.readings().filter(otherwise).collect();
-            (group, is_true, doubted)
-        });
-        let noted = decided.filter(|(_, is_true, doubted)| *is_true || !doubted.is_empty());
-        let noted: Vec<_> = noted.collect();
-        let doubted = |reading: Reading| -> Vec<Group> {
-            let of_it = noted
-                .iter()
-                .filter(|(.., doubted)| doubted.contains(&reading));
-            of_it.map(|(group, ..)| *group).collect()
-        };
-        let [unread, bytewise] = [Reading::Hopeful, Reading::Numeric].map(|reading| {
-            let groups = self.all.sorted(doubted(reading), &self.key_order);
-            let first = groups.first();
-            (
-                groups.len() as u64,
-                first.and_then(|first| self.doubtful(having, *first, reading)),
-            )
-        });
-        self.doubted = DoubtedRows {
-            unread: unread.0,
-            first_unread: unread.1,
-            bytewise: bytewise.0,
-            first_bytewise: bytewise.1,
-        };
-        let taken = noted.into_iter().filter(|(_, is_true, _)| *is_true);
-        taken.map(|(group, ..)| group).collect()
-    }
-
-    fn tested(&self, having: Having<'_>, group: Group, column: usize) -> Tested<'_> {
-        Tested {
-            outcome: self.outcome(group, column),
-            rounding: self.columns.rounding(column),
-            grammar: Grammar {
-                is_long: true,
-                ..having.grammar
-            },
-        }
-    }
-
-    fn is_true(&self, having: Having<'_>, group: Group, doubts: &mut Doubts) -> bool {
-        having.condition.decide(&mut |test| {
-            let tested = self.tested(having, group, test.column);
-            test.is_true(&tested, doubts)
-        })
-    }
-
-    /// The first column of a row whose value makes the condition's truth depend on how it is read.
-    fn doubtful(&self, having: Having<'_>, group: Group, reading: Reading) -> Option<Cause> {
-        let mut columns = Vec::new();
-        having.condition.each_test(&mut |test| {
-            let mut doubts = Doubts::default();
-            let tested = self.tested(having, group, test.column);
-            test.is_true(&tested, &mut doubts);
-            let is_met = doubts.readings().any(|met| met == reading);
-            columns.extend(is_met.then_some(test.column));
-        });
-        let column = columns.into_iter().min()?;
-        let tested = self.tested(having, group, column);
-        let (text, name) = (tested.text(), shown(&self.names[column]));
-        Some(match Number::read_as(&text, tested.grammar) {
-            Err(why) => comparison_cause(&text, format!("{why} (column `{name}`)"), having.grammar),
-            Ok(_) => format!("`{}` (column `{name}`)", shown(&text)).into(),
-        })
-    }
-
     /// An answer with the same columns, and these groups in this order.
     fn of_rows(&self, groups: Groups, order: Vec<Group>) -> Answer {
         Answer {
@@ -434,7 +364,7 @@ impl Answer {
         &mut self,
         stored: Stored,
         form: &StoredForm,
-        having: Option<Having<'_>>,
+        having: Option<&Condition>,
     ) -> std::result::Result<(), Lost> {
         let mut stored = Arc::new(stored);
         self.outgrown = Some(Arc::clone(&stored));
@@ -498,7 +428,7 @@ impl Answer {
     /// Sorts the rows of a file. They come into memory if they fit there.
     fn sort_stored(
         &mut self,
-        columns: &[By],
+        columns: &[Place],
         first: usize,
         rows: StoredRows,
     ) -> std::result::Result<(), Lost> {
@@ -582,8 +512,9 @@ impl Rows for Answer {
                 cells.push(Cell::Number(digits));
                 continue;
             }
-            let rounding = self.columns.rounding(keys + at);
-            cells.push(match self.outcome(group, keys + at) {
+            let place = self.columns.place(keys + at);
+            let rounding = self.columns.rounding(place);
+            cells.push(match self.outcome(group, place) {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => Cell::Text(text),
                 Outcome::Time(time) => Cell::Text(text_of(time)),

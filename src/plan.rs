@@ -16,7 +16,7 @@ use ringfold_read::internals::Level;
 use ringfold_read::{Cause, Error, Framing, Kind as ErrorKind, Result, Setting};
 
 use crate::aggregate::state::{Argument, Digest, Kind, Slot};
-use crate::answer::columns::Column;
+use crate::answer::columns::{Column, Computed as ComputedOfRows};
 use crate::answer::order::Sort;
 use crate::answer::{LINES, no_lines};
 use crate::budget::Budget;
@@ -93,6 +93,8 @@ pub struct Plan {
     pub(crate) asked: Vec<(Vec<u8>, Vec<u8>)>,
     /// Rows of the answer of which it isn't true are left out.
     pub(crate) having: Option<Condition>,
+    /// What it computes.
+    pub(crate) hidden: Vec<Arc<ComputedOfRows>>,
     /// Digits behind the point of numbers that are computed, if they were asked for.
     pub(crate) precision: Option<u32>,
     pub(crate) budget: Arc<Budget>,
@@ -493,7 +495,7 @@ impl Plan {
     /// # Errors
     /// It has no such column.
     pub fn check_sort(&self, sort: &Sort) -> Result<()> {
-        sort.check(&self.names)
+        sort.check(&self.names, &mut self.answer_columns())
     }
 
     /// Whether an answer can be printed in a style of [`report`](crate::report).

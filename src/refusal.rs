@@ -10,6 +10,8 @@ use ringfold_read::{Cause, Error, Fields, Kind, Setting, Speller};
 pub const FILTER: Setting = Setting::Job("filter");
 /// [`Query::having`](crate::query::Query::having).
 pub const HAVING: Setting = Setting::Job("having");
+/// [`Sort::read`](crate::query::Sort::read).
+pub const SORT: Setting = Setting::Job("sort");
 /// [`Query::key_text`](crate::query::Query::key_text).
 pub const KEY: Setting = Setting::Job("key");
 /// [`Query::aggregate_text`](crate::query::Query::aggregate_text).
@@ -79,7 +81,7 @@ pub enum Refusal {
     },
     /// A condition or another expression that can't be understood.
     Condition {
-        /// [`FILTER`], [`HAVING`], [`KEY`] or [`AGGREGATE`].
+        /// [`FILTER`], [`HAVING`], [`SORT`], [`KEY`] or [`AGGREGATE`].
         setting: Setting,
         /// The expression as it was given.
         text: String,

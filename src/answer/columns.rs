@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use crate::aggregate::state::{Outcome, Rounding, text_of};
+use crate::answer::scope::Written;
 use crate::answer::sorted::part;
 use crate::decimal::number::Grammar;
 use crate::decimal::rational::Rational;
@@ -21,15 +22,18 @@ const QUOTIENT_DIGITS: u32 = 6;
 pub(crate) enum Column {
     /// That of an aggregate.
     Aggregate(usize),
-    Computed(Arc<ComputedNumber>),
+    Computed(Arc<Computed>),
 }
 
-/// A number that is computed.
+/// A value that is computed of a row.
 #[derive(Debug)]
-pub(crate) struct ComputedNumber {
-    /// Its columns are keys, aggregates and `totals`.
+pub(crate) struct Computed {
+    /// Its columns are [places](AnswerColumns::place), and `totals` from `first_total` on.
     pub(crate) formula: Formula,
     pub(crate) is_quotient: bool,
+    /// As it is written.
+    pub(crate) text: Vec<u8>,
+    pub(crate) first_total: usize,
     /// What is summed up over all rows, and the sums once they are known.
     pub(crate) totals: Vec<(Formula, OnceLock<Rational>)>,
 }
@@ -50,37 +54,77 @@ pub(crate) struct AnswerColumns {
     pub(crate) roundings: Vec<Rounding>,
     /// Those that are shown.
     pub(crate) shown: Vec<Column>,
+    /// Those that only conditions and orders of rows look at.
+    pub(crate) hidden: Vec<Arc<Computed>>,
+    /// The aggregates as they were asked for.
+    pub(crate) written: Arc<[Written]>,
     /// How computed numbers are printed.
     pub(crate) computed: Rounding,
+    /// How numbers are written in keys and other texts of the input.
+    pub(crate) grammar: Grammar,
 }
 
 impl AnswerColumns {
-    /// What a group has in a column.
+    /// Those of so many keys and aggregates, for tests of what needs no groups.
+    #[cfg(test)]
+    pub(crate) fn plain(keys: usize, aggregates: usize) -> AnswerColumns {
+        AnswerColumns {
+            keys,
+            scales: vec![0; aggregates],
+            roundings: vec![Rounding::Own; aggregates],
+            shown: Column::of_aggregates(aggregates),
+            hidden: Vec::new(),
+            written: Arc::new([]),
+            computed: Rounding::Own,
+            grammar: Grammar::PLAIN,
+        }
+    }
+
+    /// What a group has in a place, which isn't a hidden one.
     pub(crate) fn outcome<'g>(
         &self,
         groups: &'g Groups,
         group: Group,
-        column: usize,
+        place: usize,
     ) -> Outcome<'g> {
-        let Some(at) = column.checked_sub(self.keys) else {
-            return Outcome::Text(part(groups, group, column));
+        let Some(at) = place.checked_sub(self.keys) else {
+            return Outcome::Text(part(groups, group, place));
         };
-        match &self.shown[at] {
+        let column = match at.checked_sub(self.scales.len()) {
+            None => &Column::Aggregate(at),
+            Some(at) => &self.shown[at],
+        };
+        match column {
             Column::Aggregate(at) => groups.finish(group, *at, self.scales[*at]),
-            Column::Computed(computed) => {
-                let record = GroupRecord {
-                    columns: self,
-                    totals: &computed.totals,
-                    groups,
-                    group,
-                };
-                match computed.formula.value(&record) {
-                    Ok(Value::Number(number)) => outcome(&number, computed.is_quotient),
-                    // There is no value: it is divided by zero.
-                    _ => Outcome::Null,
-                }
-            }
+            Column::Computed(computed) => match self.computed(groups, group, computed) {
+                Ok(Value::Number(number)) => outcome(&number, computed.is_quotient),
+                // There is no value: it is divided by zero.
+                _ => Outcome::Null,
+            },
         }
+    }
+
+    /// The hidden column in a place.
+    pub(super) fn hidden(&self, place: usize) -> Option<&Computed> {
+        let first = self.places() - self.hidden.len();
+        let at = place.checked_sub(first)?;
+        self.hidden.get(at).map(|computed| &**computed)
+    }
+
+    /// A value that is computed of a group.
+    pub(super) fn computed(
+        &self,
+        groups: &Groups,
+        group: Group,
+        computed: &Computed,
+    ) -> Result<Value<'static>, ValueError> {
+        let record = GroupRecord {
+            columns: self,
+            totals: Some(computed),
+            groups,
+            group,
+        };
+        Ok(computed.formula.value(&record)?.into_owned())
     }
 
     /// Whether sums over all rows are wanted.
@@ -93,7 +137,8 @@ impl AnswerColumns {
             Column::Computed(computed) => Some(computed),
             Column::Aggregate(_) => None,
         });
-        computed.flat_map(|computed| &computed.totals)
+        let all = computed.chain(&self.hidden);
+        all.flat_map(|computed| &computed.totals)
     }
 
     /// Adds some rows to sums over all, which begin as nothing.
@@ -104,7 +149,7 @@ impl AnswerColumns {
             let number = |group: &Group| {
                 let record = GroupRecord {
                     columns: self,
-                    totals: &[],
+                    totals: None,
                     groups,
                     group: *group,
                 };
@@ -127,12 +172,17 @@ impl AnswerColumns {
         }
     }
 
-    /// How a column's numbers are printed.
-    pub(crate) fn rounding(&self, column: usize) -> Rounding {
-        match column.checked_sub(self.keys).map(|at| &self.shown[at]) {
-            None => Rounding::Own,
-            Some(Column::Aggregate(at)) => self.roundings[*at],
-            Some(Column::Computed(..)) => self.computed,
+    /// How the numbers in a place are printed.
+    pub(crate) fn rounding(&self, place: usize) -> Rounding {
+        let Some(at) = place.checked_sub(self.keys) else {
+            return Rounding::Own;
+        };
+        match at.checked_sub(self.scales.len()) {
+            None => self.roundings[at],
+            Some(at) => match &self.shown[at] {
+                Column::Aggregate(at) => self.roundings[*at],
+                Column::Computed(..) => self.computed,
+            },
         }
     }
 }
@@ -151,30 +201,35 @@ fn outcome(number: &Rational, is_quotient: bool) -> Outcome<'static> {
     }
 }
 
-/// A group's keys and aggregates.
-struct GroupRecord<'a> {
-    columns: &'a AnswerColumns,
-    totals: &'a [(Formula, OnceLock<Rational>)],
-    groups: &'a Groups,
-    group: Group,
+/// A group as a record of places.
+pub(super) struct GroupRecord<'a> {
+    pub(super) columns: &'a AnswerColumns,
+    /// Whose totals it has.
+    pub(super) totals: Option<&'a Computed>,
+    pub(super) groups: &'a Groups,
+    pub(super) group: Group,
 }
 
 impl Record for GroupRecord<'_> {
-    fn value(&self, column: usize) -> Result<Value<'_>, ValueError> {
-        let Some(at) = column.checked_sub(self.columns.keys) else {
-            let text = part(self.groups, self.group, column);
-            return Ok(match text.is_empty() {
-                true => Value::Null,
-                false => Value::Text(text.into()),
-            });
-        };
-        let Some(&scale) = self.columns.scales.get(at) else {
-            let total = self.totals.get(at - self.columns.scales.len());
-            let total = total.and_then(|(_, total)| total.get());
+    fn value(&self, place: usize) -> Result<Value<'_>, ValueError> {
+        if let Some(of) = self.totals
+            && let Some(at) = place.checked_sub(of.first_total)
+        {
+            let total = of.totals[at].1.get();
             return Ok(total.map_or(Value::Null, |total| Value::Number(total.clone())));
+        }
+        let AnswerColumns { keys, scales, .. } = self.columns;
+        let shown = place.checked_sub(keys + scales.len());
+        let computed = match shown.and_then(|at| self.columns.shown.get(at)) {
+            Some(Column::Computed(computed)) => Some(&**computed),
+            _ => self.columns.hidden(place),
         };
-        Ok(match self.groups.finish(self.group, at, scale) {
-            Outcome::Null => Value::Null,
+        if let Some(computed) = computed {
+            return self.columns.computed(self.groups, self.group, computed);
+        }
+        Ok(match self.columns.outcome(self.groups, self.group, place) {
+            // The empty key.
+            Outcome::Null | Outcome::Text(b"") => Value::Null,
             Outcome::Text(text) => Value::Text(text.into()),
             Outcome::Time(time) => Value::Text(text_of(time).into()),
             Outcome::Number(exact) => Value::Number(exact.into()),
@@ -183,7 +238,7 @@ impl Record for GroupRecord<'_> {
     }
 
     fn grammar(&self) -> Grammar {
-        Grammar::LONG
+        self.columns.grammar
     }
 
     fn wants_number(&self, _: usize) -> bool {

@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use rayon::prelude::*;
 use ringfold_read::Cause;
 
 use crate::aggregate::state::{Numeral, Outcome, Rounding, text_of};
-use crate::decimal::number::{Grammar, Number};
-use crate::expression::{Condition, Operand};
-
-/// A condition on rows.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Having<'a> {
-    pub(crate) condition: &'a Condition,
-    /// How numbers are written in keys and other texts of the input.
-    pub(crate) grammar: Grammar,
-}
+use crate::answer::Answer;
+use crate::answer::columns::GroupRecord;
+use crate::decimal::number::{Grammar, Number, shown};
+use crate::expression::formula::{test_is_true, tested};
+use crate::expression::tree::Test;
+use crate::expression::value::Wrong;
+use crate::expression::{Condition, Doubts, Operand, Reading};
+use crate::format::hint::comparison_cause;
+use crate::table::states::Group;
 
 /// Rows that a condition would decide otherwise if all values were numbers, or were compared as such: how many, and what
 /// the first one has.
@@ -34,6 +34,118 @@ impl DoubtedRows {
         self.first_unread = self.first_unread.take().or(later.first_unread);
         self.bytewise += later.bytewise;
         self.first_bytewise = self.first_bytewise.take().or(later.first_bytewise);
+    }
+}
+
+impl Answer {
+    /// The groups of which a condition is true. Notes those that it would decide otherwise.
+    pub(super) fn having(&mut self, having: &Condition, groups: Vec<Group>) -> Vec<Group> {
+        let decided = groups.into_par_iter().map(|group| {
+            let mut doubts = Doubts::default();
+            let is_true = self.is_true(having, group, &mut doubts);
+            let otherwise = |reading: &Reading| {
+                self.is_true(having, group, &mut Doubts::of(*reading)) != is_true
+            };
+            let doubted: Vec<Reading> = doubts.readings().filter(otherwise).collect();
+            (group, is_true, doubted)
+        });
+        let noted = decided.filter(|(_, is_true, doubted)| *is_true || !doubted.is_empty());
+        let noted: Vec<_> = noted.collect();
+        let doubted = |reading: Reading| -> Vec<Group> {
+            let of_it = noted
+                .iter()
+                .filter(|(.., doubted)| doubted.contains(&reading));
+            of_it.map(|(group, ..)| *group).collect()
+        };
+        let [unread, bytewise] = [Reading::Hopeful, Reading::Numeric].map(|reading| {
+            let groups = self.all.sorted(doubted(reading), &self.key_order);
+            let first = groups.first();
+            (
+                groups.len() as u64,
+                first.and_then(|first| self.doubtful(having, *first, reading)),
+            )
+        });
+        self.doubted = DoubtedRows {
+            unread: unread.0,
+            first_unread: unread.1,
+            bytewise: bytewise.0,
+            first_bytewise: bytewise.1,
+        };
+        let taken = noted.into_iter().filter(|(_, is_true, _)| *is_true);
+        taken.map(|(group, ..)| group).collect()
+    }
+
+    /// What a test that computes nothing is about.
+    fn tested(&self, group: Group, place: usize) -> Tested<'_> {
+        Tested {
+            outcome: self.outcome(group, place),
+            rounding: self.columns.rounding(place),
+            grammar: self.columns.grammar,
+        }
+    }
+
+    fn is_true(&self, having: &Condition, group: Group, doubts: &mut Doubts) -> bool {
+        having.decide(&mut |test| self.test(test, group, doubts))
+    }
+
+    fn test(&self, test: &Test, group: Group, doubts: &mut Doubts) -> bool {
+        if test.clock.is_none() && self.columns.hidden(test.column).is_none() {
+            return test.is_true(&self.tested(group, test.column), doubts);
+        }
+        let record = self.record(group);
+        test_is_true(test, &record, doubts)
+    }
+
+    fn record(&self, group: Group) -> GroupRecord<'_> {
+        GroupRecord {
+            columns: &self.columns,
+            totals: None,
+            groups: &self.all,
+            group,
+        }
+    }
+
+    /// The first column of a row whose value makes the condition's truth depend on how it is read.
+    fn doubtful(&self, having: &Condition, group: Group, reading: Reading) -> Option<Cause> {
+        let mut tests: Vec<&Test> = Vec::new();
+        having.each_test(&mut |test| {
+            let mut doubts = Doubts::default();
+            self.test(test, group, &mut doubts);
+            let is_met = doubts.readings().any(|met| met == reading);
+            tests.extend(is_met.then_some(test));
+        });
+        let test = tests.into_iter().min_by_key(|test| test.column)?;
+        let (place, grammar) = (test.column, self.columns.grammar);
+        let cause = |text: &[u8], why: String, place: usize| {
+            let why = format!(
+                "{why} (column `{}`)",
+                shown(self.columns.name(place, &self.names))
+            );
+            comparison_cause(text, why, grammar)
+        };
+        let text = match self.columns.hidden(place) {
+            None => self.tested(group, place).text().into_owned(),
+            Some(_) => {
+                let record = self.record(group);
+                let mut text = Vec::new();
+                match tested(test, &record) {
+                    Ok(value) => value.write(&mut text).ok()?,
+                    Err(error) => {
+                        let (Wrong::Number(why) | Wrong::Time(why) | Wrong::Other(why)) =
+                            error.wrong;
+                        return Some(cause(&error.text, why, error.column.unwrap_or(place)));
+                    }
+                }
+                text
+            }
+        };
+        Some(match Number::read_as(&text, grammar) {
+            Err(why) => cause(&text, why, place),
+            Ok(_) => {
+                let name = shown(self.columns.name(place, &self.names));
+                format!("`{}` (column `{name}`)", shown(&text)).into()
+            }
+        })
     }
 }
 

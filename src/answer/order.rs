@@ -1,13 +1,14 @@
 //! The order of an answer's rows.
 
-use std::cmp::{Ordering, Reverse};
-
 use ringfold_read::{Error, Kind, Result};
 
-use crate::aggregate::state::Outcome;
 use crate::aggregate::{ALL, named};
+use crate::answer::columns::AnswerColumns;
+use crate::answer::scope;
 use crate::decimal::number::shown;
+use crate::expression::Expression;
 use crate::plan::columns::{Columns, unknown};
+use crate::refusal::SORT;
 
 /// The order of an answer's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,11 +23,11 @@ pub enum Sort {
     Columns(Vec<By>),
 }
 
-/// A column that rows are sorted by, nulls last.
+/// A column or a computed value that rows are sorted by, nulls last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct By {
     /// The column's name. If the answer has no such column, `-count` is `count` from the greatest down, `mean` and `avg` are
-    /// its only column of means, and `mean:price` is `mean_price`.
+    /// its only column of means, and `mean:price` is `mean_price`; `sum_price / count` is computed.
     pub name: Vec<u8>,
     /// From the greatest down.
     pub descending: bool,
@@ -48,12 +49,12 @@ impl Sort {
         }
     }
 
-    /// Whether an answer whose columns are called so can be sorted so.
-    pub(crate) fn check(&self, names: &[Vec<u8>]) -> Result<()> {
-        let Sort::Columns(columns) = self else {
+    /// Whether an answer whose columns are called so can be sorted so. What is computed for it is added to the columns.
+    pub(crate) fn check(&self, names: &[Vec<u8>], columns: &mut AnswerColumns) -> Result<()> {
+        let Sort::Columns(list) = self else {
             return Ok(());
         };
-        columns.iter().try_for_each(|by| by.place(names).map(drop))
+        (list.iter()).try_for_each(|by| by.place(names, columns).map(drop))
     }
 }
 
@@ -64,20 +65,28 @@ impl By {
             Some((name, "desc")) => (name, true),
             _ => (item, false),
         };
+        // Names in double quotes may be parts of a value.
+        let is_value = Columns::is_quoted_part(name);
         Ok(By {
-            name: Columns::read_name(name)?,
+            name: match is_value {
+                true => name.into(),
+                false => Columns::read_name(name)?,
+            },
             descending,
         })
     }
 
-    /// The place of the column among those with these names, and whether it is sorted from the greatest down.
+    /// Where the column stands among those with these names.
     ///
     /// # Errors
     /// There is no such column, or it may be one of several.
-    pub(crate) fn place(&self, names: &[Vec<u8>]) -> Result<(usize, bool)> {
+    pub(super) fn place(&self, names: &[Vec<u8>], columns: &mut AnswerColumns) -> Result<Place> {
         let named = |name: &[u8]| names.iter().position(|known| known == name);
         if let Some(at) = named(&self.name) {
-            return Ok((at, self.descending));
+            return Ok(Place {
+                place: columns.place(at),
+                descending: self.descending,
+            });
         }
         let (name, descending) = match self.name.split_first() {
             Some((b'-', name)) => (name, true),
@@ -90,25 +99,41 @@ impl By {
             None => meant(name, names),
         };
         match meant[..] {
-            [at] => Ok((at, descending)),
-            [] => Err(refused(&unknown("the answer", name, names))),
+            [at] => Ok(Place {
+                place: columns.place(at),
+                descending,
+            }),
+            [] => {
+                let text = String::from_utf8_lossy(&self.name);
+                if !is_value(&String::from_utf8_lossy(name)) {
+                    return Err(refused(&unknown("the answer", name, names)));
+                }
+                let (place, is_turned) = scope::value(&text, SORT, names, columns)?;
+                Ok(Place {
+                    place,
+                    descending: self.descending != is_turned,
+                })
+            }
             [one, two, ..] => {
                 let [name, one, two] = [name, &names[one], &names[two]].map(shown);
                 Err(refused(&format!("`{name}` may be `{one}` or `{two}`")))
             }
         }
     }
+}
 
-    /// The order of two outcomes of the column.
-    pub(super) fn compare(descending: bool, one: &Outcome<'_>, two: &Outcome<'_>) -> Ordering {
-        match (one, two) {
-            (Outcome::Null, Outcome::Null) => Ordering::Equal,
-            (Outcome::Null, _) => Ordering::Greater,
-            (_, Outcome::Null) => Ordering::Less,
-            _ if descending => Reverse(one).cmp(&Reverse(two)),
-            _ => one.cmp(two),
-        }
-    }
+/// Whether a text that is no column's name is meant as a value.
+fn is_value(text: &str) -> bool {
+    let reads = || Expression::of_aggregates(text, SORT, scope::is_aggregate).is_ok();
+    text.contains(['(', '*', '/', '%', '+', '-', '|']) || text.contains(' ') && reads()
+}
+
+/// Where a column that rows are sorted by stands among an answer's [places](AnswerColumns::place).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) place: usize,
+    /// From the greatest down.
+    pub(super) descending: bool,
 }
 
 /// The places of the columns that an aggregate's name may mean, or its name and a column's: `mean`, `avg_price`, `sum:qty`.
@@ -158,7 +183,13 @@ mod tests {
             "sum_b",
         ]);
         let place = |text: &str| match Sort::read(text).unwrap() {
-            Sort::Columns(columns) => columns[0].place(&answer),
+            Sort::Columns(list) => {
+                let mut columns = AnswerColumns::plain(1, answer.len() - 1);
+                let found = list[0].place(&answer, &mut columns)?;
+                // Aggregates stand between the keys and what is shown.
+                let at = found.place.checked_sub(answer.len() - 1);
+                Ok::<_, Error>((at.unwrap_or(0), found.descending))
+            }
             other => unreachable!("{other:?}"),
         };
         for (text, want) in [
@@ -176,7 +207,7 @@ mod tests {
             ("var_pop", (3, false)),
             ("sum:b", (6, false)),
         ] {
-            assert_eq!(place(text), Ok(want), "{text}");
+            assert_eq!(place(text).unwrap(), want, "{text}");
         }
         for (text, why) in [
             ("sum", "cannot sort: `sum` may be `sum_a` or `sum_b`"),

@@ -11,7 +11,9 @@ use rayon::prelude::*;
 
 use crate::aggregate::state::Outcome;
 use crate::answer::columns::AnswerColumns;
-use crate::answer::order::By;
+use crate::answer::order::Place;
+use crate::decimal::rational::Rational;
+use crate::expression::value::Value;
 use crate::partial::block::BLOCK_BYTES;
 use crate::spill::stored::{Lost, Stored, StoredForm};
 use crate::table::groups::{FETCHED, Groups};
@@ -39,32 +41,13 @@ pub(super) fn memory_of(bytes: u64, groups: u64) -> u64 {
 
 /// An order of rows by some of an answer's columns, in the end by key.
 pub(super) struct Columns<'a> {
-    /// Their places, and whether they are sorted from the greatest down.
-    columns: Vec<(usize, bool)>,
+    pub(super) columns: Vec<Place>,
     /// All columns of the answer, and the order of the keys.
-    all: &'a AnswerColumns,
-    key_order: &'a KeyOrder,
+    pub(super) all: &'a AnswerColumns,
+    pub(super) key_order: &'a KeyOrder,
 }
 
-impl<'a> Columns<'a> {
-    /// Of an answer with these names and columns, and keys in this order.
-    ///
-    /// # Panics
-    /// If the answer has no column of that name.
-    pub(super) fn new(
-        list: &[By],
-        names: &[Vec<u8>],
-        all: &'a AnswerColumns,
-        key_order: &'a KeyOrder,
-    ) -> Columns<'a> {
-        let place = |by: &By| by.place(names).expect("a column of the answer");
-        Columns {
-            columns: list.iter().map(place).collect(),
-            all,
-            key_order,
-        }
-    }
-
+impl Columns<'_> {
     /// Puts the first groups of the order into it, and leaves out the others.
     pub(super) fn sort(&self, groups: &Groups, order: &mut Vec<Group>, first: usize) {
         let mut rows: Vec<_> = if first < order.len() / 2 {
@@ -110,34 +93,42 @@ impl<'a> Columns<'a> {
         Row {
             groups,
             group,
-            outcome: first.map_or(Outcome::Null, |(at, _)| self.outcome(groups, group, *at)),
+            rank: first.map_or(Rank::NULL, |by| self.rank(groups, group, by.place)),
         }
     }
 
-    /// The outcome of a group in a column of the answer; a number of a key is one.
-    fn outcome<'g>(&self, groups: &'g Groups, group: Group, column: usize) -> Outcome<'g> {
-        if column < self.all.keys && self.key_order.is_number(column) {
-            let part = part(groups, group, column);
-            let number = self.key_order.number(part);
-            return number.map_or(Outcome::Text(part), |number| {
-                Outcome::Number(number.exact())
-            });
+    /// What a group is sorted by in a place; a number of a key is one.
+    fn rank<'g>(&self, groups: &'g Groups, group: Group, place: usize) -> Rank<'g> {
+        if let Some(computed) = self.all.hidden(place) {
+            return match self.all.computed(groups, group, computed) {
+                Ok(Value::Number(number)) => Rank::Number(number),
+                Ok(Value::Text(text)) => Rank::Text(text.into_owned()),
+                Ok(Value::Truth(truth)) => Rank::Text(truth.to_string().into()),
+                Ok(Value::Null) | Err(_) => Rank::NULL,
+            };
         }
-        self.all.outcome(groups, group, column)
+        if place < self.all.keys && self.key_order.is_number(place) {
+            let part = part(groups, group, place);
+            let number = self.key_order.number(part);
+            return Rank::Outcome(number.map_or(Outcome::Text(part), |number| {
+                Outcome::Number(number.exact())
+            }));
+        }
+        Rank::Outcome(self.all.outcome(groups, group, place))
     }
 
     fn compare(&self, one: &Row<'_>, two: &Row<'_>) -> Ordering {
-        let Some((&(_, descending), others)) = self.columns.split_first() else {
+        let Some((first, others)) = self.columns.split_first() else {
             return self.by_key(one, two);
         };
         let by_others = || {
-            let mut orders = others.iter().map(|&(column, descending)| {
-                let [one, two] = [one, two].map(|row| self.outcome(row.groups, row.group, column));
-                By::compare(descending, &one, &two)
+            let mut orders = others.iter().map(|by| {
+                let [one, two] = [one, two].map(|row| self.rank(row.groups, row.group, by.place));
+                one.compare(&two, by.descending)
             });
             orders.find(|order| order.is_ne())
         };
-        (By::compare(descending, &one.outcome, &two.outcome))
+        (one.rank.compare(&two.rank, first.descending))
             .then_with(|| by_others().unwrap_or_else(|| self.by_key(one, two)))
     }
 
@@ -153,12 +144,34 @@ pub(super) fn part(groups: &Groups, group: Group, column: usize) -> &[u8] {
     part.expect("a part for each key column")
 }
 
-/// A row with its outcome in the first column of an order. Those of the other columns are made for rows that are the same
-/// there.
+/// What a row is sorted by in a column.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Rank<'g> {
+    Outcome(Outcome<'g>),
+    /// What is computed: numbers come before texts.
+    Number(Rational),
+    Text(Vec<u8>),
+}
+
+impl Rank<'_> {
+    const NULL: Rank<'static> = Rank::Outcome(Outcome::Null);
+
+    /// The order of two ranks, nulls last.
+    fn compare(&self, other: &Rank<'_>, is_descending: bool) -> Ordering {
+        let is_null = |rank: &Rank<'_>| matches!(rank, Rank::Outcome(Outcome::Null));
+        let nulls = is_null(self).cmp(&is_null(other));
+        nulls.then_with(|| match is_descending {
+            true => other.cmp(self),
+            false => self.cmp(other),
+        })
+    }
+}
+
+/// A row with its rank in the first column of an order. Those of the other columns are made for rows that are the same there.
 struct Row<'g> {
     groups: &'g Groups,
     group: Group,
-    outcome: Outcome<'g>,
+    rank: Rank<'g>,
 }
 
 /// A run that is being merged.

@@ -33,13 +33,15 @@ pub(super) fn first<'a>(
 pub(super) struct AnswerFlags {
     /// The order of the rows: columns of the answer, as count:desc,city [default: by key]
     ///
-    /// `key` and `none` are orders, too. -count means count:desc, and an aggregate's name its only column.
+    /// `key` and `none` are orders, too. -count means count:desc, and an aggregate's name its only column. Values are computed:
+    /// --sort 'sum_price / count:desc'.
     #[arg(long, value_name = "ORDER", allow_hyphen_values = true)]
     pub(super) sort: Option<String>,
     /// Print only the first rows
     #[arg(long, value_name = "ROWS", value_parser = rows)]
     pub(super) top: Option<usize>,
-    /// Print only rows of which this is true: "count >= 10"; written as for --where, over columns of the answer
+    /// Print only rows of which this is true: "count >= 10"; written as for --where, over columns of the answer and its
+    /// aggregates, as "sum(price) / count > 10"
     #[arg(
         long,
         value_name = "CONDITION",

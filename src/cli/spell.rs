@@ -412,7 +412,7 @@ mod tests {
 
     use crate::cli::command::Cli;
     use crate::cli::spell::*;
-    use crate::refusal::{AGGREGATE, HAVING, KEY, MEMORY, PRECISION};
+    use crate::refusal::{AGGREGATE, HAVING, KEY, MEMORY, PRECISION, SORT};
 
     /// The string literals of a Rust file, each with its line; comments are no strings.
     fn literals(text: &str) -> Vec<(usize, String)> {
@@ -522,7 +522,7 @@ mod tests {
         };
         let program = Cli::command();
         let aggregate = program.find_subcommand("aggregate").unwrap();
-        let of_queries = [AGGREGATE, FILTER, HAVING, KEY, MEMORY, PRECISION];
+        let of_queries = [AGGREGATE, FILTER, HAVING, KEY, MEMORY, PRECISION, SORT];
         for &setting in Setting::ALL.iter().chain(&of_queries) {
             let flag = flag(setting);
             assert!(has(aggregate, &flag[2..]), "{setting} isn't {flag}");

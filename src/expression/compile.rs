@@ -27,6 +27,24 @@ pub(crate) trait Scope {
     fn compute(&mut self, formula: Formula, text: &str, is_number: bool) -> Result<usize, String>;
 }
 
+impl Condition {
+    /// Compiles conditions that must all hold.
+    ///
+    /// # Errors
+    /// As [`Expression::compile`].
+    pub(crate) fn compiled(
+        written: &[Expression],
+        scope: &mut dyn Scope,
+    ) -> Result<Option<Condition>> {
+        let compiled = written.iter().map(|one| one.compile(scope));
+        let mut compiled = compiled.collect::<Result<Vec<_>>>()?;
+        Ok(match compiled.len() {
+            0 | 1 => compiled.pop(),
+            _ => Some(Condition::All(compiled)),
+        })
+    }
+}
+
 impl Expression {
     /// Compiles a condition.
     ///

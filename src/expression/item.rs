@@ -1,6 +1,7 @@
 //! Items of a list as they are written: aggregates in parentheses, and other names.
 
 use crate::expression::token::{Lexeme, Token, tokens};
+use crate::plan::columns::Columns;
 
 /// `sum(price * qty) filter (where qty > 1) as dear`
 pub(crate) struct AggregateText<'a> {
@@ -62,6 +63,43 @@ pub(crate) fn aggregate(item: &str) -> Option<AggregateText<'_>> {
         alias,
         text,
     })
+}
+
+/// The name, argument and condition of an aggregate in any of its forms: `sum:price` is `sum(price)`. Blanks between tokens
+/// don't matter.
+pub(crate) fn written(item: &str) -> (String, String, String) {
+    let plain = |text: &str| {
+        let text = text.trim();
+        let name = Columns::read_name(text)
+            .ok()
+            .filter(|_| text.starts_with('"'));
+        let text = name.map_or(text.into(), |name| {
+            String::from_utf8_lossy(&name).into_owned()
+        });
+        match tokens(&text) {
+            Ok(tokens) => {
+                let words = tokens.iter().map(|token| &text[token.at..token.end]);
+                words.collect::<Vec<_>>().join(" ").trim().to_string()
+            }
+            Err(_) => text,
+        }
+    };
+    let whole = |argument: &str| {
+        if argument == "*" {
+            String::new()
+        } else {
+            plain(argument)
+        }
+    };
+    match (aggregate(item), item.split_once(':')) {
+        (Some(found), _) => (
+            found.name.into(),
+            whole(found.argument),
+            plain(found.filter.unwrap_or_default()),
+        ),
+        (None, Some((name, argument))) => (name.into(), whole(argument), String::new()),
+        (None, None) => (item.into(), String::new(), String::new()),
+    }
 }
 
 /// What stands between the parenthesis that opens at a token and the one that closes it, and which token that is.
@@ -129,6 +167,19 @@ mod tests {
         ] {
             assert_eq!(shown(item), found, "{item}");
         }
+        for (item, same) in [
+            ("sum:price", "sum( price )"),
+            ("sum:a b", "sum(\"a b\")"),
+            ("sum:price*qty", "sum(price * qty)"),
+            ("count", "count( * )"),
+            (
+                "sum(a)  filter ( where b>1 )",
+                "sum(a) filter (where b > 1)",
+            ),
+        ] {
+            assert_eq!(written(item), written(same), "{item}");
+        }
+        assert_ne!(written("sum(a)"), written("sum(a) filter (where b > 1)"));
         assert_eq!(alias("lower(a) as b"), ("lower(a)", Some(b"b".to_vec())));
         assert_eq!(alias("price"), ("price", None));
         assert_eq!(alias("a 'b"), ("a 'b", None));

@@ -12,8 +12,6 @@
 //!          | "case" ("when" any "then" any)+ ["else" any] "end"
 //! ```
 
-use ringfold_read::Setting;
-
 use crate::expression::fault::Fault;
 use crate::expression::formula::Operator;
 use crate::expression::function;
@@ -23,7 +21,6 @@ use crate::expression::token::{Lexeme, NO_VALUE, Token, tokens};
 use crate::expression::written::{Form, Node, Parsed, Predicate, Scalar, Term};
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
-use crate::refusal::HAVING;
 
 /// How deep parentheses, functions and "not" may stand in each other, and how many operators there may be: reading and
 /// deciding recurse.
@@ -46,14 +43,12 @@ pub(super) struct Parser<'a> {
     end: usize,
     /// Where the last `||` stands.
     join: Option<usize>,
-    /// It is about rows of an answer, whose keys join two columns before.
-    is_of_answer: bool,
 }
 
 const NOT_CLOSED: &str = "the parenthesis that opens here is never closed";
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &str, setting: Setting) -> Result<Parser<'a>, Fault> {
+    pub(super) fn new(text: &str) -> Result<Parser<'a>, Fault> {
         let mut tokens = tokens(text)?;
         tokens.reverse();
         Ok(Parser {
@@ -64,7 +59,6 @@ impl<'a> Parser<'a> {
             operators: 0,
             end: 0,
             join: None,
-            is_of_answer: setting == HAVING,
         })
     }
 
@@ -391,7 +385,7 @@ impl<'a> Parser<'a> {
                     return Err(Fault::new(at, "a condition can't be computed with"));
                 }
             };
-            all = Parsed::Scalar(self.operation(operator, left, right, operator_at)?);
+            all = Parsed::Scalar(Parser::operation(operator, left, right));
         }
         Ok(all)
     }
@@ -406,21 +400,11 @@ impl<'a> Parser<'a> {
         self.chain(&operators, Parser::factor)
     }
 
-    fn operation(
-        &self,
-        operator: Operator,
-        left: Scalar,
-        right: Scalar,
-        operator_at: usize,
-    ) -> Result<Scalar, Fault> {
+    fn operation(operator: Operator, left: Scalar, right: Scalar) -> Scalar {
         let (at, end) = (left.at, right.end);
         let form = match (operator, left.form, right.form) {
             // `date+time@hour`
             (Operator::Plus, Form::Column(date), Form::Time(clock, None, unit)) => {
-                if self.is_of_answer {
-                    let why = "columns of an answer aren't joined";
-                    return Err(Fault::new(operator_at, why));
-                }
                 Form::Time(date, Some(clock), unit)
             }
             (operator, one, two) => {
@@ -432,7 +416,7 @@ impl<'a> Parser<'a> {
                 Form::Operation(operator, sides.into())
             }
         };
-        Ok(Scalar { at, end, form })
+        Scalar { at, end, form }
     }
 
     fn factor(&mut self) -> Result<Parsed, Fault> {

@@ -67,6 +67,16 @@ impl Missing {
 }
 
 impl Value<'_> {
+    /// The same, of no record.
+    pub(crate) fn into_owned(self) -> Value<'static> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Number(number) => Value::Number(number),
+            Value::Text(text) => Value::Text(text.into_owned().into()),
+            Value::Truth(truth) => Value::Truth(truth),
+        }
+    }
+
     /// As a column has it: a number without zeros at its end.
     ///
     /// # Errors

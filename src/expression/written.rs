@@ -1,6 +1,6 @@
 //! An expression as it is written, before its columns are found.
 
-use ringfold_read::{Result, Setting};
+use ringfold_read::{Error, Result, Setting};
 
 use crate::expression::fault::Fault;
 use crate::expression::formula::Operator;
@@ -79,6 +79,11 @@ pub(super) enum Form {
 }
 
 impl Expression {
+    /// An error about all of it.
+    pub(crate) fn fault(&self, why: String) -> Error {
+        Fault::new(0, why).in_text(self.setting, &self.text)
+    }
+
     /// As it was written.
     pub(crate) fn text(&self) -> &str {
         &self.text
@@ -104,14 +109,35 @@ impl Expression {
     /// # Errors
     /// It can't be understood.
     pub(crate) fn condition(text: &str, setting: Setting) -> Result<Expression> {
+        Expression::read_condition(text, setting, None)
+    }
+
+    fn read_condition(
+        text: &str,
+        setting: Setting,
+        aggregates: Option<(&str, IsAggregate)>,
+    ) -> Result<Expression> {
         let read = || {
-            let mut parser = Parser::new(text, setting)?;
+            let mut parser = Parser::new(text)?;
+            parser.aggregates = aggregates;
             let root = parser.any("a condition is missing")?;
             let root = parser.node(root)?;
             parser.end()?;
             Ok(Parsed::Node(root))
         };
         Expression::of(text, setting, read())
+    }
+
+    /// Reads a condition in which aggregates are columns that are called as they are written.
+    ///
+    /// # Errors
+    /// It can't be understood.
+    pub(crate) fn condition_of_aggregates(
+        text: &str,
+        setting: Setting,
+        is_aggregate: IsAggregate,
+    ) -> Result<Expression> {
+        Expression::read_condition(text, setting, Some((text, is_aggregate)))
     }
 
     /// Reads a value of aggregates, and says which these are. In it, they are columns that are called as they are written.
@@ -125,7 +151,7 @@ impl Expression {
     ) -> Result<(Expression, Vec<String>)> {
         let mut leaves = Vec::new();
         let mut read = || {
-            let mut parser = Parser::new(text, setting)?;
+            let mut parser = Parser::new(text)?;
             parser.aggregates = Some((text, is_aggregate));
             let root = parser.any("a value is missing")?;
             parser.end()?;
@@ -142,7 +168,7 @@ impl Expression {
     /// It can't be understood.
     pub(crate) fn value(text: &str, setting: Setting) -> Result<Expression> {
         let read = || {
-            let mut parser = Parser::new(text, setting)?;
+            let mut parser = Parser::new(text)?;
             let root = parser.any("a value is missing")?;
             parser.end()?;
             Ok(root)

@@ -68,6 +68,12 @@ impl Columns {
         Ok(name.replace("\"\"", "\"").into_bytes())
     }
 
+    /// Whether an item begins with a name in double quotes, after which something follows.
+    pub(crate) fn is_quoted_part(item: &str) -> bool {
+        let rest = item.strip_prefix('"').map(|rest| rest.replace("\"\"", ""));
+        rest.and_then(|rest| Some(!rest.split_once('"')?.1.is_empty())) == Some(true)
+    }
+
     /// Splits a list at its commas; those between double quotes are part of a name, and those in parentheses and in texts
     /// between single quotes of a value.
     pub fn items(list: &str) -> Vec<&str> {

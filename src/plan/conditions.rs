@@ -2,16 +2,15 @@
 
 use ringfold_read::Result;
 
-use crate::answer::having::Having;
-use crate::expression::formula::Formula;
-use crate::expression::{Condition, Expression, Scope};
+use crate::answer::columns::AnswerColumns;
+use crate::answer::scope;
+use crate::expression::{Condition, Expression};
 use crate::plan::Plan;
-use crate::plan::columns::{Columns, plural, unknown};
 
 impl Plan {
     /// Compiles conditions on records, which must all hold.
     pub(crate) fn set_filter(&mut self, written: &[Expression]) -> Result<()> {
-        self.filter = all(written, self)?;
+        self.filter = Condition::compiled(written, self)?;
         Ok(())
     }
 
@@ -20,67 +19,16 @@ impl Plan {
         column < self.width() && self.dialect.is_time(column)
     }
 
-    /// The condition on rows of the answer, if there is one.
-    pub(crate) fn having(&self) -> Option<Having<'_>> {
-        let grammar = self.grammar;
-        let having = self.having.as_ref();
-        having.map(|condition| Having { condition, grammar })
-    }
-
     /// Compiles conditions on rows of the answer, which must all hold.
     pub(crate) fn set_having(&mut self, written: &[Expression]) -> Result<()> {
-        self.having = compile_having(written, &self.names)?;
+        let mut columns = self.answer_columns();
+        self.having = scope::conditions(written, &self.names, &mut columns)?;
+        self.hidden = columns.hidden;
         Ok(())
     }
-}
 
-/// Compiles conditions on rows of an answer whose columns are called so.
-pub(crate) fn compile_having(
-    written: &[Expression],
-    names: &[Vec<u8>],
-) -> Result<Option<Condition>> {
-    all(written, &mut Shown(names))
-}
-
-/// The columns of an answer.
-struct Shown<'a>(&'a [Vec<u8>]);
-
-impl Scope for Shown<'_> {
-    fn find(&self, columns: &Columns) -> Result<usize, String> {
-        find_in_answer(columns, self.0)
-    }
-
-    fn is_time(&self, _: usize) -> bool {
-        false
-    }
-
-    fn compute(&mut self, _: Formula, _: &str, _: bool) -> Result<usize, String> {
-        Err("columns of an answer aren't computed with: compare one with a value".into())
-    }
-}
-
-fn all(written: &[Expression], scope: &mut dyn Scope) -> Result<Option<Condition>> {
-    let compiled = written.iter();
-    let compiled = compiled.map(|expression| expression.compile(scope));
-    let mut compiled = compiled.collect::<Result<Vec<_>>>()?;
-    Ok(match compiled.len() {
-        0 | 1 => compiled.pop(),
-        _ => Some(Condition::All(compiled)),
-    })
-}
-
-fn find_in_answer(columns: &Columns, names: &[Vec<u8>]) -> Result<usize, String> {
-    match columns {
-        Columns::Name(name) => match names.contains(name) {
-            true => Ok(columns.find(names.len(), Some(names))?[0]),
-            false => Err(unknown("the answer", name, names)),
-        },
-        Columns::Number(number) if *number > names.len() => {
-            let columns = plural(names.len(), "column");
-            Err(format!(
-                "there is no column {number}: the answer has {columns}"
-            ))
-        }
-        _ => Ok(columns.find(names.len(), Some(names))?[0]),
+    /// The answer's columns, of numbers without decimals.
+    pub(crate) fn answer_columns(&self) -> AnswerColumns {
+        AnswerColumns::of(self, vec![0; self.aggregates.len()])
     }
 }

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use ringfold_read::{Error, Kind as ErrorKind, Result};
 
-use crate::aggregate::named;
-use crate::answer::columns::{AnswerColumns, Column, ComputedNumber};
-use crate::decimal::number::shown;
+use crate::aggregate::state::Rounding;
+use crate::answer::columns::{AnswerColumns, Column, Computed};
+use crate::answer::scope::{SHARE_OF_QUOTIENT, Written, is_aggregate};
+use crate::decimal::number::{Grammar, shown};
 use crate::expression::formula::{Formula, Kind};
 use crate::expression::item::alias;
 use crate::expression::{Expression, Scope};
@@ -21,14 +22,6 @@ use crate::refusal::AGGREGATE;
 pub(crate) struct ComputedItem {
     pub(crate) value: Expression,
     pub(crate) name: Option<Vec<u8>>,
-}
-
-/// The short form of `count(*) filter (where ...)`.
-pub(crate) const COUNT_IF: &str = "count_if";
-
-/// Whether an aggregate has such a name.
-pub(crate) fn is_aggregate(name: &str) -> bool {
-    named(name).is_some() || name.eq_ignore_ascii_case(COUNT_IF)
 }
 
 /// Whether an aggregate's numbers have the decimals of its column, and are no quotients.
@@ -76,15 +69,17 @@ impl ComputedItem {
         match kind {
             Kind::Number | Kind::Field | Kind::Null => {
                 let of = |column: usize| column.checked_sub(keys.len()).is_some_and(&is_quotient);
-                let mut totals = Vec::new();
-                formula.take_shares(keys.len() + aggregates, &mut totals);
+                let (first_total, mut totals) = (keys.len() + aggregates, Vec::new());
+                formula.take_shares(first_total, &mut totals);
                 if totals.iter().any(|total| total.is_quotient_of(&of)) {
-                    return refused("has a share of a quotient: shares are of counts and sums");
+                    return refused(&format!("has {SHARE_OF_QUOTIENT}"));
                 }
                 let totals = totals.into_iter().map(|total| (total, OnceLock::new()));
-                Ok(Column::Computed(Arc::new(ComputedNumber {
+                Ok(Column::Computed(Arc::new(Computed {
                     is_quotient: formula.is_quotient_of(&of),
+                    text: self.value.text().trim().into(),
                     formula,
+                    first_total,
                     totals: totals.collect(),
                 })))
             }
@@ -214,19 +209,38 @@ pub(crate) fn columns_of(
     Ok((shown, names))
 }
 
+/// The aggregates of an answer, by the words that a partial keeps of its query.
+pub(crate) fn written<'a>(
+    words: &'a [(Vec<u8>, Vec<u8>)],
+    names: impl Iterator<Item = &'a str>,
+) -> Arc<[Written]> {
+    let texts = words.iter().filter(|(name, _)| name == b"aggregate");
+    let aggregates = texts.zip(names).map(|((_, text), name)| Written {
+        text: text.clone(),
+        is_quotient: !is_decimal(name),
+    });
+    aggregates.collect()
+}
+
 impl AnswerColumns {
     /// Those of a plan, whose aggregates have numbers of these scales.
     pub(crate) fn of(plan: &Plan, scales: Vec<u32>) -> AnswerColumns {
-        use crate::aggregate::state::Rounding;
         let is_float = plan.grammar.is_float;
         let rounding = |is_numeric| Rounding::of(is_numeric, plan.precision, is_float);
-        let roundings = plan.aggregates.iter();
+        let aggregates = plan.aggregates.iter();
+        let names: Vec<_> = aggregates.clone().map(|of| of.kind.name()).collect();
         AnswerColumns {
             keys: plan.keys.len(),
             scales,
-            roundings: roundings.map(|of| rounding(of.number.is_some())).collect(),
+            roundings: aggregates.map(|of| rounding(of.number.is_some())).collect(),
             shown: plan.shown.clone(),
+            hidden: plan.hidden.clone(),
+            written: written(&plan.asked, names.iter().map(|name| &**name)),
             computed: rounding(true),
+            grammar: Grammar {
+                is_long: true,
+                ..plan.grammar
+            },
         }
     }
 }

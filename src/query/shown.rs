@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ringfold_read::{Refusal, Result};
 
+use crate::answer::scope::is_aggregate;
 use crate::budget::{Budget, default_directory};
 use crate::expression::Expression;
 use crate::refusal::{HAVING, PRECISION};
@@ -28,7 +29,8 @@ impl Shown {
     /// # Errors
     /// The condition can't be understood.
     pub fn having(mut self, condition: &str) -> Result<Shown> {
-        self.having.push(Expression::condition(condition, HAVING)?);
+        let having = Expression::condition_of_aggregates(condition, HAVING, is_aggregate);
+        self.having.push(having?);
         Ok(self)
     }
 

@@ -14,8 +14,8 @@ use ringfold_read::{
 
 use crate::answer::Answer;
 use crate::answer::columns::AnswerColumns;
-use crate::answer::having::Having;
 use crate::budget::Share;
+use crate::expression::Condition;
 use crate::expression::Reading;
 use crate::expression::tree::Test;
 use crate::expression::value::ValueError;
@@ -191,11 +191,11 @@ impl Plan {
         }
         let groups = Groups::new(table, lanes);
         if !self.has_values() {
-            return self.answer(total, groups, self.having());
+            return self.answer(total, groups, self.having.as_ref());
         }
         let settled = (self.stored_form()).settle(&groups, &self.scales(total));
         let settled = settled.expect("values have groups");
-        let answer = self.answer(total, settled, self.having());
+        let answer = self.answer(total, settled, self.having.as_ref());
         answer.with_all(groups)
     }
 
@@ -203,11 +203,10 @@ impl Plan {
         &self,
         total: &Partial,
         groups: Groups,
-        having: Option<Having<'_>>,
+        having: Option<&Condition>,
     ) -> Answer {
         let columns = AnswerColumns::of(self, self.scales(total));
-        let point = self.grammar.decimal_point;
-        Answer::new(self.names.clone(), columns, point, groups, having)
+        Answer::new(self.names.clone(), columns, groups, having)
     }
 
     /// Gives the run up.

@@ -180,7 +180,7 @@ impl Plan {
         let stored = Stored::new(merged, form.keys, total.table.like());
         let nothing = Groups::new(total.table.like(), None);
         let mut answer = self.answer(total, nothing, None);
-        let kept = answer.store(stored, &form, self.having());
+        let kept = answer.store(stored, &form, self.having.as_ref());
         kept.map_err(|lost| lost.error(&self.budget))?;
         total.outgrown = Some(answer);
         Ok(())

@@ -8,10 +8,10 @@ use ringfold_read::{Error, Kind, Result};
 
 use crate::aggregate::state::{Rounding, Slot};
 use crate::answer::Answer;
-use crate::answer::columns::{AnswerColumns, Column};
-use crate::answer::having::Having;
+use crate::answer::columns::AnswerColumns;
 use crate::answer::order::Sort;
 use crate::answer::outgrown::GROWTH;
+use crate::answer::scope;
 use crate::budget::Budget;
 use crate::decimal::number::Grammar;
 use crate::partial::combine::{Combined, Missing, combine};
@@ -20,9 +20,8 @@ use crate::partial::key;
 use crate::partial::merge::Merge;
 use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
-use crate::plan::conditions::compile_having;
 use crate::plan::names::renamed;
-use crate::plan::shown::columns_of;
+use crate::plan::shown::{columns_of, written};
 use crate::query::shown::Shown;
 use crate::saved::{Partial, slots};
 use crate::spill::stored::{Filling, Lost, Stored, StoredForm};
@@ -78,19 +77,42 @@ impl Merged<'_> {
         writer.finish().map(drop)
     }
 
-    /// The answer's columns after the keys, and the names of all.
-    fn columns(&self, shown: &Shown) -> Result<(Vec<Column>, Vec<Vec<u8>>)> {
+    /// The answer's columns and their names.
+    fn columns(&self, shown: &Shown) -> Result<(AnswerColumns, Vec<Vec<u8>>)> {
         let Description {
             query,
             keys,
             aggregates,
             ..
         } = self.description();
-        let (columns, names) = columns_of(query, keys, aggregates)?;
-        Ok(match shown.names.is_empty() {
-            true => (columns, names),
-            false => (columns, renamed(&names, &shown.names)?),
-        })
+        let (columns, mut names) = columns_of(query, keys, aggregates)?;
+        if !shown.names.is_empty() {
+            names = renamed(&names, &shown.names)?;
+        }
+        let is_set = |flag: &[u8]| query.iter().any(|(name, _)| name == flag);
+        let is_float = is_set(b"float");
+        let rounding = |is_numeric| Rounding::of(is_numeric, shown.precision, is_float);
+        let kinds: Vec<_> = (aggregates.iter())
+            .map(|aggregate| String::from_utf8_lossy(&aggregate.name))
+            .collect();
+        let columns = AnswerColumns {
+            keys: keys.len(),
+            scales: aggregates.iter().map(|of| of.scale).collect(),
+            roundings: aggregates
+                .iter()
+                .map(|of| rounding(of.is_numeric))
+                .collect(),
+            shown: columns,
+            hidden: Vec::new(),
+            written: written(query, kinds.iter().map(|name| &**name)),
+            computed: rounding(true),
+            grammar: Grammar {
+                decimal_point: if is_set(b"decimal comma") { b',' } else { b'.' },
+                is_long: true,
+                is_float,
+            },
+        };
+        Ok((columns, names))
     }
 
     /// Whether the answer can be sorted so.
@@ -98,7 +120,8 @@ impl Merged<'_> {
     /// # Errors
     /// It has no such column.
     pub fn check_sort(&self, sort: &Sort, shown: &Shown) -> Result<()> {
-        sort.check(&self.columns(shown)?.1)
+        let (mut columns, names) = self.columns(shown)?;
+        sort.check(&names, &mut columns)
     }
 
     /// The answer that one run over everything gives. If the groups may outgrow [`Shown::memory`], they are merged to a
@@ -107,26 +130,11 @@ impl Merged<'_> {
     /// # Errors
     /// One can't be read or is damaged; names, digits or a condition don't fit; or the temporary file can't be written.
     pub fn answer(&self, shown: &Shown) -> Result<Answer> {
-        let (columns, names) = self.columns(shown)?;
-        let having = compile_having(&shown.having, &names)?;
-        shown.check_precision()?;
-        let description = self.description();
-        let is_set = |flag: &[u8]| description.query.iter().any(|(name, _)| name == flag);
-        let is_float = is_set(b"float");
-        let decimal_point = if is_set(b"decimal comma") { b',' } else { b'.' };
-        let grammar = Grammar {
-            decimal_point,
-            is_long: is_float,
-            is_float,
-        };
+        let (mut columns, names) = self.columns(shown)?;
+        let having = scope::conditions(&shown.having, &names, &mut columns)?;
         let having = having.as_ref();
-        let having = having.map(|condition| Having { condition, grammar });
-        let aggregates = description.aggregates.iter();
-        let scales: Vec<u32> = (aggregates.clone())
-            .map(|aggregate| aggregate.scale)
-            .collect();
-        let roundings = aggregates
-            .map(|aggregate| Rounding::of(aggregate.is_numeric, shown.precision, is_float));
+        shown.check_precision()?;
+        let scales = columns.scales.clone();
         let budget = shown.budget();
         let bytes: u64 = self.partials.iter().map(|partial| partial.bytes()).sum();
         let fits = bytes.saturating_mul(GROWTH) <= budget.bytes();
@@ -140,19 +148,7 @@ impl Merged<'_> {
             let settled = form.settle(&groups, &scales);
             groups = settled.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
         }
-        let mut answer = Answer::new(
-            names,
-            AnswerColumns {
-                keys: description.keys.len(),
-                scales: scales.clone(),
-                roundings: roundings.collect(),
-                shown: columns,
-                computed: Rounding::of(true, shown.precision, is_float),
-            },
-            decimal_point,
-            groups,
-            having.filter(|_| fits),
-        );
+        let mut answer = Answer::new(names, columns, groups, having.filter(|_| fits));
         if !fits {
             let run = self.merged_run(&form, &scales);
             let run = run.map_err(|failed| self.told(failed, &budget))?;
@@ -161,7 +157,7 @@ impl Merged<'_> {
             let kept = answer.store(stored, &form, having);
             kept.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
         }
-        let counts = description.counts;
+        let counts = self.description().counts;
         answer.rows = counts.rows;
         answer.filtered = counts.filtered;
         answer.empty_lines = counts.empty_lines;

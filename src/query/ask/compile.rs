@@ -117,6 +117,7 @@ impl Query {
             titles: Vec::new(),
             asked: Vec::new(),
             having: None,
+            hidden: Vec::new(),
             precision: self.shown.precision,
             budget: self.shown.budget(),
             hasher: RandomState::new(),

@@ -3,10 +3,11 @@
 use ringfold_read::{Error, Kind as ErrorKind, Result};
 
 use crate::aggregate::named;
+use crate::answer::scope::{COUNT_IF, is_aggregate};
 use crate::expression::Expression;
 use crate::expression::item::{AggregateText, aggregate, alias};
 use crate::plan::columns::Columns;
-use crate::plan::shown::{COUNT_IF, ComputedItem, is_aggregate};
+use crate::plan::shown::ComputedItem;
 use crate::plan::{Asked, Key};
 use crate::query::ask::{Item, Query};
 use crate::refusal::{AGGREGATE, KEY};

@@ -1,0 +1,281 @@
+//! The shape of an answer: values of its rows in conditions and orders.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::support::{dir, end, ringfold, write};
+
+const ORDERS: &[u8] = b"city,region,price,qty,note\nBern,a,1.50,2,\"a, b\"\nOslo,b,20,1,\nBern,a,2.25,,z\nRome,a,7,3,y\nNice,b,4,9,\n";
+
+fn answer(command: &str, dir: &Path, args: &[&str]) -> String {
+    let ended = end(ringfold([command]).args(args).current_dir(dir));
+    let (stdout, _) = ended.answer_and_notices();
+    String::from_utf8(stdout).unwrap()
+}
+
+fn refused(dir: &Path, args: &[&str]) -> String {
+    let ended = end(ringfold(["aggregate"]).args(args).current_dir(dir));
+    assert_eq!((ended.code, ended.stdout.len()), (Some(2), 0), "{args:?}");
+    ended.stderr
+}
+
+/// The answer to `asked`, `shown` so: the same by every engine, any number of threads, in little memory, of merged partials and
+/// of a partial that is continued.
+fn everywhere(dir: &Path, asked: &[&str], shown: &[&str], file: &str) -> String {
+    let ask = |more: &[&str]| answer("aggregate", dir, &[asked, shown, &[file], more].concat());
+    let want = ask(&[]);
+    for more in [
+        &["--engine", "pread", "--threads", "1"][..],
+        &["--engine", "mmap", "--threads", "3", "--block-size", "4K"],
+        &["--memory", "64K", "--threads", "1"],
+        &["--memory", "300K"],
+    ] {
+        assert_eq!(ask(more), want, "{asked:?} {shown:?} {more:?}");
+    }
+    let state = "state";
+    let _ = std::fs::remove_file(dir.join(state));
+    for range in ["1/3", "2/3", "3/3"] {
+        let of_range = [&["--range", range, "--single-line"][..], asked, &[file]].concat();
+        let part = range.replace('/', "-");
+        answer(
+            "aggregate",
+            dir,
+            &[&of_range[..], &["--save-partial", &part]].concat(),
+        );
+        let more = ["--continue", state, "--report-too"];
+        let continued = answer("aggregate", dir, &[&of_range[..], shown, &more].concat());
+        if range == "3/3" {
+            assert_eq!(continued, want, "{asked:?} {shown:?} continued");
+        }
+    }
+    for memory in [&[][..], &["--memory", "64K"]] {
+        let args = [shown, memory, &["1-3", "2-3", "3-3"]].concat();
+        assert_eq!(
+            answer("merge", dir, &args),
+            want,
+            "{asked:?} {shown:?} merged {memory:?}"
+        );
+    }
+    want
+}
+
+#[test]
+fn rows_are_computed_with() {
+    let dir = dir();
+    write(dir.path(), "o.csv", ORDERS);
+    for (args, want) in [
+        (
+            &["-a", "count,sum:price", "--having", "sum_price / count > 4"][..],
+            "city,count,sum_price\nOslo,1,20.00\nRome,1,7.00\n",
+        ),
+        // By what an aggregate was asked for, whatever it is called.
+        (
+            &[
+                "-a",
+                "sum:price",
+                "--as",
+                "c,n",
+                "--having",
+                "sum(price) > 5",
+            ],
+            "c,n\nOslo,20.00\nRome,7.00\n",
+        ),
+        (
+            &[
+                "-a",
+                "sum(price*qty) as rev",
+                "--sort",
+                "sum( price * qty ):desc",
+                "--top",
+                "1",
+            ],
+            "city,rev\nNice,36.00\n",
+        ),
+        (
+            &["-a", "sum(price)/count() as m", "--having", "count(*) > 1"],
+            "city,m\nBern,1.875000\n",
+        ),
+        (
+            &[
+                "-a",
+                "count_if(qty > 1) as n",
+                "--having",
+                "count(*) filter (where qty>1) = 0",
+            ],
+            "city,n\nOslo,0\n",
+        ),
+        (
+            &["-a", "count", "--having", "share(count) > 0.3"],
+            "city,count\nBern,2\n",
+        ),
+        (
+            &[
+                "-a",
+                "count,mean:price",
+                "--sort",
+                "-mean_price / count",
+                "--top",
+                "2",
+            ],
+            "city,count,mean_price\nOslo,1,20.0000\nRome,1,7.0000\n",
+        ),
+        (
+            &["--sort", "\"count\" + 0:desc,lower(city):desc"],
+            "city,count\nBern,2\nRome,1\nOslo,1\nNice,1\n",
+        ),
+        (
+            &["--sort", "-sum(qty)", "-a", "sum:qty"],
+            "city,sum_qty\nNice,9\nRome,3\nBern,2\nOslo,1\n",
+        ),
+        (
+            &["--having", "upper(city) = 'BERN' or left(city, 1) in ('N')"],
+            "city,count\nBern,2\nNice,1\n",
+        ),
+        (
+            &[
+                "-a",
+                "min:price,max:price",
+                "--having",
+                "max_price > min_price",
+            ],
+            "city,min_price,max_price\nBern,1.50,2.25\n",
+        ),
+        (
+            &[
+                "-a",
+                "mean:price",
+                "--having",
+                "if(mean_price > 5, 1, 0) = 1",
+            ],
+            "city,mean_price\nOslo,20.0000\nRome,7.0000\n",
+        ),
+    ] {
+        let asked: Vec<&str> = ["-k", "city", "o.csv"]
+            .iter()
+            .chain(args)
+            .copied()
+            .collect();
+        assert_eq!(answer("aggregate", dir.path(), &asked), want, "{args:?}");
+    }
+    for (args, why) in [
+        (
+            ["--sort", "share(count) + 1"],
+            "--sort: column 1: share(x) has the order of x",
+        ),
+        (
+            ["--having", "sum(qty) > 1"],
+            "no column is called `sum(qty)`; the answer has: city, count",
+        ),
+        (
+            ["--having", "share(count / 2) > 1"],
+            "has a share of a quotient",
+        ),
+        (["--having", "share(foo) > 1"], "no column is called `foo`"),
+        (
+            ["--having", "count + 'x' > 1"],
+            "`+` takes a number here, and this is a text",
+        ),
+        (
+            ["--sort", "conut / 2"],
+            "column 1: no column is called `conut`, did you mean `count`?",
+        ),
+        (
+            ["--sort", "conut desc"],
+            "no column is called `conut desc`; the answer has: city, count",
+        ),
+        (
+            ["--sort", "count *"],
+            "--sort: column 8: a column is missing",
+        ),
+    ] {
+        let refused = refused(dir.path(), &[&["-k", "city", "o.csv"][..], &args].concat());
+        assert!(refused.contains(why), "{args:?}: {refused}");
+    }
+    // Rows that can't be computed with are counted.
+    let args = [
+        "aggregate",
+        "-k",
+        "city",
+        "o.csv",
+        "--having",
+        "city * 2 > 1",
+    ];
+    let (_, said) = end(ringfold(args).current_dir(dir.path())).answer_and_notices();
+    let want = "4 rows of the answer left out, because --having can't compare a value, the first by `Bern` is not a number (column `city`)";
+    assert!(said.contains(want), "{said}");
+}
+
+/// Records of a key of three columns and numbers, some of them null; as text, and as what they are.
+fn random(rows: u64) -> (String, Vec<Row>) {
+    let mut text = String::from("one,two,hour,number\n");
+    let mut all = Vec::new();
+    for at in 0..rows {
+        let mixed = (at + 7).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        let row = Row {
+            one: if mixed % 17 == 0 {
+                String::new()
+            } else {
+                format!("k{}", mixed % 700)
+            },
+            two: ["a", "b", "total", ""][(mixed >> 10) as usize % 4],
+            hour: (mixed >> 14) % 24,
+            number: (mixed % 5 > 0).then_some((mixed >> 7) as i64 % 1000 - 300),
+        };
+        let number = row
+            .number
+            .map_or(String::new(), |number| number.to_string());
+        writeln!(text, "{},{},{},{number}", row.one, row.two, row.hour).unwrap();
+        all.push(row);
+    }
+    (text, all)
+}
+
+struct Row {
+    one: String,
+    two: &'static str,
+    hour: u64,
+    number: Option<i64>,
+}
+
+#[test]
+fn values_of_rows_are_the_same_everywhere() {
+    let dir = dir();
+    let (text, rows) = random(20_000);
+    write(dir.path(), "r.csv", text.as_bytes());
+    let asked = ["-k", "one,two", "-a", "count,sum:number,max:number"];
+    let shown = [
+        "--having",
+        "sum(number) / count > 200 and length(one) > 2",
+        "--sort",
+        "sum_number * 10 + count:desc",
+    ];
+    let got = everywhere(dir.path(), &asked, &shown, "r.csv");
+    let mut groups = std::collections::BTreeMap::<_, (i64, i64, Option<i64>)>::new();
+    for row in &rows {
+        let (count, sum, most) = groups.entry((&row.one, row.two)).or_default();
+        *count += 1;
+        *sum += row.number.unwrap_or(0);
+        *most = (*most).max(row.number);
+    }
+    let has_numbers = |most: &Option<i64>| most.is_some();
+    let mut want: Vec<_> = groups
+        .iter()
+        .filter(|((one, _), (count, sum, most))| {
+            has_numbers(most) && *sum > 200 * count && one.len() > 2
+        })
+        .collect();
+    want.sort_by_key(|(key, (count, sum, _))| (-(sum * 10 + count), **key));
+    let want: Vec<String> = want
+        .iter()
+        .map(|((one, two), (count, sum, most))| {
+            let two = if two.is_empty() { "\"\"" } else { two };
+            format!("{one},{two},{count},{sum},{}", most.unwrap())
+        })
+        .collect();
+    assert!(want.len() > 20);
+    assert_eq!(
+        got,
+        format!("one,two,count,sum_number,max_number\n{}\n", want.join("\n"))
+    );
+    assert!(rows.iter().any(|row| row.hour == 23));
+}
