@@ -1,6 +1,7 @@
 //! Tests of ringfold as its users meet it: the program as a child process, and the library where
 //! only a program could look. See [`probe`] for tests that need something of the machine.
 
+mod aggregates;
 mod allocations;
 mod answers;
 mod bench;

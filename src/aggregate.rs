@@ -4,7 +4,9 @@
 //! Merging is associative and commutative in what `finish` gives.
 
 pub(crate) mod bag;
+pub(crate) mod composed;
 mod count;
+pub(crate) mod definition;
 pub(crate) mod digest;
 mod distinct;
 mod extreme;
@@ -16,13 +18,15 @@ mod moment;
 mod percentile;
 mod positional;
 mod range;
+mod ranked;
 pub(crate) mod share;
 mod spread;
 pub(crate) mod state;
 mod sum;
 pub(crate) mod values;
 
-use crate::aggregate::state::{Definition, Kind};
+use crate::aggregate::definition::{Definition, Kind};
+use crate::expression::function::pair;
 
 /// All aggregates but percentiles, which are as many as their names.
 pub(crate) static ALL: &[Definition] = &[
@@ -41,10 +45,18 @@ pub(crate) static ALL: &[Definition] = &[
     Definition::of::<lexical::LexMin>("lexmin").of_times(&EARLIEST[1]),
     Definition::of::<lexical::LexMax>("lexmax").of_times(&LATEST[1]),
     percentile::MEDIAN,
-    Definition::of::<distinct::Distinct>("distinct").exactly(&values::DISTINCT),
+    Definition::of::<distinct::Distinct>("distinct")
+        .exactly(&values::DISTINCT)
+        .of_several(&pair::TUPLE),
     Definition::of::<mode::Mode>("mode").exactly(&values::MODE),
     percentile::APPROX_MEDIAN,
     Definition::of::<distinct::Distinct>("approx_distinct"),
+];
+
+/// Those of several columns at once.
+pub(crate) static OF_SEVERAL: &[Definition] = &[
+    Definition::of::<ranked::Ranked>("arg_min").of_several(&pair::LEAST),
+    Definition::of::<ranked::Ranked>("arg_max").of_several(&pair::GREATEST),
 ];
 
 /// The same of times.
@@ -58,7 +70,7 @@ static LATEST: [Definition; 2] = [
 ];
 
 /// Other names of aggregates, as other programs have them.
-const ALIASES: [(&str, &[&str]); 9] = [
+const ALIASES: [(&str, &[&str]); 11] = [
     ("count", &["cnt", "len", "size"]),
     ("sum", &["total"]),
     ("min", &["minimum"]),
@@ -71,14 +83,25 @@ const ALIASES: [(&str, &[&str]); 9] = [
         &["nunique", "n_unique", "count_distinct", "uniq", "unique"],
     ),
     ("median", &["med"]),
+    ("arg_min", &["argmin", "min_by"]),
+    ("arg_max", &["argmax", "max_by"]),
 ];
+
+/// What all aggregates are called but percentiles.
+pub(crate) fn names() -> Vec<&'static str> {
+    let kinds = ALL.iter().chain(OF_SEVERAL).map(|kind| kind.name);
+    kinds
+        .chain(composed::ALL.iter().map(|one| one.name))
+        .collect()
+}
 
 /// The aggregate of a name, also of one that other programs have, in any letters.
 pub(crate) fn named(name: &str) -> Option<Kind> {
     let name = &*name.to_ascii_lowercase();
     let alias = ALIASES.iter().find(|(_, aliases)| aliases.contains(&name));
     let name = alias.map_or(name, |(name, _)| name);
-    let listed = ALL.iter().find(|kind| kind.name == name);
+    let listed = ALL.iter().chain(OF_SEVERAL);
+    let listed = { listed }.find(|kind| kind.name == name);
     listed.map(Kind::from).or_else(|| percentile::named(name))
 }
 

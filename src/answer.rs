@@ -15,7 +15,8 @@ use memchr::memchr;
 use rayon::prelude::*;
 use ringfold_read::{Error, Kind as ErrorKind, Result};
 
-use crate::aggregate::state::{Kind, Numeral, Outcome, Rounding, text_of};
+use crate::aggregate::definition::Kind;
+use crate::aggregate::state::{Numeral, Outcome, Rounding, text_of};
 use crate::answer::columns::{AnswerColumns, Column};
 use crate::answer::having::DoubtedRows;
 use crate::answer::order::{By, Place, Sort};

@@ -15,7 +15,8 @@ use ahash::RandomState;
 use ringfold_read::internals::Level;
 use ringfold_read::{Cause, Error, Framing, Kind as ErrorKind, Result, Setting};
 
-use crate::aggregate::state::{Argument, Digest, Kind, Slot};
+use crate::aggregate::definition::{Kind, Slot};
+use crate::aggregate::state::{Argument, Digest};
 use crate::answer::columns::{Column, Computed as ComputedOfRows};
 use crate::answer::order::Sort;
 use crate::answer::{LINES, no_lines};

@@ -10,8 +10,9 @@ use std::path::Path;
 
 use ringfold_read::{Error, Result};
 
-use crate::aggregate::state::{Argument, Slot};
-use crate::aggregate::{ALL, named};
+use crate::aggregate::definition::Slot;
+use crate::aggregate::state::Argument;
+use crate::aggregate::{named, names};
 use crate::answer::Answer;
 use crate::partial::description::{Aggregate, Counts, Description, Rule};
 use crate::partial::merge::Merge;
@@ -236,8 +237,7 @@ fn slots(description: &Description) -> Result<Vec<Slot>, String> {
     for aggregate in &description.aggregates {
         let name = String::from_utf8_lossy(&aggregate.name);
         let Some(kind) = named(&name).filter(|kind| kind.name() == name) else {
-            let known: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
-            let known = known.join(", ");
+            let known = names().join(", ");
             return Err(format!(
                 "it has an aggregate `{name}`, and this ringfold knows {known}"
             ));

@@ -67,11 +67,15 @@ fuzz_target!(|data: &[u8]| {
     lines.extend_from_slice(data.get(end + 1..).unwrap_or_default());
     let query = Query::new(b',').quote(None).header(false).ragged(true);
     let query = query.on_error([OnError::Fail, OnError::Skip, OnError::Null][usize::from(lenient % 3)]);
-    let query = match form % 4 {
+    let query = match form % 8 {
         0 => query.key_text(&text),
         1 => query.aggregate_text(&format!("sum({text})")),
         2 => query.aggregate_text(&format!("first({text})")),
-        _ => query.filter(&text),
+        3 => query.filter(&text),
+        4 => query.aggregate_text(&format!("corr({text})")),
+        5 => query.aggregate_text(&format!("arg_max({text})")),
+        6 => query.aggregate_text(&format!("distinct({text})")),
+        _ => query.aggregate_text(&format!("iqr($1) + weighted_mean($2, $1) filter (where {text})")),
     };
     let query = match query {
         Ok(query) => query,

@@ -18,6 +18,7 @@ pub(super) struct Mean {
 
 impl State for Mean {
     const ARGUMENT: Argument = Argument::Numbers;
+    const IS_QUOTIENT: bool = true;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known, Part::Sum]);
     const COLUMNS: &'static [StateColumn] =
         &[StateColumn::of(Rule::Count), StateColumn::of(Rule::Sum)];

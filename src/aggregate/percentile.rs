@@ -6,10 +6,9 @@ use std::ops::RangeInclusive;
 
 use num_bigint::BigInt;
 
+use crate::aggregate::definition::{Definition, Kind};
 use crate::aggregate::share::{MORE, Share};
-use crate::aggregate::state::{
-    Argument, Definition, Digest, Kind, Outcome, State, StateColumn, Value,
-};
+use crate::aggregate::state::{Argument, Digest, Outcome, State, StateColumn, Value};
 use crate::aggregate::values;
 use crate::decimal::number::{Exact, Special, nearest_each};
 use crate::decimal::quotient::Quotient;
@@ -54,6 +53,7 @@ fn digests(numbers: &[i64], scale: u32, to: &mut [u64]) {
 
 impl State for Values {
     const ARGUMENT: Argument = Argument::Numbers;
+    const IS_QUOTIENT: bool = true;
     const DIGEST: Option<Digest> = Some(Digest::Numbers(digests));
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sketch(Sketch::Histogram))];
 

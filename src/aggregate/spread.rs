@@ -27,6 +27,7 @@ pub(super) struct Spread<const POPULATION: bool, const ROOT: bool> {
 
 impl<const POPULATION: bool, const ROOT: bool> State for Spread<POPULATION, ROOT> {
     const ARGUMENT: Argument = Argument::Numbers;
+    const IS_QUOTIENT: bool = true;
     const PARTS: Option<&'static [Part]> = Some(&[Part::Known, Part::Sum, Part::Squares]);
     const COLUMNS: &'static [StateColumn] = &[
         StateColumn::of(Rule::Count),

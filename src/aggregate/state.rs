@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::ops::Deref;
 
 use ringfold_read::internals::prefetch;
 
@@ -195,7 +194,7 @@ impl Ratio {
     }
 
     /// As [`Outcome::printed`] prints it in a column of this scale, where 64 bits are enough for that.
-    fn digits(&self, scale: u32, rounding: Rounding) -> Option<Digits<'static>> {
+    pub(super) fn digits(&self, scale: u32, rounding: Rounding) -> Option<Digits<'static>> {
         let (digits, is_up) = match rounding {
             Rounding::Own => (scale + self.more, false),
             Rounding::Digits(digits) => (digits, false),
@@ -220,6 +219,8 @@ pub(crate) trait State: Default + Send + Sync + 'static {
     const ARGUMENT: Argument;
     /// What it must know of many rows at once; `None` if it must see each value.
     const PARTS: Option<&'static [Part]> = None;
+    /// Its outcomes are quotients, which have more digits than its column.
+    const IS_QUOTIENT: bool = false;
     /// What is kept of it in a partial. Merging the columns by their rules is merging states.
     const COLUMNS: &'static [StateColumn];
 
@@ -310,7 +311,7 @@ const AHEAD: usize = 16;
 
 /// Adds values to the states of their groups, by their digests; returns by how much the states' [heap](State::heap) has
 /// grown.
-fn add_all<S: States>(states: &mut [&mut dyn States], digests: &[DigestRow]) -> isize {
+pub(super) fn add_all<S: States>(states: &mut [&mut dyn States], digests: &[DigestRow]) -> isize {
     let of_type = states.iter_mut().map(|states| {
         let states: &mut dyn Any = *states;
         states.downcast_mut::<S>().expect("of the same aggregate")
@@ -432,258 +433,6 @@ impl<S: State> States for Vec<S> {
 
     fn heap_of(&self, group: usize) -> usize {
         self[group].heap()
-    }
-}
-
-/// What is looked for in all values of a group.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Statistic {
-    /// The number at a share of all.
-    Percentile(Share),
-    /// How many there are.
-    Distinct,
-    /// The most frequent one.
-    Mode,
-}
-
-/// An aggregate as a query asks for it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
-    definition: &'static Definition,
-    /// The share of a percentile.
-    pub(crate) share: Option<Share>,
-}
-
-impl Kind {
-    pub(super) const fn percentile(definition: &'static Definition, share: Share) -> Kind {
-        Kind {
-            definition,
-            share: Some(share),
-        }
-    }
-
-    pub(crate) fn name(self) -> Cow<'static, str> {
-        match (self.share, self.definition.share) {
-            (Some(share), None) => format!("{}{share}", self.definition.name).into(),
-            _ => self.definition.name.into(),
-        }
-    }
-
-    /// The same aggregate, exact whatever the size of a group, if it isn't that anyway.
-    pub(crate) fn exact(self) -> Option<Kind> {
-        self.with(self.definition.exact)
-    }
-
-    /// The same aggregate of times.
-    pub(crate) fn of_times(self) -> Option<Kind> {
-        self.with(self.definition.of_times)
-    }
-
-    /// What keeps that which is found among all values.
-    pub(crate) fn result(self) -> Option<Kind> {
-        self.with(self.definition.result)
-    }
-
-    /// What is looked for among all values.
-    pub(crate) fn statistic(self) -> Option<Statistic> {
-        let statistic = self.of_values?;
-        Some(self.share.map_or(statistic, Statistic::Percentile))
-    }
-
-    fn with(self, definition: Option<&'static Definition>) -> Option<Kind> {
-        definition.map(|definition| Kind { definition, ..self })
-    }
-
-    /// Whether an aggregate of the same column can have the same states.
-    pub(crate) fn shares_states(self, other: Kind) -> bool {
-        match (self.of_values, other.of_values) {
-            (Some(_), Some(_)) => self.argument == other.argument,
-            (None, None) => self.share.is_some() && other.share.is_some(),
-            _ => false,
-        }
-    }
-}
-
-impl From<&'static Definition> for Kind {
-    fn from(definition: &'static Definition) -> Kind {
-        Kind {
-            definition,
-            share: definition.share,
-        }
-    }
-}
-
-impl Deref for Kind {
-    type Target = Definition;
-
-    fn deref(&self) -> &Definition {
-        self.definition
-    }
-}
-
-/// What is known of an aggregate, or of all percentiles.
-#[derive(Debug)]
-pub(crate) struct Definition {
-    /// What its name begins with, if it is one of percentiles.
-    pub(crate) name: &'static str,
-    pub(crate) argument: Argument,
-    /// See [`State::PARTS`].
-    pub(crate) parts: Option<&'static [Part]>,
-    /// See [`State::COLUMNS`].
-    pub(crate) columns: &'static [StateColumn],
-    /// See [`State::DIGEST`].
-    pub(crate) digest: Option<Digest>,
-    /// See [`add_all`].
-    pub(crate) add_all: fn(&mut [&mut dyn States], &[DigestRow]) -> isize,
-    /// Makes the states of no groups.
-    pub(crate) states: fn() -> Box<dyn States>,
-    outcome: fn(&Kept, u32) -> Outcome<'static>,
-    encode: fn(&Kept, &mut [Gathered]),
-    /// See [`State::RATIO`].
-    ratio: Option<fn(&Kept) -> Ratio>,
-    /// The share of a median.
-    share: Option<Share>,
-    /// What it finds among all values.
-    pub(crate) of_values: Option<Statistic>,
-    /// What keeps that.
-    result: Option<&'static Definition>,
-    /// The same aggregate, exact whatever the size of a group, if it isn't that anyway.
-    exact: Option<&'static Definition>,
-    /// The same aggregate of times.
-    of_times: Option<&'static Definition>,
-}
-
-impl Definition {
-    pub(super) const fn of<S: State>(name: &'static str) -> Definition {
-        Definition {
-            name,
-            argument: S::ARGUMENT,
-            parts: S::PARTS,
-            columns: S::COLUMNS,
-            digest: S::DIGEST,
-            add_all: add_all::<Vec<S>>,
-            states: || Box::new(Vec::<S>::new()),
-            outcome: outcome::<S>,
-            encode: |kept, to| of_kept::<S>(kept).encode(to),
-            ratio: S::RATIO,
-            share: None,
-            of_values: None,
-            result: None,
-            exact: None,
-            of_times: None,
-        }
-    }
-
-    /// The same, where it isn't of times.
-    pub(super) const fn of_times(self, of_times: &'static Definition) -> Definition {
-        Definition {
-            of_times: Some(of_times),
-            ..self
-        }
-    }
-
-    /// A median.
-    pub(super) const fn of_half(self) -> Definition {
-        Definition {
-            share: Some(Share::HALF),
-            ..self
-        }
-    }
-
-    /// Whether it is an estimate of large groups.
-    pub(crate) fn is_estimate(&self) -> bool {
-        self.columns.iter().any(|of| of.rule.is_estimate())
-    }
-
-    /// Of all values, which such states have.
-    pub(super) const fn of_values<S: States + Default>(
-        self,
-        argument: Argument,
-        statistic: Statistic,
-        result: &'static Definition,
-    ) -> Definition {
-        Definition {
-            argument,
-            parts: None,
-            columns: const { &[StateColumn::of(Rule::Values)] },
-            digest: Some(Digest::Values),
-            add_all: add_all::<S>,
-            states: || Box::<S>::default(),
-            ratio: None,
-            of_values: Some(statistic),
-            result: Some(result),
-            ..self
-        }
-    }
-
-    /// The same, where exactness isn't asked for.
-    pub(super) const fn exactly(self, exact: &'static Definition) -> Definition {
-        Definition {
-            exact: Some(exact),
-            ..self
-        }
-    }
-
-    /// Adds the state of a group of which this is known to its columns, where there are [`Definition::parts`].
-    pub(crate) fn encode(&self, kept: &Kept, to: &mut [Gathered]) {
-        (self.encode)(kept, to);
-    }
-
-    /// What is printed of a group of which this is known, where that is quickly said.
-    pub(crate) fn digits(
-        &self,
-        kept: &Kept,
-        scale: u32,
-        rounding: Rounding,
-    ) -> Option<Digits<'static>> {
-        let ratio = self.ratio?;
-        match kept.known == 0 && self.argument == Argument::Numbers {
-            true => None,
-            false => ratio(kept).digits(scale, rounding),
-        }
-    }
-
-    /// The outcome of a group of which this is known, where there are [`Definition::parts`].
-    pub(crate) fn outcome(&self, kept: &Kept, scale: u32) -> Outcome<'static> {
-        (self.outcome)(kept, scale)
-    }
-}
-
-/// An aggregate among others.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Slot {
-    pub(crate) kind: Kind,
-    /// Whose states it has: its own place among the aggregates, or that of one before.
-    pub(crate) owner: usize,
-}
-
-impl Slot {
-    /// Its columns in a partial, where numbers have a scale of `scale`. Aggregates that share states have as many there as
-    /// others: a partial is merged by those who know nothing of that.
-    pub(crate) fn columns(&self, scale: u32) -> Vec<Column> {
-        let column = |of: &StateColumn| match of.rule {
-            Rule::Values => Column {
-                rule: of.rule,
-                scale: self.owner as u32,
-            },
-            _ => of.column(scale),
-        };
-        self.kind.columns.iter().map(column).collect()
-    }
-}
-
-fn of_kept<S: State>(kept: &Kept) -> S {
-    let mut state = S::default();
-    state.absorb(kept);
-    state
-}
-
-fn outcome<S: State>(kept: &Kept, scale: u32) -> Outcome<'static> {
-    match of_kept::<S>(kept).finish(scale) {
-        Outcome::Null => Outcome::Null,
-        Outcome::Number(exact) => Outcome::Number(exact),
-        Outcome::Quotient { value, digits } => Outcome::Quotient { value, digits },
-        Outcome::Text(_) | Outcome::Time(_) => unreachable!("a text of numbers"),
     }
 }
 

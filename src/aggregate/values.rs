@@ -4,11 +4,10 @@
 
 use crate::aggregate::bag::Bags;
 use crate::aggregate::count::Count;
+use crate::aggregate::definition::{Definition, Statistic};
 use crate::aggregate::lexical::LexMin;
 use crate::aggregate::share::{MORE, Share};
-use crate::aggregate::state::{
-    Argument, Definition, Outcome, State, StateColumn, Statistic, Value,
-};
+use crate::aggregate::state::{Argument, Outcome, State, StateColumn, Value};
 use crate::decimal::number::Exact;
 use crate::decimal::quotient::Quotient;
 use crate::partial::column::{ColumnView, Gathered};
@@ -45,6 +44,7 @@ struct Percentile(Option<Exact>);
 
 impl State for Percentile {
     const ARGUMENT: Argument = Argument::Numbers;
+    const IS_QUOTIENT: bool = true;
     const COLUMNS: &'static [StateColumn] = &[StateColumn::of(Rule::Sum)];
 
     fn update(&mut self, value: &Value<'_>) {

@@ -189,13 +189,12 @@ impl AnswerColumns {
 
 /// A number of a column all of whose numbers are quotients, or none.
 fn outcome(number: &Rational, is_quotient: bool) -> Outcome<'static> {
-    let value = is_quotient.then(|| number.quotient()).flatten();
-    match value {
-        Some(value) => Outcome::Quotient {
-            value,
+    match is_quotient {
+        true => Outcome::Quotient {
+            value: number.quotient(),
             digits: QUOTIENT_DIGITS,
         },
-        None => number
+        false => number
             .stored()
             .map_or(Outcome::Null, |number| Outcome::Number(number.exact())),
     }

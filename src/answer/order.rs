@@ -124,7 +124,7 @@ impl By {
 
 /// Whether a text that is no column's name is meant as a value.
 fn is_value(text: &str) -> bool {
-    let reads = || Expression::of_aggregates(text, SORT, scope::is_aggregate).is_ok();
+    let reads = || Expression::of_aggregates(text, SORT, &scope::AGGREGATES).is_ok();
     text.contains(['(', '*', '/', '%', '+', '-', '|']) || text.contains(' ') && reads()
 }
 

@@ -4,21 +4,24 @@ use std::sync::{Arc, OnceLock};
 
 use ringfold_read::{Result, Setting};
 
+use crate::aggregate::composed::composed_named;
 use crate::aggregate::named;
 use crate::answer::columns::{AnswerColumns, Column, Computed};
 use crate::decimal::number::shown;
 use crate::expression::formula::{Formula, Kind};
 use crate::expression::item::written;
+use crate::expression::leaf::Aggregates;
 use crate::expression::{Condition, Expression, Scope};
 use crate::plan::columns::{Columns, plural, unknown};
 
 /// The short form of `count(*) filter (where ...)`.
 pub(crate) const COUNT_IF: &str = "count_if";
 
-/// Whether an aggregate has such a name.
-pub(crate) fn is_aggregate(name: &str) -> bool {
-    named(name).is_some() || name.eq_ignore_ascii_case(COUNT_IF)
-}
+/// Which aggregates a value may be computed of.
+pub(crate) static AGGREGATES: Aggregates = Aggregates {
+    is_one: |name| named(name).is_some() || name.eq_ignore_ascii_case(COUNT_IF),
+    composed: composed_named,
+};
 
 /// An aggregate of an answer, as it was asked for.
 #[derive(Debug, Clone)]
@@ -63,7 +66,7 @@ pub(crate) fn value(
     names: &[Vec<u8>],
     columns: &mut AnswerColumns,
 ) -> Result<(usize, bool)> {
-    let (expression, _) = Expression::of_aggregates(text, setting, is_aggregate)?;
+    let (expression, _) = Expression::of_aggregates(text, setting, &AGGREGATES)?;
     let mut scope = AnswerScope { names, columns };
     let (formula, kind) = expression.formula(&mut scope)?;
     let (formula, is_turned) = match formula {
@@ -131,15 +134,9 @@ impl Scope for AnswerScope<'_> {
         let columns = &mut *self.columns;
         let place = columns.places();
         let is_quotient = |place: usize| columns.is_quotient(place);
-        let mut totals = Vec::new();
-        formula.take_shares(place, &mut totals);
-        if totals
-            .iter()
-            .any(|total| total.is_quotient_of(&is_quotient))
-        {
-            let text = shown(text.trim().as_bytes());
-            return Err(format!("`{text}` has {SHARE_OF_QUOTIENT}"));
-        }
+        let totals = formula.take_shares(place, &is_quotient);
+        let totals =
+            totals.map_err(|why| format!("`{}` has {why}", shown(text.trim().as_bytes())))?;
         let computed = Computed {
             is_quotient: formula.is_quotient_of(&is_quotient),
             text: text.trim().into(),
@@ -154,9 +151,6 @@ impl Scope for AnswerScope<'_> {
         Ok(place)
     }
 }
-
-/// Why there is no such share.
-pub(crate) const SHARE_OF_QUOTIENT: &str = "a share of a quotient: shares are of counts and sums";
 
 impl AnswerColumns {
     /// Where the columns stand that expressions know: keys, aggregates, those that are shown after the keys, and the hidden

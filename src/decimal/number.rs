@@ -12,6 +12,7 @@ use std::cmp::Ordering;
 use num_bigint::BigInt;
 
 pub(crate) use exact::Exact;
+pub(crate) use ordered::ordered_length;
 
 /// The most digits of a number, leading zeros not counted, and the most after its point.
 pub(crate) const DIGITS_MAX: usize = 38;

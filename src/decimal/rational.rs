@@ -13,6 +13,9 @@ use crate::decimal::quotient::Quotient;
 pub(crate) const QUOTIENT_DIGITS: u32 = 12;
 /// The most digits after the point of one that is stored.
 const SCALE_MAX: u32 = 36;
+/// More digits than are printed of a number, and the most after the point of a double.
+const LONG_DIGITS: u32 = 110;
+const DOUBLE_DIGITS: u32 = 1000;
 /// The most bits of what is computed, and the most of its decimals as four bits each: more than any number that can be stored has, by far.
 const BITS_MAX: u64 = 1 << 14;
 
@@ -271,20 +274,32 @@ impl Rational {
         })
     }
 
-    /// The same as a quotient that is rounded for print; `None` where its divisor is too large.
-    pub(crate) fn quotient(&self) -> Option<Quotient> {
+    /// The same as a quotient that is rounded for print.
+    pub(crate) fn quotient(&self) -> Quotient {
         let Some(divisor) = &self.divisor else {
-            return Some(Quotient::new(self.dividend.clone(), 1));
+            return Quotient::new(self.dividend.clone(), 1);
         };
         let (mantissa, scale) = divisor.parts();
-        let divisor = u128::try_from(mantissa?).ok()?;
+        let Some(divisor) = mantissa.and_then(|mantissa| u128::try_from(mantissa).ok()) else {
+            return Quotient::new(self.long_decimal(), 1);
+        };
         let dividend = match self.special() {
             Some(_) => self.dividend.clone(),
             None => self
                 .dividend
                 .times(&Exact::new(BigInt::from(10).pow(scale), 0)),
         };
-        Some(Quotient::new(dividend, divisor))
+        Quotient::new(dividend, divisor)
+    }
+
+    /// A decimal that is rounded to fewer digits as it is: it has more of them than are printed, and a last one that isn't
+    /// zero where something is cut off.
+    fn long_decimal(&self) -> Exact {
+        let digits = f64::from(LONG_DIGITS) - self.magnitude().floor();
+        let digits = digits.clamp(LONG_DIGITS.into(), DOUBLE_DIGITS.into()) as u32;
+        let cut = self.cut(digits.cast_signed(), Cut::Truncate);
+        let rest = self.cmp(&Rational::from(cut.clone()));
+        Exact::new(cut.at(digits) * 10 + rest as i32, digits + 1)
     }
 
     /// The decimal logarithm of its absolute value, about.

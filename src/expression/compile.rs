@@ -5,7 +5,7 @@ use ringfold_read::Result;
 use crate::decimal::number::{Grammar, Number, shown};
 use crate::expression::fault::Fault;
 use crate::expression::formula::{Formula, Kind, Operator};
-use crate::expression::function::{COMPARE, Function, Prepared};
+use crate::expression::function::{self, COMPARE, Function, Prepared};
 use crate::expression::literal::{Comparison, Literal};
 use crate::expression::tree::{Check, Condition, Test};
 use crate::expression::value::{Record, Value, ValueError};
@@ -436,7 +436,17 @@ impl Compiler<'_> {
         let mut compiled = Vec::new();
         for (at, argument) in arguments.iter().enumerate() {
             let wanted = function.parameter(at);
-            compiled.push(self.argument(argument, wanted, function.name)?);
+            let argument = self.argument(argument, wanted, function.name)?;
+            compiled.push(match argument {
+                Formula::Column(column)
+                    if function.takes_moments
+                        && wanted == Kind::Number
+                        && self.scope.is_time(column) =>
+                {
+                    function::seconds_of(argument)
+                }
+                argument => argument,
+            });
         }
         let prepared = function
             .prepare(&compiled)

@@ -126,9 +126,31 @@ impl Formula {
         }
     }
 
-    /// Makes a quotient of each `share`: its argument over a column from `first` on, which is the sum of what is added to
-    /// `totals`.
-    pub(crate) fn take_shares(&mut self, first: usize, totals: &mut Vec<Formula>) {
+    /// Makes a quotient of each `share`: its argument over a column from `first` on, which is the sum of what is returned.
+    ///
+    /// # Errors
+    /// Of what there is no share.
+    pub(crate) fn take_shares(
+        &mut self,
+        first: usize,
+        is_quotient: &dyn Fn(usize) -> bool,
+    ) -> Result<Vec<Formula>, &'static str> {
+        let mut totals = Vec::new();
+        self.add_totals(first, &mut totals);
+        let mut inner = Vec::new();
+        for total in &totals {
+            total.clone().add_totals(0, &mut inner);
+        }
+        if !inner.is_empty() {
+            return Err("a share of a share: shares are of counts and sums");
+        }
+        match totals.iter().any(|total| total.is_quotient_of(is_quotient)) {
+            true => Err("a share of a quotient: shares are of counts and sums"),
+            false => Ok(totals),
+        }
+    }
+
+    fn add_totals(&mut self, first: usize, totals: &mut Vec<Formula>) {
         match self {
             Formula::Call(function, arguments, _) if function.is_share() => {
                 let argument = arguments[0].clone();
@@ -136,22 +158,22 @@ impl Formula {
                 totals.push(argument.clone());
                 *self = Formula::Operation(Operator::Over, [argument, total].into());
             }
-            Formula::Negative(inner) => inner.take_shares(first, totals),
+            Formula::Negative(inner) => inner.add_totals(first, totals),
             Formula::Operation(_, sides) => {
                 sides
                     .iter_mut()
-                    .for_each(|side| side.take_shares(first, totals));
+                    .for_each(|side| side.add_totals(first, totals));
             }
             Formula::Call(_, arguments, _) => {
                 arguments
                     .iter_mut()
-                    .for_each(|one| one.take_shares(first, totals));
+                    .for_each(|one| one.add_totals(first, totals));
             }
             Formula::Choice(cases, other) => {
                 cases
                     .iter_mut()
-                    .for_each(|(_, value)| value.take_shares(first, totals));
-                other.take_shares(first, totals);
+                    .for_each(|(_, value)| value.add_totals(first, totals));
+                other.add_totals(first, totals);
             }
             _ => {}
         }

@@ -2,6 +2,7 @@
 
 mod address;
 mod number;
+pub(crate) mod pair;
 mod text;
 mod time;
 
@@ -24,7 +25,7 @@ pub(crate) struct Function {
     /// Other names, as other programs have them.
     aliases: &'static [&'static str],
     /// How it is written.
-    usage: &'static str,
+    pub(crate) usage: &'static str,
     /// What its arguments are; the last one may come again where `most` is more.
     parameters: &'static [Kind],
     /// The fewest arguments and the most.
@@ -37,6 +38,8 @@ pub(crate) struct Function {
     prepare: Option<Prepare>,
     /// What it gives is a quotient where an argument is one.
     pub(super) keeps_quotients: bool,
+    /// A number that it takes may be a log's time.
+    pub(super) takes_moments: bool,
 }
 
 type Apply = for<'a> fn(&Arguments<'a>) -> Result<Value<'a>, Missing>;
@@ -126,6 +129,7 @@ const fn function(
         append: None,
         prepare: None,
         keeps_quotients: false,
+        takes_moments: false,
     }
 }
 
@@ -157,9 +161,19 @@ impl Function {
         self
     }
 
+    const fn of_moments(mut self) -> Function {
+        self.takes_moments = true;
+        self
+    }
+
     const fn appended(mut self, append: Append) -> Function {
         self.append = Some(append);
         self
+    }
+
+    /// Whether it may have one argument.
+    pub(crate) fn takes_one(&self) -> bool {
+        self.least <= 1
     }
 
     /// Whether it is [`SHARE`].
@@ -260,6 +274,12 @@ pub(super) static SHARE: Function =
     function("share(x)", "share", &[Kind::Number], Kind::Number, |_| {
         Err(Missing::Null)
     });
+
+/// The seconds since 1970 of a time.
+pub(super) fn seconds_of(time: Formula) -> Formula {
+    let epoch = named("epoch").expect("it is one of them");
+    Formula::Call(epoch, [time].into(), Prepared::Nothing)
+}
 
 fn all() -> impl Iterator<Item = &'static Function> {
     let families = [number::ALL, text::ALL, address::ALL, time::ALL];

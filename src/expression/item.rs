@@ -6,8 +6,9 @@ use crate::plan::columns::Columns;
 /// `sum(price * qty) filter (where qty > 1) as dear`
 pub(crate) struct AggregateText<'a> {
     pub(crate) name: &'a str,
-    /// What stands between its parentheses.
+    /// What stands between its parentheses, and its parts between commas.
     pub(crate) argument: &'a str,
+    pub(crate) arguments: Vec<&'a str>,
     pub(crate) filter: Option<&'a str>,
     pub(crate) alias: Option<Vec<u8>>,
     /// All of it without the other name.
@@ -39,18 +40,19 @@ pub(crate) fn alias(item: &str) -> (&str, Option<Vec<u8>>) {
 pub(crate) fn aggregate(item: &str) -> Option<AggregateText<'_>> {
     let (text, alias) = alias(item);
     let tokens = tokens(text).ok()?;
-    let (open, argument) = parenthesis(text, &tokens, 1)?;
+    let (close, argument) = parenthesis(text, &tokens, 1)?;
+    let arguments = parts(text, &tokens[1..=close]);
     let name =
         matches!(tokens[0].token, Token::Name(_)).then(|| &text[tokens[0].at..tokens[0].end])?;
-    let filter = match &tokens[open + 1..] {
+    let filter = match &tokens[close + 1..] {
         [_end] => None,
         [filter, ..] if is_word(Some(filter), "filter") => {
-            let (close, filter) = parenthesis(text, &tokens, open + 2)?;
-            let is_where = is_word(tokens.get(open + 3), "where");
-            if !is_where || close + 2 != tokens.len() {
+            let (end, filter) = parenthesis(text, &tokens, close + 2)?;
+            let is_where = is_word(tokens.get(close + 3), "where");
+            if !is_where || end + 2 != tokens.len() {
                 return None;
             }
-            let skipped = tokens[open + 3].end - (tokens[open + 2].end);
+            let skipped = tokens[close + 3].end - (tokens[close + 2].end);
             Some(filter[skipped..].trim())
         }
         _ => return None,
@@ -59,6 +61,7 @@ pub(crate) fn aggregate(item: &str) -> Option<AggregateText<'_>> {
     Some(AggregateText {
         name,
         argument: argument.trim(),
+        arguments,
         filter,
         alias,
         text,
@@ -119,6 +122,23 @@ fn parenthesis<'a>(text: &'a str, tokens: &[Lexeme], open: usize) -> Option<(usi
         }
     }
     None
+}
+
+/// What stands between the commas of such parentheses.
+fn parts<'a>(text: &'a str, tokens: &[Lexeme]) -> Vec<&'a str> {
+    let (mut parts, mut depth, mut from) = (Vec::new(), 0, tokens[0].end);
+    for lexeme in tokens {
+        match lexeme.token {
+            Token::Open => depth += 1,
+            Token::Close => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 || depth == 1 && lexeme.token == Token::Comma {
+            parts.push(text[from..lexeme.at].trim());
+            from = lexeme.end;
+        }
+    }
+    parts
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 use crate::expression::fault::Fault;
 use crate::expression::formula::Operator;
 use crate::expression::function;
+use crate::expression::leaf::Aggregates;
 use crate::expression::literal::{Comparison, Literal};
 use crate::expression::pattern::Pattern;
 use crate::expression::token::{Lexeme, NO_VALUE, Token, tokens};
@@ -27,25 +28,22 @@ use crate::plan::columns::Columns;
 const DEEPEST: usize = 100;
 const OPERATORS_MAX: usize = 200;
 
-/// Whether an aggregate has such a name.
-pub(super) type IsAggregate = fn(&str) -> bool;
-
 pub(super) struct Parser<'a> {
-    /// The text, and what aggregates are called, if they are among its values.
-    pub(super) aggregates: Option<(&'a str, IsAggregate)>,
+    /// The text, and which aggregates there are, if they are among its values.
+    pub(super) aggregates: Option<(&'a str, &'static Aggregates)>,
     /// Those that were read.
     pub(super) leaves: Vec<String>,
     /// In reverse: the next one is the last. The end stays.
     tokens: Vec<Lexeme>,
-    depth: usize,
+    pub(super) depth: usize,
     operators: usize,
     /// Where the last token ended.
-    end: usize,
+    pub(super) end: usize,
     /// Where the last `||` stands.
     join: Option<usize>,
 }
 
-const NOT_CLOSED: &str = "the parenthesis that opens here is never closed";
+pub(super) const NOT_CLOSED: &str = "the parenthesis that opens here is never closed";
 
 impl<'a> Parser<'a> {
     pub(super) fn new(text: &str) -> Result<Parser<'a>, Fault> {
@@ -62,11 +60,11 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn peek(&self) -> &Lexeme {
+    pub(super) fn peek(&self) -> &Lexeme {
         self.tokens.last().expect("the end stays")
     }
 
-    fn next(&mut self) -> Lexeme {
+    pub(super) fn next(&mut self) -> Lexeme {
         self.end = self.peek().end;
         match self.tokens.len() {
             1 => self.peek().clone(),
@@ -75,7 +73,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether the next token is this one, which is taken then.
-    fn take(&mut self, token: &Token) -> bool {
+    pub(super) fn take(&mut self, token: &Token) -> bool {
         let is_next = self.peek().token == *token;
         if is_next {
             self.next();
@@ -84,7 +82,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether the next token is this word, which is no name where an operator may stand.
-    fn is_word(&self, word: &str) -> bool {
+    pub(super) fn is_word(&self, word: &str) -> bool {
         matches!(&self.peek().token, Token::Name(name) if name.eq_ignore_ascii_case(word))
     }
 
@@ -97,7 +95,7 @@ impl<'a> Parser<'a> {
     }
 
     /// One level deeper, as long as there may be one.
-    fn deeper(&mut self) -> Result<(), Fault> {
+    pub(super) fn deeper(&mut self) -> Result<(), Fault> {
         self.depth += 1;
         match self.depth > DEEPEST {
             true => Err(Fault::new(
@@ -341,7 +339,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A value that stands where no condition may.
-    fn scalar(&mut self, parsed: Parsed, at: usize) -> Scalar {
+    pub(super) fn scalar(&mut self, parsed: Parsed, at: usize) -> Scalar {
         match parsed {
             Parsed::Scalar(scalar) => scalar,
             Parsed::Node(node) => Scalar {
@@ -494,44 +492,12 @@ impl<'a> Parser<'a> {
         Ok(Some(unit))
     }
 
-    /// An aggregate with its parentheses and its filter, whose name was taken.
-    fn leaf(&mut self, text: &str, at: usize) -> Result<Parsed, Fault> {
-        self.skip_parentheses()?;
-        if self.is_word("filter") {
-            self.next();
-            self.skip_parentheses()?;
-        }
-        let end = self.end;
-        let leaf = &text[at..end];
-        if !self.leaves.iter().any(|known| known == leaf) {
-            self.leaves.push(leaf.into());
-        }
-        let form = Form::Column(Columns::from(leaf));
-        Ok(Parsed::Scalar(Scalar { at, end, form }))
-    }
-
-    /// Skips what stands between a parenthesis and the one that closes it.
-    fn skip_parentheses(&mut self) -> Result<(), Fault> {
-        let (at, mut depth) = (self.peek().at, 0);
-        loop {
-            match self.next().token {
-                Token::Open => depth += 1,
-                Token::Close => depth -= 1,
-                Token::End => return Err(Fault::new(at, NOT_CLOSED)),
-                _ => {}
-            }
-            if depth == 0 {
-                return Ok(());
-            }
-        }
-    }
-
     /// A function whose name was taken.
     fn call(&mut self, name: &str, at: usize) -> Result<Parsed, Fault> {
-        if let Some((text, is_aggregate)) = self.aggregates
-            && is_aggregate(name)
+        if let Some((text, aggregates)) = self.aggregates
+            && let Some(value) = self.aggregate(text, aggregates, name, at)?
         {
-            return self.leaf(text, at);
+            return Ok(Parsed::Scalar(value));
         }
         let open = self.next().at;
         self.deeper()?;

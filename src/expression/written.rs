@@ -5,9 +5,11 @@ use ringfold_read::{Error, Result, Setting};
 use crate::expression::fault::Fault;
 use crate::expression::formula::Operator;
 use crate::expression::function::Function;
+use crate::expression::leaf::Aggregates;
 use crate::expression::literal::{Comparison, Literal};
-use crate::expression::parse::{IsAggregate, Parser};
+use crate::expression::parse::Parser;
 use crate::expression::pattern::Pattern;
+use crate::expression::token::Token;
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
 
@@ -115,7 +117,7 @@ impl Expression {
     fn read_condition(
         text: &str,
         setting: Setting,
-        aggregates: Option<(&str, IsAggregate)>,
+        aggregates: Option<(&str, &'static Aggregates)>,
     ) -> Result<Expression> {
         let read = || {
             let mut parser = Parser::new(text)?;
@@ -135,9 +137,9 @@ impl Expression {
     pub(crate) fn condition_of_aggregates(
         text: &str,
         setting: Setting,
-        is_aggregate: IsAggregate,
+        aggregates: &'static Aggregates,
     ) -> Result<Expression> {
-        Expression::read_condition(text, setting, Some((text, is_aggregate)))
+        Expression::read_condition(text, setting, Some((text, aggregates)))
     }
 
     /// Reads a value of aggregates, and says which these are. In it, they are columns that are called as they are written.
@@ -147,12 +149,12 @@ impl Expression {
     pub(crate) fn of_aggregates(
         text: &str,
         setting: Setting,
-        is_aggregate: IsAggregate,
+        aggregates: &'static Aggregates,
     ) -> Result<(Expression, Vec<String>)> {
         let mut leaves = Vec::new();
         let mut read = || {
             let mut parser = Parser::new(text)?;
-            parser.aggregates = Some((text, is_aggregate));
+            parser.aggregates = Some((text, aggregates));
             let root = parser.any("a value is missing")?;
             parser.end()?;
             leaves = parser.leaves;
@@ -160,6 +162,37 @@ impl Expression {
         };
         let expression = Expression::of(text, setting, read())?;
         Ok((expression, leaves))
+    }
+
+    /// Reads the arguments of a function that `setting` was given.
+    ///
+    /// # Errors
+    /// They can't be understood, or are too few or too many.
+    pub(crate) fn call(
+        function: &'static Function,
+        text: &str,
+        setting: Setting,
+    ) -> Result<Expression> {
+        let read = || {
+            let mut parser = Parser::new(text)?;
+            let mut arguments = Vec::new();
+            loop {
+                let at = parser.peek().at;
+                let argument = parser.any("a value is missing")?;
+                arguments.push(parser.scalar(argument, at));
+                if !parser.take(&Token::Comma) {
+                    break;
+                }
+            }
+            parser.end()?;
+            function.check_count(arguments.len(), 0)?;
+            Ok(Parsed::Scalar(Scalar {
+                at: 0,
+                end: text.len(),
+                form: Form::Call(function, arguments),
+            }))
+        };
+        Expression::of(text, setting, read())
     }
 
     /// Reads a value that `setting` was given.

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use ringfold_read::{Error, Kind as ErrorKind, Result};
 
+use crate::aggregate::definition::Kind as AggregateKind;
 use crate::aggregate::state::Rounding;
 use crate::answer::columns::{AnswerColumns, Column, Computed};
-use crate::answer::scope::{SHARE_OF_QUOTIENT, Written, is_aggregate};
+use crate::answer::scope::{AGGREGATES, Written};
 use crate::decimal::number::{Grammar, shown};
 use crate::expression::formula::{Formula, Kind};
 use crate::expression::item::alias;
@@ -22,22 +23,6 @@ use crate::refusal::AGGREGATE;
 pub(crate) struct ComputedItem {
     pub(crate) value: Expression,
     pub(crate) name: Option<Vec<u8>>,
-}
-
-/// Whether an aggregate's numbers have the decimals of its column, and are no quotients.
-fn is_decimal(name: &str) -> bool {
-    let names = [
-        "count",
-        "sum",
-        "min",
-        "max",
-        "range",
-        "distinct",
-        "approx_distinct",
-        "first",
-        "last",
-    ];
-    names.contains(&name)
 }
 
 /// What a partial calls its answer's columns.
@@ -69,11 +54,11 @@ impl ComputedItem {
         match kind {
             Kind::Number | Kind::Field | Kind::Null => {
                 let of = |column: usize| column.checked_sub(keys.len()).is_some_and(&is_quotient);
-                let (first_total, mut totals) = (keys.len() + aggregates, Vec::new());
-                formula.take_shares(first_total, &mut totals);
-                if totals.iter().any(|total| total.is_quotient_of(&of)) {
-                    return refused(&format!("has {SHARE_OF_QUOTIENT}"));
-                }
+                let first_total = keys.len() + aggregates;
+                let totals = match formula.take_shares(first_total, &of) {
+                    Ok(totals) => totals,
+                    Err(why) => return refused(&format!("has {why}")),
+                };
                 let totals = totals.into_iter().map(|total| (total, OnceLock::new()));
                 Ok(Column::Computed(Arc::new(Computed {
                     is_quotient: formula.is_quotient_of(&of),
@@ -131,7 +116,7 @@ impl Plan {
         item: &ComputedItem,
         leaf: impl Fn(&[u8]) -> Option<usize>,
     ) -> Result<()> {
-        let is_quotient = |at: usize| !is_decimal(&self.aggregates[at].kind.name());
+        let is_quotient = |at: usize| self.aggregates[at].kind.is_quotient;
         let column = item.column(
             &self.names[..self.keys.len()],
             &leaf,
@@ -170,6 +155,7 @@ pub(crate) fn columns_of(
     words: &[(Vec<u8>, Vec<u8>)],
     keys: &[Vec<u8>],
     aggregates: &[Aggregate],
+    kinds: &[AggregateKind],
 ) -> Result<(Vec<Column>, Vec<Vec<u8>>)> {
     let title = |at: usize| aggregates[at].title.clone();
     let columns = words.iter().filter(|(name, _)| name == COLUMN);
@@ -184,7 +170,7 @@ pub(crate) fn columns_of(
         }
         let (text, name) = alias(&text);
         let item = ComputedItem {
-            value: Expression::of_aggregates(text, AGGREGATE, is_aggregate)?.0,
+            value: Expression::of_aggregates(text, AGGREGATE, &AGGREGATES)?.0,
             name,
         };
         let asked = || words.iter().filter(|(name, _)| name == b"aggregate");
@@ -198,7 +184,7 @@ pub(crate) fn columns_of(
             let at = asked().position(|(_, word)| word == text);
             at.filter(|at| *at < aggregates.len())
         };
-        let is_quotient = |at: usize| !is_decimal(&String::from_utf8_lossy(&aggregates[at].name));
+        let is_quotient = |at: usize| kinds[at].is_quotient;
         shown.push(item.column(keys, &leaf, aggregates.len(), is_quotient)?);
         names.push(item.name());
     }
@@ -209,37 +195,56 @@ pub(crate) fn columns_of(
     Ok((shown, names))
 }
 
-/// The aggregates of an answer, by the words that a partial keeps of its query.
-pub(crate) fn written<'a>(
-    words: &'a [(Vec<u8>, Vec<u8>)],
-    names: impl Iterator<Item = &'a str>,
-) -> Arc<[Written]> {
-    let texts = words.iter().filter(|(name, _)| name == b"aggregate");
-    let aggregates = texts.zip(names).map(|((_, text), name)| Written {
-        text: text.clone(),
-        is_quotient: !is_decimal(name),
-    });
-    aggregates.collect()
-}
-
 impl AnswerColumns {
     /// Those of a plan, whose aggregates have numbers of these scales.
     pub(crate) fn of(plan: &Plan, scales: Vec<u32>) -> AnswerColumns {
-        let is_float = plan.grammar.is_float;
-        let rounding = |is_numeric| Rounding::of(is_numeric, plan.precision, is_float);
         let aggregates = plan.aggregates.iter();
-        let names: Vec<_> = aggregates.clone().map(|of| of.kind.name()).collect();
+        let aggregates = aggregates.map(|of| (of.kind, of.number.is_some()));
+        let aggregates = aggregates.zip(scales);
+        let columns = AnswerColumns::new(
+            plan.keys.len(),
+            aggregates.map(|((kind, is_numeric), scale)| (kind, is_numeric, scale)),
+            plan.shown.clone(),
+            &plan.asked,
+            (plan.precision, plan.grammar),
+        );
         AnswerColumns {
-            keys: plan.keys.len(),
-            scales,
-            roundings: aggregates.map(|of| rounding(of.number.is_some())).collect(),
-            shown: plan.shown.clone(),
             hidden: plan.hidden.clone(),
-            written: written(&plan.asked, names.iter().map(|name| &**name)),
+            ..columns
+        }
+    }
+
+    /// Those of aggregates of which it is known whether they compute on numbers, and their scales; `words` are what a partial
+    /// keeps of the query.
+    pub(crate) fn new(
+        keys: usize,
+        aggregates: impl Iterator<Item = (AggregateKind, bool, u32)>,
+        shown: Vec<Column>,
+        words: &[(Vec<u8>, Vec<u8>)],
+        (precision, grammar): (Option<u32>, Grammar),
+    ) -> AnswerColumns {
+        let rounding = |is_numeric| Rounding::of(is_numeric, precision, grammar.is_float);
+        let mut texts = words.iter().filter(|(name, _)| name == b"aggregate");
+        let (mut scales, mut roundings, mut written) = (Vec::new(), Vec::new(), Vec::new());
+        for (kind, is_numeric, scale) in aggregates {
+            scales.push(scale);
+            roundings.push(rounding(is_numeric));
+            written.extend(texts.next().map(|(_, text)| Written {
+                text: text.clone(),
+                is_quotient: kind.is_quotient,
+            }));
+        }
+        AnswerColumns {
+            keys,
+            scales,
+            roundings,
+            shown,
+            hidden: Vec::new(),
+            written: written.into(),
             computed: rounding(true),
             grammar: Grammar {
                 is_long: true,
-                ..plan.grammar
+                ..grammar
             },
         }
     }

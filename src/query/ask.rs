@@ -10,8 +10,8 @@ use std::sync::Arc;
 use ringfold_read::internals::Level;
 use ringfold_read::{Config, Error, Input, Kind as ErrorKind, Result};
 
-use crate::aggregate::state::Argument;
-use crate::aggregate::{ALL, named};
+use crate::aggregate::definition::Kind;
+use crate::aggregate::{named, names};
 use crate::answer::LINES;
 use crate::decimal::number::Grammar;
 use crate::expression::Expression;
@@ -466,20 +466,23 @@ impl Query {
     /// # Errors
     /// There is no such aggregate, or it needs a column.
     pub fn aggregate(mut self, name: &str, columns: Option<Columns>) -> Result<Query> {
+        let kind = Query::kind(name, usize::from(columns.is_some()))?;
+        self.items.push(Item::Aggregate(self.aggregates.len()));
+        self.aggregates.push(Asked::of(kind, columns));
+        Ok(self)
+    }
+
+    /// The aggregate of a name, which may be of so many columns at once.
+    fn kind(name: &str, columns: usize) -> Result<Kind> {
         let refused = |why| Error::new(ErrorKind::Usage, why);
         let Some(kind) = named(name) else {
-            let names: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
-            let names = names.join(", ");
+            let names = names().join(", ");
             return Err(refused(format!(
                 "there is no aggregate `{name}`, but {names}, and percentiles such as p50 and p99.9"
             )));
         };
-        if columns.is_none() && kind.argument != Argument::Anything {
-            return Err(refused(format!("`{name}` needs a column")));
-        }
-        self.items.push(Item::Aggregate(self.aggregates.len()));
-        self.aggregates.push(Asked::of(kind, columns));
-        Ok(self)
+        kind.check_columns(columns).map_err(refused)?;
+        Ok(kind)
     }
 
     /// `min` or `max` of a column or several that are times: the earliest or latest, as it stands in its field. Of a log's

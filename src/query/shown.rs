@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ringfold_read::{Refusal, Result};
 
-use crate::answer::scope::is_aggregate;
+use crate::answer::scope::AGGREGATES;
 use crate::budget::{Budget, default_directory};
 use crate::expression::Expression;
 use crate::refusal::{HAVING, PRECISION};
@@ -29,7 +29,7 @@ impl Shown {
     /// # Errors
     /// The condition can't be understood.
     pub fn having(mut self, condition: &str) -> Result<Shown> {
-        let having = Expression::condition_of_aggregates(condition, HAVING, is_aggregate);
+        let having = Expression::condition_of_aggregates(condition, HAVING, &AGGREGATES);
         self.having.push(having?);
         Ok(self)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ahash::RandomState;
 use ringfold_read::{Error, Kind, Result};
 
-use crate::aggregate::state::{Rounding, Slot};
+use crate::aggregate::definition::Slot;
 use crate::answer::Answer;
 use crate::answer::columns::AnswerColumns;
 use crate::answer::order::Sort;
@@ -21,7 +21,7 @@ use crate::partial::merge::Merge;
 use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
 use crate::plan::names::renamed;
-use crate::plan::shown::{columns_of, written};
+use crate::plan::shown::columns_of;
 use crate::query::shown::Shown;
 use crate::saved::{Partial, slots};
 use crate::spill::stored::{Filling, Lost, Stored, StoredForm};
@@ -85,33 +85,25 @@ impl Merged<'_> {
             aggregates,
             ..
         } = self.description();
-        let (columns, mut names) = columns_of(query, keys, aggregates)?;
+        let kinds: Vec<_> = self.slots().iter().map(|slot| slot.kind).collect();
+        let (columns, mut names) = columns_of(query, keys, aggregates, &kinds)?;
         if !shown.names.is_empty() {
             names = renamed(&names, &shown.names)?;
         }
         let is_set = |flag: &[u8]| query.iter().any(|(name, _)| name == flag);
-        let is_float = is_set(b"float");
-        let rounding = |is_numeric| Rounding::of(is_numeric, shown.precision, is_float);
-        let kinds: Vec<_> = (aggregates.iter())
-            .map(|aggregate| String::from_utf8_lossy(&aggregate.name))
-            .collect();
-        let columns = AnswerColumns {
-            keys: keys.len(),
-            scales: aggregates.iter().map(|of| of.scale).collect(),
-            roundings: aggregates
-                .iter()
-                .map(|of| rounding(of.is_numeric))
-                .collect(),
-            shown: columns,
-            hidden: Vec::new(),
-            written: written(query, kinds.iter().map(|name| &**name)),
-            computed: rounding(true),
-            grammar: Grammar {
-                decimal_point: if is_set(b"decimal comma") { b',' } else { b'.' },
-                is_long: true,
-                is_float,
-            },
+        let grammar = Grammar {
+            decimal_point: if is_set(b"decimal comma") { b',' } else { b'.' },
+            is_long: true,
+            is_float: is_set(b"float"),
         };
+        let aggregates = kinds.into_iter().zip(aggregates);
+        let columns = AnswerColumns::new(
+            keys.len(),
+            aggregates.map(|(kind, of)| (kind, of.is_numeric, of.scale)),
+            columns,
+            query,
+            (shown.precision, grammar),
+        );
         Ok((columns, names))
     }
 

@@ -13,9 +13,10 @@ use ahash::RandomState;
 use rayon::prelude::*;
 
 use crate::aggregate::bag::Values;
+use crate::aggregate::definition::{Kind, Slot, Statistic};
 use crate::aggregate::digest::{NAME, name};
 use crate::aggregate::share::Share;
-use crate::aggregate::state::{Argument, Kind, Slot, Statistic};
+use crate::aggregate::state::Argument;
 use crate::decimal::number::{Exact, Number};
 use crate::partial::block::Groups as Gathered;
 use crate::partial::column::{ColumnView, Gathered as Column};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ringfold_read::Error;
 
-use crate::aggregate::state::Slot;
+use crate::aggregate::definition::Slot;
 use crate::budget::Budget;
 use crate::partial::block::{BLOCK_BYTES, Block, Groups as Gathered, Sections};
 use crate::partial::description::{Aggregate, Column, Counts, Description, Source};

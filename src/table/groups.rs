@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rayon::iter::Either;
 use rayon::prelude::*;
 
-use crate::aggregate::state::{Kind, Outcome, Rounding};
+use crate::aggregate::definition::Kind;
+use crate::aggregate::state::{Outcome, Rounding};
 use crate::partial::column::Gathered;
 use crate::report::grid::Digits;
 use crate::table::entries::KEY_MAX;

@@ -352,9 +352,9 @@ mod tests {
     use ringfold_read::internals::Level;
 
     use super::*;
+    use crate::aggregate::definition::Slot;
     use crate::aggregate::lanes::Part;
     use crate::aggregate::named;
-    use crate::aggregate::state::Slot;
     use crate::budget::Budget;
     use crate::table::isa::Seeds;
     use crate::table::lane_plan::{KeyForm, LaneAggregate, Served};

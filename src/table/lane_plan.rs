@@ -3,8 +3,8 @@
 
 use ringfold_read::internals::Level;
 
+use crate::aggregate::definition::Kind;
 use crate::aggregate::lanes::{Kept, Layout, Part, Traits, rows_of};
-use crate::aggregate::state::Kind;
 use crate::table::entries::{EntryTable, KEY_MAX, Key, Refused};
 use crate::table::isa::Seeds;
 use crate::table::lane_table::LaneTable;

@@ -9,9 +9,10 @@ use rayon::prelude::*;
 use ringfold_read::internals::prefetch;
 
 use crate::aggregate::bag::{Bags, Values};
+use crate::aggregate::definition::{Kind, Slot};
 use crate::aggregate::digest::{self, Text};
 use crate::aggregate::lanes::Kept;
-use crate::aggregate::state::{Argument, DigestRow, Kind, Outcome, Slot, States, Value};
+use crate::aggregate::state::{Argument, DigestRow, Outcome, States, Value};
 use crate::decimal::number::Number;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::table::entries::EntryRef;

@@ -132,6 +132,23 @@ impl Number {
     }
 }
 
+/// How many bytes those of a number take at the start of a text, where all of them may be turned around.
+pub(crate) fn ordered_length(text: &[u8]) -> usize {
+    let Some(&class) = text.first() else {
+        return 0;
+    };
+    let turned = if class > NAN { !0 } else { 0 };
+    let end = match class ^ turned {
+        POSITIVE => END,
+        NEGATIVE => !END,
+        _ => return 1,
+    };
+    // The end is less than any digits, and stands after an exponent.
+    let digits = text.get(3..).unwrap_or_default();
+    let digits = digits.iter().position(|byte| byte ^ turned == end);
+    digits.map_or(text.len(), |digits| 3 + digits + 1)
+}
+
 /// Fills digits in from the end; returns how many.
 fn split<T>(digits: &mut [u8], rest: &mut T, next: impl Fn(&mut T) -> (u8, bool)) -> usize {
     for at in (0..digits.len()).rev() {
@@ -181,6 +198,12 @@ mod tests {
             let back = Number::of_ordered(&bytes(one)).unwrap();
             prop_assert_eq!(back, one);
             prop_assert!(back.decimals() <= one.decimals());
+            for turned in [0, !0] {
+                let mut text: Vec<u8> = bytes(one).iter().map(|byte| byte ^ turned).collect();
+                let length = text.len();
+                text.extend(bytes(two));
+                prop_assert_eq!(ordered_length(&text), length);
+            }
         }
 
         #[test]

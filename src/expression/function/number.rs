@@ -73,14 +73,14 @@ pub(super) const ALL: &[Function] = &[
         double(of.number(0)?.nearest().exp())
     }),
     function("ln(x)", "ln", ONE, Kind::Number, |of| {
-        double(of.number(0)?.nearest().ln())
+        double(logarithmic(of)?.ln())
     }),
     function("log(x)", "log", ONE, Kind::Number, |of| {
-        double(of.number(0)?.nearest().log10())
+        double(logarithmic(of)?.log10())
     })
     .called(&["log10"]),
     function("log2(x)", "log2", ONE, Kind::Number, |of| {
-        double(of.number(0)?.nearest().log2())
+        double(logarithmic(of)?.log2())
     }),
     function(
         "number(text[, between])",
@@ -108,6 +108,18 @@ fn double<'a>(value: f64) -> Result<Value<'a>, Missing> {
     }
     let rational = Rational::of_double(value).map_err(Missing::other)?;
     Ok(Value::Number(rational))
+}
+
+/// What a logarithm may be of.
+fn logarithmic(of: &Arguments<'_>) -> Result<f64, Missing> {
+    let x = of.number(0)?;
+    match x > Rational::from(0) {
+        true => Ok(x.nearest()),
+        false => Err(Missing::other(format!(
+            "a logarithm is of a number that is more than 0, and this is {}",
+            x.cut(6, Cut::Round).text()
+        ))),
+    }
 }
 
 fn cut<'a>(of: &Arguments<'a>, cut: Cut) -> Result<Value<'a>, Missing> {

@@ -2,10 +2,11 @@
 
 use ringfold_read::{Error, Kind as ErrorKind, Result};
 
-use crate::aggregate::named;
-use crate::answer::scope::{COUNT_IF, is_aggregate};
+use crate::aggregate::composed::composed_named;
+use crate::answer::scope::{AGGREGATES, COUNT_IF};
 use crate::expression::Expression;
 use crate::expression::item::{AggregateText, aggregate, alias};
+use crate::expression::leaf::Composed;
 use crate::plan::columns::Columns;
 use crate::plan::shown::ComputedItem;
 use crate::plan::{Asked, Key};
@@ -62,24 +63,30 @@ impl Query {
     /// It can't be understood.
     pub fn aggregate_text(self, item: &str) -> Result<Query> {
         let found = aggregate(item);
-        if let Some(found) = found.as_ref().filter(|found| is_aggregate(found.name)) {
-            return self.called(item, found);
+        if let Some(found) = found
+            .as_ref()
+            .filter(|found| (AGGREGATES.is_one)(found.name))
+        {
+            return self.called(found);
         }
         let (text, name) = alias(item);
         let is_short =
             matches!((item.find(':'), item.find('(')), (Some(colon), Some(open)) if colon < open);
-        match Expression::of_aggregates(text, AGGREGATE, is_aggregate) {
+        match Expression::of_aggregates(text, AGGREGATE, &AGGREGATES) {
             Ok((value, leaves)) if !leaves.is_empty() => return self.computed(value, name, leaves),
             Err(error) if item.contains('(') && !is_short => return Err(error),
             _ => {}
         }
         if let Some(found) = found {
-            return self.called(item, &found);
+            return self.called(&found);
         }
         let (kind, (text, name)) = match item.split_once(':') {
             Some((kind, columns)) => (Some(kind), alias(columns)),
             None => (None, alias(item)),
         };
+        if let Some(composed) = kind.and_then(composed_named) {
+            return self.composed_of_column(composed, text, name);
+        }
         let mut query = match kind.map(|kind| (kind, text)) {
             Some((kind, columns)) if columns.ends_with("@time") => {
                 let columns = columns.strip_suffix("@time").expect("it ends so");
@@ -101,6 +108,31 @@ impl Query {
         Ok(query)
     }
 
+    /// The short form of an aggregate of one column that is composed of others.
+    fn composed_of_column(
+        self,
+        composed: &Composed,
+        text: &str,
+        name: Option<Vec<u8>>,
+    ) -> Result<Query> {
+        let read = Columns::read(text)?;
+        let (argument, label) = match (self.value_of(text, &read, false, AGGREGATE), &read) {
+            (None, Columns::Number(number)) => (format!("${number}"), text.into()),
+            (None, Columns::Name(name)) => {
+                let name = String::from_utf8_lossy(name);
+                (
+                    format!("\"{}\"", name.replace('"', "\"\"")),
+                    name.into_owned(),
+                )
+            }
+            (_, _) => (text.into(), text.into()),
+        };
+        let name = name.unwrap_or_else(|| format!("{}_{label}", composed.name).into());
+        let text = format!("{}({argument})", composed.name);
+        let (value, leaves) = Expression::of_aggregates(&text, AGGREGATE, &AGGREGATES)?;
+        self.computed(value, Some(name), leaves)
+    }
+
     /// A value that is computed of aggregates.
     fn computed(
         mut self,
@@ -117,7 +149,7 @@ impl Query {
                 continue;
             }
             let found = aggregate(&leaf).expect("an aggregate was read");
-            self = self.called(&leaf, &found)?;
+            self = self.called(&found)?;
             self.items.pop();
         }
         self.items
@@ -126,9 +158,8 @@ impl Query {
     }
 
     /// An aggregate with parentheses.
-    fn called(self, item: &str, found: &AggregateText<'_>) -> Result<Query> {
+    fn called(mut self, found: &AggregateText<'_>) -> Result<Query> {
         let is_count_if = found.name.eq_ignore_ascii_case(COUNT_IF);
-        let name = if is_count_if { "count" } else { found.name };
         let condition = match (is_count_if, found.filter) {
             (true, Some(_)) => {
                 let why = "count_if has its condition between the parentheses";
@@ -138,25 +169,29 @@ impl Query {
             (false, filter) => filter,
         };
         let filter = condition.map(|text| Expression::condition(text, AGGREGATE));
-        let filter = filter.transpose()?;
-        let argument =
-            Some(found.argument).filter(|text| !is_count_if && !["", "*"].contains(text));
-        let value = argument.map(|text| Expression::value(text, AGGREGATE));
+        let (name, arguments) = match (is_count_if, &found.arguments[..]) {
+            (true, _) => ("count", &[][..]),
+            (false, ["" | "*"]) => (found.name, &[][..]),
+            (false, arguments) => (found.name, arguments),
+        };
+        let kind = Query::kind(name, arguments.len())?;
+        let value = match (arguments, kind.of_several) {
+            ([], _) => None,
+            ([_, _, ..], Some(function)) => {
+                Some(Expression::call(function, found.argument, AGGREGATE))
+            }
+            _ => Some(Expression::value(found.argument, AGGREGATE)),
+        };
         let value = value.transpose()?;
-        // It is known whether the aggregate takes a value.
-        let placeholder = value.is_some().then_some(Columns::Number(1));
-        let mut query = self.aggregate(name, placeholder)?;
-        let asked = query.aggregates.last_mut().expect("it was added");
-        *asked = Asked {
-            columns: None,
+        self.items.push(Item::Aggregate(self.aggregates.len()));
+        self.aggregates.push(Asked {
             value,
-            filter,
+            filter: filter.transpose()?,
             name: found.alias.clone(),
             text: found.text.into(),
-            ..asked.clone()
-        };
-        debug_assert!(named(name).is_some() && item.len() >= asked.text.len());
-        Ok(query)
+            ..Asked::of(kind, None)
+        });
+        Ok(self)
     }
 
     /// The value that an item may be, if it isn't plainly a column.

@@ -110,6 +110,15 @@ const VALUES: &[&str] = &[
     "distinct(lower($1))",
     "lexmax(concat($1, $2))",
     "sum($1 / $2)",
+    "arg_max($3, $1)",
+    "arg_min($2, $1 * 2) filter (where $3 is not null)",
+    "weighted_mean($1, $2)",
+    "corr($1, $2)",
+    "slope($2, $1 - 1)",
+    "covar($1, $1)",
+    "geometric_mean(abs($1) + 1)",
+    "iqr($2)",
+    "distinct($1, $2)",
 ];
 const NULLS: &[&[&str]] = &[&[], &["NA"], &["0", "NA"]];
 

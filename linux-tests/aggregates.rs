@@ -1,0 +1,259 @@
+//! Aggregates of several columns and those that are composed of others: random records against Python's fractions, in every
+//! engine and form of input.
+
+use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::probe::{Feature, skips};
+use crate::support::{dir, end, end_of, feed, ringfold, write};
+
+const ITEMS: &[&str] = &[
+    "arg_max(s, a)",
+    "arg_min(s, a)",
+    "arg_max(a, b * -1)",
+    "arg_min(s, a) filter (where b > 1)",
+    "weighted_mean(a, b)",
+    "weighted_mean(a * 2, b + 1) filter (where s != 'Bern')",
+    "covar(a, b)",
+    "covar_pop(a, b)",
+    "corr(a, b)",
+    "corr(b, b * 3 - 1)",
+    "slope(a, b)",
+    "geometric_mean(c)",
+    "iqr(a)",
+    "iqr(b) filter (where a is not null)",
+    "distinct(s, b)",
+    "distinct(a, b, s)",
+    "round(corr(a, b) * 100, 1)",
+];
+
+/// What Python makes of the same records.
+const PYTHON: &str = r#"
+import sys, json, math
+from fractions import Fraction as F
+from decimal import Decimal, getcontext
+getcontext().prec = 120
+rows = json.load(sys.stdin)
+num = lambda s: None if s == "" else F(s)
+def printed(x, digits=9):
+    if x is None: return ""
+    units = math.floor(abs(x) * 10 ** digits + F(1, 2)) * (1 if x >= 0 else -1)
+    text = str(abs(units)).rjust(digits + 1, "0")
+    text = text[:-digits] + "." + text[-digits:] if digits else text
+    return ("-" if units < 0 else "") + text
+def arg(pairs, sign):
+    pairs = [(sign * x, value.encode()) for value, x in pairs if value not in ("", None) and x is not None]
+    return min(pairs)[1].decode() if pairs else ""
+def both(xs, ys): return [(x, y) for x, y in zip(xs, ys) if x is not None and y is not None]
+def weighted(xs, ws):
+    pairs = both(xs, ws)
+    weight = sum(w for _, w in pairs)
+    return sum(x * w for x, w in pairs) / weight if weight else None
+def covariance(pairs, less=0):
+    n = len(pairs)
+    if n <= less: return None
+    mx, my = sum(x for x, _ in pairs) / F(n), sum(y for _, y in pairs) / F(n)
+    return sum((x - mx) * (y - my) for x, y in pairs) / (n - less)
+def variance(xs): return covariance([(x, x) for x in xs])
+def corr(pairs):
+    if not pairs: return None
+    vx, vy = variance([x for x, _ in pairs]), variance([y for _, y in pairs])
+    if not vx or not vy: return None
+    c = covariance(pairs)
+    square = c * c / (vx * vy)
+    root = (Decimal(square.numerator) / Decimal(square.denominator)).sqrt()
+    # The root is a double.
+    return F(float(root)) * (1 if c >= 0 else -1)
+def slope(pairs):
+    if not pairs: return None
+    v = variance([x for _, x in pairs])
+    return covariance(pairs) / v if v else None
+def geometric(xs):
+    logs = [F(repr(math.log(float(x)))) for x in xs if x is not None]
+    return F(repr(math.exp(float(sum(logs) / len(logs))))) if logs else None
+def percentile(xs, share):
+    at = (len(xs) - 1) * share
+    low = math.floor(at)
+    high = min(low + 1, len(xs) - 1)
+    return xs[low] + (xs[high] - xs[low]) * (at - low)
+def iqr(xs):
+    xs = sorted(x for x in xs if x is not None)
+    return percentile(xs, F(3, 4)) - percentile(xs, F(1, 4)) if xs else None
+def distinct(tuples): return str(len({t for t in tuples if "" not in t}))
+for g in sorted({r[0] for r in rows}):
+    own = [r for r in rows if r[0] == g]
+    s = [r[1] for r in own]
+    at, bt, ct = ([r[i] for r in own] for i in (2, 3, 4))
+    a, b, c = ([num(x) for x in column] for column in (at, bt, ct))
+    pairs = both(a, b)
+    ab = corr(pairs)
+    rounded = None if ab is None else printed(ab * 100, 1)
+    line = [
+        arg(zip(s, a), -1), arg(zip(s, a), 1),
+        arg([(t, x) for t, x in zip(at, b)], 1),
+        arg([(t, x) for t, x, y in zip(s, a, b) if y is not None and y > 1], 1),
+        printed(weighted(a, b)),
+        printed(weighted([None if x is None or t in ("Bern", "") else 2 * x for x, t in zip(a, s)],
+                         [None if x is None else x + 1 for x in b])),
+        printed(covariance(pairs, 1)), printed(covariance(pairs) if pairs else None), printed(ab),
+        printed(corr([(y, 3 * y - 1) for y in b if y is not None])), printed(slope(pairs)),
+        printed(geometric(c)), printed(iqr(a)),
+        printed(iqr([y for x, y in zip(a, b) if x is not None])),
+        distinct(zip(s, bt)), distinct(zip(at, bt, s)),
+        "" if rounded is None else printed(F(rounded)),
+    ]
+    print("\t".join([g] + line))
+"#;
+
+/// Numbers in a sequence that looks random.
+struct Random(u64);
+
+impl Random {
+    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        all[(self.0 >> 33) as usize % all.len()]
+    }
+}
+
+/// Groups of many records, of one, of equal numbers, of huge ones and of none.
+fn records() -> Vec<[&'static str; 5]> {
+    const TEXTS: &[&str] = &["Bern", "Oslo", "", "é, x", "a\"b", "12:a", "1", "2:a1"];
+    const NUMBERS: &[&str] = &[
+        "1", "2.50", "-3", "0", "", "17.125", "0.001", "2.5", "-0.5", "99",
+    ];
+    const HUGE: &[&str] = &[
+        "123456789012345678.25",
+        "-99999999999999999999",
+        "0.00000000000000001",
+        "1e-12",
+        "",
+    ];
+    let mut random = Random(50);
+    let mut records = Vec::new();
+    for _ in 0..700 {
+        let group = random.one_of(&["a", "b", "c", "constant", "huge"]);
+        let [a, b] = match group {
+            "constant" => ["7", random.one_of(NUMBERS)],
+            "huge" => [random.one_of(HUGE), random.one_of(NUMBERS)],
+            _ => [random.one_of(NUMBERS), random.one_of(NUMBERS)],
+        };
+        let c = random.one_of(&["1", "2", "3.5", "", "0.25", "1000"]);
+        records.push([group, random.one_of(TEXTS), a, b, c]);
+    }
+    records.push(["one", "x", "3", "4", "5"]);
+    records.push(["none", "", "", "", ""]);
+    records
+}
+
+fn text(records: &[[&str; 5]]) -> String {
+    let mut text = String::from("g,s,a,b,c\n");
+    for [g, s, a, b, c] in records {
+        let s = s.replace('"', "\"\"");
+        writeln!(text, "{g},\"{s}\",{a},{b},{c}").unwrap();
+    }
+    text
+}
+
+fn python(script: &str, records: &[[&str; 5]]) -> String {
+    let mut python = Command::new("python3");
+    let python = python.args(["-c", script]).stdin(Stdio::piped());
+    let python = python.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = python.spawn().unwrap();
+    feed(&mut child, serde_json::to_vec(records).unwrap());
+    String::from_utf8(end_of(child).answer()).unwrap()
+}
+
+fn same(got: &[u8], want: &str, what: &str) {
+    let got = String::from_utf8_lossy(got);
+    let mut header = got.lines().next().unwrap().split('\t').skip(1);
+    let (got, want) = (got.lines().skip(1), want.lines());
+    assert_eq!(got.clone().count(), want.clone().count(), "{what}");
+    let got: Vec<Vec<&str>> = got.map(|line| line.split('\t').collect()).collect();
+    let want: Vec<Vec<&str>> = want.map(|line| line.split('\t').collect()).collect();
+    for (column, item) in (1..).zip(header.by_ref()) {
+        for (got, want) in got.iter().zip(&want) {
+            assert_eq!(got[column], want[column], "{what}: {item} of {}", want[0]);
+        }
+    }
+}
+
+const SHOWN: [&str; 4] = ["-f", "tsv", "--precision", "9"];
+
+#[test]
+fn aggregates_are_those_of_python() {
+    if skips("aggregates_are_those_of_python", &[Feature::Python]) {
+        return;
+    }
+    let dir = dir();
+    let dir = dir.path();
+    let records = records();
+    let want = python(PYTHON, &records);
+    write(dir, "all.csv", text(&records).as_bytes());
+    let (first, second) = records.split_at(300);
+    write(dir, "1.csv", text(first).as_bytes());
+    write(dir, "2.csv", text(second).as_bytes());
+    let mut query = vec!["-k", "g"];
+    ITEMS.iter().for_each(|item| query.extend(["-a", item]));
+    let run = |args: &[&str]| {
+        let mut command = ringfold(["aggregate"]);
+        command.args(&query).args(args).current_dir(dir);
+        end(&mut command).answer_and_notices().0
+    };
+    for args in [
+        &["all.csv"][..],
+        &[
+            "--threads",
+            "3",
+            "--engine",
+            "pread",
+            "--block-size",
+            "100",
+            "all.csv",
+        ],
+        &["--engine", "mmap", "--block-size", "1000", "all.csv"],
+        // Records are added one by one.
+        &[
+            "--comment",
+            "#",
+            "--max-record",
+            "1K",
+            "--threads",
+            "1",
+            "all.csv",
+        ],
+        &["--on-error", "null", "1.csv", "2.csv"],
+        &[
+            "--memory",
+            "0",
+            "--spill-dir",
+            ".",
+            "--block-size",
+            "1K",
+            "all.csv",
+        ],
+    ] {
+        same(
+            &run(&[&SHOWN[..], args].concat()),
+            &want,
+            &format!("{args:?}"),
+        );
+    }
+    let merged = |args: &[&str]| {
+        let mut command = ringfold(["merge"]);
+        command.args(SHOWN).args(args).current_dir(dir);
+        end(&mut command).answer_and_notices().0
+    };
+    run(&["--save-partial", "1.part", "1.csv"]);
+    let small = ["--memory", "0", "--spill-dir", "."];
+    run(&[&["--save-partial", "2.part"], &small[..], &["2.csv"]].concat());
+    same(&merged(&["2.part", "1.part"]), &want, "merged");
+    let args = [&small[..], &["1.part", "2.part"]].concat();
+    same(&merged(&args), &want, "merged in little memory");
+    // The second file comes to what is known of the first.
+    run(&["--continue", "all.part", "1.csv"]);
+    run(&["--continue", "all.part", "2.csv"]);
+    same(&merged(&["all.part"]), &want, "continued");
+}
