@@ -181,6 +181,16 @@ const LINES: &[(&str, Of, &str)] = &[
     ),
     ("overview", All, "ringfold WAY FILE"),
     (
+        "describe",
+        Tables,
+        "ringfold describe WAY -f table FILE; ringfold describe WAY -q -f table --ascii --where '$1 is not null' FILE | tail -n +5",
+    ),
+    (
+        "describe-every",
+        SOME,
+        "ringfold describe WAY -f ndjson < FILE",
+    ),
+    (
         "count",
         All,
         "ringfold count WAY FILE; ringfold count WAY -z -l FILE tenths",

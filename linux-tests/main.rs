@@ -11,6 +11,7 @@ mod compressed;
 mod conditions;
 mod continued;
 mod count;
+mod describe;
 mod dialects;
 mod digits;
 mod disks;

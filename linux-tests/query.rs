@@ -793,6 +793,11 @@ fn the_page_is_true() {
     assert!(commands_of("query.md", dir().path()) >= 3);
 }
 
+#[test]
+fn the_page_of_descriptions_is_true() {
+    assert!(commands_of("describe.md", dir().path()) >= 2);
+}
+
 /// So do those of docs/cookbook.md, over the files beside it.
 #[test]
 fn the_cookbook_is_true() {
@@ -819,13 +824,13 @@ fn commands_of(page: &str, dir: &Path) -> usize {
                 }
                 continue;
             }
-            let line = line.strip_prefix("ringfold aggregate ").unwrap();
+            let line = line.strip_prefix("ringfold ").unwrap();
             let (line, last) = match line.split_once(" | tail -") {
                 Some((line, last)) => (line, last.parse().unwrap()),
                 None => (line, usize::MAX),
             };
-            let mut command = ringfold(["aggregate"]);
-            command.args(words(line)).current_dir(dir);
+            let mut command = ringfold(words(line));
+            command.current_dir(dir);
             let (out, said) = end(&mut command).answer_and_notices();
             let got = String::from_utf8(out).unwrap() + &said;
             let lines: Vec<&str> = got.split_inclusive('\n').collect();

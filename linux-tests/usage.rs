@@ -341,7 +341,10 @@ fn the_manual_documents_every_flag() {
         assert!(overview.contains(words), "no {words} in {overview}");
     }
     let error = end(&mut ringfold(["man", "nothing"])).failure(2);
-    assert!(error.contains("aggregate, merge, inspect, "), "{error}");
+    assert!(
+        error.contains("aggregate, describe, merge, inspect, "),
+        "{error}"
+    );
     let help = String::from_utf8(end(&mut ringfold(["--help"])).answer()).unwrap();
     assert!(
         help.lines().any(|line| line.starts_with("  man ")),

@@ -15,8 +15,9 @@ mod lexical;
 mod mean;
 mod mode;
 mod moment;
-mod percentile;
+pub(crate) mod percentile;
 mod positional;
+pub(crate) mod profile;
 mod range;
 mod ranked;
 pub(crate) mod share;
@@ -139,6 +140,7 @@ mod tests {
                     bytes: bytes.as_bytes(),
                     number: number.unwrap_or(Number::ZERO),
                     hash_key: &crate::sketch::distinct::HashKey::NONE,
+                    grammar: Grammar::FLOAT,
                     place: (0, *at),
                 },
             );

@@ -342,6 +342,19 @@ impl Answer {
         }
     }
 
+    /// What `see` makes of the groups of an answer without keys, and of the only one of them, if there is one.
+    ///
+    /// # Errors
+    /// The group was written to a file, and can't be read back.
+    pub(crate) fn only_group<T>(&self, see: impl FnOnce(&Groups, Group) -> T) -> Result<Option<T>> {
+        let Some(stored) = &self.stored else {
+            return Ok(self.order().first().map(|group| see(&self.all, *group)));
+        };
+        let loaded = stored.stored.load(0..stored.len());
+        let (order, groups) = loaded.map_err(|_| stored.lost())?;
+        Ok(order.first().map(|group| see(&groups, *group)))
+    }
+
     /// What a group has in a [place](AnswerColumns::place) that isn't hidden.
     fn outcome(&self, group: Group, place: usize) -> Outcome<'_> {
         self.columns.outcome(&self.all, group, place)

@@ -13,6 +13,7 @@ mod ceiling;
 mod command;
 mod console;
 mod count;
+mod describe;
 mod discard;
 mod duration;
 mod ending;
@@ -65,6 +66,7 @@ pub fn main() -> ExitCode {
     };
     let limited = match &command {
         Command::Aggregate(command) => command.reading.is_limited(),
+        Command::Describe(command) => command.reading.is_limited(),
         Command::Count(command) => command.reading.is_limited(),
         Command::Quote(command) => command.reading.is_limited(),
         Command::Discard(command) => command.reading.is_limited(),
@@ -78,6 +80,7 @@ pub fn main() -> ExitCode {
     process::take_signals();
     let done = match command {
         Command::Aggregate(command) => command.run().map(|()| ExitCode::SUCCESS),
+        Command::Describe(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Merge(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Inspect(command) => command.run().map(|()| ExitCode::SUCCESS),
         Command::Count(command) => command.run(),

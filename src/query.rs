@@ -3,6 +3,7 @@
 //! [`Query`] is what is asked. It is compiled to a [`Plan`], which is data and a job; the job's result is an [`Answer`].
 
 pub(crate) mod ask;
+pub(crate) mod describe;
 pub(crate) mod explain;
 pub(crate) mod overview;
 pub(crate) mod shown;
@@ -24,6 +25,7 @@ pub use crate::saved::Partial;
 pub use crate::saved::groups::{Decimal, SavedBlock, SavedGroup, SavedGroups, Value};
 pub use crate::saved::merged::Merged;
 pub use ask::Query;
+pub use describe::{ColumnDescription, Describe, Description};
 pub use explain::{Explanation, Values};
 pub use overview::{Column, Form, Overview};
 pub use shown::Shown;

@@ -9,10 +9,12 @@ pub(crate) mod distinct;
 pub(crate) mod few;
 pub(crate) mod frequencies;
 pub(crate) mod histogram;
+pub(crate) mod profile;
 
 use distinct::Distinct;
 use frequencies::Frequencies;
 use histogram::Histogram;
+use profile::Profile;
 
 /// A kind of sketch, as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,12 +22,13 @@ pub(crate) enum Sketch {
     Histogram,
     Distinct,
     Frequencies,
+    Profile,
 }
 
 impl Sketch {
     /// Whether it is one of many values.
     pub(crate) fn is_estimate(self) -> bool {
-        self != Sketch::Frequencies
+        matches!(self, Sketch::Histogram | Sketch::Distinct)
     }
 
     /// # Errors
@@ -35,6 +38,7 @@ impl Sketch {
             Sketch::Histogram => Histogram::decode(bytes).map(drop),
             Sketch::Distinct => Distinct::decode(bytes).map(drop),
             Sketch::Frequencies => Frequencies::decode(bytes).map(drop),
+            Sketch::Profile => Profile::decode(bytes).map(drop),
         }
     }
 
@@ -55,6 +59,11 @@ impl Sketch {
             Sketch::Frequencies => {
                 let mut merged = Frequencies::default();
                 all.for_each(|bytes| merged.merge(Frequencies::decode(bytes).expect(CHECKED)));
+                merged.encode()
+            }
+            Sketch::Profile => {
+                let mut merged = Profile::default();
+                all.for_each(|bytes| merged.merge(Profile::decode(bytes).expect(CHECKED)));
                 merged.encode()
             }
         }

@@ -8,7 +8,7 @@ use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::Rule;
 
 /// Digits beyond the column's.
-const MORE: u32 = 2;
+pub(super) const MORE: u32 = 2;
 
 #[derive(Default)]
 pub(super) struct Mean {

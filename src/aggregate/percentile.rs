@@ -86,31 +86,7 @@ impl State for Values {
     }
 
     fn percentile(&self, share: Share, scale: u32) -> Outcome<'_> {
-        let count = self.0.count();
-        if count == 0 {
-            return Outcome::Null;
-        }
-        let (place, rest) = share.place(count);
-        let [low, high] = self.0.at(place);
-        let high = if rest == 0 { low } else { high };
-        let [from, to] =
-            [place, if rest == 0 { place } else { place + 1 }].map(|place| self.0.bounds(place));
-        let part = rest as f64 / share.divisor as f64;
-        let between = |low: f64, high: f64| low * (1.0 - part) + high * part;
-        let (least, greatest) = (between(from[0], to[0]), between(from[1], to[1]));
-        if least < greatest && least.is_finite() && greatest.is_finite() {
-            let estimate = between(low, high);
-            return known(estimate, least..=greatest, scale + MORE)
-                .unwrap_or_else(|| shortest(estimate, scale))
-                .into_outcome();
-        }
-        let [low, high] = [low, high].map(|number| shortest(number, scale));
-        let digits = low.digits.max(high.digits);
-        let dividend = share.between(low.number, high.number, rest, scale);
-        Outcome::Quotient {
-            value: Quotient::new(dividend, share.divisor.into()),
-            digits,
-        }
+        percentile(&self.0, share, scale)
     }
 
     fn encode(&self, to: &mut [Gathered]) {
@@ -119,6 +95,35 @@ impl State for Values {
 
     fn decode(from: &[ColumnView<'_>], row: usize) -> Result<Self, &'static str> {
         Histogram::decode(from[0].text(row)).map(Values)
+    }
+}
+
+/// The number at a share of all.
+pub(crate) fn percentile(numbers: &Histogram, share: Share, scale: u32) -> Outcome<'static> {
+    let count = numbers.count();
+    if count == 0 {
+        return Outcome::Null;
+    }
+    let (place, rest) = share.place(count);
+    let [low, high] = numbers.at(place);
+    let high = if rest == 0 { low } else { high };
+    let [from, to] =
+        [place, if rest == 0 { place } else { place + 1 }].map(|place| numbers.bounds(place));
+    let part = rest as f64 / share.divisor as f64;
+    let between = |low: f64, high: f64| low * (1.0 - part) + high * part;
+    let (least, greatest) = (between(from[0], to[0]), between(from[1], to[1]));
+    if least < greatest && least.is_finite() && greatest.is_finite() {
+        let estimate = between(low, high);
+        return known(estimate, least..=greatest, scale + MORE)
+            .unwrap_or_else(|| shortest(estimate, scale))
+            .into_outcome();
+    }
+    let [low, high] = [low, high].map(|number| shortest(number, scale));
+    let digits = low.digits.max(high.digits);
+    let dividend = share.between(low.number, high.number, rest, scale);
+    Outcome::Quotient {
+        value: Quotient::new(dividend, share.divisor.into()),
+        digits,
     }
 }
 
@@ -315,6 +320,7 @@ mod tests {
                     bytes: text.as_bytes(),
                     number,
                     hash_key: &crate::sketch::distinct::HashKey::NONE,
+                    grammar: crate::decimal::number::Grammar::PLAIN,
                     place: (0, 0),
                 };
                 states.update(0, &value);

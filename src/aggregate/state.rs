@@ -7,7 +7,7 @@ use ringfold_read::internals::prefetch;
 
 use crate::aggregate::lanes::{Kept, Part};
 use crate::aggregate::share::Share;
-use crate::decimal::number::{Exact, Number, Special};
+use crate::decimal::number::{Exact, Grammar, Number, Special};
 use crate::decimal::quotient::{Quotient, short_quotient};
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::{Column, RANK_BYTES, Rule};
@@ -51,8 +51,9 @@ pub(crate) struct Value<'a> {
     pub(crate) bytes: &'a [u8],
     /// Set where an aggregate takes numbers.
     pub(crate) number: Number,
-    /// What its bytes are hashed with.
+    /// What its bytes are hashed with, and how a number is written in them.
     pub(crate) hash_key: &'a HashKey,
+    pub(crate) grammar: Grammar,
     /// File and first byte of its record: the place in the input.
     pub(crate) place: (u32, u64),
 }

@@ -27,12 +27,37 @@ pub(super) fn with_flags(more: &[String], files: &[PathBuf]) -> String {
         }
     }
     words.retain(|word| word != "--explain");
+    if let Some(word) = words.first_mut().filter(|word| *word == "describe") {
+        *word = "aggregate".into();
+        leave_out_output(&mut words);
+    }
     let is_piped = files == ["-"];
     let files = files.into_iter().filter(|_| !is_piped);
     let words = words.into_iter().chain(more.iter().cloned()).chain(files);
     let words: Vec<String> = words.map(|word| quoted(&word)).collect();
     let piped = if is_piped { "… | " } else { "" };
     format!("{piped}ringfold {}", words.join(" "))
+}
+
+/// A flag and its value, written for a shell.
+pub(super) fn flag(flag: &str, value: &str) -> String {
+    format!("`{flag} {}`", quoted(value))
+}
+
+/// Leaves out the flags of a description's output.
+fn leave_out_output(words: &mut Vec<String>) {
+    let mut is_value = false;
+    words.retain(|word| {
+        let is_left_out = std::mem::take(&mut is_value);
+        let name = word.split('=').next().unwrap_or_default();
+        let is_short = word.starts_with("-f") || word.starts_with("-o");
+        let is_long = ["--format", "--output", "--ascii"].contains(&name);
+        is_value = match is_short {
+            true => word.len() == 2,
+            false => is_long && name == word && name != "--ascii",
+        };
+        !(is_left_out || is_short || is_long)
+    });
 }
 
 /// The command with `other` in the place of a file, written for a shell, and with one more flag; `None` where the file isn't among its words.

@@ -225,7 +225,7 @@ fn refuse_grid(output: Option<&Path>) -> Result<()> {
 }
 
 /// Refuses a control group in which the kernel might kill the process in the middle of its work.
-fn refuse_small_group(limit: Option<u64>) -> Result<()> {
+pub(super) fn refuse_small_group(limit: Option<u64>) -> Result<()> {
     match limit {
         Some(limit) if limit < GROUP_MIN => {
             let (limit, least) = (units::size(limit), units::size(GROUP_MIN));

@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::cli::{
-    aggregate, bench, ceiling, count, discard, generate, inspect, man, merge, probe, quote, tune,
+    aggregate, bench, ceiling, count, describe, discard, generate, inspect, man, merge, probe,
+    quote, tune,
 };
 
 /// Group-by over text at the speed of the drive.
@@ -25,6 +26,7 @@ pub(super) struct Cli {
 #[derive(Subcommand)]
 pub(super) enum Command {
     Aggregate(Box<aggregate::Command>),
+    Describe(Box<describe::Command>),
     Merge(merge::Command),
     Inspect(inspect::Command),
     Count(count::Command),

@@ -26,12 +26,11 @@ pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>, columns: usize)
     if overview.columns.len() < columns {
         return Ok(false);
     }
-    let mut text = format!("{:13} {}\n", "file", named(run.paths));
+    let mut text = file(run.paths);
     // Writing to a string can't fail.
     let _ = overview.write(console::columns().unwrap_or(WIDTH), &mut text);
     text += "\nAsk, for example:\n";
-    let mut flags = flags(&overview.form);
-    flags.extend(overview.has_decimal_comma.then(|| "--decimal-comma".into()));
+    let flags = flags(&overview);
     for question in questions(&overview) {
         let line = again::with_flags(&[flags.clone(), question].concat(), run.paths);
         text += &format!("  {line}\n");
@@ -47,7 +46,8 @@ pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>, columns: usize)
     Ok(true)
 }
 
-fn named(paths: &[PathBuf]) -> String {
+/// The line that names the file.
+pub(super) fn file(paths: &[PathBuf]) -> String {
     let first = paths
         .first()
         .map_or("-".into(), |path| path.to_string_lossy());
@@ -55,15 +55,16 @@ fn named(paths: &[PathBuf]) -> String {
         "-" => "standard input".into(),
         name => quoted(name),
     };
-    match paths.len() {
-        0 | 1 => first,
-        several => format!("{first}, the first of {several}"),
-    }
+    let others = match paths.len() {
+        0 | 1 => String::new(),
+        several => format!(", the first of {several}"),
+    };
+    format!("{:13} {first}{others}\n", "file")
 }
 
 /// The flags that say what was found.
-fn flags(form: &Form) -> Vec<String> {
-    let flags: &[&str] = match form {
+pub(super) fn flags(overview: &Overview) -> Vec<String> {
+    let flags: &[&str] = match &overview.form {
         Form::JsonLines => &["--jsonl"],
         Form::Log(pattern) => &["--log", pattern],
         Form::Fields(b'\t') => &["--comment", "#", "-d", "\\t"],
@@ -73,11 +74,13 @@ fn flags(form: &Form) -> Vec<String> {
         Form::Lines => &["-d", "\\x1f"],
         _ => &[],
     };
-    flags.iter().map(|&flag| flag.into()).collect()
+    let comma = overview.has_decimal_comma.then_some("--decimal-comma");
+    let flags = flags.iter().copied().chain(comma);
+    flags.map(String::from).collect()
 }
 
 /// Questions about columns that are likely keys and numbers.
-fn questions(overview: &Overview) -> Vec<Vec<String>> {
+pub(super) fn questions(overview: &Overview) -> Vec<Vec<String>> {
     let columns = &overview.columns;
     let repeats = |column: &&Column| column.distinct > 1 && column.distinct < overview.records;
     let is_text = |column: &&Column| column.values == Values::Texts;

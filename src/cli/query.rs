@@ -19,10 +19,10 @@ use crate::cli::input::InputFlags;
 use crate::cli::partials::{PartialOutput, range};
 use crate::cli::reading::{FoldOutput, ReadFlags};
 use crate::cli::records::RecordFlags;
-use crate::cli::skipped::{nothing_but_skipped, tell_skipped, tell_unread, tell_unread_rows};
+use crate::cli::skipped::{settle, tell_records, tell_unread, tell_unread_rows};
 use crate::cli::{console, own_input, spell};
 use crate::output::Output;
-use crate::query::{Answer, Columns, Occurrences, Plan, Plans, Query, Shown, Sort};
+use crate::query::{Answer, Columns, Plan, Plans, Query, Shown, Sort};
 use crate::{Config, Input, Receipt, Result};
 
 /// How records are written, and how all queries of a run take them.
@@ -176,14 +176,8 @@ fn refuse_mixed(
 
 /// Says what is to be known of an answer.
 fn tell(reading: &ReadFlags, input: &Input, pool: &Arc<ThreadPool>, answer: &Answer) {
-    tell_skipped(input, answer.first_skipped.as_ref(), answer.skipped);
+    tell_records(answer, input, reading, pool);
     if !reading.quiet {
-        let place = |place, line| reading.place(input, pool, place, line);
-        tell_longer(&answer.longer, place);
-        let repeated = answer.repeated_headers;
-        if let Some(first) = repeated.first.map(|first| place(first, repeated.line)) {
-            notice(spell::repeated(repeated.count, &first));
-        }
         tell_estimates(answer);
     }
     tell_unread(answer, input, reading, pool);
@@ -331,18 +325,9 @@ impl QueryFlags {
                  `--no-header` for a record",
             );
         }
-        if let (Some(output), Some(rejects)) = (rejects, &answers[0].rejects) {
-            pool.install(|| write_output(output, |out| rejects.write(&input, out)))?;
-        }
+        let mut rejects = rejects;
         for answer in &mut answers {
-            if let Some(first) = answer.first_skipped.as_mut() {
-                let place = (first.file, first.bytes.start);
-                first.line = first.line.or_else(|| reading.line(&input, &pool, place));
-            }
-            let is_nothing = answer.rows == 0 && answer.filtered == 0;
-            if let Some(first) = answer.first_skipped.as_ref().filter(|_| is_nothing) {
-                return Err(nothing_but_skipped(&input, first, answer.skipped));
-            }
+            settle(answer, rejects.take(), &input, reading, &pool)?;
         }
         let mut prints = 0;
         for ((question, plan), answer) in questions.iter_mut().zip(plans.all()).zip(&mut answers) {
@@ -431,18 +416,6 @@ pub(super) fn tell_estimates(answer: &Answer) {
     }
 }
 
-/// Says that lines of a log go on after its pattern.
-fn tell_longer(longer: &Occurrences, place: impl Fn((u32, u64), Option<u64>) -> String) {
-    let Some(first) = longer.first.map(|first| place(first, longer.line)) else {
-        return;
-    };
-    let lines = units::counted(longer.count, "line");
-    let go = if longer.count == 1 { "goes" } else { "go" };
-    notice(format!(
-        "{lines} {go} on after the log's pattern, the first at {first}: what follows isn't read"
-    ));
-}
-
 /// Says that groups went to files.
 pub(super) fn tell_spilled(bytes: u64) {
     let bytes = units::grouped(bytes);
@@ -452,7 +425,7 @@ pub(super) fn tell_spilled(bytes: u64) {
 }
 
 /// What was counted, of the first query and of further ones with their numbers.
-fn counted(answers: &[Answer]) -> Vec<(String, u64)> {
+pub(super) fn counted(answers: &[Answer]) -> Vec<(String, u64)> {
     let each = answers.iter().zip(1..).flat_map(|(answer, number)| {
         let counted = [
             ("rows", answer.rows),

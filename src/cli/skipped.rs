@@ -6,12 +6,13 @@ use clap::ValueEnum;
 use rayon::ThreadPool;
 use ringfold_read::internals::units::{self, counted};
 
-use crate::cli::console::say;
+use crate::cli::console::{notice, say, write_output};
 use crate::cli::reading::{ReadFlags, place_of};
 use crate::cli::spell;
-use crate::query::Answer;
+use crate::output::file::Output;
+use crate::query::{Answer, Occurrences};
 use crate::reject::skipped::Skipped;
-use crate::{Error, Input, Kind};
+use crate::{Error, Input, Kind, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Policy {
@@ -20,8 +21,64 @@ pub(super) enum Policy {
     Null,
 }
 
+/// Writes the records that were left out, and finds the line of the first one.
+///
+/// # Errors
+/// No other record was there.
+pub(super) fn settle(
+    answer: &mut Answer,
+    rejects: Option<Output>,
+    input: &Input,
+    reading: &ReadFlags,
+    pool: &Arc<ThreadPool>,
+) -> Result<()> {
+    if let (Some(output), Some(rejects)) = (rejects, &answer.rejects) {
+        pool.install(|| write_output(output, |out| rejects.write(input, out)))?;
+    }
+    if let Some(first) = answer.first_skipped.as_mut() {
+        let place = (first.file, first.bytes.start);
+        first.line = first.line.or_else(|| reading.line(input, pool, place));
+    }
+    let is_nothing = answer.rows == 0 && answer.filtered == 0;
+    match answer.first_skipped.as_ref().filter(|_| is_nothing) {
+        Some(first) => Err(nothing_but_skipped(input, first, answer.skipped)),
+        None => Ok(()),
+    }
+}
+
+/// Says what became of records that aren't in an answer, or not as they stand in the input.
+pub(super) fn tell_records(
+    answer: &Answer,
+    input: &Input,
+    reading: &ReadFlags,
+    pool: &Arc<ThreadPool>,
+) {
+    tell_skipped(input, answer.first_skipped.as_ref(), answer.skipped);
+    if reading.quiet {
+        return;
+    }
+    let place = |place, line| reading.place(input, pool, place, line);
+    tell_longer(&answer.longer, place);
+    let repeated = answer.repeated_headers;
+    if let Some(first) = repeated.first.map(|first| place(first, repeated.line)) {
+        notice(spell::repeated(repeated.count, &first));
+    }
+}
+
+/// Says that lines of a log go on after its pattern.
+fn tell_longer(longer: &Occurrences, place: impl Fn((u32, u64), Option<u64>) -> String) {
+    let Some(first) = longer.first.map(|first| place(first, longer.line)) else {
+        return;
+    };
+    let lines = units::counted(longer.count, "line");
+    let go = if longer.count == 1 { "goes" } else { "go" };
+    notice(format!(
+        "{lines} {go} on after the log's pattern, the first at {first}: what follows isn't read"
+    ));
+}
+
 /// Says how many records were left out, if any were, and which is the first.
-pub(super) fn tell_skipped(input: &Input, first: Option<&Skipped>, skipped: u64) {
+fn tell_skipped(input: &Input, first: Option<&Skipped>, skipped: u64) {
     if let Some(first) = first {
         let what = format!("{} skipped", counted(skipped, "record"));
         tell_first(input, &what, first, &first.cause.to_string(), first.line);
@@ -81,7 +138,7 @@ fn tell_first(input: &Input, what: &str, first: &Skipped, cause: &str, line: Opt
 }
 
 /// What a run ends with that skipped every record: an empty answer would look like one.
-pub(super) fn nothing_but_skipped(input: &Input, first: &Skipped, skipped: u64) -> Error {
+fn nothing_but_skipped(input: &Input, first: &Skipped, skipped: u64) -> Error {
     let of = match skipped {
         1 => "the only record, skipped".to_string(),
         many => format!("the first of {} records, all skipped", units::grouped(many)),

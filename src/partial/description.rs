@@ -38,7 +38,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    const ALL: [Rule; 14] = [
+    const ALL: [Rule; 15] = [
         Rule::Count,
         Rule::Sum,
         Rule::Least,
@@ -53,6 +53,7 @@ impl Rule {
         Rule::Values,
         Rule::EarliestTime,
         Rule::LatestTime,
+        Rule::Sketch(Sketch::Profile),
     ];
 
     /// Its number in a file.

@@ -68,10 +68,10 @@ pub struct Query {
     /// Records are a key and a number, whatever the first one is.
     is_pairs: bool,
     keys: Vec<Key>,
-    aggregates: Vec<Asked>,
+    pub(super) aggregates: Vec<Asked>,
     /// What is shown of them.
-    items: Vec<Item>,
-    filters: Vec<Expression>,
+    pub(super) items: Vec<Item>,
+    pub(super) filters: Vec<Expression>,
     shown: Shown,
 }
 

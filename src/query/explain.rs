@@ -147,6 +147,22 @@ pub(crate) fn first_keys(input: &Input) -> Result<Vec<Vec<u8>>> {
     Ok(look_at_heads(input.sources(), look)?.unwrap_or_default())
 }
 
+/// The keys of the first records among JSON lines, each once, and whether there are more records.
+pub(crate) fn keys_of_first(input: &Input) -> Result<(Vec<Vec<u8>>, bool)> {
+    let look = |_: &Source, bytes: &[u8], ended: bool| {
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        let (mut keys, mut seen) = (Vec::new(), BTreeSet::new());
+        for line in lines.by_ref().take(RECORDS) {
+            let new = json::keys(line).into_iter();
+            keys.extend(new.filter(|key| seen.insert(key.clone())));
+        }
+        let has_more = lines.any(|line| !line.trim_ascii().is_empty());
+        (ended || has_more).then(|| (!keys.is_empty()).then_some((keys, has_more)))
+    };
+    let (keys, has_more) = look_at_heads(input.sources(), look)?.unwrap_or_default();
+    Ok((keys, has_more || input.sources().len() > 1))
+}
+
 impl Plan {
     /// Says what the plan does with an input, of which it looks at the first records.
     ///

@@ -24,13 +24,17 @@ pub struct Overview {
     pub form: Form,
     /// Numbers have a comma before their decimals, and the query hasn't said so.
     pub has_decimal_comma: bool,
-    facts: Vec<(&'static str, String)>,
+    pub(super) facts: Vec<(&'static str, String)>,
     /// How many of its records were looked at.
     pub records: usize,
     /// Its columns.
     pub columns: Vec<Column>,
     /// What the first records leave open, see [`Plan::doubts`](crate::query::Plan::doubts).
     pub doubts: Vec<Doubt>,
+    /// Its records, and its columns where they are called by names alone.
+    pub(super) query: Query,
+    /// JSON lines have more records than those whose keys are the columns.
+    pub(super) has_more_keys: bool,
 }
 
 /// How the records of an input are written, where a query hasn't said so.
@@ -76,6 +80,16 @@ impl Query {
     /// # Errors
     /// The first records can't be read as columns.
     pub fn overview(&self, input: &Input, config: &Config) -> Result<Overview> {
+        self.look(input, config, |input| Ok((first_keys(input)?, false)))
+    }
+
+    /// The same, with the columns of JSON lines that `keys` finds, and whether others may have more.
+    pub(super) fn look(
+        &self,
+        input: &Input,
+        config: &Config,
+        keys: impl Fn(&Input) -> Result<(Vec<Vec<u8>>, bool)>,
+    ) -> Result<Overview> {
         let mut form = Form::Plain;
         let mut query = self.without_columns();
         if let Err(error) = query.plan(input, config) {
@@ -101,9 +115,11 @@ impl Query {
             };
             query = query.without_columns();
         }
-        let mut named = Vec::new();
+        let (mut named, mut has_more_keys) = (Vec::new(), false);
         if query.is_json() {
-            let keys = first_keys(input)?.into_iter().take(KEYS);
+            let (keys, has_more) = keys(input)?;
+            has_more_keys = has_more || keys.len() > KEYS;
+            let keys = keys.into_iter().take(KEYS);
             for key in keys.filter_map(|key| String::from_utf8(key).ok()) {
                 query = query.key(&*key);
             }
@@ -153,6 +169,8 @@ impl Query {
             columns: columns.collect(),
             facts: plan.facts(looked),
             doubts: plan.doubts().to_vec(),
+            query,
+            has_more_keys,
         })
     }
 }

@@ -192,6 +192,11 @@ pub fn write_grid(
     }
 }
 
+/// The width of a table.
+pub(crate) fn table_width(names: &[Vec<u8>], rows: &dyn Rows) -> usize {
+    table::width(&measure(names, rows, None))
+}
+
 /// An answer of so few rows is upright where its table is wider than a terminal.
 #[cfg(feature = "cli")]
 const UPRIGHT_MAX: usize = 10;

@@ -205,6 +205,7 @@ impl Plan {
                 bytes: value,
                 number,
                 hash_key: &self.hash_key,
+                grammar: self.grammar,
                 place,
             };
             partial.table.update(group, at, &value);

@@ -118,6 +118,11 @@ impl Distinct {
         self.seen.merge(from.seen);
     }
 
+    /// Whether their number is counted, not estimated.
+    pub(crate) fn is_exact(&self) -> bool {
+        matches!(self.seen, Seen::Hashes(_))
+    }
+
     /// How many there are: no more than were added.
     pub(crate) fn count(&self) -> u64 {
         match &self.seen {

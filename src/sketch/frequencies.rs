@@ -35,6 +35,28 @@ impl Frequencies {
         EACH * self.0.capacity()
     }
 
+    /// How many different values there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The bytes of all different values.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.0.keys().map(Vec::len).sum()
+    }
+
+    /// Those that are there most often, with their counts; of several the least.
+    pub(crate) fn most(&self, values: usize) -> Vec<(&[u8], u64)> {
+        let mut all: Vec<_> = self
+            .0
+            .iter()
+            .map(|(value, count)| (&**value, *count))
+            .collect();
+        all.sort_unstable_by_key(|(value, count)| (Reverse(*count), *value));
+        all.truncate(values);
+        all
+    }
+
     /// The value that is there most often; of several the least.
     pub(crate) fn mode(&self) -> Option<&[u8]> {
         let most = self

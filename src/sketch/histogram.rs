@@ -348,9 +348,28 @@ impl Histogram {
         }
     }
 
+    /// How many values lie in each of `N` parts of the same width between the least and the greatest one, as far as ranges
+    /// tell; `None` if these are one value or not finite.
+    pub(crate) fn parts<const N: usize>(&self) -> Option<[u64; N]> {
+        let settled = self.settled();
+        let (least, greatest) = settled.extremes?;
+        let (low, high) = (value(least), value(greatest));
+        let width = high - low;
+        if width == 0.0 || !width.is_finite() {
+            return None;
+        }
+        let mut parts = [0_u64; N];
+        for &(integer, count) in &settled.ranges {
+            let middle = settled.within(integer, 0.5).clamp_to(low, high);
+            let part = ((middle - low) / width * N as f64) as usize;
+            let part = &mut parts[part.min(N - 1)];
+            *part = part.saturating_add(count);
+        }
+        Some(parts)
+    }
+
     /// Whether each value is known, not only its range.
-    #[cfg(test)]
-    fn is_exact(&self) -> bool {
+    pub(crate) fn is_exact(&self) -> bool {
         self.settled().shift == 0
     }
 }

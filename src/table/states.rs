@@ -12,7 +12,7 @@ use crate::aggregate::bag::{Bags, Values};
 use crate::aggregate::definition::{Kind, Slot};
 use crate::aggregate::digest::{self, Text};
 use crate::aggregate::lanes::Kept;
-use crate::aggregate::state::{Argument, DigestRow, Outcome, States, Value};
+use crate::aggregate::state::{Argument, DigestRow, Outcome, State, States, Value};
 use crate::decimal::number::Number;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::table::entries::EntryRef;
@@ -522,6 +522,13 @@ impl Table {
     /// How many aggregates there are.
     pub(crate) fn aggregates(&self) -> usize {
         self.slots.len()
+    }
+
+    /// The state of an aggregate in a group, if it is of this type.
+    pub(crate) fn state<S: State>(&self, group: Group, aggregate: usize) -> Option<&S> {
+        let shard = &self.shards[group.shard as usize];
+        let states: &dyn Any = &*shard.states[self.places[aggregate]];
+        (states.downcast_ref::<Vec<S>>()?).get(group.at as usize)
     }
 
     /// The aggregates.

@@ -2,7 +2,7 @@
 
 use crate::aggregate::digest::of_number;
 use crate::aggregate::state::{Digest, Value};
-use crate::decimal::number::Number;
+use crate::decimal::number::{Grammar, Number};
 use crate::plan::Plan;
 use crate::run::passes::computed::text_of;
 use crate::run::passes::{Passes, Scratch};
@@ -124,6 +124,7 @@ impl Passes {
                         bytes: b"",
                         number: Number::new(number.into(), scale),
                         hash_key: &HashKey::NONE,
+                        grammar: Grammar::PLAIN,
                         place: (0, 0),
                     };
                     table.update(*group, aggregate, &value);
@@ -160,6 +161,7 @@ impl Passes {
             bytes,
             number,
             hash_key: &plan.hash_key,
+            grammar: plan.grammar,
             place: (place.0, place.1 + start),
         })
     }
