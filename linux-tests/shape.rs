@@ -205,6 +205,181 @@ fn rows_are_computed_with() {
     assert!(said.contains(want), "{said}");
 }
 
+#[test]
+fn a_total_and_first_rows_of_each() {
+    let dir = dir();
+    write(dir.path(), "o.csv", ORDERS);
+    let asked = [
+        "-k",
+        "region,city",
+        "-a",
+        "count,sum:price,share(sum(price)) as part",
+    ];
+    let total = "total,,5,34.75,1.000000\n";
+    for (shown, want) in [
+        (
+            &["--total"][..],
+            "a,Bern,2,3.75,0.107914\na,Rome,1,7.00,0.201439\nb,Nice,1,4.00,0.115108\nb,Oslo,1,20.00,0.575540\n",
+        ),
+        (
+            &["--total", "--having", "count > 1"],
+            "a,Bern,2,3.75,0.107914\n",
+        ),
+        (&["--total", "--top", "0"], ""),
+        (
+            &[
+                "--total",
+                "--sort",
+                "region,-sum_price",
+                "--top",
+                "1",
+                "--per",
+                "region",
+            ],
+            "a,Rome,1,7.00,0.201439\nb,Oslo,1,20.00,0.575540\n",
+        ),
+        // Before the total, a key that is called so.
+        (
+            &[
+                "--total",
+                "--sort",
+                "-part",
+                "--top",
+                "1",
+                "--per",
+                "region,city",
+                "--having",
+                "city = 'Bern'",
+            ],
+            "a,Bern,2,3.75,0.107914\n",
+        ),
+    ] {
+        let want = format!("region,city,count,sum_price,part\n{want}{total}");
+        let got = answer(
+            "aggregate",
+            dir.path(),
+            &[&asked[..], &["o.csv"], shown].concat(),
+        );
+        assert_eq!(got, want, "{shown:?}");
+    }
+    for (format, want) in [
+        (
+            "ndjson",
+            "{\"city\":\"Bern\",\"count\":2}\n{\"city\":null,\"count\":5}\n",
+        ),
+        (
+            "json",
+            "[\n{\"city\":\"Bern\",\"count\":2},\n{\"city\":null,\"count\":5}\n]\n",
+        ),
+        ("tsv", "city\tcount\nBern\t2\ntotal\t5\n"),
+        (
+            "markdown",
+            "| city | count |\n| --- | ---: |\n| Bern | 2 |\n| total | 5 |\n",
+        ),
+        (
+            "table",
+            "city   count\n-----  -----\nBern       2\ntotal      5\n",
+        ),
+    ] {
+        let args = ["-k", "city", "o.csv", "--total", "--top", "1", "-f", format];
+        assert_eq!(answer("aggregate", dir.path(), &args), want, "{format}");
+    }
+    let args = ["-k", "city", "o.csv", "--total", "--where", "qty > 100"];
+    assert_eq!(
+        answer("aggregate", dir.path(), &args),
+        "city,count\ntotal,0\n"
+    );
+    // A bar is drawn to the scale of the rows.
+    let args = ["-k", "city", "o.csv", "--total", "-f", "bars"];
+    let bars = answer("aggregate", dir.path(), &args);
+    let lines: Vec<&str> = bars.lines().collect();
+    assert!(
+        lines[2].chars().count() > 78 && lines[6] == "total      5",
+        "{bars}"
+    );
+    for (args, why) in [
+        (
+            &["-a", "count", "--total"][..],
+            "a total is over the rows of a key",
+        ),
+        (
+            &["-k", "city", "--top", "1", "--per", "count"],
+            "no column is called `count`; the key has: city",
+        ),
+        (&["-k", "city", "--per", "city"], "--top <ROWS>"),
+    ] {
+        let refused = refused(dir.path(), &[args, &["o.csv"]].concat());
+        assert!(refused.contains(why), "{args:?}: {refused}");
+    }
+}
+
+/// What every aggregate is over all records, and one after the other without a key.
+#[test]
+fn totals_are_those_of_one_group() {
+    let dir = dir();
+    let (text, _) = random(4_000);
+    write(dir.path(), "r.csv", text.as_bytes());
+    let of_numbers = "count,count:number,sum:number,mean:number,min:number,max:number,range:number,var:number,stddev_pop:number";
+    let of_texts = "first:one,last:one,lexmin:one,lexmax:two";
+    let of_values = "median:number,p99:number,distinct:one,mode:two,distinct:number";
+    let estimates = "approx_median:number,approx_distinct:one,count_if(number > 3)";
+    let of_two = "arg_max(one, number),corr(number, hour),weighted_mean(number, hour)";
+    let computed = "sum(number) / count(),p99(number) - min(number)";
+    for aggregates in [
+        of_numbers,
+        of_texts,
+        &format!("{of_values},sum:number"),
+        estimates,
+        of_two,
+        computed,
+    ] {
+        let condition = ["--where", "number > 0 or two = 'a'"];
+        let is_once = aggregates != of_numbers;
+        for more in [&condition[..], &[]].into_iter().skip(usize::from(is_once)) {
+            let asked = [&["-k", "one,hour", "-a", aggregates][..], more].concat();
+            let shown = [
+                "--total",
+                "--having",
+                "length(one) > 3",
+                "--sort",
+                "hour,one",
+                "--top",
+                "2",
+                "--per",
+                "hour",
+            ];
+            let got = everywhere(dir.path(), &asked, &shown, "r.csv");
+            let one = answer(
+                "aggregate",
+                dir.path(),
+                &[&["-a", aggregates, "r.csv"][..], more].concat(),
+            );
+            let total = got.lines().last().unwrap();
+            assert_eq!(
+                total.strip_prefix("total,,"),
+                one.lines().last(),
+                "{asked:?}"
+            );
+            // The rows are the first two of each hour.
+            let all = answer(
+                "aggregate",
+                dir.path(),
+                &[&asked[..], &shown[1..5], &["r.csv"]].concat(),
+            );
+            let hour = |line: &str| line.split(',').nth(1).unwrap().to_string();
+            let mut counts = std::collections::HashMap::<String, usize>::new();
+            let kept = all.lines().filter(|line| {
+                let count = counts.entry(hour(line)).or_default();
+                *count += 1;
+                *count <= 2
+            });
+            let want: Vec<&str> = kept.chain([total]).collect();
+            assert_eq!(got.lines().collect::<Vec<_>>(), want, "{asked:?}");
+            assert!(want.len() > 40);
+        }
+    }
+}
+
 /// Records of a key of three columns and numbers, some of them null; as text, and as what they are.
 fn random(rows: u64) -> (String, Vec<Row>) {
     let mut text = String::from("one,two,hour,number\n");

@@ -2,6 +2,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod having;
+pub(crate) mod layout;
 pub(crate) mod order;
 pub(crate) mod outgrown;
 pub(crate) mod scope;
@@ -16,9 +17,10 @@ use rayon::prelude::*;
 use ringfold_read::{Error, Kind as ErrorKind, Result};
 
 use crate::aggregate::definition::Kind;
-use crate::aggregate::state::{Numeral, Outcome, Rounding, text_of};
+use crate::aggregate::state::{Outcome, Rounding};
 use crate::answer::columns::{AnswerColumns, Column};
 use crate::answer::having::DoubtedRows;
+use crate::answer::layout::Total;
 use crate::answer::order::{By, Place, Sort};
 use crate::answer::outgrown::{Page, StoredRows};
 use crate::answer::sorted::{Columns, Sorting, memory_of};
@@ -63,6 +65,10 @@ pub struct Answer {
     stored: Option<StoredRows>,
     /// All of them, whatever rows there are.
     outgrown: Option<Arc<Stored>>,
+    /// How groups lie in files, those that are saved.
+    form: Option<Box<StoredForm>>,
+    /// The last row, over all records.
+    total: Option<Total>,
     /// Groups that were found, those that a condition leaves out included.
     pub groups: u64,
     /// Bytes of groups that were written to temporary files, because they outgrew the memory.
@@ -139,6 +145,8 @@ impl Answer {
             with_values: None,
             stored: None,
             outgrown: None,
+            form: None,
+            total: None,
             spilled_bytes: 0,
             key_sharers: 0,
             groups: 0,
@@ -171,6 +179,18 @@ impl Answer {
             with_values: Some(with_values),
             ..self
         }
+    }
+
+    /// Whose groups lie so in files.
+    pub(crate) fn of_form(self, form: StoredForm) -> Answer {
+        Answer {
+            form: Some(form.into()),
+            ..self
+        }
+    }
+
+    fn form(&self) -> &StoredForm {
+        self.form.as_deref().expect("an answer of all groups")
     }
 
     /// All groups as they are saved, whatever rows there are.
@@ -224,7 +244,7 @@ impl Answer {
     /// Puts the rows into another order, and leaves only the first so many, if `first` says so.
     ///
     /// # Errors
-    /// There is no such column, which [`Plan::check_sort`](crate::query::Plan::check_sort) says before; or the groups have
+    /// There is no such column, which [`Plan::check_layout`](crate::query::Plan::check_layout) says before; or the groups have
     /// outgrown the memory, and files of them can't be written or read back.
     pub fn sort(&mut self, sort: &Sort, first: Option<usize>) -> Result<()> {
         let first = first.unwrap_or(usize::MAX);
@@ -353,6 +373,14 @@ impl Answer {
         let loaded = stored.stored.load(0..stored.len());
         let (order, groups) = loaded.map_err(|_| stored.lost())?;
         Ok(order.first().map(|group| see(&groups, *group)))
+    }
+
+    /// The rows without the total.
+    fn groups_shown(&self) -> usize {
+        match &self.stored {
+            Some(stored) => stored.len(),
+            None => self.order().len(),
+        }
     }
 
     /// What a group has in a [place](AnswerColumns::place) that isn't hidden.
@@ -484,14 +512,15 @@ impl Answer {
 
 impl Rows for Answer {
     fn len(&self) -> usize {
-        match &self.stored {
-            Some(stored) => stored.len(),
-            None => self.order().len(),
-        }
+        self.groups_shown() + usize::from(self.total.is_some())
     }
 
     fn part(&self, rows: Range<usize>) -> Option<Box<dyn Rows + '_>> {
-        let stored = self.stored.as_ref()?;
+        let stored = self
+            .stored
+            .as_ref()
+            .filter(|stored| rows.start < stored.len())?;
+        let rows = rows.start..rows.end.min(stored.len());
         // A block, because rows may be long.
         let rows = stored.stored.in_parts(rows).next()?;
         Some(Box::new(self.page(stored, rows)))
@@ -505,40 +534,18 @@ impl Rows for Answer {
     }
 
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
+        cells.clear();
+        if let Some(total) = self.total.as_ref().filter(|_| at == self.groups_shown()) {
+            cells.push(Cell::Total);
+            cells.resize(self.columns.keys, Cell::Null);
+            return self.columns.push_cells(&total.groups, total.group, cells);
+        }
         if let Some(stored) = &self.stored {
             let page = stored.page_of(at, |rows| self.page(stored, rows));
             return page.row(at, cells);
         }
         let group = self.order()[at];
-        cells.clear();
         cells.extend(self.all.parts(group).map(Cell::Text));
-        let AnswerColumns {
-            keys,
-            scales,
-            roundings,
-            shown,
-            ..
-        } = &self.columns;
-        for (at, column) in shown.iter().enumerate() {
-            if let Column::Aggregate(at) = column
-                && let Some(digits) = self.all.digits(group, *at, scales[*at], roundings[*at])
-            {
-                cells.push(Cell::Number(digits));
-                continue;
-            }
-            let place = self.columns.place(keys + at);
-            let rounding = self.columns.rounding(place);
-            cells.push(match self.outcome(group, place) {
-                Outcome::Null => Cell::Null,
-                Outcome::Text(text) => Cell::Text(text),
-                Outcome::Time(time) => Cell::Text(text_of(time)),
-                number => match number.printed(rounding) {
-                    Some(Numeral::Decimal(digits)) => Cell::Number(digits),
-                    // No format has a number for it.
-                    Some(Numeral::Special(special)) => Cell::Text(special.text().as_bytes()),
-                    None => Cell::Null,
-                },
-            });
-        }
+        self.columns.push_cells(&self.all, group, cells);
     }
 }

@@ -18,7 +18,7 @@ use ringfold_read::{Cause, Error, Framing, Kind as ErrorKind, Result, Setting};
 use crate::aggregate::definition::{Kind, Slot};
 use crate::aggregate::state::{Argument, Digest};
 use crate::answer::columns::{Column, Computed as ComputedOfRows};
-use crate::answer::order::Sort;
+use crate::answer::layout::Layout;
 use crate::answer::{LINES, no_lines};
 use crate::budget::Budget;
 use crate::decimal::number::{Grammar, Number};
@@ -491,12 +491,12 @@ impl Plan {
         self.budget.directory()
     }
 
-    /// Whether an answer can be sorted so.
+    /// Whether an answer can be shown so.
     ///
     /// # Errors
     /// It has no such column.
-    pub fn check_sort(&self, sort: &Sort) -> Result<()> {
-        sort.check(&self.names, &mut self.answer_columns())
+    pub fn check_layout(&self, layout: &Layout) -> Result<()> {
+        layout.check(&self.names, &mut self.answer_columns())
     }
 
     /// Whether an answer can be printed in a style of [`report`](crate::report).

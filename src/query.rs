@@ -9,6 +9,7 @@ pub(crate) mod overview;
 pub(crate) mod shown;
 
 pub use crate::answer::Answer;
+pub use crate::answer::layout::Layout;
 pub use crate::answer::order::{By, Sort};
 pub use crate::format::repeats::Occurrences;
 pub use crate::format::sniff::{Doubt, DoubtKind};

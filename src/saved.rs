@@ -88,18 +88,18 @@ impl Answer {
             }
             return writer.finish().map(drop);
         }
-        let form = plan.stored_form();
-        if form.has_values() {
-            let gathered = form.gather_values(self.all(), &mut writer);
-            gathered.map_err(|lost| match lost {
-                Lost::Write(error) => error,
-                Lost::Read | Lost::Damaged(_) => io::ErrorKind::InvalidData.into(),
-            })?;
-            return writer.finish().map(drop);
-        }
-        let all = self.all();
-        let groups = self.all_by_key().into_iter();
-        form.gather(groups.map(|group| (all, group)), &mut writer)?;
+        let (form, all) = (plan.stored_form(), self.all());
+        let gathered = match form.has_values() {
+            true => form.gather_values(all, &mut writer),
+            false => {
+                let groups = self.all_by_key().into_iter();
+                form.gather(groups.map(|group| (all, group)), &mut writer)
+            }
+        };
+        gathered.map_err(|lost| match lost {
+            Lost::Write(error) => error,
+            Lost::Read | Lost::Damaged(_) => io::ErrorKind::InvalidData.into(),
+        })?;
         writer.finish().map(drop)
     }
 }

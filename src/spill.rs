@@ -1,4 +1,5 @@
 //! Groups that outgrow the memory: sorted runs in temporary files, and values that are groups themselves.
 
 pub(crate) mod exact;
+pub(crate) mod regroup;
 pub(crate) mod stored;

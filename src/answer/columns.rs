@@ -4,13 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use crate::aggregate::state::{Outcome, Rounding, text_of};
+use crate::aggregate::state::{Numeral, Outcome, Rounding, text_of};
 use crate::answer::scope::Written;
 use crate::answer::sorted::part;
 use crate::decimal::number::Grammar;
 use crate::decimal::rational::Rational;
 use crate::expression::formula::Formula;
 use crate::expression::value::{Record, Value, ValueError};
+use crate::report::grid::Cell;
 use crate::table::groups::Groups;
 use crate::table::states::Group;
 
@@ -101,6 +102,37 @@ impl AnswerColumns {
                 // There is no value: it is divided by zero.
                 _ => Outcome::Null,
             },
+        }
+    }
+
+    /// Adds what is shown of a group after its keys.
+    pub(super) fn push_cells<'a>(
+        &'a self,
+        groups: &'a Groups,
+        group: Group,
+        cells: &mut Vec<Cell<'a>>,
+    ) {
+        for (at, column) in self.shown.iter().enumerate() {
+            if let Column::Aggregate(at) = column
+                && let Some(digits) =
+                    groups.digits(group, *at, self.scales[*at], self.roundings[*at])
+            {
+                cells.push(Cell::Number(digits));
+                continue;
+            }
+            let place = self.place(self.keys + at);
+            let rounding = self.rounding(place);
+            cells.push(match self.outcome(groups, group, place) {
+                Outcome::Null => Cell::Null,
+                Outcome::Text(text) => Cell::Text(text),
+                Outcome::Time(time) => Cell::Text(text_of(time)),
+                number => match number.printed(rounding) {
+                    Some(Numeral::Decimal(digits)) => Cell::Number(digits),
+                    // No format has a number for it.
+                    Some(Numeral::Special(special)) => Cell::Text(special.text().as_bytes()),
+                    None => Cell::Null,
+                },
+            });
         }
     }
 

@@ -12,7 +12,7 @@ use crate::cli::console::{usage, write_output};
 use crate::cli::ending;
 use crate::cli::size::rows;
 use crate::output::Output;
-use crate::query::{Answer, Columns, Shown, Sort};
+use crate::query::{Answer, Columns, Layout, Shown, Sort};
 use crate::report::grid::{GridFormat, write_grid, write_table_within};
 use crate::report::{self, Format};
 use crate::{Error, Result};
@@ -40,6 +40,12 @@ pub(super) struct AnswerFlags {
     /// Print only the first rows
     #[arg(long, value_name = "ROWS", value_parser = rows)]
     pub(super) top: Option<usize>,
+    /// Of --top rows: so many of each value of this column of the key, or of each combination of several
+    #[arg(long, value_name = "KEY,...", requires = "top", hide_short_help = true)]
+    per: Vec<String>,
+    /// Print a last row over all records, those of rows that aren't printed included
+    #[arg(long, hide_short_help = true)]
+    total: bool,
     /// Print only rows of which this is true: "count >= 10"; written as for --where, over columns of the answer and its
     /// aggregates, as "sum(price) / count > 10"
     #[arg(
@@ -60,11 +66,13 @@ pub(super) struct AnswerFlags {
 
 impl AnswerFlags {
     /// Which of the flags are set.
-    pub(super) fn flags(&self) -> [(bool, &'static str); 5] {
+    pub(super) fn flags(&self) -> [(bool, &'static str); 7] {
         [
             (!self.having.is_empty(), "--having"),
             (self.precision.is_some(), "--precision"),
             (!self.names.is_empty(), "--as"),
+            (self.total, "--total"),
+            (!self.per.is_empty(), "--per"),
             (self.sort.is_some(), "--sort"),
             (self.top.is_some(), "--top"),
         ]
@@ -72,16 +80,24 @@ impl AnswerFlags {
 
     /// The first flag that is about columns with names.
     pub(super) fn of_columns(&self) -> Option<&'static str> {
-        first(&self.flags()[1..3])
+        first(&self.flags()[1..5])
     }
 
-    /// The order of the rows.
-    pub(super) fn sort(&self, form: Form) -> Result<Sort> {
-        match (&self.sort, form) {
-            (Some(sort), _) => Sort::read(sort),
-            (None, Form::Lines(_)) => Ok(Sort::Bytes),
-            (None, _) => Ok(Sort::Key),
+    /// Which rows there are, in which order.
+    pub(super) fn layout(&self, form: Form) -> Result<Layout> {
+        let sort = match (&self.sort, form) {
+            (Some(sort), _) => Sort::read(sort)?,
+            (None, Form::Lines(_)) => Sort::Bytes,
+            (None, _) => Sort::Key,
+        };
+        let mut layout = Layout::default().sort(sort).total(self.total);
+        if let Some(rows) = self.top {
+            layout = layout.first(rows);
         }
+        for item in self.per.iter().flat_map(|list| Columns::items(list)) {
+            layout = layout.per(Columns::read_name(item)?);
+        }
+        Ok(layout)
     }
 
     /// The other names of the columns.
@@ -95,13 +111,13 @@ impl AnswerFlags {
     pub(super) fn print(
         &self,
         answer: &mut Answer,
-        sort: &Sort,
+        layout: &Layout,
         form: Form,
         mut output: Output,
         directory: &Path,
         pool: &ThreadPool,
     ) -> Result<Option<String>> {
-        pool.install(|| answer.sort(sort, self.top))?;
+        pool.install(|| answer.lay_out(layout))?;
         if let Form::Lines(format) = form {
             answer.set_lines(format)?;
         }

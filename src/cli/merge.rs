@@ -82,12 +82,12 @@ impl Command {
             .collect::<Result<_>>()?;
         let merged = Partial::merge(&partials)?;
         let form = answer_flags::form(self.format, self.output.as_deref())?;
-        let sort = self.shown.sort(form)?;
+        let layout = self.shown.layout(form)?;
         let shown = (self.shown).settings(self.memory, self.spill_dir.as_ref())?;
         if self.memory.is_some() {
             heap::return_large();
         }
-        merged.check_sort(&sort, &shown)?;
+        merged.check_layout(&layout, &shown)?;
         let missing = merged.missing();
         if !missing.is_empty() {
             if reports && !self.allow_gaps {
@@ -108,7 +108,7 @@ impl Command {
             .map_err(|error| Error::new(Kind::Engine, error.to_string()))?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
         let directory = shown.directory();
-        let odd = (self.shown).print(&mut answer, &sort, form, output, &directory, &pool)?;
+        let odd = (self.shown).print(&mut answer, &layout, form, output, &directory, &pool)?;
         odd.into_iter().for_each(notice);
         tell_estimates(&answer);
         tell_unread_rows(&answer);

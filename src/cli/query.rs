@@ -22,7 +22,7 @@ use crate::cli::records::RecordFlags;
 use crate::cli::skipped::{settle, tell_records, tell_unread, tell_unread_rows};
 use crate::cli::{console, own_input, spell};
 use crate::output::Output;
-use crate::query::{Answer, Columns, Plan, Plans, Query, Shown, Sort};
+use crate::query::{Answer, Columns, Layout, Plan, Plans, Query, Shown};
 use crate::{Config, Input, Receipt, Result};
 
 /// How records are written, and how all queries of a run take them.
@@ -64,7 +64,7 @@ pub(super) struct Run<'a> {
 struct Question<'a> {
     asked: &'a Asked,
     form: Form,
-    sort: Sort,
+    layout: Layout,
     /// Whether the answer is printed.
     reports: bool,
     output: Option<Output>,
@@ -82,7 +82,7 @@ impl<'a> Question<'a> {
         Ok(Question {
             asked,
             form,
-            sort: asked.shown.sort(form)?,
+            layout: asked.shown.layout(form)?,
             reports: (asked.partials).reports(&[&shown[..], &about_answer].concat())?,
             output: None,
             keeping: None,
@@ -131,7 +131,7 @@ impl<'a> Question<'a> {
         };
         let shown = &self.asked.shown;
         let directory = plan.spill_directory();
-        shown.print(answer, &self.sort, self.form, output, directory, pool)
+        shown.print(answer, &self.layout, self.form, output, directory, pool)
     }
 }
 
@@ -283,7 +283,7 @@ impl QueryFlags {
                 None => query,
             };
             let plan = query.plan(&input, &config)?;
-            plan.check_sort(&question.sort)?;
+            plan.check_layout(&question.layout)?;
             if let Form::Lines(_) = question.form {
                 plan.check_lines()?;
             }

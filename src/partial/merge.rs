@@ -9,7 +9,7 @@ mod order;
 
 use ringfold_read::Result;
 
-use crate::partial::block::{BLOCK_BYTES, Groups};
+use crate::partial::block::{BLOCK_BYTES, Block, Groups};
 use crate::partial::column::{ColumnView, Variable};
 use crate::partial::key::prefix;
 use crate::partial::merge::batch::Batch;
@@ -102,6 +102,36 @@ impl<'a> Merge<'a> {
             input.row = end;
         }
         Ok(true)
+    }
+}
+
+/// Gathers the groups of some blocks, whose rows may have any order and any key more than once.
+pub(crate) fn merge_rows(blocks: &[Block<'_>], sources: &[u32], to: &mut Groups) {
+    let key = |row: Row| blocks[row.input()].keys.get(row.row());
+    let rows = (0..)
+        .zip(blocks)
+        .flat_map(|(input, block)| (0..block.len() as u32).map(move |row| Row::new(input, row)));
+    let mut ranked: Vec<Ranked> = rows
+        .map(|row| Ranked {
+            prefix: prefix(key(row)),
+            row,
+        })
+        .collect();
+    ranked.sort_by(|one, two| {
+        let prefixes = one.prefix.cmp(&two.prefix);
+        prefixes.then_with(|| key(one.row).cmp(key(two.row)))
+    });
+    let mut batch = Batch::default();
+    batch.group(&ranked, |one, two| {
+        one.prefix == two.prefix && key(one.row) == key(two.row)
+    });
+    for row in &batch.firsts {
+        to.keys.push_of(&blocks[row.input()].keys, row.row());
+    }
+    let sources: Vec<&[u32]> = blocks.iter().map(|_| sources).collect();
+    for (at, column) in to.columns.iter_mut().enumerate() {
+        let views: Vec<ColumnView<'_>> = blocks.iter().map(|block| block.columns[at]).collect();
+        columns::merge(&batch, &views, &sources, column);
     }
 }
 

@@ -206,7 +206,8 @@ impl Plan {
         having: Option<&Condition>,
     ) -> Answer {
         let columns = AnswerColumns::of(self, self.scales(total));
-        Answer::new(self.names.clone(), columns, groups, having)
+        let answer = Answer::new(self.names.clone(), columns, groups, having);
+        answer.of_form(self.stored_form())
     }
 
     /// Gives the run up.

@@ -9,7 +9,7 @@ use ringfold_read::{Error, Kind, Result};
 use crate::aggregate::definition::Slot;
 use crate::answer::Answer;
 use crate::answer::columns::AnswerColumns;
-use crate::answer::order::Sort;
+use crate::answer::layout::Layout;
 use crate::answer::outgrown::GROWTH;
 use crate::answer::scope;
 use crate::budget::Budget;
@@ -107,13 +107,13 @@ impl Merged<'_> {
         Ok((columns, names))
     }
 
-    /// Whether the answer can be sorted so.
+    /// Whether the answer can be shown so.
     ///
     /// # Errors
     /// It has no such column.
-    pub fn check_sort(&self, sort: &Sort, shown: &Shown) -> Result<()> {
+    pub fn check_layout(&self, layout: &Layout, shown: &Shown) -> Result<()> {
         let (mut columns, names) = self.columns(shown)?;
-        sort.check(&names, &mut columns)
+        layout.check(&names, &mut columns)
     }
 
     /// The answer that one run over everything gives. If the groups may outgrow [`Shown::memory`], they are merged to a
@@ -135,12 +135,17 @@ impl Merged<'_> {
             false => self.no_groups(),
         };
         let form = self.form(&budget);
-        let mut groups = AllGroups::new(table, None);
-        if form.has_values() && fits {
-            let settled = form.settle(&groups, &scales);
-            groups = settled.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
-        }
-        let mut answer = Answer::new(names, columns, groups, having.filter(|_| fits));
+        let groups = AllGroups::new(table, None);
+        let having_now = having.filter(|_| fits);
+        let answer = match form.has_values() && fits {
+            true => {
+                let settled = form.settle(&groups, &scales);
+                let settled = settled.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
+                Answer::new(names, columns, settled, having_now).with_all(groups)
+            }
+            false => Answer::new(names, columns, groups, having_now),
+        };
+        let mut answer = answer.of_form(form.clone());
         if !fits {
             let run = self.merged_run(&form, &scales);
             let run = run.map_err(|failed| self.told(failed, &budget))?;

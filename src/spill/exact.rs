@@ -24,6 +24,7 @@ use crate::partial::description::Rule;
 use crate::partial::key;
 use crate::partial::reader::{Cursor, Reader};
 use crate::partial::writer::Writer;
+use crate::spill::regroup::Gathering;
 use crate::spill::stored::{Filling, Lost, StoredForm};
 use crate::table::groups::Groups;
 use crate::table::key_order::KeyOrder;
@@ -126,10 +127,10 @@ impl StoredForm {
     ///
     /// # Errors
     /// The writer's, or there are values without their group.
-    pub(crate) fn gather_values<W: Write>(
+    pub(crate) fn gather_values(
         &self,
         all: &Groups,
-        writer: &mut Writer<W>,
+        writer: &mut impl Gathering,
     ) -> Result<(), Lost> {
         let (sorted, firsts) = (all.sorted(all.all(), &KeyOrder::BYTES), firsts(&self.slots));
         let _turn = self.budget.turn(all.table().largest());
@@ -149,7 +150,7 @@ impl StoredForm {
                     None => all.encode(group, at, columns),
                 }
             }
-            writer.write_full()
+            writer.put_full()
         };
         for span in self.spans(all, &sorted)? {
             let (group, own) = (sorted[span.start], &sorted[span.start + 1..span.end]);
@@ -167,7 +168,7 @@ impl StoredForm {
                         to.keys.bytes.extend_from_slice(&name(owner));
                         to.keys.bytes.extend_from_slice(value);
                     };
-                    Ok(row(&mut bytes, Some((owner, times)), group)?)
+                    row(&mut bytes, Some((owner, times)), group)
                 })?;
             }
         }

@@ -2,7 +2,7 @@
 //! they are merged to.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::partial::merge::Merge;
 use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
 use crate::refusal::Refusal;
+use crate::spill::regroup::Gathering;
 use crate::table::groups::Groups;
 use crate::table::key_order::KeyOrder;
 use crate::table::states::{Group, Table, push_part};
@@ -127,11 +128,11 @@ impl StoredForm {
     }
 
     /// Writes groups as they come.
-    pub(crate) fn gather<'g, W: Write>(
+    pub(crate) fn gather<'g>(
         &self,
         rows: impl Iterator<Item = (&'g Groups, Group)>,
-        writer: &mut Writer<W>,
-    ) -> io::Result<()> {
+        writer: &mut impl Gathering,
+    ) -> Result<(), Lost> {
         let mut rows = rows.peekable();
         let mut some = Vec::with_capacity(AT_ONCE);
         while rows.peek().is_some() {
@@ -155,7 +156,7 @@ impl StoredForm {
                 some.iter()
                     .for_each(|(groups, group)| groups.encode(*group, at, own));
             }
-            writer.write_full()?;
+            writer.put_full()?;
         }
         Ok(())
     }

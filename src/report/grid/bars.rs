@@ -1,5 +1,7 @@
 //! A table whose last column of numbers is drawn: a bar a row, to the scale of all.
 
+use std::ops::Range;
+
 use rayon::ThreadPool;
 
 use crate::report::grid::cell::{Cell, Rows};
@@ -52,7 +54,45 @@ impl Extremes {
 fn value(cell: &Cell<'_>) -> Option<f64> {
     match cell {
         Cell::Number(number) => number.parse().ok().filter(|value: &f64| value.is_finite()),
-        Cell::Null | Cell::Text(_) => None,
+        Cell::Null | Cell::Total | Cell::Text(_) => None,
+    }
+}
+
+/// All rows but that over all records, beside which bars would be short.
+struct BeforeTotal<'a> {
+    rows: &'a dyn Rows,
+    len: usize,
+}
+
+impl BeforeTotal<'_> {
+    fn of(rows: &dyn Rows) -> BeforeTotal<'_> {
+        let mut cells = Vec::new();
+        if let Some(last) = rows.len().checked_sub(1) {
+            rows.row(last, &mut cells);
+        }
+        let has_total = cells.first() == Some(&Cell::Total);
+        BeforeTotal {
+            rows,
+            len: rows.len() - usize::from(has_total),
+        }
+    }
+}
+
+impl Rows for BeforeTotal<'_> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn prefetch(&self, at: usize) {
+        self.rows.prefetch(at);
+    }
+
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Rows + '_>> {
+        self.rows.part(rows)
+    }
+
+    fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
+        self.rows.row(at, cells);
     }
 }
 
@@ -65,7 +105,8 @@ impl Bars {
     ) -> Option<Bars> {
         let column = columns.iter().rposition(|column| column.has_numbers)?;
         let start = vec![Extremes::default(); columns.len()];
-        let all = fold_columns(rows, pool, &start, Extremes::add, Extremes::merge);
+        let rows = BeforeTotal::of(rows);
+        let all = fold_columns(&rows, pool, &start, Extremes::add, Extremes::merge);
         let Extremes { least, greatest } = all[column];
         let table = table::width(columns) + table::GAP;
         let width = WIDTH.saturating_sub(table).max(LEAST);
@@ -95,7 +136,8 @@ impl Bars {
     pub(super) fn row(&self, columns: &[Column], cells: &[Cell<'_>], out: &mut Vec<u8>) {
         let start = out.len();
         table::row(columns, cells, out);
-        let Some(value) = value(&cells[self.column]) else {
+        let is_total = cells[0] == Cell::Total;
+        let Some(value) = value(&cells[self.column]).filter(|_| !is_total) else {
             return;
         };
         out.pop();

@@ -4,11 +4,16 @@ use std::ops::Range;
 
 use crate::report::grid::digits::Digits;
 
+/// What stands for [`Cell::Total`] in texts.
+pub(super) const TOTAL: &str = "total";
+
 /// A field of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell<'a> {
     /// There is no value.
     Null,
+    /// The first key of a row over all records: `total`, or null where a format tells one from texts.
+    Total,
     /// Any bytes, UTF-8 or not.
     Text(&'a [u8]),
     /// A decimal: `-?digits(.digits)?`, or a double's shortest form, which may have an exponent after it: `1e-7`.
@@ -21,6 +26,7 @@ impl Cell<'_> {
     pub(crate) fn push(&self, push_text: impl Fn(&[u8], &mut Vec<u8>), out: &mut Vec<u8>) {
         match self {
             Cell::Null => (),
+            Cell::Total => push_text(TOTAL.as_bytes(), out),
             Cell::Text(text) => push_text(text, out),
             Cell::Number(number) => out.extend_from_slice(number.as_bytes()),
         }
@@ -30,6 +36,7 @@ impl Cell<'_> {
     pub(super) fn len(&self) -> usize {
         match self {
             Cell::Null => 0,
+            Cell::Total => TOTAL.len(),
             Cell::Text(text) => text.len(),
             Cell::Number(number) => number.len(),
         }

@@ -4,7 +4,7 @@ use rayon::ThreadPool;
 use ringfold_read::internals::visible;
 use unicode_width::UnicodeWidthStr;
 
-use crate::report::grid::cell::{Cell, Rows};
+use crate::report::grid::cell::{Cell, Rows, TOTAL};
 use crate::report::grid::parts::fold_columns;
 
 /// A column's widths on a terminal.
@@ -29,6 +29,7 @@ impl Column {
     fn add(&mut self, cell: &Cell<'_>) {
         match cell {
             Cell::Null => self.whole = self.whole.max(NULL.len()),
+            Cell::Total => self.text = self.text.max(TOTAL.len()),
             Cell::Text(text) => self.text = self.text.max(width(&visible(text))),
             Cell::Number(number) => {
                 let (whole, fraction) = split(number);

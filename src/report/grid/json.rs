@@ -30,7 +30,7 @@ impl Labels {
         for (label, cell) in self.0.iter().zip(cells) {
             out.extend_from_slice(label);
             match cell {
-                Cell::Null => out.extend_from_slice(b"null"),
+                Cell::Null | Cell::Total => out.extend_from_slice(b"null"),
                 Cell::Text(text) => push_text(text, out),
                 Cell::Number(number) => push_number(number, out),
             }

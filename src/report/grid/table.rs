@@ -2,7 +2,7 @@
 
 use ringfold_read::internals::visible;
 
-use crate::report::grid::cell::Cell;
+use crate::report::grid::cell::{Cell, TOTAL};
 use crate::report::grid::columns::{Column, NULL, split, width as text_width};
 
 /// Blanks between two columns.
@@ -42,6 +42,7 @@ pub(super) fn row(columns: &[Column], cells: &[Cell<'_>], out: &mut Vec<u8>) {
             Cell::Number(text) => number(text),
             Cell::Null if column.has_numbers => number(NULL),
             Cell::Null => line.put(0, NULL, column.width() - NULL.len() + GAP),
+            Cell::Total => line.put(0, TOTAL, column.width() - TOTAL.len() + GAP),
             Cell::Text(text) => {
                 let text = visible(text);
                 line.put(0, &text, column.width() - text_width(&text) + GAP);
@@ -70,6 +71,7 @@ pub(super) fn upright(names: &[Vec<u8>], cells: &[Cell<'_>], is_first: bool, out
         line.put(0, name, widest - text_width(name) + GAP);
         match cell {
             Cell::Null => line.put(0, NULL, 0),
+            Cell::Total => line.put(0, TOTAL, 0),
             Cell::Number(number) => line.put(0, number, 0),
             Cell::Text(text) => line.put(0, &visible(text), 0),
         }

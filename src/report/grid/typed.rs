@@ -148,7 +148,7 @@ struct CellKinds {
 impl CellKinds {
     fn add(&mut self, cell: &Cell<'_>) {
         match cell {
-            Cell::Null => {}
+            Cell::Null | Cell::Total => {}
             // Doubles that have no digits.
             Cell::Text(b"inf" | b"-inf" | b"nan") => self.doubles = true,
             Cell::Text(text) => {
@@ -223,7 +223,7 @@ impl Column {
     /// Appends a cell. The type was found from it, too.
     fn push(&mut self, cell: &Cell<'_>) {
         let bytes = match cell {
-            Cell::Null => None,
+            Cell::Null | Cell::Total => None,
             Cell::Text(text) => Some(*text),
             Cell::Number(number) => Some(number.as_bytes()),
         };
