@@ -7,20 +7,7 @@ use std::process::Stdio;
 use num_bigint::BigInt;
 
 use crate::compressed::gzip;
-use crate::support::{dir, end, end_of, feed, ringfold, start, write};
-
-/// Numbers in a sequence that looks random.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % most
-    }
-}
+use crate::support::{Random, dir, end, end_of, feed, ringfold, start, write};
 
 /// What a column of numbers looks like.
 #[derive(Debug, Clone, Copy)]

@@ -5,24 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::probe::{Feature, skips};
-use crate::support::{dir, end, end_of, feed, ringfold, write};
-
-/// Numbers in a sequence that looks random.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % most
-    }
-
-    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        all[self.below(all.len() as u64) as usize]
-    }
-}
+use crate::support::{Random, dir, end, end_of, feed, ringfold, write};
 
 /// An expression as it is written here and in Python.
 struct Both(String, String);

@@ -296,3 +296,20 @@ pub fn csv(answer: &Answer) -> String {
     write_grid(answer.names(), answer, GridFormat::Csv, None, &mut csv).unwrap();
     String::from_utf8_lossy(&csv).into_owned()
 }
+
+/// Numbers in a sequence that looks random.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, most: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+
+    pub fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
