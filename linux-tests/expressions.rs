@@ -770,3 +770,31 @@ fn partials_of_computed_values() {
     );
     end(ringfold(["merge"]).arg(&one).arg(&other)).failure(1);
 }
+
+/// Windows with nulls before windows without: which numbers are null is that of each window.
+#[test]
+fn nulls_of_computed_numbers_are_those_of_their_window() {
+    let dir = dir();
+    for length in [1, 20, 400] {
+        let key = "k".repeat(length);
+        let text = format!("key,v\n{key},\n{key},0.25\n{key},0.50\n{key},\n{key},2\n");
+        let path = write(dir.path(), "windows.csv", text.as_bytes());
+        let asked = "sum(v + 0) as a,mean(v * 1) as b,first(v + 0) as c,p50(v + 0) as d,distinct(v + 0) as e,\
+                     count(v + 0) as f,max(if(v > 1, v, v + 1)) as g";
+        for block in ["1", "64", "4096"] {
+            let args = [
+                "-k",
+                "key",
+                "-a",
+                asked,
+                "--engine",
+                "read",
+                "-j1",
+                "--block-size",
+                block,
+            ];
+            let want = format!("key,a,b,c,d,e,f,g\n{key},2.75,0.9167,0.25,0.5000,3,3,2.00\n");
+            assert_eq!(printed(&path, &args), want, "{length} {block}");
+        }
+    }
+}

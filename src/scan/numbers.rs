@@ -38,8 +38,9 @@ impl Numbers {
         }
     }
 
+    /// Without nulls the bits are those of another window.
     pub(crate) fn is_null(&self, row: usize) -> bool {
-        self.nulls[row / 8] >> (row % 8) & 1 == 1
+        self.has_nulls && self.nulls[row / 8] >> (row % 8) & 1 == 1
     }
 
     pub(crate) fn set_null(&mut self, row: usize, is_null: bool) {

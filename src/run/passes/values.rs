@@ -113,7 +113,7 @@ impl Passes {
         let scale = source.column.scale.unwrap_or_default();
         let factor = 10_i64.pow(table.raise(aggregate, scale) - scale);
         for (row, group) in (from..).zip(&*groups) {
-            if source.column.numbers.has_nulls && source.column.numbers.is_null(row) {
+            if source.column.numbers.is_null(row) {
                 continue;
             }
             let number = source.column.numbers.values[row];
