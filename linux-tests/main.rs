@@ -41,6 +41,7 @@ mod limits;
 mod liveness;
 mod logs;
 mod long_values;
+mod lookup;
 mod malformed;
 mod many_files;
 mod memory;

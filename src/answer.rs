@@ -85,6 +85,9 @@ pub struct Answer {
     pub nulled: u64,
     /// The first of them.
     pub first_nulled: Option<Skipped>,
+    /// For each [`lookup`](crate::query::Query::lookup) the records with a key that its table doesn't have, and the first of
+    /// them.
+    pub unmatched: Vec<(u64, Option<Skipped>)>,
     /// Records that were left out because they are the header again.
     pub repeated_headers: Occurrences,
     /// Records that were left out because a value isn't a number or time as the condition compares it with one.
@@ -157,6 +160,7 @@ impl Answer {
             nulled: 0,
             repeated_headers: Occurrences::default(),
             first_nulled: None,
+            unmatched: Vec::new(),
             unread: 0,
             first_unread: None,
             bytewise: 0,
@@ -338,6 +342,7 @@ impl Answer {
         self.skipped = own.skipped;
         self.first_skipped = own.first_skipped;
         (self.nulled, self.first_nulled) = (own.nulled, own.first_nulled);
+        self.unmatched = own.unmatched;
         (self.unread, self.first_unread) = (own.unread, own.first_unread);
         (self.bytewise, self.first_bytewise) = (own.bytewise, own.first_bytewise);
     }

@@ -24,6 +24,7 @@ mod input;
 mod inspect;
 mod knobs;
 mod log_pattern;
+mod lookup;
 mod man;
 mod merge;
 mod overview;

@@ -116,6 +116,7 @@ mod format;
 
 mod aggregate;
 mod expression;
+mod lookup;
 mod scan;
 mod table;
 

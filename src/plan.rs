@@ -4,6 +4,7 @@ pub(crate) mod columns;
 pub(crate) mod computed;
 pub(crate) mod conditions;
 pub(crate) mod head;
+pub(crate) mod lookups;
 pub(crate) mod names;
 pub(crate) mod order;
 pub(crate) mod shown;
@@ -31,6 +32,7 @@ use crate::format::sniff::Doubt;
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
 use crate::plan::computed::Computed;
+use crate::plan::lookups::Lookup;
 use crate::plan::order::Order;
 use crate::refusal::{AGGREGATE, Hint, KEY, Refusal};
 use crate::reject::rejects::{OnError, Rejecting};
@@ -74,6 +76,10 @@ pub struct Plan {
     pub(crate) filter: Option<Condition>,
     /// Columns that are computed, after those of the input.
     pub(crate) computed: Vec<Computed>,
+    /// Tables beside the input.
+    pub(crate) lookups: Vec<Lookup>,
+    /// Names that mean a column of the input, and what the table's is called that has it, too.
+    pub(crate) shadowed: Vec<(Vec<u8>, Vec<u8>)>,
     /// The columns of the key, from 0.
     pub(crate) keys: Vec<usize>,
     /// What times in them are cut down to.
@@ -240,23 +246,6 @@ fn is_bounded(count: usize, most: usize, what: &str) -> Result<()> {
     Err(Error::new(ErrorKind::Usage, why))
 }
 
-/// Where columns stand, and how they are called.
-pub(crate) fn find(columns: &Columns, shape: Option<&Shape>) -> Result<Vec<(usize, Vec<u8>)>> {
-    let Some(shape) = shape else {
-        // Without a record nothing is ever looked up.
-        let names = columns.names().into_iter();
-        return Ok(names.map(|name| (0, name)).collect());
-    };
-    let header = shape.header.as_deref();
-    let found = columns.find(shape.width, header);
-    let found = found.map_err(|why| Error::new(ErrorKind::Usage, why))?;
-    let name = |at: usize| match header {
-        Some(header) => header[at].clone(),
-        None => (at + 1).to_string().into_bytes(),
-    };
-    Ok(found.into_iter().map(|at| (at, name(at))).collect())
-}
-
 /// Why there are no such columns, or why their name isn't a value, if it seems to be one.
 fn or_value(error: Error, columns: &Columns, setting: Setting) -> Error {
     let Columns::Name(name) = columns else {
@@ -266,18 +255,6 @@ fn or_value(error: Error, columns: &Columns, setting: Setting) -> Error {
     match Expression::value(&text, setting) {
         Err(refused) if text.contains('(') => refused,
         _ => error,
-    }
-}
-
-/// The same of columns that are one.
-fn find_one(columns: &Columns, shape: Option<&Shape>) -> Result<(usize, Vec<u8>)> {
-    let mut found = find(columns, shape)?;
-    match (found.pop(), found.is_empty()) {
-        (Some(one), true) => Ok(one),
-        _ => {
-            let why = "a time of day stands in one column";
-            Err(Error::new(ErrorKind::Usage, why))
-        }
     }
 }
 
@@ -291,8 +268,10 @@ impl Plan {
     /// Whether a value is what is asked for, because there are no such columns.
     pub(crate) fn is_computed(&self, columns: &Columns) -> bool {
         let shape = self.shape.as_ref();
-        self.dialect.is_json()
-            || shape.is_none_or(|shape| columns.find(shape.width, shape.header.as_deref()).is_err())
+        let is_of_input =
+            |shape: &Shape| columns.find(shape.width, shape.header.as_deref()).is_ok();
+        let is_of_table = !matches!(self.in_tables(columns), Ok(None));
+        self.dialect.is_json() || !(is_of_table || shape.is_some_and(is_of_input))
     }
 
     /// Adds the columns of a key.
@@ -305,7 +284,7 @@ impl Plan {
             let (formula, _) = value.formula(self)?;
             let (column, cut) = match formula {
                 Formula::Column(column) => (column, None),
-                Formula::Time(date, clock, unit) => (date, Some(Cut { unit, clock })),
+                Formula::Time(date, clock, unit) => self.cut_down(date, clock, unit, value.text()),
                 formula => (self.compute(formula, value.text(), false), None),
             };
             self.keys.push(column);
@@ -320,20 +299,23 @@ impl Plan {
             None => matches!(key.columns, Columns::Name(_)),
         };
         let clock = key.clock.as_ref();
-        let clock = clock.map(|columns| find_one(columns, self.shape.as_ref()));
+        let clock = clock.map(|columns| self.find_one(columns));
         let clock = clock.transpose()?;
-        let found = find(&key.columns, self.shape.as_ref());
+        let found = self.find(&key.columns);
         for (at, name) in found.map_err(|error| or_value(error, &key.columns, KEY))? {
+            let text = String::from_utf8_lossy(&name);
+            let is_named = has_names || self.computed(at).is_some();
+            let (at, cut) = match key.unit {
+                Some(unit) => self.cut_down(at, clock.as_ref().map(|(at, _)| *at), unit, &text),
+                None => (at, None),
+            };
             self.keys.push(at);
-            self.cuts.push(key.unit.map(|unit| Cut {
-                unit,
-                clock: clock.as_ref().map(|(at, _)| *at),
-            }));
+            self.cuts.push(cut);
             if let Some(name) = &key.name {
                 self.names.push(name.clone());
                 continue;
             }
-            let mut name = match (has_names, &clock) {
+            let mut name = match (is_named, &clock) {
                 (true, Some((_, clock))) => [&name[..], b"_", clock].concat(),
                 (true, None) => name,
                 (false, _) => format!("key{}", self.keys.len()).into_bytes(),
@@ -344,6 +326,23 @@ impl Plan {
             self.names.push(name);
         }
         is_bounded(self.keys.len(), KEYS_MAX, "columns of the key")
+    }
+
+    /// The column of times that are cut down: one of the input is cut by its key, and others are computed so.
+    fn cut_down(
+        &mut self,
+        date: usize,
+        clock: Option<usize>,
+        unit: Unit,
+        text: &str,
+    ) -> (usize, Option<Cut>) {
+        match date.max(clock.unwrap_or(date)) < self.width() || self.shape.is_none() {
+            true => (date, Some(Cut { unit, clock })),
+            false => (
+                self.compute(Formula::Time(date, clock, unit), text, false),
+                None,
+            ),
+        }
     }
 
     /// Adds an aggregate, of each column that it is asked for.
@@ -357,7 +356,7 @@ impl Plan {
         let formula = match (value, &asked.columns) {
             (Some(value), _) => Some(value.formula(self)?),
             (None, Some(columns)) if asked.filter.is_some() => {
-                let at = find_one(columns, self.shape.as_ref())?.0;
+                let at = self.find_one(columns)?.0;
                 Some((Formula::Column(at), Type::Field))
             }
             (None, None) if asked.filter.is_some() => {
@@ -386,7 +385,7 @@ impl Plan {
                 return is_bounded(self.aggregates.len(), AGGREGATES_MAX, "aggregates");
             }
             (None, Some(columns)) => {
-                let found = find(columns, self.shape.as_ref());
+                let found = self.find(columns);
                 found.map_err(|error| or_value(error, columns, AGGREGATE))?
             }
             (None, None) => {
@@ -432,8 +431,11 @@ impl Plan {
         self.titles.push(name);
     }
 
-    /// How a column of the input is called in the answer.
+    /// How a column is called in the answer.
     fn name_of(&self, column: usize) -> Vec<u8> {
+        if let Some(computed) = self.computed(column) {
+            return computed.text.as_bytes().to_vec();
+        }
         let header = self.shape.as_ref().and_then(|shape| shape.header.as_ref());
         match header {
             Some(header) => header[column].clone(),
@@ -608,10 +610,10 @@ impl Plan {
     /// How a column is called in an error.
     pub(crate) fn column_name(&self, column: usize) -> String {
         if let Some(computed) = self.computed(column) {
-            return format!(
-                "`{}`",
-                crate::decimal::number::shown(computed.text.as_bytes())
-            );
+            let of = computed.lookup();
+            let of = of.map_or(String::new(), |table| format!(" of {}", table.file));
+            let text = crate::decimal::number::shown(computed.text.as_bytes());
+            return format!("`{text}`{of}");
         }
         let header = self.shape.as_ref().and_then(|shape| shape.header.as_ref());
         match header {

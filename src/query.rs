@@ -17,7 +17,7 @@ pub use crate::format::time::Unit;
 pub use crate::plan::Plan;
 pub use crate::plan::columns::Columns;
 pub use crate::refusal::{
-    AGGREGATE, FILTER, HAVING, Hint, KEY, MEMORY, PRECISION, Refusal, SORT, Uneven,
+    AGGREGATE, FILTER, HAVING, Hint, KEY, LOOKUP, MEMORY, PRECISION, Refusal, SORT, Uneven,
 };
 pub use crate::reject::rejects::{OnError, Rejects};
 pub use crate::reject::skipped::Skipped;

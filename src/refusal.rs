@@ -16,6 +16,8 @@ pub const SORT: Setting = Setting::Job("sort");
 pub const KEY: Setting = Setting::Job("key");
 /// [`Query::aggregate_text`](crate::query::Query::aggregate_text).
 pub const AGGREGATE: Setting = Setting::Job("aggregate");
+/// What a value of [`Query::lookup`](crate::query::Query::lookup) is refused by.
+pub const LOOKUP: Setting = Setting::Job("lookup");
 /// [`Query::memory`](crate::query::Query::memory).
 pub const MEMORY: Setting = Setting::Job("memory");
 /// [`Query::precision`](crate::query::Query::precision).

@@ -105,7 +105,7 @@ impl AnswerScope<'_> {
 }
 
 impl Scope for AnswerScope<'_> {
-    fn find(&self, columns: &Columns) -> Result<usize, String> {
+    fn find(&mut self, columns: &Columns) -> Result<usize, String> {
         let names = self.names;
         let at = match columns {
             Columns::Name(name) if !names.contains(name) => {

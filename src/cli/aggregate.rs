@@ -133,7 +133,8 @@ impl Command {
         let asked = self.asked.flags();
         let wants_answer =
             self.on_error.is_some() || self.query.wants_answer() || first(&asked).is_some();
-        if let Some(flag) = self.query.other_records().filter(|_| wants_answer) {
+        let form = self.query.other_records().filter(|_| wants_answer);
+        if let Some(flag) = self.query.lookups.flag().or(form) {
             return Err(usage(format!("{flag} {NEEDS_COLUMNS}")));
         }
         let form = match self.asked.format {

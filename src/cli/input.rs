@@ -132,23 +132,20 @@ impl InputFlags {
                 "{one} says how lines are written, and so does {two}: leave one of them out"
             )));
         }
-        let is_json = |path: &PathBuf| matches!(ending(path), Some("jsonl" | "ndjson"));
-        let is_named_json = !paths.is_empty() && paths.iter().all(is_json);
         let query = match (&self.log, self.delimiter) {
             (Some(pattern), _) => Query::log(&log_pattern::resolved(pattern)?)?,
             (None, _) if self.jsonl => Query::json_lines(),
             (None, delimiter) if is_pairs => Query::pairs(delimiter.unwrap_or(DELIMITER)),
-            (None, None) if is_named_json => match otherwise {
+            (None, Some(delimiter)) => Query::new(delimiter),
+            (None, None) => match otherwise.filter(|_| are_json(paths)) {
                 Some(flag) => {
                     return Err(usage(format!(
                         "the files are JSON lines by their names, and {flag} says otherwise: leave it out, or name the \
                          byte between fields by -d"
                     )));
                 }
-                None => Query::json_lines(),
+                None => form_of(paths)?,
             },
-            (None, Some(delimiter)) => Query::new(delimiter),
-            (None, None) => delimiter_of(paths)?.map_or_else(Query::sniffed, Query::likely),
         };
         let query = match self.quote {
             Some(Quote(quote)) => query.quote(quote),
@@ -213,6 +210,20 @@ fn ending(path: &Path) -> Option<&'static str> {
     };
     let mut known = ["csv", "tsv", "psv", "jsonl", "ndjson"].into_iter();
     known.find(|known| *known == ending)
+}
+
+/// Whether all files are JSON lines by their names.
+fn are_json(paths: &[PathBuf]) -> bool {
+    let is_json = |path: &PathBuf| matches!(ending(path), Some("jsonl" | "ndjson"));
+    !paths.is_empty() && paths.iter().all(is_json)
+}
+
+/// How files are written by their names, or else by their first records.
+pub(super) fn form_of(paths: &[PathBuf]) -> Result<Query> {
+    Ok(match are_json(paths) {
+        true => Query::json_lines(),
+        false => delimiter_of(paths)?.map_or_else(Query::sniffed, Query::likely),
+    })
 }
 
 /// The delimiter that the files' names tell, if they all do.

@@ -16,6 +16,7 @@ use crate::cli::answer_flags::{Form, first};
 use crate::cli::asked::Asked;
 use crate::cli::console::{notice, open_output, usage, write_output};
 use crate::cli::input::InputFlags;
+use crate::cli::lookup::LookupFlags;
 use crate::cli::partials::{PartialOutput, range};
 use crate::cli::reading::{FoldOutput, ReadFlags};
 use crate::cli::records::RecordFlags;
@@ -30,6 +31,8 @@ use crate::{Config, Input, Receipt, Result};
 pub(super) struct QueryFlags {
     #[command(flatten)]
     input: InputFlags,
+    #[command(flatten)]
+    pub(super) lookups: LookupFlags,
     /// Estimate percentiles and distinct counts of large groups, in little memory; they are exact otherwise
     #[arg(long, hide_short_help = true)]
     approximate: bool,
@@ -212,12 +215,22 @@ impl QueryFlags {
 
     /// The query that the flags describe.
     pub(super) fn query(&self, run: &Run<'_>, asked: &Asked) -> Result<Query> {
+        self.asking(self.unasked(run)?, run, asked)
+    }
+
+    /// The same that asks nothing yet.
+    fn unasked(&self, run: &Run<'_>) -> Result<Query> {
         let on_error = self.records.on_error(run.command.on_error)?;
         let query = self.input.query(&self.records, run.paths, run.is_pairs)?;
         let mut query = query.approximate(self.approximate).on_error(on_error);
         if let Some(path) = &self.hash_key {
             query = query.hash_key(&secret(path)?);
         }
+        self.lookups.applied(query, run)
+    }
+
+    /// The same that asks what one of the run's queries does.
+    fn asking(&self, mut query: Query, run: &Run<'_>, asked: &Asked) -> Result<Query> {
         for item in asked.key.iter().flat_map(|list| Columns::items(list)) {
             query = query.key_text(item)?;
         }
@@ -236,6 +249,7 @@ impl QueryFlags {
             let why = "is about the records that one query leaves out: ask that query by itself";
             return Err(usage(format!("{flag} {why}")));
         }
+        let unasked = self.unasked(run)?;
         let mut queries = Vec::new();
         for (asked, form) in &run.asked {
             if let (Form::Lines(_), Some(flag)) = (form, asked.shown.of_columns()) {
@@ -243,7 +257,7 @@ impl QueryFlags {
                     format!("{flag} has no effect on this format: `-f csv` shows its columns");
                 return Err(usage(why));
             }
-            queries.push(self.query(run, asked)?);
+            queries.push(self.asking(unasked.clone(), run, asked)?);
         }
         // The first line is what one of them takes it for.
         if queries.iter().any(Query::has_header) {
@@ -255,12 +269,14 @@ impl QueryFlags {
         let questions = run.asked.iter();
         let questions = questions.map(|(asked, form)| Question::new(asked, *form));
         let mut questions: Vec<_> = questions.collect::<Result<_>>()?;
-        refuse_mixed(&questions, self.records.output(), run.paths)?;
+        let inputs = run.paths.iter().cloned().chain(self.lookups.paths());
+        let inputs: Vec<_> = inputs.collect();
+        refuse_mixed(&questions, self.records.output(), &inputs)?;
         for question in &mut questions {
-            question.open(run.paths)?;
+            question.open(&inputs)?;
         }
         let target = run.asked[0].0.output.as_ref();
-        let rejects = self.records.open(target, run.paths)?;
+        let rejects = self.records.open(target, &inputs)?;
         let input = match input {
             Some(input) => input,
             None => reading.open(run.paths, command.memory)?,
@@ -364,6 +380,12 @@ impl QueryFlags {
     fn notices(&self, asked: &Asked, plan: &Plan, input: &Input) -> Result<Vec<String>> {
         let mut notices = plan.unseen(input)?;
         notices.extend(plan.doubts().iter().map(spell::doubt));
+        notices.extend(plan.shadowed.iter().map(|(name, of_table)| {
+            let (name, of_table) = (visible(name), visible(of_table));
+            format!(
+                "`{name}` is taken for the input's column: that of the table is called {of_table}"
+            )
+        }));
         let mut sources = input.sources().iter();
         let stream = sources.find(|source| !source.can_repeat());
         if let (Some(("--continue", _)), Some(stream)) = (asked.partials.output(), stream) {
@@ -435,6 +457,10 @@ pub(super) fn counted(answers: &[Answer]) -> Vec<(String, u64)> {
             ("skipped", answer.skipped),
             ("repeated_headers", answer.repeated_headers.count),
             ("nulled", answer.nulled),
+            (
+                "unmatched",
+                answer.unmatched.iter().map(|(count, _)| count).sum(),
+            ),
             ("unread", answer.unread),
             ("bytewise", answer.bytewise),
             ("key_sharers", answer.key_sharers),

@@ -109,6 +109,9 @@ pub(super) fn tell_unread(
         "value",
         "taken for no value",
     );
+    for (count, first) in &answer.unmatched {
+        tell(*count, first, "record", "without a match");
+    }
     tell(answer.unread, &answer.first_unread, "record", UNREAD);
     tell(answer.bytewise, &answer.first_bytewise, "record", BYTEWISE);
 }

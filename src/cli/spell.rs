@@ -5,7 +5,7 @@ use ringfold_read::internals::units;
 
 use crate::cli::again;
 use crate::query::{self, Doubt, DoubtKind, Hint};
-use crate::refusal::FILTER;
+use crate::refusal::{FILTER, LOOKUP};
 use crate::{Cause, Choice, Error, Facility, Foreign, Notice, Refusal, Refuser, Setting, Speller};
 
 /// An error's line.
@@ -84,6 +84,7 @@ pub(super) fn flag(setting: Setting) -> String {
         Setting::Cache => "cache",
         Setting::Punt => "async",
         FILTER => "where",
+        LOOKUP => "on",
         other => other.name(),
     };
     format!("--{}", name.replace('_', "-"))
@@ -522,7 +523,9 @@ mod tests {
         };
         let program = Cli::command();
         let aggregate = program.find_subcommand("aggregate").unwrap();
-        let of_queries = [AGGREGATE, FILTER, HAVING, KEY, MEMORY, PRECISION, SORT];
+        let of_queries = [
+            AGGREGATE, FILTER, HAVING, KEY, LOOKUP, MEMORY, PRECISION, SORT,
+        ];
         for &setting in Setting::ALL.iter().chain(&of_queries) {
             let flag = flag(setting);
             assert!(has(aggregate, &flag[2..]), "{setting} isn't {flag}");

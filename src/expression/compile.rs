@@ -15,7 +15,7 @@ use crate::plan::columns::Columns;
 
 /// Where columns stand, and where those that are computed get their places.
 pub(crate) trait Scope {
-    fn find(&self, columns: &Columns) -> Result<usize, String>;
+    fn find(&mut self, columns: &Columns) -> Result<usize, String>;
 
     /// Whether a column has nothing but times.
     fn is_time(&self, column: usize) -> bool;

@@ -2,6 +2,7 @@
 //! over windows must agree with it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::decimal::number::Number;
 use crate::decimal::rational::Rational;
@@ -10,6 +11,7 @@ use crate::expression::function::{self, Arguments, Function, Prepared};
 use crate::expression::tree::{Condition, Test};
 use crate::expression::value::{Missing, Record, Tested, Value, ValueError, Wrong, stored};
 use crate::format::time::Unit;
+use crate::lookup::LookupTable;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
@@ -74,6 +76,8 @@ pub(crate) enum Formula {
     Choice(Vec<(Condition, Formula)>, Box<Formula>),
     /// A condition and its opposite: where neither is true, it is null.
     Truth(Box<[Condition; 2]>),
+    /// A column's field in the row of a table that has this key.
+    Lookup(Arc<LookupTable>, usize, Arc<[Formula]>),
 }
 
 type Found<T> = Result<T, Missing>;
@@ -107,6 +111,7 @@ impl Formula {
                 other.each_column(see);
             }
             Formula::Truth(both) => of_condition(&both[0], see),
+            Formula::Lookup(.., key) => key.iter().for_each(|part| part.each_column(see)),
         }
     }
 
@@ -313,6 +318,10 @@ impl Formula {
                 (false, true) => Value::Truth(false),
                 (false, false) => Value::Null,
             },
+            Formula::Lookup(table, column, key) => match row_of(table, key, record)? {
+                Some(row) => Value::Text(Cow::Borrowed(table.field(row, *column))),
+                None => Value::Null,
+            },
         })
     }
 
@@ -372,6 +381,21 @@ fn joined(record: &dyn Record, date: usize, clock: Option<usize>) -> Found<Cow<'
         return Ok(date);
     };
     Ok([&date, &b" "[..], &part(clock)?].concat().into())
+}
+
+/// The row of a table that has a record's key, if there is one. A key is null where a part of it is.
+pub(crate) fn row_of(
+    table: &LookupTable,
+    key: &[Formula],
+    record: &dyn Record,
+) -> Found<Option<usize>> {
+    match key {
+        [one] => Ok(table.find(&[one.text(record)?])),
+        several => {
+            let parts = several.iter().map(|part| part.text(record));
+            Ok(table.find(&parts.collect::<Found<Vec<_>>>()?))
+        }
+    }
 }
 
 /// What an operator makes of two numbers.

@@ -44,7 +44,7 @@ impl Names {
 }
 
 impl Scope for Names {
-    fn find(&self, columns: &Columns) -> Result<usize, String> {
+    fn find(&mut self, columns: &Columns) -> Result<usize, String> {
         let found = columns.find(self.names.len(), Some(&self.names))?;
         Ok(found[0])
     }

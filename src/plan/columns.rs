@@ -290,7 +290,7 @@ pub(crate) fn unknown(whose: &str, name: &[u8], header: &[Vec<u8>]) -> String {
 }
 
 /// The first of many names.
-fn list(header: &[Vec<u8>]) -> String {
+pub(crate) fn list(header: &[Vec<u8>]) -> String {
     const MOST: usize = 20;
     let mut names: Vec<_> = header.iter().take(MOST).map(|name| shown(name)).collect();
     if header.len() > MOST {

@@ -1,6 +1,7 @@
 //! Columns that are computed: they stand after those of the input, and have no values before there is a record.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ringfold_read::Cause;
 
@@ -9,6 +10,7 @@ use crate::expression::Scope;
 use crate::expression::formula::Formula;
 use crate::expression::value::{Record, Value, ValueError, Wrong};
 use crate::format::field::Field;
+use crate::lookup::LookupTable;
 use crate::plan::Plan;
 use crate::plan::columns::Columns;
 
@@ -20,6 +22,16 @@ pub(crate) struct Computed {
     pub(crate) text: String,
     /// It is of numbers with the decimals that they have; otherwise of texts, and numbers have no zeros at their end.
     pub(crate) is_number: bool,
+}
+
+impl Computed {
+    /// The table that it is a column of, if it is one's.
+    pub(crate) fn lookup(&self) -> Option<&Arc<LookupTable>> {
+        match &self.formula {
+            Formula::Lookup(table, ..) => Some(table),
+            _ => None,
+        }
+    }
 }
 
 impl Plan {
@@ -66,12 +78,21 @@ impl Plan {
         Ok(if is_null { Value::Null } else { value })
     }
 
-    /// What is wrong with a value that a column can't be computed of.
-    pub(crate) fn unread_cause(&self, column: usize, unread: &ValueError) -> Cause {
+    /// What is wrong with a value that a column can't be computed of, in a record.
+    pub(crate) fn unread_cause(
+        &self,
+        column: usize,
+        unread: &ValueError,
+        record: Option<&dyn Record>,
+    ) -> Cause {
         let text = &unread.text;
         let of = unread.column.unwrap_or(column);
         match &unread.wrong {
-            Wrong::Number(why) => self.value_cause(text, of, why),
+            Wrong::Number(why) => {
+                let line = record.and_then(|record| self.lookup_of(of)?.line(record));
+                let line = line.map_or(String::new(), |line| format!(", in line {line}"));
+                self.value_cause(text, of, &format!("{why}{line}"))
+            }
             Wrong::Time(why) => self.time_cause(text, of, &format!("`{}` {why}", shown(text))),
             Wrong::Other(why) => format!("{why} (column {})", self.column_name(column)).into(),
         }
@@ -79,15 +100,8 @@ impl Plan {
 }
 
 impl Scope for Plan {
-    fn find(&self, columns: &Columns) -> Result<usize, String> {
-        let Some(shape) = &self.shape else {
-            // Without a record nothing is ever looked up.
-            return Ok(0);
-        };
-        if self.dialect.is_json() {
-            columns.check_named()?;
-        }
-        Ok(columns.find(shape.width, shape.header.as_deref())?[0])
+    fn find(&mut self, columns: &Columns) -> Result<usize, String> {
+        Ok(self.places(columns)?[0])
     }
 
     fn is_time(&self, column: usize) -> bool {

@@ -80,7 +80,7 @@ struct Leaves<'a> {
 }
 
 impl Scope for Leaves<'_> {
-    fn find(&self, columns: &Columns) -> Result<usize, String> {
+    fn find(&mut self, columns: &Columns) -> Result<usize, String> {
         let Columns::Name(name) = columns else {
             return Err("an aggregate is missing, as in sum(price)".into());
         };

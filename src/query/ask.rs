@@ -2,6 +2,7 @@
 
 mod compile;
 mod described;
+mod lookups;
 mod text;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::format::log::{self, Pattern};
 use crate::format::sniff::{Delimiter, Style};
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
+use crate::plan::lookups::{AskedLookup, in_tables};
 use crate::plan::shown::ComputedItem;
 use crate::plan::{Asked, Key};
 use crate::query::shown::Shown;
@@ -72,6 +74,7 @@ pub struct Query {
     /// What is shown of them.
     pub(super) items: Vec<Item>,
     pub(super) filters: Vec<Expression>,
+    pub(super) lookups: Vec<AskedLookup>,
     shown: Shown,
 }
 
@@ -200,28 +203,39 @@ impl Query {
 
     /// The first name that a column is called by.
     pub fn first_name(&self) -> Option<Vec<u8>> {
-        self.column_names().into_iter().next()
+        self.column_names(&[]).into_iter().next()
     }
 
-    /// The names that columns are called by, each once.
-    fn column_names(&self) -> Vec<Vec<u8>> {
+    /// The names that columns of the input are called by, each once: all of `known`, and those that no table has.
+    fn column_names(&self, known: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut names: Vec<Vec<u8>> = Vec::new();
-        let mut add = |columns: &Columns| {
+        let is_of_table = |name: &[u8]| {
+            let tables = self.lookups.iter().map(|lookup| &lookup.table);
+            !matches!(in_tables(tables, name), Ok(None))
+        };
+        let mut add = |columns: &Columns, is_own: bool| {
             if let Columns::Name(name) = columns
                 && !names.contains(name)
+                && (is_own || known.contains(name) || !is_of_table(name))
             {
                 names.push(name.clone());
             }
         };
-        self.each_column(&mut add);
+        for lookup in &self.lookups {
+            lookup.each_column(&mut |columns| add(columns, true));
+        }
+        self.each_column(&mut |columns| add(columns, false));
         for filter in &self.filters {
-            filter.each_column(&mut add);
+            filter.each_column(&mut |columns| add(columns, false));
         }
         names
     }
 
-    /// Shows the columns of keys and aggregates.
+    /// Shows the columns of keys and aggregates, and of the keys of tables.
     fn each_column(&self, see: &mut impl FnMut(&Columns)) {
+        self.lookups
+            .iter()
+            .for_each(|lookup| lookup.each_column(see));
         for key in &self.keys {
             match &key.value {
                 Some(value) => value.each_column(see),
@@ -580,6 +594,7 @@ impl Query {
         query.aggregates.clear();
         query.items.clear();
         query.filters.clear();
+        query.lookups.clear();
         query.shown.having.clear();
         query.shown.names.clear();
         query.is_pairs = false;

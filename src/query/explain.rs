@@ -14,6 +14,7 @@ use crate::format::json;
 use crate::format::time::{Form, read};
 use crate::plan::Plan;
 use crate::plan::columns::{plural, unknown};
+use crate::plan::lookups::Lookup;
 use crate::run::passes::Passes;
 use crate::table::shared::SharedGroups;
 
@@ -172,6 +173,14 @@ impl Plan {
         let width = self.shape.as_ref().map_or(0, |shape| shape.width);
         let (seen, looked) = self.first_records(input, width)?;
         let mut facts = self.facts(looked);
+        for Lookup { table, .. } in &self.lookups {
+            let key = table.keys.iter().map(|&key| shown(&table.titles[key]));
+            let (rows, key) = (plural(table.row_count(), "row"), key.collect::<Vec<_>>());
+            facts.push((
+                "table",
+                format!("{}: {rows} by {}", table.name, key.join(",")),
+            ));
+        }
         if self.filter.is_some() {
             facts.push((
                 "condition",

@@ -77,7 +77,7 @@ impl Plan {
             let bytes = match value(test) {
                 Ok(bytes) => bytes,
                 Err(why) => {
-                    unread.get_or_insert_with(|| self.unread_cause(test.column, &why));
+                    unread.get_or_insert_with(|| self.unread_cause(test.column, &why, None));
                     return;
                 }
             };

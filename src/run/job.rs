@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use ringfold_read::internals::{Cut, lines::Counted, nuls};
 use ringfold_read::{
-    Block, BlockError, Delimited, Error, Fold, Framing, Kind as ErrorKind, Malformed, Refusal,
-    Result,
+    Block, BlockError, Cause, Delimited, Error, Fold, Framing, Kind as ErrorKind, Malformed,
+    Refusal, Result,
 };
 
 use crate::answer::Answer;
@@ -242,6 +242,20 @@ impl OneByOne for Rest<'_> {
         added
     }
 
+    fn unmatched(
+        &mut self,
+        table: usize,
+        rows: u64,
+        (window, start): (usize, usize),
+        describe: impl FnOnce() -> Cause,
+    ) {
+        let (partial, block) = (&mut *self.partial, &self.text.block);
+        partial.unmatched[table].add(rows, block, start, || {
+            let mark = (partial.rejected).mark(&self.plan.rejecting, block, window, start);
+            (describe(), mark)
+        });
+    }
+
     fn table(&mut self) -> &mut Table {
         &mut self.partial.table
     }
@@ -312,6 +326,7 @@ impl Plan {
             filtered: 0,
             empty_lines: 0,
             nulled: Unread::default(),
+            unmatched: self.lookups.iter().map(|_| Unread::default()).collect(),
             doubted: Doubted::default(),
             is_taken: false,
             repeated: Occurrences::default(),
@@ -410,6 +425,8 @@ impl Fold for Plan {
         into.filtered += from.filtered;
         into.empty_lines += from.empty_lines;
         into.nulled.merge(from.nulled);
+        let unmatched = into.unmatched.iter_mut().zip(from.unmatched);
+        unmatched.for_each(|(into, from)| into.merge(from));
         into.doubted.unread.merge(from.doubted.unread);
         into.doubted.bytewise.merge(from.doubted.bytewise);
         into.repeated.merge(from.repeated);
@@ -434,6 +451,8 @@ impl Fold for Plan {
             answer.repeated_headers = total.repeated.finish(lines);
             answer.longer = total.longer.finish(lines);
             (answer.nulled, answer.first_nulled) = total.nulled.finish(lines);
+            let unmatched = total.unmatched.into_iter();
+            answer.unmatched = unmatched.map(|unread| unread.finish(lines)).collect();
             (answer.unread, answer.first_unread) = total.doubted.unread.finish(lines);
             (answer.bytewise, answer.first_bytewise) = total.doubted.bytewise.finish(lines);
         };

@@ -11,6 +11,7 @@ use crate::aggregate::state::Value;
 use crate::decimal::number::{Number, shown};
 use crate::expression::formula::tested;
 use crate::expression::tree::Test;
+use crate::expression::value::{Record, Value as Computable};
 use crate::format::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
 use crate::format::field::{Field, Unreadable, names_of};
 use crate::format::pair_hint;
@@ -20,7 +21,7 @@ use crate::plan::computed::{Computed, Fields};
 use crate::plan::head::unclosed;
 use crate::plan::{Plan, Shape, hinted};
 use crate::refusal::Hint;
-use crate::reject::rejects::OnError;
+use crate::reject::rejects::{OnError, Rejected};
 use crate::run::partial::{Partial, Scratch};
 
 /// Values of a record that are taken for none.
@@ -79,6 +80,19 @@ impl Plan {
             fields,
             bytes,
         };
+        let mut note_unmatched = |by_condition: bool, rejected: &mut Rejected| {
+            for (table, lookup, _) in self.used_lookups(by_condition) {
+                if lookup.is_unmatched(&record) {
+                    partial.unmatched[table].add(1, block, at, || {
+                        let mark = rejected.mark(&self.rejecting, block, at, at);
+                        (lookup.unmatched_cause(&record), mark)
+                    });
+                }
+            }
+        };
+        if !partial.is_taken {
+            note_unmatched(true, &mut partial.rejected);
+        }
         let (is_taken, otherwise) = self.takes(&record);
         for reading in otherwise.into_iter().filter(|_| !partial.is_taken) {
             let value = |test: &Test| {
@@ -105,10 +119,14 @@ impl Plan {
         };
         for &column in &self.numbers {
             if let Some(computed) = self.computed(column) {
-                let number = match computed.formula.stored_number(&record) {
+                let number = match computed.lookup() {
+                    None => computed.formula.stored_number(&record),
+                    Some(_) => self.number_in(column, &record),
+                };
+                let number = match number {
                     Ok(number) => number,
                     Err(why) => {
-                        nulled.add(|| self.unread_cause(column, &why))?;
+                        nulled.add(|| self.unread_cause(column, &why, Some(&record)))?;
                         None
                     }
                 };
@@ -133,14 +151,17 @@ impl Plan {
             numbers.push(number);
         }
         for &column in &self.times {
-            let value = fields[column].value(bytes, scratch);
-            match time::read(value) {
-                Err(_) if self.is_null(value) => {}
+            let value = match record.value(column) {
+                Ok(Computable::Text(value)) => value,
+                Ok(_) => continue,
                 Err(why) => {
-                    let why = self.no_time(value, column, &why.why(value))?;
-                    nulled.add(|| self.value_cause(value, column, &why))?;
+                    nulled.add(|| self.unread_cause(column, &why, Some(&record)))?;
+                    continue;
                 }
-                Ok(_) => {}
+            };
+            if let Err(why) = time::read(&value) {
+                let why = self.no_time(&value, column, &why.why(&value))?;
+                nulled.add(|| self.value_cause(&value, column, &why))?;
             }
         }
         for (most, number) in partial.scales.iter_mut().zip(&*numbers) {
@@ -152,7 +173,10 @@ impl Plan {
         for ((&column, cut), cutter) in self.keys.iter().zip(&self.cuts).zip(cutters) {
             let clock = cut.and_then(|cut| cut.clock);
             if let Some(computed) = self.computed(column) {
-                self.write_computed(column, computed, &record, &mut nulled, joined)?;
+                joined.clear();
+                if !self.is_no_number(column, numbers) {
+                    self.write_computed(column, computed, &record, &mut nulled, joined)?;
+                }
                 self.push_key(key, joined);
                 continue;
             }
@@ -179,9 +203,13 @@ impl Plan {
             if let (Some(column), None) = (aggregate.column, aggregate.number)
                 && let Some(computed) = self.computed(column)
             {
-                self.write_computed(column, computed, &record, &mut nulled, &mut texts[at])?;
+                texts[at].clear();
+                if !self.is_no_number(column, numbers) {
+                    self.write_computed(column, computed, &record, &mut nulled, &mut texts[at])?;
+                }
             }
         }
+        note_unmatched(false, &mut partial.rejected);
         let group = partial.table.group(key);
         let aggregates = self.aggregates.iter().enumerate();
         for (at, aggregate) in aggregates.filter(|(at, of)| of.owner == *at) {
@@ -220,7 +248,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Writes what a computed column has of a record in place of a text.
+    /// Writes what a computed column has of a record to an empty text.
     ///
     /// # Errors
     /// It can't be computed.
@@ -232,10 +260,9 @@ impl Plan {
         nulled: &mut Nulled,
         to: &mut Vec<u8>,
     ) -> Result<(), Cause> {
-        to.clear();
         computed.formula.write(record, to).or_else(|why| {
             to.clear();
-            nulled.add(|| self.unread_cause(column, &why))
+            nulled.add(|| self.unread_cause(column, &why, Some(record)))
         })
     }
 

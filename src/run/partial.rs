@@ -47,6 +47,8 @@ pub struct Partial {
     pub(super) empty_lines: u64,
     /// Values that weren't numbers and were taken for none.
     pub(super) nulled: Unread,
+    /// For each table beside the input, records with a key that it doesn't have.
+    pub(super) unmatched: Vec<Unread>,
     pub(super) repeated: Occurrences,
     pub(super) doubted: Doubted,
     /// The passes have decided about the record that is added, and counted what they met.

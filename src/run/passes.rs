@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ringfold_read::internals::Level;
-use ringfold_read::{Block, BlockError, PADDING};
+use ringfold_read::{Block, BlockError, Cause, PADDING};
 
 use crate::aggregate::lanes::{Part, Traits};
 use crate::aggregate::state::{Argument, DigestRow};
@@ -147,6 +147,16 @@ pub(crate) trait OneByOne {
     /// # Errors
     /// It is malformed.
     fn add_taken(&mut self, from: usize) -> Result<usize, BlockError>;
+
+    /// A table beside the input has no row for so many rows' keys. `places` says where the window begins, and where the first
+    /// of these rows.
+    fn unmatched(
+        &mut self,
+        table: usize,
+        rows: u64,
+        places: (usize, usize),
+        describe: impl FnOnce() -> Cause,
+    );
 
     fn table(&mut self) -> &mut Table;
 
@@ -448,6 +458,7 @@ impl Passes {
             self.remove_out(true, false);
             self.compute(plan, window, true);
             self.remove_out(true, false);
+            self.unmatched(plan, (window, at), true, others);
             undecided = self.scratch.others.len();
             let filtered = self.filter(plan, filter, (window, at), others);
             others.filtered(filtered);
@@ -482,6 +493,7 @@ impl Passes {
                 };
             }
         }
+        self.unmatched(plan, (window, at), false, others);
         others.added(self.scratch.starts.len());
         let place = (block.file(), block.offset() + at as u64);
         self.fold(plan, window, place, others.table());

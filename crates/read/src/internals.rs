@@ -15,6 +15,7 @@ pub use crate::input::decode::reopened;
 pub use crate::input::descriptors::raise_descriptor_limit;
 pub use crate::input::foreign;
 pub use crate::input::head;
+pub use crate::input::load::load;
 pub use crate::level::Level;
 #[cfg(target_arch = "x86_64")]
 pub use crate::level::{Avx2, Avx512};

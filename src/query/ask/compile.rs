@@ -16,6 +16,7 @@ use crate::plan::head::Head;
 use crate::plan::order::Order;
 use crate::plan::{Asked, Plan, Shape, hinted};
 use crate::query::ask::{Item, Query};
+use crate::query::explain::first_keys;
 use crate::refusal::Hint;
 use crate::reject::rejects::{OnError, Rejecting};
 
@@ -36,7 +37,7 @@ impl Query {
             Some(pattern) => Dialect::of_log(pattern.clone()),
             None if self.is_json => {
                 input.check_json_lines()?;
-                Dialect::of_json(self.paths().map_err(|why| refused(&why))?)
+                Dialect::of_json(self.paths(input)?)
             }
             None => Dialect::new(sample.delimiter.unwrap_or(ANY), sample.quote)
                 .and_then(|dialect| dialect.styled(&self.style))
@@ -106,6 +107,8 @@ impl Query {
             doubts: sample.doubts,
             filter: None,
             computed: Vec::new(),
+            lookups: Vec::new(),
+            shadowed: Vec::new(),
             keys: Vec::new(),
             cuts: Vec::new(),
             numbers: Vec::new(),
@@ -132,6 +135,9 @@ impl Query {
             }
         });
         checked.map_err(|why| refused(&why))?;
+        for lookup in &self.lookups {
+            plan.add_lookup(lookup)?;
+        }
         for key in &self.keys {
             plan.add_key(key)?;
         }
@@ -171,6 +177,7 @@ impl Query {
             ));
         }
         plan.set_filter(&self.filters)?;
+        plan.note_lookups();
         plan.repeats = self.repeats(&plan);
         plan.asked = self.described(&plan);
         if !self.shown.names.is_empty() {
@@ -184,15 +191,20 @@ impl Query {
     /// The columns of JSON lines, each once.
     ///
     /// # Errors
-    /// One has a number.
-    fn paths(&self) -> Result<Paths, String> {
+    /// One has a number, or the input can't be read.
+    fn paths(&self, input: &Input) -> Result<Paths> {
         let mut checked = Ok(());
         self.each_column(&mut |columns| {
             if checked.is_ok() {
                 checked = columns.check_named();
             }
         });
-        checked.map(|()| Paths::new(self.column_names()))
+        checked.map_err(|why| Error::new(ErrorKind::Usage, why))?;
+        let known = match self.lookups.is_empty() {
+            true => Vec::new(),
+            false => first_keys(input)?,
+        };
+        Ok(Paths::new(self.column_names(&known)))
     }
 
     /// Of ragged records without a header, further ones may have columns that the first hasn't.

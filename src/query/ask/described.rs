@@ -59,6 +59,9 @@ impl Query {
         for null in self.nulls.iter().filter(|null| !null.is_empty()) {
             say("null value", null);
         }
+        for lookup in &self.lookups {
+            say("lookup", lookup.described().as_bytes());
+        }
         for filter in &self.filters {
             say("where", filter.text().as_bytes());
         }
@@ -126,6 +129,9 @@ impl Query {
                 known => known.names(),
             },
             Some(shape) => {
+                if let Ok(Some((at, column))) = plan.in_tables(columns) {
+                    return vec![plan.lookups[at].table.full_name(column)];
+                }
                 let found = columns.find(shape.width, shape.header.as_deref());
                 // They were found before.
                 let found = found.unwrap_or_default().into_iter();

@@ -195,7 +195,7 @@ impl Query {
     }
 
     /// The value that an item may be, if it isn't plainly a column.
-    fn value_of(
+    pub(super) fn value_of(
         &self,
         text: &str,
         read: &Columns,

@@ -7,7 +7,7 @@ use crate::expression::{Condition, Doubts, Reading};
 use crate::plan::Plan;
 use crate::run::passes::computed::{Row, Rows};
 use crate::run::passes::numbers::{Column, decode_column};
-use crate::run::passes::selection::{Candidates, Selection};
+use crate::run::passes::selection::Selection;
 use crate::scan::numbers::{Numbers, SCALE_MAX};
 use ringfold_read::internals::Level;
 
@@ -42,7 +42,6 @@ enum Node {
 /// What a formula is computed of.
 pub(super) struct Operands<'a> {
     pub(super) level: Level,
-    pub(super) candidates: Candidates<'a>,
     pub(super) rows: Rows<'a>,
     /// Rows that it isn't computed of.
     pub(super) out: &'a mut Vec<u32>,
@@ -86,7 +85,7 @@ impl Arithmetic {
     ) -> Node {
         match formula {
             Formula::Null => Node::Null,
-            Formula::Column(column) if *column < plan.width() => {
+            Formula::Column(column) if plan.is_field(*column) => {
                 Node::Column(self.column(among(*column)))
             }
             Formula::Number(number) if constant(number).is_some() => {
@@ -115,8 +114,8 @@ impl Arithmetic {
                 self.single.push((formula.clone(), 0));
                 let single = self.single.len() - 1;
                 match formula.compared() {
-                    Some([one, two]) if one.max(two) < plan.width() => {
-                        let columns = [one, two].map(|column| {
+                    Some(both) if both.iter().all(|&column| plan.is_field(column)) => {
+                        let columns = both.map(|column| {
                             self.ordered.push(Column::new(among(column)));
                             self.ordered.len() - 1
                         });
@@ -130,10 +129,10 @@ impl Arithmetic {
 
     /// Computes the numbers of all rows; returns their scale.
     pub(super) fn compute(&mut self, of: &mut Operands<'_>, to: &mut Numbers) -> u32 {
-        let rows = of.candidates.count;
+        let rows = of.rows.count;
         for column in &mut self.columns {
-            let spans = &*of.rows.spans[column.at];
-            let text = (of.rows.window, spans, rows);
+            let (window, spans) = of.rows.values_at(column.at);
+            let text = (window, spans, rows);
             decode_column(of.level, of.rows.plan, text, MAGNITUDE_MAX, column, of.out);
         }
         let root = std::mem::replace(&mut self.root, Node::Null);
@@ -151,7 +150,7 @@ impl Arithmetic {
     }
 
     fn found(&mut self, node: &Node, of: &mut Operands<'_>, to: &mut Numbers) -> u32 {
-        let rows = of.candidates.count;
+        let rows = of.rows.count;
         match node {
             Node::Null => {
                 to.values[..rows].fill(0);
@@ -238,11 +237,12 @@ impl Arithmetic {
         of: &mut Operands<'_>,
         to: &mut Numbers,
     ) {
-        let rows = of.candidates.count;
+        let rows = of.rows.count;
         let mut odd = Vec::new();
         for at in columns {
             let column = &mut self.ordered[at];
-            let text = (of.rows.window, &*of.rows.spans[column.at], rows);
+            let (window, spans) = of.rows.values_at(column.at);
+            let text = (window, spans, rows);
             decode_column(
                 of.level,
                 of.rows.plan,
@@ -291,11 +291,11 @@ impl Arithmetic {
     fn chosen(&mut self, at: usize, of: &mut Operands<'_>) -> Vec<u64> {
         let (condition, selection) = &mut self.choices[at];
         let mut doubts = Doubts::default();
-        let taken = selection.select(of.rows.plan, condition, &of.candidates, &mut doubts);
+        let taken = selection.select(of.rows.plan, condition, &of.rows, &mut doubts);
         if doubts.is_unread {
             let mut doubts = Doubts::of(Reading::Hopeful);
-            let otherwise = selection.select(of.rows.plan, condition, &of.candidates, &mut doubts);
-            for row in 0..of.candidates.count {
+            let otherwise = selection.select(of.rows.plan, condition, &of.rows, &mut doubts);
+            for row in 0..of.rows.count {
                 let bit = |bits: &[u64]| bits[row / 64] >> (row % 64) & 1;
                 if bit(&taken) != bit(&otherwise) {
                     of.out.push(row as u32);
@@ -315,7 +315,7 @@ fn constant(number: &Number) -> Option<i64> {
 
 /// Computes a formula a row at a time, in units of at least so many decimals; returns how many they are then.
 fn singly(formula: &Formula, mut scale: u32, of: &mut Operands<'_>, to: &mut Numbers) -> u32 {
-    let rows = of.candidates.count;
+    let rows = of.rows.count;
     to.nulls[..rows.div_ceil(8)].fill(0);
     (to.has_nulls, to.magnitudes, to.decimals) = (false, 0, 0);
     for row in 0..rows {

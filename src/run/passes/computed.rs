@@ -12,7 +12,6 @@ use crate::expression::value::{Record, Value, ValueError};
 use crate::plan::Plan;
 use crate::run::passes::Passes;
 use crate::run::passes::arithmetic::{Arithmetic, Operands};
-use crate::run::passes::selection::Candidates;
 use crate::run::verdicts::{TRIAL, Text};
 use crate::scan::index::TextWindow;
 use crate::scan::numbers::Numbers;
@@ -91,16 +90,14 @@ impl Computation {
         }
     }
 
-    /// Adds the columns of the input that a column is computed of.
+    /// Adds the columns of the input and of tables that a column is computed of.
     fn add_needed(&mut self, plan: &Plan, column: usize, is_tested: bool) {
+        if plan.computed(column).is_some() && plan.is_field(column) {
+            return self.add(plan, column, is_tested);
+        }
         if let Some(computed) = plan.computed(column) {
-            let mut needed = Vec::new();
-            computed
-                .formula
-                .each_column(&mut |column| needed.push(column));
-            for column in needed {
-                self.add_needed(plan, column, is_tested);
-            }
+            let formula = &computed.formula;
+            formula.each_column(&mut |column| self.add_needed(plan, column, is_tested));
             return;
         }
         self.columns.push(column);
@@ -133,7 +130,7 @@ impl ComputedColumn {
             Form::Texts(Box::new(Texts {
                 formula: formula.clone(),
                 source: match *columns {
-                    [one] if one < plan.width() => Some(among(one)),
+                    [one] if plan.is_field(one) => Some(among(one)),
                     _ => None,
                 },
                 added: Vec::new(),
@@ -175,6 +172,7 @@ impl Texts {
     fn fill(&mut self, rows: &Rows<'_>, texts: &mut PaddedBuf, to: &mut [u32], out: &mut Vec<u32>) {
         let repeats = self.asked < TRIAL || self.found >= TRIAL / 2;
         let source = self.source.filter(|_| repeats);
+        let source = source.map(|at| rows.values_at(at));
         if texts.len() > KNOWN_MAX || source.is_none() {
             texts.clear();
         }
@@ -188,7 +186,7 @@ impl Texts {
             self.added.push(b'\n');
         }
         for (row, to) in to.iter_mut().enumerate() {
-            let text = source.and_then(|at| Text::at(rows.window, rows.spans[at][row]));
+            let text = source.and_then(|(window, spans)| Text::at(window, spans[row]));
             let place = text.map(|text| (text.hash() % PLACES, text));
             if let Some((place, text)) = place {
                 let (known, span) = self.known[place];
@@ -223,12 +221,40 @@ impl Texts {
 }
 
 /// The rows of a window.
+#[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub(super) plan: &'a Plan,
     pub(super) window: TextWindow<'a>,
-    /// The passes' columns, and where their values stand.
+    pub(super) count: usize,
+    /// The columns that are looked at, from 0, and where their values stand.
     pub(super) columns: &'a [usize],
     pub(super) spans: &'a [Box<[u32]>],
+    /// Those that are computed so far: of the columns these, from the first one on.
+    pub(super) computed: &'a [ComputedColumn],
+    pub(super) first_computed: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn place(&self, column: usize) -> usize {
+        let at = self.columns.iter().position(|known| *known == column);
+        at.expect("a column of the plan")
+    }
+
+    /// A column's numbers, if they are computed.
+    pub(super) fn computed_numbers(&self, column: usize) -> Option<&'a ComputedNumbers> {
+        self.computed[self.place(column).checked_sub(self.first_computed)?].numbers()
+    }
+
+    /// Where a column's values stand, and in what.
+    pub(super) fn values(&self, column: usize) -> (TextWindow<'a>, &'a [u32]) {
+        self.values_at(self.place(column))
+    }
+
+    /// The same of one of the passes' columns.
+    pub(super) fn values_at(&self, at: usize) -> (TextWindow<'a>, &'a [u32]) {
+        let window = text_of(self.computed, self.first_computed, at, self.window);
+        (window, &self.spans[at])
+    }
 }
 
 /// A row of a window.
@@ -239,17 +265,12 @@ pub(super) struct Row<'a> {
 
 impl Record for Row<'_> {
     fn value(&self, column: usize) -> Result<Value<'_>, ValueError> {
-        let Rows {
-            plan,
-            window,
-            columns,
-            spans,
-        } = self.rows;
-        if let Some(computed) = plan.computed(column) {
+        let plan = self.rows.plan;
+        if let Some(computed) = plan.computed(column).filter(|_| !plan.is_field(column)) {
             return plan.computed_value(computed, self);
         }
-        let at = columns.iter().position(|known| *known == column);
-        let text = value(*window, spans[at.expect("a column of the plan")][self.row]);
+        let (window, spans) = self.rows.values(column);
+        let text = value(window, spans[self.row]);
         Ok(match plan.is_null(text) {
             true => Value::Null,
             false => Value::Text(text.into()),
@@ -294,27 +315,19 @@ impl Passes {
             let rows = Rows {
                 plan,
                 window,
+                count,
                 columns: &self.columns,
                 spans: &self.spans,
+                computed: before,
+                first_computed: self.first_computed,
             };
             let out = &mut self.scratch.out;
             match form {
                 Form::Texts(form) => form.fill(&rows, texts, &mut spans[..count], out),
                 Form::Numbers(form) => {
                     spans[..count].fill(EMPTY);
-                    let mut operands = Operands {
-                        level: self.level,
-                        candidates: Candidates {
-                            window,
-                            count,
-                            columns: &self.columns,
-                            spans: &self.spans,
-                            computed: before,
-                            first_computed: self.first_computed,
-                        },
-                        rows,
-                        out,
-                    };
+                    let level = self.level;
+                    let mut operands = Operands { level, rows, out };
                     let numbers = &mut form.numbers;
                     form.scale = form.arithmetic.compute(&mut operands, numbers);
                 }

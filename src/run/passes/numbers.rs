@@ -6,7 +6,7 @@ use crate::aggregate::lanes::{MAGNITUDE_MAX, NARROW_MAX, SHORT_MAX, Traits};
 use crate::format::time::read;
 use crate::plan::Plan;
 use crate::run::passes::Passes;
-use crate::run::passes::computed::{Row, Rows, text_of};
+use crate::run::passes::computed::{Row, text_of};
 use crate::scan::decimal::{decode, usual_scale};
 use crate::scan::index::TextWindow;
 use crate::scan::numbers::{Numbers, SCALE_MAX};
@@ -79,7 +79,7 @@ pub(super) fn decode_column(
         });
         let form = (known, plan.grammar.decimal_point);
         decode(level, window, spans, rows, form, numbers);
-        if plan.is_pairs && std::mem::take(&mut numbers.has_nulls) {
+        if plan.is_pairs && numbers.has_nulls {
             let empty = (0..rows).filter(|&row| numbers.is_null(row));
             let empty: Vec<usize> = empty.collect();
             for row in empty {
@@ -137,8 +137,8 @@ impl Passes {
                 mark_nulls(plan, text, &spans[..rows], &mut column.numbers);
             }
             (Some(_), None) => {
-                let text = (window, &**spans, rows);
-                decode_column(self.level, plan, text, limit, column, out);
+                let text = text_of(&self.computed, self.first_computed, column.at, window);
+                decode_column(self.level, plan, (text, spans, rows), limit, column, out);
             }
             (Some(_), Some(computed)) => {
                 column.numbers.copy(&computed.numbers, rows);
@@ -185,12 +185,7 @@ impl Passes {
             }
             // Rows that were taken out don't count. It happens as often as there are decimals.
             let computed = plan.computed(self.columns[source.column.at]);
-            let all = Rows {
-                plan,
-                window,
-                columns: &self.columns,
-                spans: &self.spans,
-            };
+            let all = self.rows(plan, window);
             for (row, &span) in self.spans[source.column.at][..rows].iter().enumerate() {
                 if source.column.numbers.is_null(row) {
                     continue;
@@ -211,14 +206,14 @@ impl Passes {
     /// Takes out rows that lack a time where one is wanted.
     pub(super) fn times(&mut self, plan: &Plan, window: TextWindow<'_>) {
         for column in &plan.times {
-            let at = self.columns.iter().position(|known| known == column);
-            let spans = &self.spans[at.expect("a column of the plan")];
-            let rows = (0..).zip(&spans[..self.scratch.starts.len()]);
-            let others = rows.filter(|(_, span)| {
-                let bytes = value(window, **span);
+            let rows = self.rows(plan, window);
+            let (text, spans) = rows.values(*column);
+            let others = (0..).zip(&spans[..rows.count]).filter(|(_, span)| {
+                let bytes = value(text, **span);
                 !plan.is_null(bytes) && read(bytes).is_err()
             });
-            self.scratch.out.extend(others.map(|(row, _)| row));
+            let others: Vec<u32> = others.map(|(row, _)| row).collect();
+            self.scratch.out.extend(others);
         }
     }
 }

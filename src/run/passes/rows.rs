@@ -3,7 +3,7 @@
 use crate::expression::{Condition, Doubts};
 use crate::format::dialect::Marks;
 use crate::plan::Plan;
-use crate::run::passes::selection::Candidates;
+use crate::run::passes::computed::{Row, Rows};
 use crate::run::passes::{Columns, OneByOne, Passes, Scratch};
 use crate::scan::index::TextWindow;
 use crate::scan::lines::Lines;
@@ -147,6 +147,44 @@ impl Passes {
         }
     }
 
+    /// The rows of the window as they are now.
+    pub(super) fn rows<'a>(&'a self, plan: &'a Plan, window: TextWindow<'a>) -> Rows<'a> {
+        Rows {
+            plan,
+            window,
+            count: self.scratch.starts.len(),
+            columns: &self.columns,
+            spans: &self.spans,
+            computed: &self.computed,
+            first_computed: self.first_computed,
+        }
+    }
+
+    /// Counts the rows that tables have no row for: tables that a condition looks at, or the others.
+    pub(super) fn unmatched(
+        &self,
+        plan: &Plan,
+        (window, at): (TextWindow<'_>, usize),
+        by_condition: bool,
+        others: &mut impl OneByOne,
+    ) {
+        let rows = self.rows(plan, window);
+        for (table, lookup, column) in plan.used_lookups(by_condition) {
+            let spans = &rows.values(column).1[..rows.count];
+            let empty = spans
+                .iter()
+                .enumerate()
+                .filter(|(_, span)| is_empty(**span));
+            let records = empty.map(|(row, _)| Row { rows: &rows, row });
+            let mut unmatched = records.filter(|row| lookup.is_unmatched(row));
+            if let Some(first) = unmatched.next() {
+                let start = at + self.scratch.starts[first.row] as usize;
+                let count = 1 + unmatched.count() as u64;
+                others.unmatched(table, count, (at, start), || lookup.unmatched_cause(&first));
+            }
+        }
+    }
+
     /// Keeps only the rows that a condition takes; returns how many the others are.
     #[inline(never)]
     pub(super) fn filter(
@@ -157,7 +195,8 @@ impl Passes {
         others: &mut impl OneByOne,
     ) -> usize {
         let starts = &mut self.scratch.starts;
-        let rows = Candidates {
+        let rows = Rows {
+            plan,
             window,
             count: starts.len(),
             columns: &self.columns,

@@ -11,43 +11,12 @@ use crate::expression::Doubts;
 use crate::expression::tree::{Check, Comparison, Condition, Test};
 use crate::expression::value::{Tested, Value};
 use crate::plan::Plan;
-use crate::run::passes::computed::{ComputedColumn, ComputedNumbers, text_of};
+use crate::run::passes::computed::{ComputedNumbers, Rows};
 use crate::run::verdicts::{Text, Verdicts};
 use crate::scan::decimal::{decode, usual_scale};
 use crate::scan::index::TextWindow;
 use crate::scan::numbers::{Numbers, SCALE_MAX};
 use crate::scan::spans::value;
-
-/// The rows of a window that may be taken.
-pub(super) struct Candidates<'a> {
-    pub(super) window: TextWindow<'a>,
-    pub(super) count: usize,
-    /// The columns that are looked at, from 0, and where their values stand.
-    pub(super) columns: &'a [usize],
-    pub(super) spans: &'a [Box<[u32]>],
-    /// Those that are computed: of the columns these, from the first one on.
-    pub(super) computed: &'a [ComputedColumn],
-    pub(super) first_computed: usize,
-}
-
-impl<'a> Candidates<'a> {
-    /// A column's numbers, if they are computed.
-    fn computed_numbers(&self, column: usize) -> Option<&'a ComputedNumbers> {
-        self.computed[self.place(column).checked_sub(self.first_computed)?].numbers()
-    }
-
-    fn place(&self, column: usize) -> usize {
-        let at = self.columns.iter().position(|known| *known == column);
-        at.expect("a column of the plan")
-    }
-
-    /// Where a column's values stand, and in what.
-    pub(super) fn values(&self, column: usize) -> (TextWindow<'a>, &'a [u32]) {
-        let at = self.place(column);
-        let window = text_of(self.computed, self.first_computed, at, self.window);
-        (window, &self.spans[at])
-    }
-}
 
 /// What a worker needs to select rows.
 pub(super) struct Selection {
@@ -77,7 +46,7 @@ impl Selection {
         &mut self,
         plan: &Plan,
         condition: &Condition,
-        rows: &Candidates<'_>,
+        rows: &Rows<'_>,
         doubts: &mut Doubts,
     ) -> Vec<u64> {
         self.next = 0;
@@ -88,7 +57,7 @@ impl Selection {
         &mut self,
         plan: &Plan,
         condition: &Condition,
-        rows: &Candidates<'_>,
+        rows: &Rows<'_>,
         doubts: &mut Doubts,
     ) -> Vec<u64> {
         let mut all = |conditions: &[Condition], combine: fn(u64, u64) -> u64| {
@@ -109,13 +78,7 @@ impl Selection {
         }
     }
 
-    fn test(
-        &mut self,
-        plan: &Plan,
-        test: &Test,
-        rows: &Candidates<'_>,
-        doubts: &mut Doubts,
-    ) -> Vec<u64> {
+    fn test(&mut self, plan: &Plan, test: &Test, rows: &Rows<'_>, doubts: &mut Doubts) -> Vec<u64> {
         let (window, spans) = rows.values(test.column);
         let at = self.next;
         self.next += 1;
@@ -147,13 +110,13 @@ impl Selection {
                 self.verdicts
                     .resize_with(self.verdicts.len().max(at + 1), || None);
                 let verdicts = self.verdicts[at].get_or_insert_with(Verdicts::new);
-                let clocks = test.clock.map(|clock| rows.values(clock).1);
+                let clocks = test.clock.map(|clock| rows.values(clock));
                 let (mut row, mut joined) = (0, Vec::new());
                 bits(&spans[..rows.count], |&span| {
                     let (bytes, text) = match clocks {
                         None => (value(window, span), Text::at(window, span)),
-                        Some(clocks) => {
-                            let parts = [span, clocks[row]].map(|span| value(rows.window, span));
+                        Some((clock_window, clocks)) => {
+                            let parts = [value(window, span), value(clock_window, clocks[row])];
                             let bytes = plan.joined_parts(parts, &mut joined);
                             (bytes, Text::of(bytes))
                         }
@@ -173,7 +136,7 @@ impl Selection {
         plan: &Plan,
         test: &Test,
         (comparison, wanted): (Comparison, Number),
-        rows: &Candidates<'_>,
+        rows: &Rows<'_>,
         doubts: &mut Doubts,
     ) -> Vec<u64> {
         let (window, spans) = rows.values(test.column);
@@ -247,7 +210,7 @@ fn compared(
     let (Check::Number(_, wanted), false) = (&test.check, test.unit.is_some()) else {
         let mut row = 0;
         return bits(values, |&value| {
-            let value = match numbers.has_nulls && numbers.is_null(row) {
+            let value = match numbers.is_null(row) {
                 true => Value::Null,
                 false => Value::Number(Number::new(value.into(), *scale).into()),
             };

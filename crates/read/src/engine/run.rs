@@ -176,7 +176,7 @@ fn begun(input: &Input, config: &Config, threads: usize, fadvise: Option<FileAdv
 fn load_all(input: &Input, watch: &Watchdog) -> Result<Input> {
     let place = watch.place();
     let reads = |source: &Source, bytes| place.begin(source, bytes);
-    let loaded = load(input, &reads);
+    let loaded = load(input, u64::MAX, &reads);
     place.done();
     given_up(watch).and(loaded)
 }

@@ -5,23 +5,37 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::input::source::{Shape, Source};
 use crate::input::spans::{Input, Span};
 use crate::linux::{heap, retry};
+use crate::units::size;
 
 /// What a file is loaded by: little enough that a read of it is a matter of moments.
 const LOAD: usize = 8 << 20;
 
-/// Reads whole files into memory, for the memory engine. `reads` gets each read before it
-/// begins.
-pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result<Input> {
+/// Reads whole files into memory, each of at most so many bytes. `reads` gets each read before it begins.
+///
+/// # Errors
+/// A file can't be read, or is larger.
+pub fn load(input: &Input, most: u64, reads: &dyn Fn(&Source, Range<u64>)) -> Result<Input> {
     let mut loaded = Input::default();
     for source in &input.sources {
         let told = |error: io::Error| Error::io(&error).in_file(source.index, &source.name);
+        let too_large = || {
+            let why = format!(
+                "it has more than {}, the most that is read into memory",
+                size(most)
+            );
+            Error::new(Kind::Data, why).in_file(source.index, &source.name)
+        };
         let bytes = match &source.shape {
             Shape::Memory(bytes) => Arc::clone(bytes),
-            Shape::Stream => read_stream(source).map_err(told)?.into(),
+            Shape::Stream => {
+                let bytes = read_stream(source, most).map_err(told)?;
+                bytes.ok_or_else(too_large)?.into()
+            }
+            &Shape::Seekable(len) if len > most => return Err(too_large()),
             &Shape::Seekable(len) => {
                 // What was added since it was opened isn't asked for.
                 let tell = |range| reads(source, range);
@@ -48,8 +62,8 @@ pub(crate) fn load(input: &Input, reads: &dyn Fn(&Source, Range<u64>)) -> Result
     Ok(loaded)
 }
 
-/// A stream to its end.
-fn read_stream(source: &Source) -> io::Result<Vec<u8>> {
+/// A stream to its end, unless it is longer than that.
+fn read_stream(source: &Source, most: u64) -> io::Result<Option<Vec<u8>>> {
     struct Stream<'a>(&'a Source);
     impl Read for Stream<'_> {
         fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
@@ -60,8 +74,9 @@ fn read_stream(source: &Source) -> io::Result<Vec<u8>> {
         }
     }
     let mut bytes = Vec::new();
-    Stream(source).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let mut stream = Stream(source).take(most.saturating_add(1));
+    stream.read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
 /// The first `most` bytes of a file, wherever its position stands. A failure comes with the number of bytes before it.
