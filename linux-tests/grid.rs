@@ -106,3 +106,65 @@ fn the_program_writes_files_of_typed_columns() {
     let sums = batch.column(2).as_primitive::<Decimal128Type>();
     assert_eq!([0, 1].map(|at| sums.value_as_string(at)), ["-1.5", "2.0"]);
 }
+
+/// A page has the command as its title, and asks for nothing else.
+#[test]
+fn pages_are_of_every_command() {
+    use crate::support::{dir, ringfold, write};
+
+    let dir = dir();
+    write(
+        dir.path(),
+        "<rows>.csv",
+        b"k,n\n<script>,1.5\n\"a&b\",2\n<script>,-3\n",
+    );
+    let page = |args: &[&str]| {
+        let (page, _) = end(ringfold(args).current_dir(dir.path())).answer_and_notices();
+        String::from_utf8(page).unwrap()
+    };
+    let asked = ["aggregate", "-k", "k", "-a", "sum:n", "<rows>.csv"];
+    let answer = page(&[&asked[..], &["-f", "html"]].concat());
+    let title = "ringfold aggregate -k k -a sum:n &#39;&lt;rows&gt;.csv&#39; -f html";
+    assert!(
+        answer.contains(&format!("<title>{title}</title>")),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("<td dir=\"auto\">&lt;script&gt;</td><td class=\"n\">-1.5</td>"),
+        "{answer}"
+    );
+    page(&[&asked[..], &["--save-partial", "p"]].concat());
+    let merged = page(&["merge", "p", "-f", "html"]);
+    let body = |page: &str| page.split_once("</h1>").unwrap().1.to_string();
+    assert_eq!(body(&merged), body(&answer));
+    page(&["describe", "<rows>.csv", "-q", "-o", "d.html"]);
+    let described = std::fs::read_to_string(dir.path().join("d.html")).unwrap();
+    assert!(
+        described.contains("<td dir=\"auto\">decimal</td>") && described.contains('█'),
+        "{described}"
+    );
+    for page in [answer, merged, described] {
+        assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+        assert!(
+            !page.contains("://")
+                && !page.contains("<script>,")
+                && page.matches("<script>").count() == 1
+        );
+    }
+    let twice = [
+        &asked[..5],
+        &[
+            "-f",
+            "html",
+            "--next",
+            "-k",
+            "k",
+            "-f",
+            "html",
+            "<rows>.csv",
+        ],
+    ]
+    .concat();
+    let error = end(ringfold(twice).current_dir(dir.path())).failure(2);
+    assert!(error.contains("name a file for each"), "{error}");
+}

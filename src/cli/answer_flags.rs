@@ -7,13 +7,14 @@ use clap::Args;
 use rayon::ThreadPool;
 use ringfold_read::internals::visible;
 
+use crate::cli::again;
 use crate::cli::bench::width as terminal_width;
 use crate::cli::console::{usage, write_output};
 use crate::cli::ending;
 use crate::cli::size::rows;
 use crate::output::Output;
 use crate::query::{Answer, Columns, Layout, Shown, Sort};
-use crate::report::grid::{GridFormat, write_grid, write_table_within};
+use crate::report::grid::{GridFormat, write_grid, write_page, write_table_within};
 use crate::report::{self, Format};
 use crate::{Error, Result};
 
@@ -129,6 +130,9 @@ impl AnswerFlags {
             let (names, rows) = (answer.names(), &*answer);
             match form {
                 Form::Table(columns) => write_table_within(names, rows, columns, Some(pool), out)?,
+                Form::Grid(GridFormat::Html) => {
+                    write_page(names, rows, &again::of_pipe(None), true, Some(pool), out)?;
+                }
                 Form::Grid(format) => write_grid(names, rows, format, Some(pool), out)?,
                 Form::Lines(format) => report::write(rows, format, Some(pool), out)?,
             }

@@ -19,7 +19,7 @@ use crate::cli::size::size;
 use crate::cli::skipped::{Policy, settle, tell_records, tell_unread};
 use crate::cli::{again, overview, own_input, spell};
 use crate::query::{Description, Query, Values};
-use crate::report::grid::{GridFormat, write_grid};
+use crate::report::grid::{GridFormat, write_grid, write_page};
 use crate::{Config, Input, Result};
 
 /// Letters of a line where the output isn't a terminal.
@@ -115,7 +115,10 @@ impl Command {
             pool,
         } = reading.fold(&input, &describe.plan)?;
         settle(&mut answer, rejects, &input, reading, &pool)?;
-        let description = describe.of(&answer)?;
+        let mut description = describe.of(&answer)?;
+        if let Form::Grid(GridFormat::Html) = form {
+            description = description.drawn(self.ascii);
+        }
         let width = match form {
             Form::Table(width) => Some(width),
             Form::Grid(GridFormat::Table | GridFormat::Bars) => {
@@ -129,6 +132,17 @@ impl Command {
                 // Writing to a string can't fail.
                 let _ = description.write(width, self.ascii, &mut text);
                 out.write_all(text.as_bytes())
+            }
+            (None, Form::Grid(GridFormat::Html)) => {
+                let title = again::of_pipe(None);
+                write_page(
+                    description.names(),
+                    &description,
+                    &title,
+                    false,
+                    Some(&pool),
+                    out,
+                )
             }
             (None, Form::Grid(format)) => {
                 write_grid(description.names(), &description, format, Some(&pool), out)

@@ -7,7 +7,7 @@ use crate::cli::console::usage;
 use crate::report::grid::GridFormat;
 
 /// Endings of answers. Without a format this program is built without it.
-const FORMATS: [(&str, Option<GridFormat>); 12] = [
+const FORMATS: [(&str, Option<GridFormat>); 14] = [
     ("csv", Some(GridFormat::Csv)),
     ("tsv", Some(GridFormat::Tsv)),
     ("tab", Some(GridFormat::Tsv)),
@@ -16,6 +16,8 @@ const FORMATS: [(&str, Option<GridFormat>); 12] = [
     ("jsonl", Some(GridFormat::Ndjson)),
     ("md", Some(GridFormat::Markdown)),
     ("markdown", Some(GridFormat::Markdown)),
+    ("html", Some(GridFormat::Html)),
+    ("htm", Some(GridFormat::Html)),
     ("arrow", ARROW),
     ("feather", ARROW),
     ("ipc", ARROW),
@@ -33,8 +35,8 @@ const PARQUET: Option<GridFormat> = Some(GridFormat::Parquet);
 const PARQUET: Option<GridFormat> = None;
 
 /// Endings of files that are never written, and what writes them.
-const OTHERS: [&str; 10] = [
-    "xlsx", "xls", "ods", "sqlite", "db", "html", "xml", "yaml", "avro", "orc",
+const OTHERS: [&str; 9] = [
+    "xlsx", "xls", "ods", "sqlite", "db", "xml", "yaml", "avro", "orc",
 ];
 
 /// Programs that compress, by the endings of what they write.

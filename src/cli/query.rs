@@ -24,6 +24,7 @@ use crate::cli::skipped::{settle, tell_records, tell_unread, tell_unread_rows};
 use crate::cli::{console, own_input, spell};
 use crate::output::Output;
 use crate::query::{Answer, Columns, Layout, Plan, Plans, Query, Shown};
+use crate::report::grid::GridFormat;
 use crate::{Config, Input, Receipt, Result};
 
 /// How records are written, and how all queries of a run take them.
@@ -166,8 +167,8 @@ fn refuse_mixed(
         if !is_standard || prints == 1 {
             outputs.insert(0, Some(own_input::answer(target)));
         }
-        let is_text = !matches!(question.form, Form::Grid(format) if !format.is_text());
-        if is_standard && prints > 1 && !is_text {
+        let is_whole = matches!(question.form, Form::Grid(format) if format == GridFormat::Html || !format.is_text());
+        if is_standard && prints > 1 && is_whole {
             return Err(usage(
                 "answers in this format don't follow each other on standard output: name a file for each by -o",
             ));

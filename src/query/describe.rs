@@ -352,6 +352,18 @@ impl Description {
         self.overview.has_more_keys
     }
 
+    /// The same with histograms that are drawn, for people.
+    #[must_use]
+    pub fn drawn(mut self, is_ascii: bool) -> Description {
+        let at = self.names.iter().position(|name| name == b"histogram");
+        for (row, of) in self.rows.iter_mut().zip(&self.columns) {
+            if let (Some(at), Some(parts)) = (at, &of.parts) {
+                row[at] = Owned::Text(table::drawn(parts, is_ascii).into());
+            }
+        }
+        self
+    }
+
     /// How a column is called in a sentence.
     #[cfg(feature = "cli")]
     pub(crate) fn called(&self, at: usize) -> String {

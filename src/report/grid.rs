@@ -1,13 +1,14 @@
-//! Writes an answer with any columns, in one of seven formats, or with features in two more.
+//! Writes an answer with any columns, in one of eight formats, or with features in two more.
 //!
-//! `csv`, `tsv`, `json` and `ndjson` are for programs: what is printed can be read back. `table`, `bars` and `markdown` are
-//! for people. `arrow` and `parquet` are files of typed columns. docs/formats.md says what each of them looks like.
+//! `csv`, `tsv`, `json` and `ndjson` are for programs: what is printed can be read back. `table`, `bars`, `markdown` and
+//! `html` are for people. `arrow` and `parquet` are files of typed columns. docs/formats.md says what each of them looks like.
 
 mod bars;
 mod cell;
 mod columns;
 mod csv;
 mod digits;
+mod html;
 mod json;
 mod markdown;
 mod parts;
@@ -64,6 +65,12 @@ pub enum GridFormat {
     /// A table of GitHub's Markdown.
     #[cfg_attr(feature = "cli", value(help = "A table of Markdown"))]
     Markdown,
+    /// A page of HTML by itself, whose table can be sorted, with a chart of the last numbers.
+    #[cfg_attr(
+        feature = "cli",
+        value(help = "A page with a table that can be sorted, and a chart of the last numbers")
+    )]
+    Html,
     /// An Arrow IPC file, also called Feather: typed columns.
     #[cfg(feature = "arrow")]
     #[cfg_attr(feature = "cli", value(help = "An Arrow IPC file (Feather)"))]
@@ -84,6 +91,7 @@ impl GridFormat {
         GridFormat::Table,
         GridFormat::Bars,
         GridFormat::Markdown,
+        GridFormat::Html,
         #[cfg(feature = "arrow")]
         GridFormat::Arrow,
         #[cfg(feature = "parquet")]
@@ -185,11 +193,35 @@ pub fn write_grid(
             out.write_all(&head)?;
             grid.write(|_, cells, text| markdown::row(cells, text), out)
         }
+        GridFormat::Html => html::write(names, &grid, "ringfold", true, out),
         #[cfg(feature = "arrow")]
         GridFormat::Arrow => Table::new(names, rows, pool).write_arrow(out),
         #[cfg(feature = "parquet")]
         GridFormat::Parquet => Table::new(names, rows, pool).write_parquet(out),
     }
+}
+
+/// Writes a page of HTML with a title, and with a chart if `is_drawn`.
+///
+/// # Errors
+/// The errors of `out`.
+///
+/// # Panics
+/// A row has more or fewer cells than there are names.
+pub fn write_page(
+    names: &[Vec<u8>],
+    rows: &dyn Rows,
+    title: &str,
+    is_drawn: bool,
+    pool: Option<&ThreadPool>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let grid = Grid {
+        columns: names.len(),
+        rows,
+        pool,
+    };
+    html::write(names, &grid, title, is_drawn, out)
 }
 
 /// The width of a table.

@@ -216,7 +216,7 @@ impl ColumnDescription {
 const EXAMPLE: &str = "such as ";
 
 /// Counts as columns to the scale of the greatest; what isn't zero has a mark.
-fn drawn(parts: &[u64; PARTS], is_ascii: bool) -> String {
+pub(super) fn drawn(parts: &[u64; PARTS], is_ascii: bool) -> String {
     let marks = if is_ascii { SIGNS } else { EIGHTHS };
     let most = parts.iter().copied().max().unwrap_or(0).max(1);
     let mark = |count: &u64| match count {

@@ -31,27 +31,27 @@ pub(super) struct Bars {
 
 /// The least and the greatest number of a column, and zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Extremes {
-    least: f64,
-    greatest: f64,
+pub(super) struct Extremes {
+    pub(super) least: f64,
+    pub(super) greatest: f64,
 }
 
 impl Extremes {
-    fn add(&mut self, cell: &Cell<'_>) {
+    pub(super) fn add(&mut self, cell: &Cell<'_>) {
         if let Some(value) = value(cell) {
             self.least = self.least.min(value);
             self.greatest = self.greatest.max(value);
         }
     }
 
-    fn merge(&mut self, other: &Extremes) {
+    pub(super) fn merge(&mut self, other: &Extremes) {
         self.least = self.least.min(other.least);
         self.greatest = self.greatest.max(other.greatest);
     }
 }
 
 /// A number as a double, unless that isn't finite.
-fn value(cell: &Cell<'_>) -> Option<f64> {
+pub(super) fn value(cell: &Cell<'_>) -> Option<f64> {
     match cell {
         Cell::Number(number) => number.parse().ok().filter(|value: &f64| value.is_finite()),
         Cell::Null | Cell::Total | Cell::Text(_) => None,
@@ -59,13 +59,13 @@ fn value(cell: &Cell<'_>) -> Option<f64> {
 }
 
 /// All rows but that over all records, beside which bars would be short.
-struct BeforeTotal<'a> {
+pub(super) struct BeforeTotal<'a> {
     rows: &'a dyn Rows,
     len: usize,
 }
 
 impl BeforeTotal<'_> {
-    fn of(rows: &dyn Rows) -> BeforeTotal<'_> {
+    pub(super) fn of(rows: &dyn Rows) -> BeforeTotal<'_> {
         let mut cells = Vec::new();
         if let Some(last) = rows.len().checked_sub(1) {
             rows.row(last, &mut cells);
