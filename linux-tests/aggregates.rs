@@ -25,6 +25,11 @@ const ITEMS: &[&str] = &[
     "distinct(s, b)",
     "distinct(a, b, s)",
     "round(corr(a, b) * 100, 1)",
+    "top(3, s)",
+    "top1(a) filter (where s is not null)",
+    "values(s)",
+    "values(a)",
+    "histogram(a, 2.5)",
 ];
 
 /// What Python makes of the same records.
@@ -79,6 +84,23 @@ def percentile(xs, share):
 def iqr(xs):
     xs = sorted(x for x in xs if x is not None)
     return percentile(xs, F(3, 4)) - percentile(xs, F(1, 4)) if xs else None
+def short(x):
+    text = printed(x, 12)
+    return text.rstrip("0").rstrip(".")
+def js(value): return json.dumps(value, separators=(",", ":"), ensure_ascii=False).replace("\\", "\\\\") if value else ""
+def counts(values):
+    counted = {}
+    for value in values:
+        if value not in ("", None): counted[value] = counted.get(value, 0) + 1
+    return counted
+def top(k, values): return js(dict(sorted(counts(values).items(), key=lambda of: (-of[1], of[0].encode()))[:k]))
+def listed(values):
+    values = [value for value in set(values) if value]
+    try: return js(sorted(values, key=lambda value: (F(value), value.encode())))
+    except ValueError: return js(sorted(values, key=str.encode))
+def histogram(xs, width):
+    bins = counts(None if x is None else math.floor(x / width) * width for x in xs)
+    return js({short(x): bins[x] for x in sorted(bins)})
 def distinct(tuples): return str(len({t for t in tuples if "" not in t}))
 for g in sorted({r[0] for r in rows}):
     own = [r for r in rows if r[0] == g]
@@ -101,6 +123,7 @@ for g in sorted({r[0] for r in rows}):
         printed(iqr([y for x, y in zip(a, b) if x is not None])),
         distinct(zip(s, bt)), distinct(zip(at, bt, s)),
         "" if rounded is None else printed(F(rounded)),
+        top(3, s), top(1, [x for x, t in zip(at, s) if t]), listed(s), listed(at), histogram(a, F("2.5")),
     ]
     print("\t".join([g] + line))
 "#;
@@ -256,4 +279,143 @@ fn aggregates_are_those_of_python() {
     run(&["--continue", "all.part", "1.csv"]);
     run(&["--continue", "all.part", "2.csv"]);
     same(&merged(&["all.part"]), &want, "continued");
+}
+
+#[test]
+fn lists_have_limits() {
+    let dir = dir();
+    let dir = dir.path();
+    let many: String = (0..10_001).map(|n| format!("{n},a\n")).collect();
+    write(dir, "many.csv", many.as_bytes());
+    write(dir, "most.csv", many.split_once('\n').unwrap().1.as_bytes());
+    let small = ["--memory", "0", "--spill-dir", "."];
+    let run = |item: &str, args: &[&str]| {
+        let mut command = ringfold(["aggregate", "-q", "-a", item]);
+        end(command.args(args).current_dir(dir))
+    };
+    for (item, want) in [
+        ("values($1)", "a group has more than 10000 different values"),
+        ("histogram($1, 1)", "a group has more than 10000 bins"),
+    ] {
+        for args in [&["many.csv"][..], &[&small[..], &["many.csv"]].concat()] {
+            let error = run(item, args).failure(1);
+            assert!(error.contains(want), "{error}");
+        }
+        run(item, &["most.csv"]).answer();
+        run(item, &[&small[..], &["most.csv"]].concat()).answer();
+    }
+    let first = "top1000_1\n\"{\"\"0\"\":1,\"\"1\"\":1,";
+    let got = run("top1000:1", &["many.csv"]).answer();
+    assert!(got.starts_with(first.as_bytes()));
+    for (item, want) in [
+        ("top(0, $1)", "`top` is written top(3, x), with up to 1000"),
+        (
+            "top(1001, $1)",
+            "`top` is written top(3, x), with up to 1000",
+        ),
+        (
+            "histogram($1)",
+            "`histogram` is written histogram(x, width)",
+        ),
+        ("arg_max:1", "`arg_max` is written arg_max(value, x)"),
+        ("corr($1)", "it is written corr(x, y)"),
+        ("sum($1, $2)", "`sum` is of one column"),
+        ("values($2) * 2", "this is a list"),
+        ("share(share(count()))", "has a share of a share"),
+    ] {
+        let ended = run(item, &["many.csv"]);
+        assert_eq!((ended.code, ended.stdout.len()), (Some(2), 0), "{item}");
+        assert!(ended.stderr.contains(want), "{item}: {}", ended.stderr);
+    }
+    // Formats of JSON have lists as they are.
+    let list = ["-f", "ndjson", "--where", "$1 < 2", "many.csv"];
+    let got = run("values($1) as all,top(1, $2) as most", &list).answer();
+    assert_eq!(got, b"{\"all\":[\"0\",\"1\"],\"most\":{\"a\":2}}\n");
+}
+
+#[test]
+fn rows_and_times_of_several_columns() {
+    let dir = dir();
+    let dir = dir.path();
+    let log = "1.1.1.1 - - [25/Nov/2026:14:00:00 +0100] \"GET /a HTTP/1.1\" 200 5\n\
+        1.1.1.1 - - [25/Nov/2026:13:30:00 +0000] \"GET /b HTTP/1.1\" 200 -\n\
+        1.1.1.1 - - [24/Nov/2026:23:00:00 +0000] \"GET /c HTTP/1.1\" 200 5\n";
+    write(dir, "a.log", log.as_bytes());
+    let orders = "city,price,qty\nBern,1.5,2\nBern,20,1\nOslo,7,\nOslo,x,3\nRome,5,1\n";
+    write(dir, "orders.csv", orders.as_bytes());
+    for (args, want) in [
+        // Instants are compared, whatever their zones are.
+        (
+            &[
+                "--log",
+                "common",
+                "-a",
+                "arg_max(path, time) as last,arg_min(path, time)",
+                "a.log",
+            ][..],
+            "last,\"arg_min(path, time)\"\n/b,/c\n",
+        ),
+        (
+            &[
+                "-k",
+                "city",
+                "-a",
+                "corr(price, qty) as r",
+                "--having",
+                "corr(price, qty) is null",
+                "--on-error",
+                "null",
+                "orders.csv",
+            ],
+            "city,r\nOslo,\nRome,\n",
+        ),
+        (
+            &[
+                "-k",
+                "city",
+                "-a",
+                "weighted_mean(price, qty) as mean,iqr:price",
+                "--where",
+                "price != 'x'",
+                "--sort",
+                "-weighted_mean(price, qty)",
+                "--precision",
+                "2",
+                "--total",
+                "orders.csv",
+            ],
+            "city,mean,iqr_price\nBern,7.67,9.25\nRome,5.00,0.00\nOslo,,0.00\ntotal,7.00,6.13\n",
+        ),
+        (
+            &[
+                "-a",
+                "distinct(city, qty) as pairs",
+                "--approximate",
+                "-q",
+                "orders.csv",
+            ],
+            "pairs\n4\n",
+        ),
+        (
+            &[
+                "-a",
+                "geometric_mean(qty),geomean:2,corr(qty, qty * 3)",
+                "--on-error",
+                "null",
+                "-q",
+                "orders.csv",
+            ],
+            "geometric_mean(qty),geometric_mean_2,\"corr(qty, qty * 3)\"\n1.565085,5.692425,1.000000\n",
+        ),
+    ] {
+        let mut command = ringfold(["aggregate"]);
+        let (got, _) = end(command.args(args).current_dir(dir)).answer_and_notices();
+        assert_eq!(String::from_utf8_lossy(&got), want, "{args:?}");
+    }
+    let mut command = ringfold(["aggregate", "-a", "geometric_mean(qty - 2)", "orders.csv"]);
+    let error = end(command.current_dir(dir)).failure(1);
+    assert!(
+        error.contains("of a number that is more than 0, and this is 0"),
+        "{error}"
+    );
 }

@@ -54,10 +54,12 @@ pub(crate) static ALL: &[Definition] = &[
     Definition::of::<distinct::Distinct>("approx_distinct"),
 ];
 
-/// Those of several columns at once.
-pub(crate) static OF_SEVERAL: &[Definition] = &[
+/// Those that take several columns at once, and lists of values. Lists of the most frequent values are as many as their names.
+static FURTHER: &[Definition] = &[
     Definition::of::<ranked::Ranked>("arg_min").of_several(&pair::LEAST),
     Definition::of::<ranked::Ranked>("arg_max").of_several(&pair::GREATEST),
+    values::VALUES,
+    values::HISTOGRAM.of_several(&pair::BINS),
 ];
 
 /// The same of times.
@@ -90,7 +92,7 @@ const ALIASES: [(&str, &[&str]); 11] = [
 
 /// What all aggregates are called but percentiles.
 pub(crate) fn names() -> Vec<&'static str> {
-    let kinds = ALL.iter().chain(OF_SEVERAL).map(|kind| kind.name);
+    let kinds = ALL.iter().chain(FURTHER).map(|kind| kind.name);
     kinds
         .chain(composed::ALL.iter().map(|one| one.name))
         .collect()
@@ -101,9 +103,12 @@ pub(crate) fn named(name: &str) -> Option<Kind> {
     let name = &*name.to_ascii_lowercase();
     let alias = ALIASES.iter().find(|(_, aliases)| aliases.contains(&name));
     let name = alias.map_or(name, |(name, _)| name);
-    let listed = ALL.iter().chain(OF_SEVERAL);
+    let listed = ALL.iter().chain(FURTHER);
     let listed = { listed }.find(|kind| kind.name == name);
-    listed.map(Kind::from).or_else(|| percentile::named(name))
+    listed
+        .map(Kind::from)
+        .or_else(|| percentile::named(name))
+        .or_else(|| values::top_named(name))
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Answer {
         };
         gathered.map_err(|lost| match lost {
             Lost::Write(error) => error,
-            Lost::Read | Lost::Damaged(_) => io::ErrorKind::InvalidData.into(),
+            Lost::Read | Lost::Damaged(_) | Lost::Long(_) => io::ErrorKind::InvalidData.into(),
         })?;
         writer.finish().map(drop)
     }
@@ -246,7 +246,8 @@ fn slots(description: &Description) -> Result<Vec<Slot>, String> {
             kind,
             owner: slots.len(),
         };
-        if let ([values], Some(exact)) = (&aggregate.columns[..], kind.exact())
+        let exact = kind.exact().or(kind.of_values.map(|_| kind));
+        if let ([values], Some(exact)) = (&aggregate.columns[..], exact)
             && values.rule == Rule::Values
         {
             slot.kind = exact;

@@ -22,7 +22,8 @@ fn rows(answer: &Answer) -> Vec<String> {
         answer.row(at, &mut cells);
         let text = |cell: &Cell<'_>| match cell {
             Cell::Null => "null".into(),
-            Cell::Text(text) => format!("{:?}", text.to_vec()),
+            Cell::Total => "total".into(),
+            Cell::Text(text) | Cell::Json(text) => format!("{:?}", text.to_vec()),
             Cell::Number(number) => number.to_string(),
         };
         cells.iter().map(text).collect::<Vec<_>>().join(" ")
@@ -67,7 +68,7 @@ fuzz_target!(|data: &[u8]| {
     lines.extend_from_slice(data.get(end + 1..).unwrap_or_default());
     let query = Query::new(b',').quote(None).header(false).ragged(true);
     let query = query.on_error([OnError::Fail, OnError::Skip, OnError::Null][usize::from(lenient % 3)]);
-    let query = match form % 8 {
+    let query = match form % 10 {
         0 => query.key_text(&text),
         1 => query.aggregate_text(&format!("sum({text})")),
         2 => query.aggregate_text(&format!("first({text})")),
@@ -75,6 +76,8 @@ fuzz_target!(|data: &[u8]| {
         4 => query.aggregate_text(&format!("corr({text})")),
         5 => query.aggregate_text(&format!("arg_max({text})")),
         6 => query.aggregate_text(&format!("distinct({text})")),
+        7 => query.aggregate_text(&format!("top({text})")),
+        8 => query.aggregate_text(&format!("histogram({text})")),
         _ => query.aggregate_text(&format!("iqr($1) + weighted_mean($2, $1) filter (where {text})")),
     };
     let query = match query {

@@ -502,7 +502,8 @@ fn rows_of(answer: &Answer) -> Vec<String> {
         answer.row(at, &mut cells);
         let text = |cell: &Cell<'_>| match cell {
             Cell::Null => "null".into(),
-            Cell::Text(text) => format!("{:?}", text.to_vec()),
+            Cell::Total => "total".into(),
+            Cell::Text(text) | Cell::Json(text) => format!("{:?}", text.to_vec()),
             Cell::Number(number) => number.to_string(),
         };
         cells.iter().map(text).collect::<Vec<_>>().join(" ")

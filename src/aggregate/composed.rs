@@ -36,7 +36,7 @@ pub(crate) static ALL: &[Composed] = &[
         &["weighted_avg", "wavg"],
         "weighted_mean(x, weight)",
         2,
-        "sum({x} * {y}){where} / sum({y} + 0 * {x}){where}",
+        "sum({x} * {y}){where} / nullif(sum({y} + 0 * {x}){where}, 0)",
     ),
     composed(
         "covar_samp",
@@ -64,7 +64,7 @@ pub(crate) static ALL: &[Composed] = &[
             twice!(),
             " * ",
             twice!(),
-            " / (4 * var_pop({x} + 0 * {y}){where} * var_pop({y} + 0 * {x}){where}))"
+            " / nullif(4 * var_pop({x} + 0 * {y}){where} * var_pop({y} + 0 * {x}){where}, 0))"
         ),
     ),
     composed(
@@ -72,7 +72,7 @@ pub(crate) static ALL: &[Composed] = &[
         &["regr_slope"],
         "slope(y, x)",
         2,
-        concat!(twice!(), " / (2 * var_pop({y} + 0 * {x}){where})"),
+        concat!(twice!(), " / nullif(2 * var_pop({y} + 0 * {x}){where}, 0)"),
     ),
     composed(
         "geometric_mean",

@@ -22,6 +22,18 @@ pub(crate) enum Statistic {
     Distinct,
     /// The most frequent one.
     Mode,
+    List(List),
+}
+
+/// A list of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    /// So many of the most frequent ones, with their counts; of several that are there as often the least come first.
+    Top(u32),
+    /// All different ones.
+    Values,
+    /// The same with their counts.
+    Histogram,
 }
 
 /// An aggregate as a query asks for it.
@@ -30,6 +42,8 @@ pub(crate) struct Kind {
     definition: &'static Definition,
     /// The share of a percentile.
     pub(crate) share: Option<Share>,
+    /// How many values a list of the most frequent ones has.
+    top: Option<u32>,
 }
 
 impl Kind {
@@ -37,10 +51,22 @@ impl Kind {
         Kind {
             definition,
             share: Some(share),
+            top: None,
+        }
+    }
+
+    pub(super) const fn top(definition: &'static Definition, top: u32) -> Kind {
+        Kind {
+            definition,
+            share: None,
+            top: Some(top),
         }
     }
 
     pub(crate) fn name(self) -> Cow<'static, str> {
+        if let Some(top) = self.top {
+            return format!("{}{top}", self.definition.name).into();
+        }
         match (self.share, self.definition.share) {
             (Some(share), None) => format!("{}{share}", self.definition.name).into(),
             _ => self.definition.name.into(),
@@ -65,7 +91,11 @@ impl Kind {
     /// What is looked for among all values.
     pub(crate) fn statistic(self) -> Option<Statistic> {
         let statistic = self.of_values?;
-        Some(self.share.map_or(statistic, Statistic::Percentile))
+        let top = self.top.map(|top| Statistic::List(List::Top(top)));
+        Some(
+            top.or(self.share.map(Statistic::Percentile))
+                .unwrap_or(statistic),
+        )
     }
 
     fn with(self, definition: Option<&'static Definition>) -> Option<Kind> {
@@ -87,6 +117,7 @@ impl From<&'static Definition> for Kind {
         Kind {
             definition,
             share: definition.share,
+            top: None,
         }
     }
 }
@@ -133,6 +164,8 @@ pub(crate) struct Definition {
     pub(crate) of_several: Option<&'static Function>,
     /// See [`State::IS_QUOTIENT`].
     pub(crate) is_quotient: bool,
+    /// Its outcomes are lists in JSON.
+    pub(crate) is_list: bool,
 }
 
 impl Definition {
@@ -155,6 +188,7 @@ impl Definition {
             of_times: None,
             of_several: None,
             is_quotient: S::IS_QUOTIENT,
+            is_list: false,
         }
     }
 
@@ -162,6 +196,14 @@ impl Definition {
     pub(super) const fn of_times(self, of_times: &'static Definition) -> Definition {
         Definition {
             of_times: Some(of_times),
+            ..self
+        }
+    }
+
+    /// The same, whose outcomes are lists in JSON.
+    pub(super) const fn of_lists(self) -> Definition {
+        Definition {
+            is_list: true,
             ..self
         }
     }

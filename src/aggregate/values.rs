@@ -1,10 +1,10 @@
-//! Aggregates over all values of a column: exact percentiles, `distinct` and `mode`.
+//! Aggregates over all values of a column: exact percentiles, `distinct`, `mode`, and lists: `top3`, `values`, `histogram`.
 //!
 //! A group keeps its values in a bag. What is found among them in the end (`spill::exact`) is kept by another state.
 
 use crate::aggregate::bag::Bags;
 use crate::aggregate::count::Count;
-use crate::aggregate::definition::{Definition, Statistic};
+use crate::aggregate::definition::{Definition, Kind, List, Statistic};
 use crate::aggregate::lexical::LexMin;
 use crate::aggregate::share::{MORE, Share};
 use crate::aggregate::state::{Argument, Outcome, State, StateColumn, Value};
@@ -26,6 +26,34 @@ pub(super) static MODE: Definition = Definition::of::<LexMin>("mode").of_values:
     &MODE_RESULT,
 );
 static MODE_RESULT: Definition = Definition::of::<LexMin>("mode");
+
+/// What the names of lists of the most frequent values begin with.
+pub(crate) const TOP: &str = "top";
+/// The most values of such a list.
+pub(crate) const TOP_MAX: u32 = 1000;
+
+static TOP_LIST: Definition = list(TOP, List::Top(0), &TOP_RESULT);
+static TOP_RESULT: Definition = Definition::of::<LexMin>(TOP).of_lists();
+
+pub(super) const VALUES: Definition = list("values", List::Values, &VALUES_RESULT);
+static VALUES_RESULT: Definition = Definition::of::<LexMin>("values").of_lists();
+
+pub(super) const HISTOGRAM: Definition = list("histogram", List::Histogram, &HISTOGRAM_RESULT);
+static HISTOGRAM_RESULT: Definition = Definition::of::<LexMin>("histogram").of_lists();
+
+const fn list(name: &'static str, list: List, result: &'static Definition) -> Definition {
+    Definition::of::<LexMin>(name)
+        .of_values::<Bags>(Argument::Bytes, Statistic::List(list), result)
+        .of_lists()
+}
+
+/// The aggregate of a name such as `top3`.
+pub(super) fn top_named(name: &str) -> Option<Kind> {
+    let count = name.strip_prefix(TOP)?;
+    let top = count.parse().ok()?;
+    let is_right = (1..=TOP_MAX).contains(&top) && !count.starts_with(['0', '+']);
+    is_right.then_some(Kind::top(&TOP_LIST, top))
+}
 
 pub(super) static MEDIAN: Definition = percentile("median", &MEDIAN_RESULT).of_half();
 static MEDIAN_RESULT: Definition = Definition::of::<Percentile>("median").of_half();

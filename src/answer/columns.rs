@@ -124,7 +124,14 @@ impl AnswerColumns {
             let rounding = self.rounding(place);
             cells.push(match self.outcome(groups, group, place) {
                 Outcome::Null => Cell::Null,
-                Outcome::Text(text) => Cell::Text(text),
+                Outcome::Text(text) => match column {
+                    Column::Aggregate(at)
+                        if groups.kinds().nth(*at).is_some_and(|of| of.is_list) =>
+                    {
+                        Cell::Json(text)
+                    }
+                    _ => Cell::Text(text),
+                },
                 Outcome::Time(time) => Cell::Text(text_of(time)),
                 number => match number.printed(rounding) {
                     Some(Numeral::Decimal(digits)) => Cell::Number(digits),

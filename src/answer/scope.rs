@@ -6,6 +6,7 @@ use ringfold_read::{Result, Setting};
 
 use crate::aggregate::composed::composed_named;
 use crate::aggregate::named;
+use crate::aggregate::values::TOP;
 use crate::answer::columns::{AnswerColumns, Column, Computed};
 use crate::decimal::number::shown;
 use crate::expression::formula::{Formula, Kind};
@@ -19,7 +20,10 @@ pub(crate) const COUNT_IF: &str = "count_if";
 
 /// Which aggregates a value may be computed of.
 pub(crate) static AGGREGATES: Aggregates = Aggregates {
-    is_one: |name| named(name).is_some() || name.eq_ignore_ascii_case(COUNT_IF),
+    is_one: |name| {
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        named(name).is_some() || is(COUNT_IF) || is(TOP)
+    },
     composed: composed_named,
 };
 

@@ -32,9 +32,10 @@ pub(super) struct Asked {
     /// What to compute of each group: count, sum:price, mean:3, ... [default: count]
     ///
     /// There are count, sum, min, max, mean, range, var, stddev, var_pop, stddev_pop, first, last, lexmin, lexmax, median,
-    /// percentiles such as p99.9, distinct, mode, iqr and geometric_mean; of two columns in parentheses arg_max(name, x), arg_min,
-    /// weighted_mean(x, weight), covar_pop, covar_samp, corr(x, y), slope(y, x), distinct(a, b). The column follows after a colon: `-a count,sum:price,mean:3`. A name with
-    /// a comma or colon is quoted: `-a 'sum:"a,b"'`. Values are computed: `-a 'sum(price * qty) as revenue'`, `-a
+    /// percentiles such as p99.9, distinct, mode, iqr, geometric_mean, and lists: top3, values, histogram(x, width). Of two
+    /// columns there are arg_max(name, x), arg_min, weighted_mean(x, weight), covar_pop, covar_samp, corr(x, y), slope(y, x)
+    /// and distinct(a, b). One column follows after a colon: `-a count,sum:price,mean:3`. A name with a comma or colon is
+    /// quoted: `-a 'sum:"a,b"'`. Values are computed: `-a 'sum(price * qty) as revenue'`, `-a
     /// 'count_if(status >= 500) / count()'`. All numbers are exact. Estimates are asked for by name: approx_median,
     /// approx_p99.9, approx_distinct. Without -k the whole input is one group.
     #[arg(short = 'a', long = "aggregate", value_name = "WHAT[:COLUMN],...")]

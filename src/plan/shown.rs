@@ -44,16 +44,24 @@ impl ComputedItem {
         keys: &[Vec<u8>],
         leaf: &dyn Fn(&[u8]) -> Option<usize>,
         aggregates: usize,
-        is_quotient: impl Fn(usize) -> bool,
+        kind_of: impl Fn(usize) -> AggregateKind,
     ) -> Result<Column> {
-        let (mut formula, kind) = self.value.formula(&mut Leaves { keys, leaf })?;
+        let (mut formula, kind) = self.value.formula(&mut Leaves {
+            keys,
+            leaf,
+            is_list: &|at| kind_of(at).is_list,
+        })?;
         let refused = |why: &str| {
             let text = shown(self.value.text().as_bytes()).into_owned();
             Err(Error::new(ErrorKind::Usage, format!("`{text}` {why}")))
         };
         match kind {
             Kind::Number | Kind::Field | Kind::Null => {
-                let of = |column: usize| column.checked_sub(keys.len()).is_some_and(&is_quotient);
+                let of = |column: usize| {
+                    column
+                        .checked_sub(keys.len())
+                        .is_some_and(|at| kind_of(at).is_quotient)
+                };
                 let first_total = keys.len() + aggregates;
                 let totals = match formula.take_shares(first_total, &of) {
                     Ok(totals) => totals,
@@ -77,6 +85,7 @@ impl ComputedItem {
 struct Leaves<'a> {
     keys: &'a [Vec<u8>],
     leaf: &'a dyn Fn(&[u8]) -> Option<usize>,
+    is_list: &'a dyn Fn(usize) -> bool,
 }
 
 impl Scope for Leaves<'_> {
@@ -85,7 +94,11 @@ impl Scope for Leaves<'_> {
             return Err("an aggregate is missing, as in sum(price)".into());
         };
         let key = || self.keys.iter().position(|key| key == name);
-        let aggregate = (self.leaf)(name).map(|at| self.keys.len() + at);
+        let aggregate = (self.leaf)(name);
+        if aggregate.is_some_and(self.is_list) {
+            return Err("this is a list, and of aggregates numbers are computed".into());
+        }
+        let aggregate = aggregate.map(|at| self.keys.len() + at);
         aggregate.or_else(key).ok_or_else(|| {
             let name = shown(name);
             format!("`{name}` is neither an aggregate, as sum({name}) is, nor a key")
@@ -116,12 +129,11 @@ impl Plan {
         item: &ComputedItem,
         leaf: impl Fn(&[u8]) -> Option<usize>,
     ) -> Result<()> {
-        let is_quotient = |at: usize| self.aggregates[at].kind.is_quotient;
         let column = item.column(
             &self.names[..self.keys.len()],
             &leaf,
             self.aggregates.len(),
-            is_quotient,
+            |at| self.aggregates[at].kind,
         )?;
         self.shown.push(column);
         self.names.push(item.name());
@@ -184,8 +196,7 @@ pub(crate) fn columns_of(
             let at = asked().position(|(_, word)| word == text);
             at.filter(|at| *at < aggregates.len())
         };
-        let is_quotient = |at: usize| kinds[at].is_quotient;
-        shown.push(item.column(keys, &leaf, aggregates.len(), is_quotient)?);
+        shown.push(item.column(keys, &leaf, aggregates.len(), |at| kinds[at])?);
         names.push(item.name());
     }
     if shown.is_empty() {

@@ -492,7 +492,7 @@ impl Query {
         let Some(kind) = named(name) else {
             let names = names().join(", ");
             return Err(refused(format!(
-                "there is no aggregate `{name}`, but {names}, and percentiles such as p50 and p99.9"
+                "there is no aggregate `{name}`, but {names}, top5, and percentiles such as p50 and p99.9"
             )));
         };
         kind.check_columns(columns).map_err(refused)?;

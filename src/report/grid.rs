@@ -36,6 +36,7 @@ pub use crate::report::grid::cell::{Cell, Rows};
 pub(crate) use crate::report::grid::csv::push_text as push_csv_text;
 pub use crate::report::grid::digits::Digits;
 pub(crate) use crate::report::grid::digits::with_point;
+pub(crate) use crate::report::grid::json::push_text as push_json_text;
 
 /// A format of an answer with any columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -180,7 +180,9 @@ impl Plan {
         Ok(())
     }
 
-    fn answer_in_memory(&self, total: &mut Partial) -> Answer {
+    /// # Errors
+    /// A list of values is too long.
+    pub(super) fn answer_in_memory(&self, total: &mut Partial) -> Result<Answer> {
         let (lanes, mut table) = self.take_groups(total);
         let lanes = LaneRows::merge(lanes, total.shared.drain(), true, &mut table);
         if self.keys.is_empty() && lanes.as_ref().is_none_or(LaneRows::is_empty) {
@@ -191,12 +193,12 @@ impl Plan {
         }
         let groups = Groups::new(table, lanes);
         if !self.has_values() {
-            return self.answer(total, groups, self.having.as_ref());
+            return Ok(self.answer(total, groups, self.having.as_ref()));
         }
         let settled = (self.stored_form()).settle(&groups, &self.scales(total));
-        let settled = settled.expect("values have groups");
+        let settled = settled.map_err(|lost| lost.error(&self.budget))?;
         let answer = self.answer(total, settled, self.having.as_ref());
-        answer.with_all(groups)
+        Ok(answer.with_all(groups))
     }
 
     pub(super) fn answer(
@@ -320,7 +322,7 @@ impl Plan {
             share: Share::new(&self.budget),
             runs: Vec::new(),
             spilled_bytes: 0,
-            outgrown: None,
+            answer: None,
             scales: vec![0; self.numbers.len()],
             rows: 0,
             filtered: 0,
@@ -437,10 +439,11 @@ impl Fold for Plan {
     }
 
     fn finish(&self, mut total: Partial) -> Answer {
-        let mut answer = match total.outgrown.take() {
-            Some(answer) => answer,
-            None => self.answer_in_memory(&mut total),
-        };
+        let made = total
+            .answer
+            .take()
+            .map_or_else(|| self.answer_in_memory(&mut total), Ok);
+        let mut answer = made.expect("a run that is complete has what may fail");
         answer.spilled_bytes = total.spilled_bytes;
         answer.key_sharers = total.key_sharers;
         answer.rows = total.rows;

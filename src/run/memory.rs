@@ -157,6 +157,9 @@ impl Plan {
         }
         let has_room = total.tables.is_empty() && self.budget.has_room(bytes as u64);
         if total.runs.is_empty() && has_room {
+            if self.has_values() {
+                total.answer = Some(self.answer_in_memory(total)?);
+            }
             return Ok(());
         }
         for table in std::mem::take(&mut total.tables) {
@@ -182,7 +185,7 @@ impl Plan {
         let mut answer = self.answer(total, nothing, None);
         let kept = answer.store(stored, &form, self.having.as_ref());
         kept.map_err(|lost| lost.error(&self.budget))?;
-        total.outgrown = Some(answer);
+        total.answer = Some(answer);
         Ok(())
     }
 

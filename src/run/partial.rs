@@ -38,8 +38,8 @@ pub struct Partial {
     pub(super) share: Share,
     pub(super) runs: Vec<Reader>,
     pub(super) spilled_bytes: u64,
-    /// In the end, the answer of all that went there.
-    pub(super) outgrown: Option<Answer>,
+    /// In the end, the answer, if all went there or if making it may fail.
+    pub(super) answer: Option<Answer>,
     /// For each of the plan's numbers the most digits behind a point.
     pub(super) scales: Vec<u32>,
     pub(super) rows: u64,

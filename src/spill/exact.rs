@@ -1,4 +1,4 @@
-//! Exact percentiles, distinct counts and modes, however many values a group has.
+//! Exact percentiles, distinct counts, modes and lists, however many values a group has.
 //!
 //! In memory a group has its values in a bag (`aggregate::bag`). In files, and where a number doesn't fit a bag, each
 //! different value is a group of its own: its key has the parts of its group's key and one more, which names the aggregate
@@ -24,6 +24,7 @@ use crate::partial::description::Rule;
 use crate::partial::key;
 use crate::partial::reader::{Cursor, Reader};
 use crate::partial::writer::Writer;
+use crate::spill::list::Listing;
 use crate::spill::regroup::Gathering;
 use crate::spill::stored::{Filling, Lost, StoredForm};
 use crate::table::groups::Groups;
@@ -271,8 +272,10 @@ impl StoredForm {
                 (table.values(group, owner), table.own_values(group, owner));
             let is_whole = !own.iter().any(|own| table.own_values(*own, owner) > 0);
             if is_whole && own_values == 0 {
-                let mut find = |wanted, scale| find_among(table, owner, &mut values, wanted, scale);
-                found.extend(wanted.map(|(at, wanted)| (at, find(wanted, scales[at]))));
+                for (at, wanted) in wanted {
+                    let one = find_among(table, owner, &mut values, wanted, scales[at])?;
+                    found.push((at, one));
+                }
                 continue;
             }
             let count = values.count() + own_values;
@@ -298,12 +301,12 @@ fn find_among(
     values: &mut Values,
     wanted: Statistic,
     scale: u32,
-) -> Found {
-    match wanted {
+) -> Result<Found, Lost> {
+    Ok(match wanted {
         Statistic::Percentile(share) => {
             let count = values.count();
             if count == 0 {
-                return Found::Number(None);
+                return Ok(Found::Number(None));
             }
             let (place, rest) = share.place(count);
             let pair = values.at(place, rest > 0);
@@ -327,7 +330,15 @@ fn find_among(
             }
             Found::Text(least)
         }
-    }
+        Statistic::List(list) => {
+            let mut listing = Listing::new(list);
+            for (digest, times) in values.counted() {
+                let added = table.with_text(digest, |text| listing.add(text, times));
+                added.map_err(Lost::Long)?;
+            }
+            Found::Text(listing.json())
+        }
+    })
 }
 
 /// What is found among values.
@@ -502,6 +513,7 @@ enum Sought {
         count: u64,
         value: Vec<u8>,
     },
+    List(Listing),
 }
 
 impl Search {
@@ -522,6 +534,7 @@ impl Search {
                 count: 0,
                 value: Vec::new(),
             },
+            Statistic::List(list) => Sought::List(Listing::new(list)),
         };
         Search {
             owner,
@@ -553,6 +566,7 @@ impl Search {
                 }
             }
             Sought::Distinct(count) => *count += 1,
+            Sought::List(listing) => listing.add(bytes, times).map_err(Lost::Long)?,
             // Of several that are there as often, the first is the least.
             Sought::Mode { count, value } => {
                 if times > *count {
@@ -580,6 +594,7 @@ impl Search {
             Sought::Percentile { .. } => Found::Number(None),
             Sought::Distinct(count) => Found::Count(count),
             Sought::Mode { value, .. } => Found::Text(value),
+            Sought::List(listing) => Found::Text(listing.json()),
         })
     }
 }

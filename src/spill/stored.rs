@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ringfold_read::Error;
+use ringfold_read::{Error, Kind};
 
 use crate::aggregate::definition::Slot;
 use crate::budget::Budget;
@@ -38,12 +38,15 @@ pub(crate) enum Lost {
     Read,
     /// What is wrong with groups that no run gives.
     Damaged(&'static str),
+    /// A list of values is too long.
+    Long(String),
 }
 
 impl Lost {
     pub(crate) fn error(&self, budget: &Budget) -> Error {
         match self {
             Lost::Write(error) => budget.spill_error(error).into(),
+            Lost::Long(why) => Error::new(Kind::Data, why.clone()),
             Lost::Read | Lost::Damaged(_) => {
                 let directory = budget.directory().to_owned();
                 Refusal::SpillLost { directory }.into()

@@ -54,13 +54,7 @@ pub(super) const ALL: &[Function] = &[
     .of_quotients()
     .at_least(1)
     .repeated(),
-    function("bin(x, width)", "bin", TWO, Kind::Number, |of| {
-        let (x, width) = (of.number(0)?, positive(of, 1, "width")?);
-        let times = x.over(&width).ok_or_else(too_long)?.cut(0, Cut::Floor);
-        let from = Rational::from(times).times(&width);
-        from.map(Value::Number).ok_or_else(too_long)
-    })
-    .of_quotients(),
+    function("bin(x, width)", "bin", TWO, Kind::Number, bin).of_quotients(),
     function("log_bin(x, base)", "log_bin", TWO, Kind::Number, log_bin),
     function("pow(x, y)", "pow", TWO, Kind::Number, |of| {
         double(of.number(0)?.nearest().powf(of.number(1)?.nearest()))
@@ -153,6 +147,14 @@ fn positive(of: &Arguments<'_>, at: usize, what: &str) -> Result<Rational, Missi
         true => Ok(number),
         false => Err(Missing::other(format!("the {what} isn't more than 0"))),
     }
+}
+
+/// The greatest multiple of a width that isn't more than a number.
+pub(super) fn bin<'a>(of: &Arguments<'a>) -> Result<Value<'a>, Missing> {
+    let (x, width) = (of.number(0)?, positive(of, 1, "width")?);
+    let times = x.over(&width).ok_or_else(too_long)?.cut(0, Cut::Floor);
+    let from = Rational::from(times).times(&width);
+    from.map(Value::Number).ok_or_else(too_long)
 }
 
 /// The greatest power of a base that isn't more than a number.

@@ -1,7 +1,7 @@
 //! What an aggregate of several values takes: one text of all of them. No expression can name these functions.
 
 use crate::expression::formula::Kind;
-use crate::expression::function::{Arguments, Function, function, text};
+use crate::expression::function::{Arguments, Function, function, number, text};
 use crate::expression::value::{Missing, Value, stored};
 
 /// Texts that are told apart wherever one of them differs: each after its length.
@@ -37,6 +37,16 @@ pub(crate) static GREATEST: Function = function(
 )
 .appended(append_greatest)
 .of_moments();
+
+/// Where the bin of a number begins.
+pub(crate) static BINS: Function = function(
+    "histogram(x, width)",
+    "histogram",
+    &[Kind::Number, Kind::Number],
+    Kind::Number,
+    number::bin,
+)
+.of_quotients();
 
 fn written<'a>(
     of: &Arguments<'a>,

@@ -1,8 +1,12 @@
 //! Keys and aggregates as they are written: `time@hour`, `sum:price`, `sum(price * qty) as revenue`.
 
+use std::borrow::Cow;
+
 use ringfold_read::{Error, Kind as ErrorKind, Result};
 
 use crate::aggregate::composed::composed_named;
+use crate::aggregate::named;
+use crate::aggregate::values::{TOP, TOP_MAX};
 use crate::answer::scope::{AGGREGATES, COUNT_IF};
 use crate::expression::Expression;
 use crate::expression::item::{AggregateText, aggregate, alias};
@@ -169,18 +173,27 @@ impl Query {
             (false, filter) => filter,
         };
         let filter = condition.map(|text| Expression::condition(text, AGGREGATE));
-        let (name, arguments) = match (is_count_if, &found.arguments[..]) {
-            (true, _) => ("count", &[][..]),
-            (false, ["" | "*"]) => (found.name, &[][..]),
-            (false, arguments) => (found.name, arguments),
+        let is_top = found.name.eq_ignore_ascii_case(TOP);
+        let (name, arguments): (Cow<'_, str>, _) = match (is_count_if, &found.arguments[..]) {
+            (true, _) => ("count".into(), &[][..]),
+            (false, [count, of @ ..]) if is_top => {
+                let name = format!("{TOP}{count}");
+                if named(&name).is_none() || of.len() != 1 {
+                    let why = format!("`{TOP}` is written {TOP}(3, x), with up to {TOP_MAX}");
+                    return Err(Error::new(ErrorKind::Usage, why));
+                }
+                (name.into(), of)
+            }
+            (false, ["" | "*"]) => (found.name.into(), &[][..]),
+            (false, arguments) => (found.name.into(), arguments),
         };
-        let kind = Query::kind(name, arguments.len())?;
+        let kind = Query::kind(&name, arguments.len())?;
         let value = match (arguments, kind.of_several) {
             ([], _) => None,
             ([_, _, ..], Some(function)) => {
                 Some(Expression::call(function, found.argument, AGGREGATE))
             }
-            _ => Some(Expression::value(found.argument, AGGREGATE)),
+            ([one, ..], _) => Some(Expression::value(one, AGGREGATE)),
         };
         let value = value.transpose()?;
         self.items.push(Item::Aggregate(self.aggregates.len()));

@@ -54,7 +54,7 @@ impl Extremes {
 pub(super) fn value(cell: &Cell<'_>) -> Option<f64> {
     match cell {
         Cell::Number(number) => number.parse().ok().filter(|value: &f64| value.is_finite()),
-        Cell::Null | Cell::Total | Cell::Text(_) => None,
+        Cell::Null | Cell::Total | Cell::Text(_) | Cell::Json(_) => None,
     }
 }
 

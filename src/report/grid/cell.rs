@@ -16,6 +16,8 @@ pub enum Cell<'a> {
     Total,
     /// Any bytes, UTF-8 or not.
     Text(&'a [u8]),
+    /// A JSON value, which formats of JSON have as it is, and others as a text.
+    Json(&'a [u8]),
     /// A decimal: `-?digits(.digits)?`, or a double's shortest form, which may have an exponent after it: `1e-7`.
     Number(Digits<'a>),
 }
@@ -27,7 +29,7 @@ impl Cell<'_> {
         match self {
             Cell::Null => (),
             Cell::Total => push_text(TOTAL.as_bytes(), out),
-            Cell::Text(text) => push_text(text, out),
+            Cell::Text(text) | Cell::Json(text) => push_text(text, out),
             Cell::Number(number) => out.extend_from_slice(number.as_bytes()),
         }
     }
@@ -37,7 +39,7 @@ impl Cell<'_> {
         match self {
             Cell::Null => 0,
             Cell::Total => TOTAL.len(),
-            Cell::Text(text) => text.len(),
+            Cell::Text(text) | Cell::Json(text) => text.len(),
             Cell::Number(number) => number.len(),
         }
     }

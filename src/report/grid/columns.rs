@@ -30,7 +30,7 @@ impl Column {
         match cell {
             Cell::Null => self.whole = self.whole.max(NULL.len()),
             Cell::Total => self.text = self.text.max(TOTAL.len()),
-            Cell::Text(text) => self.text = self.text.max(width(&visible(text))),
+            Cell::Text(text) | Cell::Json(text) => self.text = self.text.max(width(&visible(text))),
             Cell::Number(number) => {
                 let (whole, fraction) = split(number);
                 self.whole = self.whole.max(whole.len());

@@ -32,6 +32,7 @@ impl Labels {
             match cell {
                 Cell::Null | Cell::Total => out.extend_from_slice(b"null"),
                 Cell::Text(text) => push_text(text, out),
+                Cell::Json(json) => out.extend_from_slice(json),
                 Cell::Number(number) => push_number(number, out),
             }
         }
@@ -72,7 +73,7 @@ fn push_number(number: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits.as_bytes()[extra..]);
 }
 
-fn push_text(text: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn push_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     let is_plain = |byte: &u8| matches!(byte, 0x20..0x7f) && !matches!(byte, b'"' | b'\\');
     if text.iter().all(is_plain) {

@@ -43,7 +43,7 @@ pub(super) fn row(columns: &[Column], cells: &[Cell<'_>], out: &mut Vec<u8>) {
             Cell::Null if column.has_numbers => number(NULL),
             Cell::Null => line.put(0, NULL, column.width() - NULL.len() + GAP),
             Cell::Total => line.put(0, TOTAL, column.width() - TOTAL.len() + GAP),
-            Cell::Text(text) => {
+            Cell::Text(text) | Cell::Json(text) => {
                 let text = visible(text);
                 line.put(0, &text, column.width() - text_width(&text) + GAP);
             }
@@ -73,7 +73,7 @@ pub(super) fn upright(names: &[Vec<u8>], cells: &[Cell<'_>], is_first: bool, out
             Cell::Null => line.put(0, NULL, 0),
             Cell::Total => line.put(0, TOTAL, 0),
             Cell::Number(number) => line.put(0, number, 0),
-            Cell::Text(text) => line.put(0, &visible(text), 0),
+            Cell::Text(text) | Cell::Json(text) => line.put(0, &visible(text), 0),
         }
         line.end();
     }

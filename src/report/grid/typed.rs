@@ -151,7 +151,7 @@ impl CellKinds {
             Cell::Null | Cell::Total => {}
             // Doubles that have no digits.
             Cell::Text(b"inf" | b"-inf" | b"nan") => self.doubles = true,
-            Cell::Text(text) => {
+            Cell::Text(text) | Cell::Json(text) => {
                 self.texts = true;
                 self.bytes |= std::str::from_utf8(text).is_err();
             }
@@ -224,7 +224,7 @@ impl Column {
     fn push(&mut self, cell: &Cell<'_>) {
         let bytes = match cell {
             Cell::Null | Cell::Total => None,
-            Cell::Text(text) => Some(*text),
+            Cell::Text(text) | Cell::Json(text) => Some(*text),
             Cell::Number(number) => Some(number.as_bytes()),
         };
         let text = || bytes.map(|bytes| std::str::from_utf8(bytes).expect("looked at"));

@@ -1,15 +1,17 @@
 //! The passes of every level against single records, and groups that outgrow the memory.
 
+mod forms;
+
 use proptest::prelude::*;
 use ringfold_read::internals::Level;
 use ringfold_read::{Config, Input, PaddedBuf};
 
 use super::*;
 use crate::answer::order::Sort;
-use crate::format::time::Unit;
 use crate::query::ask::Query;
 use crate::reject::rejects::OnError;
 use crate::report::grid::{GridFormat, Rows, write_grid};
+use forms::{CONDITIONS, KEYS, NULLS, UNITS, VALUE_KEYS, VALUES};
 
 /// The answer as CSV with all counts, or the first error; `text` is cut into blocks of records of about `block` bytes.
 fn answer(query: &Query, level: Option<Level>, text: &[u8], block: usize) -> String {
@@ -68,59 +70,6 @@ fn field() -> impl Strategy<Value = String> {
         1 => "[k]{28,40}",
     ]
 }
-
-const KEYS: &[&[usize]] = &[&[], &[1], &[3], &[1, 2], &[3, 1], &[1, 2, 3]];
-const UNITS: &[Unit] = &[Unit::Hour, Unit::Day, Unit::Minutes(10), Unit::Week];
-const CONDITIONS: &[Option<&str>] = &[
-    None,
-    None,
-    Some("$2 > 1 or $1 ~ 'a'"),
-    Some("$1 not in (1, 'a', 'b') and $3 is not null"),
-    Some("not ($3 >= -5.5)"),
-    Some("$2 * 2 > $1 or lower($3) = 'a'"),
-    Some("$1 * 4 > 7 and $1 * 4 < 1000"),
-    Some("$1 / 4 between 0.5 and 2 or $1 / 4 > 100 or not $1 / 4 > -3"),
-    Some("length($1 || $3) % 2 = 0 and coalesce($2, '1') != 'b'"),
-    Some("case when $1 > 3 then $2 else 1 end between 0 and 100 or $2 / 3 < $3"),
-];
-/// Values, as keys and in aggregates.
-const VALUE_KEYS: &[&str] = &[
-    "upper($1)",
-    "left($2 || '-' || $3, 3)",
-    "$1 * 10",
-    "case when $2 > 2 then 'more' when $2 is null then 'none' end as size",
-    "$3 >= 2",
-    "round($1 / 3, 1)",
-    "coalesce($3, $1)",
-];
-const VALUES: &[&str] = &[
-    "sum($1 * $2)",
-    "sum($1 + $3 * 1.5 - 2)",
-    "min($2 - $3)",
-    "mean(-$1)",
-    "stddev($1 * 2)",
-    "max(length($3))",
-    "sum($1 * 1000000 * $1 * $1)",
-    "count_if($2 > 1)",
-    "count(*) filter (where $1 ~ '1' or upper($2) = 'A')",
-    "sum($3) filter (where not $1 < 5)",
-    "sum(if($1 > 5, $2, $3 * 2))",
-    "sum(if($2 * 2 > $1 or $1 * 4 > 10, $2, 1))",
-    "median(round($2))",
-    "distinct(lower($1))",
-    "lexmax(concat($1, $2))",
-    "sum($1 / $2)",
-    "arg_max($3, $1)",
-    "arg_min($2, $1 * 2) filter (where $3 is not null)",
-    "weighted_mean($1, $2)",
-    "corr($1, $2)",
-    "slope($2, $1 - 1)",
-    "covar($1, $1)",
-    "geometric_mean(abs($1) + 1)",
-    "iqr($2)",
-    "distinct($1, $2)",
-];
-const NULLS: &[&[&str]] = &[&[], &["NA"], &["0", "NA"]];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
