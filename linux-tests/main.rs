@@ -77,3 +77,4 @@ mod tune;
 mod uring_raw;
 mod usage;
 mod values;
+mod zones;

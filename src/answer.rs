@@ -102,6 +102,8 @@ pub struct Answer {
     pub(crate) doubted: DoubtedRows,
     /// Lines that go on after a log's pattern.
     pub longer: Occurrences,
+    /// Records with a time without an offset that is looked at in a time zone: the first one. They aren't all counted.
+    pub local_times: Occurrences,
     /// Malformed records that were left out.
     pub skipped: u64,
     /// The first of them.
@@ -167,6 +169,7 @@ impl Answer {
             first_bytewise: None,
             doubted: DoubtedRows::default(),
             longer: Occurrences::default(),
+            local_times: Occurrences::default(),
             skipped: 0,
             first_skipped: None,
             rejects: None,
@@ -339,6 +342,7 @@ impl Answer {
     #[cfg(feature = "cli")]
     pub(crate) fn take_records_of(&mut self, own: Answer) {
         self.repeated_headers = own.repeated_headers;
+        self.local_times = own.local_times;
         self.skipped = own.skipped;
         self.first_skipped = own.first_skipped;
         (self.nulled, self.first_nulled) = (own.nulled, own.first_nulled);

@@ -27,5 +27,6 @@ mod written;
 
 pub(crate) use compile::Scope;
 pub(crate) use decide::{Bytes, Doubts, Operand, Reading};
+pub(crate) use function::Prepared;
 pub(crate) use tree::Condition;
 pub(crate) use written::Expression;

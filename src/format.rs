@@ -7,6 +7,7 @@ pub(crate) mod field;
 pub(crate) mod hint;
 pub(crate) mod json;
 pub(crate) mod log;
+pub(crate) mod near;
 pub(crate) mod pair_hint;
 #[cfg(feature = "cli")]
 pub(crate) mod pairs;

@@ -8,6 +8,7 @@ pub(crate) mod lookups;
 pub(crate) mod names;
 pub(crate) mod order;
 pub(crate) mod shown;
+pub(crate) mod zoned;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,11 +30,12 @@ use crate::format::dialect::Dialect;
 use crate::format::hint::number_cause;
 use crate::format::repeats::Repeats;
 use crate::format::sniff::Doubt;
-use crate::format::time::Unit;
+use crate::format::time::{TimeZone, TimeZones, Unit, ZonedUnit};
 use crate::plan::columns::Columns;
 use crate::plan::computed::Computed;
 use crate::plan::lookups::Lookup;
 use crate::plan::order::Order;
+use crate::plan::zoned::ZonedTimes;
 use crate::refusal::{AGGREGATE, Hint, KEY, Refusal};
 use crate::reject::rejects::{OnError, Rejecting};
 use crate::sketch::distinct::HashKey;
@@ -72,6 +74,10 @@ pub struct Plan {
     pub(crate) doubts: Vec<Doubt>,
     /// The values of the first record, where they look like names and the record isn't read as a header.
     pub(crate) unread_names: Option<Vec<Vec<u8>>>,
+    /// The time zones that are named for all of the query.
+    pub(crate) time_zones: TimeZones,
+    /// The times that are looked at in zones.
+    pub(crate) zoned: ZonedTimes,
     /// Records of which it isn't true are left out.
     pub(crate) filter: Option<Condition>,
     /// Columns that are computed, after those of the input.
@@ -117,7 +123,7 @@ pub struct Plan {
 /// How a column's times are cut down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cut {
-    pub(crate) unit: Unit,
+    pub(crate) unit: ZonedUnit,
     /// The column of the time of day, where the first one has the date alone.
     pub(crate) clock: Option<usize>,
 }
@@ -195,6 +201,8 @@ pub(crate) struct Key {
     pub(crate) clock: Option<Columns>,
     /// What times are cut down to.
     pub(crate) unit: Option<Unit>,
+    /// The zone that is named beside the unit.
+    pub(crate) zone: Option<TimeZone>,
 }
 
 /// An aggregate that is asked for, and its columns.
@@ -306,7 +314,11 @@ impl Plan {
             let text = String::from_utf8_lossy(&name);
             let is_named = has_names || self.computed(at).is_some();
             let (at, cut) = match key.unit {
-                Some(unit) => self.cut_down(at, clock.as_ref().map(|(at, _)| *at), unit, &text),
+                Some(unit) => {
+                    let zones = self.time_zones.of(key.zone);
+                    let clock = clock.as_ref().map(|(at, _)| *at);
+                    self.cut_down(at, clock, ZonedUnit { unit, zones }, &text)
+                }
                 None => (at, None),
             };
             self.keys.push(at);
@@ -333,7 +345,7 @@ impl Plan {
         &mut self,
         date: usize,
         clock: Option<usize>,
-        unit: Unit,
+        unit: ZonedUnit,
         text: &str,
     ) -> (usize, Option<Cut>) {
         match date.max(clock.unwrap_or(date)) < self.width() || self.shape.is_none() {

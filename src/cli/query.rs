@@ -34,6 +34,13 @@ pub(super) struct QueryFlags {
     input: InputFlags,
     #[command(flatten)]
     pub(super) lookups: LookupFlags,
+    /// Look at times on the clock of this zone, where they are cut down, computed on or compared: Europe/Berlin, UTC, +05:30
+    /// [default: as they are written]
+    ///
+    /// A zone in an expression comes first: -k 'time@hour[Asia/Tokyo]', hour(time, 'Asia/Tokyo'). Where the clock shows an hour
+    /// twice, the offset follows it. In --where, '2026-11-25 13:59' is a time of this zone.
+    #[arg(long, value_name = "ZONE", hide_short_help = true)]
+    time_zone: Option<String>,
     /// Estimate percentiles and distinct counts of large groups, in little memory; they are exact otherwise
     #[arg(long, hide_short_help = true)]
     approximate: bool,
@@ -44,6 +51,9 @@ pub(super) struct QueryFlags {
     /// Percentiles and distinct counts are exact, as they are anyway
     #[arg(long, hide = true, conflicts_with = "approximate")]
     exact: bool,
+    /// Times without an offset are those of this zone [default: the zone that they are looked at in]
+    #[arg(long, value_name = "ZONE", hide_short_help = true)]
+    input_time_zone: Option<String>,
     /// Print what the query does with the input, and what its first records look like, instead of an answer
     #[arg(long, hide_short_help = true)]
     explain: bool,
@@ -195,6 +205,7 @@ impl QueryFlags {
     /// Whether a flag asks something of the records, and not only how they are written.
     pub(super) fn wants_answer(&self) -> bool {
         let is_asked = self.approximate || self.exact || self.hash_key.is_some();
+        let is_asked = is_asked || self.time_zone.is_some() || self.input_time_zone.is_some();
         is_asked || self.range.is_some() || first(&self.records.of_rejects()).is_some()
     }
 
@@ -226,6 +237,12 @@ impl QueryFlags {
         let mut query = query.approximate(self.approximate).on_error(on_error);
         if let Some(path) = &self.hash_key {
             query = query.hash_key(&secret(path)?);
+        }
+        if let Some(name) = &self.time_zone {
+            query = query.time_zone(name)?;
+        }
+        if let Some(name) = &self.input_time_zone {
+            query = query.input_time_zone(name)?;
         }
         self.lookups.applied(query, run)
     }

@@ -59,6 +59,7 @@ pub(super) fn tell_records(
     }
     let place = |place, line| reading.place(input, pool, place, line);
     tell_longer(&answer.longer, place);
+    tell_local_times(&answer.local_times, place);
     let repeated = answer.repeated_headers;
     if let Some(first) = repeated.first.map(|first| place(first, repeated.line)) {
         notice(spell::repeated(repeated.count, &first));
@@ -75,6 +76,16 @@ fn tell_longer(longer: &Occurrences, place: impl Fn((u32, u64), Option<u64>) -> 
     notice(format!(
         "{lines} {go} on after the log's pattern, the first at {first}: what follows isn't read"
     ));
+}
+
+/// Says how times without an offset were read.
+fn tell_local_times(times: &Occurrences, place: impl Fn((u32, u64), Option<u64>) -> String) {
+    if let Some(first) = times.first.map(|first| place(first, times.line)) {
+        notice(format!(
+            "times without an offset are taken for those of the zone that they are looked at in, the first at {first}: \
+             --input-time-zone names another, as UTC"
+        ));
+    }
 }
 
 /// Says how many records were left out, if any were, and which is the first.

@@ -9,8 +9,10 @@ use crate::expression::function::{self, COMPARE, Function, Prepared};
 use crate::expression::literal::{Comparison, Literal};
 use crate::expression::tree::{Check, Condition, Test};
 use crate::expression::value::{Record, Value, ValueError};
-use crate::expression::written::{Expression, Form, Node, Parsed, Predicate, Scalar, Term};
-use crate::format::time::{Time, Unit, read};
+use crate::expression::written::{
+    Expression, Form, Node, Parsed, Predicate, Scalar, Term, WrittenUnit,
+};
+use crate::format::time::{Time, TimeZones, Unit, Zone, ZonedUnit, Zones, read};
 use crate::plan::columns::Columns;
 
 /// Where columns stand, and where those that are computed get their places.
@@ -19,6 +21,11 @@ pub(crate) trait Scope {
 
     /// Whether a column has nothing but times.
     fn is_time(&self, column: usize) -> bool;
+
+    /// The time zones that are named for all of the query.
+    fn time_zones(&self) -> TimeZones {
+        TimeZones::default()
+    }
 
     /// The place of a column that is computed, as numbers or as texts; `text` is how it is written.
     ///
@@ -221,6 +228,7 @@ impl Compiler<'_> {
             column: self.place(formula, places, is_number)?,
             clock: None,
             unit: None,
+            zones: None,
             check,
         }))
     }
@@ -294,7 +302,7 @@ impl Compiler<'_> {
         } = term;
         let (date, clock, unit) = match &scalar.form {
             Form::Column(column) => (column, None, None),
-            Form::Time(date, clock, unit) => (date, clock.as_ref(), Some(*unit)),
+            Form::Time(date, clock, unit) => (date, clock.as_ref(), Some(self.unit(*unit))),
             // A date and its time of day, unless numbers are asked for.
             Form::Operation(Operator::Plus, sides) if !predicate.is_of_numbers() => {
                 match [&sides[0].form, &sides[1].form] {
@@ -310,6 +318,7 @@ impl Compiler<'_> {
             column,
             clock,
             unit,
+            zones: self.scope.time_zones().of(None),
             kind: Kind::Field,
             is_time: clock.is_some() || self.scope.is_time(column),
             literal_at: *literal_at,
@@ -332,10 +341,17 @@ impl Compiler<'_> {
             column: self.place(formula, (scalar.at, scalar.end), is_number)?,
             clock: None,
             unit: None,
+            zones: self.scope.time_zones().of(None),
             kind,
             is_time: false,
             literal_at,
         })
+    }
+
+    /// A unit on the clock of the zone that is named.
+    fn unit(&self, (unit, zone): WrittenUnit) -> ZonedUnit {
+        let zones = self.scope.time_zones().of(zone);
+        ZonedUnit { unit, zones }
     }
 
     fn truth(&mut self, node: &Node) -> Result<(Formula, Kind), Fault> {
@@ -354,7 +370,8 @@ impl Compiler<'_> {
             Form::Time(date, clock, unit) => {
                 let column = self.find(date, scalar.at)?;
                 let clock = clock.as_ref().map(|clock| self.find(clock, scalar.at));
-                (Formula::Time(column, clock.transpose()?, *unit), Kind::Text)
+                let unit = self.unit(*unit);
+                (Formula::Time(column, clock.transpose()?, unit), Kind::Text)
             }
             Form::Negative(inner) => {
                 let inner = self.argument(inner, Kind::Number, "-")?;
@@ -449,12 +466,16 @@ impl Compiler<'_> {
             });
         }
         let prepared = function
-            .prepare(&compiled)
+            .prepare(&compiled, self.scope.time_zones())
             .map_err(|(at, why)| Fault::new(arguments[at].at, why))?;
-        if let (Prepared::Bucket(bucket), Formula::Column(column)) =
-            (&prepared, &compiled[compiled.len() - 1])
+        if let (Prepared::Bucket(bucket, zones), Some(Formula::Column(column))) =
+            (&prepared, compiled.get(1))
             && let Some(unit) = bucket.unit()
         {
+            let unit = ZonedUnit {
+                unit,
+                zones: *zones,
+            };
             return Ok((Formula::Time(*column, None, unit), Kind::Text));
         }
         let formula = Formula::Call(function, compiled.into(), prepared);
@@ -503,7 +524,8 @@ impl Predicate {
 struct Subject {
     column: usize,
     clock: Option<usize>,
-    unit: Option<Unit>,
+    unit: Option<ZonedUnit>,
+    zones: Option<Zones>,
     kind: Kind,
     /// Its values are times.
     is_time: bool,
@@ -521,7 +543,7 @@ impl Subject {
     /// How its values are compared with a literal.
     fn wanted(&self, literal: &Literal, is_order: bool) -> Result<Comparand, Fault> {
         let refused = |why: String| Err(Fault::new(self.literal_at, why));
-        match (literal, self.unit) {
+        match (literal, self.unit.map(|unit| unit.unit)) {
             (Literal::Text(text), _) if self.kind == Kind::Number => refused(format!(
                 "a number is compared, and `{}` is a text",
                 shown(text)
@@ -537,6 +559,11 @@ impl Subject {
                 refused(format!("a time stands in single quotes, as '{example}'"))
             }
             (Literal::Text(text), Some(unit)) => match unit.literal(text) {
+                Some(_) if self.is_zoned() && has_offset(text) => refused(format!(
+                    "`{}` has an offset, and @{unit} is what the zone's clock shows: leave the offset out, or compare the time \
+                     without @{unit}",
+                    shown(text)
+                )),
                 Some(own) => Ok(Comparand::Text(own)),
                 None => refused(format!(
                     "`{}` is no value of @{unit}: one is written '{}'",
@@ -545,13 +572,24 @@ impl Subject {
                 )),
             },
             (Literal::Text(text), None) => match read(text) {
-                Ok(time) if self.is_time || is_date(text, &time) => Ok(Comparand::Time(time)),
+                Ok(time) if self.is_time || is_date(text, &time) => {
+                    // On the clock of the zone that is named.
+                    let placed = self.zones.map_or(Ok(time), |zones| time.placed(zones.zone));
+                    let placed =
+                        placed.map_err(|why| format!("`{}` {}", shown(text), why.why(text)));
+                    placed.map(Comparand::Time).or_else(refused)
+                }
                 Err(why) if self.is_time || is_order && why.is_like_time() => {
                     refused(format!("`{}` {}", shown(text), why.why(text)))
                 }
                 _ => Ok(Comparand::Text(text.clone())),
             },
         }
+    }
+
+    /// Whether its unit is looked at on the clock of a zone.
+    fn is_zoned(&self) -> bool {
+        self.unit.is_some_and(|unit| unit.zones.is_some())
     }
 
     /// The test that is true where the predicate's truth is `wanted`.
@@ -561,6 +599,7 @@ impl Subject {
                 column: self.column,
                 clock: self.clock,
                 unit: self.unit,
+                zones: self.zones.filter(|_| self.unit.is_none()),
                 check,
             })
         };
@@ -625,6 +664,11 @@ impl Subject {
             }
         })
     }
+}
+
+/// Whether a text is a time with an offset.
+fn has_offset(text: &[u8]) -> bool {
+    read(text).is_ok_and(|time| matches!(time.zone, Zone::Offset(_)))
 }
 
 /// Whether a text is plainly a time, also beside a column of which nothing is known: digits alone may be anything.

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use crate::decimal::number::{Grammar, Number};
 use crate::expression::pattern::{Pattern, SearchCache};
 use crate::expression::tree::{Check, Condition, Test};
-use crate::format::time::{Time, read};
+use crate::format::time::{NoTime, Time, Zones, read};
 
 /// A value that is tested.
 pub(crate) trait Operand {
@@ -20,8 +20,8 @@ pub(crate) trait Operand {
     fn text(&self) -> Cow<'_, [u8]>;
 
     /// The time that it is.
-    fn time(&self) -> Option<Time> {
-        read(&self.text()).ok()
+    fn time(&self, zones: Option<Zones>) -> Option<Time> {
+        read_in(&self.text(), zones).ok()
     }
 
     /// How it compares with numbers, if it is one.
@@ -129,10 +129,10 @@ impl Test {
         is_match: impl FnOnce(&Pattern, &[u8]) -> bool,
     ) -> bool {
         let Some(unit) = self.unit.filter(|_| !value.is_null()) else {
-            return self.check.holds(value, doubts, is_match);
+            return self.check.holds(value, self.zones, doubts, is_match);
         };
         let mut cut = Vec::new();
-        if unit.cut(&value.text(), &mut cut).is_err() {
+        if unit.cut_clock(&value.text(), &mut cut).is_err() {
             return doubts.unread();
         }
         let cut = Bytes {
@@ -141,8 +141,22 @@ impl Test {
             wants_number: false,
             grammar: Grammar::PLAIN,
         };
-        self.check.holds(&cut, doubts, is_match)
+        self.check.holds(&cut, None, doubts, is_match)
     }
+
+    /// Why a text isn't a time that it can compare.
+    pub(crate) fn no_time(&self, text: &[u8]) -> Option<NoTime> {
+        match self.unit {
+            Some(unit) => unit.cut_clock(text, &mut Vec::new()).err(),
+            None => read_in(text, self.zones).err(),
+        }
+    }
+}
+
+/// Reads a time; where zones are named it gets an offset.
+fn read_in(text: &[u8], zones: Option<Zones>) -> Result<Time, NoTime> {
+    let time = read(text)?;
+    zones.map_or(Ok(time), |zones| time.placed(zones.input))
 }
 
 impl Check {
@@ -154,6 +168,7 @@ impl Check {
     fn holds(
         &self,
         value: &impl Operand,
+        zones: Option<Zones>,
         doubts: &mut Doubts,
         is_match: impl FnOnce(&Pattern, &[u8]) -> bool,
     ) -> bool {
@@ -183,11 +198,11 @@ impl Check {
                     _ => by_bytes,
                 }
             }
-            Check::Time(comparison, wanted) => match value.time() {
+            Check::Time(comparison, wanted) => match value.time(zones) {
                 Some(time) => (time.order(wanted)).is_some_and(|order| comparison.holds(order)),
                 None => doubts.unread(),
             },
-            Check::Times { among, wanted } => match value.time() {
+            Check::Times { among, wanted } => match value.time(zones) {
                 Some(time) => {
                     let orders = among.iter().map(|one| time.order(one));
                     let orders = orders.collect::<Option<Vec<Ordering>>>();

@@ -10,7 +10,7 @@ use crate::expression::decide::{Doubts, Reading};
 use crate::expression::function::{self, Arguments, Function, Prepared};
 use crate::expression::tree::{Condition, Test};
 use crate::expression::value::{Missing, Record, Tested, Value, ValueError, Wrong, stored};
-use crate::format::time::Unit;
+use crate::format::time::ZonedUnit;
 use crate::lookup::LookupTable;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(crate) enum Formula {
     Number(Number),
     Text(Vec<u8>),
     /// A time cut down, whose time of day may stand in a second column.
-    Time(usize, Option<usize>, Unit),
+    Time(usize, Option<usize>, ZonedUnit),
     Negative(Box<Formula>),
     Operation(Operator, Box<[Formula; 2]>),
     Call(&'static Function, Box<[Formula]>, Prepared),
@@ -80,7 +80,7 @@ pub(crate) enum Formula {
     Lookup(Arc<LookupTable>, usize, Arc<[Formula]>),
 }
 
-type Found<T> = Result<T, Missing>;
+pub(crate) type Found<T> = Result<T, Missing>;
 
 impl Formula {
     /// Calls `see` with each column, those of conditions included.
@@ -357,7 +357,7 @@ impl Formula {
     }
 
     /// The text that it is.
-    pub(super) fn text<'a>(&'a self, record: &'a dyn Record) -> Found<Cow<'a, [u8]>> {
+    pub(crate) fn text<'a>(&'a self, record: &'a dyn Record) -> Found<Cow<'a, [u8]>> {
         match self.found(record)? {
             Value::Null => Err(Missing::Null),
             Value::Text(text) => Ok(text),
@@ -371,7 +371,11 @@ impl Formula {
 }
 
 /// A date, or one and its time of day.
-fn joined(record: &dyn Record, date: usize, clock: Option<usize>) -> Found<Cow<'_, [u8]>> {
+pub(crate) fn joined(
+    record: &dyn Record,
+    date: usize,
+    clock: Option<usize>,
+) -> Found<Cow<'_, [u8]>> {
     let part = |column: usize| match record.value(column).map_err(Missing::Error)? {
         Value::Text(text) if !text.is_empty() => Ok(text),
         _ => Err(Missing::Null),
@@ -487,9 +491,9 @@ fn is_true(
             };
             let wrong = match Number::read_as(&text, grammar) {
                 Err(why) if test.is_numeric() => Wrong::Number(why),
-                _ => Wrong::Time(match crate::format::time::read(&text) {
-                    Err(why) => why.why(&text).into_owned(),
-                    Ok(_) => "has no zone, and is compared with a time that has one".into(),
+                _ => Wrong::Time(match test.no_time(&text) {
+                    Some(why) => why.why(&text).into_owned(),
+                    None => "has no zone, and is compared with a time that has one".into(),
                 }),
             };
             ValueError {

@@ -15,6 +15,7 @@ use crate::expression::fault::Fault;
 use crate::expression::formula::{Formula, Kind};
 use crate::expression::pattern::Pattern;
 use crate::expression::value::{Missing, Record, Value};
+use crate::format::time::{TimeZones, Zones};
 
 pub(super) use text::check as check_text;
 pub(crate) use time::Bucket;
@@ -45,7 +46,7 @@ pub(crate) struct Function {
 type Apply = for<'a> fn(&Arguments<'a>) -> Result<Value<'a>, Missing>;
 type Append = fn(&Arguments<'_>, &mut Vec<u8>) -> Result<(), Missing>;
 /// Of constant arguments; an error has the argument that is wrong.
-type Prepare = fn(&[Formula]) -> Result<Prepared, (usize, String)>;
+type Prepare = fn(&[Formula], TimeZones) -> Result<Prepared, (usize, String)>;
 
 /// What is made of constant arguments before there is a record.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +54,9 @@ pub(crate) enum Prepared {
     #[default]
     Nothing,
     Pattern(Pattern),
-    Bucket(Bucket),
+    /// Whose clock times are looked at on; as they are written without it.
+    Zones(Zones),
+    Bucket(Bucket, Option<Zones>),
 }
 
 /// The arguments of a call.
@@ -208,9 +211,13 @@ impl Function {
         self.parameters[at.min(self.parameters.len() - 1)]
     }
 
-    pub(super) fn prepare(&self, arguments: &[Formula]) -> Result<Prepared, (usize, String)> {
+    pub(super) fn prepare(
+        &self,
+        arguments: &[Formula],
+        zones: TimeZones,
+    ) -> Result<Prepared, (usize, String)> {
         match self.prepare {
-            Some(prepare) => prepare(arguments),
+            Some(prepare) => prepare(arguments, zones),
             None => Ok(Prepared::Nothing),
         }
     }

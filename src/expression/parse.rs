@@ -8,7 +8,7 @@
 //!          | ["not"] "in" "(" literal ("," literal)* ")" | "is" ["not"] "null"]
 //! sum      = product (("+" | "-" | "||") product)*
 //! product  = factor (("*" | "/" | "%") factor)*
-//! factor   = "-" factor | column ["@" unit] | literal | "null" | "(" any ")" | function "(" [any ("," any)*] ")"
+//! factor   = "-" factor | column ["@" unit ["[" zone "]"]] | literal | "null" | "(" any ")" | function "(" [any ("," any)*] ")"
 //!          | "case" ("when" any "then" any)+ ["else" any] "end"
 //! ```
 
@@ -19,7 +19,7 @@ use crate::expression::leaf::Aggregates;
 use crate::expression::literal::{Comparison, Literal};
 use crate::expression::pattern::Pattern;
 use crate::expression::token::{Lexeme, NO_VALUE, Token, tokens};
-use crate::expression::written::{Form, Node, Parsed, Predicate, Scalar, Term};
+use crate::expression::written::{Form, Node, Parsed, Predicate, Scalar, Term, WrittenUnit};
 use crate::format::time::Unit;
 use crate::plan::columns::Columns;
 
@@ -476,11 +476,11 @@ impl<'a> Parser<'a> {
     }
 
     /// The unit that a time is cut down to.
-    fn unit(&mut self) -> Result<Option<Unit>, Fault> {
+    fn unit(&mut self) -> Result<Option<WrittenUnit>, Fault> {
         let Token::Unit(name) = &self.peek().token else {
             return Ok(None);
         };
-        let unit = Unit::named(name);
+        let unit = Unit::zoned(name).map_err(|why| Fault::new(self.peek().at, why))?;
         let unit = unit.ok_or_else(|| {
             let why = format!(
                 "`{name}` is no unit of time; these are {}. A name with `@` stands in double quotes",

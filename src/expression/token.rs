@@ -191,8 +191,12 @@ fn first(text: &str, ends_value: bool) -> Result<(Token, usize), String> {
         '+' => Ok((Token::Operator(Operator::Plus), 1)),
         '-' => Ok((Token::Operator(Operator::Minus), 1)),
         '@' => {
-            let len = run(&text[1..], char::is_alphanumeric);
-            Ok((Token::Unit(text[1..1 + len].into()), 1 + len))
+            let mut len = 1 + run(&text[1..], char::is_alphanumeric);
+            if text[len..].starts_with('[') {
+                let zone = text[len..].find(']');
+                len += 1 + zone.ok_or("the bracket that opens after `@` is never closed")?;
+            }
+            Ok((Token::Unit(text[1..len].into()), len))
         }
         letter if letter.is_alphabetic() || letter == '_' => {
             let of_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.';

@@ -3,7 +3,7 @@
 use crate::decimal::number::Number;
 pub(crate) use crate::expression::literal::Comparison;
 use crate::expression::pattern::Pattern;
-use crate::format::time::{Time, Unit};
+use crate::format::time::{Time, ZonedUnit, Zones};
 
 /// A condition as data.
 #[derive(Debug, Clone)]
@@ -23,7 +23,9 @@ pub(crate) struct Test {
     /// The column of the time of day, where the first has the date.
     pub(crate) clock: Option<usize>,
     /// What is tested of a time, if not all of it.
-    pub(crate) unit: Option<Unit>,
+    pub(crate) unit: Option<ZonedUnit>,
+    /// The zones of whole times: that of what they are compared with, and that of those without an offset.
+    pub(crate) zones: Option<Zones>,
     pub(crate) check: Check,
 }
 

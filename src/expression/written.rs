@@ -10,7 +10,7 @@ use crate::expression::literal::{Comparison, Literal};
 use crate::expression::parse::Parser;
 use crate::expression::pattern::Pattern;
 use crate::expression::token::Token;
-use crate::format::time::Unit;
+use crate::format::time::{TimeZone, Unit};
 use crate::plan::columns::Columns;
 
 /// An expression that was read. Its columns are still to be found.
@@ -65,11 +65,14 @@ pub(super) struct Scalar {
     pub(super) form: Form,
 }
 
+/// A unit, and the zone that is named beside it.
+pub(super) type WrittenUnit = (Unit, Option<TimeZone>);
+
 #[derive(Debug, Clone)]
 pub(super) enum Form {
     Column(Columns),
     /// A time cut down; the date may have its time of day in another column.
-    Time(Columns, Option<Columns>, Unit),
+    Time(Columns, Option<Columns>, WrittenUnit),
     Null,
     Literal(Literal),
     Negative(Box<Scalar>),

@@ -1,18 +1,25 @@
 //! Times: one reader for all forms in which files have them, and the order of two times.
 //!
-//! `read` knows the forms, `unit` cuts a time down to a day, an hour and the like, `calendar` has the arithmetic.
+//! `read` knows the forms, `zones` shows a time on another clock, by the rules of `zone`, `unit` cuts it down to a day, an hour
+//! and the like, `cutter` does so for many, `calendar` has the arithmetic.
 
 pub(crate) mod calendar;
+mod cutter;
 mod read;
 mod unit;
+mod zone;
+mod zones;
 
 use std::cmp::Ordering;
 
 use crate::partial::description::RANK_BYTES;
 
-pub(crate) use read::read;
-pub(crate) use unit::Cutter;
+pub(crate) use cutter::Cutter;
+pub(crate) use read::{NoTime, read};
 pub use unit::Unit;
+pub(crate) use unit::ZonedUnit;
+pub(crate) use zone::{Zone as TimeZone, write_offset};
+pub(crate) use zones::{Shown, TimeZones, Zones, may_lack_offset};
 
 /// A time as it is written: a day of the calendar and what its clock shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

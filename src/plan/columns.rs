@@ -3,7 +3,8 @@
 use ringfold_read::{Error, Kind, Result};
 
 use crate::decimal::number::shown;
-use crate::format::time::Unit;
+use crate::format::near::distance;
+use crate::format::time::{TimeZone, Unit};
 
 /// Columns that are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +15,14 @@ pub enum Columns {
     Range(usize, usize),
     /// The one with this name in the header.
     Name(Vec<u8>),
+}
+
+/// A column of times as it is written: `date+time@hour[Europe/Berlin]`.
+pub(crate) struct WrittenTime {
+    pub(crate) columns: Columns,
+    pub(crate) clock: Option<Columns>,
+    pub(crate) unit: Unit,
+    pub(crate) zone: Option<TimeZone>,
 }
 
 impl From<usize> for Columns {
@@ -179,15 +188,16 @@ impl Columns {
         }
     }
 
-    /// Reads a column of times: `time@hour`, or `date+time@hour` for a date and a time of day in two columns. Without a unit
+    /// Reads a column of times: `time@hour`, `time@hour[Europe/Berlin]`, or `date+time@hour` for a date and a time of day in two columns. Without a unit
     /// it is none.
     ///
     /// # Errors
     /// A column is missing, or its quotes aren't closed.
-    pub fn read_time(item: &str) -> Result<Option<(Columns, Option<Columns>, Unit)>> {
-        let cut = item.rsplit_once('@');
-        let Some((columns, unit)) = cut.and_then(|(item, unit)| Some((item, Unit::named(unit)?)))
-        else {
+    pub(crate) fn read_time(item: &str) -> Result<Option<WrittenTime>> {
+        let Some((columns, unit)) = item.rsplit_once('@') else {
+            return Ok(None);
+        };
+        let Some((unit, zone)) = Unit::zoned(unit).map_err(|why| usage(&why))? else {
             return Ok(None);
         };
         let mut is_quoted = false;
@@ -195,12 +205,18 @@ impl Columns {
             is_quoted ^= letter == '"';
             letter == '+' && !is_quoted
         });
-        Ok(Some(match plus {
-            None => (Columns::read(columns)?, None, unit),
+        let (columns, clock) = match plus {
+            None => (Columns::read(columns)?, None),
             Some(at) => {
                 let clock = Columns::read(&columns[at + 1..])?;
-                (Columns::read(&columns[..at])?, Some(clock), unit)
+                (Columns::read(&columns[..at])?, Some(clock))
             }
+        };
+        Ok(Some(WrittenTime {
+            columns,
+            clock,
+            unit,
+            zone,
         }))
     }
 
@@ -297,21 +313,6 @@ pub(crate) fn list(header: &[Vec<u8>]) -> String {
         names.push(format!("and {} more", header.len() - MOST).into());
     }
     names.join(", ")
-}
-
-/// How many bytes must be changed, added or left out to make one of the other.
-fn distance(one: &[u8], two: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (above, a) in one.iter().enumerate() {
-        let mut corner = row[0];
-        row[0] = above + 1;
-        for (left, b) in two.iter().enumerate() {
-            let changed = corner + usize::from(a != b);
-            corner = row[left + 1];
-            row[left + 1] = changed.min(row[left] + 1).min(corner + 1);
-        }
-    }
-    row[two.len()]
 }
 
 #[cfg(test)]

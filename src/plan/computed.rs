@@ -10,6 +10,7 @@ use crate::expression::Scope;
 use crate::expression::formula::Formula;
 use crate::expression::value::{Record, Value, ValueError, Wrong};
 use crate::format::field::Field;
+use crate::format::time::TimeZones;
 use crate::lookup::LookupTable;
 use crate::plan::Plan;
 use crate::plan::columns::Columns;
@@ -106,6 +107,10 @@ impl Scope for Plan {
 
     fn is_time(&self, column: usize) -> bool {
         self.has_times(column)
+    }
+
+    fn time_zones(&self) -> TimeZones {
+        self.time_zones
     }
 
     fn compute(&mut self, formula: Formula, text: &str, is_number: bool) -> Result<usize, String> {

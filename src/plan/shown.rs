@@ -13,6 +13,7 @@ use crate::decimal::number::{Grammar, shown};
 use crate::expression::formula::{Formula, Kind};
 use crate::expression::item::alias;
 use crate::expression::{Expression, Scope};
+use crate::format::time::{TimeZone, TimeZones};
 use crate::partial::description::Aggregate;
 use crate::plan::Plan;
 use crate::plan::columns::Columns;
@@ -25,6 +26,9 @@ pub(crate) struct ComputedItem {
     pub(crate) name: Option<Vec<u8>>,
 }
 
+/// What a partial calls its zones.
+pub(crate) const TIME_ZONE: &str = "time zone";
+pub(crate) const INPUT_TIME_ZONE: &str = "input time zone";
 /// What a partial calls its answer's columns.
 const COLUMN: &[u8] = b"column";
 
@@ -43,12 +47,14 @@ impl ComputedItem {
         &self,
         keys: &[Vec<u8>],
         leaf: &dyn Fn(&[u8]) -> Option<usize>,
+        zones: TimeZones,
         aggregates: usize,
         kind_of: impl Fn(usize) -> AggregateKind,
     ) -> Result<Column> {
         let (mut formula, kind) = self.value.formula(&mut Leaves {
             keys,
             leaf,
+            zones,
             is_list: &|at| kind_of(at).is_list,
         })?;
         let refused = |why: &str| {
@@ -86,6 +92,7 @@ struct Leaves<'a> {
     keys: &'a [Vec<u8>],
     leaf: &'a dyn Fn(&[u8]) -> Option<usize>,
     is_list: &'a dyn Fn(usize) -> bool,
+    zones: TimeZones,
 }
 
 impl Scope for Leaves<'_> {
@@ -107,6 +114,10 @@ impl Scope for Leaves<'_> {
 
     fn is_time(&self, _: usize) -> bool {
         false
+    }
+
+    fn time_zones(&self) -> TimeZones {
+        self.zones
     }
 
     fn compute(&mut self, _: Formula, _: &str, _: bool) -> Result<usize, String> {
@@ -132,6 +143,7 @@ impl Plan {
         let column = item.column(
             &self.names[..self.keys.len()],
             &leaf,
+            self.time_zones,
             self.aggregates.len(),
             |at| self.aggregates[at].kind,
         )?;
@@ -157,6 +169,20 @@ impl Plan {
         let words = self.shown.iter().map(word);
         words.map(|word| (COLUMN.to_vec(), word)).collect()
     }
+}
+
+/// The zones that partials say of themselves.
+fn zones_of(words: &[(Vec<u8>, Vec<u8>)]) -> Result<TimeZones> {
+    let of = |name: &str| {
+        let word = words.iter().find(|(known, _)| known == name.as_bytes());
+        let zone = word.map(|(_, zone)| TimeZone::named(&String::from_utf8_lossy(zone)));
+        let zone = zone.transpose();
+        zone.map_err(|why| Error::new(ErrorKind::Usage, why))
+    };
+    Ok(TimeZones {
+        zone: of(TIME_ZONE)?,
+        input: of(INPUT_TIME_ZONE)?,
+    })
 }
 
 /// The columns of merged partials and their names, by what these say of them.
@@ -196,7 +222,8 @@ pub(crate) fn columns_of(
             let at = asked().position(|(_, word)| word == text);
             at.filter(|at| *at < aggregates.len())
         };
-        shown.push(item.column(keys, &leaf, aggregates.len(), |at| kinds[at])?);
+        let zones = zones_of(words)?;
+        shown.push(item.column(keys, &leaf, zones, aggregates.len(), |at| kinds[at])?);
         names.push(item.name());
     }
     if shown.is_empty() {

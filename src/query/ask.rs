@@ -18,7 +18,7 @@ use crate::decimal::number::Grammar;
 use crate::expression::Expression;
 use crate::format::log::{self, Pattern};
 use crate::format::sniff::{Delimiter, Style};
-use crate::format::time::Unit;
+use crate::format::time::{TimeZone, TimeZones, Unit};
 use crate::plan::columns::Columns;
 use crate::plan::lookups::{AskedLookup, in_tables};
 use crate::plan::shown::ComputedItem;
@@ -65,6 +65,7 @@ pub struct Query {
     is_float: bool,
     is_approximate: bool,
     hash_key: HashKey,
+    time_zones: TimeZones,
     log: Option<Arc<Pattern>>,
     is_json: bool,
     /// Records are a key and a number, whatever the first one is.
@@ -76,6 +77,10 @@ pub struct Query {
     pub(super) filters: Vec<Expression>,
     pub(super) lookups: Vec<AskedLookup>,
     shown: Shown,
+}
+
+fn zone(name: &str) -> Result<TimeZone> {
+    TimeZone::named(name).map_err(|why| Error::new(ErrorKind::Usage, why))
 }
 
 /// A part of the answer after its keys.
@@ -349,6 +354,43 @@ impl Query {
         self
     }
 
+    /// The zone on whose clock times are looked at, where they are cut down, computed on or compared, and no other zone stands
+    /// in the expression: a name of the tz database, in any letters, or an offset such as `+05:30`. Without it, times are
+    /// looked at as they are written.
+    ///
+    /// ```
+    /// use ringfold::query::Query;
+    /// use ringfold::report::grid::{GridFormat, write_grid};
+    /// use ringfold::{Config, Input, fold};
+    ///
+    /// let text = &b"t\n2026-10-25T00:30:00Z\n2026-10-25T01:30:00Z\n2026-10-25T02:30:00Z\n"[..];
+    /// let (input, config) = (Input::memory([text]), Config::default());
+    /// let query = Query::new(b',').key_text("t@hour")?.time_zone("Europe/Berlin")?;
+    /// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
+    /// let mut csv = Vec::new();
+    /// write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
+    /// let rows = b"t_hour,count\n2026-10-25T02+01:00,1\n2026-10-25T02+02:00,1\n2026-10-25T03,1\n";
+    /// assert_eq!(csv, rows);
+    /// # Ok::<(), ringfold::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such zone.
+    pub fn time_zone(mut self, name: &str) -> Result<Query> {
+        self.time_zones.zone = Some(zone(name)?);
+        Ok(self)
+    }
+
+    /// The zone of times without an offset, where they are looked at on the clock of a zone. Without it they are times of that
+    /// zone.
+    ///
+    /// # Errors
+    /// There is no such zone.
+    pub fn input_time_zone(mut self, name: &str) -> Result<Query> {
+        self.time_zones.input = Some(zone(name)?);
+        Ok(self)
+    }
+
     /// Whether aggregates are estimates that have the names of exact ones.
     fn is_estimated(&self) -> bool {
         let mut kinds = self.aggregates.iter().map(|asked| asked.kind);
@@ -471,6 +513,7 @@ impl Query {
             name: None,
             clock,
             unit,
+            zone: None,
         });
         self
     }

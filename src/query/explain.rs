@@ -11,10 +11,10 @@ use crate::decimal::number::{Grammar, Number, shown};
 use crate::format::dialect::BYTE_ORDER_MARK;
 use crate::format::hint::is_grouped;
 use crate::format::json;
-use crate::format::time::{Form, read};
-use crate::plan::Plan;
+use crate::format::time::{Form, TimeZone, Zones, read};
 use crate::plan::columns::{plural, unknown};
 use crate::plan::lookups::Lookup;
+use crate::plan::{Cut, Plan};
 use crate::run::passes::Passes;
 use crate::table::shared::SharedGroups;
 
@@ -187,9 +187,21 @@ impl Plan {
                 "decided before numbers and keys are read".into(),
             ));
         }
-        if self.cuts.iter().any(Option::is_some) {
+        let is_as_written = |cut: &Cut| cut.unit.zones.is_none();
+        if self.cuts.iter().flatten().any(is_as_written) {
             let cut = "cut as they are written: zones aren't looked at";
             facts.push(("times", cut.into()));
+        }
+        for Zones { zone, input } in &self.zoned.zones {
+            let local = match zone == input {
+                true => String::new(),
+                false => format!(", those without an offset from that of {}", input.name()),
+            };
+            let (name, version) = (zone.name(), TimeZone::database());
+            facts.push((
+                "times",
+                format!("on the clock of {name}{local} (tz database {version})"),
+            ));
         }
         match Passes::new(self, &Arc::new(SharedGroups::new(&self.budget))) {
             Some(passes) => {

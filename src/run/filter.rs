@@ -9,7 +9,6 @@ use crate::expression::value::ValueError;
 use crate::expression::{Condition, Doubts, Reading};
 use crate::format::field::Field;
 use crate::format::hint::comparison_cause;
-use crate::format::time::read;
 use crate::plan::Plan;
 use crate::plan::computed::Fields;
 
@@ -97,9 +96,7 @@ impl Plan {
         }
         let (test, value) = first.expect("a test that decides otherwise");
         let (text, name) = (shown(&value), self.column_name(test.column));
-        if let Err(why) = read(&value)
-            && test.is_of_times()
-        {
+        if let Some(why) = test.no_time(&value).filter(|_| test.is_of_times()) {
             return format!("`{text}` {} (column {name})", why.why(&value)).into();
         }
         match Number::read_as(&value, self.operand(test.column, &value).grammar) {

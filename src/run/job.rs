@@ -278,6 +278,23 @@ impl OneByOne for Rest<'_> {
         self.partial.longer.add(count, place, mark);
     }
 
+    fn knows_local_time(&self, at: usize) -> bool {
+        let block = &self.text.block;
+        let place = (block.file(), block.offset() + at as u64);
+        self.partial
+            .local_times
+            .first
+            .is_some_and(|first| first <= place)
+    }
+
+    fn local_time(&mut self, window: usize, start: usize) {
+        let block = &self.text.block;
+        let place = (block.file(), block.offset() + start as u64);
+        let rejected = &mut self.partial.rejected;
+        let mark = rejected.mark(&self.plan.rejecting, block, window, start);
+        self.partial.local_times.add(1, place, mark);
+    }
+
     fn added(&mut self, rows: usize) {
         self.partial.rows += rows as u64;
     }
@@ -333,6 +350,7 @@ impl Plan {
             is_taken: false,
             repeated: Occurrences::default(),
             longer: Occurrences::default(),
+            local_times: Occurrences::default(),
             rejected: Rejected::default(),
             is_cut: false,
             reading: None,
@@ -433,6 +451,7 @@ impl Fold for Plan {
         into.doubted.bytewise.merge(from.doubted.bytewise);
         into.repeated.merge(from.repeated);
         into.longer.merge(from.longer);
+        into.local_times.merge(from.local_times);
         into.rejected.merge(from.rejected);
         into.is_cut |= from.is_cut;
         into.reading = into.reading.take().or(from.reading);
@@ -453,6 +472,7 @@ impl Fold for Plan {
         let see = |lines: &Counted| {
             answer.repeated_headers = total.repeated.finish(lines);
             answer.longer = total.longer.finish(lines);
+            answer.local_times = total.local_times.finish(lines);
             (answer.nulled, answer.first_nulled) = total.nulled.finish(lines);
             let unmatched = total.unmatched.into_iter();
             answer.unmatched = unmatched.map(|unread| unread.finish(lines)).collect();

@@ -19,6 +19,7 @@ use crate::format::repeats::Repeats;
 use crate::format::time::{self, Cutter};
 use crate::plan::computed::{Computed, Fields};
 use crate::plan::head::unclosed;
+use crate::plan::zoned::TimeSource;
 use crate::plan::{Plan, Shape, hinted};
 use crate::refusal::Hint;
 use crate::reject::rejects::{OnError, Rejected};
@@ -44,6 +45,11 @@ impl Nulled {
         self.first.get_or_insert_with(why);
         Ok(())
     }
+}
+
+/// Whether a record has a time without an offset there.
+fn lack_offset(sources: &[TimeSource], record: &Fields<'_>) -> bool {
+    sources.iter().any(|source| source.lacks_offset(record))
 }
 
 impl Plan {
@@ -106,6 +112,10 @@ impl Plan {
                 let mark = partial.rejected.mark(&self.rejecting, block, at, at);
                 (self.doubtful(filter, reading, value), mark)
             });
+        }
+        if lack_offset(&self.zoned.tested, &record) {
+            let mark = partial.rejected.mark(&self.rejecting, block, at, at);
+            partial.local_times.add(1, place, mark);
         }
         if !is_taken {
             partial.filtered += 1;
@@ -239,6 +249,10 @@ impl Plan {
             partial.table.update(group, at, &value);
         }
         partial.rows += 1;
+        if lack_offset(&self.zoned.added, &record) {
+            let mark = partial.rejected.mark(&self.rejecting, block, at, at);
+            partial.local_times.add(1, place, mark);
+        }
         if let Some(why) = nulled.first {
             partial.nulled.add(nulled.count, block, at, || {
                 let mark = partial.rejected.mark(&self.rejecting, block, at, at);

@@ -55,6 +55,8 @@ pub struct Partial {
     pub(super) is_taken: bool,
     /// Lines that go on after a log's pattern.
     pub(super) longer: Occurrences,
+    /// Records with a time without an offset that is looked at in a zone; the first counts.
+    pub(super) local_times: Occurrences,
     pub(crate) rejected: Rejected,
     /// A block ended within a record.
     pub(crate) is_cut: bool,

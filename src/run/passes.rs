@@ -39,6 +39,7 @@ mod computed;
 mod cuts;
 mod fold;
 mod numbers;
+mod offsets;
 mod pairs;
 mod rows;
 mod selection;
@@ -162,6 +163,12 @@ pub(crate) trait OneByOne {
 
     /// For each of the plan's numbers the most decimals.
     fn scales(&mut self) -> &mut [u32];
+
+    /// Whether a time without an offset is known at this place or before it.
+    fn knows_local_time(&self, at: usize) -> bool;
+
+    /// The record at `start`, in the window that begins at the other place, has a time without an offset.
+    fn local_time(&mut self, window: usize, start: usize);
 
     /// So many rows were added.
     fn added(&mut self, rows: usize);
@@ -459,6 +466,7 @@ impl Passes {
             self.compute(plan, window, true);
             self.remove_out(true, false);
             self.unmatched(plan, (window, at), true, others);
+            self.note_offsets(plan, &plan.zoned.tested, (window, at), others);
             undecided = self.scratch.others.len();
             let filtered = self.filter(plan, filter, (window, at), others);
             others.filtered(filtered);
@@ -494,6 +502,7 @@ impl Passes {
             }
         }
         self.unmatched(plan, (window, at), false, others);
+        self.note_offsets(plan, &plan.zoned.added, (window, at), others);
         others.added(self.scratch.starts.len());
         let place = (block.file(), block.offset() + at as u64);
         self.fold(plan, window, place, others.table());

@@ -9,6 +9,7 @@ use crate::expression::formula::{Formula, Kind};
 use crate::expression::function::{Arguments, Function, Prepared, function};
 use crate::expression::pattern::Pattern;
 use crate::expression::value::{Missing, Value};
+use crate::format::time::TimeZones;
 
 const ONE: &[Kind] = &[Kind::Text];
 const TWO: &[Kind] = &[Kind::Text, Kind::Text];
@@ -270,7 +271,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-fn of_pattern(arguments: &[Formula]) -> Result<Prepared, (usize, String)> {
+fn of_pattern(arguments: &[Formula], _: TimeZones) -> Result<Prepared, (usize, String)> {
     let Formula::Text(text) = &arguments[1] else {
         return Err((1, "a regular expression in single quotes is missing".into()));
     };

@@ -1,59 +1,95 @@
-//! Functions of times. They look at what the clock shows, whatever its zone.
+//! Functions of times. They look at what the clock shows: that of a zone if one is named, or else that of the time.
 
 use crate::decimal::number::Number;
 use crate::expression::formula::{Formula, Kind};
-use crate::expression::function::{Arguments, Function, Prepared, function};
+use crate::expression::function::{Apply, Arguments, Function, Prepared, function};
 use crate::expression::value::{Missing, Value, ValueError, Wrong};
-use crate::format::time::{Time, Unit, read};
+use crate::format::time::calendar::ORIGIN;
+use crate::format::time::{
+    NoTime, Shown, Time, TimeZone, TimeZones, Unit, Zones, read, write_offset,
+};
 
-const TIME: &[Kind] = &[Kind::Text];
+const TIME: &[Kind] = &[Kind::Text, Kind::Text];
+const BUCKET: &[Kind] = &[Kind::Text, Kind::Text, Kind::Text];
 
 pub(super) const ALL: &[Function] = &[
-    function("year(time)", "year", TIME, Kind::Number, |of| {
+    of_time("year(time, zone)", "year", |of| {
         part(of, Unit::Year, |time| time.reading_parts()[0])
     }),
-    function("quarter(time)", "quarter", TIME, Kind::Number, |of| {
+    of_time("quarter(time, zone)", "quarter", |of| {
         part(of, Unit::Month, |time| (time.reading_parts()[1] + 2) / 3)
     }),
-    function("month(time)", "month", TIME, Kind::Number, |of| {
+    of_time("month(time, zone)", "month", |of| {
         part(of, Unit::Month, |time| time.reading_parts()[1])
     }),
-    function("day(time)", "day", TIME, Kind::Number, |of| {
+    of_time("day(time, zone)", "day", |of| {
         part(of, Unit::Day, |time| time.reading_parts()[2])
     }),
-    function("hour(time)", "hour", TIME, Kind::Number, |of| {
+    of_time("hour(time, zone)", "hour", |of| {
         part(of, Unit::Hour, |time| time.reading_parts()[3])
     }),
-    function("minute(time)", "minute", TIME, Kind::Number, |of| {
+    of_time("minute(time, zone)", "minute", |of| {
         part(of, Unit::Minute, |time| time.reading_parts()[4])
     }),
-    function("second(time)", "second", TIME, Kind::Number, |of| {
+    of_time("second(time, zone)", "second", |of| {
         part(of, Unit::Second, |time| time.reading_parts()[5])
     }),
-    function("weekday(time)", "weekday", TIME, Kind::Number, |of| {
+    of_time("weekday(time, zone)", "weekday", |of| {
         part(of, Unit::Day, |time| time.weekday())
     })
     .called(&["isodow"]),
-    function("epoch(time)", "epoch", TIME, Kind::Number, |of| {
-        seconds(&time(of, 0, Unit::Day)?)
-    }),
+    of_time("epoch(time, zone)", "epoch", seconds),
     function(
-        "date_trunc(unit, time)",
+        "date_trunc(unit, time, zone)",
         "date_trunc",
-        &[Kind::Text, Kind::Text],
+        BUCKET,
         Kind::Text,
         bucket,
     )
-    .prepared(|arguments| prepare(arguments, Bucket::of_unit, "'hour'")),
+    .at_least(2)
+    .prepared(|arguments, zones| prepare(arguments, zones, Bucket::of_unit, "'hour'")),
     function(
-        "time_bucket(width, time)",
+        "time_bucket(width, time, zone)",
         "time_bucket",
-        &[Kind::Text, Kind::Text],
+        BUCKET,
         Kind::Text,
         bucket,
     )
-    .prepared(|arguments| prepare(arguments, Bucket::of_width, "'5 minutes'")),
+    .at_least(2)
+    .prepared(|arguments, zones| prepare(arguments, zones, Bucket::of_width, "'5 minutes'")),
 ];
+
+/// A number of a time, on the clock of a zone if one is named.
+const fn of_time(usage: &'static str, name: &'static str, apply: Apply) -> Function {
+    function(usage, name, TIME, Kind::Number, apply)
+        .at_least(1)
+        .prepared(|arguments, zones| {
+            let zones = zones_of(arguments, 1, zones)?;
+            Ok(zones.map_or(Prepared::Nothing, Prepared::Zones))
+        })
+}
+
+/// The zones of a call whose argument `at` names one, or no argument does.
+fn zones_of(
+    arguments: &[Formula],
+    at: usize,
+    zones: TimeZones,
+) -> Result<Option<Zones>, (usize, String)> {
+    let zone = match arguments.get(at) {
+        None => None,
+        Some(Formula::Text(name)) => {
+            let zone = TimeZone::named(&String::from_utf8_lossy(name));
+            Some(zone.map_err(|why| (at, why))?)
+        }
+        Some(_) => {
+            return Err((
+                at,
+                "the name of a time zone is a text, 'Europe/Berlin'".into(),
+            ));
+        }
+    };
+    Ok(zones.of(zone))
+}
 
 /// The spans of time that times are put into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +103,6 @@ pub(crate) enum Bucket {
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// From 1970-01-01 to Monday, 2000-01-03.
-const ORIGIN: i64 = 10_959 * DAY;
 /// The longest bucket, in seconds and in months: longer than all years that are read.
 const SECONDS_MAX: i64 = 10_000 * 366 * DAY;
 
@@ -159,6 +193,7 @@ impl Bucket {
 
 fn prepare(
     arguments: &[Formula],
+    zones: TimeZones,
     read: fn(&str) -> Option<Bucket>,
     example: &str,
 ) -> Result<Prepared, (usize, String)> {
@@ -170,27 +205,39 @@ fn prepare(
     let Formula::Text(text) = &arguments[0] else {
         return Err(refused());
     };
-    let bucket = read(&String::from_utf8_lossy(text));
-    bucket.map(Prepared::Bucket).ok_or_else(refused)
+    let bucket = read(&String::from_utf8_lossy(text)).ok_or_else(refused)?;
+    Ok(Prepared::Bucket(bucket, zones_of(arguments, 2, zones)?))
 }
 
 fn bucket<'a>(of: &Arguments<'a>) -> Result<Value<'a>, Missing> {
-    let Prepared::Bucket(bucket) = of.prepared else {
+    let Prepared::Bucket(bucket, zones) = *of.prepared else {
         unreachable!("it was read");
     };
-    let time = time(of, 1, bucket.written())?;
-    let start = bucket.start(&time);
+    let unit = bucket.written();
+    let shown = time(of, 1, |time| {
+        unit.check(time)?;
+        Shown::of(time, zones)
+    })?;
+    let start = bucket.start(&shown.time);
     let start = start.ok_or_else(|| Missing::other("the bucket begins before the year 0"))?;
     let mut text = Vec::new();
-    bucket.written().write(&start, &mut text);
+    unit.write(&start, &mut text);
+    if let Bucket::Seconds(width) = bucket
+        && let Some(ahead) = shown.repeated_offset(width)
+    {
+        write_offset(ahead, &mut text);
+    }
     Ok(Value::Text(text.into()))
 }
 
-/// The time that an argument is, written as far as a unit needs.
-fn time(of: &Arguments<'_>, at: usize, unit: Unit) -> Result<Time, Missing> {
+/// What is made of the time that an argument is.
+fn time<T>(
+    of: &Arguments<'_>,
+    at: usize,
+    make: impl FnOnce(&Time) -> Result<T, NoTime>,
+) -> Result<T, Missing> {
     let text = of.text(at)?;
-    let time = read(&text).and_then(|time| unit.check(&time).map(|()| time));
-    time.map_err(|why| {
+    read(&text).and_then(|time| make(&time)).map_err(|why| {
         Missing::Error(ValueError {
             wrong: Wrong::Time(why.why(&text).into_owned()),
             text: text.into_owned(),
@@ -202,13 +249,29 @@ fn time(of: &Arguments<'_>, at: usize, unit: Unit) -> Result<Time, Missing> {
     })
 }
 
-fn part<'a>(of: &Arguments<'a>, unit: Unit, part: fn(&Time) -> i64) -> Result<Value<'a>, Missing> {
-    let time = time(of, 0, unit)?;
-    Ok(Value::Number(part(&time).into()))
+/// The zones that the numbers of a time are of.
+fn prepared_zones(of: &Arguments<'_>) -> Option<Zones> {
+    match *of.prepared {
+        Prepared::Zones(zones) => Some(zones),
+        _ => None,
+    }
 }
 
-/// Seconds since 1970 began in UTC, of a time without a zone as if it were in UTC.
-fn seconds<'a>(time: &Time) -> Result<Value<'a>, Missing> {
+fn part<'a>(of: &Arguments<'a>, unit: Unit, part: fn(&Time) -> i64) -> Result<Value<'a>, Missing> {
+    let shown = time(of, 0, |time| {
+        unit.check(time)?;
+        Shown::of(time, prepared_zones(of))
+    })?;
+    Ok(Value::Number(part(&shown.time).into()))
+}
+
+/// Seconds since 1970 began in UTC. A time without an offset is one of the zone, or else of UTC.
+fn seconds<'a>(of: &Arguments<'a>) -> Result<Value<'a>, Missing> {
+    let zones = prepared_zones(of);
+    let time = time(of, 0, |time| {
+        Unit::Day.check(time)?;
+        zones.map_or(Ok(*time), |zones| time.placed(zones.input))
+    })?;
     let (seconds, fraction) = time.seconds();
     let units = i128::from(seconds) * 10_i128.pow(18) + i128::from(fraction);
     let exact = Number::new(units, 18).exact().shortest();

@@ -1,5 +1,8 @@
 //! The calendar of ISO 8601: days since 1970-01-01, weeks, lengths of months.
 
+/// From 1970-01-01 to Monday, 2000-01-03, in seconds: spans of many seconds are counted from there.
+pub(crate) const ORIGIN: i64 = 10_959 * 86_400;
+
 const DAYS_IN_ERA: i64 = 146_097;
 /// From 0000-03-01 to 1970-01-01.
 const DAYS_TO_1970: i64 = 719_468;

@@ -22,6 +22,10 @@ pub(crate) enum NoTime {
     NoYear,
     /// It is written no further than this.
     Lacks(Precision),
+    /// It has a zone's name that says no offset, and is looked at in another zone.
+    NamedZone,
+    /// In a zone, it is in no year of four digits.
+    BeyondYears,
 }
 
 impl NoTime {
@@ -43,6 +47,10 @@ impl NoTime {
                 "is a time of day without a date, which may stand in another column: `1+2@hour` joins two"
             }
             NoTime::NoYear => "is a time without a year",
+            NoTime::NamedZone => {
+                "has a zone's name that says no offset, so it can't be looked at in another zone"
+            }
+            NoTime::BeyondYears => "is in no year of four digits in that zone",
             NoTime::Lacks(Precision::Month) => "is a month without a day",
             NoTime::Lacks(Precision::Day) => "is a day without a time",
             NoTime::Lacks(Precision::Hour) => "is a time without minutes",

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use crate::format::short_text::ShortText;
-use crate::format::time::read::{NoTime, iso, read};
+use crate::format::time::read::{NoTime, read};
+use crate::format::time::zone::{Zone, write_offset};
+use crate::format::time::zones::{Shown, Zones};
 use crate::format::time::{Precision, Time, calendar};
 
 /// What a time in a key is cut down to.
@@ -67,15 +68,30 @@ impl Unit {
         (is_part && name == format!("{minutes}m")).then_some(Unit::Minutes(minutes))
     }
 
-    /// Cuts a time down. The zone isn't looked at.
+    /// The same with a zone in brackets after it: `hour[Europe/Berlin]`.
     ///
     /// # Errors
-    /// It is no time, or lacks the unit.
-    pub(crate) fn cut(self, time: &[u8], to: &mut Vec<u8>) -> Result<(), NoTime> {
-        let time = read(time)?;
-        self.check(&time)?;
-        self.write(&time, to);
-        Ok(())
+    /// There is no such zone.
+    pub(crate) fn zoned(text: &str) -> Result<Option<(Unit, Option<Zone>)>, String> {
+        let (name, zone) = match text.strip_suffix(']').and_then(|text| text.split_once('[')) {
+            Some((name, zone)) => (name, Some(zone)),
+            None => (text, None),
+        };
+        let Some(unit) = Unit::named(name) else {
+            return Ok(None);
+        };
+        Ok(Some((unit, zone.map(Zone::named).transpose()?)))
+    }
+
+    /// How long its spans are that begin and end within a day.
+    pub(super) fn seconds(self) -> i64 {
+        match self {
+            Unit::Second => 1,
+            Unit::Minute => 60,
+            Unit::Minutes(minutes) => 60 * i64::from(minutes.max(1)),
+            Unit::Hour => 3600,
+            Unit::Year | Unit::Month | Unit::Week | Unit::Day | Unit::Weekday => 86_400,
+        }
     }
 
     /// # Errors
@@ -179,58 +195,40 @@ impl Unit {
     }
 }
 
-/// Cuts times down. Neighbours in a file are often the same, so it keeps the last one.
-#[derive(Debug, Default)]
-pub(crate) struct Cutter {
-    /// A time, or of weeks and weekdays a day.
-    time: Vec<u8>,
-    cut: ShortText,
-    scratch: Vec<u8>,
+/// A unit, and the clock that times are looked at on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ZonedUnit {
+    pub(crate) unit: Unit,
+    /// Without them, a time is looked at as it is written.
+    pub(crate) zones: Option<Zones>,
 }
 
-impl Cutter {
-    /// What [`Unit::cut`] gives. It is one unit's.
+impl ZonedUnit {
+    /// Cuts a time down. Where the clock shows a part of the span twice, its offset follows.
+    ///
+    /// # Errors
+    /// It is no time, or lacks the unit.
+    pub(crate) fn cut(self, time: &[u8], to: &mut Vec<u8>) -> Result<(), NoTime> {
+        let shown = self.shown(&read(time)?)?;
+        self.unit.write(&shown.time, to);
+        if let Some(ahead) = shown.repeated_offset(self.unit.seconds()) {
+            write_offset(ahead, to);
+        }
+        Ok(())
+    }
+
+    /// The same without an offset: what the clock shows.
     ///
     /// # Errors
     /// As there.
-    #[inline]
-    pub(crate) fn cut(&mut self, unit: Unit, time: &[u8]) -> Result<ShortText, NoTime> {
-        let Some((parts, iso)) = iso(time) else {
-            if self.time != time || time.is_empty() {
-                self.time.clear();
-                unit.cut(time, &mut self.scratch)?;
-                self.keep(time);
-            }
-            return Ok(self.cut);
-        };
-        let mut text = *iso;
-        let len = match unit {
-            Unit::Year => 4,
-            Unit::Month => 7,
-            Unit::Day => 10,
-            Unit::Hour => 13,
-            Unit::Minute => 16,
-            Unit::Second => 19,
-            Unit::Minutes(minutes) => {
-                let minute = parts.minute - parts.minute % minutes.max(1);
-                text[14..16].copy_from_slice(&[b'0' + minute / 10, b'0' + minute % 10]);
-                16
-            }
-            Unit::Week | Unit::Weekday => {
-                if self.time != iso[..10] {
-                    unit.write(&parts, &mut self.scratch);
-                    self.keep(&iso[..10]);
-                }
-                return Ok(self.cut);
-            }
-        };
-        text[10] = b'T';
-        Ok(ShortText::first_of(&text, len))
+    pub(crate) fn cut_clock(self, time: &[u8], to: &mut Vec<u8>) -> Result<(), NoTime> {
+        let shown = self.shown(&read(time)?)?;
+        self.unit.write(&shown.time, to);
+        Ok(())
     }
 
-    fn keep(&mut self, time: &[u8]) {
-        self.time.clear();
-        self.time.extend_from_slice(time);
-        self.cut = ShortText::from(&*self.scratch);
+    pub(super) fn shown(self, time: &Time) -> Result<Shown, NoTime> {
+        self.unit.check(time)?;
+        Shown::of(time, self.zones)
     }
 }

@@ -14,6 +14,7 @@ use crate::format::sniff::{Delimiter, DoubtKind, Sample, Style};
 use crate::plan::columns::Columns;
 use crate::plan::head::Head;
 use crate::plan::order::Order;
+use crate::plan::zoned::ZonedTimes;
 use crate::plan::{Asked, Plan, Shape, hinted};
 use crate::query::ask::{Item, Query};
 use crate::query::explain::first_keys;
@@ -104,6 +105,8 @@ impl Query {
             has_separator_line: sample.has_separator_line,
             repeats: None,
             longer: sample.longer,
+            time_zones: self.time_zones,
+            zoned: ZonedTimes::default(),
             doubts: sample.doubts,
             filter: None,
             computed: Vec::new(),
@@ -178,6 +181,7 @@ impl Query {
         }
         plan.set_filter(&self.filters)?;
         plan.note_lookups();
+        plan.set_zoned()?;
         plan.repeats = self.repeats(&plan);
         plan.asked = self.described(&plan);
         if !self.shown.names.is_empty() {

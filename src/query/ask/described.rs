@@ -2,8 +2,10 @@
 //!
 //! How the answer is shown isn't part of it: names, order, digits, conditions on its rows.
 
+use crate::format::time::TimeZones;
 use crate::plan::Plan;
 use crate::plan::columns::Columns;
+use crate::plan::shown::{INPUT_TIME_ZONE, TIME_ZONE};
 use crate::query::ask::{Item, Query};
 use crate::reject::rejects::OnError;
 
@@ -56,6 +58,12 @@ impl Query {
         if let Some(fingerprint) = self.hash_key.fingerprint() {
             say("hash key", fingerprint.as_bytes());
         }
+        let TimeZones { zone, input } = self.time_zones;
+        for (name, zone) in [(TIME_ZONE, zone), (INPUT_TIME_ZONE, input)] {
+            if let Some(zone) = zone {
+                say(name, zone.name().as_bytes());
+            }
+        }
         for null in self.nulls.iter().filter(|null| !null.is_empty()) {
             say("null value", null);
         }
@@ -77,7 +85,11 @@ impl Query {
             let clock = key.clock.as_ref();
             let clock =
                 clock.map(|columns| [&b"+"[..], &self.labels(columns, plan).concat()].concat());
-            let cut = key.unit.map_or(String::new(), |unit| format!("@{unit}"));
+            let zone = key.zone.map(|zone| format!("[{}]", zone.name()));
+            let zone = zone.unwrap_or_default();
+            let cut = key
+                .unit
+                .map_or(String::new(), |unit| format!("@{unit}{zone}"));
             for label in self.labels(&key.columns, plan) {
                 let clock = clock.as_deref().unwrap_or_default();
                 say("key", &[&label, clock, cut.as_bytes()].concat());

@@ -42,8 +42,11 @@ impl Query {
     /// It can't be understood.
     pub fn key_text(mut self, item: &str) -> Result<Query> {
         let (text, name) = alias(item);
-        if let (None, Some((columns, clock, unit))) = (&name, Columns::read_time(item)?) {
-            return Ok(self.with_key(columns, clock, Some(unit)));
+        if let (None, Some(time)) = (&name, Columns::read_time(item)?) {
+            let mut query = self.with_key(time.columns, time.clock, Some(time.unit));
+            let key = query.keys.last_mut().expect("it was added");
+            key.zone = time.zone;
+            return Ok(query);
         }
         let read = Columns::read(text)?;
         let value = self.value_of(text, &read, name.is_some(), KEY);
@@ -57,6 +60,7 @@ impl Query {
             name,
             clock: None,
             unit: None,
+            zone: None,
         });
         Ok(self)
     }

@@ -13,6 +13,9 @@ use crate::reject::rejects::OnError;
 use crate::report::grid::{GridFormat, Rows, write_grid};
 use forms::{CONDITIONS, KEYS, NULLS, UNITS, VALUE_KEYS, VALUES};
 
+mod computed;
+mod zones;
+
 /// The answer as CSV with all counts, or the first error; `text` is cut into blocks of records of about `block` bytes.
 fn answer(query: &Query, level: Option<Level>, text: &[u8], block: usize) -> String {
     let input = Input::memory([text]);
@@ -49,11 +52,11 @@ fn answer(query: &Query, level: Option<Level>, text: &[u8], block: usize) -> Str
     let mut csv = Vec::new();
     write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
     answer.check().unwrap();
-    let (rows, filtered) = (answer.rows, answer.filtered);
+    let (rows, filtered, local) = (answer.rows, answer.filtered, answer.local_times.first);
     let (empty, skipped) = (answer.empty_lines, answer.skipped);
     let first = answer.first_skipped.map(|first| format!("{first:?}"));
     let csv = String::from_utf8_lossy(&csv);
-    format!("{csv}{rows} {filtered} {empty} {skipped} {first:?}")
+    format!("{csv}{rows} {filtered} {empty} {skipped} {first:?} {local:?}")
 }
 
 fn field() -> impl Strategy<Value = String> {
@@ -147,54 +150,6 @@ proptest! {
         let want = answer(&query, None, text.as_bytes(), block);
         for level in Level::available() {
             prop_assert_eq!(&answer(&query, Some(level), text.as_bytes(), block), &want);
-        }
-    }
-}
-
-/// Rows are taken out twice before a condition: for doubled quotes, and where nothing can be computed.
-#[test]
-fn rows_taken_out_twice() {
-    let text = b"1,0,5\na,0,6\n\"\"\"\",0,7\n2,0,66\n";
-    for condition in ["$1 / 4 > 0.3", "$1 * 2 > 3"] {
-        let query = Query::new(b',').quote(Some(b'"')).filter(condition);
-        let query = query.unwrap().aggregate_text("sum($3)").unwrap();
-        let query = query.aggregate_text("sum(length($3))").unwrap();
-        for level in std::iter::once(None).chain(Level::available().into_iter().map(Some)) {
-            let got = answer(&query, level, text, 100);
-            assert!(got.starts_with("sum_3,sum(length($3))\n66,2\n"), "{got}");
-        }
-    }
-}
-
-/// A number that is computed once, for the condition and for what is computed of the rows that it takes.
-#[test]
-fn a_computed_number_tested_twice() {
-    let text = b"1,10,100\n2,20,200\n3,30,300\n1,40,400\n5,50,500\n";
-    let query = Query::new(b',').filter("$1 * 2 > 3").unwrap();
-    let query = query.aggregate_text("sum(if($1 * 2 > 5, $2, $3))").unwrap();
-    for level in std::iter::once(None).chain(Level::available().into_iter().map(Some)) {
-        let got = answer(&query, level, text, 1000);
-        assert!(got.contains("\n280\n3 "), "{got}");
-    }
-}
-
-/// Where the texts of a window's rows have no room, single records are added.
-#[test]
-fn computed_texts_longer_than_their_room() {
-    let text = "a\nbc\n\nd\n".repeat(4000);
-    for length in [1, 7, 40, 400] {
-        let long = "x".repeat(length);
-        for item in [
-            format!("concat($1, '{long}')"),
-            format!("upper($1 || '{long}')"),
-        ] {
-            let query = Query::new(b',').key_text(&item).unwrap();
-            let query = query.aggregate_text(&format!("lexmax({item})")).unwrap();
-            let want = answer(&query, None, text.as_bytes(), 100_000);
-            for level in Level::available() {
-                let got = answer(&query, Some(level), text.as_bytes(), 100_000);
-                assert_eq!(got, want, "{item}");
-            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Times in keys, cut down to a unit.
 
 use crate::format::short_text::ShortText;
-use crate::format::time::{Cutter, Unit};
+use crate::format::time::{Cutter, ZonedUnit};
 use crate::plan::Plan;
 use crate::run::passes::Passes;
 use crate::scan::index::TextWindow;
@@ -10,7 +10,7 @@ use crate::scan::spans::value;
 
 /// A column whose times are cut down.
 pub(super) struct CutColumn {
-    unit: Unit,
+    unit: ZonedUnit,
     /// Among the passes' columns, and that of the time of day if the first has the date alone.
     at: usize,
     clock: Option<usize>,
@@ -21,7 +21,7 @@ pub(super) struct CutColumn {
 }
 
 impl CutColumn {
-    pub(super) fn new(unit: Unit, at: usize, clock: Option<usize>) -> CutColumn {
+    pub(super) fn new(unit: ZonedUnit, at: usize, clock: Option<usize>) -> CutColumn {
         CutColumn {
             unit,
             at,

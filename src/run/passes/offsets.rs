@@ -1,0 +1,39 @@
+//! Times without an offset that are looked at in a zone: where the first is.
+
+use crate::format::time::may_lack_offset;
+use crate::plan::Plan;
+use crate::plan::zoned::TimeSource;
+use crate::run::passes::computed::Row;
+use crate::run::passes::{OneByOne, Passes};
+use crate::scan::index::TextWindow;
+use crate::scan::spans::value;
+
+impl Passes {
+    /// Notes the first row of the window, which begins at `at`, with such a time; unless one before is known.
+    #[inline(never)]
+    pub(super) fn note_offsets(
+        &self,
+        plan: &Plan,
+        sources: &[TimeSource],
+        (window, at): (TextWindow<'_>, usize),
+        others: &mut impl OneByOne,
+    ) {
+        if sources.is_empty() || others.knows_local_time(at) {
+            return;
+        }
+        let rows = self.rows(plan, window);
+        let count = rows.count;
+        let first = |source: &TimeSource| match source {
+            TimeSource::Column(column, None) if plan.computed(*column).is_none() => {
+                let place = self.columns.iter().position(|known| known == column);
+                let spans = &self.spans[place.expect("a column of the plan")][..count];
+                let lacks = |span: &u32| may_lack_offset(value(window, *span));
+                spans.iter().position(lacks)
+            }
+            source => (0..count).find(|&row| source.lacks_offset(&Row { rows: &rows, row })),
+        };
+        if let Some(row) = sources.iter().filter_map(first).min() {
+            others.local_time(at, at + self.scratch.starts[row] as usize);
+        }
+    }
+}
