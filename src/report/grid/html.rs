@@ -46,7 +46,7 @@ impl Seen {
                 self.has_numbers = true;
                 self.numbers.add(cell);
             }
-            Cell::Text(text) => {
+            Cell::Text(text) | Cell::Json(text) => {
                 self.has_texts = true;
                 match moment(text) {
                     Some(at) => self.extend((at, at)),
@@ -170,7 +170,7 @@ pub(super) fn write(
                     text.extend_from_slice(b"</td>");
                 }
                 Cell::Total => push_text_cell(TOTAL.as_bytes(), text),
-                Cell::Text(bytes) => push_text_cell(bytes, text),
+                Cell::Text(bytes) | Cell::Json(bytes) => push_text_cell(bytes, text),
             }
         }
         if let Chart::Bars(column, extremes) = &chart {
