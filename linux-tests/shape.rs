@@ -380,6 +380,252 @@ fn totals_are_those_of_one_group() {
     }
 }
 
+#[test]
+fn values_become_columns() {
+    let dir = dir();
+    write(dir.path(), "o.csv", ORDERS);
+    for (args, want) in [
+        (
+            &["-k", "city,region", "--pivot", "region"][..],
+            "city,a,b\nBern,2,\nNice,,1\nOslo,,1\nRome,1,\n",
+        ),
+        (
+            &[
+                "-k",
+                "region,city",
+                "-a",
+                "count,sum:price",
+                "--pivot",
+                "region",
+                "--total",
+                "--sort",
+                "-a_sum_price",
+                "--top",
+                "2",
+            ],
+            "city,a_count,a_sum_price,b_count,b_sum_price\nRome,1,7.00,,\nBern,2,3.75,,\ntotal,3,10.75,2,24.00\n",
+        ),
+        (
+            &[
+                "-k",
+                "city,region",
+                "-a",
+                "sum(price)/count()",
+                "--pivot",
+                "city",
+                "--total",
+                "--precision",
+                "1",
+                "-f",
+                "ndjson",
+            ],
+            "{\"region\":\"a\",\"Bern\":1.9,\"Nice\":null,\"Oslo\":null,\"Rome\":7.0}\n\
+             {\"region\":\"b\",\"Bern\":null,\"Nice\":4.0,\"Oslo\":20.0,\"Rome\":null}\n\
+             {\"region\":null,\"Bern\":1.9,\"Nice\":4.0,\"Oslo\":20.0,\"Rome\":7.0}\n",
+        ),
+        (
+            &[
+                "-k",
+                "city,region",
+                "--pivot",
+                "region",
+                "--sort",
+                "coalesce(a, 0) - coalesce(b, 0):desc,-city",
+            ],
+            "city,a,b\nBern,2,\nRome,1,\nOslo,,1\nNice,,1\n",
+        ),
+        // By number, and the empty value by a name.
+        (
+            &["-k", "region,qty", "-a", "median:price", "--pivot", "qty"],
+            "region,null,1,2,3,9\na,2.2500,,1.5000,7.0000,\nb,,20.0000,,,4.0000\n",
+        ),
+        (&["-k", "region", "--pivot", "region"], "a,b\n3,2\n"),
+        // A condition is about the rows before.
+        (
+            &[
+                "-k",
+                "city,region",
+                "--pivot",
+                "region",
+                "--having",
+                "count = 1 and region = 'b'",
+            ],
+            "city,b\nNice,1\nOslo,1\n",
+        ),
+        (
+            &[
+                "-k",
+                "region,note,city",
+                "--pivot",
+                "city",
+                "--top",
+                "1",
+                "--per",
+                "region",
+                "--sort",
+                "region,-note",
+            ],
+            "region,note,Bern,Nice,Oslo,Rome\na,z,1,,,\nb,\"\",,1,1,\n",
+        ),
+        (
+            &[
+                "-k",
+                "city,region",
+                "--pivot",
+                "region",
+                "--having",
+                "count > 5",
+            ],
+            "city\n",
+        ),
+    ] {
+        for memory in [&[][..], &["--memory", "1", "-q"]] {
+            let args = [args, &["o.csv"], memory].concat();
+            assert_eq!(answer("aggregate", dir.path(), &args), want, "{args:?}");
+        }
+    }
+    let mut many = String::from("k,v\n");
+    (0..1001).for_each(|v| writeln!(many, "a,{v}").unwrap());
+    write(dir.path(), "many.csv", many.as_bytes());
+    for (args, why) in [
+        (
+            &["-k", "k,v", "--pivot", "v", "many.csv"][..],
+            "the values of `v` make more than 1000 columns",
+        ),
+        (
+            &["-k", "city,note", "--pivot", "qty", "o.csv"],
+            "no column is called `qty`, did you mean `city`? the key has: city, note",
+        ),
+        (
+            &[
+                "-k",
+                "city,note",
+                "--pivot",
+                "note",
+                "--sort",
+                "foo",
+                "o.csv",
+            ],
+            "no column is called `foo`; the answer has: city, null, a, b, y, z",
+        ),
+        (
+            &["-k", "city", "--pivot", "city", "--total", "o.csv"],
+            "the only one becomes columns",
+        ),
+        (
+            &[
+                "-k", "city", "--pivot", "city", "--top", "1", "--per", "city", "o.csv",
+            ],
+            "so there are no rows of each",
+        ),
+        (
+            &[
+                "-k",
+                "city",
+                "--pivot",
+                "city",
+                "--where",
+                "qty > 100",
+                "o.csv",
+            ],
+            "there are no groups",
+        ),
+    ] {
+        let said = refused(dir.path(), args);
+        assert!(said.contains(why), "{args:?}: {said}");
+    }
+}
+
+/// Against cells that are looked up in the rows before.
+#[test]
+fn pivots_are_the_same_everywhere() {
+    let dir = dir();
+    let (text, _) = random(5_000);
+    write(dir.path(), "r.csv", text.as_bytes());
+    let aggregates = "count,sum:number,p90:number";
+    let asked = ["-k", "one,hour,two", "-a", aggregates];
+    let rows = answer("aggregate", dir.path(), &[&asked[..], &["r.csv"]].concat());
+    let rows: Vec<Vec<&str>> = rows
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').collect())
+        .collect();
+    let all = answer(
+        "aggregate",
+        dir.path(),
+        &["-k", "two", "-a", aggregates, "r.csv"],
+    );
+    for (pivot, others) in [(2, [0, 1]), (1, [0, 2])] {
+        let mut values: Vec<&str> = rows.iter().map(|row| row[pivot]).collect();
+        let number = |value: &&str| value.parse::<u64>().ok();
+        values.sort_by_key(|value| (number(value), value.trim_matches('"').to_string()));
+        values.dedup();
+        let mut cells = std::collections::HashMap::new();
+        let mut keys: Vec<[&str; 2]> = Vec::new();
+        for row in &rows {
+            let key = others.map(|at| row[at]);
+            cells.insert((key, row[pivot]), row[3..].join(","));
+            keys.push(key);
+        }
+        keys.sort_by_key(|[one, two]| {
+            let text = |text: &str| text.trim_matches('"').to_string();
+            (text(one), number(two), text(two))
+        });
+        keys.dedup();
+        let line = |key: &[&str; 2]| {
+            let found = values.iter().map(|value| match cells.get(&(*key, *value)) {
+                Some(cell) => cell.as_str(),
+                None => ",,",
+            });
+            key.iter()
+                .copied()
+                .chain(found)
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        let name = ["one", "hour", "two"][pivot];
+        let got = everywhere(dir.path(), &asked, &["--pivot", name, "--total"], "r.csv");
+        let got: Vec<&str> = got.lines().collect();
+        let want: Vec<String> = keys.iter().map(line).collect();
+        assert_eq!(got[1..got.len() - 1], want, "{name}");
+        if name == "two" {
+            let total = all
+                .lines()
+                .skip(1)
+                .map(|line| line.split_once(',').unwrap().1);
+            let total: Vec<&str> = ["total", ""].into_iter().chain(total).collect();
+            assert_eq!(got[got.len() - 1], total.join(","));
+        }
+        // Sorted by columns that weren't there before, and by a key and one of these.
+        let first = values[values.len() - 1];
+        for order in [
+            format!("{first}_sum_number:desc"),
+            format!("one:desc,{first}_sum_number + {first}_count"),
+        ] {
+            let shown = ["--pivot", name, "--sort", &order, "--top", "60"];
+            // A column's name may begin with a digit.
+            let shown = match first.parse::<u64>() {
+                Ok(_) if order.contains('+') => continue,
+                _ => shown,
+            };
+            let got = everywhere(dir.path(), &asked, &shown, "r.csv");
+            let column = 2 + 3 * (values.len() - 1) + 1;
+            let sums: Vec<i64> = got
+                .lines()
+                .skip(1)
+                .map_while(|line| line.split(',').nth(column).unwrap().parse().ok())
+                .collect();
+            assert_eq!(got.lines().count(), 61);
+            if !order.contains("one") {
+                assert!(
+                    sums.len() > 10 && sums.is_sorted_by(|one, two| one >= two),
+                    "{sums:?}"
+                );
+            }
+        }
+    }
+}
+
 /// Records of a key of three columns and numbers, some of them null; as text, and as what they are.
 fn random(rows: u64) -> (String, Vec<Row>) {
     let mut text = String::from("one,two,hour,number\n");

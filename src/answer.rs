@@ -5,6 +5,7 @@ pub(crate) mod having;
 pub(crate) mod layout;
 pub(crate) mod order;
 pub(crate) mod outgrown;
+mod pivot;
 pub(crate) mod scope;
 mod sorted;
 
@@ -23,6 +24,7 @@ use crate::answer::having::DoubtedRows;
 use crate::answer::layout::Total;
 use crate::answer::order::{By, Place, Sort};
 use crate::answer::outgrown::{Page, StoredRows};
+use crate::answer::pivot::Pivot;
 use crate::answer::sorted::{Columns, Sorting, memory_of};
 use crate::expression::Condition;
 use crate::format::repeats::Occurrences;
@@ -69,6 +71,8 @@ pub struct Answer {
     form: Option<Box<StoredForm>>,
     /// The last row, over all records.
     total: Option<Total>,
+    /// The rows of which a key became columns.
+    pivot: Option<Pivot>,
     /// Groups that were found, those that a condition leaves out included.
     pub groups: u64,
     /// Bytes of groups that were written to temporary files, because they outgrew the memory.
@@ -152,6 +156,7 @@ impl Answer {
             outgrown: None,
             form: None,
             total: None,
+            pivot: None,
             spilled_bytes: 0,
             key_sharers: 0,
             groups: 0,
@@ -218,7 +223,10 @@ impl Answer {
 
     /// The names of the columns.
     pub fn names(&self) -> &[Vec<u8>] {
-        &self.names
+        match &self.pivot {
+            Some(pivot) => &pivot.names,
+            None => &self.names,
+        }
     }
 
     /// The names of columns that are estimates where groups are large, and whether they are percentiles: the others are
@@ -271,12 +279,16 @@ impl Answer {
                 list.iter().map(place).collect::<Result<_>>()?
             }
         };
+        self.sort_by(&columns, first)
+    }
+
+    fn sort_by(&mut self, columns: &[Place], first: usize) -> Result<()> {
         if let Some(stored) = self.stored.take() {
             let budget = Arc::clone(&stored.form.budget);
-            let done = self.sort_stored(&columns, first, stored);
+            let done = self.sort_stored(columns, first, stored);
             done.map_err(|lost| lost.error(&budget))?;
         } else {
-            self.sort_groups(&columns, first);
+            self.sort_groups(columns, first);
         }
         self.truncate(first);
         Ok(())
@@ -386,9 +398,10 @@ impl Answer {
 
     /// The rows without the total.
     fn groups_shown(&self) -> usize {
-        match &self.stored {
-            Some(stored) => stored.len(),
-            None => self.order().len(),
+        match (&self.pivot, &self.stored) {
+            (Some(pivot), _) => pivot.len(),
+            (None, Some(stored)) => stored.len(),
+            (None, None) => self.order().len(),
         }
     }
 
@@ -462,18 +475,27 @@ impl Answer {
         }
     }
 
-    /// Some rows of a file.
-    fn page(&self, stored: &StoredRows, rows: Range<usize>) -> Page {
-        let loaded = stored.stored.load(rows.clone());
+    /// Some rows of a file, which are these groups.
+    fn page(
+        &self,
+        stored: &StoredRows,
+        asked: Range<usize>,
+        groups: impl Iterator<Item = Range<usize>>,
+    ) -> Page {
+        let loaded = stored.stored.load_each(groups);
         let (order, groups) = loaded.unwrap_or_else(|_| {
             stored.has_failed.store(true, Relaxed);
             (Vec::new(), Groups::new(stored.stored.table().like(), None))
         });
         Page {
-            asked: rows,
-            columns: self.names.len(),
+            asked,
+            columns: self.names().len(),
             rows: Box::new(self.of_rows(groups, order)),
         }
+    }
+
+    fn block(&self, stored: &StoredRows, rows: Range<usize>) -> Page {
+        self.page(stored, rows.clone(), [rows].into_iter())
     }
 
     /// Sorts the rows of a file. They come into memory if they fit there.
@@ -525,18 +547,19 @@ impl Rows for Answer {
     }
 
     fn part(&self, rows: Range<usize>) -> Option<Box<dyn Rows + '_>> {
-        let stored = self
-            .stored
-            .as_ref()
-            .filter(|stored| rows.start < stored.len())?;
-        let rows = rows.start..rows.end.min(stored.len());
+        let shown = self.groups_shown();
+        let stored = (self.stored.as_ref()).filter(|_| rows.start < shown)?;
+        let rows = rows.start..rows.end.min(shown);
+        if let Some(pivot) = &self.pivot {
+            return Some(Box::new(self.pivot_page(pivot, rows)?));
+        }
         // A block, because rows may be long.
         let rows = stored.stored.in_parts(rows).next()?;
-        Some(Box::new(self.page(stored, rows)))
+        Some(Box::new(self.block(stored, rows)))
     }
 
     fn prefetch(&self, at: usize) {
-        if self.stored.is_some() {
+        if self.stored.is_some() || self.pivot.is_some() {
             return;
         }
         self.all.fetch(at, |at| self.order().get(at).copied());
@@ -545,12 +568,17 @@ impl Rows for Answer {
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
         cells.clear();
         if let Some(total) = self.total.as_ref().filter(|_| at == self.groups_shown()) {
-            cells.push(Cell::Total);
-            cells.resize(self.columns.keys, Cell::Null);
-            return self.columns.push_cells(&total.groups, total.group, cells);
+            let keys = self.columns.keys - usize::from(self.pivot.is_some());
+            return total.push(self, keys, cells);
+        }
+        if let Some(pivot) = &self.pivot {
+            return match self.pivot_page_of(pivot, at) {
+                Some(page) => page.row(at, cells),
+                None => self.push_pivot(pivot, at, cells),
+            };
         }
         if let Some(stored) = &self.stored {
-            let page = stored.page_of(at, |rows| self.page(stored, rows));
+            let page = stored.page_of(at, |rows| self.block(stored, rows));
             return page.row(at, cells);
         }
         let group = self.order()[at];

@@ -66,18 +66,17 @@ pub(crate) struct AnswerColumns {
 }
 
 impl AnswerColumns {
-    /// Those of so many keys and aggregates, for tests of what needs no groups.
-    #[cfg(test)]
-    pub(crate) fn plain(keys: usize, aggregates: usize) -> AnswerColumns {
+    /// So many keys and other columns of which only the names are known.
+    pub(super) fn of_names(keys: usize, shown: usize, grammar: Grammar) -> AnswerColumns {
         AnswerColumns {
             keys,
-            scales: vec![0; aggregates],
-            roundings: vec![Rounding::Own; aggregates],
-            shown: Column::of_aggregates(aggregates),
+            scales: Vec::new(),
+            roundings: Vec::new(),
+            shown: vec![Column::Aggregate(0); shown],
             hidden: Vec::new(),
             written: Arc::new([]),
             computed: Rounding::Own,
-            grammar: Grammar::PLAIN,
+            grammar,
         }
     }
 

@@ -9,6 +9,7 @@ use crate::answer::Answer;
 use crate::answer::columns::AnswerColumns;
 use crate::answer::order::Sort;
 use crate::answer::outgrown::StoredRows;
+use crate::decimal::number::shown;
 use crate::plan::columns::unknown;
 use crate::spill::regroup::Source;
 use crate::spill::stored::{Lost, Stored};
@@ -41,6 +42,7 @@ pub struct Layout {
     first: Option<usize>,
     per: Vec<Vec<u8>>,
     has_total: bool,
+    pivot: Option<Vec<u8>>,
 }
 
 impl Default for Layout {
@@ -51,6 +53,7 @@ impl Default for Layout {
             first: None,
             per: Vec::new(),
             has_total: false,
+            pivot: None,
         }
     }
 }
@@ -85,35 +88,81 @@ impl Layout {
         self
     }
 
+    /// Makes columns of the values of this column of the key, at most 1,000. They are called by the values, or where several
+    /// columns are shown, `value_count` and so on; the empty value is called `null`. A row then is all groups that have the same other
+    /// keys, and the order and the choice of rows are about these.
+    #[must_use]
+    pub fn pivot(mut self, key: impl Into<Vec<u8>>) -> Layout {
+        self.pivot = Some(key.into());
+        self
+    }
+
+    pub(super) fn order(&self) -> &Sort {
+        &self.sort
+    }
+
+    /// How many rows there are at most, or of each combination.
+    pub(super) fn rows(&self) -> Option<usize> {
+        self.first
+    }
+
     /// Where the columns of the key are of each combination of whose values there are first rows.
-    fn per_keys(&self, keys: &[Vec<u8>]) -> Result<Vec<usize>> {
-        let refused = |why: String| Error::new(Kind::Usage, why);
+    pub(super) fn per_keys(&self, keys: &[Vec<u8>]) -> Result<Vec<usize>> {
         if !self.per.is_empty() && self.first.is_none() {
-            return Err(refused("how many rows of each isn't said".into()));
+            return Err(refused("how many rows of each isn't said"));
         }
-        let place = |name: &Vec<u8>| match keys.iter().position(|key| key == name) {
-            Some(at) => Ok(at),
-            None => Err(refused(unknown("the key", name, keys))),
-        };
-        self.per.iter().map(place).collect()
+        self.per.iter().map(|name| place(name, keys)).collect()
+    }
+
+    fn pivot_key(&self, keys: &[Vec<u8>]) -> Result<Option<usize>> {
+        let pivot = self.pivot.as_ref();
+        pivot.map(|name| place(name, keys)).transpose()
     }
 
     /// Whether an answer with these columns can be shown so.
     pub(crate) fn check(&self, names: &[Vec<u8>], columns: &mut AnswerColumns) -> Result<()> {
         let keys = &names[..columns.keys];
-        self.per_keys(keys)?;
-        if self.has_total && keys.is_empty() {
-            let why = "a total is over the rows of a key, and there is none: name a key, or leave the total out";
-            return Err(Error::new(Kind::Usage, why));
+        let (per, pivot) = (self.per_keys(keys)?, self.pivot_key(keys)?);
+        if self.has_total && keys.len() == usize::from(pivot.is_some()) {
+            let why = match pivot {
+                None => {
+                    "a total is over the rows of a key, and there is none: name a key, or leave the total out"
+                }
+                Some(_) => {
+                    "a total is over the rows of a key, and the only one becomes columns: name another, or leave the total out"
+                }
+            };
+            return Err(refused(why));
         }
-        self.sort.check(names, columns)
+        if let Some(pivot) = pivot.filter(|pivot| per.contains(pivot)) {
+            let name = shown(&names[pivot]);
+            return Err(refused(&format!(
+                "`{name}` becomes columns, so there are no rows of each"
+            )));
+        }
+        // What values become columns isn't known yet.
+        match pivot {
+            None => self.sort.check(names, columns),
+            Some(_) => Ok(()),
+        }
     }
+}
+
+fn refused(why: &str) -> Error {
+    Error::new(Kind::Usage, why)
+}
+
+/// Where a column of the key is.
+fn place(name: &[u8], keys: &[Vec<u8>]) -> Result<usize> {
+    let found = keys.iter().position(|key| key == name);
+    found.ok_or_else(|| refused(&unknown("the key", name, keys)))
 }
 
 /// The row over all records.
 pub(super) struct Total {
     pub(super) groups: Groups,
-    pub(super) group: Group,
+    /// Its only group, or that of each column of a pivot.
+    pub(super) cells: Vec<Option<Group>>,
 }
 
 impl Answer {
@@ -123,11 +172,14 @@ impl Answer {
     /// The answer has no such column, which [`Plan::check_layout`](crate::query::Plan::check_layout) says before; or files of
     /// groups can't be written or read back.
     pub fn lay_out(&mut self, layout: &Layout) -> Result<()> {
-        let per = layout.per_keys(&self.names[..self.columns.keys])?;
+        let keys = &self.names[..self.columns.keys];
+        let (per, pivot) = (layout.per_keys(keys)?, layout.pivot_key(keys)?);
         if layout.has_total {
-            let budget = Arc::clone(&self.form().budget);
-            let total = self.total_of_all().map_err(|lost| lost.error(&budget))?;
-            self.total = Some(total);
+            let total = self.total_by(pivot.as_slice());
+            self.total = Some(total.map_err(|lost| lost.error(&self.form().budget))?);
+        }
+        if let Some(key) = pivot {
+            return self.pivot(key, layout);
         }
         if per.is_empty() {
             return self.sort(&layout.sort, layout.first);
@@ -173,23 +225,25 @@ impl Answer {
         Ok(())
     }
 
-    fn total_of_all(&self) -> Result<Total, Lost> {
+    /// The row over all records, whose groups have these parts of keys.
+    fn total_by(&self, kept: &[usize]) -> Result<Total, Lost> {
         let source = match &self.outgrown {
             Some(stored) => Source::Stored(stored),
             None => Source::Memory(self.all()),
         };
         let (form, scales) = (self.form(), &self.columns.scales);
-        let stored = form.regrouped(&source, &[], scales)?;
+        let stored = form.regrouped(&source, kept, scales)?;
         let (order, groups) = stored.load(0..stored.len()).map_err(|_| Lost::Read)?;
-        if let Some(&group) = order.first() {
-            return Ok(Total { groups, group });
+        if !order.is_empty() {
+            let cells = order.into_iter().map(Some).collect();
+            return Ok(Total { groups, cells });
         }
         // Of nothing.
         let mut table = stored.table().like();
         let mut key = Vec::new();
         (0..self.columns.keys).for_each(|_| push_part(&mut key, b""));
-        let group = table.group(&key);
+        let cells = vec![Some(table.group(&key))];
         let groups = Groups::new(table, None);
-        Ok(Total { groups, group })
+        Ok(Total { groups, cells })
     }
 }

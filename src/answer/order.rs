@@ -167,6 +167,7 @@ fn meant(name: &[u8], names: &[Vec<u8>]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decimal::number::Grammar;
 
     #[test]
     fn columns_are_found() {
@@ -184,11 +185,9 @@ mod tests {
         ]);
         let place = |text: &str| match Sort::read(text).unwrap() {
             Sort::Columns(list) => {
-                let mut columns = AnswerColumns::plain(1, answer.len() - 1);
+                let mut columns = AnswerColumns::of_names(1, answer.len() - 1, Grammar::PLAIN);
                 let found = list[0].place(&answer, &mut columns)?;
-                // Aggregates stand between the keys and what is shown.
-                let at = found.place.checked_sub(answer.len() - 1);
-                Ok::<_, Error>((at.unwrap_or(0), found.descending))
+                Ok::<_, Error>((found.place, found.descending))
             }
             other => unreachable!("{other:?}"),
         };

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use ringfold_read::Error;
 
+use crate::answer::Answer;
 use crate::report::grid::{Cell, Rows};
 use crate::spill::stored::{Lost, Stored, StoredForm};
 
@@ -60,7 +61,7 @@ impl StoredRows {
 pub(super) struct Page {
     pub(super) asked: Range<usize>,
     pub(super) columns: usize,
-    pub(super) rows: Box<dyn Rows + Send>,
+    pub(super) rows: Box<Answer>,
 }
 
 impl Rows for Page {

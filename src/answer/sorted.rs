@@ -13,7 +13,7 @@ use crate::aggregate::state::Outcome;
 use crate::answer::columns::AnswerColumns;
 use crate::answer::order::Place;
 use crate::decimal::rational::Rational;
-use crate::expression::value::Value;
+use crate::expression::value::{Value, ValueError};
 use crate::partial::block::BLOCK_BYTES;
 use crate::spill::stored::{Lost, Stored, StoredForm};
 use crate::table::groups::{FETCHED, Groups};
@@ -98,14 +98,9 @@ impl Columns<'_> {
     }
 
     /// What a group is sorted by in a place; a number of a key is one.
-    fn rank<'g>(&self, groups: &'g Groups, group: Group, place: usize) -> Rank<'g> {
+    pub(super) fn rank<'g>(&self, groups: &'g Groups, group: Group, place: usize) -> Rank<'g> {
         if let Some(computed) = self.all.hidden(place) {
-            return match self.all.computed(groups, group, computed) {
-                Ok(Value::Number(number)) => Rank::Number(number),
-                Ok(Value::Text(text)) => Rank::Text(text.into_owned()),
-                Ok(Value::Truth(truth)) => Rank::Text(truth.to_string().into()),
-                Ok(Value::Null) | Err(_) => Rank::NULL,
-            };
+            return Rank::of(self.all.computed(groups, group, computed));
         }
         if place < self.all.keys && self.key_order.is_number(place) {
             let part = part(groups, group, place);
@@ -146,18 +141,45 @@ pub(super) fn part(groups: &Groups, group: Group, column: usize) -> &[u8] {
 
 /// What a row is sorted by in a column.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Rank<'g> {
-    Outcome(Outcome<'g>),
-    /// What is computed: numbers come before texts.
-    Number(Rational),
+pub(super) enum Rank<'g> {
+    /// What is computed, or a text of its own.
     Text(Vec<u8>),
+    Outcome(Outcome<'g>),
+    /// What is computed.
+    Number(Rational),
 }
 
 impl Rank<'_> {
-    const NULL: Rank<'static> = Rank::Outcome(Outcome::Null);
+    pub(super) const NULL: Rank<'static> = Rank::Outcome(Outcome::Null);
+
+    /// That of what is computed, if it can be.
+    pub(super) fn of(value: Result<Value<'_>, ValueError>) -> Rank<'static> {
+        match value {
+            Ok(Value::Number(number)) => Rank::Number(number),
+            Ok(Value::Text(text)) => Rank::Text(text.into_owned()),
+            Ok(Value::Truth(truth)) => Rank::Text(truth.to_string().into()),
+            Ok(Value::Null) | Err(_) => Rank::NULL,
+        }
+    }
+
+    /// The same, of no group.
+    pub(super) fn into_owned(self) -> Rank<'static> {
+        match self {
+            Rank::Text(text) => Rank::Text(text),
+            Rank::Number(number) => Rank::Number(number),
+            Rank::Outcome(outcome) => match outcome {
+                Outcome::Null => Rank::NULL,
+                Outcome::Text(text) | Outcome::Time(text) => Rank::Text(text.to_vec()),
+                Outcome::Number(exact) => Rank::Outcome(Outcome::Number(exact)),
+                Outcome::Quotient { value, digits } => {
+                    Rank::Outcome(Outcome::Quotient { value, digits })
+                }
+            },
+        }
+    }
 
     /// The order of two ranks, nulls last.
-    fn compare(&self, other: &Rank<'_>, is_descending: bool) -> Ordering {
+    pub(super) fn compare(&self, other: &Rank<'_>, is_descending: bool) -> Ordering {
         let is_null = |rank: &Rank<'_>| matches!(rank, Rank::Outcome(Outcome::Null));
         let nulls = is_null(self).cmp(&is_null(other));
         nulls.then_with(|| match is_descending {

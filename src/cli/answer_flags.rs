@@ -44,6 +44,10 @@ pub(super) struct AnswerFlags {
     /// Of --top rows: so many of each value of this column of the key, or of each combination of several
     #[arg(long, value_name = "KEY,...", requires = "top", hide_short_help = true)]
     per: Vec<String>,
+    /// Make columns of the values of this column of the key, at most 1,000; --sort and --top are about the rows after that, and
+    /// --having about those before
+    #[arg(long, value_name = "KEY", hide_short_help = true)]
+    pivot: Option<String>,
     /// Print a last row over all records, those of rows that aren't printed included
     #[arg(long, hide_short_help = true)]
     total: bool,
@@ -67,12 +71,13 @@ pub(super) struct AnswerFlags {
 
 impl AnswerFlags {
     /// Which of the flags are set.
-    pub(super) fn flags(&self) -> [(bool, &'static str); 7] {
+    pub(super) fn flags(&self) -> [(bool, &'static str); 8] {
         [
             (!self.having.is_empty(), "--having"),
             (self.precision.is_some(), "--precision"),
             (!self.names.is_empty(), "--as"),
             (self.total, "--total"),
+            (self.pivot.is_some(), "--pivot"),
             (!self.per.is_empty(), "--per"),
             (self.sort.is_some(), "--sort"),
             (self.top.is_some(), "--top"),
@@ -81,7 +86,7 @@ impl AnswerFlags {
 
     /// The first flag that is about columns with names.
     pub(super) fn of_columns(&self) -> Option<&'static str> {
-        first(&self.flags()[1..5])
+        first(&self.flags()[1..6])
     }
 
     /// Which rows there are, in which order.
@@ -94,6 +99,9 @@ impl AnswerFlags {
         let mut layout = Layout::default().sort(sort).total(self.total);
         if let Some(rows) = self.top {
             layout = layout.first(rows);
+        }
+        if let Some(key) = &self.pivot {
+            layout = layout.pivot(Columns::read_name(key)?);
         }
         for item in self.per.iter().flat_map(|list| Columns::items(list)) {
             layout = layout.per(Columns::read_name(item)?);

@@ -14,7 +14,7 @@ use crate::partial::block::{BLOCK_BYTES, Block, Groups as Gathered, Sections};
 use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
 use crate::partial::key;
 use crate::partial::merge::Merge;
-use crate::partial::reader::Reader;
+use crate::partial::reader::{Loaded, Reader};
 use crate::partial::writer::Writer;
 use crate::refusal::Refusal;
 use crate::spill::regroup::Gathering;
@@ -415,25 +415,42 @@ impl Stored {
     /// # Errors
     /// They can't be read back.
     pub(crate) fn load(&self, rows: Range<usize>) -> Result<(Vec<Group>, Groups), Error> {
+        self.load_each([rows].into_iter())
+    }
+
+    /// Reads some groups here and there.
+    ///
+    /// # Errors
+    /// They can't be read back.
+    pub(crate) fn load_each(
+        &self,
+        ranges: impl Iterator<Item = Range<usize>>,
+    ) -> Result<(Vec<Group>, Groups), Error> {
         let mut table = self.table.like();
-        let mut order = Vec::with_capacity(rows.len());
-        let mut whole = Vec::new();
-        let mut buffer = Vec::new();
-        let first_block = self.block_of(rows.start);
-        // They may be sorted by other columns: the order of keys isn't looked at.
-        for block in first_block..self.reader.blocks() {
-            let first = self.firsts[block];
-            if first >= rows.end {
-                break;
+        let (mut order, mut whole) = (Vec::new(), Vec::new());
+        let mut last: Option<(usize, Loaded<'_>)> = None;
+        for rows in ranges {
+            let mut at = rows.start;
+            while at < rows.end {
+                // They may be sorted by other columns: the order of keys isn't looked at.
+                let block = self.block_of(at);
+                let loaded = match last.take() {
+                    Some((known, loaded)) if known == block => loaded,
+                    other => {
+                        let buffer = other.map_or(Vec::new(), |(_, loaded)| loaded.into_buffer());
+                        self.reader.load(block, buffer)?
+                    }
+                };
+                let view = loaded.view();
+                let first = self.firsts[block];
+                let end = rows.end.min(first + view.len());
+                for row in at - first..end - first {
+                    let group = put_row(&mut table, self.keys, &view, row, &mut whole);
+                    order.push(group.map_err(|why| self.reader.damaged_block(block, why))?);
+                }
+                at = end;
+                last = Some((block, loaded));
             }
-            let loaded = self.reader.load(block, buffer)?;
-            let view = loaded.view();
-            let from = rows.start.saturating_sub(first);
-            for row in from..view.len().min(rows.end - first) {
-                let group = put_row(&mut table, self.keys, &view, row, &mut whole);
-                order.push(group.map_err(|why| self.reader.damaged_block(block, why))?);
-            }
-            buffer = loaded.into_buffer();
         }
         Ok((order, Groups::new(table, None)))
     }
