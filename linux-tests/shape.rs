@@ -331,6 +331,7 @@ fn totals_are_those_of_one_group() {
         &format!("{of_values},sum:number"),
         estimates,
         of_two,
+        "top(3, two),values(hour),histogram(number, 100),iqr:number",
         computed,
     ] {
         let condition = ["--where", "number > 0 or two = 'a'"];
