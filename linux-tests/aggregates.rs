@@ -321,6 +321,7 @@ fn lists_have_limits() {
         ("corr($1)", "it is written corr(x, y)"),
         ("sum($1, $2)", "`sum` is of one column"),
         ("values($2) * 2", "this is a list"),
+        ("meen($1)", "and no aggregate: these are count, sum"),
         ("share(share(count()))", "has a share of a share"),
     ] {
         let ended = run(item, &["many.csv"]);

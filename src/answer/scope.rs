@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use ringfold_read::{Result, Setting};
 
 use crate::aggregate::composed::composed_named;
-use crate::aggregate::named;
 use crate::aggregate::values::TOP;
+use crate::aggregate::{named, names};
 use crate::answer::columns::{AnswerColumns, Column, Computed};
 use crate::decimal::number::shown;
 use crate::expression::formula::{Formula, Kind};
@@ -24,6 +24,7 @@ pub(crate) static AGGREGATES: Aggregates = Aggregates {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         named(name).is_some() || is(COUNT_IF) || is(TOP)
     },
+    names,
     composed: composed_named,
 };
 

@@ -299,14 +299,18 @@ pub(super) fn named(name: &str) -> Option<&'static Function> {
     all().find(|one| one.name == name || one.aliases.contains(&&*name))
 }
 
-/// What is wrong with a name that no function has.
-pub(super) fn unknown(name: &str, at: usize) -> Fault {
+/// What is wrong with a name that no function has, nor one of these aggregates.
+pub(super) fn unknown(name: &str, aggregates: Option<Vec<&str>>, at: usize) -> Fault {
     let names: Vec<&str> = all().map(|one| one.name).collect();
     let names = names.join(", ");
-    Fault::new(
-        at,
-        format!("there is no function `{name}`, but if, {names}"),
-    )
+    let why = match aggregates {
+        None => format!("there is no function `{name}`, but if, {names}"),
+        Some(aggregates) => format!(
+            "there is no function `{name}`, and no aggregate: these are {}, top5, and percentiles such as p99; functions are if, {names}",
+            aggregates.join(", ")
+        ),
+    };
+    Fault::new(at, why)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use crate::plan::columns::Columns;
 pub(crate) struct Aggregates {
     /// Whether one has such a name.
     pub(crate) is_one: fn(&str) -> bool,
+    /// What all of them are called.
+    pub(crate) names: fn() -> Vec<&'static str>,
     /// What is short for a value of several.
     pub(crate) composed: fn(&str) -> Option<&'static Composed>,
 }

@@ -541,7 +541,10 @@ impl<'a> Parser<'a> {
                 let is_share = self.aggregates.is_some() && name.eq_ignore_ascii_case("share");
                 let function = match is_share {
                     true => &function::SHARE,
-                    false => function::named(name).ok_or_else(|| function::unknown(name, at))?,
+                    false => function::named(name).ok_or_else(|| {
+                        let aggregates = self.aggregates.map(|(_, known)| (known.names)());
+                        function::unknown(name, aggregates, at)
+                    })?,
                 };
                 function.check_count(arguments.len(), at)?;
                 Form::Call(function, arguments)
