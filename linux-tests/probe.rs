@@ -51,9 +51,11 @@ pub enum Feature {
     Plain,
     /// Python 3.11, whose readers are independent of ours, and whose `csv` takes zeros.
     Python,
+    /// Python with a tz database.
+    TimeZones,
 }
 
-const ALL: [Feature; 20] = [
+const ALL: [Feature; 21] = [
     Feature::IoUring,
     Feature::Direct,
     Feature::Seccomp,
@@ -74,6 +76,7 @@ const ALL: [Feature; 20] = [
     Feature::Fuse,
     Feature::Plain,
     Feature::Python,
+    Feature::TimeZones,
 ];
 
 /// Whether it is here.
@@ -224,6 +227,13 @@ fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
             let flags = option_env!("RUSTFLAGS").unwrap_or_default();
             if flags.contains("sanitizer") {
                 return Err(format!("built with {flags}").into());
+            }
+        }
+        Feature::TimeZones => {
+            let zone = "import zoneinfo; zoneinfo.ZoneInfo('Europe/Berlin')";
+            let output = Command::new("python3").args(["-c", zone]).output()?;
+            if !output.status.success() {
+                return Err("zoneinfo has no Europe/Berlin".into());
             }
         }
         Feature::Python => {

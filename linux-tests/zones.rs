@@ -1,12 +1,14 @@
 //! Times in zones: what is printed, reported and refused; every engine; partials; and Python's zoneinfo.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use ringfold::query::Query;
 use ringfold::report::grid::{GridFormat, write_grid};
 use ringfold::{Config, Input, fold};
 
-use crate::support::{WAYS, dir, end, ringfold, write};
+use crate::probe::{Feature, skips};
+use crate::support::{WAYS, dir, end, end_of, feed, ringfold, write};
 
 fn printed(dir: &Path, args: &[&str]) -> String {
     let ended = end(ringfold(["aggregate"]).args(args).current_dir(dir));
@@ -212,6 +214,34 @@ fn times_without_an_offset() {
     );
 }
 
+#[test]
+fn extremes_of_times() {
+    let dir = dir();
+    write(
+        dir.path(),
+        "t.csv",
+        b"t\n2026-07-01 12:00\n2026-07-01T11:30:00Z\n2026-07-01T10:30:00Z\n",
+    );
+    let of = ["-a", "min:t@time,max:t@time", "t.csv"];
+    for (flags, want) in [
+        (&[][..], "2026-07-01T10:30:00Z,2026-07-01 12:00"),
+        // 12:00 is 10:00 in UTC.
+        (
+            &["--time-zone=Europe/Berlin"],
+            "2026-07-01 12:00,2026-07-01T11:30:00Z",
+        ),
+        (
+            &["--time-zone=Europe/Berlin", "--input-time-zone=UTC"],
+            "2026-07-01T10:30:00Z,2026-07-01 12:00",
+        ),
+    ] {
+        let (got, said) = noticed(dir.path(), &[flags, &of].concat());
+        assert_eq!(got, format!("min_t,max_t\n{want}\n"), "{flags:?}");
+        let is_said = said.contains("the first at t.csv byte 2 line 2");
+        assert_eq!(is_said, flags.len() == 1, "{said}");
+    }
+}
+
 /// Partials of different zones aren't merged, and a state of another zone isn't gone on with.
 #[test]
 fn partials_have_their_zones() {
@@ -280,6 +310,151 @@ fn random(at: u64) -> u64 {
     let mut mixed = (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 31).wrapping_mul(0xd6e8_feb8_6659_fd93);
     mixed ^ mixed >> 29
+}
+
+/// Reads lines of a zone, a unit of minutes and an instant, and prints what the clock shows there: cuts and numbers.
+const PYTHON: &str = r#"
+import sys
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+UTC = timezone.utc
+def cut(zone, minutes, instant):
+    local = instant.astimezone(zone)
+    start = local.replace(tzinfo=None, second=0, microsecond=0)
+    start -= timedelta(minutes=start.minute % minutes)
+    text = start.strftime("%Y-%m-%dT%H" if minutes == 60 else "%Y-%m-%dT%H:%M")
+    # Another offset at the same span of the clock, a minute at a time.
+    for minute in range(minutes):
+        shown = (start + timedelta(minutes=minute)).replace(tzinfo=zone)
+        if shown.utcoffset() > shown.replace(fold=1).utcoffset():
+            ahead = int(local.utcoffset().total_seconds())
+            return f"{text}{'-' if ahead < 0 else '+'}{abs(ahead) // 3600:02}:{abs(ahead) // 60 % 60:02}"
+    return text
+for line in sys.stdin:
+    name, minutes, seconds = line.split()
+    zone, instant = ZoneInfo(name), datetime.fromtimestamp(int(seconds), UTC)
+    local = instant.astimezone(zone)
+    naive = instant.replace(tzinfo=zone)
+    print(cut(zone, int(minutes), instant), local.strftime("%Y-%m-%d %G-W%V"), local.isoweekday(), local.hour, local.minute,
+        int(naive.timestamp()), sep=",")
+"#;
+
+/// Zones whose rules haven't changed for long, so that the version of the database doesn't matter.
+#[test]
+fn clocks_show_what_those_of_python_do() {
+    if skips(
+        "clocks_show_what_those_of_python_do",
+        &[Feature::Python, Feature::TimeZones],
+    ) {
+        return;
+    }
+    let dir = dir();
+    let changes = [
+        1_792_890_000_u64,
+        1_774_746_000,
+        1_775_314_800,
+        1_604_210_400,
+        1_325_239_200,
+        1_000_000_000,
+    ];
+    for (at, (zone, minutes, unit)) in [
+        ("Europe/Berlin", 60, "hour"),
+        ("America/New_York", 20, "20m"),
+        ("America/St_Johns", 60, "hour"),
+        ("Asia/Kathmandu", 5, "5m"),
+        ("Australia/Lord_Howe", 60, "hour"),
+        ("Pacific/Apia", 30, "30m"),
+        ("UTC", 1, "minute"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let instants: Vec<u64> = (0..400)
+            .map(|row| {
+                let random = random(1000 * at as u64 + row);
+                match row % 3 {
+                    0 => 200_000_000 + random % 1_900_000_000,
+                    _ => changes[random as usize % changes.len()] - 20_000 + random / 7 % 40_000,
+                }
+            })
+            .collect();
+        let lines: String = instants
+            .iter()
+            .map(|instant| format!("{zone} {minutes} {instant}\n"))
+            .collect();
+        let mut python = Command::new("python3");
+        let python = python.args(["-c", PYTHON]).stdin(Stdio::piped());
+        let python = python.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut python = python.spawn().unwrap();
+        feed(&mut python, lines.into_bytes());
+        let ended = end_of(python);
+        let want = String::from_utf8(ended.answer()).unwrap();
+        let rows = instants.iter().enumerate().map(|(row, instant)| {
+            format!("{row},{},{}\n", written(*instant, row), naive(*instant))
+        });
+        write(dir.path(), "t.csv", rows.collect::<String>().as_bytes());
+        let keys = format!(
+            "2@{unit}[{zone}],2@day[{zone}],2@week[{zone}],weekday($2; '{zone}'),hour($2; '{zone}'),minute($2; '{zone}'),\
+             epoch($3; '{zone}')"
+        );
+        let keys = keys.replace("; ", ", ");
+        let got = printed(
+            dir.path(),
+            &["-q", "--no-header", "-d,", "-k", "1", "-k", &keys, "t.csv"],
+        );
+        let got: Vec<&str> = got.lines().skip(1).collect();
+        for (row, want) in want.lines().enumerate() {
+            let want = format!("{row},{},1", want.replacen(' ', ",", 1));
+            assert_eq!(got[row], want, "{zone} {}", instants[row]);
+        }
+        assert_eq!(got.len(), instants.len());
+    }
+}
+
+/// Date and time of day of an instant, on a clock that is so many seconds ahead.
+fn naive(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years of 365 or 366 days from 1970 on.
+    let (mut year, mut left) = (1970, days);
+    // Up to 2099.
+    let length = |year: u64| 365 + u64::from(year.is_multiple_of(4));
+    while left >= length(year) {
+        (left, year) = (left - length(year), year + 1);
+    }
+    let mut month = 0;
+    let lengths = [
+        31,
+        length(year) - 337,
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ];
+    while left >= lengths[month] {
+        (left, month) = (left - lengths[month], month + 1);
+    }
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!(
+        "{year}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}",
+        month + 1,
+        left + 1
+    )
+}
+
+/// An instant in one of several forms.
+fn written(instant: u64, row: usize) -> String {
+    match row % 4 {
+        0 => instant.to_string(),
+        1 => naive(instant) + "Z",
+        2 => naive(instant + 19_800) + "+05:30",
+        _ => naive(instant - 12_600).replace('T', " ") + " -0330",
+    }
 }
 
 /// The same to the byte in every engine, with blocks of any size.

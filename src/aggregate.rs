@@ -146,6 +146,7 @@ mod tests {
                     number: number.unwrap_or(Number::ZERO),
                     hash_key: &crate::sketch::distinct::HashKey::NONE,
                     grammar: Grammar::FLOAT,
+                    zone: None,
                     place: (0, *at),
                 },
             );

@@ -84,6 +84,11 @@ fuzz_target!(|data: &[u8]| {
         Ok(query) => query,
         Err(error) => return refused(&error),
     };
+    let query = match form / 10 % 3 {
+        0 => query,
+        1 => query.time_zone("Europe/Berlin").unwrap(),
+        _ => query.time_zone("Australia/Lord_Howe").unwrap().input_time_zone("UTC").unwrap(),
+    };
     let want = answer(&query, None, &lines);
     for level in Level::available() {
         assert_eq!(answer(&query, Some(level), &lines), want, "{text}");

@@ -4,7 +4,7 @@
 //! lesser text remains for `min`, the greater for `max`, whatever the order.
 
 use crate::aggregate::state::{Argument, Outcome, State, StateColumn, Value, set};
-use crate::format::time::read;
+use crate::format::time::read_in;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::{RANK_BYTES, Rule};
 
@@ -32,7 +32,7 @@ impl<const IS_LATEST: bool> State for Moment<IS_LATEST> {
 
     fn update(&mut self, value: &Value<'_>) {
         // What isn't a time was refused before, or is null.
-        let Ok(time) = read(value.bytes) else {
+        let Ok(time) = read_in(value.bytes, value.zone) else {
             return;
         };
         set(&mut self.scratch, &time.rank());

@@ -321,6 +321,7 @@ mod tests {
                     number,
                     hash_key: &crate::sketch::distinct::HashKey::NONE,
                     grammar: crate::decimal::number::Grammar::PLAIN,
+                    zone: None,
                     place: (0, 0),
                 };
                 states.update(0, &value);

@@ -9,6 +9,7 @@ use crate::aggregate::lanes::{Kept, Part};
 use crate::aggregate::share::Share;
 use crate::decimal::number::{Exact, Grammar, Number, Special};
 use crate::decimal::quotient::{Quotient, short_quotient};
+use crate::format::time::TimeZone;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::partial::description::{Column, RANK_BYTES, Rule};
 use crate::report::grid::Digits;
@@ -54,6 +55,8 @@ pub(crate) struct Value<'a> {
     /// What its bytes are hashed with, and how a number is written in them.
     pub(crate) hash_key: &'a HashKey,
     pub(crate) grammar: Grammar,
+    /// The zone of a time without an offset, if it isn't UTC.
+    pub(crate) zone: Option<TimeZone>,
     /// File and first byte of its record: the place in the input.
     pub(crate) place: (u32, u64),
 }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use crate::decimal::number::{Grammar, Number};
 use crate::expression::pattern::{Pattern, SearchCache};
 use crate::expression::tree::{Check, Condition, Test};
-use crate::format::time::{NoTime, Time, Zones, read};
+use crate::format::time::{NoTime, Time, Zones, read_in};
 
 /// A value that is tested.
 pub(crate) trait Operand {
@@ -21,7 +21,7 @@ pub(crate) trait Operand {
 
     /// The time that it is.
     fn time(&self, zones: Option<Zones>) -> Option<Time> {
-        read_in(&self.text(), zones).ok()
+        read_in(&self.text(), zones.map(|zones| zones.input)).ok()
     }
 
     /// How it compares with numbers, if it is one.
@@ -148,15 +148,9 @@ impl Test {
     pub(crate) fn no_time(&self, text: &[u8]) -> Option<NoTime> {
         match self.unit {
             Some(unit) => unit.cut_clock(text, &mut Vec::new()).err(),
-            None => read_in(text, self.zones).err(),
+            None => read_in(text, self.zones.map(|zones| zones.input)).err(),
         }
     }
-}
-
-/// Reads a time; where zones are named it gets an offset.
-fn read_in(text: &[u8], zones: Option<Zones>) -> Result<Time, NoTime> {
-    let time = read(text)?;
-    zones.map_or(Ok(time), |zones| time.placed(zones.input))
 }
 
 impl Check {

@@ -19,7 +19,7 @@ pub(crate) use read::{NoTime, read};
 pub use unit::Unit;
 pub(crate) use unit::ZonedUnit;
 pub(crate) use zone::{Zone as TimeZone, write_offset};
-pub(crate) use zones::{Shown, TimeZones, Zones, may_lack_offset};
+pub(crate) use zones::{Shown, TimeZones, Zones, may_lack_offset, read_in};
 
 /// A time as it is written: a day of the calendar and what its clock shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -70,6 +70,9 @@ impl ZonedTimes {
                 None => added.computed(plan, column),
             }
         }
+        for &column in &plan.times {
+            added.column(column, None, plan.time_zones.of(None));
+        }
         for column in plan.aggregates.iter().filter_map(|of| of.column) {
             added.computed(plan, column);
         }

@@ -16,7 +16,7 @@ use crate::format::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
 use crate::format::field::{Field, Unreadable, names_of};
 use crate::format::pair_hint;
 use crate::format::repeats::Repeats;
-use crate::format::time::{self, Cutter};
+use crate::format::time::{Cutter, read_in};
 use crate::plan::computed::{Computed, Fields};
 use crate::plan::head::unclosed;
 use crate::plan::zoned::TimeSource;
@@ -169,7 +169,7 @@ impl Plan {
                     continue;
                 }
             };
-            if let Err(why) = time::read(&value) {
+            if let Err(why) = read_in(&value, self.time_zones.local()) {
                 let why = self.no_time(&value, column, &why.why(&value))?;
                 nulled.add(|| self.value_cause(&value, column, &why))?;
             }
@@ -244,6 +244,7 @@ impl Plan {
                 number,
                 hash_key: &self.hash_key,
                 grammar: self.grammar,
+                zone: self.time_zones.local(),
                 place,
             };
             partial.table.update(group, at, &value);

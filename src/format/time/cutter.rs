@@ -17,6 +17,8 @@ pub(crate) struct Cutter {
     /// In a zone, instants that all have one cut.
     span: Range<i64>,
     span_cut: ShortText,
+    /// A time of the span as it is written.
+    span_time: Vec<u8>,
     scratch: Vec<u8>,
 }
 
@@ -36,6 +38,9 @@ impl Cutter {
     /// Looks its period up only for an instant that isn't in the last span.
     #[inline]
     fn in_zone(&mut self, of: ZonedUnit, zones: Zones, text: &[u8]) -> Result<ShortText, NoTime> {
+        if self.span_time == text && !text.is_empty() {
+            return Ok(self.span_cut);
+        }
         let time = read(text)?;
         let instant = match zones.placed(&time) {
             Placed::Instant(instant) if !time.is_leap_second() => Some(instant),
@@ -46,6 +51,7 @@ impl Cutter {
         if let Some(instant) = instant
             && self.span.contains(&instant)
         {
+            self.keep_span_time(text);
             return Ok(self.span_cut);
         }
         let shown = of.shown(&time)?;
@@ -57,6 +63,7 @@ impl Cutter {
         let cut = ShortText::from(&*self.scratch);
         if instant.is_some() {
             (self.span, self.span_cut) = (shown.span(width), cut);
+            self.keep_span_time(text);
         }
         Ok(cut)
     }
@@ -95,6 +102,11 @@ impl Cutter {
         };
         text[10] = b'T';
         Ok(ShortText::first_of(&text, len))
+    }
+
+    fn keep_span_time(&mut self, time: &[u8]) {
+        self.span_time.clear();
+        self.span_time.extend_from_slice(time);
     }
 
     fn keep(&mut self, time: &[u8]) {

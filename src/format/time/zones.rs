@@ -15,6 +15,11 @@ pub(crate) struct TimeZones {
 }
 
 impl TimeZones {
+    /// That of times without an offset where no expression names a zone.
+    pub(crate) fn local(self) -> Option<Zone> {
+        self.of(None).map(|zones| zones.input)
+    }
+
     /// Those that hold where an expression names a zone, or none.
     pub(crate) fn of(self, zone: Option<Zone>) -> Option<Zones> {
         let zone = zone.or(self.zone)?;
@@ -77,6 +82,15 @@ impl Time {
         let zone = Written::Offset(ahead);
         Ok(Time { zone, ..*self })
     }
+}
+
+/// Reads a time, which has an offset then if a zone is named for those without one.
+///
+/// # Errors
+/// Why it isn't one, or its offset isn't known.
+pub(crate) fn read_in(text: &[u8], input: Option<Zone>) -> Result<Time, NoTime> {
+    let time = read(text)?;
+    input.map_or(Ok(time), |input| time.placed(input))
 }
 
 /// A time as it is looked at.

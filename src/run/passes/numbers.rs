@@ -3,7 +3,7 @@
 use ringfold_read::internals::Level;
 
 use crate::aggregate::lanes::{MAGNITUDE_MAX, NARROW_MAX, SHORT_MAX, Traits};
-use crate::format::time::read;
+use crate::format::time::read_in;
 use crate::plan::Plan;
 use crate::run::passes::Passes;
 use crate::run::passes::computed::{Row, text_of};
@@ -210,7 +210,7 @@ impl Passes {
             let (text, spans) = rows.values(*column);
             let others = (0..).zip(&spans[..rows.count]).filter(|(_, span)| {
                 let bytes = value(text, **span);
-                !plan.is_null(bytes) && read(bytes).is_err()
+                !plan.is_null(bytes) && read_in(bytes, plan.time_zones.local()).is_err()
             });
             let others: Vec<u32> = others.map(|(row, _)| row).collect();
             self.scratch.out.extend(others);

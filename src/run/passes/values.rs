@@ -125,6 +125,7 @@ impl Passes {
                         number: Number::new(number.into(), scale),
                         hash_key: &HashKey::NONE,
                         grammar: Grammar::PLAIN,
+                        zone: None,
                         place: (0, 0),
                     };
                     table.update(*group, aggregate, &value);
@@ -162,6 +163,7 @@ impl Passes {
             number,
             hash_key: &plan.hash_key,
             grammar: plan.grammar,
+            zone: plan.time_zones.local(),
             place: (place.0, place.1 + start),
         })
     }

@@ -54,6 +54,8 @@ const ZONED_KEYS: &[&str] = &[
 ];
 const ZONED_VALUES: &[&str] = &[
     "max(epoch($1))",
+    "max:1@time",
+    "min:2@time",
     "sum(epoch($1) - epoch($2))",
     "count_if($1@hour = '2026-10-25T02')",
     "lexmax($2@minute)",
