@@ -139,6 +139,13 @@ pub(crate) struct Aggregate {
     pub(crate) owner: usize,
 }
 
+impl Aggregate {
+    /// Whether it gives numbers with the decimals of its column. A count of numbers doesn't.
+    pub(crate) fn is_numeric(&self) -> bool {
+        self.kind.argument == Argument::Numbers
+    }
+}
+
 /// What the first record of an input tells.
 #[derive(Debug)]
 pub(crate) struct Shape {

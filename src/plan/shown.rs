@@ -237,7 +237,7 @@ impl AnswerColumns {
     /// Those of a plan, whose aggregates have numbers of these scales.
     pub(crate) fn of(plan: &Plan, scales: Vec<u32>) -> AnswerColumns {
         let aggregates = plan.aggregates.iter();
-        let aggregates = aggregates.map(|of| (of.kind, of.number.is_some()));
+        let aggregates = aggregates.map(|of| (of.kind, of.is_numeric()));
         let aggregates = aggregates.zip(scales);
         let columns = AnswerColumns::new(
             plan.keys.len(),

@@ -142,7 +142,9 @@ impl Plan {
     pub(super) fn scales(&self, partial: &Partial) -> Vec<u32> {
         let aggregates = self.aggregates.iter();
         let scale = |number: Option<usize>| number.map_or(0, |at| partial.scales[at]);
-        aggregates.map(|of| scale(of.number)).collect()
+        aggregates
+            .map(|of| scale(of.number.filter(|_| of.is_numeric())))
+            .collect()
     }
 
     /// Merges what went to files, if something did.
