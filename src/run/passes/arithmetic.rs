@@ -95,7 +95,8 @@ impl Arithmetic {
             Formula::Operation(
                 operator @ (Operator::Plus | Operator::Minus | Operator::Times),
                 sides,
-            ) => {
+                // A quotient is exact until the whole is rounded.
+            ) if !formula.is_quotient() => {
                 let one = self.node(level, plan, &sides[0], among);
                 let two = self.node(level, plan, &sides[1], among);
                 Node::Operation(*operator, [one, two].into())
