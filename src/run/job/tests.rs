@@ -14,6 +14,7 @@ use crate::report::grid::{GridFormat, Rows, write_grid};
 use forms::{CONDITIONS, KEYS, NULLS, UNITS, VALUE_KEYS, VALUES};
 
 mod computed;
+mod shared;
 mod zones;
 
 /// The answer as CSV with all counts, or the first error; `text` is cut into blocks of records of about `block` bytes.
