@@ -2,10 +2,12 @@
 //! passes give is what single records give.
 #![no_main]
 
+mod rows;
+
 use libfuzzer_sys::fuzz_target;
-use ringfold::query::{Answer, OnError, Query, Refusal};
-use ringfold::report::grid::{Cell, Rows};
+use ringfold::query::{OnError, Query, Refusal};
 use ringfold::{BlockError, Config, Error, Fold, Input, Level, PaddedBuf};
+use rows::rows_of;
 
 /// Words that bytes stand for, so that many texts are expressions.
 const WORDS: [&str; 64] = [
@@ -16,33 +18,24 @@ const WORDS: [&str; 64] = [
     "regexp_extract(", "url_path(", "ip_prefix(", "year(", "epoch(", "date_trunc('hour',", "time_bucket('7 days',",
 ];
 
-fn rows(answer: &Answer) -> Vec<String> {
-    let mut cells = Vec::new();
-    let row = |at: usize| {
-        answer.row(at, &mut cells);
-        let text = |cell: &Cell<'_>| match cell {
-            Cell::Null => "null".into(),
-            Cell::Total => "total".into(),
-            Cell::Text(text) | Cell::Json(text) => format!("{:?}", text.to_vec()),
-            Cell::Number(number) => number.to_string(),
-        };
-        cells.iter().map(text).collect::<Vec<_>>().join(" ")
-    };
-    (0..answer.len()).map(row).collect()
-}
-
-/// The answer at a level, or what is wrong with the first record.
-fn answer(query: &Query, level: Option<Level>, text: &[u8]) -> Result<(Vec<String>, [u64; 3]), String> {
+/// The answer at a level, or what is wrong with the first record; blocks have so many lines, or all.
+fn answer(query: &Query, level: Option<Level>, text: &[u8], lines: usize) -> Result<(Vec<String>, [u64; 3]), String> {
     let (input, config) = (Input::memory([text]), Config::default());
     let plan = query.clone().level(level).plan(&input, &config).map_err(|error| error.to_string())?;
     let mut partial = plan.partial();
-    match plan.block(&mut partial, &PaddedBuf::from(text).block(0, 0, 0)) {
-        Ok(()) => {}
-        Err(BlockError::Malformed(bad)) => return Err(format!("{} {} {}", bad.start, bad.end, bad.cause)),
-        Err(BlockError::Sink(error)) => panic!("{error}"),
+    let all: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+    let mut at = 0;
+    for block in all.chunks(if lines == 0 { all.len() } else { lines }) {
+        let block = block.concat();
+        match plan.block(&mut partial, &PaddedBuf::from(&block[..]).block(0, at as u64, 0)) {
+            Ok(()) => {}
+            Err(BlockError::Malformed(bad)) => return Err(format!("{} {} {}", at + bad.start, at + bad.end, bad.cause)),
+            Err(BlockError::Sink(error)) => panic!("{error}"),
+        }
+        at += block.len();
     }
     let answer = plan.finish(partial);
-    Ok((rows(&answer), [answer.rows, answer.filtered, answer.unread]))
+    Ok((rows_of(&answer), [answer.rows, answer.filtered, answer.unread]))
 }
 
 /// Whatever is refused is so at a place of the text.
@@ -66,8 +59,23 @@ fuzz_target!(|data: &[u8]| {
     }
     let mut lines = b"7,abc,2026-03-12T06:25:01Z\n2.50,/a?b=1,\n".to_vec();
     lines.extend_from_slice(data.get(end + 1..).unwrap_or_default());
-    let query = Query::new(b',').quote(None).header(false).ragged(true);
+    // Quoted fields may hold newlines, so they stand in one block.
+    let is_quoted = lenient & 64 != 0;
+    let lines_of_block = if is_quoted { 0 } else { usize::from(lenient >> 3 & 3) };
+    let query = Query::new(b',').quote(is_quoted.then_some(b'"')).header(false).ragged(true);
     let query = query.on_error([OnError::Fail, OnError::Skip, OnError::Null][usize::from(lenient % 3)]);
+    // The text as a part of several expressions.
+    let shared: [fn(Query, &str) -> Result<Query, Error>; 4] = [
+        |query, text| query.filter(&format!("({text}) > 1")),
+        |query, text| query.aggregate_text(&format!("sum(if(({text}) > 2, $1, 1))")),
+        |query, text| query.key_text(&format!("({text}) * 2")),
+        |query, text| query.aggregate_text(&format!("max(({text}) + 0.5)")),
+    ];
+    let mut added = shared.iter().enumerate().filter(|(at, _)| form >> (3 + at) & 1 == 1);
+    let query = match added.try_fold(query, |query, (_, add)| add(query, &text)) {
+        Ok(query) => query,
+        Err(error) => return refused(&error),
+    };
     let query = match form % 10 {
         0 => query.key_text(&text),
         1 => query.aggregate_text(&format!("sum({text})")),
@@ -89,8 +97,8 @@ fuzz_target!(|data: &[u8]| {
         1 => query.time_zone("Europe/Berlin").unwrap(),
         _ => query.time_zone("Australia/Lord_Howe").unwrap().input_time_zone("UTC").unwrap(),
     };
-    let want = answer(&query, None, &lines);
+    let want = answer(&query, None, &lines, lines_of_block);
     for level in Level::available() {
-        assert_eq!(answer(&query, Some(level), &lines), want, "{text}");
+        assert_eq!(answer(&query, Some(level), &lines, lines_of_block), want, "{text}");
     }
 });

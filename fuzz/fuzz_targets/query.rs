@@ -5,6 +5,7 @@
 #![no_main]
 
 mod case;
+mod rows;
 
 use std::collections::BTreeMap;
 
@@ -12,9 +13,9 @@ use case::Case;
 use libfuzzer_sys::fuzz_target;
 use num_bigint::BigInt;
 use ringfold::internals::simulated;
-use ringfold::query::{Answer, OnError, Plan, Query};
-use ringfold::report::grid::{Cell, Rows};
+use ringfold::query::{OnError, Plan, Query};
 use ringfold::{BlockError, Config, Error, Fold, Input, Level, PaddedBuf, fold};
+use rows::rows_of;
 
 type Row = Vec<Vec<u8>>;
 
@@ -493,22 +494,6 @@ fn naive(files: &[Vec<(usize, Row)>], asked: &Asked) -> Result<Vec<String>, (usi
         key.iter().zip(&are_numbers).map(part).collect::<Vec<_>>()
     });
     Ok(groups.into_iter().map(line).collect())
-}
-
-/// The rows of an answer in the form of `naive`'s.
-fn rows_of(answer: &Answer) -> Vec<String> {
-    let mut cells = Vec::new();
-    let row = |at: usize| {
-        answer.row(at, &mut cells);
-        let text = |cell: &Cell<'_>| match cell {
-            Cell::Null => "null".into(),
-            Cell::Total => "total".into(),
-            Cell::Text(text) | Cell::Json(text) => format!("{:?}", text.to_vec()),
-            Cell::Number(number) => number.to_string(),
-        };
-        cells.iter().map(text).collect::<Vec<_>>().join(" ")
-    };
-    (0..answer.len()).map(row).collect()
 }
 
 /// The answer, or the place of the first malformed record, of each file as one block. A file of empty lines is left out: a
