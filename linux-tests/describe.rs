@@ -198,6 +198,16 @@ fn what_is_not_as_it_seems_is_told() {
         "{price}"
     );
     assert!(!said.contains("aren't numbers"), "{said}");
+    // Numbers among texts are texts.
+    write(dir.path(), "m.csv", b"house\n7b\n10\n9a\nx\n100\n7b\n");
+    let (answer, said) =
+        end(ringfold(["describe", "-H", "m.csv"]).current_dir(dir.path())).answer_and_notices();
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(
+        answer.contains("\n1,house,text,0,0,5,10,x,,,,,7b,2,10,1,100,1,"),
+        "{answer}"
+    );
+    assert!(!said.contains("other"), "{said}");
     let mut lines = "{\"a\":1}\n".repeat(999);
     lines += "{\"b\":{\"c\":2}}\n{\"late\":3}\n";
     write(dir.path(), "e.jsonl", lines.as_bytes());

@@ -1,5 +1,7 @@
 //! What the values of a column are, whatever they are: no query asks for it by name, but a description of an input does.
 
+use memchr::memchr2;
+
 use crate::aggregate::definition::{Definition, Kind};
 use crate::aggregate::mean::MORE;
 use crate::aggregate::percentile::percentile;
@@ -49,8 +51,10 @@ impl State for Profile {
     fn update(&mut self, value: &Value<'_>) {
         let text = value.bytes;
         let hash = value.hash_key.hash(text);
-        // Most texts are told by their first letter, and reading them makes a sentence of why they are no numbers.
-        let is_text = !value.grammar.is_float && text.first().is_some_and(u8::is_ascii_alphabetic);
+        // Most others are told by their first letter or by signs of times, and reading them makes a sentence of why they are no
+        // numbers.
+        let is_named = !value.grammar.is_float && text.first().is_some_and(u8::is_ascii_alphabetic);
+        let is_text = is_named || memchr2(b':', b'/', text).is_some();
         let read_number = || Number::read_as(text, value.grammar).ok();
         if let Some(number) = if is_text { None } else { read_number() } {
             return self.add_number((text, number), hash, value.place);

@@ -6,7 +6,7 @@ use crate::sketch::Sketch;
 pub(crate) const SCALE_MAX: u32 = 1000;
 
 /// Bytes before the text of a time, which are ordered as instants are.
-pub(crate) const RANK_BYTES: usize = 16;
+pub(crate) const RANK_BYTES: usize = crate::sketch::profile::RANK_BYTES;
 
 /// How two values of a column become one, and by that what they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

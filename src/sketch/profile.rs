@@ -11,6 +11,8 @@ use crate::sketch::histogram::{Histogram, integer};
 /// Frequencies are known of up to so many different values, of so many bytes in all.
 const VALUES_MAX: usize = FEW;
 const BYTES_MAX: usize = 256 << 10;
+/// After so many values memory is looked at.
+const COUNTED: u64 = 256;
 /// Bytes of the first value that are kept.
 const SHOWN: usize = 100;
 
@@ -25,7 +27,8 @@ pub(crate) enum Class {
 /// The first byte of a record, in a file.
 type Place = (u32, u64);
 
-/// The values of a class. They are ordered by bytes: those of numbers in order, of a time its rank and its text, or of the text.
+/// The values of a class. They are ordered by bytes: those of numbers in order, or of a time its rank and its text. Those of
+/// texts are of all values, by their own bytes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Of {
     pub(crate) count: u64,
@@ -47,6 +50,10 @@ pub(crate) struct Profile {
     pub(crate) frequencies: Option<Frequencies>,
     /// Bytes of different values, as long as there are frequencies.
     text_bytes: usize,
+    /// The doubles next to the least and the greatest number.
+    bounds: Option<(f64, f64)>,
+    /// Bytes elsewhere, as they were some values ago.
+    heap: usize,
 }
 
 impl Default for Profile {
@@ -59,6 +66,8 @@ impl Default for Profile {
             distinct: Distinct::default(),
             frequencies: Some(Frequencies::default()),
             text_bytes: 0,
+            bounds: None,
+            heap: 0,
         }
     }
 }
@@ -121,6 +130,10 @@ impl Profile {
                 self.check_frequencies();
             }
         }
+        if self.count().is_multiple_of(COUNTED) {
+            self.heap = self.measured();
+        }
+        self.classes[Class::Text as usize].extend(text);
         let of = &mut self.classes[class as usize];
         of.add(text, place);
         of
@@ -133,7 +146,7 @@ impl Profile {
     }
 
     pub(crate) fn add_text(&mut self, text: &[u8], hash: u64, place: Place) {
-        self.add(Class::Text, text, hash, place).extend(text);
+        self.add(Class::Text, text, hash, place);
     }
 
     /// Adds a time that is ordered by its rank and its text.
@@ -143,18 +156,31 @@ impl Profile {
         hash: u64,
         place: Place,
     ) {
-        let ranked = [rank, text].concat();
-        self.add(Class::Time, text, hash, place).extend(&ranked);
+        let of = self.add(Class::Time, text, hash, place);
+        let is_inside = of.extremes.as_ref().is_some_and(|[least, greatest]| {
+            least[..rank.len()] < *rank && *rank < greatest[..rank.len()]
+        });
+        if !is_inside {
+            of.extend(&[rank, text].concat());
+        }
         self.sizes[Class::Time as usize].add(integer(seconds as f64));
     }
 
     pub(crate) fn add_number(&mut self, (text, number): (&[u8], Number), hash: u64, place: Place) {
-        let mut ranked = Vec::new();
-        number.push_ordered(&mut ranked);
-        self.add(Class::Number, text, hash, place).extend(&ranked);
+        let nearest = number.nearest();
+        let is_inside = |(least, greatest): (f64, f64)| least < nearest && nearest < greatest;
+        let bounds = self.bounds;
+        let of = self.add(Class::Number, text, hash, place);
+        if !bounds.is_some_and(is_inside) {
+            let mut ranked = Vec::new();
+            number.push_ordered(&mut ranked);
+            of.extend(&ranked);
+            let (least, greatest) = bounds.unwrap_or((nearest, nearest));
+            self.bounds = Some((least.min(nearest), greatest.max(nearest)));
+        }
         self.decimals = self.decimals.max(number.decimals());
         self.sum.add(number);
-        self.sizes[Class::Number as usize].add(integer(number.nearest()));
+        self.sizes[Class::Number as usize].add(integer(nearest));
     }
 
     pub(crate) fn merge(&mut self, from: Profile) {
@@ -174,6 +200,7 @@ impl Profile {
             });
         self.count_bytes();
         self.check_frequencies();
+        self.heap = self.measured();
     }
 
     fn count_bytes(&mut self) {
@@ -183,6 +210,10 @@ impl Profile {
 
     /// Bytes that it has elsewhere, about.
     pub(crate) fn bytes(&self) -> usize {
+        self.heap
+    }
+
+    fn measured(&self) -> usize {
         let extremes = self
             .classes
             .iter()
@@ -254,12 +285,17 @@ impl Profile {
             let extremes = [take(bytes)?.to_vec(), take(bytes)?.to_vec()];
             let file = u32::try_from(take_u64(bytes)?).map_err(|_| WRONG)?;
             let first = ((file, take_u64(bytes)?), take(bytes)?.to_vec());
-            if of.count > 0 {
-                (of.extremes, of.first) = (Some(extremes), Some(first));
-            }
+            of.extremes = (!extremes[0].is_empty()).then_some(extremes);
+            of.first = (of.count > 0).then_some(first);
         }
         let numbers = profile.of(Class::Number).extremes.iter().flatten();
         if { numbers }.any(|ranked| Number::of_ordered(ranked).is_none()) {
+            return Err(WRONG);
+        }
+        let times = profile.of(Class::Time).extremes.iter().flatten();
+        let classes = profile.classes.iter();
+        let lacks = { classes }.any(|of| of.count > 0 && of.extremes.is_none());
+        if lacks || { times }.any(|ranked| ranked.len() <= RANK_BYTES) {
             return Err(WRONG);
         }
         let digits = |bytes: &mut &[u8]| match take_u64(bytes)? {
@@ -283,9 +319,13 @@ impl Profile {
             false => Some(Frequencies::decode(take(bytes)?)?),
         };
         profile.count_bytes();
+        profile.heap = profile.measured();
         Ok(profile)
     }
 }
+
+/// Bytes before the text of a time.
+pub(crate) const RANK_BYTES: usize = 16;
 
 /// More digits after the point than any number has.
 const DIGITS_MAX: u64 = 2000;
