@@ -95,7 +95,7 @@ fn keys_of_two_columns() {
     assert!(error.contains("`1+2@hour` joins two"), "{error}");
     let error = failed(dir.path(), &["-k", "1+2-3@hour", "w3c.tsv"], 2);
     assert!(
-        error.contains("a time of day stands in one column"),
+        error.contains("one column is wanted here, and not several"),
         "{error}"
     );
     write(
