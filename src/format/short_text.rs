@@ -6,6 +6,7 @@ pub(crate) struct ShortText(pub(crate) [u8; 32]);
 
 impl ShortText {
     /// The first bytes of `text`, so many.
+    #[inline]
     pub(crate) fn first_of(text: &[u8; 19], len: usize) -> ShortText {
         let mut short = [0; 32];
         for (at, byte) in text.iter().enumerate() {

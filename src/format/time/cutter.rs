@@ -11,15 +11,30 @@ use crate::format::time::zones::{Placed, Zones};
 /// Cuts times down. Neighbours in a file are often the same, so it keeps the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Cutter {
-    /// A time, or of weeks and weekdays a day.
-    time: Vec<u8>,
+    time: Option<Whole>,
     cut: ShortText,
+    /// Of weeks and weekdays, a day.
+    day: Vec<u8>,
+    day_cut: ShortText,
     /// In a zone, instants that all have one cut.
     span: Range<i64>,
     span_cut: ShortText,
-    /// A time of the span as it is written.
-    span_time: Vec<u8>,
     scratch: Vec<u8>,
+}
+
+/// A text of 8 to 32 bytes: how long it is, and what it begins and ends with.
+type Whole = (usize, u128, u128);
+
+#[inline]
+fn whole(text: &[u8]) -> Option<Whole> {
+    let eight = |bytes: Option<&[u8; 8]>| bytes.map(|bytes| u64::from_ne_bytes(*bytes).into());
+    let sixteen = |bytes: Option<&[u8; 16]>| bytes.map(|bytes| u128::from_ne_bytes(*bytes));
+    let (head, tail) = match text.len() {
+        16..=32 => (sixteen(text.first_chunk()), sixteen(text.last_chunk())),
+        _ if text.len() < 16 => (eight(text.first_chunk()), eight(text.last_chunk())),
+        _ => return None,
+    };
+    Some((text.len(), head?, tail?))
 }
 
 impl Cutter {
@@ -29,30 +44,41 @@ impl Cutter {
     /// As there.
     #[inline]
     pub(crate) fn cut(&mut self, of: ZonedUnit, time: &[u8]) -> Result<ShortText, NoTime> {
-        match of.zones {
-            None => self.as_written(of.unit, time),
-            Some(zones) => self.in_zone(of, zones, time),
+        let whole = whole(time);
+        if whole.is_some() && self.time == whole {
+            return Ok(self.cut);
         }
+        let in_zone = match of.zones {
+            None => None,
+            Some(zones) => self.in_zone(of, zones, time)?,
+        };
+        let cut = match in_zone {
+            Some(cut) => cut,
+            None => self.as_written(of.unit, time)?,
+        };
+        (self.time, self.cut) = (whole, cut);
+        Ok(cut)
     }
 
-    /// Looks its period up only for an instant that isn't in the last span.
+    /// Looks its period up only for an instant that isn't in the last span; `None` where a time is cut as it is written.
     #[inline]
-    fn in_zone(&mut self, of: ZonedUnit, zones: Zones, text: &[u8]) -> Result<ShortText, NoTime> {
-        if self.span_time == text && !text.is_empty() {
-            return Ok(self.span_cut);
-        }
+    fn in_zone(
+        &mut self,
+        of: ZonedUnit,
+        zones: Zones,
+        text: &[u8],
+    ) -> Result<Option<ShortText>, NoTime> {
         let time = read(text)?;
         let instant = match zones.placed(&time) {
             Placed::Instant(instant) if !time.is_leap_second() => Some(instant),
             Placed::Instant(_) | Placed::Unknown => None,
-            Placed::Shown => return self.as_written(of.unit, text),
+            Placed::Shown => return Ok(None),
         };
         of.unit.check(&time)?;
         if let Some(instant) = instant
             && self.span.contains(&instant)
         {
-            self.keep_span_time(text);
-            return Ok(self.span_cut);
+            return Ok(Some(self.span_cut));
         }
         let shown = of.shown(&time)?;
         of.unit.write(&shown.time, &mut self.scratch);
@@ -63,21 +89,16 @@ impl Cutter {
         let cut = ShortText::from(&*self.scratch);
         if instant.is_some() {
             (self.span, self.span_cut) = (shown.span(width), cut);
-            self.keep_span_time(text);
         }
-        Ok(cut)
+        Ok(Some(cut))
     }
 
     #[inline]
     fn as_written(&mut self, unit: Unit, time: &[u8]) -> Result<ShortText, NoTime> {
         let Some((parts, iso)) = iso(time) else {
-            if self.time != time || time.is_empty() {
-                self.time.clear();
-                let zones = None;
-                ZonedUnit { unit, zones }.cut(time, &mut self.scratch)?;
-                self.keep(time);
-            }
-            return Ok(self.cut);
+            let zones = None;
+            ZonedUnit { unit, zones }.cut(time, &mut self.scratch)?;
+            return Ok(ShortText::from(&*self.scratch));
         };
         let mut text = *iso;
         let len = match unit {
@@ -93,25 +114,16 @@ impl Cutter {
                 16
             }
             Unit::Week | Unit::Weekday => {
-                if self.time != iso[..10] {
+                if self.day != iso[..10] {
                     unit.write(&parts, &mut self.scratch);
-                    self.keep(&iso[..10]);
+                    self.day.clear();
+                    self.day.extend_from_slice(&iso[..10]);
+                    self.day_cut = ShortText::from(&*self.scratch);
                 }
-                return Ok(self.cut);
+                return Ok(self.day_cut);
             }
         };
         text[10] = b'T';
         Ok(ShortText::first_of(&text, len))
-    }
-
-    fn keep_span_time(&mut self, time: &[u8]) {
-        self.span_time.clear();
-        self.span_time.extend_from_slice(time);
-    }
-
-    fn keep(&mut self, time: &[u8]) {
-        self.time.clear();
-        self.time.extend_from_slice(time);
-        self.cut = ShortText::from(&*self.scratch);
     }
 }
