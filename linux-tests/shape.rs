@@ -701,3 +701,85 @@ fn values_of_rows_are_the_same_everywhere() {
     );
     assert!(rows.iter().any(|row| row.hour == 23));
 }
+
+/// Keys that are the same number stay rows of their own, with their groups side by side.
+#[test]
+fn rows_of_equal_numbers() {
+    let dir = dir();
+    write(
+        dir.path(),
+        "n.csv",
+        b"k,p,v\n1,a,5\n1.0,a,6\n01,a,9\n1,b,7\n1.0,b,8\n2,a,1\n",
+    );
+    for memory in ["0", "1G"] {
+        let args = [
+            "-k", "k,p", "-a", "sum:v", "--pivot", "p", "--memory", memory,
+        ];
+        let args = [&args[..], &["n.csv"]].concat();
+        let want = "k,a,b\n01,9,\n1,5,7\n1.0,6,8\n2,1,\n";
+        assert_eq!(printed(dir.path(), &args), want);
+        let first = [&args[..], &["--sort", "-k", "--top", "2"]].concat();
+        assert_eq!(printed(dir.path(), &first), "k,a,b\n2,1,\n01,9,\n");
+    }
+    for order in ["-sum(v)", "-sum(v):desc", "sum(v):desc", "-sum_v:desc"] {
+        let args = [
+            "-k", "k", "-a", "sum:v", "--sort", order, "--top", "1", "n.csv",
+        ];
+        assert_eq!(printed(dir.path(), &args), "k,sum_v\n1.0,14\n", "{order}");
+    }
+    // A column that is called like a product isn't one.
+    write(dir.path(), "q.csv", b"k,a,b,a*b\nx,1,2,100\ny,3,4,200\n");
+    for (items, kept) in [
+        ("sum(\"a*b\") as s,sum(a*b) as u", "k,s,u\n"),
+        ("sum(a*b) as u,sum(\"a*b\") as s", "k,u,s\n"),
+    ] {
+        let args = ["-k", "k", "-a", items, "--having", "sum(a*b) > 50", "q.csv"];
+        assert_eq!(printed(dir.path(), &args), kept);
+        let args = [
+            "-k",
+            "k",
+            "-a",
+            items,
+            "--having",
+            "sum(\"a*b\") > 50",
+            "--top",
+            "1",
+            "q.csv",
+        ];
+        assert_eq!(printed(dir.path(), &args).lines().count(), 2);
+    }
+}
+
+/// Where all groups are in memory, no file is written.
+#[test]
+fn a_total_needs_no_directory() {
+    let dir = dir();
+    let mut text = String::from("k,v\n");
+    (0..60_000).for_each(|row| text += &format!("k{row},{}\n", row % 7));
+    write(dir.path(), "many.csv", text.as_bytes());
+    for (items, total) in [
+        ("sum:v", "total,179994"),
+        ("median:v,distinct:k", "total,3.00,60000"),
+    ] {
+        let args = [
+            "aggregate",
+            "-k",
+            "k",
+            "-a",
+            items,
+            "--total",
+            "--top",
+            "1",
+            "many.csv",
+        ];
+        let mut command = ringfold(args);
+        let ended = end(command.current_dir(dir.path()).env("TMPDIR", "/nowhere"));
+        let got = String::from_utf8(ended.answer()).unwrap();
+        assert_eq!(got.lines().last(), Some(total));
+    }
+}
+
+fn printed(dir: &Path, args: &[&str]) -> String {
+    let args = [&["aggregate"], args].concat();
+    String::from_utf8(end(ringfold(args).current_dir(dir)).answer()).unwrap()
+}

@@ -124,11 +124,7 @@ impl AnswerColumns {
             cells.push(match self.outcome(groups, group, place) {
                 Outcome::Null => Cell::Null,
                 Outcome::Text(text) => match column {
-                    Column::Aggregate(at)
-                        if groups.kinds().nth(*at).is_some_and(|of| of.is_list) =>
-                    {
-                        Cell::Json(text)
-                    }
+                    Column::Aggregate(at) if groups.kind(*at).is_list => Cell::Json(text),
                     _ => Cell::Text(text),
                 },
                 Outcome::Time(time) => Cell::Text(text_of(time)),

@@ -86,6 +86,7 @@ impl By {
             return Ok(Place {
                 place: columns.place(at),
                 descending: self.descending,
+                is_text: false,
             });
         }
         let (name, descending) = match self.name.split_first() {
@@ -102,6 +103,7 @@ impl By {
             [at] => Ok(Place {
                 place: columns.place(at),
                 descending,
+                is_text: false,
             }),
             [] => {
                 let text = String::from_utf8_lossy(&self.name);
@@ -111,7 +113,8 @@ impl By {
                 let (place, is_turned) = scope::value(&text, SORT, names, columns)?;
                 Ok(Place {
                     place,
-                    descending: self.descending != is_turned,
+                    descending: self.descending || is_turned,
+                    is_text: false,
                 })
             }
             [one, two, ..] => {
@@ -134,6 +137,8 @@ pub(super) struct Place {
     pub(super) place: usize,
     /// From the greatest down.
     pub(super) descending: bool,
+    /// A part of the key by its bytes, even if it is a number.
+    pub(super) is_text: bool,
 }
 
 /// The places of the columns that an aggregate's name may mean, or its name and a column's: `mean`, `avg_price`, `sum:qty`.

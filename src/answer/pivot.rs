@@ -55,10 +55,15 @@ impl Answer {
         let others: Vec<usize> = (0..self.columns.keys).filter(|at| *at != key).collect();
         let by_keys = self.order_of_keys(layout.order(), &others);
         let mut places = by_keys.clone().unwrap_or_default();
-        for &place in others.iter().chain([&key]) {
-            if places.iter().all(|known| known.place != place) {
-                let descending = false;
-                places.push(Place { place, descending });
+        // Groups of a row stand side by side, also where another row's key is the same number.
+        let of_others = others.iter().flat_map(|&at| [(at, false), (at, true)]);
+        for (place, is_text) in of_others.chain([(key, false)]) {
+            if (places.iter()).all(|known| (known.place, known.is_text) != (place, is_text)) {
+                places.push(Place {
+                    place,
+                    descending: false,
+                    is_text,
+                });
             }
         }
         self.sort_by(&places, usize::MAX)?;
@@ -217,7 +222,7 @@ impl Answer {
                 columns: &columns,
                 row: row.clone(),
             };
-            let ranks = places.iter().map(|by| record.rank(by.place).into_owned());
+            let ranks = places.iter().map(|by| record.rank(*by).into_owned());
             ranks.collect()
         };
         let mut ranked: Vec<(Vec<Rank<'static>>, Range<usize>)> = Vec::new();
@@ -383,14 +388,14 @@ struct PivotRecord<'a> {
 }
 
 impl<'a> PivotRecord<'a> {
-    fn rank(&self, place: usize) -> Rank<'a> {
-        if let Some(computed) = self.columns.hidden(place) {
+    fn rank(&self, by: Place) -> Rank<'a> {
+        if let Some(computed) = self.columns.hidden(by.place) {
             return Rank::of(computed.formula.value(self));
         }
-        match self.group_of(place) {
+        match self.group_of(by.place) {
             Ok(Some((group, place))) => {
                 let order = self.answer.columns(&[]);
-                order.rank(&self.answer.all, group, place)
+                order.rank(&self.answer.all, group, Place { place, ..by })
             }
             _ => Rank::NULL,
         }

@@ -102,9 +102,12 @@ struct AnswerScope<'a> {
 impl AnswerScope<'_> {
     /// The place of an aggregate that is written so.
     fn aggregate(&self, text: &[u8]) -> Option<usize> {
-        let wanted = parts(text);
-        let mut known = self.columns.written.iter();
-        let at = known.position(|known| parts(&known.text) == wanted)?;
+        let known = &self.columns.written;
+        let at = known.iter().position(|known| known.text == text);
+        let at = at.or_else(|| {
+            let wanted = parts(text);
+            known.iter().position(|known| parts(&known.text) == wanted)
+        })?;
         Some(self.columns.keys + at)
     }
 }

@@ -93,16 +93,17 @@ impl Columns<'_> {
         Row {
             groups,
             group,
-            rank: first.map_or(Rank::NULL, |by| self.rank(groups, group, by.place)),
+            rank: first.map_or(Rank::NULL, |by| self.rank(groups, group, *by)),
         }
     }
 
     /// What a group is sorted by in a place; a number of a key is one.
-    pub(super) fn rank<'g>(&self, groups: &'g Groups, group: Group, place: usize) -> Rank<'g> {
+    pub(super) fn rank<'g>(&self, groups: &'g Groups, group: Group, by: Place) -> Rank<'g> {
+        let Place { place, is_text, .. } = by;
         if let Some(computed) = self.all.hidden(place) {
             return Rank::of(self.all.computed(groups, group, computed));
         }
-        if place < self.all.keys && self.key_order.is_number(place) {
+        if place < self.all.keys && !is_text && self.key_order.is_number(place) {
             let part = part(groups, group, place);
             let number = self.key_order.number(part);
             return Rank::Outcome(number.map_or(Outcome::Text(part), |number| {
@@ -118,7 +119,7 @@ impl Columns<'_> {
         };
         let by_others = || {
             let mut orders = others.iter().map(|by| {
-                let [one, two] = [one, two].map(|row| self.rank(row.groups, row.group, by.place));
+                let [one, two] = [one, two].map(|row| self.rank(row.groups, row.group, *by));
                 one.compare(&two, by.descending)
             });
             orders.find(|order| order.is_ne())

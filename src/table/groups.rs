@@ -82,6 +82,10 @@ impl Groups {
         self.table.kinds()
     }
 
+    pub(crate) fn kind(&self, aggregate: usize) -> Kind {
+        self.table.kind(aggregate)
+    }
+
     /// Adds a group's state of one of the aggregates to its columns in a partial.
     pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
         match (group.lanes(), &self.lanes) {
