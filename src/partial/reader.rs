@@ -113,6 +113,10 @@ impl Reader {
         Reader::new(name, Storage::File(file), meta.len())
     }
 
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.storage, Storage::Memory(_))
+    }
+
     /// Reads a partial in memory.
     ///
     /// # Errors

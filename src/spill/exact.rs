@@ -59,13 +59,27 @@ impl StoredForm {
         Table::new(&RandomState::new(), &self.slots)
     }
 
-    /// The groups of a file with what is found in their values.
+    /// Groups with what is found in their values: in a file where they are in one.
     ///
     /// # Errors
     /// A file can't be written or read back, or there are values without their group.
     pub(crate) fn settle_stored(&self, all: &Reader, scales: &[u32]) -> Result<Reader, Lost> {
         let form = self.settled();
-        let mut settling = Settling::new(self, scales, form.writer(scales)?);
+        if all.is_in_memory() {
+            let writer = Writer::new(Vec::new(), &form.description(scales))?;
+            let bytes = self.settle_to(writer, all, scales)?.finish()?;
+            return Reader::in_memory("groups".into(), bytes).map_err(|_| Lost::Read);
+        }
+        form.reader(self.settle_to(form.writer(scales)?, all, scales)?)
+    }
+
+    fn settle_to<W: Write>(
+        &self,
+        writer: Writer<W>,
+        all: &Reader,
+        scales: &[u32],
+    ) -> Result<Writer<W>, Lost> {
+        let mut settling = Settling::new(self, scales, writer);
         let mut cursor = Cursor::new(all, 0).map_err(|_| Lost::Read)?;
         let firsts = firsts(&self.slots);
         while let Some(loaded) = cursor.loaded() {
@@ -80,7 +94,7 @@ impl StoredForm {
             }
             cursor.next_block().map_err(|_| Lost::Read)?;
         }
-        form.reader(settling.finish()?)
+        settling.finish()
     }
 
     /// Groups in memory with what is found in their values.

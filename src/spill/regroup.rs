@@ -83,15 +83,11 @@ impl StoredForm {
                     self.gather(rows, &mut some)?;
                     some.finish()
                 });
-                all.runs = parts.collect::<Result<_, Lost>>()?;
+                let parts: Vec<Reader> = parts.collect::<Result<_, Lost>>()?;
+                all.take(parts.iter())?;
             }
             Source::Stored(stored) => {
-                let sources = (0..self.sources as u32).collect();
-                let merge = Merge::new([(stored.reader(), sources)]);
-                let mut merge = merge.map_err(|_| Lost::Read)?;
-                while merge.next(&mut all.fresh).map_err(|_| Lost::Read)? {
-                    all.put_full()?;
-                }
+                all.take([stored.reader()].into_iter())?;
             }
         }
         let all = all.finish()?;
@@ -133,6 +129,17 @@ impl Gathering for Regrouping<'_> {
 }
 
 impl Regrouping<'_> {
+    /// Takes groups that are in the order of their keys.
+    fn take<'r>(&mut self, readers: impl Iterator<Item = &'r Reader>) -> Result<(), Lost> {
+        let sources: Vec<u32> = (0..self.form.sources as u32).collect();
+        let merge = Merge::new(readers.map(|reader| (reader, sources.clone())));
+        let mut merge = merge.map_err(|_| Lost::Read)?;
+        while merge.next(&mut self.fresh).map_err(|_| Lost::Read)? {
+            self.put_full()?;
+        }
+        Ok(())
+    }
+
     /// The key of a group without the parts that aren't kept. That of a value ends with it.
     fn key(&self, key: &[u8], to: &mut Vec<u8>) -> Result<(), Lost> {
         let parts = key::parts(key, self.form.keys);
