@@ -510,3 +510,50 @@ fn every_engine_gives_the_same() {
     assert!(all.iter().all(|csv| *csv == all[0]));
     assert!(all[0].contains("\n2026-10-25T02:40+01:00,7,"), "{}", all[0]);
 }
+
+/// A log's time that another value is chosen by, a time in a table's key, and a time that stands for null.
+#[test]
+fn times_within_other_values() {
+    let dir = dir();
+    let log =
+        b"[2026-11-25 10:00:00] \"GET /a HTTP/1.1\"\n[2026-11-25T05:00:00Z] \"GET /b HTTP/1.1\"\n";
+    write(dir.path(), "times.log", log);
+    let args = [
+        "--log",
+        "[$time_local] \"$request\"",
+        "--time-zone=Asia/Tokyo",
+        "-a",
+        "arg_max(path, time),max:time,arg_max(path, epoch(time))",
+        "times.log",
+    ];
+    let (got, notice) = noticed(dir.path(), &args);
+    assert!(got.ends_with("/b,2026-11-25T05:00:00Z,/b\n"), "{got}");
+    assert!(notice.contains("line 1: --input-time-zone"), "{notice}");
+    write(dir.path(), "t.csv", b"t,x\n2026-03-29 04:30:00,2\n");
+    write(dir.path(), "r.csv", b"h,rate\n4,10\n6,100\n");
+    let table = [
+        "--lookup",
+        "r.csv",
+        "--on",
+        "hour(t)=h",
+        "-a",
+        "sum(x * rate)",
+        "t.csv",
+    ];
+    let berlin = [&["--time-zone=Europe/Berlin"], &table[..]].concat();
+    let (got, notice) = noticed(dir.path(), &berlin);
+    assert!(got.ends_with("\n20\n"), "{got}");
+    assert!(notice.contains("line 2: --input-time-zone"), "{notice}");
+    let utc = [&["--input-time-zone=UTC"], &berlin[..]].concat();
+    assert!(printed(dir.path(), &utc).ends_with("\n200\n"));
+    let null = "2026-03-29 04:30:00";
+    let args = [
+        "--time-zone=Europe/Berlin",
+        "--null-value",
+        null,
+        "-k",
+        "t@hour",
+        "t.csv",
+    ];
+    assert_eq!(printed(dir.path(), &args), "t_hour,count\n\"\",1\n");
+}

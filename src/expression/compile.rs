@@ -460,7 +460,7 @@ impl Compiler<'_> {
                         && wanted == Kind::Number
                         && self.scope.is_time(column) =>
                 {
-                    function::seconds_of(argument)
+                    function::seconds_of(argument, self.scope.time_zones().of(None))
                 }
                 argument => argument,
             });

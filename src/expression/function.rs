@@ -106,7 +106,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The name tells all of it.
+/// Formulas are compared by this: the name is unique.
 impl fmt::Debug for Function {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(self.name)
@@ -282,10 +282,11 @@ pub(super) static SHARE: Function =
         Err(Missing::Null)
     });
 
-/// The seconds since 1970 of a time.
-pub(super) fn seconds_of(time: Formula) -> Formula {
+/// The seconds since 1970 of a time, in these zones.
+pub(super) fn seconds_of(time: Formula, zones: Option<Zones>) -> Formula {
     let epoch = named("epoch").expect("it is one of them");
-    Formula::Call(epoch, [time].into(), Prepared::Nothing)
+    let prepared = zones.map_or(Prepared::Nothing, Prepared::Zones);
+    Formula::Call(epoch, [time].into(), prepared)
 }
 
 fn all() -> impl Iterator<Item = &'static Function> {

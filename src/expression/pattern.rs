@@ -17,7 +17,7 @@ pub(crate) struct Pattern {
     regex: Regex,
 }
 
-/// The text tells all of it.
+/// Formulas are compared by this: the text is the whole pattern.
 impl fmt::Debug for Pattern {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "Pattern({:?})", self.text)

@@ -1,4 +1,4 @@
-//! The times of records that are looked at on the clock of a zone. Which of them have no offset is to be known.
+//! The times of records that are looked at on the clock of a zone. A notice names the first that has no offset.
 
 use ringfold_read::{Error, Kind as ErrorKind, Result};
 
@@ -26,10 +26,10 @@ pub(crate) enum TimeSource {
 }
 
 impl Plan {
-    /// Looks where times are looked at in zones. Those without an offset needn't be known where it is said what they are.
+    /// Looks where times are looked at in zones. With an input zone, no notice is needed.
     ///
     /// # Errors
-    /// It is said, and no zone is named.
+    /// An input zone is named, and no other zone is.
     pub(crate) fn set_zoned(&mut self) -> Result<()> {
         self.zoned = ZonedTimes::of(self);
         let TimeZones { zone, input } = self.time_zones;
@@ -124,14 +124,20 @@ impl Found {
             let whole = test.zones.filter(|_| test.is_of_times());
             let zones = test.unit.map_or(whole, |unit| unit.zones);
             self.column(test.column, test.clock, zones);
-            self.computed(plan, test.column);
+            let columns = [Some(test.column), test.clock].into_iter().flatten();
+            columns.for_each(|column| self.computed(plan, column));
         });
     }
 
     fn formula(&mut self, plan: &Plan, formula: &Formula) {
         match formula {
-            Formula::Null | Formula::Column(_) | Formula::Number(_) | Formula::Text(_) => {}
-            Formula::Time(date, clock, unit) => self.column(*date, *clock, unit.zones),
+            Formula::Null | Formula::Number(_) | Formula::Text(_) => {}
+            Formula::Column(column) => self.computed(plan, *column),
+            Formula::Time(date, clock, unit) => {
+                self.column(*date, *clock, unit.zones);
+                let columns = [Some(*date), *clock].into_iter().flatten();
+                columns.for_each(|column| self.computed(plan, column));
+            }
             Formula::Negative(inner) => self.formula(plan, inner),
             Formula::Operation(_, sides) => sides.iter().for_each(|side| self.formula(plan, side)),
             Formula::Call(_, arguments, prepared) => {

@@ -15,7 +15,7 @@ use crate::expression::value::{Record, Value as Computable};
 use crate::format::dialect::{BYTE_ORDER_MARK, last_multiline, unreadable};
 use crate::format::field::{Field, Unreadable, names_of};
 use crate::format::pair_hint;
-use crate::format::repeats::Repeats;
+use crate::format::repeats::{Occurrences, Repeats};
 use crate::format::time::{Cutter, read_in};
 use crate::plan::computed::{Computed, Fields};
 use crate::plan::head::unclosed;
@@ -47,9 +47,15 @@ impl Nulled {
     }
 }
 
-/// Whether a record has a time without an offset there.
-fn lack_offset(sources: &[TimeSource], record: &Fields<'_>) -> bool {
-    sources.iter().any(|source| source.lacks_offset(record))
+/// Whether a record has a time without an offset there, and none before it is known.
+fn lack_offset(
+    sources: &[TimeSource],
+    record: &Fields<'_>,
+    place: (u32, u64),
+    known: &Occurrences,
+) -> bool {
+    known.first.is_none_or(|first| place < first)
+        && sources.iter().any(|source| source.lacks_offset(record))
 }
 
 impl Plan {
@@ -113,7 +119,7 @@ impl Plan {
                 (self.doubtful(filter, reading, value), mark)
             });
         }
-        if lack_offset(&self.zoned.tested, &record) {
+        if lack_offset(&self.zoned.tested, &record, place, &partial.local_times) {
             let mark = partial.rejected.mark(&self.rejecting, block, at, at);
             partial.local_times.add(1, place, mark);
         }
@@ -250,7 +256,7 @@ impl Plan {
             partial.table.update(group, at, &value);
         }
         partial.rows += 1;
-        if lack_offset(&self.zoned.added, &record) {
+        if lack_offset(&self.zoned.added, &record, place, &partial.local_times) {
             let mark = partial.rejected.mark(&self.rejecting, block, at, at);
             partial.local_times.add(1, place, mark);
         }

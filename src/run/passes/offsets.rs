@@ -25,10 +25,12 @@ impl Passes {
         let count = rows.count;
         let first = |source: &TimeSource| match source {
             TimeSource::Column(column, None) if plan.computed(*column).is_none() => {
-                let place = self.columns.iter().position(|known| known == column);
-                let spans = &self.spans[place.expect("a column of the plan")][..count];
-                let lacks = |span: &u32| may_lack_offset(value(window, *span));
-                spans.iter().position(lacks)
+                let (text, spans) = rows.values(*column);
+                let lacks = |span: &u32| {
+                    let time = value(text, *span);
+                    may_lack_offset(time) && !plan.is_null(time)
+                };
+                spans[..count].iter().position(lacks)
             }
             source => (0..count).find(|&row| source.lacks_offset(&Row { rows: &rows, row })),
         };
