@@ -479,6 +479,13 @@ fn what_a_table_is_asked_and_what_is_said() {
         ),
         ("no.csv", "tailnum", &["-k", "x"], 1, "no.csv: No such file"),
         (
+            ".",
+            "tailnum",
+            &["-k", "x"],
+            1,
+            ".: Is a directory [EISDIR]",
+        ),
+        (
             "-",
             "tailnum",
             &["-k", "x", "-"],
@@ -495,6 +502,7 @@ fn what_a_table_is_asked_and_what_is_said() {
         let all: Vec<&str> = all.into_iter().chain(own).collect();
         let failure = aggregate(dir, &all).failure(code);
         assert!(failure.contains(why), "{failure}\n{why}");
+        assert!(!failure.contains("find "), "{failure}");
     }
     let twice = [&planes[..], &planes, &["-k", "maker", "flights.csv"]].concat();
     assert!(

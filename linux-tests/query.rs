@@ -679,6 +679,7 @@ fn what_is_refused() {
             "there is no aggregate `meen`",
         ),
         (&["-a", "sum", "a.csv"], 2, "`sum` needs a column"),
+        (&["-a", "p99", "a.csv"], 2, "`p99` needs a column"),
         (&["-k", "1", "lines"], 2, "-d"),
         (&["-k", "1", "-f", "lines", "a.csv"], 2, "min, mean and max"),
         (&["-k", "1", "--sort", "sum", "a.csv"], 2, "`sum`"),

@@ -268,13 +268,18 @@ fn a_file_of_queries() {
         ),
         (
             "-k city -j 2",
-            "-j isn't a flag of one query, as -k, -a, --where, --sort, -f and -o are: flags for all queries stand before the first",
+            "-j isn't a flag of one query, as -k, -a, --where, --sort, -f and -o are: flags for all queries stand before the first --next",
         ),
     ] {
         write(dir.path(), "wrong", format!("-k qty\n{line}\n").as_bytes());
         let error = ask(&["aggregate", "--queries", "wrong", "plain.csv"]).failure(2);
         assert_eq!(error, format!("wrong line 2: {why}"));
     }
+    write(dir.path(), "bytes", b"-k qty \xff\n");
+    let error = ask(&["aggregate", "--queries", "bytes", "plain.csv"]).failure(2);
+    assert_eq!(error, "bytes: byte 7 isn't UTF-8, and queries are");
+    let error = ask(&["aggregate", "--queries", "missing", "plain.csv"]).failure(1);
+    assert_eq!(error, "missing: No such file or directory [ENOENT]");
     write(dir.path(), "none", b"#\n");
     let error = ask(&["aggregate", "--queries", "none", "plain.csv"]).failure(2);
     assert_eq!(error, "the file of --queries has no query");
@@ -353,6 +358,24 @@ fn a_line_of_all_queries_is_said_once() {
     ];
     let (_, said) = end(ringfold(args).current_dir(dir.path())).answer_and_notices();
     assert_eq!(said.lines().count(), 1, "{said}");
+    let limit = ["--on-error", "skip", "--max-errors", "0"];
+    let queries = [
+        "-k",
+        "city",
+        "--where",
+        "city != ''",
+        "--next",
+        "-a",
+        "sum:price",
+        "b.csv",
+    ];
+    write(dir.path(), "b.csv", b"city,price\nBern,1\nOslo,x\n");
+    let args = [&["aggregate"], &limit[..], &queries].concat();
+    let error = end(ringfold(args).current_dir(dir.path())).failure(1);
+    assert!(
+        error.contains("more than 0 records are malformed"),
+        "{error}"
+    );
     // The record that comes first in the input is the error, whichever query it is of.
     let args = [
         "aggregate",
@@ -401,6 +424,12 @@ fn what_queries_of_a_run_share() {
             "--output and --output are the same file",
         ),
         (&["-k", "city", "--next", "-k", "nothing"], "nothing"),
+        (
+            &[
+                "-k", "city", "-f", "html", "--next", "-k", "qty", "-f", "csv",
+            ],
+            "answers in this format don't follow each other",
+        ),
     ] {
         let error = ask(&[&["aggregate"], args, &["plain.csv"]].concat());
         assert!(error.contains(why), "{error}");

@@ -99,7 +99,11 @@ impl LookupTable {
         self.text.extend_from_slice(field);
         match u32::try_from(self.text.len()) {
             Ok(end) if self.ends.len() < FIELDS_MAX => self.ends.push(end),
-            _ => return Err(format!("it has more than {FIELDS_MAX} fields")),
+            _ => {
+                return Err(format!(
+                    "it has more than {FIELDS_MAX} fields, or more than 4 GiB of text"
+                ));
+            }
         }
         Ok(())
     }

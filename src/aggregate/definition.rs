@@ -225,16 +225,16 @@ impl Definition {
     }
 
     /// # Errors
-    /// Why it can't be of so many columns.
-    pub(crate) fn check_columns(&self, count: usize) -> Result<(), String> {
+    /// Why it can't be of so many columns, as it is called.
+    pub(crate) fn check_columns(&self, name: &str, count: usize) -> Result<(), String> {
         match (count, self.of_several) {
             (0, None) if self.argument != Argument::Anything => {
-                Err(format!("`{}` needs a column", self.name))
+                Err(format!("`{name}` needs a column"))
             }
             (0 | 1, Some(function)) if !function.takes_one() || count == 0 => {
-                Err(format!("`{}` is written {}", self.name, function.usage))
+                Err(format!("`{name}` is written {}", function.usage))
             }
-            (2.., None) => Err(format!("`{}` is of one column", self.name)),
+            (2.., None) => Err(format!("`{name}` is of one column")),
             _ => Ok(()),
         }
     }

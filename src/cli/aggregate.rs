@@ -71,7 +71,7 @@ pub(super) struct Command {
     pub(super) asked: Asked,
     /// One more query of the same files, which are read once: its -k, -a, --where, --sort, -f, -o and others like these follow
     ///
-    /// What stands before the first --next and isn't about one query, such as -d and -j, is said for all of them. Without -o,
+    /// Flags that aren't about one query, such as -d and -j, stand before the first --next and hold for all queries. Without -o,
     /// answers follow each other, with an empty line between.
     #[arg(long = "next", help_heading = None)]
     _next: bool,
@@ -103,11 +103,7 @@ pub(super) struct Command {
 
 impl Command {
     pub(super) fn run(&self) -> Result<()> {
-        let limit = cgroups::memory_limit();
-        refuse_small_group(limit)?;
-        if self.memory.or(limit).is_some() {
-            heap::return_large();
-        }
+        limit_memory(self.memory)?;
         let paths = self.files.paths()?;
         let from_file = self.queries.as_deref().map(asked::of_file).transpose()?;
         let from_file = from_file.unwrap_or_default();
@@ -225,16 +221,21 @@ fn refuse_grid(output: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Refuses a control group in which the kernel might kill the process in the middle of its work.
-pub(super) fn refuse_small_group(limit: Option<u64>) -> Result<()> {
-    match limit {
-        Some(limit) if limit < GROUP_MIN => {
-            let (limit, least) = (units::size(limit), units::size(GROUP_MIN));
-            let cause = format!(
-                "the control group allows {limit} of memory, and aggregate needs {least}: raise its limit"
-            );
-            Err(Error::new(Kind::Engine, cause))
-        }
-        _ => Ok(()),
+/// Gives freed memory back at once where `memory` or a control group limits it.
+///
+/// # Errors
+/// The control group is so small that the kernel might kill the process in the middle of its work.
+pub(super) fn limit_memory(memory: Option<u64>) -> Result<()> {
+    let limit = cgroups::memory_limit();
+    if let Some(limit) = limit.filter(|limit| *limit < GROUP_MIN) {
+        let (limit, least) = (units::size(limit), units::size(GROUP_MIN));
+        let cause = format!(
+            "the control group allows {limit} of memory, and aggregate needs {least}: raise its limit"
+        );
+        return Err(Error::new(Kind::Engine, cause));
     }
+    if memory.or(limit).is_some() {
+        heap::return_large();
+    }
+    Ok(())
 }

@@ -41,14 +41,14 @@ pub(super) struct AnswerFlags {
     /// Print only the first rows
     #[arg(long, value_name = "ROWS", value_parser = rows)]
     pub(super) top: Option<usize>,
-    /// Of --top rows: so many of each value of this column of the key, or of each combination of several
+    /// Apply --top to each value of this column of the key, or to each combination of several columns
     #[arg(long, value_name = "KEY,...", requires = "top", hide_short_help = true)]
     per: Vec<String>,
-    /// Make columns of the values of this column of the key, at most 1,000; --sort and --top are about the rows after that, and
-    /// --having about those before
+    /// Turn the values of this column of the key into columns, at most 1,000; --having applies to the rows before that, --sort and
+    /// --top to those after it
     #[arg(long, value_name = "KEY", hide_short_help = true)]
     pivot: Option<String>,
-    /// Print a last row over all records, those of rows that aren't printed included
+    /// Add a last row over all records, also those whose rows aren't printed
     #[arg(long, hide_short_help = true)]
     total: bool,
     /// Print only rows of which this is true: "count >= 10"; written as for --where, over columns of the answer and its

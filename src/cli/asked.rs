@@ -2,17 +2,17 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use clap::builder::PossibleValue;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use ringfold_read::internals::{describe, visible};
-use std::os::unix::ffi::OsStrExt;
+use ringfold_read::internals::visible;
 
 use crate::cli::answer_flags::{self, AnswerFlags, Form};
-use crate::cli::console::usage;
+use crate::cli::console::{about, usage};
 use crate::cli::help::with_negative_numbers;
 use crate::cli::input::FilterFlag;
 use crate::cli::partials::PartialFlags;
@@ -163,7 +163,7 @@ fn one(words: Vec<OsString>) -> Result<Next> {
         let why = match (error.kind(), word) {
             (ErrorKind::UnknownArgument, Some(word)) => format!(
                 "{word} isn't a flag of one query, as -k, -a, --where, --sort, -f and -o are: flags for all queries stand \
-                 before the first"
+                 before the first --next"
             ),
             _ => {
                 let text = error.to_string();
@@ -187,8 +187,11 @@ fn one(words: Vec<OsString>) -> Result<Next> {
 /// The file can't be read, or a line isn't a query.
 pub(super) fn of_file(path: &Path) -> Result<Vec<Asked>> {
     let name = visible(path.as_os_str().as_bytes());
-    let text = fs::read_to_string(path);
-    let text = text.map_err(|error| usage(format!("{name}: {}", describe(&error))))?;
+    let bytes = fs::read(path).map_err(|error| about(path, &error))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        usage(format!("{name}: byte {at} isn't UTF-8, and queries are"))
+    })?;
     let mut queries = Vec::new();
     for (line, number) in text.lines().zip(1..) {
         let line = line.trim();

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use rayon::ThreadPool;
-use ringfold_read::internals::{cgroups, heap, units::counted, units::grouped, visible};
+use ringfold_read::internals::{units::counted, units::grouped, visible};
 
-use crate::cli::aggregate::refuse_small_group;
+use crate::cli::aggregate::limit_memory;
 use crate::cli::answer_flags::{self, Form};
 use crate::cli::console::{self, notice, open_output, say, usage, write_output};
 use crate::cli::input::{FilterFlag, InputFlags};
@@ -24,7 +24,7 @@ use crate::{Config, Input, Result};
 
 /// Letters of a line where the output isn't a terminal.
 const WIDTH: usize = 100;
-/// So many columns with values of another kind are told one by one.
+/// The most columns with values of several kinds that get a notice each.
 const TOLD: usize = 10;
 /// Bytes of a value that a flag may name.
 const NAMED: usize = 20;
@@ -80,11 +80,7 @@ pub(super) struct Command {
 
 impl Command {
     pub(super) fn run(&self) -> Result<()> {
-        let limit = cgroups::memory_limit();
-        refuse_small_group(limit)?;
-        if self.memory.or(limit).is_some() {
-            heap::return_large();
-        }
+        limit_memory(self.memory)?;
         let paths = self.files.paths()?;
         let query = self.query(&paths)?;
         let (reading, target) = (&self.reading, self.output.as_ref());

@@ -67,14 +67,15 @@ impl LookupFlags {
                 return Err(usage(why));
             }
             let (reading, memory) = (&run.command.reading, run.command.memory);
-            let table = reading.open(&[path], memory)?;
+            // Advice for the input is none for the table.
+            let of_table = |error: Error| match error.file() {
+                Some(_) => Error::new(error.kind(), format!("--lookup: {error}")),
+                None => error,
+            };
+            let table = reading.open(&[path], memory).map_err(of_table)?;
             let form = form_of(&[path.to_owned()])?;
-            query =
-                (query.lookup(&name, &table, &form, on)).map_err(|error| match error.file() {
-                    // Advice for the input is none for the table.
-                    Some(_) => Error::new(error.kind(), format!("--lookup: {error}")),
-                    None => error,
-                })?;
+            let found = query.lookup(&name, &table, &form, on);
+            query = found.map_err(of_table)?;
         }
         Ok(query)
     }

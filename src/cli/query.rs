@@ -51,7 +51,7 @@ pub(super) struct QueryFlags {
     /// Percentiles and distinct counts are exact, as they are anyway
     #[arg(long, hide = true, conflicts_with = "approximate")]
     exact: bool,
-    /// Times without an offset are those of this zone [default: the zone that they are looked at in]
+    /// Read times without an offset in this zone [default: the zone that they are shown in]
     #[arg(long, value_name = "ZONE", hide_short_help = true)]
     input_time_zone: Option<String>,
     /// Print what the query does with the input, and what its first records look like, instead of an answer
@@ -83,7 +83,6 @@ struct Question<'a> {
     reports: bool,
     output: Option<Output>,
     keeping: Option<PartialOutput>,
-    receipt: Option<Receipt>,
 }
 
 impl<'a> Question<'a> {
@@ -100,7 +99,6 @@ impl<'a> Question<'a> {
             reports: (asked.partials).reports(&[&shown[..], &about_answer].concat())?,
             output: None,
             keeping: None,
-            receipt: None,
         })
     }
 
@@ -117,10 +115,11 @@ impl<'a> Question<'a> {
         &mut self,
         run: &Run<'_>,
         plan: &Plan,
+        receipt: Option<&Receipt>,
         answer: &mut Answer,
         pool: &ThreadPool,
     ) -> Result<()> {
-        let (Some(keeping), Some(receipt)) = (self.keeping.take(), &self.receipt) else {
+        let (Some(keeping), Some(receipt)) = (self.keeping.take(), receipt) else {
             return Ok(());
         };
         let settings = answer_settings(run, self.asked)?;
@@ -162,7 +161,7 @@ fn refuse_mixed(
     paths: &[PathBuf],
 ) -> Result<()> {
     let mut outputs = Vec::new();
-    let mut prints = 0;
+    let (mut prints, mut has_whole) = (0, false);
     for question in questions {
         let target = question.asked.output.as_ref();
         own_input::refuse(target, paths)?;
@@ -178,7 +177,8 @@ fn refuse_mixed(
             outputs.insert(0, Some(own_input::answer(target)));
         }
         let is_whole = matches!(question.form, Form::Grid(format) if format == GridFormat::Html || !format.is_text());
-        if is_standard && prints > 1 && is_whole {
+        has_whole |= is_standard && is_whole;
+        if prints > 1 && has_whole {
             return Err(usage(
                 "answers in this format don't follow each other on standard output: name a file for each by -o",
             ));
@@ -341,11 +341,11 @@ impl QueryFlags {
             }
             console::say_gathered();
         }
-        for (question, plan) in questions.iter_mut().zip(plans.all()) {
-            if let Some(keeping) = &question.keeping {
-                let receipt = Receipt::of(&input)?;
-                keeping.check(plan, &input, &receipt)?;
-                question.receipt = Some(receipt);
+        let is_kept = questions.iter().any(|question| question.keeping.is_some());
+        let receipt = is_kept.then(|| Receipt::of(&input)).transpose()?;
+        for (question, plan) in questions.iter().zip(plans.all()) {
+            if let (Some(keeping), Some(receipt)) = (&question.keeping, &receipt) {
+                keeping.check(plan, &input, receipt)?;
             }
         }
         let FoldOutput {
@@ -365,7 +365,7 @@ impl QueryFlags {
         }
         let mut prints = 0;
         for ((question, plan), answer) in questions.iter_mut().zip(plans.all()).zip(&mut answers) {
-            question.keep(run, plan, answer, &pool)?;
+            question.keep(run, plan, receipt.as_ref(), answer, &pool)?;
             let goes_to_stdout = own_input::is_standard_output(question.asked.output.as_ref());
             if question.output.is_some() && goes_to_stdout {
                 prints += 1;

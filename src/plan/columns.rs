@@ -188,8 +188,8 @@ impl Columns {
         }
     }
 
-    /// Reads a column of times: `time@hour`, `time@hour[Europe/Berlin]`, or `date+time@hour` for a date and a time of day in two columns. Without a unit
-    /// it is none.
+    /// Reads a column of times: `time@hour`, `time@hour[Europe/Berlin]`, or `date+time@hour` for a date and a time of day in
+    /// two columns. `None`: it has no unit.
     ///
     /// # Errors
     /// A column is missing, or its quotes aren't closed.

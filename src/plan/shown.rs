@@ -58,7 +58,7 @@ impl ComputedItem {
             is_list: &|at| kind_of(at).is_list,
         })?;
         let refused = |why: &str| {
-            let text = shown(self.value.text().as_bytes()).into_owned();
+            let text = shown(self.value.text().trim().as_bytes()).into_owned();
             Err(Error::new(ErrorKind::Usage, format!("`{text}` {why}")))
         };
         match kind {

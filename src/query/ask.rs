@@ -538,7 +538,7 @@ impl Query {
                 "there is no aggregate `{name}`, but {names}, top5, and percentiles such as p50 and p99.9"
             )));
         };
-        kind.check_columns(columns).map_err(refused)?;
+        kind.check_columns(name, columns).map_err(refused)?;
         Ok(kind)
     }
 

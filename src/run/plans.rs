@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::plan::Plan;
 use crate::run::partial::Partial;
 
-/// Plans of queries over the same input. They share the memory of the first one's groups.
+/// Plans of queries over the same input. They share the first plan's memory budget.
 ///
 /// ```
 /// use ringfold::query::{Plans, Query};
@@ -115,9 +115,13 @@ impl Fold for Plans {
             }
             return Ok(());
         }
-        let failures = self.0.iter().zip(own);
-        let failures = failures.map(|(plan, own)| plan.failure(error.clone(), own));
-        Err(failures.min_by_key(Error::place).unwrap_or(error))
+        let failures = self.0.iter().zip(own).map(|(plan, own)| {
+            // Of the same record, the error of a plan that has left out too many says more.
+            let is_plain = plan.rejecting.exceeded().is_none();
+            (plan.failure(error.clone(), own), is_plain)
+        });
+        let first = failures.min_by_key(|(failure, is_plain)| (failure.place(), *is_plain));
+        Err(first.map_or(error, |(failure, _)| failure))
     }
 
     fn merge(&self, into: &mut Vec<Partial>, from: Vec<Partial>) {

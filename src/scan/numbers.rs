@@ -38,7 +38,7 @@ impl Numbers {
         }
     }
 
-    /// Without nulls the bits are those of another window.
+    /// Where there are no nulls, the bits may be left over from another window.
     pub(crate) fn is_null(&self, row: usize) -> bool {
         self.has_nulls && self.nulls[row / 8] >> (row % 8) & 1 == 1
     }

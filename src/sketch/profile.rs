@@ -27,8 +27,8 @@ pub(crate) enum Class {
 /// The first byte of a record, in a file.
 type Place = (u32, u64);
 
-/// The values of a class. They are ordered by bytes: those of numbers in order, or of a time its rank and its text. Those of
-/// texts are of all values, by their own bytes.
+/// What is known of the values of one class. Extremes compare as bytes: a number's ordered bytes, a time's rank and text, a
+/// text's own bytes. Those of texts are over the values of all classes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Of {
     pub(crate) count: u64,

@@ -1,5 +1,6 @@
 //! A table beside the input: how it is read, and what finds its rows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memchr::memchr_iter;
@@ -92,19 +93,21 @@ fn read(name: &str, input: &Input, form: &Query, key: &[Columns]) -> Result<Look
     };
     let (bytes, config) = (source.bytes().expect("it is in memory"), Config::default());
     let form = form.without_columns();
-    let plan = match form.clone().header(true).plan(&input, &config) {
-        Err(error) if matches!(error.job(), Some(Refusal::LooksLikeJson)) => None,
-        _ if form.is_json() => None,
-        plan => Some(plan?),
+    let plan = match form.is_json() {
+        true => None,
+        false => match form.clone().header(true).plan(&input, &config) {
+            Err(error) if matches!(error.job(), Some(Refusal::LooksLikeJson)) => None,
+            plan => Some(plan?),
+        },
     };
     let plan = match plan {
         Some(plan) => plan,
         None => {
             let mut form = form.of_json();
             let keys = bytes.split(|byte| *byte == b'\n').flat_map(json::keys);
-            let mut names: Vec<Vec<u8>> = Vec::new();
+            let (mut names, mut known) = (Vec::new(), BTreeSet::new());
             for key in keys {
-                if !names.contains(&key) {
+                if known.insert(key.clone()) {
                     names.push(key);
                 }
                 if names.len() > COLUMNS_MAX {
