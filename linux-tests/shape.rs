@@ -721,6 +721,15 @@ fn rows_of_equal_numbers() {
         let first = [&args[..], &["--sort", "-k", "--top", "2"]].concat();
         assert_eq!(printed(dir.path(), &first), "k,a,b\n2,1,\n01,9,\n");
     }
+    // What is no value and a text that is called like it are columns of their own.
+    write(dir.path(), "null.csv", b"k,p,v\n1,,5\n1,null,6\n1,b,7\n");
+    for (file, want) in [
+        ("null.csv", "k,\"\",b,null\n1,5,7,6\n"),
+        ("n.csv", "k,a,b\n01,9,\n1,5,7\n1.0,6,8\n2,1,\n"),
+    ] {
+        let args = ["-k", "k,p", "-a", "sum:v", "--pivot", "p", file];
+        assert_eq!(printed(dir.path(), &args), want);
+    }
     for order in ["-sum(v)", "-sum(v):desc", "sum(v):desc", "-sum_v:desc"] {
         let args = [
             "-k", "k", "-a", "sum:v", "--sort", order, "--top", "1", "n.csv",
@@ -781,5 +790,6 @@ fn a_total_needs_no_directory() {
 
 fn printed(dir: &Path, args: &[&str]) -> String {
     let args = [&["aggregate"], args].concat();
-    String::from_utf8(end(ringfold(args).current_dir(dir)).answer()).unwrap()
+    let (answer, _) = end(ringfold(args).current_dir(dir)).answer_and_notices();
+    String::from_utf8(answer).unwrap()
 }

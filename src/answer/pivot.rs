@@ -2,7 +2,7 @@
 //!
 //! Groups are put in the order of the other keys first, so those of a row stand side by side, in memory and in files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -82,15 +82,15 @@ impl Answer {
             pivot.set_pages();
         }
         if let Some(total) = &mut self.total {
-            let mut of_values = vec![None; pivot.values.len()];
-            for &group in &total.cells {
+            let of_part = |group: &Option<Group>| {
                 let part = total.groups.parts(group.expect("one of each")).nth(key);
-                let value = pivot.values.iter().position(|value| Some(&**value) == part);
-                if let Some(value) = value {
-                    of_values[value] = group;
-                }
-            }
-            total.cells = of_values;
+                (part.expect("a part of the key"), *group)
+            };
+            let of_parts: HashMap<&[u8], Option<Group>> = total.cells.iter().map(of_part).collect();
+            let values = pivot.values.iter();
+            total.cells = values
+                .map(|value| of_parts.get(&**value).copied().flatten())
+                .collect();
         }
         self.pivot = Some(pivot);
         Ok(())
@@ -194,8 +194,13 @@ impl Answer {
     /// A value alone, or before the name of each column if there are several.
     fn pivot_names(&self, pivot: &Pivot, others: &[usize]) -> Vec<Vec<u8>> {
         let own = &self.names[self.columns.keys..];
+        // Where a text is called like that, no name is left for what is no value.
+        let null = match pivot.values.iter().any(|value| value == NULL) {
+            true => &b""[..],
+            false => NULL,
+        };
         let columns = pivot.values.iter().flat_map(|value| {
-            let value = if value.is_empty() { NULL } else { value };
+            let value = if value.is_empty() { null } else { value };
             own.iter().map(move |name| match own.len() {
                 1 => value.to_vec(),
                 _ => [value, b"_", name].concat(),
@@ -226,28 +231,24 @@ impl Answer {
             ranks.collect()
         };
         let mut ranked: Vec<(Vec<Rank<'static>>, Range<usize>)> = Vec::new();
-        pivot.set_pages();
-        for (at, (first, _)) in pivot
-            .pages
-            .iter()
-            .enumerate()
-            .filter(|_| self.stored.is_some())
-        {
-            let end = pivot
-                .pages
-                .get(at + 1)
-                .map_or(pivot.rows.len(), |page| page.0);
-            let page = self.pivot_page(pivot, *first..end).expect("rows of a file");
-            let own = page.rows.pivot.as_ref().expect("a part of the pivot");
-            self.check()?;
-            let rows = own.rows.iter().map(|row| ranks(&page.rows, own, row));
-            ranked.extend(rows.zip(pivot.rows[*first..end].iter().cloned()));
-        }
-        if self.stored.is_none() {
+        if self.stored.is_some() {
+            pivot.set_pages();
+            let mut first = 0;
+            while let Some(page) = self.pivot_page(pivot, first..pivot.rows.len()) {
+                let own = page.rows.pivot.as_ref().expect("a part of the pivot");
+                self.check()?;
+                let rows = own.rows.iter().map(|row| ranks(&page.rows, own, row));
+                let end = first + own.rows.len();
+                ranked.extend(rows.zip(pivot.rows[first..end].iter().cloned()));
+                if end == pivot.rows.len() {
+                    break;
+                }
+                first = end;
+            }
+        } else {
             let rows = pivot.rows.par_iter();
-            ranked = rows
-                .map(|row| (ranks(self, pivot, row), row.clone()))
-                .collect();
+            let ranks = rows.map(|row| (ranks(self, pivot, row), row.clone()));
+            ranks.collect_into_vec(&mut ranked);
         }
         ranked.par_sort_by(|(one, one_row), (two, two_row)| {
             let pairs = one.iter().zip(two).zip(&places);
@@ -268,8 +269,7 @@ impl Answer {
         }
         // The keys of a row are those of its first group.
         let mut keys: HashMap<usize, Vec<Vec<u8>>> = HashMap::new();
-        let starts: std::collections::HashSet<usize> =
-            pivot.rows.iter().map(|row| row.start).collect();
+        let starts: HashSet<usize> = pivot.rows.iter().map(|row| row.start).collect();
         let mut at = 0;
         self.each_group(&mut |groups, group| {
             if starts.contains(&at) {
