@@ -672,6 +672,55 @@ fn json_that_is_not_a_line_an_object() {
     );
 }
 
+/// What a query costs is told of files that are large enough, and of which parts.
+#[test]
+fn costs_of_parts() {
+    let dir = dir();
+    let row = |n: usize| format!("{},\"a\n,{}\",{}\n", n % 7, n % 3, n * 7919 % 100_003);
+    let text: String = (0..150_000).map(row).collect();
+    let text = format!("city,note,price\n{text}");
+    write(dir.path(), "large.csv", text.as_bytes());
+    write(dir.path(), "small.csv", &text.as_bytes()[..900_000]);
+    write(
+        dir.path(),
+        "bad.csv",
+        text.replacen(",5", ",x", 1).as_bytes(),
+    );
+    let query = [
+        "--explain",
+        "-k",
+        "city",
+        "-a",
+        "median:price as m,count",
+        "--where",
+        "note ~ 'a'",
+        "--having",
+        "m > 1",
+    ];
+    let explained = |name| run(dir.path(), &[&query[..], &[name]].concat()).0;
+    let costs = |text: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("costs "));
+        lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let large = costs(&explained("large.csv"));
+    let (whole, of) = large[0]
+        .split_once(" ns a record of one processor, in the first ")
+        .unwrap();
+    let whole: u64 = whole.parse().unwrap();
+    assert!(whole > 0 && of.ends_with(" MiB"), "{large:?}");
+    let known = ["-k city", "-a 'median:price as m'", "-a count", "--where"];
+    for line in &large[1..] {
+        let (cost, part) = line.split_once(" ns less without ").unwrap();
+        assert!(
+            cost.parse::<u64>().unwrap() < whole && known.contains(&part),
+            "{line}"
+        );
+    }
+    for name in ["small.csv", "bad.csv"] {
+        assert_eq!(costs(&explained(name)), [""; 0], "{name}");
+    }
+}
+
 #[test]
 fn numbers_that_json_does_not_have() {
     let dir = dir();

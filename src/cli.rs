@@ -12,6 +12,7 @@ mod bench;
 mod ceiling;
 mod command;
 mod console;
+mod costs;
 mod count;
 mod describe;
 mod discard;

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use clap::builder::PossibleValue;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use ringfold_bench::probe::quoted;
 use ringfold_read::internals::visible;
 
 use crate::cli::answer_flags::{self, AnswerFlags, Form};
@@ -16,6 +17,7 @@ use crate::cli::console::{about, usage};
 use crate::cli::help::with_negative_numbers;
 use crate::cli::input::FilterFlag;
 use crate::cli::partials::PartialFlags;
+use crate::query::{Columns, Query};
 use crate::report::grid::GridFormat;
 use crate::{Result, report};
 
@@ -82,7 +84,66 @@ impl ValueEnum for Format {
     }
 }
 
+/// What a query asks, item by item.
+#[derive(Clone)]
+pub(super) struct Items<'a> {
+    keys: Vec<&'a str>,
+    aggregates: Vec<&'a str>,
+    filter: Option<&'a FilterFlag>,
+}
+
+impl<'a> Items<'a> {
+    /// The query that asks for them.
+    pub(super) fn applied(&self, mut query: Query) -> Result<Query> {
+        for item in &self.keys {
+            query = query.key_text(item)?;
+        }
+        for item in &self.aggregates {
+            query = query.aggregate_text(item)?;
+        }
+        match self.filter {
+            Some(filter) => filter.applied(query),
+            None => Ok(query),
+        }
+    }
+
+    /// All but one, for each, and what that is called.
+    pub(super) fn all_but_one(&self) -> Vec<(String, Items<'a>)> {
+        let mut rest = Vec::new();
+        for (at, item) in self.keys.iter().enumerate() {
+            let mut items = self.clone();
+            items.keys.remove(at);
+            rest.push((format!("-k {}", quoted(item)), items));
+        }
+        for (at, item) in self.aggregates.iter().enumerate() {
+            let mut items = self.clone();
+            items.aggregates.remove(at);
+            rest.push((format!("-a {}", quoted(item)), items));
+        }
+        if self.filter.is_some_and(FilterFlag::is_set) {
+            let items = Items {
+                filter: None,
+                ..self.clone()
+            };
+            rest.push(("--where".into(), items));
+        }
+        rest
+    }
+}
+
 impl Asked {
+    pub(super) fn items(&self) -> Items<'_> {
+        fn split(lists: &[String]) -> Vec<&str> {
+            let lists = lists.iter();
+            lists.flat_map(|list| Columns::items(list)).collect()
+        }
+        Items {
+            keys: split(&self.key),
+            aggregates: split(&self.aggregate),
+            filter: Some(&self.filter),
+        }
+    }
+
     /// Whether there is a query: keys or aggregates.
     pub(super) fn is_query(&self) -> bool {
         !self.key.is_empty() || !self.aggregate.is_empty()

@@ -15,6 +15,7 @@ use crate::cli::aggregate::Command;
 use crate::cli::answer_flags::{Form, first};
 use crate::cli::asked::Asked;
 use crate::cli::console::{notice, open_output, usage, write_output};
+use crate::cli::costs::costs;
 use crate::cli::input::InputFlags;
 use crate::cli::lookup::LookupFlags;
 use crate::cli::partials::{PartialOutput, range};
@@ -23,7 +24,7 @@ use crate::cli::records::RecordFlags;
 use crate::cli::skipped::{settle, tell_records, tell_unread, tell_unread_rows};
 use crate::cli::{console, own_input, spell};
 use crate::output::Output;
-use crate::query::{Answer, Columns, Layout, Plan, Plans, Query, Shown};
+use crate::query::{Answer, Layout, Plan, Plans, Query, Shown};
 use crate::report::grid::GridFormat;
 use crate::{Config, Input, Receipt, Result};
 
@@ -248,14 +249,8 @@ impl QueryFlags {
     }
 
     /// The same that asks what one of the run's queries does.
-    fn asking(&self, mut query: Query, run: &Run<'_>, asked: &Asked) -> Result<Query> {
-        for item in asked.key.iter().flat_map(|list| Columns::items(list)) {
-            query = query.key_text(item)?;
-        }
-        for item in asked.aggregate.iter().flat_map(|list| Columns::items(list)) {
-            query = query.aggregate_text(item)?;
-        }
-        let query = asked.filter.applied(query)?;
+    fn asking(&self, query: Query, run: &Run<'_>, asked: &Asked) -> Result<Query> {
+        let query = asked.items().applied(query)?;
         self.input.check_names(&query)?;
         Ok(query.shown(answer_settings(run, asked)?))
     }
@@ -324,8 +319,14 @@ impl QueryFlags {
             plans.push(plan);
         }
         if self.explain {
-            for (question, plan) in questions.into_iter().zip(&plans) {
-                let explained = plan.explain(&input)?;
+            for ((question, plan), query) in questions.into_iter().zip(&plans).zip(&queries) {
+                let mut explained = plan.explain(&input)?;
+                let parts = question.asked.items().all_but_one().into_iter();
+                let parts = parts.map(|(name, items)| Ok((name, items.applied(unasked.clone())?)));
+                let parts: Vec<_> = parts.collect::<Result<_>>()?;
+                for cost in costs(plan, query, &parts, &input)? {
+                    explained.add("costs", cost);
+                }
                 let output = question.output.map_or_else(|| open_output(None), Ok)?;
                 write_output(output, |out| {
                     out.write_all(explained.to_string().as_bytes())

@@ -516,10 +516,18 @@ fn level_name(level: Option<Level>) -> &'static str {
     }
 }
 
+impl Explanation {
+    /// Adds a line to those above the table.
+    pub(crate) fn add(&mut self, name: &'static str, fact: String) {
+        self.facts.push((name, fact));
+    }
+}
+
 impl fmt::Display for Explanation {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, fact) in &self.facts {
-            writeln!(to, "{name:13} {fact}")?;
+            // What is asked stands in it, and a terminal must not obey that.
+            writeln!(to, "{name:13} {}", visible(fact.as_bytes()))?;
         }
         writeln!(to)?;
         let head = ["column", "name", "used for", "looks like", "nulls"];
