@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
 use ringfold::query::{Partial, Query, SavedGroup, Shown};
-use ringfold::{Config, Input, Receipt, fold};
+use ringfold::{Config, Input};
 
 use crate::catalogue::drawn;
 use crate::probe::skip;
@@ -33,13 +33,9 @@ fn everything(is_exact: bool) -> Query {
 
 /// The answer and the partial of an input.
 fn run(query: &Query, input: &Input) -> (String, Vec<u8>) {
-    let config = Config::default();
-    let plan = query.plan(input, &config).unwrap();
-    let receipt = Receipt::of(input).unwrap();
-    let (answer, _) = fold(input, &config, &plan).unwrap();
-    let mut saved = Vec::new();
-    answer.save(&plan, &receipt, &mut saved).unwrap();
-    (csv(&answer), saved)
+    let (partial, answer, _) = query.partial(input, &Config::default()).unwrap();
+    partial.check().unwrap();
+    (csv(&answer), partial.to_bytes().unwrap().into_owned())
 }
 
 fn read(bytes: Vec<u8>) -> Partial {

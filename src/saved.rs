@@ -4,11 +4,12 @@ pub(crate) mod groups;
 mod inspected;
 pub(crate) mod merged;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use ringfold_read::{Error, Result};
+use ringfold_read::{Config, Error, Input, Result, Stats, fold};
 
 use crate::aggregate::definition::Slot;
 use crate::aggregate::state::Argument;
@@ -20,6 +21,7 @@ use crate::partial::reader::{Cursor, Reader};
 use crate::partial::receipt::Receipt;
 use crate::partial::writer::Writer;
 use crate::plan::Plan;
+use crate::query::ask::Query;
 use crate::refusal::Refusal;
 use crate::saved::groups::SavedGroups;
 use crate::spill::stored::Lost;
@@ -104,24 +106,46 @@ impl Answer {
     }
 }
 
+impl Query {
+    /// Runs the query to a partial in memory, with a receipt of the input. What the run has to say of records is in the
+    /// [`Answer`]: how many were left out, and the first of them.
+    ///
+    /// # Errors
+    /// Those of [`Query::plan`] and of [`fold`].
+    pub fn partial(&self, input: &Input, config: &Config) -> Result<(Partial, Answer, Stats)> {
+        // The receipt is of the input as it is before the run.
+        let (plan, receipt) = (self.plan(input, config)?, Receipt::of(input)?);
+        let (answer, stats) = fold(input, config, &plan)?;
+        let mut bytes = Vec::new();
+        let saved = answer.save(&plan, &receipt, &mut bytes);
+        saved.map_err(|error| Error::output(&error))?;
+        let name = input
+            .sources()
+            .first()
+            .map_or("nothing", |first| first.name());
+        let name = match input.part_of() {
+            Some((part, parts)) => format!("{name} {part}/{parts}"),
+            None => name.into(),
+        };
+        Ok((Partial::read(&name, bytes)?, answer, stats))
+    }
+}
+
 /// Groups by key with what is kept of each, saved by a run. Several are [merged](Partial::merge) to what one run over
 /// everything gives.
 ///
 /// ```
 /// use ringfold::query::{Partial, Query, Shown};
-/// use ringfold::{Config, Input, Receipt, fold};
+/// use ringfold::{Config, Input};
 ///
 /// let query = Query::new(b',').key(1).aggregate("sum", Some(2.into()))?;
-/// let config = Config::default();
-/// let save = |text: &'static [u8]| {
-///     let input = Input::memory([text]);
-///     let (plan, receipt) = (query.plan(&input, &config)?, Receipt::of(&input)?);
-///     let (answer, _) = fold(&input, &config, &plan)?;
-///     let mut bytes = Vec::new();
-///     answer.save(&plan, &receipt, &mut bytes).unwrap();
-///     Partial::read("monday", bytes)
+/// let run = |text: &'static [u8]| {
+///     let (partial, ..) = query.partial(&Input::memory([text]), &Config::default())?;
+///     // These travel anywhere.
+///     partial.to_bytes().map(|bytes| bytes.into_owned())
 /// };
-/// let days = [save(b"Bern,1\nOslo,2\n")?, save(b"Bern,0.5\n")?];
+/// let days = [run(b"Bern,1\nOslo,2\n")?, run(b"Bern,0.5\n")?];
+/// let days = days.map(|bytes| Partial::read("a day", bytes).unwrap());
 /// let merged = Partial::merge(&days)?;
 /// assert_eq!(merged.answer(&Shown::default())?.groups, 2);
 /// # Ok::<(), ringfold::Error>(())
@@ -141,12 +165,30 @@ impl Partial {
         Partial::of(Reader::open(path.as_ref())?)
     }
 
-    /// Takes a partial in memory; `name` stands for it in errors.
+    /// Takes a partial in memory, where it lies; `name` stands for it in errors. Head, description, index and tail are checked
+    /// now, each block when it is read, all of them by [`Partial::check`]. Whatever the bytes are, what is wrong with them is
+    /// an error.
     ///
     /// # Errors
     /// It isn't a whole partial that this version knows.
-    pub fn read(name: &str, bytes: Vec<u8>) -> Result<Partial> {
+    pub fn read(name: &str, bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<Partial> {
         Partial::of(Reader::in_memory(name.into(), bytes)?)
+    }
+
+    /// Its bytes, which [`Partial::read`] takes: where they lie, if it is in memory.
+    ///
+    /// # Errors
+    /// The file can't be read.
+    pub fn to_bytes(&self) -> Result<Cow<'_, [u8]>> {
+        self.reader.to_bytes()
+    }
+
+    /// Reads all blocks: their checksums, values and the order of keys.
+    ///
+    /// # Errors
+    /// One can't be read, or is damaged.
+    pub fn check(&self) -> Result<()> {
+        self.groups()?.for_each(|_| Ok(()))
     }
 
     /// Takes a file that has no name any more; `name` stands for it in errors.

@@ -12,7 +12,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use ringfold::query::{Partial, Query, Shown};
 use ringfold::report::grid::{GridFormat, write_grid};
-use ringfold::{Config, Error, Input, Receipt, fold};
+use ringfold::{Config, Error, Input};
 use twox_hash::XxHash3_64;
 
 /// The largest allocation since it was set to zero.
@@ -153,15 +153,9 @@ impl Base {
 }
 
 fn saved(query: &Query, text: &'static [u8]) -> Vec<u8> {
-    let (input, config) = (Input::memory([text]), Config::default());
-    let plan = query.plan(&input, &config).expect("the query is right");
-    let receipt = Receipt::of(&input).expect("it is memory");
-    let (answer, _) = fold(&input, &config, &plan).expect("the records are right");
-    let mut bytes = Vec::new();
-    answer
-        .save(&plan, &receipt, &mut bytes)
-        .expect("memory takes everything");
-    bytes
+    let ran = query.partial(&Input::memory([text]), &Config::default());
+    let (partial, ..) = ran.expect("query and records are right");
+    partial.to_bytes().expect("it is memory").into_owned()
 }
 
 fn checksum(bytes: &[u8]) -> [u8; 8] {
@@ -330,6 +324,7 @@ fn check(bytes: Vec<u8>, base: &Base) -> Result<(), Error> {
     let partial = Partial::read("fuzz", bytes)?;
     let _ = partial.inspected();
     let groups = walk(&partial)?;
+    partial.check().expect("all of it was read");
     let largest = LARGEST.load(Relaxed);
     assert!(
         largest <= most,

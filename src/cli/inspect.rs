@@ -25,7 +25,7 @@ impl Command {
         let mut text = String::new();
         for (at, path) in self.files.iter().enumerate() {
             let partial = Partial::open(path)?;
-            partial.groups()?.for_each(|_| Ok(()))?;
+            partial.check()?;
             if at > 0 {
                 text.push('\n');
             }

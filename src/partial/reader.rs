@@ -3,6 +3,8 @@
 //! A file is read, not mapped: what was checked is what is used, also when somebody changes the file meanwhile. No
 //! allocation is larger than the file.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -32,10 +34,18 @@ pub(crate) struct Reader {
     groups: u64,
 }
 
-#[derive(Debug)]
 enum Storage {
     File(File),
-    Memory(Vec<u8>),
+    Memory(Box<dyn AsRef<[u8]> + Send + Sync>),
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Storage::File(file) => file.fmt(f),
+            Storage::Memory(_) => f.write_str("Memory"),
+        }
+    }
 }
 
 /// A block that was checked, in memory.
@@ -121,9 +131,23 @@ impl Reader {
     ///
     /// # Errors
     /// See [`Reader::open`].
-    pub(crate) fn in_memory(name: Arc<str>, bytes: Vec<u8>) -> Result<Reader> {
-        let len = bytes.len() as u64;
-        Reader::new(name, Storage::Memory(bytes), len)
+    pub(crate) fn in_memory(
+        name: Arc<str>,
+        bytes: impl AsRef<[u8]> + Send + Sync + 'static,
+    ) -> Result<Reader> {
+        let len = bytes.as_ref().len() as u64;
+        Reader::new(name, Storage::Memory(Box::new(bytes)), len)
+    }
+
+    /// All bytes: where they lie, if they are in memory.
+    ///
+    /// # Errors
+    /// The file can't be read.
+    pub(crate) fn to_bytes(&self) -> Result<Cow<'_, [u8]>> {
+        match &self.storage {
+            Storage::File(_) => self.some(0, self.bytes as usize).map(Cow::Owned),
+            Storage::Memory(bytes) => Ok(Cow::Borrowed((**bytes).as_ref())),
+        }
     }
 
     fn new(name: Arc<str>, storage: Storage, bytes: u64) -> Result<Reader> {
@@ -211,7 +235,7 @@ impl Reader {
             Storage::Memory(bytes) => {
                 let entry = &self.index[at];
                 let from = entry.offset.get() as usize;
-                &bytes[from..from + entry.bytes.get() as usize]
+                &(**bytes).as_ref()[from..from + entry.bytes.get() as usize]
             }
         }
     }
@@ -249,7 +273,7 @@ impl Reader {
                 read.map_err(|error| self.unread(&error))?;
                 Ok(bytes)
             }
-            Storage::Memory(bytes) => Ok(bytes[from as usize..][..len].to_vec()),
+            Storage::Memory(bytes) => Ok((**bytes).as_ref()[from as usize..][..len].to_vec()),
         }
     }
 

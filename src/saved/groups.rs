@@ -14,14 +14,11 @@ use crate::partial::reader::Cursor;
 /// The groups of a partial in the order of their keys. A block of them is in memory at a time, and nothing of it is copied.
 ///
 /// ```
-/// # use ringfold::query::{Partial, Query, Value};
-/// # use ringfold::{Config, Input, Receipt, fold};
+/// # use ringfold::query::{Query, Value};
+/// # use ringfold::{Config, Input};
 /// # let query = Query::new(b',').key(1).aggregate("sum", Some(2.into()))?;
-/// # let (input, config) = (Input::memory([&b"Berlin,1\nOslo,2\nBerlin,0.5\n"[..]]), Config::default());
-/// # let (plan, receipt) = (query.plan(&input, &config)?, Receipt::of(&input)?);
-/// # let mut bytes = Vec::new();
-/// # fold(&input, &config, &plan)?.0.save(&plan, &receipt, &mut bytes).unwrap();
-/// # let partial = Partial::read("monday", bytes)?;
+/// # let input = Input::memory([&b"Berlin,1\nOslo,2\nBerlin,0.5\n"[..]]);
+/// # let (partial, ..) = query.partial(&input, &Config::default())?;
 /// let mut groups = partial.groups()?;
 /// let mut longest = Vec::new();
 /// while let Some(block) = groups.next_block()? {
