@@ -164,14 +164,11 @@ impl Error {
 
     /// A failure to write the output. An [`Error`] within is given as it is.
     pub fn output(error: &io::Error) -> Self {
-        if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
-            return Error::clone(error);
+        let failure = Error::io(error);
+        match error.raw_os_error() {
+            Some(_) => Error::new(failure.kind, error.to_string()),
+            None => failure,
         }
-        let kind = match error.kind() {
-            io::ErrorKind::BrokenPipe => Kind::ClosedPipe,
-            _ => Kind::Io,
-        };
-        Error::new(kind, error.to_string())
     }
 
     /// The same with the errno's name behind it.
@@ -339,6 +336,12 @@ impl From<Refusal> for Error {
             }
         };
         Error::new(kind, refusal)
+    }
+}
+
+impl From<&io::Error> for Error {
+    fn from(error: &io::Error) -> Error {
+        Error::io(error)
     }
 }
 

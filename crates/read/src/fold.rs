@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::input::spans::Input;
 use crate::record::block::{Block, SharedPages};
 use crate::record::framing::{Delimited, Framing};
+use crate::sync::lock;
 
 /// A job.
 ///
@@ -174,11 +175,7 @@ impl<F: Fold, P: Fn() -> F::Partial + Sync> Lender<'_, F, P> {
 impl<F: Fold, P> Lender<'_, F, P> {
     /// All partials.
     fn returned(&self) -> Vec<F::Partial> {
-        std::mem::take(&mut *self.idle())
-    }
-
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<F::Partial>> {
-        self.idle.lock().unwrap_or_else(|e| e.into_inner())
+        std::mem::take(&mut *lock(&self.idle))
     }
 }
 
@@ -196,10 +193,10 @@ impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Lender<'_, F, P> {
     }
 
     fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
-        let lent = self.idle().pop();
+        let lent = lock(&self.idle).pop();
         let mut partial = lent.unwrap_or_else(&self.partial);
         let done = self.job.block(&mut partial, block);
-        self.idle().push(partial);
+        lock(&self.idle).push(partial);
         done
     }
 

@@ -24,6 +24,7 @@ pub use crate::record::block::{Cut, Padded};
 pub use crate::record::framing::texts;
 pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
 pub use crate::record::{bytes, lines, nuls};
+pub use crate::sync::lock;
 pub use crate::visible::visible;
 
 /// Vector instructions in safe code.
@@ -49,5 +50,6 @@ pub mod simulated {
 
 /// The ring as the probe asks for it.
 pub mod uring {
-    pub use crate::engine::ring::uring::{Setup, kernel_is_trusted, probe, retry_nomem};
+    pub use crate::engine::ring::setup::{Setup, retry_nomem};
+    pub use crate::engine::ring::uring::{kernel_is_trusted, probe};
 }

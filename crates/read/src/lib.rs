@@ -55,6 +55,7 @@ compile_error!("ringfold-read uses io_uring and other Linux calls: it builds for
 mod isa;
 mod level;
 mod prefetch;
+mod sync;
 mod units;
 mod visible;
 

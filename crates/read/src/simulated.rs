@@ -29,6 +29,7 @@ use crate::input::caching::Caching;
 use crate::input::spans::Input;
 use crate::record::block::Block;
 use crate::record::framing::Framing;
+use crate::sync::lock;
 
 /// What decides a run.
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +111,7 @@ impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Workers<'_, F, P> {
     }
 
     fn block(&self, block: &Block<'_>) -> Result<(), BlockError> {
-        let mut held = self.partials.lock().unwrap_or_else(|e| e.into_inner());
+        let mut held = lock(&self.partials);
         let (choices, partials) = &mut *held;
         let worker = choices.of(partials.len());
         let partial = partials[worker].get_or_insert_with(&self.partial);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ringfold_read::internals::proc;
+use ringfold_read::internals::{lock, proc};
 
 /// The time between two samples.
 const TICK: Duration = Duration::from_millis(20);
@@ -87,7 +87,7 @@ impl Shared {
         };
         let bytes = |name| proc::kib_field(&status, name);
         let anonymous = bytes("RssAnon").map(|own| own + bytes("HugetlbPages").unwrap_or(0));
-        let mut peak = self.peak.lock().unwrap_or_else(|error| error.into_inner());
+        let mut peak = lock(&self.peak);
         peak.anonymous = peak.anonymous.max(anonymous);
         peak.mapped = peak.mapped.max(bytes("RssFile"));
         peak.together = peak.together.max(bytes("VmHWM"));

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use ringfold_read::Observer;
+use ringfold_read::{Observer, internals::lock};
 use serde::{Deserialize, Serialize};
 
 /// The figures of a run.
@@ -91,7 +91,7 @@ impl Default for WatchState {
 impl ReadWatch {
     /// What was seen so far.
     pub fn figures(&self) -> ReadFigures {
-        let seen = self.0.lock().unwrap_or_else(|error| error.into_inner());
+        let seen = lock(&self.0);
         let latency = seen.latency.as_ref().filter(|latency| !latency.is_empty());
         let us = |ns: u64| ns as f64 / 1e3;
         ReadFigures {
@@ -110,7 +110,7 @@ impl ReadWatch {
     }
 
     fn with(&self, change: impl FnOnce(&mut WatchState)) {
-        change(&mut self.0.lock().unwrap_or_else(|error| error.into_inner()));
+        change(&mut lock(&self.0));
     }
 }
 

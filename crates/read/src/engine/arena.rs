@@ -281,8 +281,7 @@ fn pool_too_small(bytes: usize) -> Refusal {
 }
 
 fn not_granted(pages: HugePages, by: Refuser, why: String) -> Refusal {
-    let choice = Setting::HugePages.of(pages);
-    Refusal::NotGranted { choice, by, why }
+    Refusal::not_granted(Setting::HugePages.of(pages), by, why)
 }
 
 impl Drop for Arena {

@@ -11,6 +11,7 @@ pub(crate) mod read;
 mod readable;
 pub(crate) mod rings;
 pub(crate) mod seam;
+pub(crate) mod setup;
 #[cfg(test)]
 mod tests;
 pub(crate) mod uring;

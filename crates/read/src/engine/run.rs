@@ -195,10 +195,8 @@ fn check_cuts(input: &Input) -> Result<()> {
         if !known {
             let source = input.source(span);
             let cause = "where records end at a span's start is only known when all bytes before it are read";
-            let error = Error::new(Kind::Usage, cause);
-            return Err(error
-                .in_file(source.index(), source.name())
-                .at_bytes(span.from..span.to));
+            let error = source.error(Error::new(Kind::Usage, cause));
+            return Err(error.at_bytes(span.from..span.to));
         }
         before = (span.source, span.to);
     }

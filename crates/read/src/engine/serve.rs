@@ -23,12 +23,14 @@ use crate::engine::ring::observed::Observed;
 use crate::engine::ring::read::ReadRing;
 use crate::engine::ring::rings;
 use crate::engine::ring::seam::Ring;
-use crate::engine::ring::uring::{self, Facts, Setup};
+use crate::engine::ring::setup::Setup;
+use crate::engine::ring::uring::{self, Facts};
 use crate::engine::session::{Session, in_order};
 use crate::error::{Error, Kind, Result};
 use crate::input::caching::Caching;
 use crate::input::descriptors;
 use crate::input::spans::{Input, Span};
+use crate::sync::lock;
 
 impl<'a> Session<'a> {
     /// What the kernel has put into huge pages by the end of the run.
@@ -242,7 +244,7 @@ impl<'a> Session<'a> {
                 ran
             };
             let shares = Mutex::new(shares.into_iter());
-            let next = || shares.lock().unwrap_or_else(|e| e.into_inner()).next();
+            let next = || lock(&shares).next();
             let work = || {
                 std::iter::from_fn(next)
                     .map(read)

@@ -14,7 +14,8 @@ use crate::engine::plan::buffers::CachingPlan;
 use crate::engine::plan::sizing::{self, MemoryLimit};
 use crate::engine::ring::memory::{MemoryRing, Order};
 use crate::engine::ring::read::ReadRing;
-use crate::engine::ring::uring::{self, Setup};
+use crate::engine::ring::setup::Setup;
+use crate::engine::ring::uring;
 use crate::engine::stats::Stats;
 use crate::error::refusal::Refusal;
 use crate::error::setting::Setting;
@@ -92,8 +93,7 @@ impl<'a> Session<'a> {
             if self.config.knobs.readahead.is_some() {
                 let setting = Setting::Readahead;
                 let source = self.input.source(&spans[0]);
-                let error = Error::from(Refusal::NotAFile { setting });
-                return Err(error.in_file(source.index(), source.name()));
+                return Err(source.error(Refusal::NotAFile { setting }));
             }
             let before = self.stats.dispatched_bytes;
             #[cfg(feature = "decompress")]
@@ -140,23 +140,18 @@ impl<'a> Session<'a> {
     fn check_direct(&self, source: &Source) -> Result<()> {
         let setting = Setting::Direct;
         if source.len().is_none() {
-            let refused = Error::from(Refusal::NotAFile { setting });
-            return Err(refused.in_file(source.index(), source.name()));
+            return Err(source.error(Refusal::NotAFile { setting }));
         }
-        source
-            .direct()
-            .map_err(|error| error.for_setting(setting))?;
-        let (align, block) = (
-            source.direct_align(),
-            self.config.block_size.unwrap_or(sizing::RING_BLOCK),
-        );
+        let direct = source.direct();
+        direct.map_err(|error| error.for_setting(setting))?;
+        let align = source.direct_align();
+        let block = self.config.block_size.unwrap_or(sizing::RING_BLOCK);
         if !(block as u64).is_multiple_of(align) {
-            let refused = Error::from(Refusal::Misaligned {
+            return Err(source.error(Refusal::Misaligned {
                 setting: Setting::BlockSize,
                 align,
                 other: setting,
-            });
-            return Err(refused.in_file(source.index(), source.name()));
+            }));
         }
         Ok(())
     }

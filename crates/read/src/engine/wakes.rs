@@ -1,7 +1,9 @@
 //! Wakes threads that wait for something to change.
 
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
+
+use crate::sync::lock;
 
 /// How long a thread sleeps at most before it checks whether the run was given up.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
@@ -17,12 +19,12 @@ pub(crate) struct Wakes {
 impl Wakes {
     /// The count of now.
     pub(crate) fn count(&self) -> u64 {
-        *self.lock()
+        *lock(&self.count)
     }
 
     /// Wakes all threads that sleep.
     pub(crate) fn wake(&self) {
-        *self.lock() += 1;
+        *lock(&self.count) += 1;
         self.changed.notify_all();
     }
 
@@ -31,11 +33,7 @@ impl Wakes {
         let unchanged = |count: &mut u64| *count == noted;
         let slept = self
             .changed
-            .wait_timeout_while(self.lock(), CHECK_INTERVAL, unchanged);
+            .wait_timeout_while(lock(&self.count), CHECK_INTERVAL, unchanged);
         drop(slept);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, u64> {
-        self.count.lock().unwrap_or_else(|e| e.into_inner())
     }
 }

@@ -5,11 +5,12 @@
 //! when the sink has dropped its [`Finished`].
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
 use crate::engine::wakes::Wakes;
+use crate::sync::lock;
 
 /// A sequence number of which all blocks have been taken. Dropping it retires the number.
 #[derive(Debug)]
@@ -69,19 +70,19 @@ impl Window {
 
     /// One past the last number that may be handed out.
     pub(crate) fn end(&self) -> u64 {
-        self.lock().first.saturating_add(self.size)
+        lock(&self.progress).first.saturating_add(self.size)
     }
 
     /// Whether the first number in the window is still open.
     pub(crate) fn waits_for_engine(&self) -> bool {
-        let progress = self.lock();
+        let progress = lock(&self.progress);
         let first = progress.stages.front();
         first.is_none_or(|stage| *stage == Stage::Open)
     }
 
     /// No more blocks of this number will come. To be handed to the sink.
     pub(crate) fn finish(self: &Arc<Self>, sequence: u64) -> Finished {
-        self.lock().set(sequence, Stage::Finished);
+        lock(&self.progress).set(sequence, Stage::Finished);
         Finished {
             sequence,
             window: Arc::clone(self),
@@ -89,7 +90,7 @@ impl Window {
     }
 
     fn retire(&self, sequence: u64) {
-        let mut progress = self.lock();
+        let mut progress = lock(&self.progress);
         progress.set(sequence, Stage::Retired);
         if sequence > progress.first {
             return;
@@ -122,10 +123,6 @@ impl Window {
     /// The next wake, or one since the last that was waited for. For one thread, beside [`Window::wait_until`].
     pub(crate) async fn woken(&self) {
         self.notify.notified().await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 

@@ -250,6 +250,22 @@ impl Speller for Fields {
 }
 
 impl Refusal {
+    /// What was asked for isn't granted.
+    pub(crate) fn not_granted(
+        choice: impl Into<Choice>,
+        by: Refuser,
+        why: impl Into<String>,
+    ) -> Refusal {
+        let (choice, why) = (choice.into(), why.into());
+        Refusal::NotGranted { choice, by, why }
+    }
+
+    /// A way to read isn't available.
+    pub(crate) fn unavailable(what: Facility, by: Refuser, why: impl Into<String>) -> Refusal {
+        let why = why.into();
+        Refusal::Unavailable { what, by, why }
+    }
+
     /// The setting that is refused, where one is.
     pub fn setting(&self) -> Option<Setting> {
         match self {

@@ -6,7 +6,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::sync::lock;
 
 /// Blocks that are read, or are being read, from a reader's place on.
 pub(crate) const AHEAD: usize = 4;
@@ -130,7 +132,7 @@ impl AheadReader {
     /// The block with the byte at `at`, and how many of its bytes lie before that; `None` where the engine hasn't brought it.
     fn block(&self, at: u64, wanted: usize) -> Option<(usize, Arrived)> {
         let engine = self.file.engine.get()?;
-        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut blocks = lock(&self.blocks);
         let size = engine.block();
         let from = at / size * size;
         if wanted < FEW && !blocks.all.contains_key(&from) {

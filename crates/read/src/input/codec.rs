@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rapidgzip_core::Format;
 
@@ -13,6 +13,7 @@ use crate::input::ahead::{AheadReader, CompressedFile, InOrder};
 use crate::input::frames::{Format as FrameFormat, Frames, Part};
 use crate::input::members::{Bzip2, Gzip, LZ4, LZ4_LEGACY, LeftOut, Lz4, Peek, Xz, Zstd};
 use crate::input::memory::{Again, DecoderMemory, Of, Share};
+use crate::sync::lock;
 
 /// Bytes of compressed data that are read at once.
 const STEP: usize = 1 << 20;
@@ -355,16 +356,12 @@ impl Decoder {
         self.codec.has_window()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reads on; 0 bytes at the end, when all of it is known to be sound.
     ///
     /// # Errors
     /// The compressed data is damaged or cut off, takes more memory than it may, or can't be read.
     pub(crate) fn read(&self, to: &mut [u8]) -> io::Result<usize> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         loop {
             let error = match self.read_on(&mut state, to) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -412,7 +409,7 @@ impl Decoder {
 
     /// Gives back the memory of a file's decoder until it is read on, which takes the time of all before once more.
     pub(crate) fn rest(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if let (Stage::Reading(_), Some(file), true) =
             (&state.stage, &self.file, self.codec.has_window())
         {

@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::input::ahead::CompressedFile;
 use crate::input::codec::{Codec, Compressed, Decoder, HEAD, Means, SharedBytes};
 use crate::input::foreign;
@@ -20,9 +20,7 @@ pub(crate) fn decompressed(source: &Arc<Source>, means: &Means) -> Result<Option
     let Some(codec) = codec_of(source)? else {
         return Ok(None);
     };
-    let compressed = bytes_of(source);
-    let compressed =
-        compressed.map_err(|error| Error::io(&error).in_file(source.index, &source.name))?;
+    let compressed = bytes_of(source).map_err(|error| source.error(&error))?;
     let decoder = Decoder::new(codec, compressed, means);
     Ok(Some(Source::decoded(source, decoder)))
 }
@@ -37,7 +35,7 @@ pub fn reopened(text: &Source) -> Option<Source> {
 fn codec_of(source: &Source) -> Result<Option<Codec>> {
     if let Shape::Seekable(_) = &source.shape {
         let codec = source.file().and_then(|file| codec_of_file(source, &file));
-        return codec.map_err(|error| Error::io(&error).in_file(source.index, &source.name));
+        return codec.map_err(|error| source.error(&error));
     }
     look_at_head(source, Codec::of)
 }

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::process::{Resource, getrlimit};
 
 use crate::linux::retry;
+use crate::sync::lock;
 
 /// Descriptors for everything else: outputs, rings, runtimes, spilled files, looks into /proc.
 const RESERVED: u64 = 64;
@@ -72,10 +73,6 @@ struct Open {
 /// Those that are open, the longest open one first.
 static OPEN: Mutex<VecDeque<Open>> = Mutex::new(VecDeque::new());
 
-fn open_ones() -> MutexGuard<'static, VecDeque<Open>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Closes files that nobody uses, the longest open ones first, until `most` are left.
 fn close_idle(open: &mut VecDeque<Open>, most: usize) {
     let mut over = open.len().saturating_sub(most);
@@ -95,7 +92,7 @@ pub(crate) fn open(open: impl Fn() -> io::Result<File>) -> io::Result<File> {
     loop {
         match open() {
             Err(error) if error.raw_os_error() == Some(libc::EMFILE) && tries < 2 => {
-                close_idle(&mut open_ones(), 0);
+                close_idle(&mut lock(&OPEN), 0);
                 if tries > 0 {
                     // Other threads are about to close theirs.
                     retry::pause(retry::MOST);
@@ -123,11 +120,11 @@ impl InTurn {
         by: impl Fn() -> io::Result<File>,
     ) -> io::Result<Arc<File>> {
         let is_it = |one: &&Open| (one.of, one.direct) == (self.0, direct);
-        if let Some(one) = open_ones().iter().rev().find(is_it) {
+        if let Some(one) = lock(&OPEN).iter().rev().find(is_it) {
             return Ok(Arc::clone(&one.file));
         }
         let file = Arc::new(open(by)?);
-        let mut all = open_ones();
+        let mut all = lock(&OPEN);
         all.push_back(Open {
             of: self.0,
             direct,
@@ -140,7 +137,7 @@ impl InTurn {
 
 impl Drop for InTurn {
     fn drop(&mut self) {
-        open_ones().retain(|one| one.of != self.0);
+        lock(&OPEN).retain(|one| one.of != self.0);
     }
 }
 

@@ -10,11 +10,12 @@ use std::io::{self, Read};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use memchr::memmem;
 
 use crate::input::members::{LZ4, ZSTD_HEADER, is_skippable, zstd_memory};
+use crate::sync::lock;
 
 /// Bytes of text that are handed on at once.
 const PIECE: usize = 256 << 10;
@@ -220,7 +221,7 @@ impl Walk {
 fn decode(walk: &Mutex<Walk>) {
     loop {
         // A thread that has failed has left a part without an end.
-        let next = walk.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = lock(walk).next();
         let Some((reader, to)) = next else {
             return;
         };

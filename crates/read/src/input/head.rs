@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::input::source::{Shape, Source};
 use crate::linux::pages::PAGE;
 use crate::linux::retry;
@@ -41,7 +41,7 @@ pub fn look_at_head<T>(
         let ended = match state.ended {
             true => true,
             false => read_on(source, &mut bytes, wanted).map_err(|error| {
-                let error = Error::io(&error).in_file(source.index, &source.name);
+                let error = source.error(&error);
                 match source.shape {
                     Shape::Seekable(len) => {
                         let end = len.min((before + wanted) as u64);
@@ -141,13 +141,8 @@ fn read_on(source: &Source, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<bo
                 // Somebody made it non-blocking. Where the wait fails the next read reports why.
                 let _ = poll(&mut [PollFd::new(source, PollFlags::IN)], None);
             }
-            Err(error) => {
-                if !retry::may_pass(&error) || tries >= retry::MOST {
-                    return Err(error);
-                }
-                retry::pause(tries);
-                tries += 1;
-            }
+            Err(error) if retry::again(&error, &mut tries) => {}
+            Err(error) => return Err(error),
         }
     }
 }

@@ -21,27 +21,25 @@ const LOAD: usize = 8 << 20;
 pub fn load(input: &Input, most: u64, reads: &dyn Fn(&Source, Range<u64>)) -> Result<Input> {
     let mut loaded = Input::default();
     for source in &input.sources {
-        let told = |error: io::Error| Error::io(&error).in_file(source.index, &source.name);
+        let failed = |error: io::Error| source.error(&error);
         let too_large = || {
-            let why = format!(
-                "it has more than {}, the most that is read into memory",
-                size(most)
-            );
-            Error::new(Kind::Data, why).in_file(source.index, &source.name)
+            let most = size(most);
+            let why = format!("it has more than {most}, the most that is read into memory");
+            source.error(Error::new(Kind::Data, why))
         };
         let bytes = match &source.shape {
             Shape::Memory(bytes) => Arc::clone(bytes),
             Shape::Stream => {
-                let bytes = read_stream(source, most).map_err(told)?;
+                let bytes = read_stream(source, most).map_err(failed)?;
                 bytes.ok_or_else(too_large)?.into()
             }
             &Shape::Seekable(len) if len > most => return Err(too_large()),
             &Shape::Seekable(len) => {
                 // What was added since it was opened isn't asked for.
                 let tell = |range| reads(source, range);
-                let file = source.file().map_err(told)?;
+                let file = source.file().map_err(failed)?;
                 let bytes = read_all(&file, len, &tell)
-                    .map_err(|(error, seen)| told(error).at_bytes(seen..len))?;
+                    .map_err(|(error, seen)| failed(error).at_bytes(seen..len))?;
                 let seen = bytes.len() as u64;
                 if seen < len {
                     return Err(source.ended(seen).at_bytes(seen..len));
@@ -100,11 +98,9 @@ fn read_all(
             Ok(n) => (filled, tries) = (filled + n, 0),
             Err(errno) => {
                 let error = errno.into();
-                if !retry::may_pass(&error) || tries >= retry::MOST {
+                if !retry::again(&error, &mut tries) {
                     return Err((error, filled as u64));
                 }
-                retry::pause(tries);
-                tries += 1;
             }
         }
     }

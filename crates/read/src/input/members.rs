@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bzip2::bufread::BzDecoder;
 use liblzma::stream::{Action, Status, Stream};
@@ -15,6 +15,7 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 use crate::error::{Error, Kind};
 use crate::input::ahead::{AheadReader, CompressedFile, InOrder};
 use crate::input::memory::Share;
+use crate::sync::lock;
 
 /// What members of gzip and bzip2 begin with.
 const GZIP: &[u8; 3] = b"\x1f\x8b\x08";
@@ -603,7 +604,7 @@ impl Recent {
 
     /// All that comes from a place on, if that is remembered.
     fn since(&self, place: u64) -> Option<impl Read> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         let skip = usize::try_from(place.checked_sub(state.before)?).ok()?;
         let bytes = state.bytes.get(skip..)?.to_vec();
         let stream = std::mem::replace(&mut state.stream, Box::new(io::empty()));
@@ -613,7 +614,7 @@ impl Recent {
 
 impl Read for Recent {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         let n = state.stream.read(to)?;
         if state.bytes.len() + n > Recent::BYTES {
             let half = state.bytes.len() / 2;

@@ -8,10 +8,11 @@
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind};
+use crate::sync::lock;
 
 /// The memory that all decoders of an input may have together.
 #[derive(Debug)]
@@ -22,10 +23,19 @@ pub(crate) struct DecoderMemory {
 }
 
 /// Bytes that decoders have.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Held {
     streams: u64,
     files: u64,
+}
+
+impl Held {
+    fn of(&mut self, of: Of) -> &mut u64 {
+        match of {
+            Of::Stream => &mut self.streams,
+            Of::File | Of::Part => &mut self.files,
+        }
+    }
 }
 
 impl DecoderMemory {
@@ -40,10 +50,6 @@ impl DecoderMemory {
     /// Another limit, for those that begin from now on.
     pub(crate) fn set_limit(&self, limit: u64) {
         self.limit.store(limit, Relaxed);
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,19 +105,16 @@ impl Share {
         }
         let account = &self.account;
         let limit = account.limit.load(Relaxed);
-        let mut held = account.held();
+        let mut held = lock(&account.held);
         loop {
-            let (mut streams, mut files) = (held.streams, held.files);
-            match self.of {
-                Of::Stream => streams -= self.bytes,
-                Of::File | Of::Part => files -= self.bytes,
-            }
-            let needed = bytes.saturating_add(streams);
+            let mut others = *held;
+            *others.of(self.of) -= self.bytes;
+            let needed = bytes.saturating_add(others.streams);
             if needed > limit {
                 let refusal = Refusal::DecoderMemory { needed, limit };
                 return Err(io::Error::other(Error::new(Kind::Data, refusal)));
             }
-            if needed + files <= limit {
+            if needed + others.files <= limit {
                 break;
             }
             match self.of {
@@ -123,10 +126,7 @@ impl Share {
             }
             held = (account.freed.wait(held)).unwrap_or_else(PoisonError::into_inner);
         }
-        match self.of {
-            Of::Stream => held.streams += bytes - self.bytes,
-            Of::File | Of::Part => held.files += bytes - self.bytes,
-        }
+        *held.of(self.of) += bytes - self.bytes;
         self.bytes = bytes;
         Ok(())
     }
@@ -134,11 +134,8 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut held = self.account.held();
-        match self.of {
-            Of::Stream => held.streams -= self.bytes,
-            Of::File | Of::Part => held.files -= self.bytes,
-        }
+        let mut held = lock(&self.account.held);
+        *held.of(self.of) -= self.bytes;
         drop(held);
         self.account.freed.notify_all();
     }

@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use crate::sync::lock;
+
 /// What was taken out of a stream and not yet given to a run.
 #[derive(Debug, Default)]
 pub(crate) struct Peeked(Mutex<State>);
@@ -17,7 +19,7 @@ pub(crate) struct State {
 
 impl Peeked {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.0)
     }
 
     /// Gives a run the next bytes that were taken out before, `Some(0)` at the end; `None`: the stream itself is next.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustix::fs::{Advice, OFlags, fadvise};
 
@@ -17,6 +17,7 @@ use crate::error::{Error, Kind, Result};
 use crate::input::codec::Decoder;
 use crate::input::descriptors::{self, InTurn, Permit};
 use crate::input::peeked::Peeked;
+use crate::sync::lock;
 
 /// What a pipe may hold, as much as an ordinary user may ask for.
 const PIPE: usize = 1 << 20;
@@ -99,11 +100,10 @@ impl Source {
         let path = path.as_ref();
         if path.as_os_str() == "-" {
             let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
-            return Self::from_file(index, "-".into(), None, file);
+            return Self::from_file(index, "-", None, file);
         }
-        let name: Arc<str> = path.to_string_lossy().into();
         let file = descriptors::open(|| File::open(path));
-        Self::from_file(index, name, Some(path.to_owned()), file)
+        Self::from_file(index, &path.to_string_lossy(), Some(path.to_owned()), file)
     }
 
     /// Bytes in memory as a source; `name` stands for it in errors.
@@ -193,15 +193,14 @@ impl Source {
 
     fn from_file(
         index: u32,
-        name: Arc<str>,
+        name: &str,
         path: Option<PathBuf>,
         file: io::Result<File>,
     ) -> Result<Self> {
-        let refused = |error: io::Error| Error::io(&error).in_file(index, &name);
+        let named = Source::memory(index, name, []);
+        let refused = |error: io::Error| named.error(&error);
         let file = file.map_err(|error| match no_descriptor_left(&error) {
-            Some(cause) => Error::new(Kind::Io, cause)
-                .with_errno(&error)
-                .in_file(index, &name),
+            Some(cause) => named.error(Error::new(Kind::Io, cause).with_errno(&error)),
             None => refused(error),
         })?;
         let meta = file.metadata().map_err(refused)?;
@@ -241,11 +240,8 @@ impl Source {
             },
         };
         Ok(Source {
-            index,
-            name,
             path,
             shape,
-            direct_align: OnceLock::new(),
             device: Some(match kind.is_block_device() {
                 true => meta.rdev(),
                 false => meta.dev(),
@@ -253,13 +249,7 @@ impl Source {
             inode: Some((meta.dev(), meta.ino())),
             descriptor,
             written: meta.is_file().then(|| (meta.mtime(), meta.mtime_nsec())),
-            direct: OnceLock::new(),
-            foreign: OnceLock::new(),
-            peeked: Peeked::default(),
-            #[cfg(feature = "decompress")]
-            decoder: None,
-            #[cfg(feature = "decompress")]
-            origin: None,
+            ..named
         })
     }
 
@@ -271,6 +261,11 @@ impl Source {
     /// Its name as errors show it.
     pub fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// An error that concerns it.
+    pub(crate) fn error(&self, error: impl Into<Error>) -> Error {
+        error.into().in_file(self.index, &self.name)
     }
 
     /// The size when it was opened; `None` for a stream.
@@ -296,7 +291,7 @@ impl Source {
         // Under O_DIRECT the last bytes may not have been shown.
         let end = if now < had { now } else { seen };
         let cause = format!("the file ends at byte {end}, but had {had} bytes when it was opened");
-        Error::new(Kind::Io, cause).in_file(self.index, &self.name)
+        self.error(Error::new(Kind::Io, cause))
     }
 
     /// The length of the file by now, where it is a regular one.
@@ -396,7 +391,7 @@ impl Source {
             Descriptor::Kept { file, .. } => Ok(Arc::clone(file)),
             Descriptor::InTurn(turn, advice) => turn.get(false, || {
                 let file = self.open_again(OFlags::empty())?;
-                if let Some(advice) = *advice.lock().unwrap_or_else(PoisonError::into_inner) {
+                if let Some(advice) = *lock(advice) {
                     // It was taken before.
                     let _ = fadvise(&file, 0, None, advice);
                 }
@@ -412,7 +407,7 @@ impl Source {
     /// The kernel takes no advice on it, or it can't be opened.
     pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
         if let Descriptor::InTurn(_, of_all) = &self.descriptor {
-            *of_all.lock().unwrap_or_else(PoisonError::into_inner) = Some(advice);
+            *lock(of_all) = Some(advice);
         }
         Ok(fadvise(self.file()?, 0, None, advice)?)
     }
@@ -474,8 +469,7 @@ impl Source {
             Ok((!self.opens_in_turn()).then_some(file))
         });
         asked.as_ref().map_err(Clone::clone)?;
-        self.granted_direct()
-            .map_err(|error| Error::io(&error).in_file(self.index, &self.name))
+        self.granted_direct().map_err(|error| self.error(&error))
     }
 
     /// The same where it was granted before.
@@ -495,7 +489,7 @@ impl Source {
     }
 
     fn open_direct(&self) -> Result<File> {
-        let refused = |by, why: &str| no_direct(by, why).in_file(self.index, &self.name);
+        let refused = |by, why: &str| self.error(no_direct(by, why));
         let opened = match &self.descriptor {
             Descriptor::None => return Err(refused(Refuser::Memory, "O_DIRECT needs a file")),
             Descriptor::InTurn(..) => descriptors::open(|| self.open_again(OFlags::DIRECT)),
@@ -552,11 +546,7 @@ pub(crate) fn refused_late(error: &io::Error) -> Option<Error> {
 
 /// Why a file can't be read past the page cache.
 fn no_direct(by: Refuser, why: &str) -> Error {
-    Error::from(Refusal::Unavailable {
-        what: Facility::DirectReads,
-        by,
-        why: why.into(),
-    })
+    Refusal::unavailable(Facility::DirectReads, by, why).into()
 }
 
 impl AsFd for Source {

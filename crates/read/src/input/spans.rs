@@ -156,15 +156,13 @@ impl Input {
         #[cfg(feature = "decompress")]
         let input = Input {
             sources: (input.sources.into_iter())
-                .map(|source| match source.origin().zip(source.decoder()) {
-                    Some((origin, decoder)) => {
-                        match decode::decompressed(origin, &decoder.means)? {
-                            Some(text) => Ok(Arc::new(text)),
-                            None => Err(Error::new(Kind::Data, "it isn't compressed any more")
-                                .in_file(origin.index, &origin.name)),
-                        }
-                    }
-                    None => Ok(source),
+                .map(|source| {
+                    let Some((origin, decoder)) = source.origin().zip(source.decoder()) else {
+                        return Ok(source);
+                    };
+                    let text = decode::decompressed(origin, &decoder.means)?;
+                    let other = || Error::new(Kind::Data, "it isn't compressed any more");
+                    text.map(Arc::new).ok_or_else(|| origin.error(other()))
                 })
                 .collect::<Result<_>>()?,
             ..input
@@ -251,8 +249,7 @@ impl Input {
                 true => "a compressed file can't be divided into parts",
                 false => "a pipe or another stream can't be divided into parts",
             };
-            let error = Error::new(Kind::Usage, cause);
-            return Err(error.in_file(stream.index(), stream.name()));
+            return Err(stream.error(Error::new(Kind::Usage, cause)));
         }
         let total: u128 = self
             .spans

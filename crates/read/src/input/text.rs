@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr_iter};
 
 use crate::error::refusal::{Foreign, Refusal};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::input::foreign::{has_carriage_returns, json, recognise};
 use crate::input::head::{STEP, look_at_heads};
 use crate::input::source::Source;
@@ -60,7 +60,6 @@ impl Input {
 
 fn foreign(source: &Source, why: &str, what: Foreign) -> Error {
     let why = why.into();
-    let error = Error::new(Kind::Data, Refusal::NotText { why, what });
-    let error = error.in_file(source.index(), source.name());
+    let error = source.error(Refusal::NotText { why, what });
     error.decompressed(source.is_compressed())
 }

@@ -6,6 +6,7 @@
 use std::arch::x86_64::*;
 
 use crate::isa::Isa;
+use crate::isa::x86::methods;
 use crate::level::{Avx2, Avx512};
 
 /// An instruction set with vectors of [`Lanes::COUNT`] numbers.
@@ -63,19 +64,6 @@ pub trait Lanes: Isa {
     fn decrement(self, mask: Self::Mask, lanes: Self::Lanes) -> Self::Lanes;
     /// The negative number where `mask` says so.
     fn negate(self, mask: Self::Mask, lanes: Self::Lanes) -> Self::Lanes;
-}
-
-/// Methods of a token.
-macro_rules! methods {
-    ($($method:ident($($of:ident: $type:ty),*) -> $gives:ty = $body:expr;)*) => {
-        $(
-            #[inline(always)]
-            fn $method(self $(, $of: $type)*) -> $gives {
-                // SAFETY: the token's features; no instruction here has an address.
-                unsafe { $body }
-            }
-        )*
-    };
 }
 
 impl Lanes for Avx2 {

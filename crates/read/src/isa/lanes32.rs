@@ -6,6 +6,7 @@
 use std::arch::x86_64::*;
 
 use crate::isa::Isa;
+use crate::isa::x86::{PLACES, methods};
 use crate::level::{Avx2, Avx512};
 
 /// An instruction set with vectors of [`Lanes32::COUNT`] numbers. A set of lanes is a bit for each.
@@ -95,37 +96,6 @@ unsafe fn four_eights(base: *const u8, low: *const u16, high: *const u16) -> __m
     }
 }
 
-/// Methods of a token.
-macro_rules! methods {
-    ($($method:ident($($of:ident: $type:ty),*) -> $gives:ty = $body:expr;)*) => {
-        $(
-            #[inline(always)]
-            fn $method(self $(, $of: $type)*) -> $gives {
-                // SAFETY: the token's features; no instruction here has an address.
-                unsafe { $body }
-            }
-        )*
-    };
-}
-
-/// For each set of eight lanes: the lanes in the set, at the front.
-static COMPACT: [[u8; 8]; 256] = {
-    let mut compact = [[0; 8]; 256];
-    let mut set = 0;
-    while set < 256 {
-        let (mut lane, mut to) = (0, 0);
-        while lane < 8 {
-            if set >> lane & 1 == 1 {
-                compact[set][to] = lane;
-                to += 1;
-            }
-            lane += 1;
-        }
-        set += 1;
-    }
-    compact
-};
-
 impl Lanes32 for Avx2 {
     type Words = __m256i;
     type Mask = __m256i;
@@ -149,7 +119,8 @@ impl Lanes32 for Avx2 {
 
     #[inline(always)]
     fn compact(self, set: u16, words: __m256i) -> __m256i {
-        let lanes = &COMPACT[usize::from(set as u8)];
+        // The lanes in the set, at the front.
+        let lanes = &PLACES[usize::from(set as u8)];
         // SAFETY: eight bytes.
         unsafe {
             let lanes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(lanes.as_ptr().cast()));

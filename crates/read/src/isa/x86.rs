@@ -10,6 +10,21 @@ use std::mem::MaybeUninit;
 use crate::isa::Isa;
 use crate::level::{Avx2, Avx512};
 
+/// Methods of a token.
+macro_rules! methods {
+    ($($method:ident($($of:ident: $type:ty),*) -> $gives:ty = $body:expr;)*) => {
+        $(
+            #[inline(always)]
+            fn $method(self $(, $of: $type)*) -> $gives {
+                // SAFETY: the token's features; no instruction here has an address.
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
+pub(crate) use methods;
+
 /// A carry-less product with all ones: each bit is the parity of those up to it.
 ///
 /// # Safety
@@ -35,30 +50,64 @@ unsafe fn tops(low: __m256i, high: __m256i) -> u64 {
     u64::from(low as u32) | u64::from(high as u32) << 32
 }
 
-/// [`Isa::special`] in half vectors.
+/// All bits of each byte that equals one of two.
 ///
 /// # Safety
 /// The processor has AVX2.
 #[inline(always)]
-unsafe fn special([low, high]: [__m256i; 2], most: u8, [one, two]: [u8; 2]) -> u64 {
+unsafe fn among(half: __m256i, [one, two]: [u8; 2]) -> __m256i {
     // SAFETY: as the caller's.
     unsafe {
-        let most = _mm256_set1_epi8(most as i8);
-        let one = _mm256_set1_epi8(one as i8);
-        let two = _mm256_set1_epi8(two as i8);
-        let up_to_low = _mm256_cmpeq_epi8(_mm256_min_epu8(low, most), low);
-        let up_to_high = _mm256_cmpeq_epi8(_mm256_min_epu8(high, most), high);
-        let low = _mm256_or_si256(_mm256_cmpeq_epi8(low, one), _mm256_cmpeq_epi8(low, two));
-        let high = _mm256_or_si256(_mm256_cmpeq_epi8(high, one), _mm256_cmpeq_epi8(high, two));
-        tops(
-            _mm256_or_si256(up_to_low, low),
-            _mm256_or_si256(up_to_high, high),
-        )
+        let one = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(one as i8));
+        let two = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(two as i8));
+        _mm256_or_si256(one, two)
+    }
+}
+
+/// All bits of each byte up to `most`, or that equals one of two.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn special(half: __m256i, most: u8, others: [u8; 2]) -> __m256i {
+    // SAFETY: as the caller's.
+    unsafe {
+        let least = _mm256_min_epu8(half, _mm256_set1_epi8(most as i8));
+        _mm256_or_si256(_mm256_cmpeq_epi8(least, half), among(half, others))
+    }
+}
+
+/// Two half vectors.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn halves(from: &[u8; 64]) -> [__m256i; 2] {
+    let from = from.as_ptr();
+    // SAFETY: 64 bytes; else as the caller's.
+    unsafe {
+        [
+            _mm256_loadu_si256(from.cast()),
+            _mm256_loadu_si256(from.add(32).cast()),
+        ]
+    }
+}
+
+/// [`Isa::special`], in half vectors: with AVX-512 that is faster than three masks of 64 bits.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn special_of_halves(bytes: &[u8; 64], most: u8, others: [u8; 2]) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe {
+        let [low, high] = halves(bytes);
+        tops(special(low, most, others), special(high, most, others))
     }
 }
 
 /// The places of the bits of each byte, the lowest first.
-static PLACES: [[u8; 8]; 256] = {
+pub(crate) static PLACES: [[u8; 8]; 256] = {
     let mut places = [[0; 8]; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -81,60 +130,27 @@ impl Isa for Avx2 {
 
     #[inline(always)]
     fn load(self, from: &[u8; 64]) -> [__m256i; 2] {
-        let from = from.as_ptr();
-        // SAFETY: two vectors of 32 bytes.
-        unsafe {
-            [
-                _mm256_loadu_si256(from.cast()),
-                _mm256_loadu_si256(from.add(32).cast()),
-            ]
-        }
+        // SAFETY: the token's features.
+        unsafe { halves(from) }
     }
 
-    #[inline(always)]
-    fn equal(self, [low, high]: [__m256i; 2], byte: u8) -> u64 {
-        // SAFETY: the token's features.
-        unsafe {
+    methods! {
+        equal(bytes: [__m256i; 2], byte: u8) -> u64 = {
             let byte = _mm256_set1_epi8(byte as i8);
-            tops(_mm256_cmpeq_epi8(low, byte), _mm256_cmpeq_epi8(high, byte))
-        }
-    }
-
-    #[inline(always)]
-    fn among(self, [low, high]: [__m256i; 2], [one, two]: [u8; 2]) -> u64 {
-        // SAFETY: the token's features.
-        unsafe {
-            let one = _mm256_set1_epi8(one as i8);
-            let two = _mm256_set1_epi8(two as i8);
-            // The bits of both are gathered at once.
-            tops(
-                _mm256_or_si256(_mm256_cmpeq_epi8(low, one), _mm256_cmpeq_epi8(low, two)),
-                _mm256_or_si256(_mm256_cmpeq_epi8(high, one), _mm256_cmpeq_epi8(high, two)),
-            )
-        }
-    }
-
-    #[inline(always)]
-    fn special(self, bytes: &[u8; 64], most: u8, others: [u8; 2]) -> u64 {
-        // SAFETY: the token's features.
-        unsafe { special(self.load(bytes), most, others) }
+            tops(_mm256_cmpeq_epi8(bytes[0], byte), _mm256_cmpeq_epi8(bytes[1], byte))
+        };
+        // The bits of both are gathered at once.
+        among(bytes: [__m256i; 2], others: [u8; 2]) -> u64 =
+            tops(among(bytes[0], others), among(bytes[1], others));
+        special(bytes: &[u8; 64], most: u8, others: [u8; 2]) -> u64 =
+            special_of_halves(bytes, most, others);
+        between(quotes: u64) -> u64 = parities(quotes);
+        base(place: u16) -> __m128i = _mm_set1_epi16(place as i16);
     }
 
     #[inline(always)]
     fn copy_sixteen(self, from: &[u8; 16], to: &mut MaybeUninit<[u8; 16]>) {
         sixteen::copy(from, to);
-    }
-
-    #[inline(always)]
-    fn between(self, quotes: u64) -> u64 {
-        // SAFETY: the token's features.
-        unsafe { parities(quotes) }
-    }
-
-    #[inline(always)]
-    fn base(self, place: u16) -> __m128i {
-        // SAFETY: the token's features.
-        unsafe { _mm_set1_epi16(place as i16) }
     }
 
     /// Eight bits at a time without a branch: the time doesn't depend on how many are set.
@@ -165,41 +181,18 @@ impl Isa for Avx512 {
         unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }
 
-    #[inline(always)]
-    fn equal(self, bytes: __m512i, byte: u8) -> u64 {
-        // SAFETY: the token's features.
-        unsafe { _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8)) }
-    }
-
-    #[inline(always)]
-    fn special(self, bytes: &[u8; 64], most: u8, others: [u8; 2]) -> u64 {
-        let (low, high) = (bytes.as_ptr(), bytes[32..].as_ptr());
-        // SAFETY: 64 bytes; the token's features.
-        unsafe {
-            // Faster than three masks of 64 bits.
-            let (low, high) = (
-                _mm256_loadu_si256(low.cast()),
-                _mm256_loadu_si256(high.cast()),
-            );
-            special([low, high], most, others)
-        }
+    methods! {
+        equal(bytes: __m512i, byte: u8) -> u64 =
+            _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8));
+        special(bytes: &[u8; 64], most: u8, others: [u8; 2]) -> u64 =
+            special_of_halves(bytes, most, others);
+        between(quotes: u64) -> u64 = parities(quotes);
+        base(place: u16) -> __m512i = _mm512_set1_epi16(place as i16);
     }
 
     #[inline(always)]
     fn copy_sixteen(self, from: &[u8; 16], to: &mut MaybeUninit<[u8; 16]>) {
         sixteen::copy(from, to);
-    }
-
-    #[inline(always)]
-    fn between(self, quotes: u64) -> u64 {
-        // SAFETY: the token's features.
-        unsafe { parities(quotes) }
-    }
-
-    #[inline(always)]
-    fn base(self, place: u16) -> __m512i {
-        // SAFETY: the token's features.
-        unsafe { _mm512_set1_epi16(place as i16) }
     }
 
     #[inline(always)]

@@ -62,14 +62,10 @@ fn refused(cpu: u32, errno: Errno) -> Error {
         .map_or(String::new(), |list| {
             format!(" ({} are online)", list.trim())
         });
-    let refusal = Refusal::NotGranted {
-        choice: Setting::Pin.of(cpu),
-        by: Refuser::Processor,
-        why: format!(
-            "there is no such processor, it is offline, or the cpuset forbids it to this \
-             process{online}"
-        ),
-    };
+    let why = format!(
+        "there is no such processor, it is offline, or the cpuset forbids it to this process{online}"
+    );
+    let refusal = Refusal::not_granted(Setting::Pin.of(cpu), Refuser::Processor, why);
     Error::from(refusal).with_errno(&errno.into())
 }
 

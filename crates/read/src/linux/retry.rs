@@ -7,8 +7,18 @@ use std::time::Duration;
 pub(crate) const MOST: u32 = 10;
 
 /// Whether a failure is transient.
-pub(crate) fn may_pass(error: &io::Error) -> bool {
+pub(crate) fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))
+}
+
+/// Whether a call that has failed after so many `tries` is to be made again. It waits before.
+pub(crate) fn again(error: &io::Error, tries: &mut u32) -> bool {
+    let retries = is_transient(error) && *tries < MOST;
+    if retries {
+        pause(*tries);
+        *tries += 1;
+    }
+    retries
 }
 
 /// Waits before a retry: 1, 2, 4 … 32 ms, a fifth of a second in all. It blocks the thread, which is fine

@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock};
 
 use crate::linux::pages::PAGE;
+use crate::sync::lock;
 
 /// The most ranges at once: as many mappings as the kernel lets a process have.
 const MOST: usize = 1 << 16;
@@ -92,7 +93,7 @@ impl GuardedRange {
     /// The range is mapped, whole pages, owned by the caller until this is dropped, and pages in it may be
     /// replaced by zero pages at any time.
     pub(crate) unsafe fn new(start: usize, end: usize) -> Option<GuardedRange> {
-        let mut free = FREE.lock().unwrap_or_else(|e| e.into_inner());
+        let mut free = lock(&FREE);
         if !install() {
             return None;
         }
@@ -123,9 +124,7 @@ impl GuardedRange {
 impl Drop for GuardedRange {
     fn drop(&mut self) {
         ENTRIES[self.index].bounds.set(0, 0);
-        FREE.lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .push(self.index);
+        lock(&FREE).push(self.index);
     }
 }
 

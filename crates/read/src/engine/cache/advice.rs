@@ -14,9 +14,9 @@ use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 use crate::engine::config::{Config, Engine};
 use crate::engine::knobs::FileAdvice;
 use crate::engine::plan::sizing::MemoryLimit;
+use crate::error::Result;
 use crate::error::refusal::{Refusal, Refuser};
 use crate::error::setting::Setting;
-use crate::error::{Error, Result};
 use crate::input::caching::Caching;
 use crate::input::source::Source;
 use crate::input::spans::Input;
@@ -41,12 +41,10 @@ pub(crate) fn read_at(
 /// Refuses reads that leave nothing in the page cache where the file system does.
 pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
     let setting = Setting::Dontcache;
-    let refused = |refusal: Refusal| Error::from(refusal).in_file(source.index(), source.name());
     if !source.is_file() || source.len().is_none() {
-        return Err(refused(Refusal::NotAFile { setting }));
+        return Err(source.error(Refusal::NotAFile { setting }));
     }
-    let file = (source.file())
-        .map_err(|error| Error::io(&error).in_file(source.index(), source.name()))?;
+    let file = source.file().map_err(|error| source.error(&error))?;
     // A read that may not wait reads nothing from the device. Where such reads are refused, one that may wait
     // gives the reason.
     let dontcache = Caching::Uncached.flags();
@@ -59,12 +57,9 @@ pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
     }
     match tried {
         Err(errno @ (Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS)) => {
-            let refusal = Refusal::NotGranted {
-                choice: setting.into(),
-                by: Refuser::FileSystem,
-                why: "the file system refuses it, or the kernel is older than 6.14".into(),
-            };
-            Err(refused(refusal).with_errno(&errno.into()))
+            let why = "the file system refuses it, or the kernel is older than 6.14";
+            let refusal = Refusal::not_granted(setting, Refuser::FileSystem, why);
+            Err(source.error(refusal).with_errno(&errno.into()))
         }
         // The read itself fails: the run will report where.
         _ => Ok(()),
@@ -87,14 +82,9 @@ pub(crate) fn advise(input: &Input, advice: FileAdvice) -> Result<bool> {
             continue;
         }
         source.advise(word).map_err(|error| {
-            let refusal = Refusal::NotGranted {
-                choice: Setting::Fadvise.of(advice),
-                by: Refuser::Kernel,
-                why: "the kernel takes no advice on this file".into(),
-            };
-            Error::from(refusal)
-                .with_errno(&error)
-                .in_file(source.index(), source.name())
+            let why = "the kernel takes no advice on this file";
+            let refusal = Refusal::not_granted(Setting::Fadvise.of(advice), Refuser::Kernel, why);
+            source.error(refusal).with_errno(&error)
         })?;
         any = true;
     }

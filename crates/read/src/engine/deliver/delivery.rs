@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use crate::engine::arena::Slot;
 use crate::engine::config::Config;
@@ -22,6 +22,7 @@ use crate::record::block::{Block, Gathered, SharedPages};
 use crate::record::framing::{Framing, State};
 use crate::record::nuls;
 use crate::record::stitch::Release;
+use crate::sync::lock;
 
 /// The way from an engine to its sink.
 pub(crate) struct Delivery<'a> {
@@ -268,7 +269,7 @@ impl<'a> Delivery<'a> {
     }
 
     fn fail_from(&self, place: (u32, u64), error: Error) {
-        let mut lowest = self.lowest();
+        let mut lowest = lock(&self.lowest);
         if lowest.as_ref().is_none_or(|known| place < known.place) {
             *lowest = Some(Failure { place, error });
         }
@@ -287,7 +288,7 @@ impl<'a> Delivery<'a> {
     /// doesn't matter any more.
     pub(crate) fn passed(&self, place: (u32, u64)) -> bool {
         let behind_a_failure = || {
-            let lowest = self.lowest();
+            let lowest = lock(&self.lowest);
             lowest.as_ref().is_some_and(|known| known.place <= place)
         };
         self.watch.overdue().is_some() || self.failed.load(Relaxed) && behind_a_failure()
@@ -300,14 +301,10 @@ impl<'a> Delivery<'a> {
 
     /// The lowest failure, if there was one.
     pub(crate) fn outcome(&self) -> Result<()> {
-        let lowest = self.lowest();
+        let lowest = lock(&self.lowest);
         lowest
             .as_ref()
             .map_or(Ok(()), |known| Err(known.error.clone()))
-    }
-
-    fn lowest(&self) -> MutexGuard<'_, Option<Failure>> {
-        self.lowest.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 

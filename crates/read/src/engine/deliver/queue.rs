@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::deliver::delivery::{Delivery, Ready};
+use crate::sync::lock;
 
 /// How often a worker lets others go first before it sleeps: the next buffer is often about to come, and to be woken
 /// takes longer.
@@ -47,7 +48,7 @@ impl Queue {
     /// Adds buffers; returns how many workers have to be called for them. Each is called once a run, so that nothing is
     /// allocated for a block.
     pub(crate) fn push(&self, ready: &mut Vec<Ready>) -> usize {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let arrived = ready.len();
         state.ready.extend(ready.drain(..));
         self.len.store(state.ready.len() as u64, Relaxed);
@@ -70,7 +71,7 @@ impl Queue {
     }
 
     fn next(&self) -> Option<Ready> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let mut turns = 0;
         let mut empty_since = None;
         loop {
@@ -89,12 +90,12 @@ impl Queue {
                     std::thread::yield_now();
                     turns += 1;
                 }
-                state = self.lock();
+                state = lock(&self.state);
                 continue;
             }
             state.idle += 1;
             let waited = self.changed.wait(state);
-            state = waited.unwrap_or_else(|e| e.into_inner());
+            state = waited.unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
             turns = 0;
         }
@@ -111,7 +112,7 @@ impl Queue {
         if self.len.load(Relaxed) == 0 {
             return None;
         }
-        self.take(&mut self.lock())
+        self.take(&mut lock(&self.state))
     }
 
     /// Nothing more will be pushed once what this returns is dropped, and workers end when the queue is empty.
@@ -124,10 +125,6 @@ impl Queue {
         self.len.store(state.ready.len() as u64, Relaxed);
         ready
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
-    }
 }
 
 /// Closes a queue when it is dropped, also by a panic.
@@ -135,7 +132,7 @@ pub(crate) struct Closing<'a>(&'a Queue);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        self.0.lock().closed = true;
+        lock(&self.0.state).closed = true;
         self.0.changed.notify_all();
     }
 }

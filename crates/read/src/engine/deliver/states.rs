@@ -7,12 +7,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use tokio::sync::Notify;
 
 use crate::engine::wakes::Wakes;
 use crate::record::framing::{Effect, State};
+use crate::sync::lock;
 
 /// The states of a run.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ impl States {
         if tile.is_empty() {
             return;
         }
-        let mut files = self.lock();
+        let mut files = lock(&self.files);
         let file = &mut files[source as usize];
         let posted = Tile {
             end: tile.end,
@@ -90,7 +91,7 @@ impl States {
 
     /// The state at the start of a tile, if it is known.
     pub(crate) fn before(&self, source: u32, tile: &Range<u64>) -> Option<State> {
-        let file = &mut self.lock()[source as usize];
+        let file = &mut lock(&self.files)[source as usize];
         if file.at == tile.start {
             return Some(file.state);
         }
@@ -133,10 +134,6 @@ impl States {
     pub(crate) fn woken(&self) -> impl Future<Output = ()> {
         self.notify.notified()
     }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<File>> {
-        self.files.lock().unwrap_or_else(|e| e.into_inner())
-    }
 }
 
 #[cfg(test)]
@@ -166,7 +163,7 @@ mod tests {
                 known += 1;
             }
             assert_eq!(known, tiles.len());
-            assert!(states.lock()[0].before.is_empty(), "nothing is kept");
+            assert!(lock(&states.files)[0].before.is_empty(), "nothing is kept");
         }
         let states = States::new(1, csv.initial());
         states.post(0, 3..4, effect(&(3..4)), true);

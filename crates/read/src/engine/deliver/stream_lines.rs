@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::input::spans::Input;
 use crate::record::bytes;
+use crate::sync::lock;
 
 /// The lines of an input's streams.
 pub(crate) struct StreamLines {
@@ -52,7 +53,7 @@ impl StreamLines {
 
     fn counted(&self, file: u32) -> Option<MutexGuard<'_, Counted>> {
         let counted = self.sources.get(file as usize)?.as_ref()?;
-        Some(counted.lock().unwrap_or_else(|e| e.into_inner()))
+        Some(lock(counted))
     }
 }
 

@@ -8,7 +8,7 @@
 //! Only files and block devices are watched: pipes and terminals may be slow.
 
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::linux::threads;
+use crate::sync::lock;
 
 /// The longest pause between two checks.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -78,11 +79,9 @@ impl Watchdog {
                 // Without notices the run works as well.
                 Err(_) if config.io_timeout.is_none() => {}
                 Err(error) => {
-                    let refusal = Refusal::NotGranted {
-                        choice: Setting::IoTimeout.into(),
-                        by: Refuser::ProcessLimit,
-                        why: "can't start a thread to watch the reads".into(),
-                    };
+                    let (setting, by) = (Setting::IoTimeout, Refuser::ProcessLimit);
+                    let why = "can't start a thread to watch the reads";
+                    let refusal = Refusal::not_granted(setting, by, why);
                     return Err(Error::from(refusal).with_errno(&error));
                 }
             }
@@ -135,7 +134,7 @@ impl Shared {
             over = self
                 .end
                 .wait_timeout_while(over, pause, |over| !*over)
-                .map_or_else(|e| e.into_inner().0, |(over, _)| over);
+                .map_or_else(|error| error.into_inner().0, |(over, _)| over);
             if *over {
                 return;
             }
@@ -281,8 +280,4 @@ impl Read {
             self.age += passed;
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use crate::engine::deliver::delivery::Delivery;
 use crate::input::spans::{Input, Span};
 use crate::record::framing::{Framing, State};
+use crate::sync::lock;
 
 /// A block of a span that one worker fetches: the records between two cuts.
 ///
@@ -85,7 +86,7 @@ impl<'a> Claims<'a> {
     /// How many workers more than there are could find something to do; they are counted as being
     /// at it from now on.
     pub(crate) fn hire(&self, threads: usize, delivery: &Delivery<'_>) -> usize {
-        let mut next = self.lock();
+        let mut next = lock(&self.next);
         if self.span(&mut next).is_none() {
             return 0;
         }
@@ -102,23 +103,23 @@ impl<'a> Claims<'a> {
 
     /// How many blocks were handed out, those before the first one included.
     pub(crate) fn sequence(&self) -> u64 {
-        self.lock().sequence
+        lock(&self.next).sequence
     }
 
     /// Whether no block is left to be handed out.
     pub(crate) fn are_exhausted(&self) -> bool {
-        self.span(&mut self.lock()).is_none()
+        self.span(&mut lock(&self.next)).is_none()
     }
 
     /// A worker stops.
     pub(crate) fn leave(&self) {
-        self.lock().workers -= 1;
+        lock(&self.next).workers -= 1;
     }
 
     /// The next block. `None` ends the worker: all is handed out, or, for a sink that wants
     /// order, the window is full.
     pub(crate) fn next(&self, delivery: &Delivery<'_>) -> Option<Claim> {
-        let mut next = self.lock();
+        let mut next = lock(&self.next);
         let span = self.span(&mut next)?;
         if delivery.passed((span.source, next.at)) {
             next.span = self.spans.len();
@@ -151,10 +152,6 @@ impl<'a> Claims<'a> {
             next.span += 1;
             next.at = self.spans.get(next.span)?.from;
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Next> {
-        self.next.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 

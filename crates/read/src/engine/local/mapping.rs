@@ -105,10 +105,9 @@ impl Mapping {
 
     /// Shows `range` of the source in the window.
     pub(crate) fn view(&mut self, source: &Source, range: Range<u64>) -> Result<()> {
-        let file = source.file().map_err(|error| {
-            let error = Error::io(&error).in_file(source.index(), source.name());
-            error.at_bytes(range.clone())
-        })?;
+        let file = source
+            .file()
+            .map_err(|error| source.error(&error).at_bytes(range.clone()))?;
         let from = range.start / HUGE_PAGE as u64 * HUGE_PAGE as u64;
         let wanted = (range.end - from) as usize;
         let len = wanted
@@ -215,14 +214,10 @@ impl Mapping {
             // Touching it would be a bus error.
             Errno::FAULT => missing(source, range),
             Errno::INVAL => {
-                let refusal = Refusal::NotGranted {
-                    choice: Setting::Populate.of("on"),
-                    by: Refuser::Kernel,
-                    why: "it needs MADV_POPULATE_READ of Linux 5.14".into(),
-                };
-                Error::from(refusal)
-                    .with_errno(&errno.into())
-                    .in_file(source.index(), source.name())
+                let why = "it needs MADV_POPULATE_READ of Linux 5.14";
+                let choice = Setting::Populate.of("on");
+                let refusal = Refusal::not_granted(choice, Refuser::Kernel, why);
+                source.error(refusal).with_errno(&errno.into())
             }
             _ => failed(source, range, errno),
         })
@@ -246,10 +241,7 @@ impl Mapping {
             match done {
                 0 => return Ok(()),
                 // Pages in use can't be collapsed at the moment.
-                _ if retry::may_pass(&error) && tries < retry::MOST => {
-                    retry::pause(tries);
-                    tries += 1;
-                }
+                _ if retry::again(&error, &mut tries) => {}
                 _ => return Err(error),
             }
         }
@@ -303,21 +295,14 @@ impl Mapping {
 
 /// The error for a system call that failed on `range`.
 fn failed(source: &Source, range: &Range<u64>, errno: Errno) -> Error {
-    Error::io(&errno.into())
-        .in_file(source.index(), source.name())
-        .at_bytes(range.clone())
+    source.error(&errno.into()).at_bytes(range.clone())
 }
 
 /// The error for a file that can't be mapped.
 fn map_refused(source: &Source, errno: Errno) -> Error {
-    let refusal = Refusal::Unavailable {
-        what: Facility::Mapping,
-        by: Refuser::FileSystem,
-        why: "the file can't be mapped".into(),
-    };
-    Error::from(refusal)
-        .with_errno(&errno.into())
-        .in_file(source.index(), source.name())
+    let why = "the file can't be mapped";
+    let refusal = Refusal::unavailable(Facility::Mapping, Refuser::FileSystem, why);
+    source.error(refusal).with_errno(&errno.into())
 }
 
 /// The error for advice that the kernel refuses.
@@ -329,30 +314,21 @@ fn advice_refused(source: &Source, advice: MapAdvice, errno: &std::io::Error) ->
         }
         _ => "",
     };
-    let refusal = Refusal::NotGranted {
-        choice: Setting::MapAdvice.of(advice),
-        by: Refuser::Kernel,
-        why: format!("the kernel refuses it here{why}"),
-    };
-    Error::from(refusal)
-        .with_errno(errno)
-        .in_file(source.index(), source.name())
+    let why = format!("the kernel refuses it here{why}");
+    let refusal = Refusal::not_granted(Setting::MapAdvice.of(advice), Refuser::Kernel, why);
+    source.error(refusal).with_errno(errno)
 }
 
 /// The error for a window without addresses.
 fn unavailable(why: &str) -> Error {
-    Error::from(Refusal::Unavailable {
-        what: Facility::Mapping,
-        by: Refuser::Memory,
-        why: why.into(),
-    })
+    Refusal::unavailable(Facility::Mapping, Refuser::Memory, why).into()
 }
 
 /// The error for mapped bytes that couldn't be read.
 fn missing(source: &Source, range: &Range<u64>) -> Error {
     let error = match source.length_now() {
         Some(now) if now < range.end => source.ended(now),
-        _ => Error::io(&Errno::IO.into()).in_file(source.index(), source.name()),
+        _ => source.error(&Errno::IO.into()),
     };
     error.at_bytes(range.clone())
 }

@@ -25,6 +25,7 @@ use crate::linux::retry;
 use crate::record::block::{Block, Gathered};
 use crate::record::framing::State;
 use crate::record::stitch::Piece;
+use crate::sync::lock;
 
 /// How much is read past a block's end at once to find the end of its last record.
 const PAST: usize = 256;
@@ -90,12 +91,8 @@ impl<'a> Local<'a> {
     }
 
     fn work(&self) {
-        let taken = self
-            .fetchers
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .pop();
-        let mut fetcher = taken.expect("as many fetchers as workers are hired");
+        let fetcher = lock(&self.fetchers).pop();
+        let mut fetcher = fetcher.expect("as many fetchers as workers are hired");
         loop {
             while self.work_on_queue() {}
             let Some(claim) = self.claims.next(self.delivery) else {
@@ -108,10 +105,7 @@ impl<'a> Local<'a> {
             }
             self.delivery.finish(claim.sequence);
         }
-        self.fetchers
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .push(fetcher);
+        lock(&self.fetchers).push(fetcher);
         self.claims.leave();
         if let Some(window) = self.delivery.window() {
             // It may have moved between the last look and now.
@@ -432,14 +426,9 @@ impl<'a> Local<'a> {
         wanted: usize,
     ) -> Result<()> {
         let range = offset..offset + wanted as u64;
-        let fail = |error: Error| {
-            error
-                .in_file(source.index(), source.name())
-                .at_bytes(range.clone())
-        };
-        let file = source
-            .file_for(caching)
-            .map_err(|error| fail(Error::io(&error)))?;
+        let fail = |error: Error| source.error(error).at_bytes(range.clone());
+        let file = source.file_for(caching);
+        let file = file.map_err(|error| fail(Error::io(&error)))?;
         let align = source.align_for(caching) as usize;
         let (mut filled, mut tries) = (0, 0);
         while filled < wanted {
@@ -466,7 +455,7 @@ impl<'a> Local<'a> {
                 }
                 Err(errno) => {
                     let error = errno.into();
-                    if !retry::may_pass(&error) || tries >= retry::MOST {
+                    if !retry::again(&error, &mut tries) {
                         let late = match caching {
                             Caching::Direct => refused_late(&error),
                             Caching::Cached | Caching::Uncached => None,
@@ -474,8 +463,6 @@ impl<'a> Local<'a> {
                         let named = late.map(|late| late.for_setting(Setting::Direct));
                         return Err(fail(named.unwrap_or_else(|| Error::io(&error))));
                     }
-                    retry::pause(tries);
-                    tries += 1;
                 }
             }
         }

@@ -5,9 +5,9 @@
 
 mod buffers;
 
+use crate::error::Result;
 use crate::error::refusal::{Refusal, Refuser};
 use crate::error::setting::Setting;
-use crate::error::{Error, Result};
 use crate::input::spans::Input;
 use crate::linux::cgroups::memory_limit;
 
@@ -142,13 +142,11 @@ impl MemoryLimit {
         if len.saturating_mul(2) <= limit / 8 * 7 {
             return Ok(());
         }
-        Err(Error::from(Refusal::NotGranted {
-            choice: Setting::Engine.of("memory"),
-            by: Refuser::ControlGroup,
-            why: format!(
-                "loading {len} bytes takes twice as much, and the control group allows {limit}"
-            ),
-        }))
+        let why = format!(
+            "loading {len} bytes takes twice as much, and the control group allows {limit}"
+        );
+        let choice = Setting::Engine.of("memory");
+        Err(Refusal::not_granted(choice, Refuser::ControlGroup, why).into())
     }
 }
 

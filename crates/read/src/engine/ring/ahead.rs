@@ -168,17 +168,13 @@ pub(crate) async fn serve(
         };
         replies[slot.index() as usize] = Some(request.reply);
         in_flight += 1;
-        ring.submit(Submission {
-            source: request.source,
-            offset: request.offset,
-            len: request.len,
-            filled: 0,
-            slot,
-            caching,
-            file: None,
-            unmerged: false,
-            tries: 0,
-        });
+        let Request {
+            source,
+            offset,
+            len,
+            ..
+        } = request;
+        ring.submit(Submission::new(source, offset, len, slot, caching));
     }
     let rest = async {
         while in_flight > 0 {

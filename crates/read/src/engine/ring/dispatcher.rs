@@ -378,10 +378,8 @@ impl<'a> Dispatcher<'a> {
                 }
                 self.arrived(submission, wanted, whole);
             }
-            Err(error) if retry::may_pass(&error) && submission.tries < retry::MOST => {
+            Err(error) if retry::again(&error, &mut submission.tries) => {
                 self.counters.retries += 1;
-                submission.tries += 1;
-                retry::pause(submission.tries - 1);
                 self.places[slot].begin(&submission.source, read.want.clone());
                 ring.submit(submission);
             }
@@ -410,7 +408,7 @@ impl<'a> Dispatcher<'a> {
     fn go_on_cached(&mut self, source: &Source, why: &Error, notice: &dyn Fn(&Notice)) {
         if self.refused_late.insert(source.index()) {
             notice(&Notice::ThroughPageCache {
-                error: why.clone().in_file(source.index(), source.name()),
+                error: source.error(why.clone()),
                 others: 0,
                 dontcache: false,
             });

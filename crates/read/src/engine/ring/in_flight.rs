@@ -3,8 +3,10 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
+
+use crate::sync::lock;
 
 /// Futures in numbered places, each of which has a waker that is made once.
 pub(crate) struct InFlight<F: Future> {
@@ -22,12 +24,6 @@ struct Place<F: Future> {
 #[derive(Default)]
 struct Woken(Mutex<(VecDeque<usize>, Option<Waker>)>);
 
-impl Woken {
-    fn lock(&self) -> MutexGuard<'_, (VecDeque<usize>, Option<Waker>)> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
-    }
-}
-
 /// The waker of a place.
 struct PlaceWaker {
     place: usize,
@@ -40,7 +36,7 @@ impl Wake for PlaceWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let mut woken = self.woken.lock();
+        let mut woken = lock(&self.woken.0);
         woken.0.push_back(self.place);
         let waits = woken.1.take();
         drop(woken);
@@ -54,7 +50,7 @@ impl<F: Future + Unpin> InFlight<F> {
     /// So many empty places.
     pub(crate) fn new(places: usize) -> Self {
         let woken = Arc::<Woken>::default();
-        woken.lock().0.reserve(places);
+        lock(&woken.0).0.reserve(places);
         let place = |place| Place {
             future: None,
             waker: Waker::from(Arc::new(PlaceWaker {
@@ -97,7 +93,7 @@ impl<F: Future + Unpin> InFlight<F> {
 
     fn poll_next(&mut self, context: Option<&mut Context<'_>>) -> Poll<F::Output> {
         loop {
-            let mut woken = self.woken.lock();
+            let mut woken = lock(&self.woken.0);
             let Some(place) = woken.0.pop_front() else {
                 woken.1 = context.map(|context| context.waker().clone());
                 return Poll::Pending;

@@ -28,9 +28,8 @@ use crate::engine::arena::{Arena, Slot};
 use crate::engine::knobs::{Knobs, TaskRun};
 use crate::engine::plan::buffers::Plan;
 use crate::engine::ring::seam::{Completion, Ring, Submission};
-use crate::engine::ring::uring::{
-    self, MAX_REGISTERED, ReadOptions, locked_limit, outcome, refused, retry_nomem,
-};
+use crate::engine::ring::setup::{MAX_REGISTERED, Setup, limit_workers, refused, unavailable};
+use crate::engine::ring::uring::{ReadOptions, outcome};
 use crate::engine::ring::wakeup::Wakeup;
 use crate::error::refusal::{Refusal, Refuser};
 use crate::error::setting::Setting;
@@ -98,13 +97,10 @@ impl RawRing {
         slots: usize,
         sources: &[Arc<Source>],
     ) -> Result<RawRing> {
-        let depth = plan.depth;
-        let ring = set_up(knobs, depth).map_err(|error| culprit(knobs, depth, &error))?;
+        let setup = Setup::new(knobs, plan.depth).with_all_completions();
+        let ring = setup.build()?;
         if !ring.params().is_feature_ext_arg() {
-            return Err(uring::unavailable(
-                Refuser::Kernel,
-                "uring-raw needs Linux 5.11",
-            ));
+            return Err(unavailable(Refuser::Kernel, "uring-raw needs Linux 5.11"));
         }
         let entries = ring.params().sq_entries();
         let wakeup = Wakeup::new().map_err(|errno| refused("eventfd", &errno.into()))?;
@@ -131,9 +127,10 @@ impl RawRing {
         };
         if let Some(most) = knobs.punt {
             ring.entry_flags |= Flags::ASYNC;
-            ring.cap_workers(most)?;
+            most.map(|most| limit_workers(&ring.ring, most))
+                .transpose()?;
         }
-        ring.register_buffers(knobs.registered_buffers)?;
+        ring.register_buffers(&setup)?;
         if knobs.registered_files {
             ring.register_files(sources, plan)?;
         }
@@ -145,20 +142,7 @@ impl RawRing {
         Arc::clone(&self.wakeup)
     }
 
-    fn cap_workers(&mut self, most: Option<u32>) -> Result<()> {
-        let Some(most) = most else { return Ok(()) };
-        // Reads that are punted at once count as unbounded work: see the anchor of `uring`.
-        let capped = self
-            .ring
-            .submitter()
-            .register_iowq_max_workers(&mut [most; 2]);
-        capped.map_err(|error| Error::from(uring::unlimited(most)).with_errno(&error))
-    }
-
-    fn register_buffers(&mut self, wanted: Option<bool>) -> Result<()> {
-        if wanted == Some(false) {
-            return Ok(());
-        }
+    fn register_buffers(&mut self, setup: &Setup) -> Result<()> {
         let (per_part, parts) = self.arena.parts(MAX_REGISTERED);
         let parts: Vec<libc::iovec> = parts
             .into_iter()
@@ -171,30 +155,17 @@ impl RawRing {
         // SAFETY: the parts lie in the arena, which outlives the registration: it is taken back in
         // `drop`, or the arena is kept for good.
         let register = || unsafe { submitter.register_buffers(&parts) };
-        // Waiting for locked memory to be released helps only if the limit is large enough.
-        let done = match locked_limit() >= self.arena.bytes() as u64 {
-            true => retry_nomem(register),
-            false => register(),
-        };
-        match done {
-            Ok(()) => {
-                self.reads.slots_per_buffer = Some(per_part);
-                self.facts.registered = true;
-                Ok(())
-            }
-            Err(_) if wanted.is_none() => Ok(()),
-            Err(error) => Err(uring::unregistrable(self.arena.bytes(), &error)),
-        }
+        let unregistered = setup.register(self.arena.bytes(), register)?;
+        self.facts.registered = unregistered.is_none();
+        self.reads.slots_per_buffer = unregistered.is_none().then_some(per_part);
+        Ok(())
     }
 
     fn register_files(&mut self, sources: &[Arc<Source>], plan: &Plan) -> Result<()> {
         let refused = |error: io::Error| {
-            let refusal = Refusal::NotGranted {
-                choice: Setting::RegisteredFiles.into(),
-                by: Refuser::DescriptorLimit,
-                why: format!("{} files can't be registered", sources.len()),
-            };
-            Error::from(refusal).with_errno(&error)
+            let (choice, by) = (Setting::RegisteredFiles, Refuser::DescriptorLimit);
+            let why = format!("{} files can't be registered", sources.len());
+            Error::from(Refusal::not_granted(choice, by, why)).with_errno(&error)
         };
         if sources.iter().any(|source| source.opens_in_turn()) {
             return Err(refused(io::Error::from_raw_os_error(libc::EMFILE)));
@@ -221,17 +192,8 @@ impl RawRing {
     /// # Errors
     /// They can't be polled. Other failures are left to the run.
     pub(crate) fn try_polling(&mut self, source: &Arc<Source>, slot: Slot) -> Result<Slot> {
-        self.submit(Submission {
-            source: Arc::clone(source),
-            offset: 0,
-            len: source.direct_align() as usize,
-            filled: 0,
-            slot,
-            caching: Caching::Direct,
-            file: None,
-            unmerged: false,
-            tries: 0,
-        });
+        let (len, caching) = (source.direct_align() as usize, Caching::Direct);
+        self.submit(Submission::new(Arc::clone(source), 0, len, slot, caching));
         let completion = loop {
             if let Some(completion) = self.reap() {
                 break completion;
@@ -248,14 +210,9 @@ impl RawRing {
         if !matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) {
             return Ok(slot);
         }
-        let refusal = Refusal::NotGranted {
-            choice: Setting::Iopoll.into(),
-            by: Refuser::FileSystem,
-            why: "file system or device can't be polled".into(),
-        };
-        Err(Error::from(refusal)
-            .with_errno(&error)
-            .in_file(source.index(), source.name()))
+        let why = "file system or device can't be polled";
+        let refusal = Refusal::not_granted(Setting::Iopoll, Refuser::FileSystem, why);
+        Err(source.error(refusal).with_errno(&error))
     }
 
     /// The next completion, if there is one.
@@ -441,89 +398,6 @@ impl Drop for RawRing {
 fn fail(submission: Submission, broken: &Error) -> Completion {
     let result = Err(io::Error::other(broken.clone()));
     Completion { submission, result }
-}
-
-fn set_up(knobs: &Knobs, depth: usize) -> io::Result<IoUring> {
-    let mut builder = IoUring::builder();
-    let entries = knobs
-        .entries
-        .unwrap_or(depth.next_power_of_two().clamp(8, 4096) as u32);
-    // Completions of each read in flight and of the wakeup must fit, whatever the submission queue's length.
-    let completions = (depth + 1).next_power_of_two() as u32;
-    builder.setup_cqsize(completions.max(2 * entries));
-    if let Some(cpu) = knobs.sqpoll {
-        builder.setup_sqpoll(uring::SQPOLL_IDLE_MS);
-        if let Some(cpu) = cpu {
-            builder.setup_sqpoll_cpu(cpu);
-        }
-    }
-    match knobs.task_run {
-        None => {}
-        Some(TaskRun::Coop) => {
-            builder.setup_coop_taskrun();
-        }
-        Some(TaskRun::Defer) => {
-            builder.setup_single_issuer().setup_defer_taskrun();
-        }
-    }
-    if knobs.iopoll {
-        builder.setup_iopoll();
-    }
-    retry_nomem(|| builder.build(entries))
-}
-
-/// The error for a ring that can't be set up: it names the knob without which it can.
-fn culprit(knobs: &Knobs, depth: usize, error: &io::Error) -> Error {
-    let without = |change: &dyn Fn(&mut Knobs)| {
-        let mut fewer = knobs.clone();
-        change(&mut fewer);
-        fewer != *knobs && set_up(&fewer, depth).is_ok()
-    };
-    let (choice, by, why) = if without(&|knobs| knobs.sqpoll = None) {
-        match knobs.sqpoll.flatten() {
-            Some(cpu) => (
-                Setting::Sqpoll.of(cpu),
-                Refuser::Processor,
-                format!(
-                    "the kernel's thread can't run on processor {cpu}, which must be online and \
-                     allowed to this process"
-                ),
-            ),
-            None => (
-                Setting::Sqpoll.into(),
-                Refuser::Kernel,
-                "it takes root before Linux 5.13".into(),
-            ),
-        }
-    } else if without(&|knobs| knobs.task_run = None) {
-        let (mode, version) = match knobs.task_run {
-            Some(TaskRun::Defer) => (TaskRun::Defer, "6.1"),
-            _ => (TaskRun::Coop, "5.19"),
-        };
-        (
-            Setting::TaskRun.of(mode),
-            Refuser::Kernel,
-            format!("it needs Linux {version}"),
-        )
-    } else if without(&|knobs| knobs.entries = None) {
-        (
-            Setting::Entries.of(knobs.entries.unwrap_or(0)),
-            Refuser::LockedMemoryLimit,
-            format!(
-                "too many for the limit on locked memory ({})",
-                locked_limit()
-            ),
-        )
-    } else if without(&|knobs| knobs.iopoll = false) {
-        (
-            Setting::Iopoll.into(),
-            Refuser::Kernel,
-            "the kernel refuses such a ring".into(),
-        )
-    } else {
-        return refused("io_uring_setup", error);
-    };
-    Error::from(Refusal::NotGranted { choice, by, why }).with_errno(error)
 }
 
 /// The switches by the kernel's names.

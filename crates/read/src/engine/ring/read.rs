@@ -209,7 +209,7 @@ impl Stream {
 
     /// A read has failed. What the stream has brought before can't be read once more, so it is tried again here.
     fn failed(&mut self, error: io::Error) {
-        if !retry::may_pass(&error) || self.tries >= retry::MOST {
+        if !retry::is_transient(&error) || self.tries >= retry::MOST {
             self.tries = 0;
             self.error = Some(error);
             return;

@@ -260,14 +260,11 @@ pub(crate) fn longest_block(input: &Input, spans: &[Span], config: &Config) -> R
         // A read may begin that much before its block.
         let fits = request.saturating_sub(source.direct_align());
         if let Some(block) = config.block_size.filter(|&block| block as u64 > fits) {
-            let refusal = Refusal::NotGranted {
-                choice: Setting::BlockSize.of(block),
-                by: Refuser::Device,
-                why: format!(
-                    "one request of the device reads {fits} bytes at most, and only such reads can be polled for"
-                ),
-            };
-            return Err(Error::from(refusal).in_file(source.index(), source.name()));
+            let why = format!(
+                "one request of the device reads {fits} bytes at most, and only such reads can be polled for"
+            );
+            let choice = Setting::BlockSize.of(block);
+            return Err(source.error(Refusal::not_granted(choice, Refuser::Device, why)));
         }
         longest = longest.min(1 << fits.checked_ilog2().unwrap_or(0));
     }
@@ -278,15 +275,10 @@ pub(crate) fn longest_block(input: &Input, spans: &[Span], config: &Config) -> R
 /// the device isn't known, the kernel has the last word.
 fn can_be_polled(source: &Source) -> Result<()> {
     let without = source.device().and_then(block_device::without_poll_queues);
-    let Some(path) = without else {
-        return Ok(());
-    };
-    let refusal = Refusal::NotGranted {
-        choice: Setting::Iopoll.into(),
-        by: Refuser::Device,
-        why: format!("the device has no poll queues ({path} is 0)"),
-    };
-    Err(Error::from(refusal).in_file(source.index(), source.name()))
+    without.map_or(Ok(()), |path| {
+        let why = format!("the device has no poll queues ({path} is 0)");
+        Err(source.error(Refusal::not_granted(Setting::Iopoll, Refuser::Device, why)))
+    })
 }
 
 #[cfg(test)]

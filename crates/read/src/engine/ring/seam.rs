@@ -35,6 +35,29 @@ pub(crate) struct Submission {
     pub tries: u32,
 }
 
+impl Submission {
+    /// A first read of so many bytes from `offset` on.
+    pub(crate) fn new(
+        source: Arc<Source>,
+        offset: u64,
+        len: usize,
+        slot: Slot,
+        caching: Caching,
+    ) -> Submission {
+        Submission {
+            source,
+            offset,
+            len,
+            filled: 0,
+            slot,
+            caching,
+            file: None,
+            unmerged: false,
+            tries: 0,
+        }
+    }
+}
+
 /// A read that is done.
 #[derive(Debug)]
 pub(crate) struct Completion {

@@ -24,172 +24,24 @@ use tokio_uring::buf::{IoBuf, IoBufMut};
 use tokio_uring::{InFlightOneshot, OneshotOutputTransform, UnsubmittedOneshot};
 
 use crate::engine::arena::Arena;
-use crate::engine::knobs::{Knobs, TaskRun};
 use crate::engine::ring::in_flight::InFlight;
 use crate::engine::ring::seam::{Completion, Ring, Submission};
-use crate::error::refusal::{Facility, Refusal, Refuser};
-use crate::error::setting::Setting;
-use crate::error::{Error, Result};
+use crate::engine::ring::setup::{
+    MAX_REGISTERED, Setup, limit_workers, refused, retry_nomem, unavailable,
+};
+use crate::error::Result;
+use crate::error::refusal::Refuser;
 use crate::linux::{io_priority, proc, retry, threads};
 
-/// The largest buffer that the kernel registers as one.
-pub(crate) const MAX_REGISTERED: usize = 1 << 30;
-/// How long a polling thread polls before it sleeps: longer than a read takes.
-pub(crate) const SQPOLL_IDLE_MS: u32 = 100;
 /// How often the thread parks at least, and so submits what a failed `io_uring_enter` has left.
 const RESUBMIT: Duration = Duration::from_millis(100);
-
-/// Why there is no ring.
-pub(crate) fn unavailable(by: Refuser, why: impl Into<String>) -> Error {
-    Error::from(Refusal::Unavailable {
-        what: Facility::Ring,
-        by,
-        why: why.into(),
-    })
-}
-
-/// How a ring is to be set up and used.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Setup {
-    /// Entries of the submission queue, and whether the user named the number.
-    entries: u32,
-    entries_named: bool,
-    register: Option<bool>,
-    sqpoll: Option<Option<u32>>,
-    punt: Option<Option<u32>>,
-    coop: bool,
-}
-
-impl Setup {
-    /// For `depth` reads in flight, unless the knobs say how many entries.
-    pub(crate) fn new(knobs: &Knobs, depth: usize) -> Setup {
-        Setup {
-            entries: match knobs.entries {
-                Some(entries) => entries.next_power_of_two(),
-                None => depth.next_power_of_two().clamp(8, 4096) as u32,
-            },
-            entries_named: knobs.entries.is_some(),
-            register: knobs.registered_buffers,
-            sqpoll: knobs.sqpoll,
-            punt: knobs.punt,
-            coop: knobs.task_run == Some(TaskRun::Coop),
-        }
-    }
-
-    /// The plainest ring.
-    pub fn plain() -> Setup {
-        Setup {
-            entries: 8,
-            ..Setup::default()
-        }
-    }
-
-    fn builder(&self) -> io_uring::Builder {
-        let mut builder = IoUring::builder();
-        if let Some(cpu) = self.sqpoll {
-            builder.setup_sqpoll(SQPOLL_IDLE_MS);
-            if let Some(cpu) = cpu {
-                builder.setup_sqpoll_cpu(cpu);
-            }
-        }
-        if self.coop {
-            builder.setup_coop_taskrun();
-        }
-        builder
-    }
-
-    fn build(&self) -> io::Result<IoUring> {
-        retry_nomem(|| self.builder().build(self.entries))
-    }
-
-    /// Which knob it is that the kernel refuses; `None` when it refuses even the plainest ring.
-    fn blame(&self) -> Option<Error> {
-        let plain = Setup::plain();
-        plain.build().ok()?;
-        let knobs = [
-            (
-                self.entries_named,
-                Setup {
-                    entries: self.entries,
-                    ..plain
-                },
-            ),
-            (
-                self.coop,
-                Setup {
-                    coop: true,
-                    ..plain
-                },
-            ),
-            (
-                self.sqpoll.is_some(),
-                Setup {
-                    sqpoll: self.sqpoll,
-                    ..plain
-                },
-            ),
-        ];
-        knobs.into_iter().find_map(|(named, alone)| {
-            let error = match named {
-                true => alone.build().err()?,
-                false => return None,
-            };
-            Some(Error::from(alone.refusal(&error)).with_errno(&error))
-        })
-    }
-
-    /// Why the kernel refuses this one knob.
-    fn refusal(&self, error: &io::Error) -> Refusal {
-        let errno = error.raw_os_error();
-        let (choice, by, why) = match self.sqpoll {
-            None if self.coop => (
-                Setting::TaskRun.of(TaskRun::Coop),
-                Refuser::Kernel,
-                "the kernel refuses it; it needs Linux 5.19",
-            ),
-            None if errno == Some(libc::ENOMEM) => (
-                Setting::Entries.of(self.entries),
-                Refuser::LockedMemoryLimit,
-                "the kernel refuses so many; they count as locked memory, see ulimit -l",
-            ),
-            None => (
-                Setting::Entries.of(self.entries),
-                Refuser::Kernel,
-                "the kernel refuses so many; this one takes fewer",
-            ),
-            Some(Some(cpu)) if errno == Some(libc::EINVAL) => (
-                Setting::Sqpoll.of(cpu),
-                Refuser::Processor,
-                "there is no such processor, it is offline, or the cpuset forbids it to this \
-                 process",
-            ),
-            Some(_) if errno == Some(libc::EPERM) => (
-                Setting::Sqpoll.into(),
-                Refuser::Kernel,
-                "the kernel refuses a polling thread; before Linux 5.13 that takes CAP_SYS_NICE",
-            ),
-            Some(_) => (
-                Setting::Sqpoll.into(),
-                Refuser::Kernel,
-                "the kernel refuses a polling thread",
-            ),
-        };
-        let why = why.to_string();
-        Refusal::NotGranted { choice, by, why }
-    }
-}
 
 /// Tests a ring as a run would use it: sets it up, registers a buffer, reads.
 ///
 /// # Errors
 /// The cause, in words for the user; of several knobs the one that is refused.
 pub fn probe(setup: &Setup) -> Result<IoUring> {
-    let built = setup.build();
-    let mut ring = built.map_err(|error| {
-        let blamed = setup.blame();
-        blamed.unwrap_or_else(|| refused("io_uring_setup", &error))
-    })?;
-
+    let mut ring = setup.build()?;
     let mut buffer = [0u8; 8];
     let iovec = libc::iovec {
         iov_base: buffer.as_mut_ptr().cast(),
@@ -212,10 +64,7 @@ pub fn probe(setup: &Setup) -> Result<IoUring> {
     let mut tries = 0;
     let waited = loop {
         match ring.submit_and_wait(1) {
-            Err(error) if retry::may_pass(&error) && tries < retry::MOST => {
-                retry::pause(tries);
-                tries += 1;
-            }
+            Err(error) if retry::again(&error, &mut tries) => {}
             waited => break waited,
         }
     };
@@ -232,56 +81,6 @@ pub fn probe(setup: &Setup) -> Result<IoUring> {
             "a read through it brought the wrong bytes",
         )),
     }
-}
-
-/// What a refused step of setting up a ring means.
-pub(crate) fn refused(step: &str, error: &io::Error) -> Error {
-    let (by, why) = match error.raw_os_error() {
-        Some(libc::ENOSYS) => (
-            Refuser::Kernel,
-            "the kernel doesn't have it, or seccomp says so".to_string(),
-        ),
-        Some(libc::EPERM | libc::EACCES) => (Refuser::Administrator, blocked_by()),
-        Some(libc::ENOMEM) => (
-            Refuser::LockedMemoryLimit,
-            "the limit on locked memory is used up, see ulimit -l".to_string(),
-        ),
-        Some(libc::EMFILE) => (
-            Refuser::DescriptorLimit,
-            "no descriptor is left, see ulimit -n".to_string(),
-        ),
-        _ => (Refuser::Kernel, "refused".to_string()),
-    };
-    unavailable(by, format!("{step}: {why}")).with_errno(error)
-}
-
-/// Why this process may not use io_uring.
-fn blocked_by() -> String {
-    let sysctl = proc::text("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
-    match &*sysctl {
-        "1" => "sysctl kernel.io_uring_disabled is 1: only its group and root may use it".into(),
-        "2" => "sysctl kernel.io_uring_disabled is 2: nobody may use it".into(),
-        _ => "blocked by seccomp or the container".into(),
-    }
-}
-
-/// Retries for a moment after ENOMEM, because the kernel releases locked memory of an ended process late.
-pub fn retry_nomem<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    for wait_ms in [1, 4, 15, 60] {
-        match attempt() {
-            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
-                std::thread::sleep(Duration::from_millis(wait_ms));
-            }
-            done => return done,
-        }
-    }
-    attempt()
-}
-
-/// How much memory this process may lock.
-pub(crate) fn locked_limit() -> u64 {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock);
-    limit.current.unwrap_or(u64::MAX)
 }
 
 /// What the ring of [`run`] was granted.
@@ -310,18 +109,9 @@ struct Anchor {
 
 impl Anchor {
     fn new(ring: IoUring, setup: &Setup) -> Result<Anchor> {
-        let before = match setup.punt {
-            Some(Some(workers)) => {
-                // The first limit is for work on files, the second for other work. But a read that is
-                // punted at once counts against the second, because its file isn't looked up yet. The
-                // kernel writes the previous limits back.
-                let mut most = [workers; 2];
-                let limited = ring.submitter().register_iowq_max_workers(&mut most);
-                limited.map_err(|error| Error::from(unlimited(workers)).with_errno(&error))?;
-                Some(most)
-            }
-            _ => None,
-        };
+        let workers = setup.punt.flatten();
+        let before = workers.map(|workers| limit_workers(&ring, workers));
+        let before = before.transpose()?;
         Ok(Anchor { ring, before })
     }
 
@@ -395,7 +185,7 @@ fn runtime(setup: &Setup, anchor: Option<&Anchor>) -> Result<tokio_uring::Runtim
     }
     retry_nomem(|| {
         let mut builder = tokio_uring::builder();
-        builder.entries(setup.entries).uring_builder(&flags);
+        builder.entries(setup.entries()).uring_builder(&flags);
         tokio_uring::Runtime::new(&builder)
     })
     .map_err(|error| refused("the runtime can't set up its ring", &error))
@@ -424,7 +214,7 @@ async fn drive<T>(
         .into_iter()
         .map(|(start, len)| ArenaPart { start, len });
     let registry = FixedBufRegistry::new(parts);
-    facts.unregistered = register(&registry, arena, setup)?;
+    facts.unregistered = setup.register(arena.bytes(), || registry.register())?;
     let registered = facts.unregistered.is_none();
     let mut reads = ReadOptions::new();
     reads.slots_per_buffer = registered.then_some(per_part);
@@ -459,55 +249,6 @@ async fn drive<T>(
         let _ = registry.unregister();
     }
     Ok((done, facts, false))
-}
-
-/// Registers the buffers, unless the setup says not to. Returns why they aren't registered, if they aren't.
-///
-/// # Errors
-/// The kernel refuses, and registered buffers were asked for.
-fn register(
-    registry: &FixedBufRegistry<ArenaPart>,
-    arena: &Arena,
-    setup: &Setup,
-) -> Result<Option<String>> {
-    if setup.register == Some(false) {
-        return Ok(Some("not asked for".to_string()));
-    }
-    // Waiting for locked memory to be released helps only if the limit is large enough.
-    let done = match locked_limit() >= arena.bytes() as u64 {
-        true => retry_nomem(|| registry.register()),
-        false => registry.register(),
-    };
-    match done {
-        Ok(()) => Ok(None),
-        Err(error) if setup.register == Some(true) => Err(unregistrable(arena.bytes(), &error)),
-        Err(error) => Ok(Some(crate::error::describe(&error))),
-    }
-}
-
-/// The error when the kernel's workers can't be limited to so many.
-pub(crate) fn unlimited(workers: u32) -> Refusal {
-    Refusal::NotGranted {
-        choice: Setting::Punt.of(workers),
-        by: Refuser::Kernel,
-        why: "the kernel refuses to limit its workers; it needs Linux 5.15".into(),
-    }
-}
-
-/// The error when registered buffers were asked for and are refused.
-pub(crate) fn unregistrable(bytes: usize, error: &io::Error) -> Error {
-    let limit = match locked_limit() {
-        u64::MAX => "not limited for this user".to_string(),
-        limit => format!("limited to {limit} bytes (ulimit -l)"),
-    };
-    let refusal = Refusal::NotGranted {
-        choice: Setting::RegisteredBuffers.of("on"),
-        by: Refuser::LockedMemoryLimit,
-        why: format!(
-            "the kernel refuses to register {bytes} bytes of buffers; locked memory is {limit}"
-        ),
-    };
-    Error::from(refusal).with_errno(error)
 }
 
 /// The options that all reads of a ring have.

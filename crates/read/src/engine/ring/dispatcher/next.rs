@@ -142,16 +142,11 @@ impl Dispatcher<'_> {
         self.in_flight += 1;
         self.counters.reads += 1;
         self.counters.max_in_flight = self.counters.max_in_flight.max(self.in_flight);
+        let (source, caching) = (Arc::clone(&active.source), active.caching);
         Some(Submission {
-            source: Arc::clone(&active.source),
-            offset,
-            len: len as usize,
             filled,
-            slot,
-            caching: active.caching,
-            file: None,
-            unmerged: active.caching == Caching::Direct && block >= LARGE && index % 2 == 1,
-            tries: 0,
+            unmerged: caching == Caching::Direct && block >= LARGE && index % 2 == 1,
+            ..Submission::new(source, offset, len as usize, slot, caching)
         })
     }
 

@@ -35,7 +35,7 @@ impl Case {
             depth: 1,
             caching: CachingPlan::All(Caching::Cached),
         };
-        let made = uring::probe(&uring::Setup::plain())
+        let made = crate::engine::ring::uring::probe(&Setup::plain())
             .and_then(|_| RawRing::new(knobs, &plan, &arena, 2, std::slice::from_ref(&source)));
         match made {
             Ok(ring) => Some(Case {
@@ -53,17 +53,9 @@ impl Case {
     }
 
     fn submit(&mut self) {
-        self.ring.submit(Submission {
-            source: Arc::clone(&self.source),
-            offset: 0,
-            len: 4096,
-            filled: 0,
-            slot: self.slots.pop().unwrap(),
-            caching: Caching::Cached,
-            file: None,
-            unmerged: false,
-            tries: 0,
-        });
+        let (source, slot) = (Arc::clone(&self.source), self.slots.pop().unwrap());
+        let submission = Submission::new(source, 0, 4096, slot, Caching::Cached);
+        self.ring.submit(submission);
     }
 }
 
