@@ -1,78 +1,37 @@
 //! What a run is asked to do: the engine, sizes, limits, the kernel's switches.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use rayon::ThreadPool;
 
-use crate::engine::knobs::Knobs;
+use crate::engine::knobs::{Knobs, named};
 use crate::engine::notice::Notice;
 use crate::engine::observer::Observer;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::input::caching::Caching;
 
-/// How the input is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Engine {
+named! {
+    /// How the input is read.
+    #[derive(Default)]
+    Engine, "the engine":
     /// Chooses by what is cached, falling back where something isn't available.
     #[default]
-    Auto,
+    Auto = "auto",
     /// Many reads in flight through io_uring.
-    Uring,
+    Uring = "uring",
     /// The same without tokio-uring: one ring or several, with every switch that the kernel has.
-    UringRaw,
+    UringRaw = "uring-raw",
     /// `read()` after `read()`.
-    Read,
+    Read = "read",
     /// Each worker reads its own blocks.
-    Pread,
+    Pread = "pread",
     /// Each worker maps its own blocks.
-    Mmap,
+    Mmap = "mmap",
     /// Loads everything into memory first.
-    Memory,
-}
-
-impl Engine {
-    /// All engines.
-    pub const ALL: [Engine; 7] = [
-        Engine::Auto,
-        Engine::Uring,
-        Engine::UringRaw,
-        Engine::Read,
-        Engine::Pread,
-        Engine::Mmap,
-        Engine::Memory,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Engine::Auto => "auto",
-            Engine::Uring => "uring",
-            Engine::UringRaw => "uring-raw",
-            Engine::Read => "read",
-            Engine::Pread => "pread",
-            Engine::Mmap => "mmap",
-            Engine::Memory => "memory",
-        }
-    }
-}
-
-impl fmt::Display for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Engine {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        let found = Engine::ALL.into_iter().find(|engine| engine.name() == name);
-        found.ok_or_else(|| Error::new(Kind::Usage, format!("no engine is called {name}")))
-    }
+    Memory = "memory",
 }
 
 /// How to read. `None` lets the engine choose.

@@ -1,11 +1,7 @@
 //! The kernel's switches, one by one, as a run was asked to set them: what can be asked for, which
 //! of it contradicts itself, and what of it a run had no use for.
 
-use std::fmt;
-use std::str::FromStr;
-
 use crate::error::setting::Setting;
-use crate::error::{Error, Kind};
 
 /// An enumeration whose values have names.
 macro_rules! named {
@@ -18,7 +14,7 @@ macro_rules! named {
 
         impl $type {
             /// All of them.
-            pub const ALL: &[$type] = &[$($type::$value),*];
+            pub const ALL: [$type; [$($type::$value),*].len()] = [$($type::$value),*];
 
             /// Its name.
             pub fn name(self) -> &'static str {
@@ -28,26 +24,26 @@ macro_rules! named {
             }
         }
 
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.name())
             }
         }
 
-        impl FromStr for $type {
-            type Err = Error;
+        impl std::str::FromStr for $type {
+            type Err = $crate::Error;
 
-            fn from_str(name: &str) -> Result<Self, Error> {
-                let found = $type::ALL.iter().find(|value| value.name() == name);
-                found.copied().ok_or_else(|| {
-                    let names: Vec<_> = $type::ALL.iter().map(|value| value.name()).collect();
-                    let cause = format!("{} is one of {}", $what, names.join(", "));
-                    Error::new(Kind::Usage, cause)
+            fn from_str(name: &str) -> $crate::Result<Self> {
+                let found = $type::ALL.into_iter().find(|value| value.name() == name);
+                found.ok_or_else(|| {
+                    let cause = format!("{} is one of {}", $what, $type::ALL.map(Self::name).join(", "));
+                    $crate::Error::new($crate::Kind::Usage, cause)
                 })
             }
         }
     };
 }
+pub(crate) use named;
 
 named! {
     /// What the pages under the buffers are to be.
@@ -165,21 +161,26 @@ pub struct Knobs {
 }
 
 impl Knobs {
-    /// The first knob that was set of those which only a ring has.
-    pub(crate) fn of_the_ring(&self) -> Option<Setting> {
-        let set = [
-            (
-                Setting::RegisteredBuffers,
-                self.registered_buffers == Some(true),
-            ),
+    /// The knobs that only a ring has, and which of them are set.
+    pub(crate) fn of_rings(&self) -> [(Setting, bool); 7] {
+        let buffers = self.registered_buffers.is_some();
+        [
+            (Setting::RegisteredBuffers, buffers),
             (Setting::RegisteredFiles, self.registered_files),
             (Setting::Sqpoll, self.sqpoll.is_some()),
             (Setting::Punt, self.punt.is_some()),
             (Setting::TaskRun, self.task_run.is_some()),
             (Setting::Entries, self.entries.is_some()),
-        ];
-        let named = set.into_iter().find(|(_, set)| *set);
-        named.map(|(setting, _)| setting)
+            (Setting::Iopoll, self.iopoll),
+        ]
+    }
+
+    /// The first knob that is set of those which need a ring: buffers can be left unregistered without one.
+    pub(crate) fn needing_ring(&self) -> Option<Setting> {
+        let set = self.of_rings().into_iter().filter(|(_, set)| *set);
+        let mut set = set.map(|(setting, _)| setting);
+        let unregistered = self.registered_buffers == Some(false);
+        set.find(|setting| !(unregistered && *setting == Setting::RegisteredBuffers))
     }
 
     /// Whether anything was asked of mappings.
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for &advice in MapAdvice::ALL {
+        for advice in MapAdvice::ALL {
             assert_eq!(advice.to_string().parse(), Ok(advice));
         }
         let error = "warp".parse::<HugePages>().unwrap_err();

@@ -23,8 +23,8 @@ use crate::engine::ring::observed::Observed;
 use crate::engine::ring::read::ReadRing;
 use crate::engine::ring::rings;
 use crate::engine::ring::seam::Ring;
-use crate::engine::ring::setup::Setup;
-use crate::engine::ring::uring::{self, Facts};
+use crate::engine::ring::setup::{Facts, Setup};
+use crate::engine::ring::uring;
 use crate::engine::session::{Session, in_order};
 use crate::error::{Error, Kind, Result};
 use crate::input::caching::Caching;
@@ -110,7 +110,7 @@ impl<'a> Session<'a> {
         }
         let (counters, facts) = match ran {
             // It was to be had a moment ago, and nothing was read yet.
-            Err(error) if self.config.engine == Engine::Auto && knobs.of_the_ring().is_none() => {
+            Err(error) if self.config.engine == Engine::Auto && knobs.needing_ring().is_none() => {
                 return self.without_ring(&error, "there is no io_uring", spans);
             }
             ran => ran?,
@@ -122,14 +122,16 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// What tokio-uring's ring was.
+    /// What a ring was.
     pub(crate) fn count_ring(&mut self, facts: Facts) {
         let (knobs, stats) = (&self.config.knobs, &mut self.stats);
-        stats.registered_buffers = facts.unregistered.is_none();
+        stats.registered_buffers = facts.registered;
         stats.entries = facts.entries;
         stats.sqpoll = facts.sqpoll;
+        stats.ring_flags = facts.flags;
+        stats.enters += facts.enters;
         stats.async_reads = knobs.punt.is_some();
-        stats.async_workers_allowed = facts.workers_allowed;
+        stats.async_workers_allowed = knobs.punt.flatten();
         stats.async_workers = stats.async_workers.max(facts.workers);
         stats.task_run = knobs.task_run.map(|mode| mode.to_string());
     }
@@ -178,20 +180,15 @@ impl<'a> Session<'a> {
         })?;
         self.stats.workers_waited_s += queue.waited().as_secs_f64();
         self.stats.rings = self.stats.rings.max(ran.len());
-        self.stats.registered_buffers = ran.iter().all(|ran| ran.facts.registered);
-        let knobs = &self.config.knobs;
-        self.stats.task_run = knobs.task_run.map(|mode| mode.to_string());
-        self.stats.async_reads = knobs.punt.is_some();
-        self.stats.async_workers_allowed = knobs.punt.flatten();
+        let registered = ran.iter().all(|ran| ran.facts.registered);
         for ran in ran {
             self.count(ran.counters);
             self.count_huge(&ran.arena);
             self.stats.buffers += ran.buffers;
             self.stats.buffer_bytes += ran.arena.bytes() as u64;
-            self.stats.entries = ran.facts.entries;
-            self.stats.enters += ran.facts.enters;
-            self.stats.ring_flags = ran.facts.flags;
+            self.count_ring(ran.facts);
         }
+        self.stats.registered_buffers = registered;
         if shares.len() > 1 {
             // Numbers of one ring are counted; those of several only keep their blocks apart.
             self.sequence = sequence;

@@ -244,7 +244,7 @@ impl<'a> Session<'a> {
         let setup = Setup::new(&self.config.knobs, 8);
         let can = uring::kernel_is_trusted().and_then(|()| uring::probe(&setup).map(drop));
         if let Err(error) = can {
-            if let Some(knob) = self.config.knobs.of_the_ring() {
+            if let Some(knob) = self.config.knobs.needing_ring() {
                 return Err(error.for_setting(knob));
             }
             let all = in_order(spans, resident);
@@ -259,7 +259,7 @@ impl<'a> Session<'a> {
         let sizes = [config.block_size, config.queue_depth, config.buffers];
         config.engine == Engine::Auto
             && sizes == [None; 3]
-            && config.knobs.of_the_ring().is_none()
+            && config.knobs.needing_ring().is_none()
             && matches!(config.knobs.huge_pages, HugePages::Auto | HugePages::Off)
     }
 

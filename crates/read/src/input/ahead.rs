@@ -33,11 +33,11 @@ pub(crate) trait AheadEngine: fmt::Debug + Send + Sync {
 }
 
 /// Opens a file, unless it is open.
-type Open = dyn Fn() -> io::Result<Arc<File>> + Send + Sync;
+type Opener = dyn Fn() -> io::Result<Arc<File>> + Send + Sync;
 
 /// A compressed file, and what reads it ahead.
 pub(crate) struct CompressedFile {
-    open: Box<Open>,
+    open: Box<Opener>,
     engine: OnceLock<Box<dyn AheadEngine>>,
 }
 
@@ -69,6 +69,13 @@ impl CompressedFile {
     pub(crate) fn read_ahead_by(&self, engine: Box<dyn AheadEngine>) {
         let _ = self.engine.set(engine);
     }
+}
+
+/// Where compressed bytes come from.
+pub(crate) enum Compressed {
+    /// A file that can be read anywhere.
+    File(Arc<CompressedFile>),
+    Stream(Box<dyn Read + Send>),
 }
 
 /// Reads anywhere in a compressed file, for threads that move on through it together.

@@ -3,15 +3,14 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
 use rapidgzip_core::Format;
 
 use crate::error::Error;
-use crate::input::ahead::{AheadReader, CompressedFile, InOrder};
-use crate::input::frames::{Format as FrameFormat, Frames, Part};
-use crate::input::members::{Bzip2, Gzip, LZ4, LZ4_LEGACY, LeftOut, Lz4, Peek, Xz, Zstd};
+use crate::input::ahead::{AheadReader, Compressed, CompressedFile, InOrder};
+use crate::input::frames::{Format as FrameFormat, Frames, Part, Text};
+use crate::input::members::{Bzip2, Deflate, LZ4, LZ4_LEGACY, LeftOut, Lz4, Peek, Xz, Zstd};
 use crate::input::memory::{Again, DecoderMemory, Of, Share};
 use crate::sync::lock;
 
@@ -32,58 +31,19 @@ pub(crate) enum Codec {
     Skippable,
 }
 
-/// A byte that must be there, as a range.
-const fn is(byte: u8) -> RangeInclusive<u8> {
-    byte..=byte
-}
-
-/// What each format begins with.
-static MAGIC: &[(Codec, &[RangeInclusive<u8>])] = &[
-    (Codec::Gzip, &[is(0x1f), is(0x8b), is(8)]),
-    (Codec::Zstd, &[is(0x28), is(0xb5), is(0x2f), is(0xfd)]),
-    (
-        Codec::Skippable,
-        &[0x50..=0x5f, is(0x2a), is(0x4d), is(0x18)],
-    ),
-    (
-        Codec::Xz,
-        &[is(0xfd), is(b'7'), is(b'z'), is(b'X'), is(b'Z'), is(0)],
-    ),
-    (Codec::Lz4, &[is(4), is(0x22), is(0x4d), is(0x18)]),
+/// What each format begins with: the least and the greatest byte of each place.
+static MAGIC: &[(Codec, &[u8], &[u8])] = &[
+    (Codec::Gzip, b"\x1f\x8b\x08", b"\x1f\x8b\x08"),
+    (Codec::Zstd, b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfd"),
+    (Codec::Skippable, b"\x50\x2a\x4d\x18", b"\x5f\x2a\x4d\x18"),
+    (Codec::Xz, b"\xfd7zXZ\0", b"\xfd7zXZ\0"),
+    (Codec::Lz4, b"\x04\x22\x4d\x18", b"\x04\x22\x4d\x18"),
     // Its first format.
-    (Codec::Lz4, &[is(2), is(0x21), is(0x4c), is(0x18)]),
+    (Codec::Lz4, b"\x02\x21\x4c\x18", b"\x02\x21\x4c\x18"),
     // A text may begin with the first four of them.
-    (
-        Codec::Bzip2,
-        &[
-            is(b'B'),
-            is(b'Z'),
-            is(b'h'),
-            b'1'..=b'9',
-            is(0x31),
-            is(0x41),
-            is(0x59),
-            is(0x26),
-            is(0x53),
-            is(0x59),
-        ],
-    ),
+    (Codec::Bzip2, b"BZh11AY&SY", b"BZh91AY&SY"),
     // Of nothing.
-    (
-        Codec::Bzip2,
-        &[
-            is(b'B'),
-            is(b'Z'),
-            is(b'h'),
-            b'1'..=b'9',
-            is(0x17),
-            is(0x72),
-            is(0x45),
-            is(0x38),
-            is(0x50),
-            is(0x90),
-        ],
-    ),
+    (Codec::Bzip2, b"BZh1\x17rE8P\x90", b"BZh9\x17rE8P\x90"),
 ];
 /// Bytes of the header of .lzma.
 const LZMA_HEADER: usize = 13;
@@ -106,14 +66,14 @@ impl Codec {
 
     /// The format that bytes begin with, or that there is none; nothing if more bytes must be seen.
     pub(crate) fn of(head: &[u8], is_whole: bool) -> Option<Option<Codec>> {
-        let agrees = |magic: &[RangeInclusive<u8>]| {
-            let mut pairs = magic.iter().zip(head);
-            pairs.all(|(wanted, byte)| wanted.contains(byte))
+        let agrees = |least: &[u8], greatest: &[u8]| {
+            let mut places = least.iter().zip(greatest).zip(head);
+            places.all(|((least, greatest), byte)| (least..=greatest).contains(&byte))
         };
-        let found = MAGIC.iter().find(|(_, magic)| agrees(magic));
+        let found = (MAGIC.iter()).find(|(_, least, greatest)| agrees(least, greatest));
         match found {
             None => without_magic(head, is_whole),
-            Some((codec, magic)) if head.len() >= magic.len() => Some(Some(*codec)),
+            Some((codec, magic, _)) if head.len() >= magic.len() => Some(Some(*codec)),
             Some(_) if is_whole => Some(None),
             Some(_) => None,
         }
@@ -136,31 +96,24 @@ impl Codec {
         left_out: &Arc<LeftOut>,
     ) -> io::Result<Text> {
         let share = |of| Share::new(&means.memory, of, least);
-        let decoder = |format| {
-            let decoder = rapidgzip_core::Decoder::builder().decoder_threads(means.threads);
-            decoder.format(format).build().map_err(io::Error::other)
-        };
         let left_out = Arc::clone(left_out);
-        Ok(match (self, compressed) {
-            (Codec::Gzip, Compressed::File(file)) => {
-                Box::new(Gzip::of_file(&decoder(Format::Gzip)?, file, left_out)?)
-            }
-            (Codec::Gzip, Compressed::Stream(stream)) => {
-                Box::new(Gzip::of_stream(&decoder(Format::Gzip)?, stream, left_out)?)
-            }
-            (Codec::Zlib, Compressed::File(file)) => {
-                let text = decoder(Format::Zlib)?.reader(AheadReader::new(file));
-                Box::new(text.map_err(io::Error::other)?)
-            }
-            (Codec::Zlib, Compressed::Stream(stream)) => {
-                let text = decoder(Format::Zlib)?.stream_reader(stream);
-                Box::new(text.map_err(io::Error::other)?)
-            }
-            (_, Compressed::File(file)) => match self.frames(file.file()?, means, &left_out)? {
+        let deflate = match self {
+            Codec::Gzip => Some(Format::Gzip),
+            Codec::Zlib => Some(Format::Zlib),
+            _ => None,
+        };
+        if let Some(format) = deflate {
+            let decoder = rapidgzip_core::Decoder::builder().decoder_threads(means.threads);
+            let decoder = decoder.format(format).build();
+            let decoder = decoder.map_err(io::Error::other)?;
+            return Ok(Box::new(Deflate::new(&decoder, compressed, left_out)?));
+        }
+        Ok(match compressed {
+            Compressed::File(file) => match self.frames(file.file()?, means, &left_out)? {
                 Some(frames) => Box::new(frames),
                 None => self.sequential(InOrder::new(file), Some(left_out), share(Of::File))?,
             },
-            (_, Compressed::Stream(stream)) => {
+            Compressed::Stream(stream) => {
                 self.sequential(stream, Some(left_out), share(Of::Stream))?
             }
         })
@@ -261,16 +214,6 @@ fn is_zlib(head: &[u8], is_whole: bool) -> Option<bool> {
     }
 }
 
-/// What reads the text in compressed data.
-type Text = Box<dyn Read + Send>;
-
-/// Where compressed bytes come from.
-pub(crate) enum Compressed {
-    /// A file that can be read anywhere.
-    File(Arc<CompressedFile>),
-    Stream(Box<dyn Read + Send>),
-}
-
 impl rapidgzip_core::ReadAt for AheadReader {
     fn len(&self) -> io::Result<u64> {
         AheadReader::len(self)
@@ -305,10 +248,10 @@ pub(crate) struct Decoder {
     pub(crate) file: Option<Arc<CompressedFile>>,
     /// What follows the data and isn't read.
     pub(crate) left_out: Arc<LeftOut>,
-    state: Mutex<State>,
+    progress: Mutex<Progress>,
 }
 
-struct State {
+struct Progress {
     stage: Stage,
     /// Bytes of text that were read.
     read: u64,
@@ -343,7 +286,7 @@ impl Decoder {
             means: means.clone(),
             file,
             left_out: Arc::default(),
-            state: Mutex::new(State {
+            progress: Mutex::new(Progress {
                 stage: Stage::Before(compressed),
                 read: 0,
                 least: 0,
@@ -361,9 +304,9 @@ impl Decoder {
     /// # Errors
     /// The compressed data is damaged or cut off, takes more memory than it may, or can't be read.
     pub(crate) fn read(&self, to: &mut [u8]) -> io::Result<usize> {
-        let mut state = lock(&self.state);
+        let mut progress = lock(&self.progress);
         loop {
-            let error = match self.read_on(&mut state, to) {
+            let error = match self.read_on(&mut progress, to) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => error,
                 read => return read,
@@ -371,29 +314,29 @@ impl Decoder {
             let again = (error.get_ref()).and_then(|error| error.downcast_ref::<Again>());
             match (again, &self.file) {
                 (Some(again), Some(file)) => {
-                    state.least = again.0;
+                    progress.least = again.0;
                     // What it has goes back first.
-                    state.stage = Stage::Before(Compressed::File(Arc::clone(file)));
+                    progress.stage = Stage::Before(Compressed::File(Arc::clone(file)));
                 }
                 _ => return Err(named(self.codec, error)),
             }
         }
     }
 
-    fn read_on(&self, state: &mut State, to: &mut [u8]) -> io::Result<usize> {
-        state.stage = match std::mem::replace(&mut state.stage, Stage::Failed) {
+    fn read_on(&self, progress: &mut Progress, to: &mut [u8]) -> io::Result<usize> {
+        progress.stage = match std::mem::replace(&mut progress.stage, Stage::Failed) {
             Stage::Before(compressed) => {
-                let (codec, least) = (self.codec, state.least);
+                let (codec, least) = (self.codec, progress.least);
                 let mut text = codec.reader(compressed, &self.means, least, &self.left_out)?;
-                let skipped = io::copy(&mut text.by_ref().take(state.read), &mut io::sink())?;
-                if skipped < state.read {
+                let skipped = io::copy(&mut text.by_ref().take(progress.read), &mut io::sink())?;
+                if skipped < progress.read {
                     return Err(io::Error::other("the file has changed meanwhile"));
                 }
                 Stage::Reading(text)
             }
             stage => stage,
         };
-        let read = match &mut state.stage {
+        let read = match &mut progress.stage {
             Stage::Reading(reader) => reader.read(to)?,
             Stage::Ended => 0,
             Stage::Before(_) | Stage::Failed => {
@@ -401,19 +344,19 @@ impl Decoder {
             }
         };
         if read == 0 && !to.is_empty() {
-            state.stage = Stage::Ended;
+            progress.stage = Stage::Ended;
         }
-        state.read += read as u64;
+        progress.read += read as u64;
         Ok(read)
     }
 
     /// Gives back the memory of a file's decoder until it is read on, which takes the time of all before once more.
     pub(crate) fn rest(&self) {
-        let mut state = lock(&self.state);
+        let mut progress = lock(&self.progress);
         if let (Stage::Reading(_), Some(file), true) =
-            (&state.stage, &self.file, self.codec.has_window())
+            (&progress.stage, &self.file, self.codec.has_window())
         {
-            state.stage = Stage::Before(Compressed::File(Arc::clone(file)));
+            progress.stage = Stage::Before(Compressed::File(Arc::clone(file)));
         }
     }
 }

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::input::ahead::CompressedFile;
-use crate::input::codec::{Codec, Compressed, Decoder, HEAD, Means, SharedBytes};
+use crate::input::ahead::{Compressed, CompressedFile};
+use crate::input::codec::{Codec, Decoder, HEAD, Means, SharedBytes};
 use crate::input::foreign;
 use crate::input::head::{first_bytes, look_at_head};
 use crate::input::source::{Shape, Source};

@@ -35,14 +35,14 @@ type Piece = io::Result<Vec<u8>>;
 
 /// Where the frame at a place ends, if one begins there and says so within the limit. Whether it is sound isn't looked at,
 /// nor whether the file has as many bytes.
-type EndOfFrame = fn(&At<'_>, u64) -> io::Result<Option<u64>>;
+type EndOfFrame = fn(&FramePlace<'_>, u64) -> io::Result<Option<u64>>;
 
 /// A format of frames.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     end: EndOfFrame,
     /// The bytes of memory that the frame at a place makes its decoder take.
-    memory: fn(&At<'_>, u64) -> io::Result<u64>,
+    memory: fn(&FramePlace<'_>, u64) -> io::Result<u64>,
 }
 
 impl Format {
@@ -60,11 +60,11 @@ impl Format {
     };
 }
 
-/// What reads the text in a part of a file, or why nothing does.
-pub(super) type Text = io::Result<Box<dyn Read + Send>>;
+/// What reads the text in compressed data.
+pub(super) type Text = Box<dyn Read + Send>;
 
 /// Makes the reader of the text in a part of a file.
-type Decoder = Box<dyn Fn(Part) -> Text + Send>;
+type PartDecoder = Box<dyn Fn(Part) -> io::Result<Text> + Send>;
 
 /// The text of all frames.
 pub(super) struct Frames {
@@ -81,14 +81,14 @@ impl Frames {
     pub(super) fn of(
         file: Arc<File>,
         format: Format,
-        decoder: impl Fn(Part) -> Text + Send + 'static,
+        decoder: impl Fn(Part) -> io::Result<Text> + Send + 'static,
         threads: usize,
     ) -> io::Result<Option<Frames>> {
         if threads < 2 {
             return Ok(None);
         }
         let limit = FIRST_MAX;
-        let first = (format.end)(&At { file: &file, limit }, 0)?;
+        let first = (format.end)(&FramePlace { file: &file, limit }, 0)?;
         let more = match first {
             Some(end) => read_at(&file, &mut [0], end)? > 0,
             None => false,
@@ -154,7 +154,7 @@ impl Read for Frames {
 /// What is left of a file.
 struct Walk {
     format: Format,
-    decoder: Decoder,
+    decoder: PartDecoder,
     file: Arc<File>,
     /// Where the next part begins, if there is one.
     next: Option<u64>,
@@ -165,7 +165,7 @@ struct Walk {
 
 impl Walk {
     /// What decodes the next part, and where its text goes; nothing where there is none, or nobody reads.
-    fn next(&mut self) -> Option<(Text, SyncSender<Piece>)> {
+    fn next(&mut self) -> Option<(io::Result<Text>, SyncSender<Piece>)> {
         let start = self.next.take()?;
         let (send, receive) = sync_channel(WAITING);
         self.parts.send(receive).ok()?;
@@ -184,10 +184,10 @@ impl Walk {
         }
     }
 
-    fn part(&mut self, start: u64) -> Text {
+    fn part(&mut self, start: u64) -> io::Result<Text> {
         self.read_ahead(start);
         let mut end = start;
-        let at = At {
+        let at = FramePlace {
             file: &self.file,
             limit: u64::MAX,
         };
@@ -287,12 +287,12 @@ impl Read for Part {
 }
 
 /// A file, and the place from which on frames aren't looked for.
-pub(super) struct At<'a> {
+pub(super) struct FramePlace<'a> {
     file: &'a File,
     limit: u64,
 }
 
-impl At<'_> {
+impl FramePlace<'_> {
     /// The bytes from `at` on, if there are as many.
     fn bytes<const N: usize>(&self, at: u64) -> io::Result<Option<[u8; N]>> {
         let mut bytes = [0; N];
@@ -302,19 +302,19 @@ impl At<'_> {
 }
 
 /// The end of a frame to be skipped.
-fn skipped(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
+fn skipped(at: &FramePlace<'_>, start: u64) -> io::Result<Option<u64>> {
     let size = at.bytes::<4>(start + 4)?.map(u32::from_le_bytes);
     Ok(size.map(|size| start + 8 + u64::from(size)))
 }
 
-fn zstd_memory_at(at: &At<'_>, start: u64) -> io::Result<u64> {
+fn zstd_memory_at(at: &FramePlace<'_>, start: u64) -> io::Result<u64> {
     let mut head = [0; ZSTD_HEADER];
     let n = read_at(at.file, &mut head, start)?;
     Ok(zstd_memory(&head[..n]).unwrap_or(0))
 }
 
 /// RFC 8878, 3.1.
-fn zstd(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
+fn zstd(at: &FramePlace<'_>, start: u64) -> io::Result<Option<u64>> {
     let Some([head @ .., flags, _, _, _]) = at.bytes::<8>(start)? else {
         return Ok(None);
     };
@@ -349,7 +349,7 @@ fn zstd(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
 }
 
 /// The frame format of lz4, version 1.6.
-fn lz4(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
+fn lz4(at: &FramePlace<'_>, start: u64) -> io::Result<Option<u64>> {
     let Some([head @ .., flags]) = at.bytes::<5>(start)? else {
         return Ok(None);
     };
@@ -373,7 +373,7 @@ fn lz4(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
 }
 
 /// A stream of bzip2 doesn't tell its length: it ends where the next one begins with what a stream's first bits are.
-fn bzip2(at: &At<'_>, start: u64) -> io::Result<Option<u64>> {
+fn bzip2(at: &FramePlace<'_>, start: u64) -> io::Result<Option<u64>> {
     const FIRST: &[u8] = b"BZh";
     /// Behind them the size of blocks, and what a block or the stream's end begins with.
     const MORE: usize = 7;
@@ -447,7 +447,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&frames.concat()).unwrap();
         let (mut start, len) = (0, frames.concat().len() as u64);
-        let at = |limit| At { file: &file, limit };
+        let at = |limit| FramePlace { file: &file, limit };
         for (number, frame) in frames.iter().enumerate() {
             let end = start + frame.len() as u64;
             let found = end_of_frame(&at(u64::MAX), start).unwrap();
@@ -527,7 +527,7 @@ mod tests {
     fn other_bytes_have_no_frames() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&noise(100_000)).unwrap();
-        let at = At {
+        let at = FramePlace {
             file: &file,
             limit: u64::MAX,
         };
@@ -537,7 +537,7 @@ mod tests {
         }
     }
 
-    fn plain(part: Part) -> Text {
+    fn plain(part: Part) -> io::Result<Text> {
         Ok(Box::new(part))
     }
 
@@ -588,7 +588,7 @@ mod tests {
             1_500_000 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => plain(part),
         };
-        for decoder in [panics as fn(Part) -> Text, fails] {
+        for decoder in [panics as fn(Part) -> io::Result<Text>, fails] {
             let mut frames = Frames::of(Arc::clone(&file), THIRDS, decoder, 3)
                 .unwrap()
                 .unwrap();

@@ -13,7 +13,7 @@ use rapidgzip_core::{DecodeError, GzipErrorKind};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::error::{Error, Kind};
-use crate::input::ahead::{AheadReader, CompressedFile, InOrder};
+use crate::input::ahead::{AheadReader, Compressed, CompressedFile, InOrder};
 use crate::input::memory::Share;
 use crate::sync::lock;
 
@@ -402,7 +402,7 @@ impl<R: BufRead> Read for Xz<R> {
 /// Frames of lz4, also of its first format, and frames to be skipped.
 pub(super) struct Lz4<R: BufRead> {
     frame: FrameDecoder<Peek<R>>,
-    at: At,
+    next: Next,
     /// The block of legacy lz4 that is being read, and how much of it was.
     text: Vec<u8>,
     read: usize,
@@ -410,7 +410,7 @@ pub(super) struct Lz4<R: BufRead> {
 }
 
 /// What comes next.
-enum At {
+enum Next {
     Start,
     Frame,
     Block,
@@ -420,7 +420,7 @@ impl<R: BufRead> Lz4<R> {
     pub(super) fn new(from: Peek<R>) -> Lz4<R> {
         Lz4 {
             frame: FrameDecoder::new(from),
-            at: At::Start,
+            next: Next::Start,
             text: Vec::new(),
             read: 0,
             packed: Vec::new(),
@@ -432,7 +432,7 @@ impl<R: BufRead> Lz4<R> {
         let from = self.frame.get_mut();
         let size = from.magic()?.unwrap_or(u32::MAX) as usize;
         if size > LEGACY_MOST {
-            self.at = At::Start;
+            self.next = Next::Start;
             return Ok(());
         }
         from.consume(4);
@@ -456,19 +456,19 @@ impl<R: BufRead> Read for Lz4<R> {
                 self.read += n;
                 return Ok(n);
             }
-            match self.at {
-                At::Start => {
+            match self.next {
+                Next::Start => {
                     let from = self.frame.get_mut();
                     match from.magic_of_data()? {
                         None => return Ok(0),
                         Some(LZ4_LEGACY) => {
                             from.consume(4);
-                            self.at = At::Block;
+                            self.next = Next::Block;
                         }
-                        Some(_) => self.at = At::Frame,
+                        Some(_) => self.next = Next::Frame,
                     }
                 }
-                At::Frame => {
+                Next::Frame => {
                     // It pauses at the end of each frame, and takes the end of its input for one.
                     let n = self.frame.read(to)?;
                     if n == 0 && self.frame.get_ref().was_short {
@@ -477,16 +477,16 @@ impl<R: BufRead> Read for Lz4<R> {
                     if n > 0 {
                         return Ok(n);
                     }
-                    self.at = At::Start;
+                    self.next = Next::Start;
                 }
-                At::Block => self.block()?,
+                Next::Block => self.block()?,
             }
         }
     }
 }
 
-/// Members of gzip. What stands after the last one is left out.
-pub(super) struct Gzip {
+/// Members of gzip, or data of zlib. What stands after the last member is left out.
+pub(super) struct Deflate {
     members: rapidgzip_core::DecoderReader,
     rest: Rest,
     left_out: Arc<LeftOut>,
@@ -498,30 +498,26 @@ enum Rest {
     Stream(Recent),
 }
 
-impl Gzip {
-    pub(super) fn of_file(
+impl Deflate {
+    pub(super) fn new(
         decoder: &rapidgzip_core::Decoder,
-        file: Arc<CompressedFile>,
+        compressed: Compressed,
         left_out: Arc<LeftOut>,
-    ) -> io::Result<Gzip> {
-        let reader = AheadReader::new(Arc::clone(&file));
-        Ok(Gzip {
-            members: decoder.reader(reader).map_err(io::Error::other)?,
-            rest: Rest::File(file),
-            left_out,
-        })
-    }
-
-    pub(super) fn of_stream(
-        decoder: &rapidgzip_core::Decoder,
-        stream: Box<dyn Read + Send>,
-        left_out: Arc<LeftOut>,
-    ) -> io::Result<Gzip> {
-        let recent = Recent::new(stream);
-        let members = decoder.stream_reader(recent.clone());
-        Ok(Gzip {
+    ) -> io::Result<Deflate> {
+        let (members, rest) = match compressed {
+            Compressed::File(file) => {
+                let reader = AheadReader::new(Arc::clone(&file));
+                (decoder.reader(reader), Rest::File(file))
+            }
+            Compressed::Stream(stream) => {
+                let recent = Recent::new(stream);
+                let members = decoder.stream_reader(recent.clone());
+                (members, Rest::Stream(recent))
+            }
+        };
+        Ok(Deflate {
             members: members.map_err(io::Error::other)?,
-            rest: Rest::Stream(recent),
+            rest,
             left_out,
         })
     }
@@ -567,7 +563,7 @@ fn ends_before_last_byte(file: &Arc<CompressedFile>, offset: u64) -> io::Result<
     Ok(decoder.decode_stream(all_but_one, &mut io::sink()).is_ok())
 }
 
-impl Read for Gzip {
+impl Read for Deflate {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         match self.members.read(to) {
             Err(error) => match self.ends(&error)? {

@@ -199,64 +199,42 @@ fn check_pairs(config: &Config) -> Result<()> {
 /// The settings that were made although nothing in this run heeded them.
 pub(crate) fn without_effect(config: &Config, stats: &Stats) -> Vec<Setting> {
     let knobs = &config.knobs;
-    let dispatched = stats.dispatched_bytes > 0;
-    let sequential = config.engine == Engine::Read;
-    let (ring, mapped) = (stats.entries > 0, stats.mapped_bytes > 0);
-    let settings = [
-        (
-            Setting::QueueDepth,
-            config.queue_depth.is_some(),
-            dispatched && !sequential,
-        ),
-        (
-            Setting::Cache,
-            knobs.cache != CacheUse::Auto,
-            config.engine == Engine::Auto,
-        ),
-        (Setting::Buffers, config.buffers.is_some(), dispatched),
-        (
-            Setting::IoTimeout,
-            config.io_timeout.is_some(),
-            stats.io_timeout_s.is_some(),
-        ),
-        (Setting::Dontcache, knobs.dontcache, stats.dontcache),
-        (
-            Setting::HugePages,
-            knobs.huge_pages != HugePages::Auto,
-            stats.buffers > 0,
-        ),
-        (
-            Setting::RegisteredBuffers,
-            knobs.registered_buffers.is_some(),
-            ring,
-        ),
-        (Setting::RegisteredFiles, knobs.registered_files, ring),
-        (Setting::Sqpoll, knobs.sqpoll.is_some(), ring),
-        (Setting::Punt, knobs.punt.is_some(), ring),
-        (Setting::TaskRun, knobs.task_run.is_some(), ring),
-        (Setting::Entries, knobs.entries.is_some(), ring),
-        (Setting::Iopoll, knobs.iopoll, ring),
-        (
-            Setting::Rings,
-            knobs.rings.is_some_and(|rings| rings > 1),
-            stats.rings > 1,
-        ),
-        (
-            Setting::Fadvise,
-            knobs.fadvise.is_some(),
-            stats.fadvise.is_some(),
-        ),
-        (
-            Setting::Readahead,
-            knobs.readahead.is_some(),
-            stats.readahead_bytes > 0,
-        ),
-        (Setting::Populate, knobs.populate.is_some(), mapped),
-        (Setting::MapAdvice, knobs.map_advice.is_some(), mapped),
+    let of_reads = [
+        (Setting::QueueDepth, config.queue_depth.is_some()),
+        (Setting::Cache, knobs.cache != CacheUse::Auto),
+        (Setting::Buffers, config.buffers.is_some()),
+        (Setting::IoTimeout, config.io_timeout.is_some()),
+        (Setting::Dontcache, knobs.dontcache),
+        (Setting::HugePages, knobs.huge_pages != HugePages::Auto),
     ];
-    settings
-        .into_iter()
-        .filter(|(_, made, heeded)| *made && !heeded)
-        .map(|(setting, ..)| setting)
+    let of_files = [
+        (Setting::Rings, knobs.rings.is_some_and(|rings| rings > 1)),
+        (Setting::Fadvise, knobs.fadvise.is_some()),
+        (Setting::Readahead, knobs.readahead.is_some()),
+        (Setting::Populate, knobs.populate.is_some()),
+        (Setting::MapAdvice, knobs.map_advice.is_some()),
+    ];
+    let all = of_reads.into_iter().chain(knobs.of_rings()).chain(of_files);
+    all.filter(|(setting, made)| *made && !was_heeded(*setting, config, stats))
+        .map(|(setting, _)| setting)
         .collect()
+}
+
+/// Whether a setting, if it was made, had an effect on a run.
+fn was_heeded(setting: Setting, config: &Config, stats: &Stats) -> bool {
+    let dispatched = stats.dispatched_bytes > 0;
+    match setting {
+        Setting::QueueDepth => dispatched && config.engine != Engine::Read,
+        Setting::Cache => config.engine == Engine::Auto,
+        Setting::Buffers => dispatched,
+        Setting::IoTimeout => stats.io_timeout_s.is_some(),
+        Setting::Dontcache => stats.dontcache,
+        Setting::HugePages => stats.buffers > 0,
+        Setting::Rings => stats.rings > 1,
+        Setting::Fadvise => stats.fadvise.is_some(),
+        Setting::Readahead => stats.readahead_bytes > 0,
+        Setting::Populate | Setting::MapAdvice => stats.mapped_bytes > 0,
+        // All others are those of a ring.
+        _ => stats.entries > 0,
+    }
 }

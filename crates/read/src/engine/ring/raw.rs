@@ -28,7 +28,9 @@ use crate::engine::arena::{Arena, Slot};
 use crate::engine::knobs::{Knobs, TaskRun};
 use crate::engine::plan::buffers::Plan;
 use crate::engine::ring::seam::{Completion, Ring, Submission};
-use crate::engine::ring::setup::{MAX_REGISTERED, Setup, limit_workers, refused, unavailable};
+use crate::engine::ring::setup::{
+    Facts, MAX_REGISTERED, Setup, limit_workers, refused, unavailable,
+};
 use crate::engine::ring::uring::{ReadOptions, outcome};
 use crate::engine::ring::wakeup::Wakeup;
 use crate::error::refusal::{Refusal, Refuser};
@@ -42,19 +44,6 @@ use crate::linux::retry;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The user data of the poll on the wakeup's eventfd; all others are a slot's index.
 const WAKEUP: u64 = u64::MAX;
-
-/// What a ring was granted, and what it did.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Facts {
-    /// The switches in force, as the kernel calls them.
-    pub flags: Vec<String>,
-    /// Entries of the submission queue.
-    pub entries: u32,
-    /// Whether the buffers are registered.
-    pub registered: bool,
-    /// Calls of `io_uring_enter`.
-    pub enters: u64,
-}
 
 /// A raw ring, with buffers and files registered as the knobs say.
 pub(crate) struct RawRing {
@@ -155,9 +144,8 @@ impl RawRing {
         // SAFETY: the parts lie in the arena, which outlives the registration: it is taken back in
         // `drop`, or the arena is kept for good.
         let register = || unsafe { submitter.register_buffers(&parts) };
-        let unregistered = setup.register(self.arena.bytes(), register)?;
-        self.facts.registered = unregistered.is_none();
-        self.reads.slots_per_buffer = unregistered.is_none().then_some(per_part);
+        self.facts.registered = setup.register(self.arena.bytes(), register)?;
+        self.reads.slots_per_buffer = self.facts.registered.then_some(per_part);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use io_uring::{Builder, IoUring};
 use crate::engine::knobs::{Knobs, TaskRun};
 use crate::error::refusal::{Facility, Refusal, Refuser};
 use crate::error::setting::{Choice, Setting};
-use crate::error::{Error, Result, describe};
+use crate::error::{Error, Result};
 use crate::linux::proc;
 
 /// The largest buffer that the kernel registers as one.
@@ -169,8 +169,7 @@ impl Setup {
         Refusal::not_granted(choice, by, why)
     }
 
-    /// Registers buffers of so many bytes in all, unless the set-up says not to. Returns why they aren't registered, if
-    /// they aren't.
+    /// Registers buffers of so many bytes in all, unless the set-up says not to. Returns whether they are registered.
     ///
     /// # Errors
     /// The kernel refuses, and registered buffers were asked for.
@@ -178,9 +177,9 @@ impl Setup {
         &self,
         bytes: usize,
         mut register: impl FnMut() -> io::Result<()>,
-    ) -> Result<Option<String>> {
+    ) -> Result<bool> {
         if self.register == Some(false) {
-            return Ok(Some("not asked for".to_string()));
+            return Ok(false);
         }
         let locked = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
         // Waiting for locked memory to be released helps only if the limit is large enough.
@@ -189,10 +188,10 @@ impl Setup {
             false => register(),
         };
         let Err(error) = done else {
-            return Ok(None);
+            return Ok(true);
         };
         if self.register != Some(true) {
-            return Ok(Some(describe(&error)));
+            return Ok(false);
         }
         let limit = match locked {
             None => "not limited for this user".to_string(),
@@ -205,6 +204,23 @@ impl Setup {
         let refusal = Refusal::not_granted(choice, Refuser::LockedMemoryLimit, why);
         Err(Error::from(refusal).with_errno(&error))
     }
+}
+
+/// What a ring was granted, and what it did.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Facts {
+    /// Whether the buffers are registered.
+    pub registered: bool,
+    /// Entries of the submission queue.
+    pub entries: u32,
+    /// The kernel's polling thread, and where it may run.
+    pub sqpoll: Option<String>,
+    /// The number of the kernel's worker threads at the end: idle ones stay for some seconds.
+    pub workers: usize,
+    /// The switches in force on a raw ring, as the kernel calls them.
+    pub flags: Vec<String>,
+    /// Calls of `io_uring_enter` on a raw ring.
+    pub enters: u64,
 }
 
 /// Limits the kernel's worker threads for the submissions of this thread. Returns the limits before.

@@ -27,7 +27,7 @@ use crate::engine::arena::Arena;
 use crate::engine::ring::in_flight::InFlight;
 use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::engine::ring::setup::{
-    MAX_REGISTERED, Setup, limit_workers, refused, retry_nomem, unavailable,
+    Facts, MAX_REGISTERED, Setup, limit_workers, refused, retry_nomem, unavailable,
 };
 use crate::error::Result;
 use crate::error::refusal::Refuser;
@@ -81,21 +81,6 @@ pub fn probe(setup: &Setup) -> Result<IoUring> {
             "a read through it brought the wrong bytes",
         )),
     }
-}
-
-/// What the ring of [`run`] was granted.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Facts {
-    /// Why the buffers aren't registered; `None` when they are.
-    pub unregistered: Option<String>,
-    /// Entries of the submission queue.
-    pub entries: u32,
-    /// The kernel's polling thread, and where it may run.
-    pub sqpoll: Option<String>,
-    /// The limit on the kernel's worker threads, where one was set.
-    pub workers_allowed: Option<u32>,
-    /// The number of these threads at the end: idle ones stay for some seconds.
-    pub workers: usize,
 }
 
 /// The probe's ring, kept beside tokio-uring's, whose descriptor isn't accessible. Settings of this one apply
@@ -207,17 +192,15 @@ async fn drive<T>(
         sqpoll: setup
             .sqpoll
             .map(|_| polling_thread.map_or("a kernel thread".to_string(), threads::placed)),
-        workers_allowed: setup.punt.flatten(),
         ..Facts::default()
     };
     let parts = parts
         .into_iter()
         .map(|(start, len)| ArenaPart { start, len });
     let registry = FixedBufRegistry::new(parts);
-    facts.unregistered = setup.register(arena.bytes(), || registry.register())?;
-    let registered = facts.unregistered.is_none();
+    facts.registered = setup.register(arena.bytes(), || registry.register())?;
     let mut reads = ReadOptions::new();
-    reads.slots_per_buffer = registered.then_some(per_part);
+    reads.slots_per_buffer = facts.registered.then_some(per_part);
     let mut ring = TokioUring {
         reads,
         in_flight: InFlight::new(arena.count()),
@@ -245,7 +228,7 @@ async fn drive<T>(
     }
     // Before the process ends, because the kernel releases locked memory late, and the next run of an
     // ordinary user needs it.
-    if registered {
+    if facts.registered {
         let _ = registry.unregister();
     }
     Ok((done, facts, false))
