@@ -19,7 +19,7 @@ pub use crate::input::load::load;
 pub use crate::level::Level;
 #[cfg(target_arch = "x86_64")]
 pub use crate::level::{Avx2, Avx512};
-pub use crate::linux::{calls, cgroups, heap, mounts, pages, proc, smaps};
+pub use crate::linux::{calls, cgroups, heap, mounts, pages, proc, reads, smaps};
 pub use crate::record::block::{Cut, Padded};
 pub use crate::record::framing::texts;
 pub use crate::record::stitch::{Oversized, Piece, Release, Stitcher};

@@ -10,6 +10,7 @@ pub mod mounts;
 pub(crate) mod numa;
 pub mod pages;
 pub mod proc;
+pub mod reads;
 pub(crate) mod retry;
 pub(crate) mod sigbus;
 pub mod smaps;

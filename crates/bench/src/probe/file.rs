@@ -471,23 +471,15 @@ fn drops(section: &mut Section, source: &Source, file: &File) -> bool {
 /// How many of some pages are cached, by reads that may not wait. Such a read may start reading a page that
 /// isn't cached, so that each call samples other pages.
 fn sampled(file: &File, len: u64) -> Option<(u64, u64)> {
-    use rustix::io::{Errno, ReadWriteFlags, preadv2};
     let again = residency::opened_to_sample(file)?;
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let mut seen = 0;
-    let places: Vec<u64> = places(len, SAMPLES, u64::from(now.subsec_nanos())).collect();
-    for &at in &places {
-        let mut byte = [0];
-        let mut buffers = [io::IoSliceMut::new(&mut byte)];
-        match preadv2(&again, &mut buffers, at, ReadWriteFlags::NOWAIT) {
-            Ok(_) => seen += 1,
-            Err(Errno::AGAIN) => {}
-            Err(_) => return None,
-        }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let shift = u64::from(now.unwrap_or_default().subsec_nanos());
+    let (mut cached, mut all) = (0, 0);
+    for at in places(len, SAMPLES, shift) {
+        cached += u64::from(residency::is_cached(&again, at)?);
+        all += 1;
     }
-    Some((seen, places.len() as u64))
+    Some((cached, all))
 }
 
 /// The offsets of pages, one in each of `most` equal parts of a file, moved by a `shift`.

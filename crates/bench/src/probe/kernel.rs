@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 
 use io_uring::{Builder, IoUring, cqueue, opcode, squeue};
-use ringfold_read::internals::{calls, describe, errno_name, proc, uring};
+use ringfold_read::internals::{calls, describe, errno_name, proc, reads, uring};
 use ringfold_read::{Refusal, Refuser, Result};
 
 use crate::probe::check::Check;
@@ -266,12 +266,7 @@ fn rwf_dontcache(section: &mut Section, answer: Result<io::Result<()>, &String>,
 /// Whether the kernel takes RWF_DONTCACHE for this file. The read is at its `end` and reads nothing, because
 /// the flag is checked before.
 pub(crate) fn dontcache(file: &File, end: u64) -> io::Result<()> {
-    use rustix::io::{ReadWriteFlags, preadv2};
-    const DONTCACHE: u32 = 0x80;
-    let mut byte = [0];
-    let mut buffers = [io::IoSliceMut::new(&mut byte)];
-    let flags = ReadWriteFlags::from_bits_retain(DONTCACHE);
-    preadv2(file, &mut buffers, end, flags)?;
+    reads::read_at(file, &mut [0], end, reads::DONTCACHE)?;
     Ok(())
 }
 

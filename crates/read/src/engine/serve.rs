@@ -478,6 +478,6 @@ fn hand_over<'s>(
     }
     if let Some(states) = &delivery.states {
         // Workers that wait for a state have time for them.
-        states.wake();
+        states.wakes.wake();
     }
 }

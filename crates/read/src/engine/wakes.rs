@@ -3,6 +3,8 @@
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use crate::sync::lock;
 
 /// How long a thread sleeps at most before it checks whether the run was given up.
@@ -14,6 +16,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) struct Wakes {
     count: Mutex<u64>,
     changed: Condvar,
+    /// For threads that wait for other things too.
+    notify: Notify,
 }
 
 impl Wakes {
@@ -26,6 +30,12 @@ impl Wakes {
     pub(crate) fn wake(&self) {
         *lock(&self.count) += 1;
         self.changed.notify_all();
+        self.notify.notify_waiters();
+    }
+
+    /// The next wake from now on, also before it is first polled.
+    pub(crate) fn woken(&self) -> impl Future<Output = ()> {
+        self.notify.notified()
     }
 
     /// Sleeps until the count is no longer `noted`, or for a quarter of a second.

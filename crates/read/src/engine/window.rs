@@ -7,8 +7,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::Notify;
-
 use crate::engine::wakes::Wakes;
 use crate::sync::lock;
 
@@ -37,9 +35,8 @@ impl Drop for Finished {
 pub(crate) struct Window {
     size: u64,
     progress: Mutex<Progress>,
-    wakes: Wakes,
-    /// For a thread that waits for other things too.
-    notify: Notify,
+    /// The window has moved, or the run ends.
+    pub(crate) wakes: Wakes,
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +61,6 @@ impl Window {
             size: size.max(1),
             progress: Mutex::default(),
             wakes: Wakes::default(),
-            notify: Notify::new(),
         })
     }
 
@@ -100,13 +96,7 @@ impl Window {
             progress.first += 1;
         }
         drop(progress);
-        self.wake();
-    }
-
-    /// Wakes all that wait: the window has moved, or the run ends.
-    pub(crate) fn wake(&self) {
         self.wakes.wake();
-        self.notify.notify_one();
     }
 
     /// Waits until `ready`, which is asked at once, after each wake, and a few times a second.
@@ -118,11 +108,6 @@ impl Window {
             }
             self.wakes.sleep(noted);
         }
-    }
-
-    /// The next wake, or one since the last that was waited for. For one thread, beside [`Window::wait_until`].
-    pub(crate) async fn woken(&self) {
-        self.notify.notified().await;
     }
 }
 

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use rustix::io::ReadWriteFlags;
 
 use crate::input::source::Source;
-
-/// RWF_DONTCACHE, since Linux 6.14.
-const DONTCACHE: u32 = 0x80;
+use crate::linux::reads::DONTCACHE;
 
 /// How a read uses the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +25,7 @@ impl Caching {
     pub(crate) fn flags(self) -> ReadWriteFlags {
         match self {
             Caching::Cached | Caching::Direct => ReadWriteFlags::empty(),
-            Caching::Uncached => ReadWriteFlags::from_bits_retain(DONTCACHE),
+            Caching::Uncached => DONTCACHE,
         }
     }
 

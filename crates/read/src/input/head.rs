@@ -9,10 +9,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::ReadWriteFlags;
 
 use crate::error::Result;
 use crate::input::source::{Shape, Source};
 use crate::linux::pages::PAGE;
+use crate::linux::reads::read_at;
 use crate::linux::retry;
 
 /// Bytes of the first read; each further one doubles what is there.
@@ -88,28 +90,16 @@ pub fn look_at_heads<T>(
 /// The bytes of a file from a place on. What isn't in the page cache before isn't there afterwards.
 pub fn first_bytes<'a>(file: &File, to: &'a mut [u8], at: u64) -> io::Result<&'a [u8]> {
     use rustix::fs::{Advice, fadvise};
-    use rustix::io::{ReadWriteFlags, preadv2};
     // Advice; its failure is harmless. It comes first, because a read that may not wait prepares for more of the file, too.
     let _ = fadvise(file, 0, None, Advice::Random);
-    let cached = {
-        let mut buffers = [io::IoSliceMut::new(to)];
-        preadv2(file, &mut buffers, at, ReadWriteFlags::NOWAIT)
-    };
-    let read = match cached {
-        Ok(n) => Ok(n),
-        Err(_) => {
-            let read = file.read_at(to, at);
-            // Only the pages that were read: others may have been cached before.
-            let from = at / PAGE as u64 * PAGE as u64;
-            let _ = fadvise(
-                file,
-                from,
-                NonZeroU64::new(at + to.len() as u64 - from),
-                Advice::DontNeed,
-            );
-            read
-        }
-    };
+    let read = read_at(file, to, at, ReadWriteFlags::NOWAIT).or_else(|_| {
+        let read = file.read_at(to, at);
+        // Only the pages that were read: others may have been cached before.
+        let from = at / PAGE as u64 * PAGE as u64;
+        let len = NonZeroU64::new(at + to.len() as u64 - from);
+        let _ = fadvise(file, from, len, Advice::DontNeed);
+        read
+    });
     let _ = fadvise(file, 0, None, Advice::Normal);
     Ok(&to[..read?])
 }
@@ -127,9 +117,9 @@ fn read_on(source: &Source, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<bo
     loop {
         let target = &mut bytes[before..];
         let read = match &source.shape {
-            Shape::Seekable(_) => {
-                (source.file()).and_then(|file| Ok(rustix::io::pread(file, target, before as u64)?))
-            }
+            Shape::Seekable(_) => source
+                .file()
+                .and_then(|file| file.read_at(target, before as u64)),
             _ => source.read_stream(target),
         };
         match read {

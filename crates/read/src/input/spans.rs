@@ -30,33 +30,19 @@ const DECODER_MEMORY: u64 = 1 << 30;
 /// The texts of those sources that are compressed. Files that aren't cached are looked at many at a time.
 #[cfg(feature = "decompress")]
 fn texts_of(sources: &[Arc<Source>], means: &Means) -> Result<Vec<Option<Source>>> {
+    use rayon::prelude::*;
     const THREADS_MAX: usize = 16;
     const SOURCES_A_THREAD: usize = 8;
     let threads = sources.len().div_ceil(SOURCES_A_THREAD).min(THREADS_MAX);
     let look = |source: &Arc<Source>| decode::decompressed(source, means);
-    if threads <= 1 {
-        return sources.iter().map(look).collect();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    if threads > 1
+        && let Ok(pool) = pool.build()
+    {
+        let found: Vec<_> = pool.install(|| sources.par_iter().map(look).collect());
+        return found.into_iter().collect();
     }
-    let part = sources.len().div_ceil(threads);
-    let looks = |part: &[Arc<Source>]| -> Vec<_> { part.iter().map(look).collect() };
-    let found: Vec<Result<_>> = std::thread::scope(|scope| {
-        let parts: Vec<_> = sources.chunks(part).collect();
-        let looking = parts
-            .iter()
-            .map(|part| std::thread::Builder::new().spawn_scoped(scope, || looks(part)));
-        // Where no more threads can be had, this one looks.
-        let looking: Vec<_> = looking.zip(&parts).collect();
-        let ended = looking
-            .into_iter()
-            .flat_map(|(started, part)| match started {
-                Ok(thread) => thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                Err(_) => looks(part),
-            });
-        ended.collect()
-    });
-    found.into_iter().collect()
+    sources.iter().map(look).collect()
 }
 
 /// What a run reads: sources, and the spans of them in order.

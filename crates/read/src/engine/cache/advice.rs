@@ -3,13 +3,12 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::IoSliceMut;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustix::fs::{Advice, fadvise};
-use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
+use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::engine::config::{Config, Engine};
 use crate::engine::knobs::FileAdvice;
@@ -17,26 +16,13 @@ use crate::engine::plan::sizing::MemoryLimit;
 use crate::error::Result;
 use crate::error::refusal::{Refusal, Refuser};
 use crate::error::setting::Setting;
-use crate::input::caching::Caching;
 use crate::input::source::Source;
 use crate::input::spans::Input;
 use crate::linux::block_device;
+use crate::linux::reads::{DONTCACHE, read_at};
 
 /// The read-ahead of a device that doesn't report it: the kernel's default.
 const READ_AHEAD: u64 = 128 << 10;
-
-/// Reads once at an offset, from the file that is open for this way of reading.
-pub(crate) fn read_at(
-    file: &File,
-    target: &mut [u8],
-    offset: u64,
-    caching: Caching,
-) -> rustix::io::Result<usize> {
-    match caching.flags() {
-        none if none.is_empty() => pread(file, target, offset),
-        flags => preadv2(file, &mut [IoSliceMut::new(target)], offset, flags),
-    }
-}
 
 /// Refuses reads that leave nothing in the page cache where the file system does.
 pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
@@ -47,10 +33,9 @@ pub(crate) fn check_dontcache(source: &Source) -> Result<()> {
     let file = source.file().map_err(|error| source.error(&error))?;
     // A read that may not wait reads nothing from the device. Where such reads are refused, one that may wait
     // gives the reason.
-    let dontcache = Caching::Uncached.flags();
     let mut tried = Ok(0);
-    for flags in [dontcache | ReadWriteFlags::NOWAIT, dontcache] {
-        tried = preadv2(&file, &mut [IoSliceMut::new(&mut [0])], 0, flags);
+    for flags in [DONTCACHE | ReadWriteFlags::NOWAIT, DONTCACHE] {
+        tried = read_at(&file, &mut [0], 0, flags);
         if matches!(tried, Ok(_) | Err(Errno::AGAIN)) {
             return Ok(());
         }

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use rayon::prelude::*;
+use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::engine::plan::sizing::MemoryLimit;
 use crate::input::spans::{Input, Span};
 use crate::linux::calls::{self, AddressRange};
 use crate::linux::pages::PAGE;
 use crate::linux::proc;
+use crate::linux::reads::read_at;
 
 /// Bytes of the smallest part that is classified as resident or cold.
 const GRAIN: u64 = 1 << 20;
@@ -20,18 +22,22 @@ const SAMPLES: u64 = 8;
 /// Bytes of a small input: see [`is_small`].
 const SMALL: u64 = 8 << 20;
 
+/// Whether a byte is in the page cache, by a read that may not wait; `None` where that fails.
+pub fn is_cached(file: &File, at: u64) -> Option<bool> {
+    match read_at(file, &mut [0], at, ReadWriteFlags::NOWAIT) {
+        Ok(_) => Some(true),
+        Err(Errno::AGAIN) => Some(false),
+        Err(_) => None,
+    }
+}
+
 /// Whether samples of `from..to` are in the page cache, for files on which cachestat is refused. `None` where
 /// sampling fails too.
 fn sampled(file: &File, from: u64, to: u64) -> Option<bool> {
-    use rustix::io::{Errno, ReadWriteFlags, preadv2};
     let step = ((to - from) / SAMPLES).max(1);
     for at in (from..to).step_by(step as usize) {
-        let mut byte = [0];
-        let mut buffers = [std::io::IoSliceMut::new(&mut byte)];
-        match preadv2(file, &mut buffers, at, ReadWriteFlags::NOWAIT) {
-            Ok(_) => {}
-            Err(Errno::AGAIN) => return Some(false),
-            Err(_) => return None,
+        if !is_cached(file, at)? {
+            return Some(false);
         }
     }
     Some(true)

@@ -208,12 +208,7 @@ impl<'a> Delivery<'a> {
         if record.is_beyond() {
             return self.oversized(file, record.offset, record.has_nuls());
         }
-        let Gathered {
-            bytes: mut start,
-            offset,
-            mut cut,
-            ..
-        } = record;
+        let (mut start, offset, mut cut) = (record.bytes, record.offset, record.cut);
         let end = self.framing.line_end().unwrap_or(b'\n');
         match start.bytes().last() {
             Some(last) if *last == end && cut.left_out == 0 => cut.left_out = 1,
@@ -224,22 +219,12 @@ impl<'a> Delivery<'a> {
 
     /// Works on a released buffer. Its slot is returned when this is done.
     pub(crate) fn deliver_ready(&self, ready: Ready) {
-        let Ready {
-            file,
-            sequence,
-            release,
-        } = ready;
-        let Release {
-            piece,
-            range,
-            offset,
-            gathered,
-            ..
-        } = release;
-        if !range.is_empty() {
-            self.deliver(&piece.block(range, file, offset, sequence));
+        let (file, sequence, release) = (ready.file, ready.sequence, ready.release);
+        if !release.range.is_empty() {
+            let (range, offset) = (release.range, release.offset);
+            self.deliver(&release.piece.block(range, file, offset, sequence));
         }
-        if let Some(record) = gathered {
+        if let Some(record) = release.gathered {
             self.deliver_gathered(file, sequence, record);
         }
     }
@@ -277,10 +262,10 @@ impl<'a> Delivery<'a> {
         self.failed.store(true, Relaxed);
         if let Some((ordered, window)) = &self.order {
             ordered.failed(place.0, place.1);
-            window.wake();
+            window.wakes.wake();
         }
         if let Some(states) = &self.states {
-            states.wake();
+            states.wakes.wake();
         }
     }
 

@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use tokio::sync::Notify;
-
 use crate::engine::wakes::Wakes;
 use crate::record::framing::{Effect, State};
 use crate::sync::lock;
@@ -20,9 +18,8 @@ use crate::sync::lock;
 pub(crate) struct States {
     /// By the source's number.
     files: Mutex<Vec<File>>,
-    wakes: Wakes,
-    /// For threads that wait for other things too.
-    notify: Notify,
+    /// More is known, there is other work, or the run ends.
+    pub(crate) wakes: Wakes,
 }
 
 #[derive(Debug)]
@@ -58,7 +55,6 @@ impl States {
         States {
             files: Mutex::new((0..files).map(|_| file()).collect()),
             wakes: Wakes::default(),
-            notify: Notify::new(),
         }
     }
 
@@ -85,7 +81,7 @@ impl States {
         }
         if file.at > known {
             drop(files);
-            self.wake();
+            self.wakes.wake();
         }
     }
 
@@ -122,17 +118,6 @@ impl States {
             }
             self.wakes.sleep(noted);
         }
-    }
-
-    /// Wakes all that wait: more is known, there is other work, or the run ends.
-    pub(crate) fn wake(&self) {
-        self.wakes.wake();
-        self.notify.notify_waiters();
-    }
-
-    /// The next wake from now on.
-    pub(crate) fn woken(&self) -> impl Future<Output = ()> {
-        self.notify.notified()
     }
 }
 

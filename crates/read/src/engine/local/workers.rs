@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use crate::engine::arena::{Arena, Slot};
-use crate::engine::cache::advice::{self, ReadAhead};
+use crate::engine::cache::advice::ReadAhead;
 use crate::engine::deliver::delivery::Delivery;
 use crate::engine::deliver::queue::Queue;
 use crate::engine::deliver::watch::Place;
@@ -21,6 +21,7 @@ use crate::error::{Error, Kind, Result};
 use crate::input::caching::Caching;
 use crate::input::source::{Source, refused_late};
 use crate::input::spans::Input;
+use crate::linux::reads::read_at;
 use crate::linux::retry;
 use crate::record::block::{Block, Gathered};
 use crate::record::framing::State;
@@ -98,7 +99,7 @@ impl<'a> Local<'a> {
             let Some(claim) = self.claims.next(self.delivery) else {
                 break;
             };
-            let served = self.serve(&mut fetcher, &claim);
+            let served = self.serve(&mut fetcher, claim);
             fetcher.place.done();
             if let Err(error) = served {
                 self.delivery.fail(error);
@@ -109,7 +110,7 @@ impl<'a> Local<'a> {
         self.claims.leave();
         if let Some(window) = self.delivery.window() {
             // It may have moved between the last look and now.
-            window.wake();
+            window.wakes.wake();
         }
     }
 
@@ -124,28 +125,33 @@ impl<'a> Local<'a> {
     }
 
     /// Fetches a claim and hands it to the sink: all of it mapped, or part by part in a buffer.
-    fn serve(&self, fetcher: &mut Fetcher, claim: &Claim) -> Result<()> {
-        let source = &self.input.sources()[claim.source as usize];
+    fn serve(&self, fetcher: &mut Fetcher, claim: Claim) -> Result<()> {
+        let source = &*self.input.sources()[claim.source as usize];
         let len = source.len().unwrap_or(0);
+        let place = fetcher.place.clone();
+        let task = |claim| Task {
+            local: self,
+            source,
+            place: &place,
+            claim,
+        };
         let mut view = None;
         if self.fetch == Fetch::Copy {
             let mapping = (fetcher.mapping.as_mut()).expect("a fetcher has a window");
-            view = Some(self.view(mapping, &fetcher.place, source, claim)?);
+            view = Some(task(claim).view(mapping)?);
         }
-        let mut rest = Some(*claim);
+        let mut rest = Some(claim);
         while let Some(claim) = rest {
             let started = Instant::now();
             let part;
-            if self.is_mapped(fetcher, source, &claim)? {
+            if self.is_mapped(fetcher, &task(claim))? {
                 (part, rest) = (claim, None);
             } else {
                 (part, rest) = claim.split(self.block, len);
                 let slot = fetcher.slot.as_mut().expect("a fetcher has a buffer");
                 match (&view, &fetcher.mapping) {
-                    (Some(view), Some(mapping)) => {
-                        self.copy(slot, mapping, view, &fetcher.place, source, &part)?;
-                    }
-                    _ => self.read(slot, &fetcher.place, source, &part)?,
+                    (Some(view), Some(mapping)) => task(part).copy(slot, mapping, view)?,
+                    _ => task(part).read(slot)?,
                 }
             }
             let range = part.range(len);
@@ -157,7 +163,7 @@ impl<'a> Local<'a> {
     }
 
     /// Maps a claim where that is the way to take; whether it was.
-    fn is_mapped(&self, fetcher: &mut Fetcher, source: &Source, claim: &Claim) -> Result<bool> {
+    fn is_mapped(&self, fetcher: &mut Fetcher, task: &Task<'_>) -> Result<bool> {
         let maps = match self.fetch {
             Fetch::Map => true,
             Fetch::MapOrRead => fetcher.choice.next() == Fetch::Map,
@@ -166,7 +172,7 @@ impl<'a> Local<'a> {
         let Some(mapping) = fetcher.mapping.as_mut().filter(|_| maps) else {
             return Ok(false);
         };
-        match self.map(mapping, &fetcher.place, source, claim) {
+        match task.map(mapping) {
             // Some file systems can be read, but not mapped.
             Err(error) if self.fetch == Fetch::MapOrRead && error.kind() == Kind::Engine => {
                 fetcher.mapping = None;
@@ -175,209 +181,163 @@ impl<'a> Local<'a> {
             mapped => mapped.map(|()| true),
         }
     }
+}
 
-    /// Shows a claim in the window; returns what is shown.
-    fn view(
-        &self,
-        mapping: &mut Mapping,
-        place: &Place,
-        source: &Source,
-        claim: &Claim,
-    ) -> Result<Range<u64>> {
-        let (range, _) = self.reach(source, claim);
+/// A claim, or a part of one, that a worker fetches.
+struct Task<'a> {
+    local: &'a Local<'a>,
+    source: &'a Source,
+    /// Where the watch sees what is read.
+    place: &'a Place,
+    claim: Claim,
+}
+
+impl Task<'_> {
+    /// Shows the claim in the window; returns what is shown.
+    fn view(&self, mapping: &mut Mapping) -> Result<Range<u64>> {
+        let (range, _) = self.reach();
         // Until the job is done with it: pages may come in at the first look at each.
-        place.begin_looking(source, range.clone());
-        self.read_ahead(source, claim);
-        mapping.view(source, range.clone())?;
-        self.mapped_bytes
-            .fetch_add(range.end - range.start, Relaxed);
+        self.place.begin_looking(self.source, range.clone());
+        self.read_ahead();
+        mapping.view(self.source, range.clone())?;
+        let bytes = range.end - range.start;
+        self.local.mapped_bytes.fetch_add(bytes, Relaxed);
         Ok(range)
     }
 
-    /// Copies a part of a claim from the window, which shows `view`, into a slot.
-    fn copy(
-        &self,
-        slot: &mut Slot,
-        mapping: &Mapping,
-        view: &Range<u64>,
-        place: &Place,
-        source: &Source,
-        claim: &Claim,
-    ) -> Result<()> {
-        let (range, _) = self.reach(source, claim);
-        place.begin_looking(source, range.clone());
+    /// Copies the claim from the window, which shows `view`, into a slot.
+    fn copy(&self, slot: &mut Slot, mapping: &Mapping, view: &Range<u64>) -> Result<()> {
+        let (range, _) = self.reach();
+        self.place.begin_looking(self.source, range.clone());
         // As aligned in the slot as in the window.
         let before = (range.start % LINE) as usize;
         let len = (range.end - range.start) as usize;
         let from = (range.start - view.start) as usize;
         let target = &mut slot.target_bytes(0)[before..before + len];
         mapping.copy(from..from + len, target);
-        if let Some(error) = mapping.broken(source, range.clone()) {
+        if let Some(error) = mapping.broken(self.source, range) {
             return Err(error);
         }
         slot.set_filled(before, before + len);
-        self.deliver_slot(slot, place, source, claim)
+        self.deliver_slot(slot)
     }
 
-    /// Maps a claim.
-    fn map(
-        &self,
-        mapping: &mut Mapping,
-        place: &Place,
-        source: &Source,
-        claim: &Claim,
-    ) -> Result<()> {
-        let range = self.view(mapping, place, source, claim)?;
-        let at_eof = range.end == source.len().unwrap_or(0);
-        let broken = || mapping.broken(source, range.clone());
-        let block = |whole, offset| mapping.block(whole, claim.source, offset, claim.sequence);
-        self.deliver_own(
-            source,
-            place,
-            claim,
-            &range,
-            at_eof,
-            mapping.bytes(),
-            block,
-            broken,
-        )
+    /// Maps the claim.
+    fn map(&self, mapping: &mut Mapping) -> Result<()> {
+        let range = self.view(mapping)?;
+        let broken = || mapping.broken(self.source, range);
+        let Claim {
+            source, sequence, ..
+        } = self.claim;
+        let block = |whole, offset| mapping.block(whole, source, offset, sequence);
+        self.deliver_own(mapping.bytes(), block, broken)
     }
 
-    /// Reads a claim into a slot.
-    fn read(&self, slot: &mut Slot, place: &Place, source: &Source, claim: &Claim) -> Result<()> {
-        let (range, _) = self.reach(source, claim);
-        place.begin(source, range.clone());
-        self.read_ahead(source, claim);
-        let align = source.align_for(self.caching).max(LINE);
+    /// Reads the claim into a slot.
+    fn read(&self, slot: &mut Slot) -> Result<()> {
+        let caching = self.local.caching;
+        let (range, _) = self.reach();
+        self.place.begin(self.source, range.clone());
+        self.read_ahead();
+        let align = self.source.align_for(caching).max(LINE);
         let begin = range.start / align * align;
         let wanted = (range.end - begin) as usize;
         let target = slot.target_bytes(0);
         let len = wanted.next_multiple_of(align as usize).min(target.len());
-        self.read_at(
-            source,
-            self.caching,
-            place,
-            &mut target[..len],
-            begin,
-            wanted,
-        )?;
+        self.read_at(caching, &mut target[..len], begin, wanted)?;
         slot.set_filled((range.start - begin) as usize, wanted);
-        self.deliver_slot(slot, place, source, claim)
+        self.deliver_slot(slot)
     }
 
     /// Hands the claim's own records to the sink, of a slot that holds what it reaches.
-    fn deliver_slot(
-        &self,
-        slot: &Slot,
-        place: &Place,
-        source: &Source,
-        claim: &Claim,
-    ) -> Result<()> {
-        let (range, at_eof) = self.reach(source, claim);
-        let block = |whole, offset| slot.block(whole, claim.source, offset, claim.sequence);
-        self.deliver_own(
-            source,
-            place,
-            claim,
-            &range,
-            at_eof,
-            slot.bytes(),
-            block,
-            || None,
-        )
+    fn deliver_slot(&self, slot: &Slot) -> Result<()> {
+        let Claim {
+            source, sequence, ..
+        } = self.claim;
+        let block = |whole, offset| slot.block(whole, source, offset, sequence);
+        self.deliver_own(slot.bytes(), block, || None)
     }
 
-    /// Hands the claim's own records to the sink: of `view`, which shows `range` of the source, and
-    /// the one that goes on past it. `broken` tells afterwards whether the view was sound.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what was fetched, and how, belongs together"
-    )]
+    /// Hands the claim's own records to the sink: of `view`, which shows what it reaches, and the one that goes on past
+    /// it. `broken` tells afterwards whether the view was sound.
     fn deliver_own<'v>(
         &self,
-        source: &Source,
-        place: &Place,
-        claim: &Claim,
-        range: &Range<u64>,
-        at_eof: bool,
         view: &[u8],
         block: impl FnOnce(Range<usize>, u64) -> Block<'v>,
         broken: impl FnOnce() -> Option<Error>,
     ) -> Result<()> {
-        let Some(cuts) = self.states_at_cuts(claim, view, source.len().unwrap_or(0)) else {
+        let delivery = self.local.delivery;
+        let (range, at_eof) = self.reach();
+        let Some(cuts) = self.states_at_cuts(view) else {
             // The run has failed before this claim.
             return broken().map_or(Ok(()), Err);
         };
-        let Own { whole, open } = own(self.delivery.framing, view, claim, cuts, at_eof);
+        let Own { whole, open } = own(delivery.framing, view, &self.claim, cuts, at_eof);
         let tail = whole.end;
         if whole.is_empty() {
             broken().map_or(Ok(()), Err)?;
         } else {
             let offset = range.start + whole.start as u64;
-            self.delivery.deliver_if(&block(whole, offset), broken);
+            delivery.deliver_if(&block(whole, offset), broken);
         }
         if open {
-            let offset = range.start + tail as u64;
-            let mut record = self.delivery.gathered(offset);
+            let mut record = delivery.gathered(range.start + tail as u64);
             record.extend(&view[tail..]);
-            self.gather(source, place, claim, record)?;
+            self.gather(record)?;
         }
         Ok(())
     }
 
-    /// The states where the claim looks for its first record's start and for its last record's end, in a source of
-    /// `len` bytes. For a stateful framing it waits for what comes before the claim; `None` when the run has failed
-    /// there.
-    fn states_at_cuts(&self, claim: &Claim, view: &[u8], len: u64) -> Option<[State; 2]> {
-        let delivery = self.delivery;
+    /// The states where the claim looks for its first record's start and for its last record's end. For a stateful
+    /// framing it waits for what comes before the claim; `None` when the run has failed there.
+    fn states_at_cuts(&self, view: &[u8]) -> Option<[State; 2]> {
+        let delivery = self.local.delivery;
         let Some(states) = &delivery.states else {
             return Some([State::START; 2]);
         };
-        let tile = claim.range(len);
+        let (source, tile) = (self.claim.source, self.range());
         let bytes = &view[..(tile.end - tile.start) as usize];
         let effect = delivery.framing.effect(bytes);
-        let place = (claim.source, tile.start);
-        states.post(claim.source, tile.clone(), effect, tile.start > 0);
+        let place = (source, tile.start);
+        states.post(source, tile.clone(), effect, tile.start > 0);
         let before = match tile.start {
             0 => delivery.framing.initial(),
             // What the ring has released may be what the ring waits for.
             _ => states.wait_before(
-                claim.source,
+                source,
                 &tile,
                 || delivery.passed(place),
-                || self.work_on_queue(),
+                || self.local.work_on_queue(),
             )?,
         };
         Some([before, effect.apply(before)])
     }
 
-    /// Lets the kernel read ahead of a claim.
-    fn read_ahead(&self, source: &Source, claim: &Claim) {
-        if let Some(ahead) = &self.read_ahead {
-            let range = claim.range(source.len().unwrap_or(0));
-            ahead.of(source, range, claim.start.is_none());
+    /// Lets the kernel read ahead of the claim.
+    fn read_ahead(&self) {
+        if let Some(ahead) = &self.local.read_ahead {
+            ahead.of(self.source, self.range(), self.claim.start.is_none());
         }
     }
 
-    /// What to look at for a claim, and whether that reaches the source's end.
-    fn reach(&self, source: &Source, claim: &Claim) -> (Range<u64>, bool) {
-        let len = source
-            .len()
-            .expect("only sources with a size are served here");
-        let range = claim.range(len);
+    /// The claim's bytes.
+    fn range(&self) -> Range<u64> {
+        let len = self.source.len();
+        self.claim
+            .range(len.expect("only sources with a size are served here"))
+    }
+
+    /// What to look at for the claim, and whether that reaches the source's end.
+    fn reach(&self) -> (Range<u64>, bool) {
+        let (range, len) = (self.range(), self.source.len().unwrap_or(0));
         let end = (range.end + PAST as u64).min(len);
         (range.start..end, end == len)
     }
 
     /// Reads on for the end of a record.
-    fn gather(
-        &self,
-        source: &Source,
-        place: &Place,
-        claim: &Claim,
-        mut record: Gathered,
-    ) -> Result<()> {
-        let (len, framing) = (source.len().unwrap_or(0), self.delivery.framing);
+    fn gather(&self, mut record: Gathered) -> Result<()> {
+        let (delivery, file) = (self.local.delivery, self.claim.source);
+        let (len, framing) = (self.source.len().unwrap_or(0), delivery.framing);
         let offset = record.offset;
         let mut state = framing
             .effect(record.bytes.bytes())
@@ -386,23 +346,15 @@ impl<'a> Local<'a> {
         loop {
             let at = offset + record.length();
             if record.is_beyond() {
-                self.delivery
-                    .oversized(claim.source, offset, record.has_nuls());
+                delivery.oversized(file, offset, record.has_nuls());
                 return Ok(());
             }
             let want = chunk.len().min((len - at) as usize);
             if want == 0 {
                 break;
             }
-            self.read_at(
-                source,
-                self.caching.unaligned(),
-                place,
-                &mut chunk[..want],
-                at,
-                want,
-            )?;
-            let chunk = &chunk[..want];
+            let chunk = &mut chunk[..want];
+            self.read_at(self.local.caching.unaligned(), chunk, at, want)?;
             if let Some(end) = framing.first_end(state, chunk) {
                 record.extend(&chunk[..end]);
                 break;
@@ -410,21 +362,19 @@ impl<'a> Local<'a> {
             record.extend(chunk);
             state = framing.effect(chunk).apply(state);
         }
-        self.delivery
-            .deliver_gathered(claim.source, claim.sequence, record);
+        delivery.deliver_gathered(file, self.claim.sequence, record);
         Ok(())
     }
 
     /// Fills a buffer from `offset` on, up to `wanted` bytes at least.
     fn read_at(
         &self,
-        source: &Source,
         caching: Caching,
-        place: &Place,
         target: &mut [u8],
         offset: u64,
         wanted: usize,
     ) -> Result<()> {
+        let (local, source) = (self.local, self.source);
         let range = offset..offset + wanted as u64;
         let fail = |error: Error| source.error(error).at_bytes(range.clone());
         let file = source.file_for(caching);
@@ -433,13 +383,13 @@ impl<'a> Local<'a> {
         let (mut filled, mut tries) = (0, 0);
         while filled < wanted {
             let (target, at) = (&mut target[filled..], offset + filled as u64);
-            place.begin(source, at..range.end);
-            let read = advice::read_at(&file, target, at, caching);
-            place.done();
+            self.place.begin(source, at..range.end);
+            let read = read_at(&file, target, at, caching.flags());
+            self.place.done();
             match read {
                 Ok(n) => {
-                    self.reads.fetch_add(1, Relaxed);
-                    self.read_bytes.fetch_add(n as u64, Relaxed);
+                    local.reads.fetch_add(1, Relaxed);
+                    local.read_bytes.fetch_add(n as u64, Relaxed);
                     let now = filled + n;
                     // The next read must be aligned too, so a short one may have to be done again.
                     let kept = if now >= wanted {

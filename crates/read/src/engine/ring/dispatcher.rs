@@ -36,7 +36,6 @@ use std::time::{Duration, Instant};
 
 use crate::engine::arena::{ReturnedSlots, Slot};
 use crate::engine::deliver::delivery::{Delivery, Ready};
-use crate::engine::deliver::states::States;
 use crate::engine::deliver::watch::Place;
 use crate::engine::notice::Notice;
 use crate::engine::plan::buffers::{CachingPlan, Plan};
@@ -203,8 +202,10 @@ impl<'a> Dispatcher<'a> {
         self.plan.depth = self.plan.depth.min(ring.max_depth());
         let mut given_up = std::pin::pin!(self.delivery.watch.given_up());
         loop {
-            // Before the look at what is known, so that nothing becomes known unseen.
-            let more_known = self.delivery.states.as_ref().map(States::woken);
+            // Before the look at what is known and at the window, so that no wake after that is missed.
+            let more_known = (self.delivery.states.as_ref()).map(|states| states.wakes.woken());
+            let window = self.window.clone();
+            let moved = window.as_ref().map(|window| window.wakes.woken());
             self.begin_spans();
             self.hold_back();
             // Before the workers are woken, so that nothing is left to do but to go to sleep, which is
@@ -220,7 +221,7 @@ impl<'a> Dispatcher<'a> {
             if !reading && !self.goes_on() {
                 break;
             }
-            let (wants_slots, window) = (self.wants_slots(), self.window.clone());
+            let wants_slots = self.wants_slots();
             tokio::select! {
                 biased;
                 slot = returned.arrival(), if wants_slots => self.take_back(slot),
@@ -230,8 +231,8 @@ impl<'a> Dispatcher<'a> {
                         self.complete(completion, ring, notice);
                     }
                 }
-                () = woken(window.as_deref()) => {}
-                () = known(more_known), if self.awaits_state() => {}
+                () = or_never(moved) => {}
+                () = or_never(more_known), if self.awaits_state() => {}
                 // What is in flight stays with the ring.
                 () = &mut given_up => break,
             }
@@ -637,18 +638,10 @@ fn effect_of(
     }
 }
 
-/// The next wake of a window; without one, never.
-async fn woken(window: Option<&Window>) {
-    match window {
-        Some(window) => window.woken().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// When more is known of the states; without them, never.
-async fn known(more: Option<impl Future<Output = ()>>) {
-    match more {
-        Some(more) => more.await,
+/// The next wake; where there is nothing to wait for, never.
+async fn or_never(wake: Option<impl Future<Output = ()>>) {
+    match wake {
+        Some(wake) => wake.await,
         None => std::future::pending().await,
     }
 }

@@ -10,11 +10,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::cache::advice::{self, ReadAhead};
+use crate::engine::cache::advice::ReadAhead;
 use crate::engine::ring::readable::{Readable, wait_for};
 use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::input::caching::Caching;
 use crate::input::source::Source;
+use crate::linux::reads::read_at;
 use crate::linux::retry;
 
 /// A stream that brings nothing for so long has paused: a block isn't filled any further. Writers that are only slower
@@ -72,7 +73,7 @@ impl<'a> ReadRing<'a> {
         if caching == Caching::Uncached || source.opens_in_turn() {
             // The flag needs a call with an offset, and what was opened anew stands at its start.
             self.position = Some((here.0, here.1, offset + wanted as u64));
-            return Ok(advice::read_at(&file, target, offset, caching)?);
+            return Ok(read_at(&file, target, offset, caching.flags())?);
         }
         if elsewhere {
             rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(offset))?;
