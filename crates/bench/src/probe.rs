@@ -7,7 +7,7 @@
 //! page cache holds a file.
 
 mod check;
-mod device;
+pub(crate) mod device;
 mod file;
 mod findings;
 mod kernel;

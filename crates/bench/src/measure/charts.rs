@@ -1,6 +1,8 @@
 //! Pictures of a case: throughput with its spread and ceilings, processor time, latency of reads, reads in flight over
 //! time, all runs in order; and of the machine: memory's rate by threads.
 
+use std::fmt::Display;
+
 use crate::measure::cache::State;
 use crate::measure::figures::{digits, seconds};
 use crate::measure::limits::{Ceilings, MemoryRate};
@@ -28,15 +30,12 @@ const NAME: usize = 32;
 
 /// Rows with figures, ceilings left out.
 fn measured(case: &Case) -> Vec<(&Row, &Summary)> {
-    let with_summary = |row| Some((row, Row::summary(row)?));
-    case.shown().filter_map(with_summary).collect()
+    case.shown()
+        .filter_map(|row| Some((row, row.summary.as_ref()?)))
+        .collect()
 }
 
 impl Row {
-    fn summary(&self) -> Option<&Summary> {
-        self.summary.as_ref()
-    }
-
     /// The run whose time is nearest to the median.
     fn typical(&self) -> Option<&Run> {
         let middle = self.summary.as_ref()?.time_s.median;
@@ -45,54 +44,98 @@ impl Row {
     }
 }
 
+/// A picture with a row for each participant: its name, what is drawn, and a figure.
+struct Rows {
+    svg: Svg,
+    head: f64,
+    bottom: f64,
+}
+
+impl Rows {
+    fn new(label: &str, rows: usize, head: f64) -> Rows {
+        let bottom = head + ROW * rows as f64;
+        let svg = Svg::new(WIDTH, bottom + AXIS, label);
+        Rows { svg, head, bottom }
+    }
+
+    /// A value of the axis.
+    fn tick(&mut self, x: f64, value: &dyn Display) {
+        self.svg.line([x, self.head, x, self.bottom], "grid");
+        self.svg.text(x, self.bottom + 16.0, "tick mid", value);
+    }
+
+    /// An axis from 0 to `max`.
+    fn axis(&mut self, max: f64, unit: &str) {
+        for value in ticks(max, 6) {
+            self.tick(along(value / max), &trimmed(value));
+        }
+        self.svg
+            .text(FROM - 10.0, self.bottom + 16.0, "tick end", &unit);
+    }
+
+    /// The middle of a row, which gets its name.
+    fn row(&mut self, at: usize, name: &str) -> f64 {
+        let middle = self.head + ROW * at as f64 + ROW / 2.0;
+        let name = cut(name, NAME);
+        self.svg.text(FROM - 10.0, middle + 4.0, "name end", &name);
+        middle
+    }
+
+    fn bar(&mut self, middle: f64, [from, to]: [f64; 2], class: &str, title: &str) {
+        let rect = [from, middle - BAR / 2.0, to - from, BAR];
+        self.svg.rect(rect, class, title);
+    }
+
+    fn figure(&mut self, middle: f64, text: &str) {
+        self.svg.text(TO + 12.0, middle + 4.0, "figure", &text);
+    }
+}
+
+/// Where a share of the axis ends.
+fn along(share: f64) -> f64 {
+    FROM + (TO - FROM) * share
+}
+
 /// Bars of GiB/s with whiskers, and lines where no result can go beyond.
 pub fn throughput(case: &Case, ceilings: &Ceilings) -> Option<String> {
     let rows = measured(case);
     let fastest = greatest(&rows, |(_, summary)| summary.gib_per_s)?;
     let lines: Vec<(f64, String)> = near(ceilings, case.state, fastest);
     let head = LINE * lines.len() as f64 + 10.0;
-    let bottom = head + ROW * rows.len() as f64;
     let label = format!("GiB/s of {}", case.title());
-    let mut svg = Svg::new(WIDTH, bottom + AXIS, &label);
+    let mut chart = Rows::new(&label, rows.len(), head);
     let gb = |summary: &Summary, time: f64| summary.gib_per_s * summary.time_s.median / time;
     let max = greatest(&rows, |(_, summary)| gb(summary, summary.time_s.p5))?;
     let max = greatest(&lines, |line| line.0).map_or(max, |line| line.max(max));
-    let x = |value: f64| FROM + (TO - FROM) * value / max;
-    axis(&mut svg, max, head, bottom, "GiB/s");
+    let x = |value: f64| along(value / max);
+    chart.axis(max, "GiB/s");
     for (at, (row, summary)) in rows.iter().enumerate() {
-        let y = head + ROW * at as f64;
-        name(&mut svg, y, &row.name);
+        let middle = chart.row(at, &row.name);
         let class = match row.kind {
             Kind::Ringfold => "ours",
             _ => "other",
         };
         let [slow, fast] = [summary.time_s.p95, summary.time_s.p5].map(|time| gb(summary, time));
-        let title = format!(
-            "{}: {} GiB/s, {} to {}",
-            row.name,
-            digits(summary.gib_per_s),
-            digits(slow),
-            digits(fast)
-        );
-        let top = y + (ROW - BAR) / 2.0;
-        svg.rect([FROM, top, x(summary.gib_per_s) - FROM, BAR], class, &title);
-        let middle = y + ROW / 2.0;
-        svg.line([x(slow), middle, x(fast), middle], "whisker");
-        for end in [slow, fast] {
-            svg.line([x(end), middle - 4.0, x(end), middle + 4.0], "whisker");
+        let [rate, low, high] = [summary.gib_per_s, slow, fast].map(digits);
+        let title = format!("{}: {rate} GiB/s, {low} to {high}", row.name);
+        chart.bar(middle, [FROM, x(summary.gib_per_s)], class, &title);
+        let whisker = [x(slow), middle, x(fast), middle];
+        chart.svg.line(whisker, "whisker");
+        for end in [x(slow), x(fast)] {
+            let end = [end, middle - 4.0, end, middle + 4.0];
+            chart.svg.line(end, "whisker");
         }
-        let mut text = digits(summary.gib_per_s);
-        if let Some(ratio) = summary.ratio {
-            text += &format!("  ({}x)", digits(ratio.median));
-        }
-        svg.text(TO + 12.0, middle + 4.0, "figure", &text);
+        let ratio = summary.ratio;
+        let ratio = ratio.map_or(String::new(), |it| format!("  ({}x)", digits(it.median)));
+        chart.figure(middle, &(rate + &ratio));
     }
     for (at, (value, text)) in lines.iter().enumerate() {
         let y = LINE * at as f64 + 12.0;
-        svg.line([x(*value), y + 3.0, x(*value), bottom], "ceiling");
-        svg.text(x(*value) - 6.0, y, "note end", text);
+        let line = [x(*value), y + 3.0, x(*value), chart.bottom];
+        chart.svg.line(line, "ceiling");
+        chart.svg.text(x(*value) - 6.0, y, "note end", text);
     }
-    Some(svg.finish())
+    Some(chart.svg.finish())
 }
 
 /// Ceilings of a state that are near enough to matter, the highest first.
@@ -122,38 +165,34 @@ type Parts = Vec<(f64, &'static str, &'static str)>;
 /// Stacked bars of processor time by kind of thread, where it is known, else by user and system.
 pub fn cpu(case: &Case) -> Option<String> {
     let rows = measured(case);
-    let head = LINE + 10.0;
-    let bottom = head + ROW * rows.len() as f64;
     let label = format!("processor time of {}", case.title());
-    let mut svg = Svg::new(WIDTH, bottom + AXIS, &label);
+    let mut chart = Rows::new(&label, rows.len(), LINE + 10.0);
     let max = greatest(&rows, |(_, summary)| summary.cpu_s)?.max(1e-6);
-    let x = |value: f64| FROM + (TO - FROM) * value / max;
-    axis(&mut svg, max, head, bottom, "s");
+    chart.axis(max, "s");
     let mut legend: Vec<(&str, &str)> = Vec::new();
     for (at, (row, summary)) in rows.iter().enumerate() {
-        let y = head + ROW * at as f64;
-        name(&mut svg, y, &row.name);
+        let middle = chart.row(at, &row.name);
         let mut from = 0.0;
         for (part, class, what) in parts(row, summary) {
             let title = format!("{}: {what} {}", row.name, seconds(part));
-            let top = y + (ROW - BAR) / 2.0;
-            svg.rect([x(from), top, x(from + part) - x(from), BAR], class, &title);
+            let ends = [from, from + part].map(|value| along(value / max));
+            chart.bar(middle, ends, class, &title);
             from += part;
             if !legend.contains(&(class, what)) {
                 legend.push((class, what));
             }
         }
         let share = 100.0 * summary.cpu_s / summary.time_s.median;
-        let text = format!("{}  ({share:.0}%)", seconds(summary.cpu_s));
-        svg.text(TO + 12.0, y + ROW / 2.0 + 4.0, "figure", &text);
+        let time = seconds(summary.cpu_s);
+        chart.figure(middle, &format!("{time}  ({share:.0}%)"));
     }
     let mut at = FROM;
     for (class, what) in legend {
-        svg.rect([at, 3.0, 10.0, 10.0], class, what);
-        svg.text(at + 15.0, 12.0, "note", &what);
+        chart.svg.rect([at, 3.0, 10.0, 10.0], class, what);
+        chart.svg.text(at + 15.0, 12.0, "note", &what);
         at += 30.0 + 6.5 * what.len() as f64;
     }
-    Some(svg.finish())
+    Some(chart.svg.finish())
 }
 
 fn parts(row: &Row, summary: &Summary) -> Parts {
@@ -187,41 +226,27 @@ fn parts(row: &Row, summary: &Summary) -> Parts {
 
 /// Percentiles of the latency of reads, on a logarithmic scale.
 pub fn latency(case: &Case) -> Option<String> {
-    let of =
-        |row: &'_ Row| -> Option<Latency> { row.typical()?.own.as_ref()?.figures.read_latency };
-    let rows: Vec<(&Row, Latency)> = case
-        .shown()
-        .filter_map(|row| Some((row, of(row)?)))
-        .collect();
-    let least = rows
-        .iter()
-        .map(|(_, latency)| latency.p50_us)
-        .reduce(f64::min)?;
+    let of = |row: &Row| row.typical()?.own.as_ref()?.figures.read_latency;
+    let with = case.shown().filter_map(|row| Some((row, of(row)?)));
+    let rows: Vec<(&Row, Latency)> = with.collect();
+    let least = rows.iter().map(|(_, latency)| latency.p50_us);
+    let least = least.reduce(f64::min)?;
     let most = greatest(&rows, |(_, latency)| latency.max_us)?;
     let (low, high) = (least.max(0.1).log10().floor(), most.max(1.0).log10().ceil());
-    let head = 10.0;
-    let bottom = head + ROW * rows.len() as f64;
     let label = format!("latency of reads of {}", case.title());
-    let mut svg = Svg::new(WIDTH, bottom + AXIS, &label);
-    let x = |us: f64| FROM + (TO - FROM) * (us.max(0.1).log10() - low) / (high - low).max(1.0);
+    let mut chart = Rows::new(&label, rows.len(), 10.0);
+    let x = |us: f64| along((us.max(0.1).log10() - low) / (high - low).max(1.0));
     let mut power = low;
     while power <= high {
-        let at = x(10_f64.powf(power));
-        svg.line([at, head, at, bottom], "grid");
-        svg.text(at, bottom + 16.0, "tick mid", &time_name(power));
+        chart.tick(x(10_f64.powf(power)), &time_name(power));
         power += 1.0;
     }
     for (at, (row, latency)) in rows.iter().enumerate() {
-        let middle = head + ROW * at as f64 + ROW / 2.0;
-        name(&mut svg, middle - ROW / 2.0, &row.name);
-        svg.line(
-            [x(latency.p50_us), middle, x(latency.max_us), middle],
-            "whisker",
-        );
-        svg.line(
-            [x(latency.p50_us), middle, x(latency.p99_us), middle],
-            "most",
-        );
+        let middle = chart.row(at, &row.name);
+        for (until, class) in [(latency.max_us, "whisker"), (latency.p99_us, "most")] {
+            let line = [x(latency.p50_us), middle, x(until), middle];
+            chart.svg.line(line, class);
+        }
         let values = [
             ("50%", latency.p50_us),
             ("90%", latency.p90_us),
@@ -232,16 +257,12 @@ pub fn latency(case: &Case) -> Option<String> {
         for (what, value) in values {
             let title = format!("{}: {what} {:.3} ms", row.name, value / 1e3);
             let radius = if what == "50%" { 5.0 } else { 3.0 };
-            svg.dot((x(value), middle), radius, "ours", &title);
+            chart.svg.dot((x(value), middle), radius, "ours", &title);
         }
-        let text = format!(
-            "{:.2} / {:.2} ms",
-            latency.p50_us / 1e3,
-            latency.p99_us / 1e3
-        );
-        svg.text(TO + 12.0, middle + 4.0, "figure", &text);
+        let [half, most] = [latency.p50_us, latency.p99_us].map(|us| us / 1e3);
+        chart.figure(middle, &format!("{half:.2} / {most:.2} ms"));
     }
-    Some(svg.finish())
+    Some(chart.svg.finish())
 }
 
 /// `10 µs` for 1, `1 ms` for 3.
@@ -255,8 +276,7 @@ fn time_name(power: f64) -> String {
 
 /// Reads in flight over the time of a typical run, a small picture a participant.
 pub fn depth(case: &Case) -> Vec<String> {
-    let of =
-        |row: &Row| -> Option<InFlight> { row.typical()?.own.as_ref()?.figures.in_flight.clone() };
+    let of = |row: &Row| row.typical()?.own.as_ref()?.figures.in_flight.clone();
     let with = case.shown().filter_map(|row| Some((row, of(row)?)));
     with.map(|(row, in_flight)| depth_of(row, &in_flight))
         .collect()
@@ -271,20 +291,12 @@ fn depth_of(row: &Row, in_flight: &InFlight) -> String {
     let end = in_flight.bin_s * in_flight.means.len() as f64;
     let x = |time: f64| left + (right - left) * time / end;
     let y = |depth: f64| bottom - (bottom - top) * depth / max;
-    svg.text(
-        left,
-        16.0,
-        "name",
-        &format!("{}: {:.1} on average", cut(&row.name, NAME), in_flight.mean),
-    );
+    let (name, mean) = (cut(&row.name, NAME), in_flight.mean);
+    svg.text(left, 16.0, "name", &format!("{name}: {mean:.1} on average"));
     heights(&mut svg, &ticks(max, 4), [left, right], y, "");
     for value in ticks(end, 4) {
-        svg.text(
-            x(value),
-            bottom + 16.0,
-            "tick mid",
-            &format!("{} s", trimmed(value)),
-        );
+        let text = format!("{} s", trimmed(value));
+        svg.text(x(value), bottom + 16.0, "tick mid", &text);
     }
     let steps = in_flight.means.iter().enumerate().flat_map(|(at, depth)| {
         let from = at as f64 * in_flight.bin_s;
@@ -298,35 +310,19 @@ fn depth_of(row: &Row, in_flight: &InFlight) -> String {
 pub fn order(case: &Case) -> Option<String> {
     const HEIGHT: f64 = 170.0;
     let [left, top, right, bottom] = [50.0, 12.0, WIDTH - 10.0, HEIGHT - 26.0];
-    let mut runs: Vec<(usize, f64, &Row)> = Vec::new();
-    for row in &case.rows {
-        if let Some(summary) = &row.summary {
-            let over = |run: &Run| (run.place, run.cost.time_s() / summary.time_s.median, row);
-            runs.extend(row.runs.iter().map(over));
-        }
-    }
-    let last = runs
-        .iter()
-        .map(|run| run.0)
-        .max()
-        .filter(|last| *last > 0)?;
+    let runs = case.in_order();
+    let (last, ..) = runs.last().filter(|(last, ..)| *last > 0)?;
     let max = runs.iter().map(|run| run.1).fold(1.2, f64::max);
-    let mut svg = Svg::new(
-        WIDTH,
-        HEIGHT,
-        &format!("all runs of {} in order", case.title()),
-    );
-    let x = |place: usize| left + (right - left) * place as f64 / last as f64;
+    let label = format!("all runs of {} in order", case.title());
+    let mut svg = Svg::new(WIDTH, HEIGHT, &label);
+    let x = |place: usize| left + (right - left) * place as f64 / *last as f64;
     let y = |over: f64| bottom - (bottom - top) * over / max;
     heights(&mut svg, &ticks(max, 4), [left, right], y, "x");
     for phase in &case.phases {
-        let level = y(phase.level);
-        svg.line(
-            [x(phase.from), level, x(phase.to.saturating_sub(1)), level],
-            "level",
-        );
+        let (level, to) = (y(phase.level), phase.to.saturating_sub(1));
+        svg.line([x(phase.from), level, x(to), level], "level");
     }
-    for (place, over, row) in runs {
+    for &(place, over, row) in &runs {
         let class = match row.kind {
             Kind::Ringfold => "ours",
             Kind::Ceiling => "rest",
@@ -335,12 +331,8 @@ pub fn order(case: &Case) -> Option<String> {
         let title = format!("run {}: {}, {over:.2}x its median", place + 1, row.name);
         svg.dot((x(place), y(over)), 3.0, class, &title);
     }
-    svg.text(
-        right,
-        bottom + 18.0,
-        "tick end",
-        &format!("run {}", last + 1),
-    );
+    let text = format!("run {}", last + 1);
+    svg.text(right, bottom + 18.0, "tick end", &text);
     svg.text(left, bottom + 18.0, "tick", &"run 1");
     Some(svg.finish())
 }
@@ -369,24 +361,16 @@ pub fn memory(rates: &[MemoryRate], ceilings: &Ceilings) -> Option<String> {
             svg.text(right + 8.0, y(rate.median) + 4.0, "note", &text);
         }
     }
-    svg.path(
-        rates
-            .iter()
-            .map(|rate| (x(rate.threads), y(rate.gib_per_s))),
-        "curve",
-    );
+    let place = |rate: &MemoryRate| (x(rate.threads), y(rate.gib_per_s));
+    svg.path(rates.iter().map(place), "curve");
     for rate in rates {
-        let at = (x(rate.threads), y(rate.gib_per_s));
+        let at = place(rate);
         let title = format!("{} threads: {} GiB/s", rate.threads, digits(rate.gib_per_s));
         svg.dot(at, 4.0, "ours", &title);
         svg.text(at.0, bottom + 16.0, "tick mid", &rate.threads);
     }
-    svg.text(
-        (left + right) / 2.0,
-        bottom + 34.0,
-        "tick mid",
-        &"threads that read memory; GiB/s",
-    );
+    let (middle, text) = ((left + right) / 2.0, "threads that read memory; GiB/s");
+    svg.text(middle, bottom + 34.0, "tick mid", &text);
     Some(svg.finish())
 }
 
@@ -408,24 +392,6 @@ fn heights(
         let text = format!("{}{unit}", trimmed(value));
         svg.text(left - 6.0, y(value) + 4.0, "tick end", &text);
     }
-}
-
-fn axis(svg: &mut Svg, max: f64, top: f64, bottom: f64, unit: &str) {
-    let x = |value: f64| FROM + (TO - FROM) * value / max;
-    for value in ticks(max, 6) {
-        svg.line([x(value), top, x(value), bottom], "grid");
-        svg.text(x(value), bottom + 16.0, "tick mid", &trimmed(value));
-    }
-    svg.text(FROM - 10.0, bottom + 16.0, "tick end", &unit);
-}
-
-fn name(svg: &mut Svg, y: f64, name: &str) {
-    svg.text(
-        FROM - 10.0,
-        y + ROW / 2.0 + 4.0,
-        "name end",
-        &cut(name, NAME),
-    );
 }
 
 /// A round number without the noise of its last digits.

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use ringfold_read::internals::{
     mounts,
+    pages::transparent_huge_pages,
     proc::{chosen, field, kib_field, number, text},
     units::size,
 };
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
+
+use crate::probe::device::says_hypervisor;
 
 /// Where a run took place. What can't be found out is `None`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -53,15 +57,13 @@ impl Machine {
         let device = device_of(file);
         let queue = device.as_deref().and_then(queue_of);
         let setting = |name: &str| text(queue.as_ref()?.join(name)).ok();
-        let mount = device.and_then(|device| mount_of(&device));
-        let [file_system, source] = mount.map_or([None, None], |mount| mount.map(Some));
+        let [file_system, source] = place(file).map_or([None, None], |place| place.map(Some));
         Machine {
             ringfold: env!("CARGO_PKG_VERSION").into(),
             kernel: uname.release().to_string_lossy().into_owned(),
-            cpu: cpu_field(&cpuinfo, "model name"),
+            cpu: field(&cpuinfo.replace('\t', ""), "model name"),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            virtual_machine: cpu_field(&cpuinfo, "flags")
-                .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            virtual_machine: says_hypervisor(),
             cpu_governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").ok(),
             memory_bytes: kib_field(&meminfo, "MemTotal").unwrap_or(0),
             load_average: text("/proc/loadavg")
@@ -72,9 +74,7 @@ impl Machine {
             device_model: setting("../device/model").map(|model| model.trim().to_string()),
             scheduler: setting("scheduler").map(|list| chosen(&list).to_string()),
             read_ahead_kib: queue.and_then(|queue| number(queue.join("read_ahead_kb")).ok()),
-            transparent_huge_pages: text("/sys/kernel/mm/transparent_hugepage/enabled")
-                .ok()
-                .map(|list| chosen(&list).to_string()),
+            transparent_huge_pages: transparent_huge_pages().ok(),
         }
     }
 
@@ -122,12 +122,10 @@ impl Machine {
 
 /// The file system's type that a file lies on, and its device.
 pub fn place(file: &Path) -> Option<[String; 2]> {
-    mount_of(&device_of(file)?)
-}
-
-/// What follows `name`, tabs and a colon.
-fn cpu_field(text: &str, name: &str) -> Option<String> {
-    field(&text.replace(['\t'], ""), name)
+    // A pipe isn't opened to be read: that would wait for its writer.
+    let file = rustix::fs::open(file, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let mount = mounts::of_file(&file.ok()?).ok()?;
+    Some([mount.fs, mount.source])
 }
 
 /// The number of the device that a file lies on, or that it is, as `254:0`.
@@ -139,17 +137,6 @@ fn device_of(file: &Path) -> Option<String> {
     };
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     Some(format!("{major}:{minor}"))
-}
-
-/// Type and source of the mount of a device: of several the last one, for it covers the others.
-fn mount_of(device: &str) -> Option<[String; 2]> {
-    let info = text("/proc/self/mountinfo").ok()?;
-    let of_device = |line: &&str| line.split(' ').nth(2) == Some(device);
-    let id = info.lines().rfind(of_device)?.split(' ').next()?;
-    let id: u64 = id.parse().ok()?;
-    let mount = mounts::mounts().ok()?.into_iter();
-    let mount = mount.into_iter().find(|mount| mount.id == id)?;
-    Some([mount.fs, mount.source])
 }
 
 /// The settings of a device's queue; a partition's are those of its drive.

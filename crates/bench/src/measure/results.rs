@@ -239,21 +239,25 @@ impl Case {
                 None => Summary::of(&row.runs, &baseline, size_bytes),
             };
         }
-        self.phases = self.find_phases();
+        let times: Vec<f64> = self
+            .in_order()
+            .into_iter()
+            .map(|(_, time, _)| time)
+            .collect();
+        self.phases = phases(&times);
     }
 
-    /// Changes of level in all runs, as they followed each other.
-    fn find_phases(&self) -> Vec<Phase> {
-        let mut times: Vec<(usize, f64)> = Vec::new();
+    /// All runs as they followed each other: the place, the time over the participant's median, and the participant.
+    pub fn in_order(&self) -> Vec<(usize, f64, &Row)> {
+        let mut runs = Vec::new();
         for row in &self.rows {
             if let Some(summary) = &row.summary {
-                let over = |run: &Run| (run.place, run.cost.time_s() / summary.time_s.median);
-                times.extend(row.runs.iter().map(over));
+                let over = |run: &Run| (run.place, run.cost.time_s() / summary.time_s.median, row);
+                runs.extend(row.runs.iter().map(over));
             }
         }
-        times.sort_by_key(|(place, _)| *place);
-        let times: Vec<f64> = times.into_iter().map(|(_, time)| time).collect();
-        phases(&times)
+        runs.sort_by_key(|(place, ..)| *place);
+        runs
     }
 
     /// Processor time of others and of the host, in shares of what the cores could do.

@@ -380,28 +380,23 @@ fn is_virtual(section: &mut Section, disk: &Path, own: bool) {
         section.check(host());
         return section.add(NAME, true, CAVEAT);
     }
-    let cpuinfo = proc::text("/proc/cpuinfo").unwrap_or_default();
-    let machine = cpuinfo.lines().any(|line| {
-        line.starts_with("flags")
-            && line
-                .split_ascii_whitespace()
-                .any(|flag| flag == "hypervisor")
-    });
-    let machine = machine || Path::new("/sys/hypervisor/type").exists();
-    if machine {
+    if says_hypervisor() || Path::new("/sys/hypervisor/type").exists() {
         section.check(host());
+        let meaning = format!("the machine is a virtual one, so its disks may be, too: {CAVEAT}");
+        return section.add(NAME, "perhaps", meaning);
     }
-    match machine {
-        true => {
-            let meaning =
-                format!("the machine is a virtual one, so its disks may be, too: {CAVEAT}");
-            section.add(NAME, "perhaps", meaning);
-        }
-        false => {
-            let meaning = "no sign of a virtual machine: a cold read is the drive's";
-            section.add(NAME, false, meaning);
-        }
-    }
+    let meaning = "no sign of a virtual machine: a cold read is the drive's";
+    section.add(NAME, false, meaning);
+}
+
+/// Whether the processor says that it belongs to a virtual machine.
+pub(crate) fn says_hypervisor() -> bool {
+    let cpuinfo = proc::text("/proc/cpuinfo").unwrap_or_default();
+    let mut flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
+    flags.any(|line| {
+        line.split_ascii_whitespace()
+            .any(|flag| flag == "hypervisor")
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +12,6 @@ use ringfold_read::internals::{
     calls::cachestat,
     mounts::{self, Mount},
     pages::{HUGE_PAGE, PAGE},
-    proc,
     residency::{self, pages_of},
     sizing::{DEPTH, MemoryLimit},
     units::size,
@@ -88,7 +87,7 @@ impl Subject {
         let file = input.sources()[0].file().map_err(refused)?;
         let file = file.try_clone().map_err(refused)?;
         Ok(Subject {
-            mount: mount_of(&file),
+            mount: mounts::of_file(&file),
             name,
             meta,
             file: Some(file),
@@ -378,16 +377,6 @@ impl Subject {
 fn source_tells(input: &Input) -> bool {
     let file = input.sources()[0].file();
     file.is_ok_and(|file| cachestat(&file, 0, PAGE as u64).is_ok())
-}
-
-/// The mount that an open file lies in.
-fn mount_of(file: &File) -> std::result::Result<Mount, String> {
-    let info = proc::text(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
-    let id = proc::field(&info, "mnt_id").and_then(|id| id.parse::<u64>().ok());
-    let mut mounts = mounts::mounts()?.into_iter();
-    mounts
-        .find(|mount| Some(mount.id) == id)
-        .ok_or_else(|| "its mount isn't in /proc/self/mountinfo".into())
 }
 
 fn blocks(len: u64) -> String {

@@ -3,14 +3,14 @@
 use ringfold_read::HugePages;
 use ringfold_read::internals::{
     Arena, Layout, describe,
-    proc::{self, chosen, kib_field},
+    pages::{THP, transparent_huge_pages},
+    proc::{self, kib_field},
     units::size,
 };
 
 use crate::probe::check::Check;
 use crate::probe::findings::{Section, Value};
 
-const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// Bytes that are mapped to see what is granted: two huge pages.
 const TRIED: Layout = Layout {
     block: 1 << 20,
@@ -31,16 +31,17 @@ pub(crate) fn look() -> Section {
         Ok((Value::Bytes(total), meaning))
     });
     section.fact("total", total);
-    let setting = proc::text(THP);
-    let meaning = |setting: &str| match setting {
-        "always" | "madvise" => {
-            "buffers can be transparent huge pages: ringfold advises the kernel so"
-        }
-        "never" => "no transparent huge pages: try --huge-pages hugetlb",
-        _ => "an unknown setting",
-    };
-    let setting = setting.as_deref().map(chosen);
-    section.fact("THP", setting.map(|setting| (setting, meaning(setting))));
+    let setting = transparent_huge_pages().map(|setting| {
+        let meaning = match &*setting {
+            "always" | "madvise" => {
+                "buffers can be transparent huge pages: ringfold advises the kernel so"
+            }
+            "never" => "no transparent huge pages: try --huge-pages hugetlb",
+            _ => "an unknown setting",
+        };
+        (setting, meaning)
+    });
+    section.fact("THP", setting);
     match granted(&mut section) {
         Some(true) => section.check(Check::good("buffers lie in huge pages")),
         Some(false) => section.check(Check::fair(

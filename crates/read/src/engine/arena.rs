@@ -28,7 +28,7 @@ use crate::engine::knobs::HugePages;
 use crate::error::refusal::{Refusal, Refuser};
 use crate::error::setting::Setting;
 use crate::error::{Error, Result};
-use crate::linux::pages::{HUGE_PAGE, PAGE};
+use crate::linux::pages::{HUGE_PAGE, PAGE, transparent_huge_pages};
 use crate::linux::{proc, smaps};
 use crate::record::block::{Block, PADDING};
 use crate::record::stitch::Piece;
@@ -257,11 +257,8 @@ pub(crate) fn touch(slots: &mut [Slot], pages: HugePages) {
 
 /// Why there are no transparent huge pages under all of the buffers.
 fn no_thp(granted: u64, bytes: usize) -> Refusal {
-    let mode = proc::text("/sys/kernel/mm/transparent_hugepage/enabled");
-    let why = match mode {
-        Ok(mode) if proc::chosen(&mode) == "never" => {
-            "/sys/kernel/mm/transparent_hugepage/enabled says never"
-        }
+    let why = match transparent_huge_pages().as_deref() {
+        Ok("never") => "/sys/kernel/mm/transparent_hugepage/enabled says never",
         _ => "memory is fragmented or short, or this process may have none",
     };
     let why = format!(

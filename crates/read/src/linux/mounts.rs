@@ -1,6 +1,8 @@
 //! The mounts that this process sees: /proc/self/mountinfo.
 
-use crate::linux::proc::text;
+use std::os::fd::AsRawFd;
+
+use crate::linux::proc::{field, text};
 
 /// A line of /proc/self/mountinfo.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,14 @@ pub struct Mount {
 pub fn mounts() -> Result<Vec<Mount>, String> {
     let text = text("/proc/self/mountinfo")?;
     Ok(text.lines().filter_map(mount).collect())
+}
+
+/// The mount that an open file lies in.
+pub fn of_file(file: &impl AsRawFd) -> Result<Mount, String> {
+    let info = text(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    let id = field(&info, "mnt_id").and_then(|id| id.parse::<u64>().ok());
+    let found = mounts()?.into_iter().find(|mount| Some(mount.id) == id);
+    found.ok_or_else(|| "its mount isn't in /proc/self/mountinfo".into())
 }
 
 fn mount(line: &str) -> Option<Mount> {
