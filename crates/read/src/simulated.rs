@@ -180,7 +180,7 @@ fn dispatch(
     };
     let arena = Arena::new(layout, HugePages::Off)?;
     let (slots, mut home) = arena.slots();
-    let dispatcher = Dispatcher::new(input, input.spans(), &delivery, plan, slots, 0);
+    let dispatcher = Dispatcher::new(input.spans(), &delivery, plan, slots, 0);
     let (submitted, granted) = (Cell::new(0), Cell::new(0));
     let mut ring = Granting {
         ring: MemoryRing::new(Order::Shuffled(schedule.seed)),

@@ -88,9 +88,8 @@ impl<'a> Session<'a> {
                 Some(self.local_over(resident, Some(&queue), behind)?)
             }
         };
-        let dispatcher =
-            Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
+        let dispatcher = Dispatcher::new(spans, delivery, plan, slots, self.sequence);
         let observer = self.config.observer.as_ref();
         let ran = self.pool.in_place_scope(|scope| {
             if let Some(local) = &local {
@@ -166,7 +165,6 @@ impl<'a> Session<'a> {
             });
         }
         let common = rings::Common {
-            input: self.input,
             config: self.config,
             delivery: self.delivery,
             pool: self.pool,
@@ -231,7 +229,7 @@ impl<'a> Session<'a> {
             let _closing = queue.closing();
             let release = |ready: &mut Vec<Ready>| hand_over(scope, &queue, delivery, ready);
             let read = |(spans, plan, _arena, slots, mut returned): TextShare| {
-                let dispatcher = Dispatcher::new(input, &spans, delivery, plan, slots, sequence);
+                let dispatcher = Dispatcher::new(&spans, delivery, plan, slots, sequence);
                 let mut ring = ReadRing::of_streams(false);
                 let mut ring = Observed::new(&mut ring, observer);
                 let reading = dispatcher.run(&mut ring, &mut returned, &release, notice);
@@ -288,9 +286,8 @@ impl<'a> Session<'a> {
         let (plan, layout) = self.plan(spans, ring.max_depth(), caching, 1);
         let (arena, slots, mut returned) = self.arena(layout)?;
         let queue = Queue::new(self.stats.threads);
-        let dispatcher =
-            Dispatcher::new(self.input, spans, self.delivery, plan, slots, self.sequence);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
+        let dispatcher = Dispatcher::new(spans, delivery, plan, slots, self.sequence);
         let mut ring = Observed::new(&mut ring, self.config.observer.as_ref());
         let counters = self.pool.in_place_scope(|scope| {
             let _closing = queue.closing();
@@ -330,8 +327,7 @@ impl<'a> Session<'a> {
             self.stats.block_size = plan.claim as usize;
         }
         Ok(Local {
-            input: self.input,
-            claims: Claims::new(self.input, spans, plan.claim, sequence),
+            claims: Claims::new(delivery, spans, plan.claim, sequence),
             delivery,
             queue,
             threads: plan.threads,

@@ -514,21 +514,12 @@ impl<P: Piece> Open<P> {
 }
 
 fn release<P: Piece>(open: Open<P>, index: u64, out: &mut Vec<Release<P>>) {
-    let Open {
-        piece,
-        offset,
-        start,
-        end,
-        gathered,
-        ..
-    } = open;
-    if start < end || gathered.is_some() {
-        let (range, offset) = (start..end, offset + start as u64);
+    if open.start < open.end || open.gathered.is_some() {
         out.push(Release {
-            piece,
-            range,
-            offset,
-            gathered,
+            piece: open.piece,
+            range: open.start..open.end,
+            offset: open.offset + open.start as u64,
+            gathered: open.gathered,
             index,
         });
     }

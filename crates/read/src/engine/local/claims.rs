@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use crate::engine::deliver::delivery::Delivery;
-use crate::input::spans::{Input, Span};
+use crate::input::spans::Span;
 use crate::record::framing::{Framing, State};
 use crate::sync::lock;
 
@@ -50,7 +50,7 @@ impl Claim {
 
 /// Hands out the blocks of some spans, in order.
 pub(crate) struct Claims<'a> {
-    input: &'a Input,
+    delivery: &'a Delivery<'a>,
     spans: &'a [Span],
     block: u64,
     next: Mutex<Next>,
@@ -68,7 +68,12 @@ struct Next {
 
 impl<'a> Claims<'a> {
     /// Blocks of `block` bytes; `sequence` is the number of the first.
-    pub(crate) fn new(input: &'a Input, spans: &'a [Span], block: u64, sequence: u64) -> Self {
+    pub(crate) fn new(
+        delivery: &'a Delivery<'a>,
+        spans: &'a [Span],
+        block: u64,
+        sequence: u64,
+    ) -> Self {
         let at = spans.first().map_or(0, |span| span.from);
         let next = Mutex::new(Next {
             at,
@@ -76,7 +81,7 @@ impl<'a> Claims<'a> {
             ..Next::default()
         });
         Claims {
-            input,
+            delivery,
             spans,
             block,
             next,
@@ -85,12 +90,12 @@ impl<'a> Claims<'a> {
 
     /// How many workers more than there are could find something to do; they are counted as being
     /// at it from now on.
-    pub(crate) fn hire(&self, threads: usize, delivery: &Delivery<'_>) -> usize {
+    pub(crate) fn hire(&self, threads: usize) -> usize {
         let mut next = lock(&self.next);
         if self.span(&mut next).is_none() {
             return 0;
         }
-        let window = delivery.window();
+        let window = self.delivery.window();
         let open = window.map_or(u64::MAX, |window| {
             window.end().saturating_sub(next.sequence)
         });
@@ -118,19 +123,19 @@ impl<'a> Claims<'a> {
 
     /// The next block. `None` ends the worker: all is handed out, or, for a sink that wants
     /// order, the window is full.
-    pub(crate) fn next(&self, delivery: &Delivery<'_>) -> Option<Claim> {
+    pub(crate) fn next(&self) -> Option<Claim> {
         let mut next = lock(&self.next);
         let span = self.span(&mut next)?;
-        if delivery.passed((span.source, next.at)) {
+        if self.delivery.passed((span.source, next.at)) {
             next.span = self.spans.len();
             return None;
         }
-        let window = delivery.window();
+        let window = self.delivery.window();
         if window.is_some_and(|window| next.sequence >= window.end()) {
             return None;
         }
         let end = ((next.at / self.block + 1) * self.block).min(span.to);
-        let len = self.input.source(&span).len();
+        let len = self.delivery.input.source(&span).len();
         let claim = Claim {
             source: span.source,
             start: next.at.checked_sub(1),

@@ -20,7 +20,6 @@ use crate::error::setting::Setting;
 use crate::error::{Error, Kind, Result};
 use crate::input::caching::Caching;
 use crate::input::source::{Source, refused_late};
-use crate::input::spans::Input;
 use crate::linux::reads::read_at;
 use crate::linux::retry;
 use crate::record::block::{Block, Gathered};
@@ -38,7 +37,6 @@ const LINE: u64 = 64;
 
 /// All that the workers of such an engine share.
 pub(crate) struct Local<'a> {
-    pub input: &'a Input,
     pub claims: Claims<'a>,
     pub delivery: &'a Delivery<'a>,
     /// Released buffers of a ring that runs at the same time: they go first, because the device
@@ -86,7 +84,7 @@ impl<'a> Local<'a> {
 
     /// As many workers as can find something to do.
     fn hire<'s>(&'s self, scope: &rayon::Scope<'s>) {
-        for _ in 0..self.claims.hire(self.threads, self.delivery) {
+        for _ in 0..self.claims.hire(self.threads) {
             scope.spawn(|_| self.work());
         }
     }
@@ -96,7 +94,7 @@ impl<'a> Local<'a> {
         let mut fetcher = fetcher.expect("as many fetchers as workers are hired");
         loop {
             while self.work_on_queue() {}
-            let Some(claim) = self.claims.next(self.delivery) else {
+            let Some(claim) = self.claims.next() else {
                 break;
             };
             let served = self.serve(&mut fetcher, claim);
@@ -126,7 +124,7 @@ impl<'a> Local<'a> {
 
     /// Fetches a claim and hands it to the sink: all of it mapped, or part by part in a buffer.
     fn serve(&self, fetcher: &mut Fetcher, claim: Claim) -> Result<()> {
-        let source = &*self.input.sources()[claim.source as usize];
+        let source = &*self.delivery.input.sources()[claim.source as usize];
         let len = source.len().unwrap_or(0);
         let place = fetcher.place.clone();
         let task = |claim| Task {

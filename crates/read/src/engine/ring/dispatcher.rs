@@ -45,7 +45,7 @@ use crate::error::Error;
 use crate::error::setting::Setting;
 use crate::input::caching::Caching;
 use crate::input::source::{Source, refused_late};
-use crate::input::spans::{Input, Span};
+use crate::input::spans::Span;
 use crate::linux::retry;
 use crate::record::framing::{Effect, State};
 use crate::record::stitch::{Oversized, Piece, Release, Stitcher};
@@ -113,7 +113,6 @@ struct Cursor {
 }
 
 pub(crate) struct Dispatcher<'a> {
-    input: &'a Input,
     spans: &'a [Span],
     delivery: &'a Delivery<'a>,
     plan: Plan,
@@ -148,10 +147,9 @@ pub(crate) struct Dispatcher<'a> {
 }
 
 impl<'a> Dispatcher<'a> {
-    /// A dispatcher over these spans of the input, that has all slots; `sequence` is the number
+    /// A dispatcher over these spans of the delivery's input, that has all slots; `sequence` is the number
     /// of its first piece.
     pub(crate) fn new(
-        input: &'a Input,
         spans: &'a [Span],
         delivery: &'a Delivery<'a>,
         plan: Plan,
@@ -163,7 +161,6 @@ impl<'a> Dispatcher<'a> {
             "one slot more than reads in flight"
         );
         Dispatcher {
-            input,
             spans,
             delivery,
             plan,

@@ -42,7 +42,6 @@ pub(crate) struct Ran {
 
 /// What all rings have in common.
 pub(crate) struct Common<'a> {
-    pub input: &'a Input,
     pub config: &'a Config,
     pub delivery: &'a Delivery<'a>,
     pub pool: &'a rayon::ThreadPool,
@@ -154,51 +153,20 @@ fn serve(
     started: mpsc::Receiver<()>,
     release: &(dyn Fn(&mut Vec<Ready>) + Sync),
 ) -> Option<Ran> {
-    let made = make(common, share, alone);
-    let Made {
-        mut ring,
-        arena,
-        slots,
-        mut returned,
-        runtime,
-    } = match made {
-        Ok(made) => made,
-        Err(error) => {
-            let _ = ready.send((share.sequence, Err(error)));
-            return None;
-        }
+    let made = Rig::new(common, share, alone);
+    let (rig, result) = match made {
+        Ok(rig) => (Some(rig), Ok(())),
+        Err(error) => (None, Err(error)),
     };
-    let _ = ready.send((share.sequence, Ok(())));
+    let _ = ready.send((share.sequence, result));
     drop(ready);
+    let rig = rig?;
     started.recv().ok()?;
-    let Common {
-        input,
-        delivery,
-        config,
-        ..
-    } = common;
-    let Share {
-        spans,
-        plan,
-        sequence,
-        ..
-    } = share;
-    let dispatcher = Dispatcher::new(input, spans, delivery, *plan, slots, *sequence);
-    let wakeup = ring.wakeup();
-    let mut observed = Observed::new(&mut ring, config.observer.as_ref());
-    let reading = dispatcher.run(&mut observed, &mut returned, release, &*config.notice);
-    let counters = runtime.block_on(wakeup.drive(reading));
-    drop(observed);
-    Some(Ran {
-        counters,
-        facts: ring.facts.clone(),
-        arena,
-        buffers: share.layout.slots,
-    })
+    Some(rig.run(common, share, release))
 }
 
 /// What a ring's thread needs before it can begin.
-struct Made {
+struct Rig {
     ring: RawRing,
     arena: Arc<Arena>,
     slots: Vec<Slot>,
@@ -206,42 +174,68 @@ struct Made {
     runtime: tokio::runtime::Runtime,
 }
 
-fn make(common: &Common<'_>, share: &Share, alone: bool) -> Result<Made> {
-    let knobs = &common.config.knobs;
-    let mut sources: Vec<_> = share
-        .spans
-        .iter()
-        .map(|span| Arc::clone(common.input.source(span)))
-        .collect();
-    sources.dedup_by_key(|source| source.index());
-    let arena = Arena::new(share.layout, knobs.huge_pages)?;
-    let (mut slots, returned) = arena.slots();
-    if alone {
-        common
-            .pool
-            .install(|| arena::touch(&mut slots, knobs.huge_pages));
+impl Rig {
+    fn new(common: &Common<'_>, share: &Share, alone: bool) -> Result<Rig> {
+        let knobs = &common.config.knobs;
+        let mut sources: Vec<_> = share
+            .spans
+            .iter()
+            .map(|span| Arc::clone(common.delivery.input.source(span)))
+            .collect();
+        sources.dedup_by_key(|source| source.index());
+        let arena = Arena::new(share.layout, knobs.huge_pages)?;
+        let (mut slots, returned) = arena.slots();
+        if alone {
+            common
+                .pool
+                .install(|| arena::touch(&mut slots, knobs.huge_pages));
+        }
+        let mut ring = RawRing::new(knobs, &share.plan, &arena, share.layout.slots, &sources)?;
+        if knobs.iopoll {
+            for source in &sources {
+                can_be_polled(source)?;
+                let slot = slots.pop().expect("there are at least two");
+                let place = common.delivery.watch.place();
+                place.begin(source, 0..source.direct_align());
+                slots.push(ring.try_polling(source, slot)?);
+            }
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|error| {
+                Error::new(Kind::Engine, "can't start a runtime").with_errno(&error)
+            })?;
+        Ok(Rig {
+            ring,
+            arena,
+            slots,
+            returned,
+            runtime,
+        })
     }
-    let mut ring = RawRing::new(knobs, &share.plan, &arena, share.layout.slots, &sources)?;
-    if knobs.iopoll {
-        for source in &sources {
-            can_be_polled(source)?;
-            let slot = slots.pop().expect("there are at least two");
-            let place = common.delivery.watch.place();
-            place.begin(source, 0..source.direct_align());
-            slots.push(ring.try_polling(source, slot)?);
+
+    /// Reads the share.
+    fn run(
+        mut self,
+        common: &Common<'_>,
+        share: &Share,
+        release: &(dyn Fn(&mut Vec<Ready>) + Sync),
+    ) -> Ran {
+        let (config, plan, first) = (common.config, share.plan, share.sequence);
+        let dispatcher = Dispatcher::new(&share.spans, common.delivery, plan, self.slots, first);
+        let wakeup = self.ring.wakeup();
+        let mut observed = Observed::new(&mut self.ring, config.observer.as_ref());
+        let reading = dispatcher.run(&mut observed, &mut self.returned, release, &*config.notice);
+        let counters = self.runtime.block_on(wakeup.drive(reading));
+        drop(observed);
+        Ran {
+            counters,
+            facts: self.ring.facts.clone(),
+            arena: self.arena,
+            buffers: share.layout.slots,
         }
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .map_err(|error| Error::new(Kind::Engine, "can't start a runtime").with_errno(&error))?;
-    Ok(Made {
-        ring,
-        arena,
-        slots,
-        returned,
-        runtime,
-    })
 }
 
 /// The largest block whose reads can be polled for. No kernel polls for a read that takes the device several

@@ -219,7 +219,7 @@ fn drive(
         caching: case.caching,
     };
     let (slots, mut returned) = arena.slots();
-    let dispatcher = Dispatcher::new(input, spans, &delivery, plan, slots, 0);
+    let dispatcher = Dispatcher::new(spans, &delivery, plan, slots, 0);
     let mut backlog: Vec<Ready> = Vec::new();
     let release = |ready: &mut Vec<Ready>| {
         backlog.append(ready);

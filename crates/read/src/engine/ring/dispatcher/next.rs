@@ -52,7 +52,7 @@ impl Dispatcher<'_> {
     }
 
     fn open(&mut self, index: usize, span: Span) {
-        let source = Arc::clone(self.input.source(&span));
+        let source = Arc::clone(self.delivery.input.source(&span));
         if span.from >= span.to {
             return;
         }
